@@ -1,0 +1,41 @@
+"""Whisper speech-to-text with the encoder on a Hailo NPU or the CPU and a cached CPU decoder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from whisper_hailo.convert.options import ConvertOptions
+    from whisper_hailo.core.types import Segment, Transcript
+    from whisper_hailo.decoding.options import Cures, DecodingOptions
+    from whisper_hailo.pipeline import Transcriber
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ConvertOptions",
+    "Cures",
+    "DecodingOptions",
+    "Segment",
+    "Transcriber",
+    "Transcript",
+    "__version__",
+]
+
+_HOMES = {
+    "ConvertOptions": "whisper_hailo.convert.options",
+    "Cures": "whisper_hailo.decoding.options",
+    "DecodingOptions": "whisper_hailo.decoding.options",
+    "Segment": "whisper_hailo.core.types",
+    "Transcriber": "whisper_hailo.pipeline",
+    "Transcript": "whisper_hailo.core.types",
+}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
+    """Import the public names when they are first used: `--help` must not wait for the runtime."""
+    from importlib import import_module
+
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,399 @@
+"""From an audio file of any kind to `(n_samples,)` float32, 16 kHz, mono, in a stream.
+
+libsndfile (through `soundfile`) reads WAV, FLAC, OGG (Vorbis and Opus), MP3, AIFF, CAF and more;
+what it refuses goes to FFmpeg (through PyAV) where the `media` extra is installed. Channels are
+averaged, then soxr resamples. Memory does not grow with the length of the file.
+
+Two decisions: samples beyond [-1, 1] in float files are kept (Whisper does not clip either), and a
+file that breaks off gives what could be decoded, with a warning in the log. WAV and OGG files
+that were cut off look like shorter ones, so that only FLAC, MP3 and media files can warn.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Protocol, Self
+
+import numpy as np
+
+from whisper_hailo.core.errors import AudioError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+
+logger = logging.getLogger(__name__)
+
+_READ_FRAMES = 8192
+_UNKNOWN_LENGTH = 2**62
+_MIN_RATE_HZ, _MAX_RATE_HZ = 1_000, 768_000
+_MAX_CHANNELS = 64
+_MAX_AMPLITUDE = 2.0**31  # Float files with samples in integer scale exist; nothing louder does.
+_TRUNCATED_S = 0.5  # MP3 lengths without a Xing header are estimates.
+
+# Containers only: playlists and concatenation scripts would make FFmpeg open other files.
+_MEDIA_FORMATS = (
+    "3dostr,aac,ac3,aiff,amr,ape,asf,asf_o,au,avi,caf,dsf,dts,eac3,flac,flv,matroska,webm,"
+    "mov,mp4,m4a,3gp,3g2,mj2,mp3,mpc,mpc8,mpeg,mpegts,oga,ogg,tta,w64,wav,wv"
+)
+
+
+class _BrokenOffError(Exception):
+    """The decoder cannot go on; what came before is good."""
+
+
+class _Reader(Protocol):
+    """A decoder of one file: native rate, native channels."""
+
+    sample_rate_hz: int
+    n_channels: int
+    n_frames: int | None
+
+    def blocks(self) -> Iterator[FloatArray]:
+        """Yield `(n, n_channels)` float32; raises `_BrokenOffError` where the file does."""
+
+    def close(self) -> None: ...
+
+
+class AudioStream:
+    """An open audio file; made by `open_audio`, read once, closed by `close` or a `with` block.
+
+    Attributes:
+        name: what to call the input in messages.
+        duration_s: length in seconds by the file's header, `None` where it does not say.
+    """
+
+    def __init__(
+        self,
+        reader: _Reader,
+        name: str,
+        resources: contextlib.ExitStack,
+        max_duration_s: float | None,
+    ) -> None:
+        rate_hz, n_frames = reader.sample_rate_hz, reader.n_frames
+        self.name = name
+        self.duration_s = n_frames / rate_hz if n_frames is not None and rate_hz > 0 else None
+        self._reader = reader
+        self._resources = resources
+        self._max_duration_s = max_duration_s
+        self._started = False
+        self._check_header()
+
+    def blocks(self, n_samples: int) -> Iterator[FloatArray]:
+        """Yield the audio once, in order.
+
+        Args:
+            n_samples: samples per block, at 16 kHz; at least 1.
+
+        Yields:
+            `(n_samples,)` float32 mono at 16 kHz, each an array of its own; the last one may be
+            shorter and is never empty.
+
+        Raises:
+            AudioError: no samples at all, a sample that is not a number or absurdly large, longer
+                than the bound given to `open_audio`, or read before.
+        """
+        if self._started:
+            raise AudioError(f"{self.name} was read already; open it again to read it again")
+        self._started = True
+        block, filled = np.empty(n_samples, dtype=np.float32), 0
+        for piece in self._resampled():
+            rest = piece
+            while rest.size:
+                taken = min(n_samples - filled, rest.size)
+                block[filled : filled + taken] = rest[:taken]
+                filled, rest = filled + taken, rest[taken:]
+                if filled == n_samples:
+                    yield block
+                    block, filled = np.empty(n_samples, dtype=np.float32), 0
+        if filled:
+            yield block[:filled]
+
+    def _resampled(self) -> Iterator[FloatArray]:
+        """Mono pieces of any size at 16 kHz."""
+        if self._reader.sample_rate_hz == SAMPLE_RATE_HZ:
+            yield from self._mono()
+            return
+        import soxr
+
+        resampler = soxr.ResampleStream(
+            self._reader.sample_rate_hz, SAMPLE_RATE_HZ, 1, dtype="float32", quality="HQ"
+        )
+        n_out, piece = 0, np.empty(0, dtype=np.float32)
+        for piece in self._mono():
+            resampled = resampler.resample_chunk(piece)
+            n_out += resampled.size
+            yield resampled
+        tail = resampler.resample_chunk(piece[:0], last=True)
+        yield tail if n_out + tail.size else piece[:1]  # A sample may last less than one of ours.
+
+    def _mono(self) -> Iterator[FloatArray]:
+        """Checked mono pieces at the file's own rate."""
+        rate_hz, n_frames = self._reader.sample_rate_hz, 0
+        broken: str | None = None
+        try:
+            for block in self._reader.blocks():
+                self._check_samples(block, n_frames)
+                n_frames += block.shape[0]
+                self._check_duration(n_frames / rate_hz)
+                yield block.mean(axis=1, dtype=np.float32)
+        except _BrokenOffError as error:
+            broken = str(error)
+        if n_frames == 0:
+            why = f"cannot be decoded ({broken})" if broken else "holds no samples"
+            raise AudioError(f"{self.name} {why}, expected sound; record or export the file again")
+        read_s = n_frames / rate_hz
+        expected = "" if self.duration_s is None else f" of {self.duration_s:.1f} s"
+        if broken or (self.duration_s is not None and read_s < self.duration_s - _TRUNCATED_S):
+            logger.warning(
+                "%s breaks off after %.1f s%s (%s); what came before is used",
+                *(self.name, read_s, expected, broken or "truncated"),
+            )
+
+    def _check_samples(self, block: FloatArray, n_before: int) -> None:
+        if np.abs(block).max(initial=0.0) <= _MAX_AMPLITUDE:  # False for NaN.
+            return
+        frame, channel = np.argwhere(~(np.abs(block) <= _MAX_AMPLITUDE))[0]
+        raise AudioError(
+            f"{self.name} has a sample of value {block[frame, channel]} at "
+            f"{(n_before + frame) / self._reader.sample_rate_hz:.3f} s (channel {channel + 1}), "
+            "expected numbers around [-1, 1]; repair the program that wrote it, "
+            "or set such samples to zero"
+        )
+
+    def _check_duration(self, duration_s: float) -> None:
+        if self._max_duration_s is not None and duration_s > self._max_duration_s:
+            raise AudioError(
+                f"{self.name} lasts at least {duration_s:.1f} s, at most {self._max_duration_s:g} s "
+                "are accepted; split the file"
+            )
+
+    def _check_header(self) -> None:
+        if not _MIN_RATE_HZ <= self._reader.sample_rate_hz <= _MAX_RATE_HZ:
+            raise AudioError(
+                f"{self.name} has a sample rate of {self._reader.sample_rate_hz} Hz, expected "
+                f"{_MIN_RATE_HZ} to {_MAX_RATE_HZ} Hz; its header may be broken, export it again"
+            )
+        if not 1 <= self._reader.n_channels <= _MAX_CHANNELS:
+            raise AudioError(
+                f"{self.name} has {self._reader.n_channels} channels, expected 1 to "
+                f"{_MAX_CHANNELS}; its header may be broken, or mix it down first"
+            )
+        self._check_duration(self.duration_s or 0.0)
+
+    def close(self) -> None:
+        """Give the file back; closing twice is harmless."""
+        self._resources.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class _SoundfileReader:
+    """libsndfile, through its file descriptor or Python's file methods."""
+
+    def __init__(self, file: BinaryIO, *, mpeg: bool) -> None:
+        import soundfile
+
+        self._quiet = _without_mpg123_noise if mpeg else contextlib.nullcontext
+        self._error = soundfile.SoundFileError
+        # A descriptor keeps soundfile from judging by the extension, and is faster.
+        target = file.fileno() if isinstance(file, io.FileIO) else file
+        with self._quiet():
+            self._file = soundfile.SoundFile(target, closefd=False)
+        self.sample_rate_hz: int = self._file.samplerate
+        self.n_channels: int = self._file.channels
+        self.n_frames = self._file.frames if self._file.frames < _UNKNOWN_LENGTH else None
+
+    def blocks(self) -> Iterator[FloatArray]:
+        while True:
+            try:
+                with self._quiet():
+                    block = self._file.read(_READ_FRAMES, dtype="float32", always_2d=True)
+            except self._error as error:
+                raise _BrokenOffError(getattr(error, "error_string", str(error))) from error
+            if block.shape[0] == 0:
+                return
+            yield block
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _MediaReader:
+    """FFmpeg, through PyAV."""
+
+    def __init__(self, file: BinaryIO, label: str) -> None:
+        import av
+
+        self._error: type[Exception] = av.error.FFmpegError
+        self._resampler = av.AudioResampler(format="fltp")
+        self._container = av.open(file, options={"format_whitelist": _MEDIA_FORMATS})
+        if not self._container.streams.audio:
+            self._container.close()
+            raise AudioError(f"{label} has no audio track, expected one; give another file")
+        self._stream = self._container.streams.audio[0]
+        self.sample_rate_hz: int = self._stream.rate
+        self.n_channels: int = self._stream.channels
+        seconds: float | None = None
+        if self._stream.duration is not None and self._stream.time_base is not None:
+            seconds = float(self._stream.duration * self._stream.time_base)
+        elif self._container.duration is not None and not self._container.streams.video:
+            seconds = self._container.duration / av.time_base
+        self.n_frames = None if seconds is None else round(seconds * self.sample_rate_hz)
+
+    def blocks(self) -> Iterator[FloatArray]:
+        try:
+            for frame in self._container.decode(self._stream):
+                for planar in self._resampler.resample(frame):
+                    yield planar.to_ndarray().T
+        except self._error as error:
+            raise _BrokenOffError(getattr(error, "strerror", None) or str(error)) from error
+
+    def close(self) -> None:
+        self._container.close()
+
+
+_mpg123_lock = threading.Lock()
+
+
+@contextlib.contextmanager
+def _without_mpg123_noise() -> Iterator[None]:
+    """Keep what mpg123 writes to file descriptor 2, even for sound files, from the user.
+
+    There is no option for it in libsndfile. Lines that other threads write meanwhile are passed on.
+    """
+    with _mpg123_lock, tempfile.TemporaryFile() as caught:
+        try:
+            stderr = os.dup(2)
+        except OSError:  # Started without a standard error: nobody to disturb.
+            yield
+            return
+        try:
+            os.dup2(caught.fileno(), 2)
+            yield
+        finally:
+            os.dup2(stderr, 2)
+            caught.seek(0)
+            for line in caught:
+                if not line.strip() or line.startswith(
+                    (b"[src/libmpg123", b"Note: ", b"Warning: ")
+                ):
+                    continue
+                os.write(stderr, line)
+            os.close(stderr)
+
+
+def open_audio(
+    source: Path | BinaryIO, name: str | None = None, *, max_duration_s: float | None = None
+) -> AudioStream:
+    """Open an audio file and read its header.
+
+    Args:
+        source: a path, or a binary file that stays the caller's to close. It is read from its
+            start; a pipe is copied to a temporary file first.
+        name: what to call it in messages; by default the path, or the file's own name.
+        max_duration_s: refuse what lasts longer (for input from strangers); `None` takes any.
+
+    Returns:
+        the stream; use it in a `with` block.
+
+    Raises:
+        AudioError: missing, a directory, not permitted, empty, not audio, a broken header, sample
+            rate or channel count out of bounds, or too long.
+    """
+    label = name or str(source if isinstance(source, Path) else getattr(source, "name", "audio"))
+    resources = contextlib.ExitStack()
+    try:
+        if isinstance(source, Path):
+            file: BinaryIO = resources.enter_context(_open_path(source, label))
+        else:
+            file = source
+        reader = _open_reader(_seekable(file, label, resources), label)
+        resources.callback(reader.close)
+        return AudioStream(reader, label, resources, max_duration_s)
+    except BaseException:
+        resources.close()
+        raise
+
+
+def load_audio(path: Path) -> FloatArray:
+    """Read a whole audio file; for long ones `open_audio` needs less memory.
+
+    Returns:
+        `(n_samples,)` float32 mono at 16 kHz, at least one sample.
+
+    Raises:
+        AudioError: as `open_audio` and `AudioStream.blocks`.
+    """
+    with open_audio(path) as stream:
+        return np.concatenate(list(stream.blocks(30 * SAMPLE_RATE_HZ)))
+
+
+def _open_path(path: Path, label: str) -> io.FileIO:
+    cause: OSError
+    try:
+        return path.open("rb", buffering=0)
+    except FileNotFoundError as error:
+        reason, cause = "does not exist, expected an audio file; check the path", error
+    except IsADirectoryError as error:
+        reason, cause = "is a directory, expected a file; name the files in it", error
+    except PermissionError as error:
+        reason, cause = "may not be read by this user; change its permissions", error
+    except OSError as error:
+        reason, cause = f"cannot be opened ({error.strerror}); check the path", error
+    raise AudioError(f"{label} {reason}") from cause
+
+
+def _seekable(file: BinaryIO, label: str, resources: contextlib.ExitStack) -> BinaryIO:
+    """The file itself at its start, or a temporary copy of a pipe; not empty either way."""
+    if not file.seekable():
+        copy = resources.enter_context(tempfile.TemporaryFile(buffering=0))
+        shutil.copyfileobj(file, copy)
+        file = copy
+    if file.seek(0, os.SEEK_END) == 0:
+        raise AudioError(f"{label} is empty (0 bytes), expected an audio file; record it again")
+    file.seek(0)
+    return file
+
+
+def _open_reader(file: BinaryIO, label: str) -> _Reader:
+    """libsndfile's reader, else FFmpeg's."""
+    import soundfile
+
+    head = file.read(2)
+    file.seek(0)
+    mpeg = head == b"ID" or (head[:1] == b"\xff" and head[1:] >= b"\xe0")
+    try:
+        return _SoundfileReader(file, mpeg=mpeg)
+    except (soundfile.SoundFileError, TypeError) as error:  # TypeError: a name ending in .raw.
+        why = "no MPEG frames" if mpeg else getattr(error, "error_string", "unknown").rstrip(".")
+    try:
+        import av
+    except ImportError:
+        raise AudioError(
+            f"{label} is not readable audio ({why}), expected a whole WAV, FLAC, OGG or MP3 file; "
+            "for m4a, mp4, webm and the like: pip install 'whisper-hailo[media]'"
+        ) from None
+    file.seek(0)
+    try:
+        return _MediaReader(file, label)
+    except av.error.FFmpegError as error:
+        raise AudioError(
+            f"{label} is not readable audio ({why}; FFmpeg: {error.strerror or error}), "
+            "expected a whole audio or video file; try it in a player, or export it again"
+        ) from error

@@ -1,0 +1,1 @@
+"""Engines behind the `Encoder` and `Decoder` protocols, one file each."""

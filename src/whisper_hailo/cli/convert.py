@@ -1,0 +1,69 @@
+"""`whisper-hailo convert`: a Whisper checkpoint in, a model directory out."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated
+
+import typer
+
+from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.convert.options import QUANTIZATIONS, ConvertOptions
+from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.core.spec import ModelSpec
+
+
+def convert(
+    checkpoint: Annotated[
+        str, typer.Argument(help="Checkpoint directory, hub id, short name, or micro.")
+    ],
+    out: Annotated[Path, typer.Argument(help="Model directory to write.")],
+    quantize: Annotated[
+        str, typer.Option(help=f"Decoder weights: {', '.join(QUANTIZATIONS)}.")
+    ] = "none",
+    encoder_int8: Annotated[
+        bool, typer.Option("--encoder-int8", help="Quantise the encoder's matrix products too.")
+    ] = False,
+    tokenizer: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="tokenizer.json to use instead.")
+    ] = None,
+    revision: Annotated[
+        str | None, typer.Option(help="Hub commit, tag or branch. [default: main]")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the model's JSON.")] = False,
+) -> None:
+    """Write a Hugging Face Whisper checkpoint as ONNX graphs, without torch."""
+    from whisper_hailo.convert.convert import convert_checkpoint
+    from whisper_hailo.convert.hub import is_model_directory, locate, parse_name
+
+    options = ConvertOptions(quantize=quantize, encoder_int8=encoder_int8, tokenizer=tokenizer)
+    name = parse_name(checkpoint)
+    if name.path is not None and is_model_directory(name.path):
+        raise ModelError(
+            f"{checkpoint} is a converted model directory, expected a checkpoint; "
+            "use it as it is with --model"
+        )
+    if name.path is not None and out.resolve() == name.path.resolve():
+        raise OptionError(f"{out} is the checkpoint itself; give another directory to write to")
+    begin = perf_counter()
+    directory, source = locate(name, revision)
+    spec = convert_checkpoint(directory, out, options, source=source)
+    elapsed_s = perf_counter() - begin
+    if as_json:
+        emit_json({"directory": str(out), "elapsed_s": elapsed_s, **asdict(spec)})
+    else:
+        emit(f"{out}: {_describe(spec)}\n")
+        print(f"converted in {elapsed_s:.1f} s", file=sys.stderr)
+
+
+def _describe(spec: ModelSpec) -> str:
+    dims = spec.dims
+    size_mib = sum(record.bytes for record in spec.files.values()) / 2**20
+    return (
+        f"{spec.name}, width {dims.d_model}, {dims.n_encoder_layers}+{dims.n_decoder_layers} "
+        f"layers, {dims.n_mels} mel bins, {dims.n_vocab} tokens, decoder {spec.quantization}, "
+        f"encoder {spec.encoder_quantization}, {size_mib:.1f} MiB"
+    )

@@ -1,0 +1,159 @@
+"""`whisper-hailo doctor`: what this machine has, and what to do about what it lacks."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.core.errors import ExitCode
+
+OK: Final = "ok"
+NOTE: Final = "note"
+BROKEN: Final = "broken"
+
+_CPU_FEATURES: Final = ("avx2", "avx_vnni", "avx512_vnni", "asimd", "asimddp", "i8mm")
+_EXCLUDED_RUNTIMES: Final = ("1.24.1", "1.25.", "1.26.0")
+_NEEDED_CACHE_GIB: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One finding.
+
+    Attributes:
+        name: what was looked at.
+        status: `ok`, `note` (transcription works without it) or `broken`.
+        found: what is there.
+        advice: what to do; empty when nothing has to be done.
+    """
+
+    name: str
+    status: str
+    found: str
+    advice: str = ""
+
+
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> int:
+    """Check Python, runtime, processor, audio, accelerator and cache; say what to do."""
+    checks = [
+        _python(),
+        _runtime(),
+        _processor(),
+        _audio(),
+        _media(),
+        _binding(),
+        _devices(),
+        _cache(),
+    ]
+    if as_json:
+        emit_json({"checks": [asdict(check) for check in checks]}, indent=2)
+    else:
+        for check in checks:
+            emit(f"{check.status:>6}  {check.name}: {check.found}\n")
+            if check.advice:
+                emit(f"        -> {check.advice}\n")
+    broken = any(check.status == BROKEN for check in checks)
+    return ExitCode.INTERNAL if broken else ExitCode.OK
+
+
+def _python() -> Check:
+    found = f"{platform.python_version()} on {platform.machine()} ({sys.executable})"
+    return Check("Python", OK, found)
+
+
+def _runtime() -> Check:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        return Check("ONNX Runtime", BROKEN, str(error), "pip install --force-reinstall onnxruntime")
+    version = onnxruntime.__version__
+    if version.startswith(_EXCLUDED_RUNTIMES):
+        return Check(
+            "ONNX Runtime",
+            BROKEN,
+            f"{version} has known faults",
+            "pip install --upgrade onnxruntime",
+        )
+    return Check("ONNX Runtime", OK, version)
+
+
+def _processor() -> Check:
+    features = _cpu_flags() & set(_CPU_FEATURES)
+    cores = len(os.sched_getaffinity(0))
+    found = f"{cores} cores, {', '.join(sorted(features)) or 'no vector extension known to us'}"
+    if features & {"avx2", "asimddp"}:
+        return Check("processor", OK, found)
+    advice = "expect slow decoding: the 8-bit kernels want AVX2 or the Arm dot product"
+    return Check("processor", NOTE, found, advice)
+
+
+def _cpu_flags() -> set[str]:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return set()
+    lines = (line for line in text.splitlines() if line.startswith(("flags", "Features")))
+    return {flag for line in lines for flag in line.partition(":")[2].split()}
+
+
+def _audio() -> Check:
+    try:
+        import soundfile
+        import soxr
+    except (ImportError, OSError) as error:
+        return Check("audio", BROKEN, str(error), "pip install --force-reinstall soundfile soxr")
+    return Check("audio", OK, f"{soundfile.__libsndfile_version__}, soxr {soxr.__version__}")
+
+
+def _media() -> Check:
+    if find_spec("av") is None:
+        advice = "for m4a, mp4 and webm: pip install 'whisper-hailo[media]'"
+        return Check("video and m4a", NOTE, "PyAV is not installed", advice)
+    return Check("video and m4a", OK, f"PyAV {metadata.version('av')}")
+
+
+def _binding() -> Check:
+    if find_spec("hailo_platform") is not None:
+        return Check("Hailo binding", OK, "hailo_platform is importable")
+    if any(Path("/usr/lib/python3/dist-packages").glob("hailo_platform*")):
+        advice = "make the environment anew with: python3 -m venv --system-site-packages"
+        return Check("Hailo binding", NOTE, "installed but invisible to this environment", advice)
+    advice = "the CPU is used; on a Pi with an AI HAT: sudo apt install hailo-all"
+    return Check("Hailo binding", NOTE, "not installed", advice)
+
+
+def _devices() -> Check:
+    # The driver of the 8 and 8L names its nodes hailo0, ..., that of the 10H h1x-0, ...
+    found = (path for name in ("hailo[0-9]*", "h1x-*") for path in Path("/dev").glob(name))
+    nodes = sorted(str(path) for path in found)
+    if nodes:
+        return Check("Hailo device", OK, ", ".join(nodes))
+    advice = "the CPU is used; with a HAT fitted, check its cable and `lspci | grep Hailo`"
+    return Check("Hailo device", NOTE, "none", advice)
+
+
+def _cache() -> Check:
+    from whisper_hailo.convert.cache import cache_root
+
+    root = cache_root()
+    place = next(p for p in (root, *root.parents) if p.exists())
+    free_gib = shutil.disk_usage(place).free / 2**30
+    found = f"{root}, {free_gib:.1f} GiB free"
+    if not os.access(place, os.W_OK):
+        advice = "set WHISPER_HAILO_CACHE to a writable folder"
+        return Check("model cache", BROKEN, f"{found}, not writable", advice)
+    if free_gib < _NEEDED_CACHE_GIB:
+        return Check("model cache", NOTE, found, f"free {_NEEDED_CACHE_GIB:g} GiB for models")
+    return Check("model cache", OK, found)

@@ -1,0 +1,36 @@
+"""`whisper-hailo inspect`: what a model directory or a graph holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from whisper_hailo.cli.stdout import emit, emit_json
+
+
+def inspect(
+    path: Annotated[Path, typer.Argument(help="Model directory or ONNX file.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show dimensions, windows, quantisation, sizes and hashes."""
+    from whisper_hailo.convert.describe import describe
+
+    facts = describe(path)
+    if as_json:
+        emit_json(facts, indent=2)
+    else:
+        emit("\n".join(_lines(facts)) + "\n")
+
+
+def _lines(facts: dict[str, Any], indent: str = "") -> list[str]:
+    """An indented outline: one line per fact."""
+    lines = []
+    for key, value in facts.items():
+        label = key.replace("_", " ")
+        if isinstance(value, dict):
+            lines += [f"{indent}{label}:", *_lines(value, indent + "  ")]
+        else:
+            lines.append(f"{indent}{label}: {value}")
+    return lines

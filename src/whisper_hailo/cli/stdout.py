@@ -1,0 +1,40 @@
+"""Results go to standard output; a full disk behind it is reported like any other."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+from whisper_hailo.core.errors import OutputError
+
+
+def emit(text: str) -> None:
+    """Write text to standard output, at once.
+
+    Raises:
+        OutputError: it does not fit the disk.
+        BrokenPipeError: the reader went away.
+    """
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        discard()
+        raise
+    except OSError as error:
+        discard()
+        raise OutputError(
+            f"cannot write to standard output ({error.strerror}); free some space"
+        ) from error
+
+
+def emit_json(value: dict[str, Any], *, indent: int | None = None) -> None:
+    """Write one JSON object and a line end."""
+    emit(json.dumps(value, ensure_ascii=False, indent=indent) + "\n")
+
+
+def discard() -> None:
+    """Drop what could not be written, or the interpreter would fail on it again when it exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

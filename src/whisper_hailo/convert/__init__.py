@@ -1,0 +1,1 @@
+"""Hugging Face Whisper checkpoint to ONNX model directory: arrays in, authored graphs out."""

@@ -1,0 +1,120 @@
+"""From a `--model` name to a model directory: converted once, kept in the user's cache."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from whisper_hailo import __version__
+from whisper_hailo.convert.hub import CheckpointName, is_model_directory, locate, parse_name
+from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.core.errors import OutputError
+from whisper_hailo.core.spec import SPEC_VERSION
+
+logger = logging.getLogger(__name__)
+
+_CACHE_VARIABLE = "WHISPER_HAILO_CACHE"
+_STAMP = "stamp"
+
+
+def cache_root() -> Path:
+    """`$WHISPER_HAILO_CACHE`, else `$XDG_CACHE_HOME/whisper-hailo`, else `~/.cache/whisper-hailo`."""
+    if own := os.environ.get(_CACHE_VARIABLE):
+        return Path(own)
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "whisper-hailo"
+
+
+def resolve_model(
+    name: str, options: ConvertOptions | None = None, *, revision: str | None = None
+) -> Path:
+    """Find or make the model directory that a `--model` argument names.
+
+    A model directory is used as it is. A checkpoint, bundled, local or from the hub, is converted
+    into the cache the first time; a converted hub model never touches the network again.
+
+    Args:
+        name: `micro`, a short name, a directory, or a hub id.
+        options: how to convert a checkpoint.
+        revision: hub commit, tag or branch.
+
+    Raises:
+        ModelError, TokenizerError: no such model, or it is broken.
+        HubError: the hub cannot be reached.
+        OutputError: the cache cannot be written.
+    """
+    parsed = parse_name(name)
+    if parsed.path is not None and is_model_directory(parsed.path):
+        return parsed.path
+    options = options or ConvertOptions()
+    target = cache_root() / "models" / _folder(parsed, options, revision)
+    stamp = _stamp(parsed)
+    if _is_current(target, stamp):
+        return target
+    with _locked(target):
+        if not _is_current(target, stamp):  # another process may have made it meanwhile
+            _convert_into(target, parsed, options, revision, stamp)
+    return target
+
+
+def _convert_into(
+    target: Path, parsed: CheckpointName, options: ConvertOptions, revision: str | None, stamp: str
+) -> None:
+    from whisper_hailo.convert.convert import convert_checkpoint  # imports onnx: slow, rarely needed
+
+    checkpoint, source = locate(parsed, revision)
+    logger.info("converting %s once into %s", source.name, target)
+    convert_checkpoint(checkpoint, target, options, source=source)
+    try:
+        (target / _STAMP).write_text(stamp, encoding="utf-8")
+    except OSError as error:
+        raise _unwritable(error) from error
+
+
+def _folder(parsed: CheckpointName, options: ConvertOptions, revision: str | None) -> str:
+    """Folder name of one conversion: readable, and one per origin and options."""
+    origin = parsed.hub_id or str(parsed.path.resolve() if parsed.path else "")
+    key = hashlib.sha256(f"{origin}\n{revision}\n{options}".encode()).hexdigest()[:12]
+    return f"{parsed.label}-{options.quantize}-{key}"
+
+
+def _stamp(parsed: CheckpointName) -> str:
+    """What must be unchanged for a cached conversion to be used: program and checkpoint files."""
+    lines = [f"whisper-hailo {__version__} format {SPEC_VERSION}"]
+    if parsed.path is not None:
+        for file in sorted(parsed.path.iterdir()):
+            status = file.stat()
+            lines.append(f"{file.name} {status.st_size} {status.st_mtime_ns}")
+    return "\n".join(lines) + "\n"
+
+
+def _is_current(target: Path, stamp: str) -> bool:
+    try:
+        return (target / _STAMP).read_text(encoding="utf-8") == stamp
+    except OSError:
+        return False
+
+
+@contextmanager
+def _locked(target: Path) -> Iterator[None]:
+    """One process converts; others wait and then use what it made."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        lock = target.with_name(target.name + ".lock").open("w")
+    except OSError as error:
+        raise _unwritable(error) from error
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _unwritable(error: OSError) -> OutputError:
+    return OutputError(
+        f"cannot write the model cache at {cache_root()} ({error.strerror}); "
+        f"set {_CACHE_VARIABLE} to a writable folder with free space"
+    )

@@ -1,0 +1,113 @@
+"""What is in a model directory or an ONNX file, as data for `whisper-hailo inspect`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
+
+_HASH_BLOCK = 1 << 20
+
+
+def describe(path: Path) -> dict[str, Any]:
+    """Describe a model directory or an ONNX file.
+
+    Raises:
+        ModelError: neither, or broken.
+    """
+    if path.is_dir():
+        return describe_model(path)
+    if not path.exists():
+        raise ModelError(f"{path} does not exist; give a model directory or an ONNX file")
+    return describe_onnx(path)
+
+
+def describe_model(directory: Path) -> dict[str, Any]:
+    """The specification of a model directory, and whether its files are what it says.
+
+    Raises:
+        ModelError: no model directory.
+    """
+    spec = ModelSpec.load(directory)
+    files = {}
+    for name, record in sorted(spec.files.items()):
+        files[name] = {**asdict(record), "state": _state(directory / name, record.sha256)}
+    step_s = FRAMES_PER_POSITION / FRAMES_PER_SECOND
+    return {
+        "kind": "model directory",
+        "name": spec.name,
+        "source": asdict(spec.source),
+        "dimensions": asdict(spec.dims),
+        "windows_s": {"shortest": step_s, "longest": spec.dims.max_window_s, "step": step_s},
+        "languages": len(spec.tokens.languages) or 1,
+        "quantization": spec.quantization,
+        "encoder_quantization": spec.encoder_quantization,
+        "alignment_heads": [list(pair) for pair in spec.alignment_heads],
+        "files": files,
+    }
+
+
+def describe_onnx(path: Path) -> dict[str, Any]:
+    """Inputs, outputs, operators and weight sizes of an ONNX graph.
+
+    Raises:
+        ModelError: the file is no ONNX graph.
+    """
+    import onnx
+
+    try:
+        model = onnx.load(str(path), load_external_data=False)
+    except Exception as error:  # protobuf's decoder raises its own family
+        raise ModelError(f"{path} is no ONNX file ({type(error).__name__}); expected a graph") from error
+    graph = model.graph
+    if not graph.node:
+        raise ModelError(f"{path} holds no ONNX graph: it has no node; convert the model again")
+    weights: Counter[str] = Counter()
+    for tensor in graph.initializer:
+        weights[onnx.TensorProto.DataType.Name(tensor.data_type).lower()] += _tensor_bytes(tensor)
+    return {
+        "kind": "ONNX graph",
+        "bytes": path.stat().st_size,
+        "sha256": sha256(path),
+        "opsets": {entry.domain or "ai.onnx": entry.version for entry in model.opset_import},
+        "inputs": {value.name: _shape(value) for value in graph.input},
+        "outputs": {value.name: _shape(value) for value in graph.output},
+        "operators": dict(sorted(Counter(node.op_type for node in graph.node).items())),
+        "weight_bytes": dict(sorted(weights.items())),
+    }
+
+
+def sha256(path: Path) -> str:
+    """SHA-256 of a file in hexadecimal, read in blocks."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_HASH_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _state(path: Path, expected: str) -> str:
+    if not path.is_file():
+        return "missing"
+    return "ok" if sha256(path) == expected else "changed"
+
+
+def _shape(value: Any) -> list[int | str]:  # noqa: ANN401 - onnx.ValueInfoProto
+    """Axes of a graph input or output: a number, or the name of a dynamic axis."""
+    return [dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim]
+
+
+def _tensor_bytes(tensor: Any) -> int:  # noqa: ANN401 - onnx.TensorProto
+    """Bytes of an initialiser's elements, wherever they are stored."""
+    import onnx
+
+    count = 1
+    for dim in tensor.dims:
+        count *= dim
+    return int(count * onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize)

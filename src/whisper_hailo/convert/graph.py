@@ -1,0 +1,119 @@
+"""A small builder of ONNX graphs: nodes appended one by one, weights as promises."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
+
+from whisper_hailo.convert.weights import AnyArray, Weight, ready
+
+OPSET = 17
+"""The first with LayerNormalization as one node, and the one the Hailo compiler takes."""
+
+MICROSOFT = "com.microsoft"
+"""Domain of ONNX Runtime's own operators."""
+
+Axis = int | str
+Attribute = int | float | str | Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Initializer:
+    """A named weight of a graph.
+
+    Attributes:
+        same_bytes_as: name of an initializer with these very bytes under another shape; a file
+            with external data holds them once.
+    """
+
+    name: str
+    weight: Weight
+    same_bytes_as: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A finished graph: the protobuf without its weights, and the weights."""
+
+    proto: GraphProto
+    initializers: tuple[Initializer, ...]
+
+
+@dataclass(slots=True)
+class GraphBuilder:
+    """Collects the nodes of one graph in the order of the data path.
+
+    Attributes:
+        name: name of the graph.
+    """
+
+    name: str
+    _nodes: list[NodeProto] = field(default_factory=list)
+    _inputs: list[ValueInfoProto] = field(default_factory=list)
+    _outputs: list[ValueInfoProto] = field(default_factory=list)
+    _initializers: dict[str, Initializer] = field(default_factory=dict)
+
+    def input(self, name: str, dtype: int, shape: Sequence[Axis]) -> str:
+        """Declare a graph input; axes that are strings are dynamic."""
+        self._inputs.append(helper.make_tensor_value_info(name, dtype, list(shape)))
+        return name
+
+    def output(self, name: str, dtype: int, shape: Sequence[Axis]) -> str:
+        """Declare that the value called `name` is a graph output."""
+        self._outputs.append(helper.make_tensor_value_info(name, dtype, list(shape)))
+        return name
+
+    def op(
+        self, op_type: str, inputs: Sequence[str], output: str, *, domain: str = "", **attrs: Attribute
+    ) -> str:
+        """Append a node with one output, which also names the node."""
+        return self.ops(op_type, inputs, (output,), domain=domain, **attrs)[0]
+
+    def ops(
+        self,
+        op_type: str,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        *,
+        domain: str = "",
+        **attrs: Attribute,
+    ) -> tuple[str, ...]:
+        """Append a node with several outputs."""
+        node = helper.make_node(
+            op_type, list(inputs), list(outputs), name=outputs[0], domain=domain, **attrs
+        )
+        self._nodes.append(node)
+        return tuple(outputs)
+
+    def weight(self, name: str, weight: Weight) -> str:
+        """Add a weight; asking again for the same name gives the same initializer."""
+        self._initializers.setdefault(name, Initializer(name, weight))
+        return name
+
+    def view(self, name: str, of: str, shape: tuple[int, ...]) -> str:
+        """Add a weight with the bytes of another one under a different shape."""
+        base = self._initializers[of].weight
+        view = Weight(shape, base.dtype, base.load)
+        self._initializers.setdefault(name, Initializer(name, view, same_bytes_as=of))
+        return name
+
+    def constant(self, value: AnyArray | Sequence[int] | int | float) -> str:
+        """Add a small constant, once for each value: Python ints are int64, floats float32."""
+        array = np.asarray(value)
+        if array.dtype.kind == "f":
+            array = array.astype(np.float32)
+        shape = "x".join(map(str, array.shape))
+        text = "_".join(str(item) for item in array.ravel().tolist())
+        return self.weight(f"const_{array.dtype.name}[{shape}]_{text}", ready(array))
+
+    def build(self) -> Graph:
+        """The finished graph."""
+        proto = helper.make_graph(self._nodes, self.name, self._inputs, self._outputs)
+        return Graph(proto, tuple(self._initializers.values()))
+
+
+FLOAT = int(TensorProto.FLOAT)
+INT64 = int(TensorProto.INT64)

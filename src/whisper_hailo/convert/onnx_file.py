@@ -1,0 +1,175 @@
+"""Write a graph to disk with one weight in memory at a time, hashing as it goes.
+
+Protobuf libraries want the whole message in memory, twice while they serialise it. An ONNX file is
+simple enough to be written front to back instead: every length is known beforehand.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from onnx import ModelProto, TensorProto, helper
+
+from whisper_hailo.convert.graph import MICROSOFT, OPSET, Graph, Initializer
+from whisper_hailo.core.errors import OutputError
+from whisper_hailo.core.spec import FileRecord
+
+IR_VERSION = 9
+PROTOBUF_LIMIT_BYTES = 2**31 - 2**20
+"""Protobuf messages end at 2 GiB; larger graphs keep their weights in a file beside them."""
+
+EXTERNAL_FROM_BYTES = 1024
+"""Smaller weights stay in the graph file, where shape inference can see them."""
+
+EXTERNAL_ALIGNMENT = 4096
+"""Page size, so that each weight can be mapped into memory by itself."""
+
+DATA_SUFFIX = ".data"
+
+# Field numbers of onnx.proto, shifted and marked as length-delimited.
+_MODEL_GRAPH = bytes([7 << 3 | 2])
+_GRAPH_INITIALIZER = bytes([5 << 3 | 2])
+_TENSOR_RAW_DATA = bytes([9 << 3 | 2])
+
+
+def write_graph(graph: Graph, path: Path, *, external: bool = False) -> dict[str, FileRecord]:
+    """Write `path`, and `path.data` beside it for weights that are kept outside.
+
+    Args:
+        graph: what to write.
+        path: the `.onnx` file.
+        external: keep weights outside whatever the size, so that the runtime maps them from the
+            file and equal bytes are stored once.
+
+    Returns:
+        file name to size and hash, for each file written.
+
+    Raises:
+        OutputError: the place is not writable or full.
+    """
+    total = sum(item.weight.nbytes for item in graph.initializers)
+    external = external or total > PROTOBUF_LIMIT_BYTES
+    try:
+        records: dict[str, FileRecord] = {}
+        places: dict[str, _Place] = {}
+        if external:
+            data_path = path.with_name(path.name + DATA_SUFFIX)
+            with _HashedFile(data_path) as data:
+                places = _write_data(graph, data)
+            records[data_path.name] = data.record()
+        with _HashedFile(path) as file:
+            _write_model(graph, places, path.name + DATA_SUFFIX, file)
+        records[path.name] = file.record()
+    except OSError as error:
+        raise OutputError(f"cannot write {path} ({error.strerror or error})") from error
+    return records
+
+
+class _HashedFile:
+    """A file being written, with its size and SHA-256 so far."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._hash = hashlib.sha256()
+        self.size = 0
+
+    def __enter__(self) -> Self:
+        self._file = self._path.open("wb")
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+    def write(self, data: bytes | memoryview) -> None:
+        self._file.write(data)
+        self._hash.update(data)
+        self.size += len(data)
+
+    def record(self) -> FileRecord:
+        return FileRecord(bytes=self.size, sha256=self._hash.hexdigest())
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where in the data file a weight lies."""
+
+    offset: int
+    length: int
+
+
+def _write_data(graph: Graph, data: _HashedFile) -> dict[str, _Place]:
+    """Write the large weights page-aligned one after the other."""
+    places: dict[str, _Place] = {}
+    for item in graph.initializers:
+        if item.weight.nbytes < EXTERNAL_FROM_BYTES:
+            continue
+        if item.same_bytes_as is not None:
+            places[item.name] = places[item.same_bytes_as]
+            continue
+        data.write(bytes(-data.size % EXTERNAL_ALIGNMENT))
+        places[item.name] = _Place(data.size, item.weight.nbytes)
+        data.write(_raw_bytes(item))
+    return places
+
+
+def _write_model(graph: Graph, places: dict[str, _Place], location: str, file: _HashedFile) -> None:
+    """Write the model message: header, nodes, then the initializers one by one."""
+    header = ModelProto(ir_version=IR_VERSION, producer_name="whisper-hailo")
+    header.opset_import.extend([helper.make_opsetid("", OPSET), helper.make_opsetid(MICROSOFT, 1)])
+    nodes = graph.proto.SerializeToString(deterministic=True)
+    heads = [_tensor_head(item, places.get(item.name), location) for item in graph.initializers]
+    lengths = [
+        len(head) if item.name in places else len(head) + item.weight.nbytes
+        for head, item in zip(heads, graph.initializers, strict=True)
+    ]
+    total = len(nodes) + sum(1 + len(_varint(n)) + n for n in lengths)
+    file.write(header.SerializeToString(deterministic=True))
+    file.write(_MODEL_GRAPH + _varint(total) + nodes)
+    for head, length, item in zip(heads, lengths, graph.initializers, strict=True):
+        file.write(_GRAPH_INITIALIZER + _varint(length) + head)
+        if item.name not in places:
+            file.write(_raw_bytes(item))
+
+
+def _tensor_head(item: Initializer, place: _Place | None, location: str) -> bytes:
+    """The tensor message up to where its raw bytes follow."""
+    tensor = TensorProto(
+        name=item.name,
+        dims=item.weight.shape,
+        data_type=helper.np_dtype_to_tensor_dtype(np.dtype(item.weight.dtype)),
+    )
+    if place is None:
+        raw = _TENSOR_RAW_DATA + _varint(item.weight.nbytes)
+        return tensor.SerializeToString(deterministic=True) + raw
+    tensor.data_location = TensorProto.EXTERNAL
+    fields = {"location": location, "offset": place.offset, "length": place.length}
+    for key, value in fields.items():
+        tensor.external_data.add(key=key, value=str(value))
+    return tensor.SerializeToString(deterministic=True)
+
+
+def _raw_bytes(item: Initializer) -> memoryview:
+    """The weight's bytes, little-endian as ONNX wants them."""
+    array = np.ascontiguousarray(item.weight.load())
+    little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+    return memoryview(little.reshape(-1).view(np.uint8))
+
+
+def _varint(value: int) -> bytes:
+    """Protobuf's variable-length integer: seven bits a byte, lowest first."""
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

@@ -1,0 +1,36 @@
+"""How a checkpoint is converted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from whisper_hailo.core.errors import OptionError
+
+QUANTIZATIONS: Final = ("none", "int8", "int4")
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertOptions:
+    """How a checkpoint is converted.
+
+    Attributes:
+        quantize: decoder weights: `none` (float32), `int8` or `int4` (weight-only blocks).
+        encoder_int8: also quantise the encoder's matrix products; its additions, norms, softmax
+            and convolutions always stay float.
+        tokenizer: a tokenizer file to use instead of the checkpoint's own.
+
+    Raises:
+        OptionError: no such quantisation.
+    """
+
+    quantize: str = "none"
+    encoder_int8: bool = False
+    tokenizer: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.quantize not in QUANTIZATIONS:
+            raise OptionError(
+                f"--quantize is {self.quantize!r}, expected one of: {', '.join(QUANTIZATIONS)}"
+            )

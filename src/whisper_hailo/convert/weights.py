@@ -1,0 +1,65 @@
+"""Arrays that are made only at the moment they are written: conversion holds one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+AnyArray: TypeAlias = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """A promise of an array: its shape and dtype are known now, its values when `load` is called.
+
+    Attributes:
+        shape: as the array will have it.
+        dtype: NumPy dtype name, such as `float32`.
+        load: makes the array; called once for each time that it is written.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    load: Callable[[], AnyArray]
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the array in bytes."""
+        return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
+
+
+def ready(array: AnyArray) -> Weight:
+    """A weight whose array exists already."""
+    return Weight(array.shape, array.dtype.name, lambda: array)
+
+
+def zeros(n: int) -> Weight:
+    """`(n,)` float32 zeros."""
+    return Weight((n,), "float32", lambda: np.zeros(n, np.float32))
+
+
+def transposed(weight: Weight) -> Weight:
+    """Both axes swapped: Hugging Face keeps `(out, in)`, MatMul wants `(in, out)`."""
+    n_out, n_in = weight.shape
+    return Weight((n_in, n_out), weight.dtype, lambda: np.ascontiguousarray(weight.load().T))
+
+
+def scaled(weight: Weight, factor: float) -> Weight:
+    """Every value times a factor, in the weight's own dtype."""
+    dtype = np.dtype(weight.dtype)
+    return Weight(weight.shape, weight.dtype, lambda: weight.load() * dtype.type(factor))
+
+
+def stacked(parts: Sequence[Weight]) -> Weight:
+    """Joined along the first axis."""
+    first = parts[0]
+    n_rows = sum(part.shape[0] for part in parts)
+    return Weight(
+        (n_rows, *first.shape[1:]),
+        first.dtype,
+        lambda: np.concatenate([part.load() for part in parts]),
+    )

@@ -1,0 +1,1 @@
+"""Types, protocols, the model description and errors: what every layer may import."""

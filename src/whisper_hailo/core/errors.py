@@ -1,0 +1,73 @@
+"""The one error tree. Every message says what was got, what was expected, and the next step.
+
+The command line prints `str(error)` as a single line and leaves with `error.exit_code`
+(documented in `docs/errors.md`); nothing below `cli` exits or prints.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Process exit codes of the `whisper-hailo` command."""
+
+    OK = 0
+    INTERNAL = 1
+    USAGE = 2
+    AUDIO = 3
+    MODEL = 4
+    HUB = 5
+    DEVICE = 6
+    OUTPUT = 7
+    INTERRUPTED = 130
+
+
+class WhisperHailoError(Exception):
+    """Base of every error a user can cause or mend."""
+
+    exit_code: ExitCode = ExitCode.INTERNAL
+
+
+class OptionError(WhisperHailoError):
+    """An option has a value that cannot be honoured."""
+
+    exit_code = ExitCode.USAGE
+
+
+class AudioError(WhisperHailoError):
+    """An audio file is missing, unreadable or holds nothing to transcribe."""
+
+    exit_code = ExitCode.AUDIO
+
+
+class ModelError(WhisperHailoError):
+    """A checkpoint, a model directory or a graph is missing, broken or does not fit."""
+
+    exit_code = ExitCode.MODEL
+
+
+class ShapeError(ModelError):
+    """An array does not have the shape that the model takes."""
+
+
+class TokenizerError(ModelError):
+    """Tokenizer files are missing, broken or do not belong to the model."""
+
+
+class HubError(WhisperHailoError):
+    """A model could not be fetched from the model hub."""
+
+    exit_code = ExitCode.HUB
+
+
+class DeviceError(WhisperHailoError):
+    """The accelerator is missing, busy, of the wrong kind, or failed."""
+
+    exit_code = ExitCode.DEVICE
+
+
+class OutputError(WhisperHailoError):
+    """A result could not be written: unwritable place, full disk."""
+
+    exit_code = ExitCode.OUTPUT

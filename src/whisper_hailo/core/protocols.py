@@ -1,0 +1,170 @@
+"""The narrow protocols between the stages. Backends implement them, the pipeline joins them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
+
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Padding:
+    """How far each row of audio features is padded with zero rows before cross-attention.
+
+    A zero row has key 0 (no bias in `k_proj`) and value `b_v`, so any number P of them together
+    is one extra key with score ln P: padding costs one position, whatever the target.
+
+    Attributes:
+        pad_to: target number of positions, or `None` for no padding. Features are never cut:
+            a target below their length adds nothing.
+    """
+
+    pad_to: int | None
+
+    def zero_rows(self, n_positions: int) -> int:
+        """Number of zero rows P = max(0, target - positions) that this policy adds."""
+        return 0 if self.pad_to is None else max(0, self.pad_to - n_positions)
+
+
+@dataclass(frozen=True, slots=True)
+class StepOutput:
+    """What one decoder pass gives, for the K positions that were asked for.
+
+    Attributes:
+        logits: `(batch, K, n_vocab)` float32.
+        logsumexp: `(batch, K)` float32, natural log of the sum of exponentials of each logits row,
+            so that `logits[b, k, t] - logsumexp[b, k]` is the log-probability of token t.
+        alignment: `(batch, n_alignment_heads, n_tokens, n_positions)` float32 cross-attention
+            weights of the alignment heads over the real positions, when asked for, else `None`.
+    """
+
+    logits: FloatArray
+    logsumexp: FloatArray
+    alignment: FloatArray | None = None
+
+
+StateT = TypeVar("StateT")
+
+
+class Closeable(Protocol):
+    """Constructors are cheap; `open` or a `with` block acquires, `close` gives back."""
+
+    def open(self) -> Self: ...
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+
+
+class Encoder(Closeable, Protocol):
+    """Log-mel in, audio features out."""
+
+    @property
+    def spec(self) -> ModelSpec:
+        """The model that this encoder belongs to."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Short name for results, such as `onnx-fp32`."""
+        ...
+
+    def encode(self, mel: FloatArray) -> FloatArray:
+        """Encode log-mel windows.
+
+        Args:
+            mel: `(batch, n_mels, n_frames)` float32, `n_frames` even.
+
+        Returns:
+            audio features `(batch, n_frames / 2, d_model)` float32.
+
+        Raises:
+            ShapeError: the window does not fit this encoder.
+        """
+        ...
+
+
+class Decoder(Closeable, Protocol[StateT]):
+    """Autoregressive decoder whose state is explicit and whose batch dimension is real."""
+
+    @property
+    def spec(self) -> ModelSpec:
+        """The model that this decoder belongs to."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Short name for results, such as `cached-int8`."""
+        ...
+
+    def start(
+        self,
+        audio_features: FloatArray,
+        paddings: tuple[Padding, ...],
+        n_positions: IntArray | None = None,
+    ) -> StateT:
+        """Begin decoding a batch.
+
+        Args:
+            audio_features: `(batch, n_audio_ctx, d_model)` float32.
+            paddings: one policy per row.
+            n_positions: `(batch,)` int64 true number of positions per row; `None` means all.
+
+        Returns:
+            a state with an empty self-attention cache.
+
+        Raises:
+            ShapeError: the features do not fit this decoder.
+        """
+        ...
+
+    def step(
+        self,
+        tokens: IntArray,
+        state: StateT,
+        positions: IntArray,
+        *,
+        first: IntArray | None = None,
+        alignment: bool = False,
+    ) -> tuple[StepOutput, StateT]:
+        """Append one or many tokens to the cache and look at some of their positions.
+
+        Args:
+            tokens: `(batch, n_tokens)` int64, the same number for every row.
+            state: from `start` or the last `step`; it is not changed, and may be used again.
+            positions: `(K,)` int64 indices into this step's tokens to project to the vocabulary.
+            first: `(batch,)` int64, only on the first step: rows with shorter prompts are padded on
+                the left, `first[b]` is the column of row b's first real token. `None` means 0.
+            alignment: also return the alignment heads' cross-attention weights.
+
+        Raises:
+            ShapeError: more tokens than the text context holds.
+        """
+        ...
+
+    def batch_size(self, state: StateT) -> int:
+        """Number of rows of a state."""
+        ...
+
+    def select(self, state: StateT, rows: IntArray) -> StateT:
+        """State of the given rows `(n,)` int64, in that order, repeats allowed (beams)."""
+        ...
+
+    def rewind(self, state: StateT, n_tokens: int) -> StateT:
+        """State cut back to its first `n_tokens` cached tokens (rejected drafts)."""
+        ...
+
+
+AnyDecoder = Decoder[Any]
+"""A decoder whose state type the caller passes through without looking inside."""
+

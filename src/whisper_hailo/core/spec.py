@@ -1,0 +1,191 @@
+"""`ModelSpec`: what a model directory holds, read from and written to its `model.json`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
+
+SPEC_FILE = "model.json"
+ENCODER_FILE = "encoder.onnx"
+CROSS_KV_FILE = "cross_kv.onnx"
+DECODER_FILE = "decoder.onnx"
+SPEC_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Dimensions:
+    """Sizes of a Whisper model, in the vocabulary of the original paper's code.
+
+    Attributes:
+        n_audio_ctx: encoder positions of the full 30 s context (1500).
+        n_text_ctx: decoder positions (448).
+        d_model: width of both halves.
+    """
+
+    n_mels: int
+    n_audio_ctx: int
+    d_model: int
+    n_encoder_layers: int
+    n_encoder_heads: int
+    n_decoder_layers: int
+    n_decoder_heads: int
+    n_text_ctx: int
+    n_vocab: int
+
+    @property
+    def head_size(self) -> int:
+        """Width of one decoder attention head."""
+        return self.d_model // self.n_decoder_heads
+
+    @property
+    def max_frames(self) -> int:
+        """Log-mel frames of the full context (3000)."""
+        return self.n_audio_ctx * FRAMES_PER_POSITION
+
+    @property
+    def max_window_s(self) -> float:
+        """Seconds of the full context (30)."""
+        return self.max_frames / FRAMES_PER_SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialTokens:
+    """Control token ids, from the checkpoint's tokenizer and generation config, never literals.
+
+    An id that neither file gives is `None`; English-only checkpoints have no languages or tasks.
+
+    Attributes:
+        languages: language code to token id, such as `{"en": 50259}`.
+        timestamp_begin: id of `<|0.00|>`; each further id is 0.02 s later.
+        suppress: ids never sampled; `begin_suppress`: ids never sampled first.
+    """
+
+    sot: int
+    eot: int
+    transcribe: int | None = None
+    translate: int | None = None
+    sot_lm: int | None = None
+    sot_prev: int | None = None
+    no_speech: int | None = None
+    no_timestamps: int | None = None
+    timestamp_begin: int | None = None
+    languages: dict[str, int] = field(default_factory=dict)
+    suppress: tuple[int, ...] = ()
+    begin_suppress: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """Size and SHA-256 of one file of the model directory."""
+
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a model came from.
+
+    Attributes:
+        name: directory name or hub id of the checkpoint.
+        revision: hub commit; `None` for a local directory.
+        sha256: file name to SHA-256 of the checkpoint's files.
+    """
+
+    name: str
+    revision: str | None = None
+    sha256: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """Everything about a converted model that running it needs to know.
+
+    Attributes:
+        name: short name for results, such as `tiny`.
+        quantization: decoder weights: `none`, `int8` or `int4`.
+        encoder_quantization: encoder weights: `none` or `int8`.
+        alignment_heads: `(layer, head)` pairs whose cross-attention follows the audio.
+        files: file name to size and hash.
+    """
+
+    name: str
+    dims: Dimensions
+    tokens: SpecialTokens
+    quantization: str
+    encoder_quantization: str
+    alignment_heads: tuple[tuple[int, int], ...]
+    source: Source
+    files: dict[str, FileRecord] = field(default_factory=dict)
+
+    @property
+    def multilingual(self) -> bool:
+        """Whether the model knows languages and tasks (`.en` checkpoints do not)."""
+        return bool(self.tokens.languages)
+
+    def to_json(self) -> str:
+        """Canonical JSON text: same spec, same bytes."""
+        return json.dumps({"version": SPEC_VERSION, **asdict(self)}, indent=2, sort_keys=True) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, where: str) -> ModelSpec:
+        """Parse `model.json`.
+
+        Args:
+            text: the file's text.
+            where: the file's name, for messages.
+
+        Raises:
+            ModelError: not JSON, another version, or fields missing.
+        """
+        try:
+            raw: dict[str, Any] = json.loads(text)
+            version = raw.pop("version")
+            if version != SPEC_VERSION:
+                raise ModelError(
+                    f"{where} has format version {version}, this program reads {SPEC_VERSION}; "
+                    "convert the checkpoint again"
+                )
+            tokens = raw["tokens"]
+            return cls(
+                name=raw["name"],
+                dims=Dimensions(**raw["dims"]),
+                tokens=SpecialTokens(
+                    **{
+                        **tokens,
+                        "suppress": tuple(tokens["suppress"]),
+                        "begin_suppress": tuple(tokens["begin_suppress"]),
+                    }
+                ),
+                quantization=raw["quantization"],
+                encoder_quantization=raw["encoder_quantization"],
+                alignment_heads=tuple((layer, head) for layer, head in raw["alignment_heads"]),
+                source=Source(**raw["source"]),
+                files={name: FileRecord(**record) for name, record in raw["files"].items()},
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ModelError(
+                f"{where} is not a model description ({error!r}); convert the checkpoint again"
+            ) from error
+
+    @classmethod
+    def load(cls, directory: Path) -> ModelSpec:
+        """Read `directory/model.json`.
+
+        Raises:
+            ModelError: no such file, or it is broken.
+        """
+        path = directory / SPEC_FILE
+        try:
+            text = path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise ModelError(
+                f"{directory} has no readable {SPEC_FILE} ({error.strerror}); "
+                "make a model directory with: whisper-hailo convert CHECKPOINT OUT"
+            ) from error
+        return cls.from_json(text, str(path))

@@ -1,0 +1,129 @@
+"""What the stages hand to each other and what a caller gets back: frozen, slotted, typed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.float32]
+"""float32 array; the docstring that uses it names the axes."""
+
+IntArray: TypeAlias = NDArray[np.int64]
+"""int64 array; the docstring that uses it names the axes."""
+
+SAMPLE_RATE_HZ = 16_000
+"""Every model here hears 16 kHz mono."""
+
+FRAMES_PER_SECOND = 100
+"""Log-mel frames per second of audio: a hop of 160 samples."""
+
+FRAMES_PER_POSITION = 2
+"""The encoder's second convolution halves the number of frames."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Wall-clock milliseconds per stage, added up over all windows of one input.
+
+    `total_ms` is the whole call from opened audio to text; `load_ms` (model loading) is not in it.
+    """
+
+    load_ms: float = 0.0
+    mel_ms: float = 0.0
+    encode_ms: float = 0.0
+    cross_kv_ms: float = 0.0
+    decode_ms: float = 0.0
+    total_ms: float = 0.0
+
+    def __add__(self, other: Timings) -> Timings:
+        return Timings(
+            load_ms=self.load_ms + other.load_ms,
+            mel_ms=self.mel_ms + other.mel_ms,
+            encode_ms=self.encode_ms + other.encode_ms,
+            cross_kv_ms=self.cross_kv_ms + other.cross_kv_ms,
+            decode_ms=self.decode_ms + other.decode_ms,
+            total_ms=self.total_ms + other.total_ms,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A timed stretch of text.
+
+    Attributes:
+        start_s: start in seconds from the beginning of the input.
+        end_s: end in seconds.
+        text: the text, without surrounding blanks.
+        tokens: token ids that gave it, without prompt and end-of-transcript.
+        avg_logprob: mean natural-log probability per token, end-of-transcript counted.
+        no_speech_prob: probability in [0, 1] that the window holds no speech.
+        runaway: the token budget was used up without an end-of-transcript token.
+    """
+
+    start_s: float
+    end_s: float
+    text: str
+    tokens: tuple[int, ...]
+    avg_logprob: float
+    no_speech_prob: float
+    runaway: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What shaped a result, printed with it: model, window, padding policy and cures.
+
+    Attributes:
+        model: name of the model.
+        encoder: name of the encoder backend, such as `onnx-fp32`.
+        decoder: name of the decoder backend, such as `cached-int8`.
+        window_s: fixed encoder input in seconds.
+        margin_s: seconds kept free at the end of each window.
+        pad_to: padding target in encoder positions; 0 is no padding.
+        repetition_penalty: 1.0 is off.
+        eot_boost: in logits, 0.0 is off.
+        quantization: decoder weights: `none`, `int8` or `int4`.
+        threads: threads per operator; 0 lets the runtime choose.
+    """
+
+    model: str
+    encoder: str
+    decoder: str
+    window_s: float
+    margin_s: float
+    pad_to: int
+    repetition_penalty: float
+    eot_boost: float
+    quantization: str
+    threads: int
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """The result of one input: text, segments, where the time went, with which settings.
+
+    Attributes:
+        audio: name of the input as the caller gave it.
+        duration_s: length of the audio in seconds.
+        language: language code such as `en`.
+        task: `transcribe` or `translate`.
+        segments: in order of time.
+        timings: stage times of this input.
+        settings: what shaped the text.
+    """
+
+    audio: str
+    duration_s: float
+    language: str
+    task: str
+    segments: tuple[Segment, ...]
+    timings: Timings
+    settings: Settings
+
+    @property
+    def text(self) -> str:
+        """The texts of all segments, joined by blanks."""
+        return " ".join(segment.text for segment in self.segments if segment.text)

@@ -1,0 +1,1 @@
+"""From audio features to tokens: options and presets, logits rules, the loop."""

@@ -1,0 +1,114 @@
+"""Decoding options, validated once, and the three presets of cures against hallucination."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.protocols import Padding
+from whisper_hailo.core.spec import Dimensions
+
+AUTO_LANGUAGE: Final = "auto"
+"""Detect the language from the first window."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cures:
+    """What keeps a decoder trained on 30 s from repeating itself on a short window.
+
+    The definitions are the ones of the study this project starts from (see `docs/decoding.md`).
+
+    Attributes:
+        pad_to: padding target in encoder positions; `None` means the model's full context,
+            0 means no padding.
+        repetition_penalty: p >= 1; logits of ids generated so far are divided by p when positive,
+            multiplied by p otherwise. 1 is off.
+        eot_boost: t >= 0 in logits; when the best logit leads end-of-transcript by less than t,
+            end-of-transcript is taken. 0 is off.
+
+    Raises:
+        OptionError: a value out of range.
+    """
+
+    pad_to: int | None = None
+    repetition_penalty: float = 1.0
+    eot_boost: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.pad_to is not None and self.pad_to < 0:
+            raise OptionError(
+                f"--pad-to is {self.pad_to}, expected 0 (none) or a number of encoder positions"
+            )
+        if not (math.isfinite(self.repetition_penalty) and self.repetition_penalty >= 1.0):
+            raise OptionError(
+                f"--repetition-penalty is {self.repetition_penalty}, expected 1.0 (off) or more"
+            )
+        if not (math.isfinite(self.eot_boost) and self.eot_boost >= 0.0):
+            raise OptionError(f"--eot-boost is {self.eot_boost}, expected 0.0 (off) or more")
+
+    def padding(self, dims: Dimensions) -> Padding:
+        """The padding policy for a model; targets over its context are refused.
+
+        Raises:
+            OptionError: the target is longer than the context the decoder was trained on.
+        """
+        target = dims.n_audio_ctx if self.pad_to is None else self.pad_to
+        if target > dims.n_audio_ctx:
+            raise OptionError(
+                f"--pad-to is {target}, the model was trained on {dims.n_audio_ctx} positions; "
+                "use that or less"
+            )
+        return Padding(pad_to=target or None)
+
+
+PRESETS: Final[dict[str, Cures]] = {
+    "conservative": Cures(pad_to=None, repetition_penalty=1.0, eot_boost=0.0),
+    "balanced": Cures(pad_to=700, repetition_penalty=1.1, eot_boost=0.2),
+    "aggressive": Cures(pad_to=500, repetition_penalty=1.2, eot_boost=0.5),
+}
+"""The study's presets; conservative is the default: free padding to the full context, no rules."""
+
+
+def preset(name: str) -> Cures:
+    """Look a preset up.
+
+    Raises:
+        OptionError: no preset of that name.
+    """
+    try:
+        return PRESETS[name]
+    except KeyError:
+        raise OptionError(
+            f"unknown preset {name!r}; expected one of: {', '.join(PRESETS)}"
+        ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class DecodingOptions:
+    """What a caller asks of the decoder.
+
+    Attributes:
+        language: language code, or `auto`.
+        task: `transcribe` or `translate` (to English).
+        cures: padding, repetition penalty, end-of-transcript boost.
+        max_new_tokens: token budget per window; `None` is half the text context.
+
+    Raises:
+        OptionError: the budget is not positive.
+    """
+
+    language: str = "en"
+    task: str = "transcribe"
+    cures: Cures = PRESETS["conservative"]
+    max_new_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_new_tokens is not None and self.max_new_tokens < 1:
+            raise OptionError(f"token budget is {self.max_new_tokens}, expected 1 or more")
+
+    def budget(self, dims: Dimensions, n_prefix: int) -> int:
+        """New tokens allowed after a prefix of `n_prefix` tokens."""
+        wanted = self.max_new_tokens or dims.n_text_ctx // 2
+        return min(wanted, dims.n_text_ctx - n_prefix)

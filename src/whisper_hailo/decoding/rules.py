@@ -1,0 +1,63 @@
+"""Logits rules, one function each. All of them take and give `(n_vocab,)` float32 logits.
+
+They change the array they are given and return it: the loop hands each its own copy of a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from whisper_hailo.core.types import FloatArray, IntArray
+
+
+def suppress(logits: FloatArray, ids: IntArray) -> FloatArray:
+    """Make ids impossible.
+
+    Args:
+        logits: `(n_vocab,)` float32.
+        ids: `(n,)` int64 ids to suppress.
+    """
+    logits[ids] = -np.inf
+    return logits
+
+
+def penalise_repetition(
+    logits: FloatArray, generated: Collection[int], penalty: float
+) -> FloatArray:
+    """Make ids generated before less likely.
+
+    A positive logit is divided by the penalty and any other multiplied by it, so that the id always
+    becomes less likely (dividing a negative logit would do the opposite). Each id counts once,
+    however often it was generated; forced ids and the prompt do not count.
+
+    Args:
+        logits: `(n_vocab,)` float32.
+        generated: ids generated so far.
+        penalty: p >= 1; 1 changes nothing.
+
+    Source: CTRL (Keskar et al. 2019) with the sign rule of Transformers.
+    """
+    if penalty == 1.0 or not generated:
+        return logits
+    ids = np.unique(np.fromiter(generated, dtype=np.int64, count=len(generated)))
+    picked = logits[ids]
+    logits[ids] = np.where(picked > 0, picked / penalty, picked * penalty)
+    return logits
+
+
+def choose(logits: FloatArray, eot: int, eot_boost: float) -> int:
+    """Greedy choice with an early way out.
+
+    When the best logit leads end-of-transcript by less than the boost, end-of-transcript is taken.
+
+    Args:
+        logits: `(n_vocab,)` float32, after all other rules.
+        eot: id of end-of-transcript.
+        eot_boost: threshold in logits; 0 is off.
+    """
+    best = int(np.argmax(logits))
+    if eot_boost > 0.0 and logits[best] - logits[eot] < eot_boost:
+        return eot
+    return best

@@ -1,0 +1,139 @@
+"""Log-mel spectrogram, exactly as Whisper hears it, in numpy alone.
+
+One implementation serves run time, calibration, training and benchmarks. The formula is that of
+`log_mel_spectrogram` in OpenAI's Whisper (Radford et al., 2022); the filters are computed here
+from their definition in Slaney's Auditory Toolbox (1998), which `librosa.filters.mel` also follows.
+
+Who pads: `log_mel` gives one frame per whole 160 samples it is handed and adds nothing that can be
+seen in the result. A caller that wants a window of fixed length pads the *audio* with zeros first,
+by `pad_or_trim`; padding the mel instead would leave the maximum, and so every value, different.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whisper_hailo.core.errors import ShapeError
+from whisper_hailo.core.types import FRAMES_PER_SECOND, SAMPLE_RATE_HZ, FloatArray
+
+N_FFT = 400
+"""Samples per analysis frame (25 ms)."""
+
+HOP_LENGTH = SAMPLE_RATE_HZ // FRAMES_PER_SECOND
+"""Samples from one frame to the next (160, 10 ms)."""
+
+N_FREQS = N_FFT // 2 + 1
+"""Bins of the one-sided spectrum (201, 40 Hz apart)."""
+
+_BLOCK_FRAMES = 128
+_POWER_FLOOR = 1e-10
+_DYNAMIC_RANGE = 8.0
+
+_MEL_BREAK_HZ = 1000.0
+_MEL_LINEAR_HZ = 200.0 / 3.0
+_MEL_LOG_STEP = np.log(6.4) / 27.0
+
+
+def _mel_to_hz(mels: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Slaney's mel scale to Hz: linear below 1 kHz, logarithmic above."""
+    break_mel = _MEL_BREAK_HZ / _MEL_LINEAR_HZ
+    logarithmic = _MEL_BREAK_HZ * np.exp(_MEL_LOG_STEP * (mels - break_mel))
+    return np.where(mels < break_mel, _MEL_LINEAR_HZ * mels, logarithmic)
+
+
+@cache
+def mel_filters(n_mels: int) -> NDArray[np.float64]:
+    """Triangular mel filters from 0 to 8 kHz, each of unit area per Hz (Slaney's norm).
+
+    Args:
+        n_mels: number of filters: 80 (up to large-v2) or 128 (large-v3 and turbo).
+
+    Returns:
+        `(n_mels, n_freqs)` float64, read-only, `n_freqs` = 201.
+
+    Raises:
+        ShapeError: `n_mels` is not positive.
+    """
+    if n_mels < 1:
+        raise ShapeError(f"{n_mels} mel bins asked for; give 80 or 128, as the model's config says")
+    nyquist_hz = SAMPLE_RATE_HZ / 2
+    top_mel = _MEL_BREAK_HZ / _MEL_LINEAR_HZ + np.log(nyquist_hz / _MEL_BREAK_HZ) / _MEL_LOG_STEP
+    corners_hz = _mel_to_hz(np.linspace(0.0, top_mel, n_mels + 2))
+    freqs_hz = np.linspace(0.0, nyquist_hz, N_FREQS)
+    low, centre, high = (corners_hz[i : i + n_mels, None] for i in range(3))
+    rising = (freqs_hz - low) / (centre - low)
+    falling = (high - freqs_hz) / (high - centre)
+    filters: NDArray[np.float64] = np.maximum(0.0, np.minimum(rising, falling))
+    filters *= 2.0 / (high - low)
+    filters.flags.writeable = False
+    return filters
+
+
+@cache
+def _hann_window() -> NDArray[np.float64]:
+    """Periodic Hann window `(n_fft,)`."""
+    return 0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(N_FFT) / N_FFT)
+
+
+def log_mel(audio: FloatArray, n_mels: int = 80) -> FloatArray:
+    """Whisper's log-mel spectrogram.
+
+    25 ms frames every 10 ms, centred (the ends are reflected), periodic Hann window, power
+    spectrum, mel filters, log10 with a floor at 1e-10 and at 8 decades below the largest value of
+    the whole input, then `(x + 4) / 4`. The Fourier transform is double: beside a tone, single
+    precision keeps three digits of what lies eight decades below. Its powers are all positive, so
+    from there on single precision is enough and twice as fast.
+
+    Args:
+        audio: `(n_samples,)` float32 mono at 16 kHz, nominally in [-1, 1] but not clipped; finite
+            (the audio stage sees to that). Below 201 samples, too few to reflect, zeros follow.
+        n_mels: number of mel bins, 80 or 128.
+
+    Returns:
+        `(n_mels, n_frames)` float32, C-contiguous, `n_frames = n_samples // 160`.
+
+    Raises:
+        ShapeError: audio is not one-dimensional, or holds integers.
+    """
+    if audio.ndim != 1:
+        raise ShapeError(
+            f"audio has shape {audio.shape}, expected (n_samples,); average the channels first"
+        )
+    if not np.issubdtype(audio.dtype, np.floating):
+        raise ShapeError(
+            f"audio has dtype {audio.dtype}, expected float32; divide 16-bit samples by 32768"
+        )
+    filters = mel_filters(n_mels).T.astype(np.float32)
+    n_frames = audio.shape[0] // HOP_LENGTH
+    if n_frames == 0:
+        return np.zeros((n_mels, 0), dtype=np.float32)
+    if audio.shape[0] <= N_FFT // 2:
+        audio = pad_or_trim(audio, N_FFT)
+    padded = np.pad(audio, N_FFT // 2, mode="reflect")
+    frames = np.lib.stride_tricks.sliding_window_view(padded, N_FFT)[::HOP_LENGTH]
+    mel = np.empty((n_frames, n_mels), dtype=np.float32)
+    for start in range(0, n_frames, _BLOCK_FRAMES):
+        block = slice(start, min(start + _BLOCK_FRAMES, n_frames))
+        spectrum = np.fft.rfft(frames[block] * _hann_window(), axis=1)
+        power = np.add(spectrum.real**2, spectrum.imag**2, dtype=np.float32)
+        np.matmul(power, filters, out=mel[block])
+    np.log10(np.maximum(mel, _POWER_FLOOR, out=mel), out=mel)
+    np.maximum(mel, mel.max() - _DYNAMIC_RANGE, out=mel)
+    return np.ascontiguousarray(((mel + 4.0) / 4.0).T, dtype=np.float32)
+
+
+def pad_or_trim(audio: FloatArray, n_samples: int) -> FloatArray:
+    """Audio of exactly `n_samples` samples: cut at the end, or zeros appended.
+
+    Args:
+        audio: `(n,)` float32.
+        n_samples: wanted length, not negative.
+
+    Returns:
+        `(n_samples,)` float32; a view of `audio` when nothing is appended.
+    """
+    missing = n_samples - audio.shape[0]
+    return np.pad(audio, (0, missing)) if missing > 0 else audio[:n_samples]

@@ -1,0 +1,31 @@
+"""A stop-watch per stage, so that every result says where its time went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+
+from whisper_hailo.core.types import Timings
+
+STAGES = ("load", "mel", "encode", "cross_kv", "decode", "total")
+
+
+class StageClock:
+    """Adds up wall-clock time per stage."""
+
+    def __init__(self) -> None:
+        self._ms = dict.fromkeys(STAGES, 0.0)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Time a `with` block under one of `STAGES`; time is kept when the block raises."""
+        begin = perf_counter()
+        try:
+            yield
+        finally:
+            self._ms[name] += (perf_counter() - begin) * 1000.0
+
+    def timings(self) -> Timings:
+        """What was measured so far."""
+        return Timings(**{f"{stage}_ms": ms for stage, ms in self._ms.items()})

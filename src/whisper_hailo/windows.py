@@ -1,0 +1,108 @@
+"""Cutting a stream of audio into the fixed windows that an encoder takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.spec import Dimensions
+from whisper_hailo.core.types import (
+    FRAMES_PER_POSITION,
+    FRAMES_PER_SECOND,
+    SAMPLE_RATE_HZ,
+    FloatArray,
+)
+
+DEFAULT_WINDOW_S: Final = 10.0
+DEFAULT_MARGIN_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class WindowPlan:
+    """How much audio each window takes and how much of it stays free.
+
+    Speech cut hard at the edge of a short window makes the decoder run on, so its last second is
+    left silent. A full 30 s window takes all of its audio, as Whisper was trained.
+
+    Attributes:
+        window_s: encoder input in seconds, a whole number of encoder positions.
+        margin_s: seconds kept free at the end.
+    """
+
+    window_s: float
+    margin_s: float
+
+    @classmethod
+    def make(
+        cls, dims: Dimensions, window_s: float | None = None, margin_s: float | None = None
+    ) -> WindowPlan:
+        """Fill in the defaults and check them against the model.
+
+        Args:
+            dims: the model's sizes.
+            window_s: seconds of the window; `None` is 10 s, or the model's context when shorter.
+            margin_s: seconds kept free; `None` is 1 s, or none for the full context.
+
+        Raises:
+            OptionError: the window is not a whole number of positions within the context, or the
+                margin leaves no room for audio.
+        """
+        longest_s = dims.max_window_s
+        window_s = min(DEFAULT_WINDOW_S, longest_s) if window_s is None else float(window_s)
+        positions = window_s * FRAMES_PER_SECOND / FRAMES_PER_POSITION
+        if not 0 < window_s <= longest_s or abs(positions - round(positions)) > 1e-6:
+            raise OptionError(
+                f"--window is {window_s:g} s, this model takes more than 0 and at most "
+                f"{longest_s:g} s in steps of {FRAMES_PER_POSITION / FRAMES_PER_SECOND:g} s"
+            )
+        if margin_s is None:
+            margin_s = DEFAULT_MARGIN_S if window_s < longest_s else 0.0
+            margin_s = min(margin_s, window_s / 2)
+        if not 0 <= margin_s < window_s:
+            raise OptionError(
+                f"--margin-s is {margin_s:g} s, expected 0 or more and less than the "
+                f"{window_s:g} s window"
+            )
+        return cls(window_s=window_s, margin_s=float(margin_s))
+
+    @property
+    def window_samples(self) -> int:
+        """Samples of the whole window."""
+        return round(self.window_s * SAMPLE_RATE_HZ)
+
+    @property
+    def content_samples(self) -> int:
+        """Samples of audio per window, at least one."""
+        return max(1, round((self.window_s - self.margin_s) * SAMPLE_RATE_HZ))
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One window's audio.
+
+    Attributes:
+        audio: `(n_samples,)` float32 16 kHz mono, at most the plan's content.
+        start_s: where it starts in the input, in seconds.
+    """
+
+    audio: FloatArray
+    start_s: float
+
+    @property
+    def end_s(self) -> float:
+        """Where it ends in the input, in seconds."""
+        return self.start_s + self.audio.size / SAMPLE_RATE_HZ
+
+
+def consecutive(blocks: Iterable[FloatArray]) -> Iterator[Window]:
+    """Windows one after the other, without overlap.
+
+    Args:
+        blocks: pieces of `(content_samples,)` float32, the last one shorter.
+    """
+    n_samples = 0
+    for block in blocks:
+        yield Window(audio=block, start_s=n_samples / SAMPLE_RATE_HZ)
+        n_samples += block.size

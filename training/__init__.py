@@ -1,0 +1,1 @@
+"""How the bundled model `micro` is made: text, synthesised speech, training, export, evaluation."""

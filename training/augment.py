@@ -1,0 +1,83 @@
+"""Cheap disturbances of clean speech: gain, coloured noise, band limits, clipping."""
+
+import numpy as np
+
+SAMPLE_RATE_HZ = 16_000
+_BANK_S = 60
+_SLOPES = (0.0, -0.5, -1.0, -1.5, 0.5)
+"""Exponents of frequency in amplitude: white, between, pink-brown, brown, blue."""
+
+
+class NoiseBank:
+    """A minute of noise of each colour, and hum, made once; crops of it are free.
+
+    Args:
+        seed: seed of the noise itself.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        rng = np.random.default_rng(seed)
+        n = _BANK_S * SAMPLE_RATE_HZ
+        hz = np.fft.rfftfreq(n, 1 / SAMPLE_RATE_HZ)
+        shaped = np.maximum(hz, 20.0)
+        bank = []
+        for slope in _SLOPES:
+            spectrum = np.fft.rfft(rng.standard_normal(n)) * shaped**slope
+            bank.append(np.fft.irfft(spectrum, n))
+        time_s = np.arange(n) / SAMPLE_RATE_HZ
+        hum = sum(np.sin(2 * np.pi * 50 * k * time_s) / k for k in (1, 2, 3, 5))
+        bank.append(hum + 0.1 * rng.standard_normal(n))
+        self._bank = [(noise / noise.std()).astype(np.float32) for noise in bank]
+
+    def crop(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+        """Returns `(n_samples,)` float32 of noise of unit power and random colour."""
+        noise = self._bank[rng.integers(len(self._bank))]
+        start = rng.integers(noise.size - n_samples)
+        return noise[start : start + n_samples]
+
+
+def level(audio: np.ndarray) -> float:
+    """Returns the root mean square of the louder half of `audio` `(n_samples,)`: speech's level."""
+    n_blocks = max(1, audio.size // 320)
+    power = np.square(audio[: n_blocks * 320]).reshape(n_blocks, -1).mean(axis=1)
+    return float(np.sqrt(np.sort(power)[n_blocks // 2 :].mean()))
+
+
+def band_limited(audio: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Filters with a short random low-pass (2.8 to 7 kHz), half of the time also a high-pass."""
+    taps = np.arange(-15, 16)
+    cutoff = rng.uniform(2800, 7000) / SAMPLE_RATE_HZ
+    kernel = 2 * cutoff * np.sinc(2 * cutoff * taps) * np.hamming(taps.size)
+    filtered = np.convolve(audio, kernel, "same")
+    if rng.random() < 0.5:
+        filtered = filtered - rng.uniform(0.4, 0.95) * np.roll(filtered, 1)
+    return filtered.astype(np.float32)
+
+
+def disturbed(audio: np.ndarray, bank: NoiseBank, rng: np.random.Generator) -> np.ndarray:
+    """Returns `audio` `(n_samples,)` float32 after random disturbances, within full scale.
+
+    Noise covers the whole of `audio`, its pauses too: add silence around speech before.
+    """
+    if rng.random() < 0.2:
+        audio = band_limited(audio, rng)
+    if rng.random() < 0.65:
+        snr_db = rng.uniform(3, 40)
+        gain = level(audio) * 10 ** (-snr_db / 20)
+        audio = audio + gain * bank.crop(audio.size, rng)
+    audio = audio * np.float32(10 ** rng.uniform(-1.3, 0.25))
+    return np.clip(audio, -1.0, 1.0)
+
+
+def without_speech(n_samples: int, bank: NoiseBank, rng: np.random.Generator) -> np.ndarray:
+    """Returns `(n_samples,)` float32 that holds no speech: zeros, noise, hum, or clicks."""
+    kind = rng.integers(4)
+    audio = np.zeros(n_samples, np.float32)
+    if kind > 0:
+        audio += np.float32(10 ** rng.uniform(-4, -0.7)) * bank.crop(n_samples, rng)
+    if kind == 3:
+        for start in rng.integers(0, n_samples - 200, rng.integers(1, 12)):
+            audio[start : start + 200] += np.float32(rng.uniform(0.05, 0.6)) * np.exp(
+                -np.arange(200, dtype=np.float32) / rng.uniform(5, 60)
+            )
+    return np.clip(audio, -1.0, 1.0)

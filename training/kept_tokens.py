@@ -1,0 +1,40 @@
+"""The trimmed vocabulary: the ids that training uses, numbered without gaps."""
+
+from dataclasses import dataclass
+from random import Random
+
+from tokenizers import Tokenizer
+
+from training import whisper_vocabulary as ids
+from training.text.grammar import Grammar
+
+PREFIX = (ids.SOT, ids.FIRST_LANGUAGE, ids.TRANSCRIBE, ids.NO_TIMESTAMPS)
+_N_SAMPLED = 120_000
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTokens:
+    """Two-way map between Whisper's ids and rows of the trimmed embedding.
+
+    Attributes:
+        ids: Whisper's id of each row, rising.
+    """
+
+    ids: tuple[int, ...]
+
+    def rows(self, tokens: list[int]) -> list[int]:
+        """Returns the rows of Whisper ids.
+
+        Raises:
+            KeyError: an id is not kept.
+        """
+        index = {token: row for row, token in enumerate(self.ids)}
+        return [index[token] for token in tokens]
+
+
+def choose(tokenizer: Tokenizer) -> KeptTokens:
+    """Returns the ids that occur in a large fixed sample of the grammar, and the special ones."""
+    grammar, rng = Grammar(), Random("kept tokens")
+    texts = [" " + grammar.sentence(rng) for _ in range(_N_SAMPLED)]
+    found = {token for encoded in tokenizer.encode_batch(texts) for token in encoded.ids}
+    return KeptTokens(tuple(sorted(found | {*PREFIX, ids.EOT, ids.NO_SPEECH})))

@@ -1,0 +1,168 @@
+"""Whisper in compact torch, for training: Hugging Face's parameter names, a trimmed vocabulary.
+
+Two things differ from the usual module. Cross-attention takes the number of zero rows that the
+encoder output is thought to be padded with (one extra key of score `ln P` whose value is the bias
+of `v_proj`). And one channel of the decoder's last norm is constant (`BIAS_CHANNEL`): through it
+each row of the tied embedding has a bias of its own, by which untrained ids are shut out for good
+when the vocabulary is made whole.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+BIAS_CHANNEL = -1
+BIAS_VALUE = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Dimensions:
+    """Sizes of the network; the defaults are those of `micro`."""
+
+    n_mels: int = 80
+    d_model: int = 128
+    n_encoder_layers: int = 4
+    n_decoder_layers: int = 2
+    ffn: int = 512
+    head_size: int = 64
+    n_audio_ctx: int = 1500
+    n_text_ctx: int = 448
+
+
+def sinusoids(length: int, channels: int) -> Tensor:
+    """Returns Whisper's fixed encoder positions, `(length, channels)`: sines, then cosines."""
+    step = math.log(10_000) / (channels // 2 - 1)
+    scales = torch.exp(-step * torch.arange(channels // 2))
+    angles = torch.arange(length)[:, None] * scales[None, :]
+    return torch.cat([angles.sin(), angles.cos()], dim=1)
+
+
+class Attention(nn.Module):
+    """Multi-head attention; keys have no bias, so a zero row has score 0 for every query."""
+
+    def __init__(self, sizes: Dimensions) -> None:
+        super().__init__()
+        width = sizes.d_model
+        self.head_size = sizes.head_size
+        self.q_proj = nn.Linear(width, width)
+        self.k_proj = nn.Linear(width, width, bias=False)
+        self.v_proj = nn.Linear(width, width)
+        self.out_proj = nn.Linear(width, width)
+
+    def _heads(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (-1, self.head_size)).transpose(1, 2)
+
+    def forward(
+        self, x: Tensor, source: Tensor, causal: bool = False, n_padding: int = 0
+    ) -> Tensor:
+        """Attends from `x` `(batch, n, d_model)` to `source` `(batch, m, d_model)` and padding."""
+        query, key = self._heads(self.q_proj(x)), self._heads(self.k_proj(source))
+        value = self._heads(self.v_proj(source))
+        if n_padding:
+            batch, heads, _, size = key.shape
+            extra = self.v_proj.bias.to(value.dtype).view(1, heads, 1, size)
+            value = torch.cat([value, extra.expand(batch, -1, -1, -1)], dim=2)
+        # Written out: on CPUs the backward pass of the fused kernel takes longer than all the rest.
+        scores = (query * self.head_size**-0.5) @ key.transpose(2, 3)
+        if causal:
+            scores = scores + scores.new_full(scores.shape[2:], -torch.inf).triu(1)
+        if n_padding:
+            scores = functional.pad(scores, (0, 1), value=math.log(n_padding))
+        mixed = scores.softmax(-1).to(value.dtype) @ value
+        return self.out_proj(mixed.transpose(1, 2).flatten(2))
+
+
+class Layer(nn.Module):
+    """One pre-norm block: self-attention, cross-attention in decoders, feed-forward."""
+
+    def __init__(self, sizes: Dimensions, cross: bool) -> None:
+        super().__init__()
+        self.self_attn = Attention(sizes)
+        self.self_attn_layer_norm = nn.LayerNorm(sizes.d_model)
+        if cross:
+            self.encoder_attn = Attention(sizes)
+            self.encoder_attn_layer_norm = nn.LayerNorm(sizes.d_model)
+        self.fc1 = nn.Linear(sizes.d_model, sizes.ffn)
+        self.fc2 = nn.Linear(sizes.ffn, sizes.d_model)
+        self.final_layer_norm = nn.LayerNorm(sizes.d_model)
+
+    def forward(self, x: Tensor, features: Tensor | None = None, n_padding: int = 0) -> Tensor:
+        """Returns the new residual stream, `(batch, n, d_model)`."""
+        normed = self.self_attn_layer_norm(x)
+        x = x + self.self_attn(normed, normed, causal=features is not None)
+        if features is not None:
+            normed = self.encoder_attn_layer_norm(x)
+            x = x + self.encoder_attn(normed, features, n_padding=n_padding)
+        return x + self.fc2(functional.gelu(self.fc1(self.final_layer_norm(x))))
+
+
+class Encoder(nn.Module):
+    """Log-mel to audio features."""
+
+    def __init__(self, sizes: Dimensions) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv1d(sizes.n_mels, sizes.d_model, 3, padding=1)
+        self.conv2 = nn.Conv1d(sizes.d_model, sizes.d_model, 3, stride=2, padding=1)
+        self.register_buffer("positions", sinusoids(sizes.n_audio_ctx, sizes.d_model), False)
+        self.layers = nn.ModuleList(Layer(sizes, False) for _ in range(sizes.n_encoder_layers))
+        self.layer_norm = nn.LayerNorm(sizes.d_model)
+
+    def forward(self, mel: Tensor, first_position: int = 0) -> Tensor:
+        """Encodes `mel` `(batch, n_mels, n_frames)` to `(batch, n_frames // 2, d_model)`.
+
+        `first_position` is not 0 only in training: the window is then a crop of a longer one.
+        """
+        x = functional.gelu(self.conv2(functional.gelu(self.conv1(mel)))).transpose(1, 2)
+        x = x + self.positions[first_position : first_position + x.shape[1]]
+        for layer in self.layers:
+            x = layer(x)
+        return self.layer_norm(x)
+
+
+class Decoder(nn.Module):
+    """Tokens and audio features to logits over the trimmed vocabulary."""
+
+    def __init__(self, sizes: Dimensions, n_kept: int) -> None:
+        super().__init__()
+        self.embed_tokens = nn.Embedding(n_kept, sizes.d_model)
+        self.embed_positions = nn.Embedding(sizes.n_text_ctx, sizes.d_model)
+        self.layers = nn.ModuleList(Layer(sizes, True) for _ in range(sizes.n_decoder_layers))
+        self.layer_norm = nn.LayerNorm(sizes.d_model)
+        constant = torch.zeros(sizes.d_model)
+        constant[BIAS_CHANNEL] = BIAS_VALUE
+        self.register_buffer("constant", constant, False)
+        nn.init.normal_(self.embed_tokens.weight, std=0.05)
+        nn.init.normal_(self.embed_positions.weight, std=0.01)
+        with torch.no_grad():
+            self.embed_tokens.weight[:, BIAS_CHANNEL] = 0.0
+
+    def last_norm(self) -> tuple[Tensor, Tensor]:
+        """Returns gain and bias `(d_model,)` of the last norm, its bias channel made constant."""
+        free = self.constant == 0.0
+        return self.layer_norm.weight * free, self.layer_norm.bias * free + self.constant
+
+    def forward(self, tokens: Tensor, features: Tensor, n_padding: int) -> Tensor:
+        """Returns logits `(batch, n_tokens, n_kept)` for `tokens` `(batch, n_tokens)`."""
+        x = self.embed_tokens(tokens) + self.embed_positions.weight[: tokens.shape[1]]
+        for layer in self.layers:
+            x = layer(x, features, n_padding)
+        x = functional.layer_norm(x, x.shape[-1:], *self.last_norm())
+        return functional.linear(x, self.embed_tokens.weight)
+
+
+class Whisper(nn.Module):
+    """Encoder and decoder; the CTC head is an aid of training and is not exported."""
+
+    def __init__(self, sizes: Dimensions, n_kept: int) -> None:
+        super().__init__()
+        self.encoder = Encoder(sizes)
+        self.decoder = Decoder(sizes, n_kept)
+        self.ctc_head = nn.Linear(sizes.d_model, n_kept + 1)
+
+    def ctc_log_probs(self, features: Tensor) -> Tensor:
+        """Returns `(batch, n // 2, n_kept + 1)` log-probabilities at 25 Hz; the last is blank."""
+        pooled = functional.avg_pool1d(features.transpose(1, 2), 2).transpose(1, 2)
+        return self.ctc_head(pooled).float().log_softmax(-1)

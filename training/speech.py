@@ -1,0 +1,70 @@
+"""Text to speech by the installed engines: one process per utterance, the same bits every time."""
+
+import io
+import subprocess
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import soundfile
+import soxr
+
+from training.voices import Voice
+
+SAMPLE_RATE_HZ = 16_000
+PEAK = 0.8
+_EDGE_LEVEL = 0.01
+"""Samples quieter than this (of a peak of 1) at either end count as silence."""
+_EDGE_KEPT_S = 0.03
+
+
+def _espeak(text: str, voice: Voice) -> bytes:
+    speed = round(175 * voice.rate)
+    command = ["espeak-ng", "-v", voice.name, "-s", str(speed), "-p", str(voice.pitch)]
+    return subprocess.run([*command, "--stdout", text], check=True, capture_output=True).stdout
+
+
+def _flite(text: str, voice: Voice) -> bytes:
+    command = ["flite", "-voice", voice.name, "--setf", f"duration_stretch={1 / voice.rate:.3f}"]
+    if voice.pitch:
+        command += ["--setf", f"int_f0_target_mean={voice.pitch}"]
+    with tempfile.NamedTemporaryFile(suffix=".wav") as file:
+        command += ["-t", text, "-o", file.name]
+        subprocess.run(command, check=True, capture_output=True)
+        return Path(file.name).read_bytes()
+
+
+def _festival(text: str, voice: Voice) -> bytes:
+    command = ["text2wave", "-eval", f"(voice_{voice.name})"]
+    return subprocess.run(command, input=text.encode(), check=True, capture_output=True).stdout
+
+
+_ENGINES = {"espeak": _espeak, "flite": _flite, "festival": _festival}
+
+
+def _trim(audio: np.ndarray) -> np.ndarray:
+    """Cuts the engine's own silence from both ends, but for 30 ms."""
+    loud = np.flatnonzero(np.abs(audio) > _EDGE_LEVEL)
+    if not loud.size:
+        return audio[:0]
+    kept = round(_EDGE_KEPT_S * SAMPLE_RATE_HZ)
+    return audio[max(0, loud[0] - kept) : loud[-1] + kept]
+
+
+def speak(text: str, voice: Voice) -> np.ndarray:
+    """Speaks `text`.
+
+    Returns:
+        `(n_samples,)` int16, 16 kHz mono, peak at 0.8, trimmed at both ends.
+
+    Raises:
+        ValueError: the engine gave silence.
+    """
+    data = bytearray(_ENGINES[voice.engine](text, voice))
+    audio, rate_hz = soundfile.read(io.BytesIO(data), dtype="float32")
+    # Declaring another source rate than the true one warps speed and pitch together.
+    audio = soxr.resample(audio, rate_hz * voice.warp, SAMPLE_RATE_HZ)
+    peak = float(np.abs(audio).max(initial=0.0))
+    if peak == 0.0:
+        raise ValueError(f"{voice} gave silence for {text!r}; is the voice installed?")
+    return np.asarray(_trim(audio * (PEAK / peak)) * 32767, dtype=np.int16)

@@ -1,0 +1,1 @@
+"""Generated English text: word lists, a grammar over them, and the train/test split."""

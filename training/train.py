@@ -1,0 +1,247 @@
+"""Trains `micro`: short windows first, Whisper's own windows at the end.
+
+    python -m training.train RUN DATA [--short-steps N] [--long-steps N] [--resume]
+
+RUN holds `tokenizer.json` before, and `state.pt`, `kept.json`, `log.jsonl` after. The state is
+saved every few minutes; `--resume` goes on from it, also with other numbers of steps.
+"""
+
+import argparse
+import dataclasses
+import json
+import math
+import queue
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor
+from torch.nn import functional
+
+from training import kept_tokens
+from training.batches import IGNORED, Batch, Batcher
+from training.corpus import Corpus
+from training.evaluate import dev_error
+from training.mel import log_mel
+from training.model import Dimensions, Whisper
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Recipe:
+    """Numbers of a training run.
+
+    Attributes:
+        short_steps: steps on short windows, at constant learning rate after the warm-up.
+        long_steps: steps on 10 s and 30 s windows, the rate falling to 0.
+        ctc_weight: weight of the CTC loss; it fades to 0 over the long steps' second half.
+    """
+
+    short_steps: int = 9000
+    long_steps: int = 2500
+    rate: float = 1.5e-3
+    warmup: int = 400
+    ctc_weight: float = 0.5
+    weight_decay: float = 0.02
+    seconds_per_batch: float = 110.0
+    max_batch: int = 40
+    long_batch: int = 24
+    full_batch: int = 6
+    full_share: float = 0.12
+
+    def rate_at(self, step: int) -> float:
+        """Returns the learning rate of `step`."""
+        if step < self.warmup:
+            return self.rate * (step + 1) / self.warmup
+        left = 1 - max(0, step - self.short_steps) / max(1, self.long_steps)
+        return self.rate * max(0.01, left)
+
+    def ctc_at(self, step: int) -> float:
+        """Returns the weight of the CTC loss at `step`."""
+        done = (step - self.short_steps) / max(1, self.long_steps)
+        return self.ctc_weight * min(1.0, max(0.0, 2 - 2 * done))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Step:
+    """Input of one step: a batch, its first encoder position, its number of zero rows."""
+
+    batch: Batch
+    first: int
+    n_padding: int
+
+
+def n_padding(n_positions: int, rng: np.random.Generator, n_audio_ctx: int = 1500) -> int:
+    """Draws the number of zero rows: mostly up to the full context, sometimes fewer or none."""
+    missing, chance = n_audio_ctx - n_positions, rng.random()
+    if missing == 0 or chance < 0.07:
+        return 0
+    return int(rng.integers(1, missing + 1)) if chance < 0.2 else missing
+
+
+def draw_steps(recipe: Recipe, step: int, batcher: Batcher) -> Iterator[Step]:
+    """Yields the input of `step` and of all steps after it."""
+    rng = np.random.default_rng([8, step])
+    for number in range(step, recipe.short_steps + recipe.long_steps):
+        first = 0
+        if number >= recipe.short_steps:
+            full = rng.random() < recipe.full_share
+            size = recipe.full_batch if full else recipe.long_batch
+            batch = batcher.long(30.0 if full else 10.0, size)
+        else:
+            batch = batcher.short(recipe.seconds_per_batch, recipe.max_batch)
+            if rng.random() < 0.25:
+                first = int(rng.integers(0, 1500 - batch.audio.shape[1] // 320))
+        yield Step(batch, first, n_padding(batch.audio.shape[1] // 320, rng))
+
+
+def prefetched(steps: Iterator[Step], depth: int = 3) -> Iterator[Step]:
+    """Yields `steps`, up to `depth` of them made ahead in a thread."""
+    ready: queue.Queue[Step | None] = queue.Queue(depth)
+
+    def work() -> None:
+        for step in steps:
+            ready.put(step)
+        ready.put(None)
+
+    threading.Thread(target=work, daemon=True).start()
+    while (step := ready.get()) is not None:
+        yield step
+
+
+def ctc_loss(model: Whisper, features: Tensor, texts: list[list[int]]) -> Tensor:
+    """Returns the CTC loss of the texts given audio features, per token."""
+    log_probs = model.ctc_log_probs(features).transpose(0, 1)
+    lengths = torch.tensor([len(text) for text in texts])
+    flat = torch.tensor([row for text in texts for row in text])
+    inputs = torch.full_like(lengths, log_probs.shape[0])
+    blank = log_probs.shape[-1] - 1
+    return functional.ctc_loss(
+        log_probs, flat, inputs, lengths, blank, reduction="sum", zero_infinity=True
+    ) / max(1, flat.numel())
+
+
+class Training:
+    """State of a run: model, optimiser, data, and the step it is at."""
+
+    def __init__(self, run: Path, data: Path, recipe: Recipe) -> None:
+        self.run, self.recipe, self.step, self.active_s = run, recipe, 0, 0.0
+        tokenizer = Tokenizer.from_file(str(run / "tokenizer.json"))
+        kept_file = run / "kept.json"
+        if not kept_file.exists():
+            kept_file.write_text(json.dumps(kept_tokens.choose(tokenizer).ids))
+        self.kept = kept_tokens.KeptTokens(tuple(json.loads(kept_file.read_text())))
+        self.tokenizer = tokenizer
+        self.corpus = Corpus(data, tokenizer, self.kept)
+        self.corpus.refresh()
+        self.model = Whisper(Dimensions(), len(self.kept.ids))
+        self.optimizer = torch.optim.AdamW(
+            self.model.parameters(), recipe.rate, (0.9, 0.98), weight_decay=recipe.weight_decay
+        )
+
+    def save(self) -> None:
+        """Writes the state, whole or not at all."""
+        state = {
+            "step": self.step,
+            "active_s": self.active_s,
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+        }
+        torch.save(state, self.run / "state.partial")
+        (self.run / "state.partial").rename(self.run / "state.pt")
+
+    def load(self) -> None:
+        """Reads the state that `save` wrote."""
+        state = torch.load(self.run / "state.pt")
+        self.step, self.active_s = state["step"], state["active_s"]
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+
+    def losses(self, given: Step) -> tuple[Tensor, Tensor]:
+        """Returns the decoder's cross-entropy and the encoder's CTC loss."""
+        batch = given.batch
+        mel = log_mel(batch.audio)
+        with torch.autocast("cpu", torch.bfloat16):
+            features = self.model.encoder(mel, given.first)
+            logits = self.model.decoder(batch.tokens, features, given.n_padding)
+            cross_entropy = functional.cross_entropy(
+                logits.float().flatten(0, 1), batch.targets.flatten(), ignore_index=IGNORED
+            )
+            if self.recipe.ctc_at(self.step) == 0.0:
+                return cross_entropy, cross_entropy.new_zeros(())
+            return cross_entropy, ctc_loss(self.model, features, batch.texts)
+
+    def update(self, given: Step) -> tuple[float, float]:
+        """Takes one step; returns both losses."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.recipe.rate_at(self.step)
+        cross_entropy, ctc = self.losses(given)
+        self.optimizer.zero_grad()
+        (cross_entropy + self.recipe.ctc_at(self.step) * ctc).backward()
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        if math.isfinite(float(norm)):
+            self.optimizer.step()
+        self.step += 1
+        return float(cross_entropy.detach()), float(ctc.detach())
+
+
+def train(training: Training, dev: Path, report_every: int, dev_every: int) -> None:
+    """Runs all the steps that are left, with a log line every `report_every` of them."""
+    recipe, rng = training.recipe, np.random.default_rng([7, training.step])
+    batcher = Batcher(training.corpus.utterances, training.kept, rng)
+    losses, began, utterances = [], time.monotonic(), 0
+    for given in prefetched(draw_steps(recipe, training.step, batcher)):
+        losses.append(training.update(given))
+        utterances += len(given.batch.texts)
+        if training.step % report_every:
+            continue
+        elapsed = time.monotonic() - began
+        training.active_s += elapsed
+        mean = np.mean(losses, axis=0)
+        entry = {
+            "step": training.step,
+            "minutes": round(training.active_s / 60, 2),
+            "loss": round(float(mean[0]), 4),
+            "ctc": round(float(mean[1]), 4),
+            "rate": recipe.rate_at(training.step - 1),
+            "utterances_per_s": round(utterances / elapsed, 1),
+            "n_utterances": training.corpus.refresh(),
+        }
+        if training.step % dev_every == 0:
+            entry |= dev_error(training.model, training.kept, training.tokenizer, dev)
+            training.save()
+        with (training.run / "log.jsonl").open("a") as log:
+            log.write(json.dumps(entry) + "\n")
+        sys.stderr.write(json.dumps(entry) + "\n")
+        losses, began, utterances = [], time.monotonic(), 0
+    training.save()
+
+
+def main() -> None:
+    """Entry point of the command line."""
+    parser = argparse.ArgumentParser(description="Trains the bundled model.")
+    parser.add_argument("run", type=Path)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--dev", type=Path, required=True, help="folder of shards never trained on")
+    parser.add_argument("--short-steps", type=int, default=Recipe().short_steps)
+    parser.add_argument("--long-steps", type=int, default=Recipe().long_steps)
+    parser.add_argument("--report-every", type=int, default=100)
+    parser.add_argument("--dev-every", type=int, default=500)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--resume", action="store_true")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(7)
+    recipe = Recipe(short_steps=options.short_steps, long_steps=options.long_steps)
+    training = Training(options.run, options.data, recipe)
+    if options.resume:
+        training.load()
+    train(training, options.dev, options.report_every, options.dev_every)
+
+
+if __name__ == "__main__":
+    main()
