@@ -35,9 +35,10 @@ def greedy(
     done = torch.zeros(len(audio), dtype=torch.bool)
     no_speech_probs: list[float] = []
     while tokens.shape[1] < len(prefix) + max_tokens and not done.all():
-        logits = model.decoder(tokens, features, n_padding)
         if not no_speech_probs:
-            no_speech_probs = logits[:, 0].softmax(-1)[:, no_speech].tolist()
+            at_sot = model.decoder(tokens[:, :1], features, n_padding)[:, 0]
+            no_speech_probs = at_sot.softmax(-1)[:, no_speech].tolist()
+        logits = model.decoder(tokens, features, n_padding, last_only=True)
         chosen = logits[:, -1].argmax(-1).masked_fill(done, eot)
         done |= chosen == eot
         tokens = torch.cat([tokens, chosen[:, None]], dim=1)

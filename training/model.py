@@ -40,6 +40,11 @@ def sinusoids(length: int, channels: int) -> Tensor:
     return torch.cat([angles.sin(), angles.cos()], dim=1)
 
 
+def _working_precision(x: Tensor) -> Tensor:
+    """Casts once what autocast would cast again for each of its uses."""
+    return x.bfloat16() if torch.is_autocast_enabled("cpu") else x
+
+
 class Attention(nn.Module):
     """Multi-head attention; keys have no bias, so a zero row has score 0 for every query."""
 
@@ -51,16 +56,23 @@ class Attention(nn.Module):
         self.k_proj = nn.Linear(width, width, bias=False)
         self.v_proj = nn.Linear(width, width)
         self.out_proj = nn.Linear(width, width)
+        self.register_buffer("no_bias", torch.zeros(width), False)
 
     def _heads(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (-1, self.head_size)).transpose(1, 2)
 
     def forward(
-        self, x: Tensor, source: Tensor, causal: bool = False, n_padding: int = 0
+        self, x: Tensor, source: Tensor | None = None, causal: bool = False, n_padding: int = 0
     ) -> Tensor:
-        """Attends from `x` `(batch, n, d_model)` to `source` `(batch, m, d_model)` and padding."""
-        query, key = self._heads(self.q_proj(x)), self._heads(self.k_proj(source))
-        value = self._heads(self.v_proj(source))
+        """Attends from `x` `(batch, n, d_model)` to itself or `source` `(batch, m, d_model)`."""
+        x = _working_precision(x)
+        if source is None:
+            weight = torch.cat([self.q_proj.weight, self.k_proj.weight, self.v_proj.weight])
+            bias = torch.cat([self.q_proj.bias, self.no_bias, self.v_proj.bias])
+            projected = functional.linear(x, weight, bias).chunk(3, dim=-1)
+        else:
+            projected = self.q_proj(x), self.k_proj(source), self.v_proj(source)
+        query, key, value = map(self._heads, projected)
         if n_padding:
             batch, heads, _, size = key.shape
             extra = self.v_proj.bias.to(value.dtype).view(1, heads, 1, size)
@@ -92,7 +104,7 @@ class Layer(nn.Module):
     def forward(self, x: Tensor, features: Tensor | None = None, n_padding: int = 0) -> Tensor:
         """Returns the new residual stream, `(batch, n, d_model)`."""
         normed = self.self_attn_layer_norm(x)
-        x = x + self.self_attn(normed, normed, causal=features is not None)
+        x = x + self.self_attn(normed, causal=features is not None)
         if features is not None:
             normed = self.encoder_attn_layer_norm(x)
             x = x + self.encoder_attn(normed, features, n_padding=n_padding)
@@ -144,12 +156,18 @@ class Decoder(nn.Module):
         free = self.constant == 0.0
         return self.layer_norm.weight * free, self.layer_norm.bias * free + self.constant
 
-    def forward(self, tokens: Tensor, features: Tensor, n_padding: int) -> Tensor:
-        """Returns logits `(batch, n_tokens, n_kept)` for `tokens` `(batch, n_tokens)`."""
+    def forward(
+        self, tokens: Tensor, features: Tensor, n_padding: int, last_only: bool = False
+    ) -> Tensor:
+        """Returns logits `(batch, n_tokens, n_kept)` for `tokens` `(batch, n_tokens)`.
+
+        With `last_only` those of the last token alone, `(batch, 1, n_kept)`.
+        """
         x = self.embed_tokens(tokens) + self.embed_positions.weight[: tokens.shape[1]]
+        features = _working_precision(features)
         for layer in self.layers:
             x = layer(x, features, n_padding)
-        x = functional.layer_norm(x, x.shape[-1:], *self.last_norm())
+        x = functional.layer_norm(x[:, -1:] if last_only else x, x.shape[-1:], *self.last_norm())
         return functional.linear(x, self.embed_tokens.weight)
 
 

@@ -24,19 +24,23 @@ def _espeak(text: str, voice: Voice) -> bytes:
     return subprocess.run([*command, "--stdout", text], check=True, capture_output=True).stdout
 
 
+def _into_file(command: list[str], text: str | None = None) -> bytes:
+    """Runs a program that writes the WAV file named by its last argument, which is added here."""
+    with tempfile.NamedTemporaryFile(suffix=".wav") as file:
+        given = text.encode() if text else None
+        subprocess.run([*command, file.name], input=given, check=True, capture_output=True)
+        return Path(file.name).read_bytes()
+
+
 def _flite(text: str, voice: Voice) -> bytes:
     command = ["flite", "-voice", voice.name, "--setf", f"duration_stretch={1 / voice.rate:.3f}"]
     if voice.pitch:
         command += ["--setf", f"int_f0_target_mean={voice.pitch}"]
-    with tempfile.NamedTemporaryFile(suffix=".wav") as file:
-        command += ["-t", text, "-o", file.name]
-        subprocess.run(command, check=True, capture_output=True)
-        return Path(file.name).read_bytes()
+    return _into_file([*command, "-t", text, "-o"])
 
 
 def _festival(text: str, voice: Voice) -> bytes:
-    command = ["text2wave", "-eval", f"(voice_{voice.name})"]
-    return subprocess.run(command, input=text.encode(), check=True, capture_output=True).stdout
+    return _into_file(["text2wave", "-eval", f"(voice_{voice.name})", "-o"], text)
 
 
 _ENGINES = {"espeak": _espeak, "flite": _flite, "festival": _festival}

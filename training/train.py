@@ -26,9 +26,11 @@ from torch.nn import functional
 from training import kept_tokens
 from training.batches import IGNORED, Batch, Batcher
 from training.corpus import Corpus
-from training.evaluate import dev_error
+from training.evaluate import Recognizer, shard_error
 from training.mel import log_mel
 from training.model import Dimensions, Whisper
+
+N_DEV = 160
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -140,7 +142,11 @@ class Training:
         self.corpus.refresh()
         self.model = Whisper(Dimensions(), len(self.kept.ids))
         self.optimizer = torch.optim.AdamW(
-            self.model.parameters(), recipe.rate, (0.9, 0.98), weight_decay=recipe.weight_decay
+            self.model.parameters(),
+            recipe.rate,
+            (0.9, 0.98),
+            weight_decay=recipe.weight_decay,
+            fused=True,
         )
 
     def save(self) -> None:
@@ -212,7 +218,8 @@ def train(training: Training, dev: Path, report_every: int, dev_every: int) -> N
             "n_utterances": training.corpus.refresh(),
         }
         if training.step % dev_every == 0:
-            entry |= dev_error(training.model, training.kept, training.tokenizer, dev)
+            recognizer = Recognizer(training.model, training.kept, training.tokenizer)
+            entry["dev"] = dataclasses.asdict(shard_error(recognizer, dev, N_DEV))
             training.save()
         with (training.run / "log.jsonl").open("a") as log:
             log.write(json.dumps(entry) + "\n")

@@ -21,7 +21,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Protocol, Self
+from typing import BinaryIO, Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 
 logger = logging.getLogger(__name__)
+
+AudioSource: TypeAlias = str | Path | BinaryIO | FloatArray
+"""A path, an open binary file, or `(n_samples,)` samples that are 16 kHz mono already."""
 
 _READ_FRAMES = 8192
 _UNKNOWN_LENGTH = 2**62
@@ -170,8 +173,8 @@ class AudioStream:
     def _check_duration(self, duration_s: float) -> None:
         if self._max_duration_s is not None and duration_s > self._max_duration_s:
             raise AudioError(
-                f"{self.name} lasts at least {duration_s:.1f} s, at most {self._max_duration_s:g} s "
-                "are accepted; split the file"
+                f"{self.name} lasts {duration_s:.1f} s or more, expected at most "
+                f"{self._max_duration_s:g} s; split the file"
             )
 
     def _check_header(self) -> None:
@@ -192,6 +195,7 @@ class AudioStream:
         self._resources.close()
 
     def __enter__(self) -> Self:
+        """The stream itself, which is open already."""
         return self
 
     def __exit__(
@@ -200,6 +204,7 @@ class AudioStream:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        """Close."""
         self.close()
 
 
@@ -243,10 +248,11 @@ class _MediaReader:
         self._error: type[Exception] = av.error.FFmpegError
         self._resampler = av.AudioResampler(format="fltp")
         self._container = av.open(file, options={"format_whitelist": _MEDIA_FORMATS})
-        if not self._container.streams.audio:
+        tracks = self._container.streams.audio
+        if not tracks or not tracks[0].rate:
             self._container.close()
             raise AudioError(f"{label} has no audio track, expected one; give another file")
-        self._stream = self._container.streams.audio[0]
+        self._stream = tracks[0]
         self.sample_rate_hz: int = self._stream.rate
         self.n_channels: int = self._stream.channels
         seconds: float | None = None
@@ -266,6 +272,29 @@ class _MediaReader:
 
     def close(self) -> None:
         self._container.close()
+
+
+class _ArrayReader:
+    """Samples in memory, so that they pass the same checks."""
+
+    sample_rate_hz = SAMPLE_RATE_HZ
+    n_channels = 1
+
+    def __init__(self, samples: FloatArray, label: str) -> None:
+        if samples.ndim != 1 or not np.issubdtype(samples.dtype, np.floating):
+            raise AudioError(
+                f"{label} has shape {samples.shape} and dtype {samples.dtype}, expected (n,) "
+                "float32 in [-1, 1] at 16 kHz; average the channels, divide 16-bit by 32768"
+            )
+        self._samples = samples.astype(np.float32, copy=False)
+        self.n_frames: int | None = samples.shape[0]
+
+    def blocks(self) -> Iterator[FloatArray]:
+        for start in range(0, self._samples.shape[0], _READ_FRAMES):
+            yield self._samples[start : start + _READ_FRAMES, None]
+
+    def close(self) -> None:
+        """Nothing to give back."""
 
 
 _mpg123_lock = threading.Lock()
@@ -299,13 +328,13 @@ def _without_mpg123_noise() -> Iterator[None]:
 
 
 def open_audio(
-    source: Path | BinaryIO, name: str | None = None, *, max_duration_s: float | None = None
+    source: AudioSource, name: str | None = None, *, max_duration_s: float | None = None
 ) -> AudioStream:
     """Open an audio file and read its header.
 
     Args:
-        source: a path, or a binary file that stays the caller's to close. It is read from its
-            start; a pipe is copied to a temporary file first.
+        source: a path; a binary file, which stays the caller's to close and is read from its start
+            (a pipe is copied to a temporary file first); or samples.
         name: what to call it in messages; by default the path, or the file's own name.
         max_duration_s: refuse what lasts longer (for input from strangers); `None` takes any.
 
@@ -314,16 +343,20 @@ def open_audio(
 
     Raises:
         AudioError: missing, a directory, not permitted, empty, not audio, a broken header, sample
-            rate or channel count out of bounds, or too long.
+            rate or channel count out of bounds, samples of another shape, or too long.
     """
-    label = name or str(source if isinstance(source, Path) else getattr(source, "name", "audio"))
     resources = contextlib.ExitStack()
     try:
-        if isinstance(source, Path):
-            file: BinaryIO = resources.enter_context(_open_path(source, label))
+        if isinstance(source, np.ndarray):
+            label = name or "array"
+            reader: _Reader = _ArrayReader(source, label)
         else:
-            file = source
-        reader = _open_reader(_seekable(file, label, resources), label)
+            is_path = isinstance(source, str | Path)
+            label = name or str(source if is_path else getattr(source, "name", "audio"))
+            file = _open_path(Path(source), label) if isinstance(source, str | Path) else source
+            if is_path:
+                resources.enter_context(file)
+            reader = _open_reader(_seekable(file, label, resources), label)
         resources.callback(reader.close)
         return AudioStream(reader, label, resources, max_duration_s)
     except BaseException:
@@ -331,7 +364,7 @@ def open_audio(
         raise
 
 
-def load_audio(path: Path) -> FloatArray:
+def load_audio(source: AudioSource) -> FloatArray:
     """Read a whole audio file; for long ones `open_audio` needs less memory.
 
     Returns:
@@ -340,7 +373,7 @@ def load_audio(path: Path) -> FloatArray:
     Raises:
         AudioError: as `open_audio` and `AudioStream.blocks`.
     """
-    with open_audio(path) as stream:
+    with open_audio(source) as stream:
         return np.concatenate(list(stream.blocks(30 * SAMPLE_RATE_HZ)))
 
 
@@ -362,7 +395,7 @@ def _open_path(path: Path, label: str) -> io.FileIO:
 def _seekable(file: BinaryIO, label: str, resources: contextlib.ExitStack) -> BinaryIO:
     """The file itself at its start, or a temporary copy of a pipe; not empty either way."""
     if not file.seekable():
-        copy = resources.enter_context(tempfile.TemporaryFile(buffering=0))
+        copy = resources.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
         shutil.copyfileobj(file, copy)
         file = copy
     if file.seek(0, os.SEEK_END) == 0:
@@ -372,7 +405,7 @@ def _seekable(file: BinaryIO, label: str, resources: contextlib.ExitStack) -> Bi
 
 
 def _open_reader(file: BinaryIO, label: str) -> _Reader:
-    """libsndfile's reader, else FFmpeg's."""
+    """The reader of libsndfile, else that of FFmpeg."""
     import soundfile
 
     head = file.read(2)

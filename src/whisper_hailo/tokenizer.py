@@ -86,9 +86,7 @@ class Tokenizer:
             return self.special.languages[language]
         except KeyError:
             known = ", ".join(self.special.languages)
-            raise OptionError(
-                f"unknown language {language!r}; this model knows: {known}"
-            ) from None
+            raise OptionError(f"unknown language {language!r}; this model knows: {known}") from None
 
     def _task_id(self, task: str) -> int:
         ids = {"transcribe": self.special.transcribe, "translate": self.special.translate}

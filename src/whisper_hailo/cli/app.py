@@ -20,7 +20,7 @@ from whisper_hailo.core.errors import ExitCode, WhisperHailoError
 
 DEBUG_VARIABLE = "WHISPER_HAILO_DEBUG"
 
-UsageError = typer.BadParameter.__bases__[0]
+UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 """Click's base of wrong options and missing arguments: newer Typers carry their own Click."""
 
 app = typer.Typer(

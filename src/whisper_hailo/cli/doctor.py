@@ -77,7 +77,9 @@ def _runtime() -> Check:
     try:
         import onnxruntime
     except ImportError as error:
-        return Check("ONNX Runtime", BROKEN, str(error), "pip install --force-reinstall onnxruntime")
+        return Check(
+            "ONNX Runtime", BROKEN, str(error), "pip install --force-reinstall onnxruntime"
+        )
     version = onnxruntime.__version__
     if version.startswith(_EXCLUDED_RUNTIMES):
         return Check(

@@ -113,9 +113,7 @@ def _one(transcriber: Transcriber, path: Path, options: DecodingOptions, sink: _
 class _Sink:
     """Where results go: standard output, or one file per input."""
 
-    def __init__(
-        self, fmt: str, output_dir: Path | None, as_json: bool, audio: list[Path]
-    ) -> None:
+    def __init__(self, fmt: str, output_dir: Path | None, as_json: bool, audio: list[Path]) -> None:
         from whisper_hailo.outputs import FORMATS
 
         if fmt not in FORMATS:
@@ -147,6 +145,4 @@ class _Sink:
     def put_error(self, path: Path, error: WhisperHailoError) -> None:
         print(f"whisper-hailo: {error}", file=sys.stderr)
         if self._as_json:
-            emit_json(
-                {"audio": str(path), "error": str(error), "exit_code": int(error.exit_code)}
-            )
+            emit_json({"audio": str(path), "error": str(error), "exit_code": int(error.exit_code)})

@@ -23,7 +23,7 @@ _STAMP = "stamp"
 
 
 def cache_root() -> Path:
-    """`$WHISPER_HAILO_CACHE`, else `$XDG_CACHE_HOME/whisper-hailo`, else `~/.cache/whisper-hailo`."""
+    """`$WHISPER_HAILO_CACHE`, or `whisper-hailo` in the user's cache folder."""
     if own := os.environ.get(_CACHE_VARIABLE):
         return Path(own)
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -65,7 +65,9 @@ def resolve_model(
 def _convert_into(
     target: Path, parsed: CheckpointName, options: ConvertOptions, revision: str | None, stamp: str
 ) -> None:
-    from whisper_hailo.convert.convert import convert_checkpoint  # imports onnx: slow, rarely needed
+    from whisper_hailo.convert.convert import (
+        convert_checkpoint,
+    )  # imports onnx: slow, rarely needed
 
     checkpoint, source = locate(parsed, revision)
     logger.info("converting %s once into %s", source.name, target)
@@ -87,7 +89,8 @@ def _stamp(parsed: CheckpointName) -> str:
     """What must be unchanged for a cached conversion to be used: program and checkpoint files."""
     lines = [f"whisper-hailo {__version__} format {SPEC_VERSION}"]
     if parsed.path is not None:
-        for file in sorted(parsed.path.iterdir()):
+        # A folder that is not there has no files; converting it will say so.
+        for file in sorted(parsed.path.glob("*")):
             status = file.stat()
             lines.append(f"{file.name} {status.st_size} {status.st_mtime_ns}")
     return "\n".join(lines) + "\n"

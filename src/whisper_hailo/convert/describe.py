@@ -64,7 +64,9 @@ def describe_onnx(path: Path) -> dict[str, Any]:
     try:
         model = onnx.load(str(path), load_external_data=False)
     except Exception as error:  # protobuf's decoder raises its own family
-        raise ModelError(f"{path} is no ONNX file ({type(error).__name__}); expected a graph") from error
+        raise ModelError(
+            f"{path} is no ONNX file ({type(error).__name__}); expected a graph"
+        ) from error
     graph = model.graph
     if not graph.node:
         raise ModelError(f"{path} holds no ONNX graph: it has no node; convert the model again")

@@ -52,9 +52,13 @@ StateT = TypeVar("StateT")
 class Closeable(Protocol):
     """Constructors are cheap; `open` or a `with` block acquires, `close` gives back."""
 
-    def open(self) -> Self: ...
+    def open(self) -> Self:
+        """Load the artefacts; raises `ModelError` when they are missing or broken."""
+        ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Give everything back; harmless when not open."""
+        ...
 
     def __enter__(self) -> Self: ...
 
@@ -167,4 +171,3 @@ class Decoder(Closeable, Protocol[StateT]):
 
 AnyDecoder = Decoder[Any]
 """A decoder whose state type the caller passes through without looking inside."""
-

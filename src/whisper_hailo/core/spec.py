@@ -130,7 +130,9 @@ class ModelSpec:
 
     def to_json(self) -> str:
         """Canonical JSON text: same spec, same bytes."""
-        return json.dumps({"version": SPEC_VERSION, **asdict(self)}, indent=2, sort_keys=True) + "\n"
+        return (
+            json.dumps({"version": SPEC_VERSION, **asdict(self)}, indent=2, sort_keys=True) + "\n"
+        )
 
     @classmethod
     def from_json(cls, text: str, where: str) -> ModelSpec:

@@ -38,16 +38,6 @@ class Timings:
     decode_ms: float = 0.0
     total_ms: float = 0.0
 
-    def __add__(self, other: Timings) -> Timings:
-        return Timings(
-            load_ms=self.load_ms + other.load_ms,
-            mel_ms=self.mel_ms + other.mel_ms,
-            encode_ms=self.encode_ms + other.encode_ms,
-            cross_kv_ms=self.cross_kv_ms + other.cross_kv_ms,
-            decode_ms=self.decode_ms + other.decode_ms,
-            total_ms=self.total_ms + other.total_ms,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Segment:

@@ -102,8 +102,8 @@ class Greedy:
         """`(batch,)` probability of the no-speech id at start-of-transcript."""
         if self._special.no_speech is None:
             return np.zeros(output.logits.shape[0], dtype=np.float32)
-        logprob = output.logits[:, 0, self._special.no_speech] - output.logsumexp[:, 0]
-        return np.exp(logprob).astype(np.float32)
+        logprobs: FloatArray = output.logits[:, 0, self._special.no_speech] - output.logsumexp[:, 0]
+        return np.exp(logprobs)
 
     @staticmethod
     def _result(row: _Row, no_speech_prob: float) -> Decoded:

@@ -1,0 +1,352 @@
+"""Encoder and cached decoder on ONNX Runtime's CPU, from a converted model directory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from whisper_hailo.backends.session import open_session
+from whisper_hailo.backends.state import (
+    CachedState,
+    cross_bias,
+    empty_past,
+    rewind_tokens,
+    select_rows,
+)
+from whisper_hailo.core.errors import ModelError, ShapeError
+from whisper_hailo.core.protocols import Padding, StepOutput
+from whisper_hailo.core.spec import CROSS_KV_FILE, DECODER_FILE, ENCODER_FILE, ModelSpec
+from whisper_hailo.core.types import FRAMES_PER_SECOND, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+
+class _Openable:
+    """`with` opens and closes; each backend says how."""
+
+    def open(self) -> Self:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self.open()
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class OnnxEncoder(_Openable):
+    """The encoder graph of a model directory: any even number of frames up to the full context.
+
+    Args:
+        directory: the model directory.
+        spec: its description.
+        threads: intra-op threads; 0 lets the runtime choose.
+    """
+
+    def __init__(self, directory: Path, spec: ModelSpec, threads: int = 0) -> None:
+        self._directory = directory
+        self._spec = spec
+        self._threads = threads
+        self._session: onnxruntime.InferenceSession | None = None
+
+    @property
+    def spec(self) -> ModelSpec:
+        """The model that this encoder belongs to."""
+        return self._spec
+
+    @property
+    def name(self) -> str:
+        """`onnx-fp32` or `onnx-int8`."""
+        return "onnx-" + _precision(self._spec.encoder_quantization)
+
+    def open(self) -> Self:
+        """Load the graph.
+
+        Raises:
+            ModelError: its file is missing, broken or of another model.
+        """
+        if self._session is None:
+            names = frozenset({"mel"}), frozenset({"audio_features"})
+            self._session = open_session(
+                self._directory, ENCODER_FILE, self._spec, self._threads, *names
+            )
+        return self
+
+    def close(self) -> None:
+        """Free the graph; `open` loads it again."""
+        self._session = None
+
+    def encode(self, mel: FloatArray) -> FloatArray:
+        """Encode log-mel windows.
+
+        Args:
+            mel: `(batch, n_mels, n_frames)` float32, `n_frames` even and at most the full context.
+
+        Returns:
+            audio features `(batch, n_frames / 2, d_model)` float32.
+
+        Raises:
+            ShapeError: the window does not fit this encoder.
+        """
+        _check_mel(mel, self._spec)
+        session = _opened(self._session, self.name)
+        array = np.ascontiguousarray(mel, dtype=np.float32)
+        features: FloatArray = session.run(["audio_features"], {"mel": array})[0]
+        return features
+
+
+class CachedDecoder(_Openable):
+    """The cross-attention and decoder graphs of a model directory, with a key and value cache.
+
+    The cache lives in the runtime's memory from step to step; states share what did not change.
+
+    Args:
+        directory: the model directory.
+        spec: its description.
+        threads: intra-op threads; 0 lets the runtime choose.
+    """
+
+    def __init__(self, directory: Path, spec: ModelSpec, threads: int = 0) -> None:
+        self._directory = directory
+        self._spec = spec
+        self._threads = threads
+        self._cross_kv: onnxruntime.InferenceSession | None = None
+        self._decoder: onnxruntime.InferenceSession | None = None
+        layers = range(spec.dims.n_decoder_layers)
+        self._past_names = _layer_names("past", layers)
+        self._present_names = _layer_names("present", layers)
+        self._cross_names = _layer_names("cross", layers)
+
+    @property
+    def spec(self) -> ModelSpec:
+        """The model that this decoder belongs to."""
+        return self._spec
+
+    @property
+    def name(self) -> str:
+        """`cached-fp32`, `cached-int8` or `cached-int4`."""
+        return "cached-" + _precision(self._spec.quantization)
+
+    def open(self) -> Self:
+        """Load both graphs.
+
+        Raises:
+            ModelError: a file is missing, broken or of another model.
+        """
+        if self._decoder is None:
+            common = self._spec, self._threads
+            cross = frozenset(self._cross_names)
+            self._cross_kv = open_session(
+                self._directory, CROSS_KV_FILE, *common, frozenset({"audio_features"}), cross
+            )
+            inputs = {"tokens", "first", "positions", "cross_bias", *self._past_names, *cross}
+            outputs = {"logits", "logsumexp", *self._present_names}
+            self._decoder = open_session(
+                self._directory, DECODER_FILE, *common, frozenset(inputs), frozenset(outputs)
+            )
+        return self
+
+    def close(self) -> None:
+        """Free both graphs; `open` loads them again."""
+        self._cross_kv = None
+        self._decoder = None
+
+    def start(
+        self,
+        audio_features: FloatArray,
+        paddings: tuple[Padding, ...],
+        n_positions: IntArray | None = None,
+    ) -> CachedState:
+        """Compute cross keys and values once for a batch; see `core.protocols.Decoder`.
+
+        Raises:
+            ShapeError: the features do not fit this decoder.
+        """
+        n_positions = _check_features(audio_features, paddings, n_positions, self._spec)
+        session = _opened(self._cross_kv, self.name)
+        binding = session.io_binding()
+        binding.bind_cpu_input(
+            "audio_features", np.ascontiguousarray(audio_features, dtype=np.float32)
+        )
+        for name in self._cross_names:
+            binding.bind_output(name, "cpu")
+        session.run_with_iobinding(binding)
+        batch, n_audio_ctx, _ = audio_features.shape
+        dims = self._spec.dims
+        return CachedState(
+            past=empty_past(dims.n_decoder_layers, (batch, dims.n_decoder_heads, dims.head_size)),
+            cross=tuple(binding.get_outputs()),
+            cross_bias=cross_bias(paddings, n_positions, n_audio_ctx),
+            first=np.zeros(batch, np.int64),
+            audio_rows=tuple(range(batch)),
+            n_tokens=0,
+        )
+
+    def step(
+        self,
+        tokens: IntArray,
+        state: CachedState,
+        positions: IntArray,
+        *,
+        first: IntArray | None = None,
+        alignment: bool = False,
+    ) -> tuple[StepOutput, CachedState]:
+        """Append tokens to the cache and look at some positions; see `core.protocols.Decoder`.
+
+        Raises:
+            ShapeError: more tokens than the text context holds, or arrays that do not fit.
+        """
+        first = _check_step(tokens, state, positions, first, self._spec)
+        session = _opened(self._decoder, self.name)
+        wanted = ["logits", "logsumexp", *(["alignment"] if alignment else [])]
+        binding = session.io_binding()
+        binding.bind_cpu_input("tokens", np.ascontiguousarray(tokens, dtype=np.int64))
+        binding.bind_cpu_input("first", first)
+        binding.bind_cpu_input("positions", np.ascontiguousarray(positions, dtype=np.int64))
+        binding.bind_cpu_input("cross_bias", state.cross_bias)
+        for name, value in zip(self._past_names, state.past, strict=True):
+            binding.bind_ortvalue_input(name, value)
+        for name, value in zip(self._cross_names, state.cross, strict=True):
+            binding.bind_ortvalue_input(name, value)
+        for name in (*wanted, *self._present_names):
+            binding.bind_output(name, "cpu")
+        session.run_with_iobinding(binding, _only_what_is_bound())
+        outputs = binding.get_outputs()
+        arrays = [value.numpy() for value in outputs[: len(wanted)]]
+        return StepOutput(*arrays), CachedState(
+            past=tuple(outputs[len(wanted) :]),
+            cross=state.cross,
+            cross_bias=state.cross_bias,
+            first=first,
+            audio_rows=state.audio_rows,
+            n_tokens=state.n_tokens + tokens.shape[1],
+        )
+
+    def batch_size(self, state: CachedState) -> int:
+        """Number of rows of a state."""
+        return state.batch
+
+    def select(self, state: CachedState, rows: IntArray) -> CachedState:
+        """State of the given rows `(n,)` int64, in that order, repeats allowed (beams)."""
+        return select_rows(state, rows)
+
+    def rewind(self, state: CachedState, n_tokens: int) -> CachedState:
+        """State cut back to its first `n_tokens` cached tokens (rejected drafts).
+
+        Raises:
+            ShapeError: the cache holds fewer tokens.
+        """
+        if not 0 <= n_tokens <= state.n_tokens:
+            raise ShapeError(f"cannot rewind to {n_tokens} tokens, the cache holds {state.n_tokens}")
+        return state if n_tokens == state.n_tokens else rewind_tokens(state, n_tokens)
+
+
+def _layer_names(kind: str, layers: Sequence[int]) -> tuple[str, ...]:
+    """`kind_key_0, kind_value_0, kind_key_1 ...`: the order of tensors in a state."""
+    return tuple(f"{kind}_{part}_{i}" for i in layers for part in ("key", "value"))
+
+
+def _only_what_is_bound() -> onnxruntime.RunOptions:
+    """Run only the nodes that the bound outputs need: alignment costs nothing unasked."""
+    import onnxruntime
+
+    options = onnxruntime.RunOptions()
+    options.only_execute_path_to_fetches = True
+    return options
+
+
+def _precision(quantization: str) -> str:
+    return "fp32" if quantization == "none" else quantization
+
+
+def _opened(
+    session: onnxruntime.InferenceSession | None, name: str
+) -> onnxruntime.InferenceSession:
+    if session is None:
+        raise ModelError(f"{name} is not open; call open() or use a with block")
+    return session
+
+
+def _check_mel(mel: FloatArray, spec: ModelSpec) -> None:
+    dims = spec.dims
+    if mel.ndim != 3 or mel.shape[1] != dims.n_mels:
+        raise ShapeError(
+            f"mel has shape {mel.shape}, this encoder takes (batch, {dims.n_mels}, n_frames)"
+        )
+    n_frames = mel.shape[2]
+    if n_frames > dims.max_frames:
+        raise ShapeError(
+            f"mel has {n_frames} frames, this encoder takes {dims.max_frames} "
+            f"({dims.max_window_s:g} s window); use --window {dims.max_window_s:g} or less"
+        )
+    if n_frames == 0 or n_frames % 2:
+        raise ShapeError(
+            f"mel has {n_frames} frames, expected an even number of at least 2 "
+            f"({FRAMES_PER_SECOND} are one second)"
+        )
+
+
+def _check_features(
+    features: FloatArray,
+    paddings: tuple[Padding, ...],
+    n_positions: IntArray | None,
+    spec: ModelSpec,
+) -> IntArray:
+    """Check a batch of audio features; returns the true number of positions of each row."""
+    if features.ndim != 3 or features.shape[2] != spec.dims.d_model or features.shape[1] == 0:
+        raise ShapeError(
+            f"audio features have shape {features.shape}, this decoder takes "
+            f"(batch, n_audio_ctx, {spec.dims.d_model}); encoder and decoder must be of one model"
+        )
+    batch, n_audio_ctx, _ = features.shape
+    if len(paddings) != batch:
+        raise ShapeError(f"{len(paddings)} paddings for {batch} rows of audio features")
+    if n_positions is None:
+        return np.full(batch, n_audio_ctx, np.int64)
+    if n_positions.shape != (batch,) or n_positions.min() < 1 or n_positions.max() > n_audio_ctx:
+        raise ShapeError(
+            f"true positions are {n_positions.tolist()}, expected {batch} numbers "
+            f"from 1 to {n_audio_ctx}"
+        )
+    return n_positions
+
+
+def _check_step(
+    tokens: IntArray,
+    state: CachedState,
+    positions: IntArray,
+    first: IntArray | None,
+    spec: ModelSpec,
+) -> IntArray:
+    """Check one step's arrays; returns the column of each row's first real token."""
+    if tokens.ndim != 2 or tokens.shape[0] != state.batch or tokens.shape[1] == 0:
+        raise ShapeError(f"tokens have shape {tokens.shape}, expected ({state.batch}, 1 or more)")
+    n_tokens = tokens.shape[1]
+    if positions.ndim != 1 or np.any((positions < 0) | (positions >= n_tokens)):
+        raise ShapeError(f"positions are {positions.tolist()}, expected indices below {n_tokens}")
+    if state.n_tokens + n_tokens > spec.dims.n_text_ctx:
+        raise ShapeError(
+            f"{state.n_tokens + n_tokens} tokens, this decoder's text context holds "
+            f"{spec.dims.n_text_ctx}; use a shorter prompt or a smaller token budget"
+        )
+    if first is None:
+        return state.first
+    if state.n_tokens or first.shape != (state.batch,) or np.any((first < 0) | (first >= n_tokens)):
+        raise ShapeError(
+            f"first is {first.tolist()} after {state.n_tokens} tokens; it belongs to the first "
+            f"step, one column below {n_tokens} for each of {state.batch} rows"
+        )
+    return np.ascontiguousarray(first, dtype=np.int64)

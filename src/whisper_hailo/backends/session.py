@@ -1,0 +1,93 @@
+"""ONNX Runtime sessions: made in one place, with explicit options and errors in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.spec import ModelSpec
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+FATAL_ONLY = 4
+"""ONNX Runtime's own log on stderr: errors reach the caller as exceptions instead."""
+
+PROVIDERS = ["CPUExecutionProvider"]
+
+
+def open_session(
+    directory: Path,
+    file: str,
+    spec: ModelSpec,
+    threads: int,
+    inputs: frozenset[str],
+    outputs: frozenset[str],
+) -> onnxruntime.InferenceSession:
+    """Load one graph of a model directory.
+
+    Args:
+        directory: the model directory.
+        file: name of the graph's file.
+        spec: what the directory should hold.
+        threads: intra-op threads; 0 lets the runtime choose.
+        inputs: names that the graph must take, no more and no fewer.
+        outputs: names that the graph must give, and may give more.
+
+    Raises:
+        ModelError: the file is missing, cut short, no ONNX graph, or one of another model.
+    """
+    import onnxruntime
+
+    path = directory / file
+    _check_sizes(directory, file, spec)
+    try:
+        session = onnxruntime.InferenceSession(
+            str(path), sess_options=_options(threads), providers=PROVIDERS
+        )
+    except Exception as error:  # the runtime has a dozen unrelated exception classes
+        reason = " ".join(str(error).split())[:200]
+        raise ModelError(
+            f"{path} cannot be loaded ({reason}); convert the checkpoint again"
+        ) from error
+    got_inputs = {value.name for value in session.get_inputs()}
+    got_outputs = {value.name for value in session.get_outputs()}
+    if got_inputs != inputs or not outputs <= got_outputs:
+        wrong = sorted((got_inputs ^ inputs) | (outputs - got_outputs))
+        raise ModelError(
+            f"{path} is the graph of another model or program: {', '.join(wrong[:3])} differs; "
+            "convert the checkpoint again"
+        )
+    return session
+
+
+def _check_sizes(directory: Path, file: str, spec: ModelSpec) -> None:
+    """Compare with `model.json` before the runtime meets a file cut short."""
+    for name in (file, f"{file}.data"):
+        record = spec.files.get(name)
+        path = directory / name
+        if record is None:
+            continue
+        if not path.is_file():
+            raise ModelError(f"{directory} lacks {name}; convert the checkpoint again")
+        size = path.stat().st_size
+        if size != record.bytes:
+            raise ModelError(
+                f"{path} has {size} bytes, model.json says {record.bytes}; "
+                "copy the model directory again or convert the checkpoint again"
+            )
+    if file not in spec.files and not (directory / file).is_file():
+        raise ModelError(f"{directory} lacks {file}; convert the checkpoint again")
+
+
+def _options(threads: int) -> onnxruntime.SessionOptions:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.log_severity_level = FATAL_ONLY
+    return options

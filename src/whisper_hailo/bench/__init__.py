@@ -1,0 +1,1 @@
+"""Measurement: what the systems get right, how fast, and with how much memory."""

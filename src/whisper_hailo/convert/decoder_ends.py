@@ -1,0 +1,93 @@
+"""Both ends of the decoder: token embedding and vocabulary projection, which share one table.
+
+The runtime rearranges the matrix of a product into a layout of its own, and so would hold the
+table twice. Both ends therefore have an initializer of their own over the *same bytes* of the data
+file: the product's one is rearranged and let go, the embedding's one stays mapped and only the
+rows that are looked up are ever read (figures in `docs/decisions/shared-vocabulary-table.md`).
+"""
+
+from __future__ import annotations
+
+from whisper_hailo.convert.checkpoint import Checkpoint
+from whisper_hailo.convert.graph import FLOAT, MICROSOFT, GraphBuilder
+from whisper_hailo.convert.layers import matmul_n_bits
+from whisper_hailo.convert.quantize import BLOCK_SIZE, quantized
+from whisper_hailo.convert.weights import Weight
+
+_EMBEDDING = "decoder.embed_tokens.weight"
+_PROJECTION = "decoder.projection"
+
+
+def embed_tokens(
+    b: GraphBuilder, checkpoint: Checkpoint, tokens: str, positions: str, bits: int | None
+) -> str:
+    """Token embedding plus position embedding, `(batch, n_tokens, d_model)`."""
+    table = checkpoint.weight(_EMBEDDING)
+    if bits is None:
+        rows = b.op("Gather", (b.weight(_EMBEDDING, table), tokens), "decoder.tokens")
+    else:
+        rows = _gather_blocks(b, table, tokens, bits)
+    stem = "decoder.embed_positions.weight"
+    place = b.op("Gather", (b.weight(stem, checkpoint.weight(stem)), positions), "decoder.places")
+    return b.op("Add", (rows, place), "decoder.embedded")
+
+
+def _gather_blocks(b: GraphBuilder, table: Weight, tokens: str, bits: int) -> str:
+    codes, scales = quantized(table, bits)
+    n_vocab, d_model = table.shape
+    b.weight(f"{_EMBEDDING}.blocks", codes)
+    flat = b.view(f"{_EMBEDDING}.codes", f"{_EMBEDDING}.blocks", (n_vocab, d_model * bits // 8))
+    return b.op(
+        "GatherBlockQuantized",
+        (flat, tokens, b.weight(f"{_EMBEDDING}.scales", scales)),
+        "decoder.tokens",
+        domain=MICROSOFT,
+        bits=bits,
+        block_size=BLOCK_SIZE,
+        gather_axis=0,
+        quantize_axis=1,
+    )
+
+
+def project_to_vocabulary(
+    b: GraphBuilder, checkpoint: Checkpoint, hidden: str, bits: int | None
+) -> None:
+    """Outputs `logits (batch, K, n_vocab)` and `logsumexp (batch, K)` of `hidden (batch, K, d)`."""
+    tied = checkpoint.tied
+    if bits is None:
+        _float_logits(b, checkpoint, hidden, tied=tied)
+    else:
+        _blocked_logits(b, checkpoint, hidden, bits, tied=tied)
+    b.output("logits", FLOAT, ("batch", "K", checkpoint.config.dims.n_vocab))
+    b.op("ReduceLogSumExp", ("logits",), "logsumexp", axes=[-1], keepdims=0)
+    b.output("logsumexp", FLOAT, ("batch", "K"))
+
+
+def _float_logits(b: GraphBuilder, checkpoint: Checkpoint, hidden: str, *, tied: bool) -> None:
+    """Gemm takes the table as it lies in the file, `(n_vocab, d_model)`."""
+    dims = checkpoint.config.dims
+    name = f"{_PROJECTION}.weight"
+    if tied:
+        table = b.view(name, _EMBEDDING, (dims.n_vocab, dims.d_model))
+    else:
+        table = b.weight(name, checkpoint.projection())
+    flat = b.op("Reshape", (hidden, b.constant([-1, dims.d_model])), f"{_PROJECTION}.flat")
+    product = b.op("Gemm", (flat, table), f"{_PROJECTION}.product", transB=1)
+    leading = b.op("Shape", (hidden,), f"{_PROJECTION}.leading", start=0, end=2)
+    shape = b.op("Concat", (leading, b.constant([-1])), f"{_PROJECTION}.shape", axis=0)
+    b.op("Reshape", (product, shape), "logits")
+
+
+def _blocked_logits(
+    b: GraphBuilder, checkpoint: Checkpoint, hidden: str, bits: int, *, tied: bool
+) -> None:
+    dims = checkpoint.config.dims
+    if tied:
+        blocks = f"{_EMBEDDING}.blocks"
+        shape = (dims.n_vocab, dims.d_model // BLOCK_SIZE)
+        scales = b.view(f"{_PROJECTION}.scales", f"{_EMBEDDING}.scales", shape)
+    else:
+        codes, scale_weight = quantized(checkpoint.projection(), bits)
+        blocks = b.weight(f"{_PROJECTION}.codes", codes)
+        scales = b.weight(f"{_PROJECTION}.scales", scale_weight)
+    matmul_n_bits(b, [hidden, blocks, scales], "logits", dims.d_model, dims.n_vocab, bits)

@@ -1,0 +1,108 @@
+"""Weight-only blocks: 8- or 4-bit codes with one scale for every 32 values of a row.
+
+The layout is that of ONNX Runtime's MatMulNBits and GatherBlockQuantized:
+value = (code - 2^(bits-1)) * scale, codes of a row packed lowest first.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whisper_hailo.convert.weights import Weight
+from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.types import FloatArray
+
+BLOCK_SIZE = 32
+CHUNK_ROWS = 4096
+SHRINKS_4BIT = (1.0, 0.93, 0.86, 0.8)
+"""Scales tried for 4-bit blocks, relative to the one that just reaches the largest value: losing
+a little of the outlier often gains more on the other 31 values."""
+
+
+def quantized(matrix: Weight, bits: int) -> tuple[Weight, Weight]:
+    """Promise the codes and scales of a matrix.
+
+    Args:
+        matrix: `(n_out, n_in)` float32.
+        bits: 8 or 4.
+
+    Returns:
+        codes `(n_out, n_in / 32, 4 * bits)` uint8 and scales `(n_out, n_in / 32)` float32.
+
+    Raises:
+        ModelError: rows cannot be cut into blocks of 32.
+    """
+    n_out, n_in = matrix.shape
+    if n_in % BLOCK_SIZE:
+        raise ModelError(
+            f"a product with {n_in} inputs cannot be cut into blocks of {BLOCK_SIZE} for int{bits}; "
+            "convert this checkpoint with --quantize none"
+        )
+
+    # Codes and scales are written one after the other: keep the pair between the two.
+    @lru_cache(maxsize=1)
+    def both() -> tuple[NDArray[np.uint8], FloatArray]:
+        return quantize_blocks(matrix.load(), bits)
+
+    def scales() -> FloatArray:
+        result = both()[1]
+        both.cache_clear()
+        return result
+
+    blocks = (n_out, n_in // BLOCK_SIZE)
+    codes_shape = (*blocks, BLOCK_SIZE * bits // 8)
+    return Weight(codes_shape, "uint8", lambda: both()[0]), Weight(blocks, "float32", scales)
+
+
+def quantize_blocks(matrix: FloatArray, bits: int) -> tuple[NDArray[np.uint8], FloatArray]:
+    """Quantise a matrix `(n_out, n_in)` float32 block by block; see `quantized`."""
+    n_out, n_in = matrix.shape
+    codes = np.empty((n_out, n_in // BLOCK_SIZE, BLOCK_SIZE * bits // 8), np.uint8)
+    scales = np.empty((n_out, n_in // BLOCK_SIZE), np.float32)
+    for start in range(0, n_out, CHUNK_ROWS):  # bounds the temporaries
+        rows = slice(start, min(start + CHUNK_ROWS, n_out))
+        blocks = matrix[rows].reshape(-1, n_in // BLOCK_SIZE, BLOCK_SIZE)
+        codes[rows], scales[rows] = _quantize8(blocks) if bits == 8 else _quantize4(blocks)
+    return codes, scales
+
+
+def dequantize_blocks(codes: NDArray[np.uint8], scales: FloatArray, bits: int) -> FloatArray:
+    """The float32 matrix `(n_out, n_in)` that codes and scales stand for."""
+    if bits == 4:
+        codes = np.stack([codes & 0xF, codes >> 4], axis=-1).reshape(*codes.shape[:2], BLOCK_SIZE)
+    centred = codes.astype(np.float32) - np.float32(2 ** (bits - 1))
+    values: FloatArray = (centred * scales[..., None]).reshape(codes.shape[0], -1)
+    return values
+
+
+def _quantize8(blocks: FloatArray) -> tuple[NDArray[np.uint8], FloatArray]:
+    """Symmetric 8 bits: the largest value becomes 127 steps."""
+    scales = np.abs(blocks).max(axis=-1) / np.float32(127)
+    return _codes(blocks, scales, 8), scales
+
+
+def _quantize4(blocks: FloatArray) -> tuple[NDArray[np.uint8], FloatArray]:
+    """4 bits, -8 to 7 steps: the extreme value, whatever its sign, becomes about -8 steps."""
+    extreme = np.take_along_axis(blocks, np.abs(blocks).argmax(-1)[..., None], -1)[..., 0]
+    best_scales = np.zeros_like(extreme)
+    best_error = np.full_like(extreme, np.inf)
+    best_codes = np.zeros(blocks.shape, np.uint8)
+    for shrink in SHRINKS_4BIT:
+        scales = extreme * np.float32(shrink / -8)
+        codes = _codes(blocks, scales, 4)
+        values = (codes.astype(np.float32) - np.float32(8)) * scales[..., None]
+        error = np.square(values - blocks).sum(-1)
+        better = error < best_error
+        best_error[better], best_scales[better] = error[better], scales[better]
+        best_codes[better] = codes[better]
+    return best_codes[..., 0::2] | best_codes[..., 1::2] << 4, best_scales
+
+
+def _codes(blocks: FloatArray, scales: FloatArray, bits: int) -> NDArray[np.uint8]:
+    """Nearest code of every value; a block of zeros has scale 0 and the middle code."""
+    zero = 2 ** (bits - 1)
+    safe = np.where(scales == 0, np.float32(1), scales)[..., None]
+    return np.clip(np.rint(blocks / safe) + zero, 0, 2 * zero - 1).astype(np.uint8)

@@ -1,0 +1,55 @@
+"""The real command in a process of its own, with a cache and a home of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ASSETS = ROOT / "src" / "whisper_hailo" / "assets"
+DEMO = ASSETS / "demo.flac"
+DEMO_TEXT = (ASSETS / "demo.txt").read_text(encoding="utf-8").strip()
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A user's environment: no network, an empty cache that fills during the session."""
+    home = tmp_path_factory.mktemp("home")
+    return {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "HOME": str(home),
+        "WHISPER_HAILO_CACHE": str(home / "cache"),
+        "HF_HUB_OFFLINE": "1",
+        "LC_ALL": "C.UTF-8",
+    }
+
+
+@pytest.fixture(scope="session")
+def whisper_hailo(environment: dict[str, str]) -> Command:
+    """Run `whisper-hailo` with the given words; output is captured as text."""
+
+    def run(
+        *words: object, env: dict[str, str] | None = None, **options: object
+    ) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "whisper_hailo", *map(str, words)]
+        merged = {**environment, **(env or {})}
+        keywords: dict[str, object] = {"capture_output": True, "text": True, "timeout": 120}
+        keywords.update(options)
+        return subprocess.run(command, env=merged, check=False, **keywords)  # type: ignore[call-overload, no-any-return]
+
+    return run
+
+
+def one_line(result: subprocess.CompletedProcess[str]) -> str:
+    """The error line of a failed run; fails when there is more, less, or a traceback."""
+    lines = [line for line in result.stderr.splitlines() if line.startswith("whisper-hailo: ")]
+    assert "Traceback" not in result.stderr
+    assert len(lines) == 1, result.stderr
+    return lines[0]

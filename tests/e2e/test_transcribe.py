@@ -1,0 +1,157 @@
+"""Recordings become text: the real command, the bundled model, real files."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile as sf
+
+from tests.e2e.conftest import DEMO, DEMO_TEXT, Command
+
+
+@pytest.fixture(scope="module")
+def demo() -> tuple[np.ndarray, int]:
+    samples, rate_hz = sf.read(DEMO, dtype="float32")
+    return samples, rate_hz
+
+
+def test_the_demo_gives_the_right_words(whisper_hailo: Command) -> None:
+    result = whisper_hailo("transcribe", "--model", "micro", DEMO)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() == DEMO_TEXT
+
+
+def test_json_says_where_the_time_went_and_with_which_settings(whisper_hailo: Command) -> None:
+    result = whisper_hailo("transcribe", "--model", "micro", "--json", "--threads", 1, DEMO)
+    printed = json.loads(result.stdout)
+    assert printed["text"] == DEMO_TEXT
+    assert printed["audio"] == str(DEMO)
+    assert printed["duration_s"] == pytest.approx(sf.info(DEMO).duration, abs=0.001)
+    times = printed["timings_ms"]
+    assert set(times) == {"load", "mel", "encode", "cross_kv", "decode", "total"}
+    assert all(ms > 0 for ms in times.values())
+    stages = times["mel"] + times["encode"] + times["cross_kv"] + times["decode"]
+    assert stages <= times["total"]
+    assert printed["settings"] == {
+        "model": "micro", "encoder": "onnx-fp32", "decoder": "cached-fp32", "window_s": 10.0,
+        "margin_s": 1.0, "pad_to": 1500, "repetition_penalty": 1.0, "eot_boost": 0.0,
+        "quantization": "none", "threads": 1,
+    }  # fmt: skip
+    edges = [(segment["start_s"], segment["end_s"]) for segment in printed["segments"]]
+    assert edges == sorted(edges)
+    assert not any(segment["runaway"] for segment in printed["segments"])
+
+
+def test_a_thirty_second_window_and_other_decoders_give_the_same_words(
+    whisper_hailo: Command,
+) -> None:
+    for words in (["--window", "30"], ["--quantize", "int8"], ["--preset", "balanced"]):
+        result = whisper_hailo("transcribe", "--model", "micro", *words, DEMO)
+        assert result.stdout.strip() == DEMO_TEXT, words
+
+
+@pytest.mark.parametrize(
+    ("name", "rate_hz", "channels", "subtype"),
+    [
+        ("8k.wav", 8_000, 1, "PCM_16"),
+        ("192k.wav", 192_000, 1, "PCM_24"),
+        ("float.wav", 48_000, 2, "DOUBLE"),
+        ("six.flac", 44_100, 6, "PCM_24"),
+        ("compressed.mp3", 44_100, 2, None),
+        ("compressed.ogg", 16_000, 1, None),
+    ],
+)
+def test_every_common_form_of_a_recording(  # noqa: PLR0917
+    whisper_hailo: Command,
+    demo: tuple[np.ndarray, int],
+    tmp_path: Path,
+    name: str,
+    rate_hz: int,
+    channels: int,
+    subtype: str | None,
+) -> None:
+    import soxr
+
+    samples = soxr.resample(demo[0], demo[1], rate_hz)
+    file = tmp_path / name
+    sf.write(file, np.repeat(samples[:, None], channels, axis=1), rate_hz, subtype=subtype)
+    result = whisper_hailo("transcribe", "--model", "micro", file)
+    assert result.returncode == 0, result.stderr
+    heard, said = result.stdout.split(), DEMO_TEXT.split()
+    # 8 kHz and lossy forms may cost a word; a wrong rate or channel order would cost them all.
+    right = sum(word in heard for word in said)
+    assert right >= (0.7 if name == "8k.wav" else 0.9) * len(said), result.stdout
+
+
+def test_files_are_written_complete_and_named_after_their_input(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
+    out = tmp_path / "deep" / "out"
+    words = ["transcribe", "--model", "micro", "--output-dir", out, DEMO]
+    assert whisper_hailo(*words).returncode == 0
+    assert whisper_hailo(*words, "--format", "json").returncode == 0
+    assert sorted(path.name for path in out.iterdir()) == ["demo.json", "demo.txt"]
+    assert (out / "demo.txt").read_text(encoding="utf-8").strip() == DEMO_TEXT
+    verbose = json.loads((out / "demo.json").read_text(encoding="utf-8"))
+    assert verbose["text"] == DEMO_TEXT
+    assert verbose["segments"][0]["id"] == 0
+
+
+def test_one_bad_file_does_not_stop_the_others(whisper_hailo: Command, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.wav"
+    bad.write_bytes(b"this is no audio at all")
+    result = whisper_hailo("transcribe", "--model", "micro", "--json", bad, DEMO)
+    assert result.returncode == 3
+    failed, done = (json.loads(line) for line in result.stdout.splitlines())
+    assert failed["exit_code"] == 3
+    assert str(bad) in failed["error"]
+    assert done["text"] == DEMO_TEXT
+
+
+def test_language_is_detected_on_request(whisper_hailo: Command) -> None:
+    result = whisper_hailo("transcribe", "--model", "micro", "--language", "auto", "--json", DEMO)
+    assert json.loads(result.stdout)["language"] == "en"
+
+
+def test_python_interface_takes_samples(demo: tuple[np.ndarray, int]) -> None:
+    code = (
+        "import sys, soundfile\n"
+        "from whisper_hailo import Transcriber\n"
+        "samples, rate_hz = soundfile.read(sys.argv[1], dtype='float32')\n"
+        "with Transcriber.from_model('micro') as transcriber:\n"
+        "    print(transcriber.transcribe(samples).text)\n"
+    )
+    assert demo[1] == 16_000
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code, str(DEMO)],
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert result.stdout.strip() == DEMO_TEXT, result.stderr
+
+
+def test_ctrl_c_ends_at_once_and_leaves_nothing_half_written(
+    environment: dict[str, str], whisper_hailo: Command, demo: tuple[np.ndarray, int], tmp_path: Path
+) -> None:
+    whisper_hailo("transcribe", "--model", "micro", DEMO)  # the model is converted
+    long = tmp_path / "long.wav"
+    sf.write(long, np.tile(demo[0], 200), demo[1], subtype="PCM_16")
+    out = tmp_path / "out"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "whisper_hailo", "transcribe", "--model", "micro",
+         "--output-dir", str(out), str(long)],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    assert "interrupted" in errors
+    assert not out.exists() or not list(out.iterdir())

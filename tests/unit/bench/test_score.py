@@ -1,0 +1,168 @@
+import builtins
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from whisper_hailo.bench import score as module
+from whisper_hailo.bench.score import (
+    Score,
+    confidence_interval,
+    corpus,
+    evaluate,
+    mean_rate,
+    normalise,
+    score_file,
+)
+from whisper_hailo.core.errors import OptionError
+
+WORDS = st.lists(st.sampled_from("a b c d".split()), max_size=8)
+
+
+def distance(expected: list[str], heard: list[str]) -> int:
+    """Levenshtein's, by the book."""
+    row = list(range(len(heard) + 1))
+    for i, left in enumerate(expected, 1):
+        previous, row[0] = row[0], i
+        for j, right in enumerate(heard, 1):
+            previous, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, previous + (left != right))
+    return row[-1]
+
+
+def test_counts_of_each_kind() -> None:
+    words = score_file("one two three four", "one too three four five", "simple").words
+    assert words == Score(substitutions=1, deletions=0, insertions=1, hits=3)
+    assert (words.errors, words.reference_count, words.rate) == (2, 4, 0.5)
+    assert score_file("one two three", "one three", "simple").words == Score(deletions=1, hits=2)
+
+
+def test_characters_count_blanks() -> None:
+    characters = score_file("ab c", "abc", "simple").characters
+    assert characters == Score(deletions=1, hits=3)
+    assert characters.rate == 0.25
+
+
+@settings(max_examples=100, deadline=None)
+@given(expected=WORDS, heard=WORDS)
+def test_words_agree_with_the_edit_distance(expected: list[str], heard: list[str]) -> None:
+    words = score_file(" ".join(expected), " ".join(heard), "simple").words
+    assert words.errors == distance(expected, heard)
+    assert words.reference_count == len(expected)
+    assert words.hits + words.substitutions + words.insertions == len(heard)
+
+
+def test_simple_keeps_punctuation_and_normalised_does_not() -> None:
+    pair = ("Mr. Smith's colour, um, costs twenty-five dollars!", "mister smith's color costs $25")
+    assert score_file(*pair, "normalised").words.errors == 0
+    assert score_file(*pair, "simple").words.errors == 7
+    assert normalise("  Hello, World!\n", "simple") == "hello, world!"
+
+
+def test_line_ends_and_tabs_part_words() -> None:
+    assert score_file("one\ntwo\tthree", "one two  three", "simple").words == Score(hits=3)
+
+
+def test_other_languages_use_the_basic_normaliser() -> None:
+    assert normalise("Größe: Zwölf!", "normalised", "de") == "größe zwölf"
+    assert normalise("colour", "normalised", "de") == "colour"
+    assert normalise("colour", "normalised", "en") == "color"
+
+
+def test_every_character_is_a_word_where_nobody_writes_blanks() -> None:
+    words = score_file("你好世界", "你好时界", "normalised", "zh").words
+    assert words == Score(substitutions=1, hits=3)
+
+
+def test_empty_reference() -> None:
+    silent = score_file("", "", "simple")
+    assert (silent.words.rate, silent.characters.rate) == (0.0, 0.0)
+    invented = score_file(" ", "thank you", "simple")
+    assert invented.words == Score(insertions=2)
+    assert invented.characters == Score(insertions=9)
+    assert invented.words.rate == math.inf
+    assert score_file("Um.", "hello", "normalised").words == Score(insertions=1)
+
+
+def test_empty_hypothesis() -> None:
+    lost = score_file("thank you", "", "simple")
+    assert (lost.words, lost.characters) == (Score(deletions=2), Score(deletions=9))
+    assert lost.words.rate == 1.0
+
+
+def test_corpus_adds_counts_and_mean_averages_rates() -> None:
+    result = evaluate([("a b c d", "a b c d"), ("a b", "a x"), ("", "hm hm hm")], "simple")
+    assert result.words == Score(substitutions=1, insertions=3, hits=5)
+    assert result.words.rate == pytest.approx(4 / 6)
+    assert result.mean_wer == pytest.approx((0 + 1 / 2) / 2)
+    assert result.characters == Score(substitutions=1, insertions=8, hits=9)
+    assert result.mean_cer == pytest.approx((0 + 1 / 3) / 2)
+    assert result.files[1].reference == "a b"
+    assert result.files[1].hypothesis == "a x"
+
+
+def test_nothing_to_score() -> None:
+    nothing = evaluate([])
+    assert (nothing.words, nothing.words.rate, nothing.mean_wer) == (Score(), 0.0, 0.0)
+    assert nothing.wer_interval() == (0.0, 0.0)
+    assert corpus([]) == Score()
+    assert mean_rate([Score(insertions=3)]) == 0.0
+
+
+def test_interval_encloses_the_rate_and_follows_the_seed() -> None:
+    rng = np.random.default_rng(5)
+    errors = rng.binomial(20, 0.1, 200)
+    scores = [Score(substitutions=int(e), hits=int(20 - e)) for e in errors]
+    low, high = confidence_interval(scores, seed=1)
+    assert low < corpus(scores).rate < high
+    # Standard error of 4000 independent words at 10 %: 0.0047; 95 % is 3.92 of them.
+    assert high - low == pytest.approx(3.92 * 0.0047, rel=0.2)
+    assert confidence_interval(scores, seed=1) == (low, high)
+    assert confidence_interval(scores, seed=2) != (low, high)
+    narrow = confidence_interval(scores, level=0.5, seed=1)
+    assert low < narrow[0] < narrow[1] < high
+
+
+def test_interval_of_equal_files_is_a_point() -> None:
+    assert confidence_interval([Score(deletions=1, hits=3)] * 5) == (0.25, 0.25)
+
+
+def test_interval_without_any_reference() -> None:
+    assert confidence_interval([Score(insertions=2)]) == (math.inf, math.inf)
+
+
+@pytest.mark.parametrize(("level", "n_resamples"), [(0.0, 10), (1.0, 10), (0.95, 0)])
+def test_interval_refuses_impossible_settings(level: float, n_resamples: int) -> None:
+    with pytest.raises(OptionError, match="expected a level between 0 and 1"):
+        confidence_interval([Score(hits=1)], level=level, n_resamples=n_resamples)
+
+
+def test_unknown_form_is_refused() -> None:
+    with pytest.raises(OptionError, match="'strict', expected 'normalised' or 'simple'"):
+        normalise("a", "strict")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("package", ["jiwer", "whisper_normalizer"])
+def test_a_missing_package_names_the_extra(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    real_import = builtins.__import__
+
+    def without(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name.split(".")[0] == package:
+            raise ImportError(name)
+        return real_import(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    module._normaliser.cache_clear()
+    with pytest.raises(OptionError, match=r"pip install 'whisper-hailo\[bench\]'"):
+        score_file("a", "b")
+
+
+def test_loading_the_normaliser_warns_of_nothing() -> None:
+    module._normaliser.cache_clear()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        normalise("a", "normalised")
+    assert caught == []

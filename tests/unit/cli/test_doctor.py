@@ -1,0 +1,61 @@
+from pathlib import Path
+
+import pytest
+
+from whisper_hailo.cli import doctor
+
+
+def test_every_check_that_is_not_ok_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    assert doctor.doctor() == 0
+    lines = capsys.readouterr().out.splitlines()
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        if line.strip().startswith((doctor.NOTE, doctor.BROKEN)):
+            assert following.strip().startswith("-> ")
+
+
+def test_an_excluded_runtime_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    import onnxruntime
+
+    for version, status in (("1.24.1", "broken"), ("1.25.3", "broken"), ("1.24.2", "ok")):
+        monkeypatch.setattr(onnxruntime, "__version__", version)
+        check = doctor._runtime()
+        assert check.status == status
+        assert version in check.found
+
+
+def test_a_binding_outside_the_environment_is_told_from_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(doctor, "find_spec", lambda _name: None)
+    assert doctor._binding().found == "not installed"
+    monkeypatch.setattr(Path, "glob", lambda self, pattern: iter([self / "hailo_platform"]))
+    check = doctor._binding()
+    assert check.found == "installed but invisible to this environment"
+    assert "--system-site-packages" in check.advice
+
+
+def test_a_cache_that_cannot_be_written_is_broken(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "not" / "yet"))
+    assert doctor._cache().status == "ok"
+    monkeypatch.setattr(doctor.os, "access", lambda *_: False)
+    check = doctor._cache()
+    assert check.status == "broken"
+    assert "WHISPER_HAILO_CACHE" in check.advice
+
+
+def test_a_full_cache_disk_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Usage:
+        free = 100 * 2**20
+
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _place: Usage)
+    assert doctor._cache().status == "note"
+
+
+def test_json_carries_the_same_checks(capsys: pytest.CaptureFixture[str]) -> None:
+    import json
+
+    doctor.doctor(as_json=True)
+    checks = json.loads(capsys.readouterr().out)["checks"]
+    assert [check["name"] for check in checks][:3] == ["Python", "ONNX Runtime", "processor"]

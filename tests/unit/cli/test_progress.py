@@ -1,0 +1,39 @@
+import pytest
+
+from whisper_hailo.cli import progress
+from whisper_hailo.cli.progress import Progress, clock
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0:00"), (59.6, "1:00"), (61, "1:01"), (3600, "1:00:00")]
+)
+def test_clock(seconds: float, text: str) -> None:
+    assert clock(seconds) == text
+
+
+def test_long_work_is_reported_and_short_work_is_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(progress, "monotonic", lambda: now[0])
+    long, short = Progress("long.wav"), Progress("short.wav")
+    now[0] = 20.0
+    long(100.0, 600.0)
+    short(10.0, 30.0)
+    now[0] = 25.0
+    long(110.0, 600.0)  # too soon after the last line
+    long.close()
+    captured = capsys.readouterr()
+    assert captured.err == "long.wav: 1:40 of 10:00, 5.0 x real time\n"
+    assert not captured.out
+
+
+def test_a_stream_of_unknown_length(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(progress, "monotonic", lambda: now[0])
+    stream = Progress("radio")
+    now[0] = 30.0
+    stream(90.0, None)
+    assert capsys.readouterr().err == "radio: 1:30, 3.0 x real time\n"

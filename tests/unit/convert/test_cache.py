@@ -1,0 +1,136 @@
+"""Converted once, cached, converted again only when something changed."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from whisper_hailo.convert import cache
+from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.core.errors import ModelError, OutputError
+from whisper_hailo.core.spec import SPEC_FILE, Source
+
+
+@pytest.fixture
+def conversions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[Path, Path]]:
+    """Replaces the conversion by one that only counts; the cache is a fresh folder."""
+    import whisper_hailo.convert.convert as real
+
+    done: list[tuple[Path, Path]] = []
+
+    def convert(checkpoint: Path, out: Path, options: ConvertOptions, *, source: Source) -> None:
+        time.sleep(0.05)
+        out.mkdir(parents=True, exist_ok=True)
+        (out / SPEC_FILE).write_text(f"{source.name} {options.quantize}", encoding="utf-8")
+        done.append((checkpoint, out))
+
+    monkeypatch.setattr(real, "convert_checkpoint", convert)
+    monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "cache"))
+    return done
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    directory = tmp_path / "mine"
+    directory.mkdir()
+    (directory / "config.json").write_text("{}", encoding="utf-8")
+    return directory
+
+
+def test_a_checkpoint_is_converted_once(conversions: list[object], checkpoint: Path) -> None:
+    first = cache.resolve_model(str(checkpoint))
+    assert cache.resolve_model(str(checkpoint)) == first
+    assert len(conversions) == 1
+    assert (first / SPEC_FILE).read_text(encoding="utf-8") == "mine none"
+
+
+def test_each_quantisation_has_a_folder(conversions: list[object], checkpoint: Path) -> None:
+    plain = cache.resolve_model(str(checkpoint))
+    small = cache.resolve_model(str(checkpoint), ConvertOptions(quantize="int8"))
+    assert plain != small
+    assert len(conversions) == 2
+
+
+def test_a_changed_checkpoint_is_converted_again(
+    conversions: list[object], checkpoint: Path
+) -> None:
+    cache.resolve_model(str(checkpoint))
+    os.utime(checkpoint / "config.json", (1, 1))
+    cache.resolve_model(str(checkpoint))
+    assert len(conversions) == 2
+
+
+def test_two_checkpoints_of_the_same_name_do_not_meet(
+    conversions: list[object], checkpoint: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other" / "mine"
+    other.mkdir(parents=True)
+    assert cache.resolve_model(str(checkpoint)) != cache.resolve_model(str(other))
+
+
+def test_a_conversion_that_was_cut_off_is_not_used(
+    conversions: list[tuple[Path, Path]], checkpoint: Path
+) -> None:
+    target = cache.resolve_model(str(checkpoint))
+    (target / "stamp").unlink()
+    cache.resolve_model(str(checkpoint))
+    assert len(conversions) == 2
+
+
+def test_several_at_once_convert_once(conversions: list[object], checkpoint: Path) -> None:
+    threads = [
+        threading.Thread(target=cache.resolve_model, args=(str(checkpoint),)) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(conversions) == 1
+
+
+def test_a_model_directory_is_used_as_it_is(conversions: list[object], tmp_path: Path) -> None:
+    (tmp_path / SPEC_FILE).write_text("{}", encoding="utf-8")
+    assert cache.resolve_model(str(tmp_path)) == tmp_path
+    assert not conversions
+
+
+def test_a_hub_model_is_fetched_once_and_then_needs_no_network(
+    conversions: list[object], checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched = []
+
+    def fetch(name: object, revision: str | None) -> tuple[Path, Source]:
+        fetched.append(revision)
+        return checkpoint, Source(name="openai/whisper-tiny", revision="abc")
+
+    monkeypatch.setattr(cache, "locate", fetch)
+    assert cache.resolve_model("tiny") == cache.resolve_model("tiny")
+    assert cache.resolve_model("tiny", revision="v2") != cache.resolve_model("tiny")
+    assert fetched == [None, "v2"]
+
+
+def test_a_cache_that_cannot_be_written_says_what_to_set(
+    conversions: list[object], checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(OutputError, match="set WHISPER_HAILO_CACHE"):
+        cache.resolve_model(str(checkpoint))
+
+
+def test_no_such_model(conversions: list[object]) -> None:
+    with pytest.raises(ModelError, match="is no model"):
+        cache.resolve_model("tinny")
+
+
+def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WHISPER_HAILO_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/x")
+    assert cache.cache_root() == Path("/x/whisper-hailo")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", "/home/pi")
+    assert cache.cache_root() == Path("/home/pi/.cache/whisper-hailo")
