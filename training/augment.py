@@ -33,7 +33,7 @@ class NoiseBank:
         """Returns `(n_samples,)` float32 of noise of unit power and random colour."""
         noise = self._bank[rng.integers(len(self._bank))]
         start = rng.integers(noise.size - n_samples)
-        return noise[start : start + n_samples]
+        return np.asarray(noise[start : start + n_samples])
 
 
 def level(audio: np.ndarray) -> float:
@@ -51,7 +51,7 @@ def band_limited(audio: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     filtered = np.convolve(audio, kernel, "same")
     if rng.random() < 0.5:
         filtered = filtered - rng.uniform(0.4, 0.95) * np.roll(filtered, 1)
-    return filtered.astype(np.float32)
+    return np.asarray(filtered, np.float32)
 
 
 def disturbed(audio: np.ndarray, bank: NoiseBank, rng: np.random.Generator) -> np.ndarray:
@@ -66,7 +66,7 @@ def disturbed(audio: np.ndarray, bank: NoiseBank, rng: np.random.Generator) -> n
         gain = level(audio) * 10 ** (-snr_db / 20)
         audio = audio + gain * bank.crop(audio.size, rng)
     audio = audio * np.float32(10 ** rng.uniform(-1.3, 0.25))
-    return np.clip(audio, -1.0, 1.0)
+    return np.asarray(np.clip(audio, -1.0, 1.0))
 
 
 def without_speech(n_samples: int, bank: NoiseBank, rng: np.random.Generator) -> np.ndarray:

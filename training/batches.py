@@ -26,13 +26,28 @@ class Batch:
         audio: `(batch, n_samples)` float32.
         tokens: `(batch, n_tokens)` int64 rows, the prefix and text, padded.
         targets: `(batch, n_tokens)` int64, the row that follows each, or `IGNORED`.
-        texts: `(batch,)` list of the rows of the text alone, for CTC.
+        phones: `(batch,)` list of the phones of each window, for CTC.
     """
 
     audio: Tensor
     tokens: Tensor
     targets: Tensor
-    texts: list[list[int]]
+    phones: list[list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One encoder input.
+
+    Attributes:
+        audio: `(n_samples,)` float32.
+        rows: tokens of all that is said in it, `None` if there is no speech.
+        phones: the same as phones.
+    """
+
+    audio: np.ndarray
+    rows: list[int] | None
+    phones: list[int]
 
 
 class Batcher:
@@ -72,7 +87,9 @@ class Batcher:
         margin = MARGIN_S if window_s < 30 else 0.0
         windows = []
         for _ in range(size):
-            windows.append(self._place(self._several(window_s - margin), window_s, window_s - margin))
+            windows.append(
+                self._place(self._several(window_s - margin), window_s, window_s - margin)
+            )
         return self._collate(windows)
 
     def _sorted_lengths_s(self) -> np.ndarray:
@@ -99,21 +116,15 @@ class Batcher:
             chosen.append(other)
         return chosen
 
-    def _place(
-        self, chosen: list[Utterance], window_s: float, room_s: float
-    ) -> tuple[np.ndarray, list[int] | None]:
-        """Puts utterances into a window at random times, disturbs them, zeroes the rest.
-
-        Returns:
-            `(n_samples,)` float32 and the text's rows, `None` if there is no speech.
-        """
+    def _place(self, chosen: list[Utterance], window_s: float, room_s: float) -> Window:
+        """Puts utterances into a window at random times, disturbs them, zeroes the rest."""
         rng = self._rng
         audio = np.zeros(int(window_s * SAMPLE_RATE_HZ), np.float32)
         room = int(room_s * SAMPLE_RATE_HZ)
         if rng.random() < NO_SPEECH_SHARE:
             end = room if rng.random() < 0.5 else int(rng.uniform(0.1, 1) * room)
             audio[:end] = without_speech(end, self._bank, rng)
-            return audio, None
+            return Window(audio, None, [])
         slack = room - sum(other.samples.size for other in chosen)
         # Most recordings start with their speech; some do not.
         share = rng.uniform(0, 1) ** 2
@@ -127,21 +138,22 @@ class Batcher:
             at += other.samples.size
         end = room if rng.random() < 0.4 else min(room, at + int(rng.uniform(0, SAMPLE_RATE_HZ)))
         audio[:end] = disturbed(audio[:end], self._bank, rng)
-        return audio, [row for other in chosen for row in other.rows]
+        rows = [row for other in chosen for row in other.rows]
+        return Window(audio, rows, [phone for other in chosen for phone in other.phones])
 
-    def _collate(self, windows: list[tuple[np.ndarray, list[int] | None]]) -> Batch:
+    def _collate(self, windows: list[Window]) -> Batch:
         tokens, targets = [], []
-        for _, text in windows:
-            row = self._prefix + (text or [])
+        for given in windows:
+            row = self._prefix + (given.rows or [])
             target = [*row[1:], self._eot]
-            if text is None:
+            if given.rows is None:
                 target = [self._no_speech, *[IGNORED] * (len(row) - 2), self._eot]
             tokens.append(row)
             targets.append(target)
         longest = max(map(len, tokens))
         return Batch(
-            torch.from_numpy(np.stack([audio for audio, _ in windows])),
+            torch.from_numpy(np.stack([given.audio for given in windows])),
             torch.tensor([row + [self._eot] * (longest - len(row)) for row in tokens]),
             torch.tensor([row + [IGNORED] * (longest - len(row)) for row in targets]),
-            [text or [] for _, text in windows],
+            [given.phones for given in windows],
         )

@@ -8,6 +8,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from training.kept_tokens import KeptTokens
+from training.phones import Phones
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,20 +18,25 @@ class Utterance:
     Attributes:
         text: what is said, cased and punctuated.
         rows: its tokens as rows of the trimmed vocabulary.
+        phones: its phones, numbered.
         samples: `(n_samples,)` int16, 16 kHz.
     """
 
     text: str
     rows: list[int]
+    phones: list[int]
     samples: np.ndarray
 
 
 class Corpus:
     """All shards of a folder that are whole; `refresh` takes in those that came since."""
 
-    def __init__(self, folder: Path, tokenizer: Tokenizer, kept: KeptTokens) -> None:
+    def __init__(
+        self, folder: Path, tokenizer: Tokenizer, kept: KeptTokens, phones: Phones
+    ) -> None:
         self._folder = folder
         self._tokenizer = tokenizer
+        self._phones = phones
         self._index = {token: row for row, token in enumerate(kept.ids)}
         self._seen: set[str] = set()
         self.utterances: list[Utterance] = []
@@ -55,4 +61,5 @@ class Corpus:
             rows = [self._index[token] for token in tokens]
             start = entry["offset"]
             samples = pcm[start : start + entry["n_samples"]]
-            self.utterances.append(Utterance(entry["text"], rows, samples))
+            text = entry["text"]
+            self.utterances.append(Utterance(text, rows, self._phones.of(text), samples))

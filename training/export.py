@@ -106,7 +106,9 @@ def generation_config(tokenizer: Tokenizer, sizes: Dimensions) -> dict[str, Any]
         "decoder_start_token_id": ids.SOT,
         "eos_token_id": ids.EOT,
         "is_multilingual": True,
-        "lang_to_id": {f"<|{code}|>": ids.FIRST_LANGUAGE + k for k, code in enumerate(ids.LANGUAGES)},
+        "lang_to_id": {
+            f"<|{code}|>": ids.FIRST_LANGUAGE + k for k, code in enumerate(ids.LANGUAGES)
+        },
         "max_initial_timestamp_index": 50,
         "max_length": sizes.n_text_ctx,
         "no_timestamps_token_id": ids.NO_TIMESTAMPS,
@@ -141,7 +143,9 @@ def export(run: Path, out: Path) -> None:
     sizes = Dimensions()
     kept = tuple(json.loads((run / "kept.json").read_text()))
     model = Whisper(sizes, len(kept))
-    model.load_state_dict(torch.load(run / "state.pt")["model"])
+    trained = torch.load(run / "state.pt")["model"]
+    del trained["ctc_head.weight"], trained["ctc_head.bias"]
+    model.load_state_dict(trained, strict=False)
     out.mkdir(parents=True, exist_ok=True)
     save_file(whole_state(model, kept, sizes), out / "model.safetensors", {"format": "pt"})
     shutil.copyfile(run / "tokenizer.json", out / "tokenizer.json")

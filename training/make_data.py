@@ -5,7 +5,8 @@
 A shard is `NNNNN.pcm` (16 kHz mono int16, utterances end to end) and `NNNNN.jsonl` (one line an
 utterance: text, voice, offset and length in samples, SHA-256 of its samples). Each utterance has a
 seed of its own made of `--seed` and its number, so any shard can be made again bit for bit, alone
-and in any order; shards that exist are left as they are. A manifest appears when its audio is whole.
+and in any order; shards that exist are left as they are.
+A manifest appears when its audio is whole.
 """
 
 import argparse
@@ -69,7 +70,10 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     n_shards = -(-options.count // SHARD_SIZE)
     with ProcessPoolExecutor(options.workers) as pool:
-        jobs = [pool.submit(make_shard, options.out, k, options.seed, options.split) for k in range(n_shards)]
+        jobs = [
+            pool.submit(make_shard, options.out, k, options.seed, options.split)
+            for k in range(n_shards)
+        ]
         for done, job in enumerate(jobs, 1):
             sys.stderr.write(f"{job.result().name} ({done}/{n_shards})\n")
 

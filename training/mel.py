@@ -47,6 +47,7 @@ def log_mel(audio: Tensor, n_mels: int = 80) -> Tensor:
 
     Args:
         audio: `(batch, n_samples)` float32, 16 kHz, full scale is 1.
+        n_mels: number of mel bins.
 
     Returns:
         `(batch, n_mels, n_samples // 160)` float32.

@@ -48,6 +48,8 @@ def _working_precision(x: Tensor) -> Tensor:
 class Attention(nn.Module):
     """Multi-head attention; keys have no bias, so a zero row has score 0 for every query."""
 
+    no_bias: Tensor
+
     def __init__(self, sizes: Dimensions) -> None:
         super().__init__()
         width = sizes.d_model
@@ -59,7 +61,8 @@ class Attention(nn.Module):
         self.register_buffer("no_bias", torch.zeros(width), False)
 
     def _heads(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (-1, self.head_size)).transpose(1, 2)
+        batch, length, width = x.shape
+        return x.view(batch, length, width // self.head_size, self.head_size).transpose(1, 2)
 
     def forward(
         self, x: Tensor, source: Tensor | None = None, causal: bool = False, n_padding: int = 0
@@ -84,7 +87,8 @@ class Attention(nn.Module):
         if n_padding:
             scores = functional.pad(scores, (0, 1), value=math.log(n_padding))
         mixed = scores.softmax(-1).to(value.dtype) @ value
-        return self.out_proj(mixed.transpose(1, 2).flatten(2))
+        output: Tensor = self.out_proj(mixed.transpose(1, 2).flatten(2))
+        return output
 
 
 class Layer(nn.Module):
@@ -108,11 +112,15 @@ class Layer(nn.Module):
         if features is not None:
             normed = self.encoder_attn_layer_norm(x)
             x = x + self.encoder_attn(normed, features, n_padding=n_padding)
-        return x + self.fc2(functional.gelu(self.fc1(self.final_layer_norm(x))))
+        wide = functional.gelu(self.fc1(self.final_layer_norm(x)))
+        x = x + self.fc2(wide)
+        return x
 
 
 class Encoder(nn.Module):
     """Log-mel to audio features."""
+
+    positions: Tensor
 
     def __init__(self, sizes: Dimensions) -> None:
         super().__init__()
@@ -131,11 +139,14 @@ class Encoder(nn.Module):
         x = x + self.positions[first_position : first_position + x.shape[1]]
         for layer in self.layers:
             x = layer(x)
-        return self.layer_norm(x)
+        features: Tensor = self.layer_norm(x)
+        return features
 
 
 class Decoder(nn.Module):
     """Tokens and audio features to logits over the trimmed vocabulary."""
+
+    constant: Tensor
 
     def __init__(self, sizes: Dimensions, n_kept: int) -> None:
         super().__init__()
@@ -174,13 +185,13 @@ class Decoder(nn.Module):
 class Whisper(nn.Module):
     """Encoder and decoder; the CTC head is an aid of training and is not exported."""
 
-    def __init__(self, sizes: Dimensions, n_kept: int) -> None:
+    def __init__(self, sizes: Dimensions, n_kept: int, n_phones: int = 1) -> None:
         super().__init__()
         self.encoder = Encoder(sizes)
         self.decoder = Decoder(sizes, n_kept)
-        self.ctc_head = nn.Linear(sizes.d_model, n_kept + 1)
+        self.ctc_head = nn.Linear(sizes.d_model, n_phones + 1)
 
     def ctc_log_probs(self, features: Tensor) -> Tensor:
-        """Returns `(batch, n // 2, n_kept + 1)` log-probabilities at 25 Hz; the last is blank."""
-        pooled = functional.avg_pool1d(features.transpose(1, 2), 2).transpose(1, 2)
-        return self.ctc_head(pooled).float().log_softmax(-1)
+        """Returns `(batch, n, n_phones + 1)` log-probabilities; the last class is blank."""
+        logits: Tensor = self.ctc_head(features)
+        return logits.float().log_softmax(-1)

@@ -29,6 +29,8 @@ from training.corpus import Corpus
 from training.evaluate import Recognizer, shard_error
 from training.mel import log_mel
 from training.model import Dimensions, Whisper
+from training.phones import make_phones
+from training.text.grammar import Grammar
 
 N_DEV = 160
 
@@ -40,6 +42,8 @@ class Recipe:
     Attributes:
         short_steps: steps on short windows, at constant learning rate after the warm-up.
         long_steps: steps on 10 s and 30 s windows, the rate falling to 0.
+        unpadded_steps: steps at the start of which most have no zero rows: their one key of score
+            `ln P` draws all attention to itself before there is any to the audio.
         ctc_weight: weight of the CTC loss; it fades to 0 over the long steps' second half.
     """
 
@@ -47,13 +51,14 @@ class Recipe:
     long_steps: int = 2500
     rate: float = 1.5e-3
     warmup: int = 400
-    ctc_weight: float = 0.5
+    ctc_weight: float = 1.0
     weight_decay: float = 0.02
-    seconds_per_batch: float = 110.0
-    max_batch: int = 40
+    seconds_per_batch: float = 75.0
+    max_batch: int = 28
     long_batch: int = 24
     full_batch: int = 6
     full_share: float = 0.12
+    unpadded_steps: int = 3000
 
     def rate_at(self, step: int) -> float:
         """Returns the learning rate of `step`."""
@@ -77,12 +82,21 @@ class Step:
     n_padding: int
 
 
-def n_padding(n_positions: int, rng: np.random.Generator, n_audio_ctx: int = 1500) -> int:
-    """Draws the number of zero rows: mostly up to the full context, sometimes fewer or none."""
+def n_padding(
+    n_positions: int, rng: np.random.Generator, none: float, n_audio_ctx: int = 1500
+) -> int:
+    """Draws the number of zero rows: mostly up to the full context, sometimes fewer or none.
+
+    Args:
+        n_positions: length of the encoder output.
+        rng: source of chance.
+        none: share of steps without any.
+        n_audio_ctx: the full context.
+    """
     missing, chance = n_audio_ctx - n_positions, rng.random()
-    if missing == 0 or chance < 0.07:
+    if missing == 0 or rng.random() < none:
         return 0
-    return int(rng.integers(1, missing + 1)) if chance < 0.2 else missing
+    return int(rng.integers(1, missing + 1)) if chance < 0.15 else missing
 
 
 def draw_steps(recipe: Recipe, step: int, batcher: Batcher) -> Iterator[Step]:
@@ -98,7 +112,8 @@ def draw_steps(recipe: Recipe, step: int, batcher: Batcher) -> Iterator[Step]:
             batch = batcher.short(recipe.seconds_per_batch, recipe.max_batch)
             if rng.random() < 0.25:
                 first = int(rng.integers(0, 1500 - batch.audio.shape[1] // 320))
-        yield Step(batch, first, n_padding(batch.audio.shape[1] // 320, rng))
+        none = 0.8 if number < recipe.unpadded_steps else 0.07
+        yield Step(batch, first, n_padding(batch.audio.shape[1] // 320, rng, none))
 
 
 def prefetched(steps: Iterator[Step], depth: int = 3) -> Iterator[Step]:
@@ -115,11 +130,11 @@ def prefetched(steps: Iterator[Step], depth: int = 3) -> Iterator[Step]:
         yield step
 
 
-def ctc_loss(model: Whisper, features: Tensor, texts: list[list[int]]) -> Tensor:
-    """Returns the CTC loss of the texts given audio features, per token."""
+def ctc_loss(model: Whisper, features: Tensor, phones: list[list[int]]) -> Tensor:
+    """Returns the CTC loss of the phones given audio features, per phone."""
     log_probs = model.ctc_log_probs(features).transpose(0, 1)
-    lengths = torch.tensor([len(text) for text in texts])
-    flat = torch.tensor([row for text in texts for row in text])
+    lengths = torch.tensor([len(line) for line in phones])
+    flat = torch.tensor([phone for line in phones for phone in line])
     inputs = torch.full_like(lengths, log_probs.shape[0])
     blank = log_probs.shape[-1] - 1
     return functional.ctc_loss(
@@ -138,9 +153,10 @@ class Training:
             kept_file.write_text(json.dumps(kept_tokens.choose(tokenizer).ids))
         self.kept = kept_tokens.KeptTokens(tuple(json.loads(kept_file.read_text())))
         self.tokenizer = tokenizer
-        self.corpus = Corpus(data, tokenizer, self.kept)
+        phones = make_phones(Grammar().words(), run / "phones.json")
+        self.corpus = Corpus(data, tokenizer, self.kept, phones)
         self.corpus.refresh()
-        self.model = Whisper(Dimensions(), len(self.kept.ids))
+        self.model = Whisper(Dimensions(), len(self.kept.ids), len(phones.names))
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(),
             recipe.rate,
@@ -179,7 +195,7 @@ class Training:
             )
             if self.recipe.ctc_at(self.step) == 0.0:
                 return cross_entropy, cross_entropy.new_zeros(())
-            return cross_entropy, ctc_loss(self.model, features, batch.texts)
+            return cross_entropy, ctc_loss(self.model, features, batch.phones)
 
     def update(self, given: Step) -> tuple[float, float]:
         """Takes one step; returns both losses."""
@@ -187,7 +203,8 @@ class Training:
             group["lr"] = self.recipe.rate_at(self.step)
         cross_entropy, ctc = self.losses(given)
         self.optimizer.zero_grad()
-        (cross_entropy + self.recipe.ctc_at(self.step) * ctc).backward()
+        loss = cross_entropy + self.recipe.ctc_at(self.step) * ctc
+        loss.backward()  # type: ignore[no-untyped-call]
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         if math.isfinite(float(norm)):
             self.optimizer.step()
@@ -202,13 +219,13 @@ def train(training: Training, dev: Path, report_every: int, dev_every: int) -> N
     losses, began, utterances = [], time.monotonic(), 0
     for given in prefetched(draw_steps(recipe, training.step, batcher)):
         losses.append(training.update(given))
-        utterances += len(given.batch.texts)
+        utterances += len(given.batch.phones)
         if training.step % report_every:
             continue
         elapsed = time.monotonic() - began
         training.active_s += elapsed
         mean = np.mean(losses, axis=0)
-        entry = {
+        entry: dict[str, object] = {
             "step": training.step,
             "minutes": round(training.active_s / 60, 2),
             "loss": round(float(mean[0]), 4),

@@ -16,13 +16,14 @@ ESPEAK_ACCENTS = (
     "en-029",
     "en-us-nyc",
 )
-ESPEAK_VARIANTS = (
+_VARIANTS = (
     "f1 f2 f3 f4 f5 m1 m2 m3 m4 m5 m6 m7 m8 Alex Alicia Andrea Andy Annie Denis Diogo Gene Gene2 "
     "Hugo Jacky Lee Marco Mario Michael Mike Nguyen Storm adam anika antonio aunty benjamin caleb "
     "david ed edward grandma grandpa gustave iven iven2 iven3 iven4 john linda marcelo max michel "
     "miguel norbert pablo paul pedro quincy rob robert sandro shelby steph steph2 steph3 travis "
     "victor zac"
-).split()
+)
+ESPEAK_VARIANTS = tuple(_VARIANTS.split())
 FLITE_VOICES = ("kal16", "awb", "rms", "slt")
 
 UNHEARD_ESPEAK = ("klatt", "klatt2", "klatt3", "klatt4")

@@ -1,4 +1,4 @@
-"""Whisper's multilingual vocabulary: ids of the special tokens, and `tokenizer.json` out of its BPE file.
+"""Whisper's multilingual vocabulary: special ids, and `tokenizer.json` out of its BPE file.
 
     python -m training.whisper_vocabulary multilingual.tiktoken OUT/tokenizer.json
 
@@ -15,12 +15,13 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-LANGUAGES = (
+_LANGUAGES = (
     "en zh de es ru ko fr ja pt tr pl ca nl ar sv it id hi fi vi he uk el ms cs ro da hu ta no th "
     "ur hr bg lt la mi ml cy sk te fa lv bn sr az sl kn et mk br eu is hy ne mn bs kk sq sw gl mr "
     "pa si km sn yo so af oc ka be tg sd gu am yi lo uz fo ht ps tk nn mt sa lb my bo tl mg as tt "
     "haw ln ha ba jw su"
-).split()
+)
+LANGUAGES = tuple(_LANGUAGES.split())
 
 EOT = 50257
 SOT = 50258
@@ -31,6 +32,7 @@ N_TIMESTAMPS = 1501
 N_VOCAB = 51865
 TIMESTAMP_STEP_S = 0.02
 
+_LONG_SIGNS = "<< >> <<< >>> -- --- -( -[ (' (\" (( )) ((( ))) [[ ]] {{ }} ♪♪ ♪♪♪"
 _GPT2_PATTERN_IS_BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
 
 
@@ -121,7 +123,7 @@ def non_speech_ids(tokenizer: Tokenizer) -> list[int]:
     special ids that must not be sampled follow, as in the published generation configs.
     """
     signs = list('"#()*+/:;<=>@[\\]^_`{|}~「」『』')
-    signs += "<< >> <<< >>> -- --- -( -[ (' (\" (( )) ((( ))) [[ ]] {{ }} ♪♪ ♪♪♪".split()
+    signs += _LONG_SIGNS.split()
     notes = list("♩♪♫♬♭♮♯")
     ids = {tokenizer.encode(text).ids[0] for text in (" -", " '")}
     for sign in signs + notes:

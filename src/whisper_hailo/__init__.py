@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from whisper_hailo.core.version import __version__
+
 if TYPE_CHECKING:
     from whisper_hailo.convert.options import ConvertOptions
     from whisper_hailo.core.types import Segment, Transcript
     from whisper_hailo.decoding.options import Cures, DecodingOptions
     from whisper_hailo.pipeline import Transcriber
-
-__version__ = "0.1.0"
 
 __all__ = [
     "ConvertOptions",

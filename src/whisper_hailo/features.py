@@ -118,11 +118,15 @@ def log_mel(audio: FloatArray, n_mels: int = 80) -> FloatArray:
     for start in range(0, n_frames, _BLOCK_FRAMES):
         block = slice(start, min(start + _BLOCK_FRAMES, n_frames))
         spectrum = np.fft.rfft(frames[block] * _hann_window(), axis=1)
-        power = np.add(spectrum.real**2, spectrum.imag**2, dtype=np.float32)
+        squares = spectrum.view(np.float64)  # Real and imaginary parts in turn.
+        squares *= squares
+        power = np.add(squares[:, 0::2], squares[:, 1::2], dtype=np.float32)
         np.matmul(power, filters, out=mel[block])
     np.log10(np.maximum(mel, _POWER_FLOOR, out=mel), out=mel)
     np.maximum(mel, mel.max() - _DYNAMIC_RANGE, out=mel)
-    return np.ascontiguousarray(((mel + 4.0) / 4.0).T, dtype=np.float32)
+    mel += 4.0
+    mel /= 4.0
+    return np.ascontiguousarray(mel.T)
 
 
 def pad_or_trim(audio: FloatArray, n_samples: int) -> FloatArray:

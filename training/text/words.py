@@ -72,8 +72,7 @@ WORDS: dict[str, str] = {
     "frequency": "always never often sometimes usually rarely",
     "manner": "slowly quickly quietly loudly carefully gently suddenly together alone early late "
     "again outside inside upstairs downstairs",
-    "ordinal": "first second third fourth fifth sixth seventh eighth ninth tenth twelfth "
-    "twentieth",
+    "ordinal": "first second third fourth fifth sixth seventh eighth ninth tenth twelfth twentieth",
     "digit": "one two three four five six seven eight nine",
     "teen": "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen",
     "tens": "twenty thirty forty fifty sixty seventy eighty ninety",

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from whisper_hailo.backends.session import open_session
+from whisper_hailo.backends.checks import check_features, check_mel, check_step
+from whisper_hailo.backends.session import GraphFile, open_session
 from whisper_hailo.backends.state import (
     CachedState,
     cross_bias,
@@ -20,10 +21,13 @@ from whisper_hailo.backends.state import (
 from whisper_hailo.core.errors import ModelError, ShapeError
 from whisper_hailo.core.protocols import Padding, StepOutput
 from whisper_hailo.core.spec import CROSS_KV_FILE, DECODER_FILE, ENCODER_FILE, ModelSpec
-from whisper_hailo.core.types import FRAMES_PER_SECOND, FloatArray, IntArray
+from whisper_hailo.core.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     import onnxruntime
+
+_STEP_INPUTS = frozenset({"tokens", "first", "positions", "aligned", "cross_bias"})
+_STEP_OUTPUTS = frozenset({"logits", "logsumexp", "alignment"})
 
 
 class _Openable:
@@ -79,10 +83,8 @@ class OnnxEncoder(_Openable):
             ModelError: its file is missing, broken or of another model.
         """
         if self._session is None:
-            names = frozenset({"mel"}), frozenset({"audio_features"})
-            self._session = open_session(
-                self._directory, ENCODER_FILE, self._spec, self._threads, *names
-            )
+            graph = GraphFile(ENCODER_FILE, frozenset({"mel"}), frozenset({"audio_features"}))
+            self._session = open_session(self._directory, graph, self._spec, self._threads)
         return self
 
     def close(self) -> None:
@@ -101,7 +103,7 @@ class OnnxEncoder(_Openable):
         Raises:
             ShapeError: the window does not fit this encoder.
         """
-        _check_mel(mel, self._spec)
+        check_mel(mel, self._spec)
         session = _opened(self._session, self.name)
         array = np.ascontiguousarray(mel, dtype=np.float32)
         features: FloatArray = session.run(["audio_features"], {"mel": array})[0]
@@ -147,15 +149,15 @@ class CachedDecoder(_Openable):
             ModelError: a file is missing, broken or of another model.
         """
         if self._decoder is None:
-            common = self._spec, self._threads
             cross = frozenset(self._cross_names)
-            self._cross_kv = open_session(
-                self._directory, CROSS_KV_FILE, *common, frozenset({"audio_features"}), cross
+            inputs = _STEP_INPUTS | cross | frozenset(self._past_names)
+            outputs = _STEP_OUTPUTS | frozenset(self._present_names)
+            graphs = (
+                GraphFile(CROSS_KV_FILE, frozenset({"audio_features"}), cross),
+                GraphFile(DECODER_FILE, inputs, outputs),
             )
-            inputs = {"tokens", "first", "positions", "cross_bias", *self._past_names, *cross}
-            outputs = {"logits", "logsumexp", *self._present_names}
-            self._decoder = open_session(
-                self._directory, DECODER_FILE, *common, frozenset(inputs), frozenset(outputs)
+            self._cross_kv, self._decoder = (
+                open_session(self._directory, graph, self._spec, self._threads) for graph in graphs
             )
         return self
 
@@ -175,7 +177,7 @@ class CachedDecoder(_Openable):
         Raises:
             ShapeError: the features do not fit this decoder.
         """
-        n_positions = _check_features(audio_features, paddings, n_positions, self._spec)
+        n_positions = check_features(audio_features, paddings, n_positions, self._spec)
         session = _opened(self._cross_kv, self.name)
         binding = session.io_binding()
         binding.bind_cpu_input(
@@ -209,13 +211,15 @@ class CachedDecoder(_Openable):
         Raises:
             ShapeError: more tokens than the text context holds, or arrays that do not fit.
         """
-        first = _check_step(tokens, state, positions, first, self._spec)
+        first = check_step(tokens, state, positions, first, self._spec)
         session = _opened(self._decoder, self.name)
         wanted = ["logits", "logsumexp", *(["alignment"] if alignment else [])]
         binding = session.io_binding()
         binding.bind_cpu_input("tokens", np.ascontiguousarray(tokens, dtype=np.int64))
         binding.bind_cpu_input("first", first)
         binding.bind_cpu_input("positions", np.ascontiguousarray(positions, dtype=np.int64))
+        n_aligned = tokens.shape[1] if alignment else 0
+        binding.bind_cpu_input("aligned", np.arange(n_aligned, dtype=np.int64))
         binding.bind_cpu_input("cross_bias", state.cross_bias)
         for name, value in zip(self._past_names, state.past, strict=True):
             binding.bind_ortvalue_input(name, value)
@@ -223,7 +227,7 @@ class CachedDecoder(_Openable):
             binding.bind_ortvalue_input(name, value)
         for name in (*wanted, *self._present_names):
             binding.bind_output(name, "cpu")
-        session.run_with_iobinding(binding, _only_what_is_bound())
+        session.run_with_iobinding(binding)
         outputs = binding.get_outputs()
         arrays = [value.numpy() for value in outputs[: len(wanted)]]
         return StepOutput(*arrays), CachedState(
@@ -250,22 +254,15 @@ class CachedDecoder(_Openable):
             ShapeError: the cache holds fewer tokens.
         """
         if not 0 <= n_tokens <= state.n_tokens:
-            raise ShapeError(f"cannot rewind to {n_tokens} tokens, the cache holds {state.n_tokens}")
+            raise ShapeError(
+                f"cannot rewind to {n_tokens} tokens, the cache holds {state.n_tokens}"
+            )
         return state if n_tokens == state.n_tokens else rewind_tokens(state, n_tokens)
 
 
 def _layer_names(kind: str, layers: Sequence[int]) -> tuple[str, ...]:
     """`kind_key_0, kind_value_0, kind_key_1 ...`: the order of tensors in a state."""
     return tuple(f"{kind}_{part}_{i}" for i in layers for part in ("key", "value"))
-
-
-def _only_what_is_bound() -> onnxruntime.RunOptions:
-    """Run only the nodes that the bound outputs need: alignment costs nothing unasked."""
-    import onnxruntime
-
-    options = onnxruntime.RunOptions()
-    options.only_execute_path_to_fetches = True
-    return options
 
 
 def _precision(quantization: str) -> str:
@@ -278,75 +275,3 @@ def _opened(
     if session is None:
         raise ModelError(f"{name} is not open; call open() or use a with block")
     return session
-
-
-def _check_mel(mel: FloatArray, spec: ModelSpec) -> None:
-    dims = spec.dims
-    if mel.ndim != 3 or mel.shape[1] != dims.n_mels:
-        raise ShapeError(
-            f"mel has shape {mel.shape}, this encoder takes (batch, {dims.n_mels}, n_frames)"
-        )
-    n_frames = mel.shape[2]
-    if n_frames > dims.max_frames:
-        raise ShapeError(
-            f"mel has {n_frames} frames, this encoder takes {dims.max_frames} "
-            f"({dims.max_window_s:g} s window); use --window {dims.max_window_s:g} or less"
-        )
-    if n_frames == 0 or n_frames % 2:
-        raise ShapeError(
-            f"mel has {n_frames} frames, expected an even number of at least 2 "
-            f"({FRAMES_PER_SECOND} are one second)"
-        )
-
-
-def _check_features(
-    features: FloatArray,
-    paddings: tuple[Padding, ...],
-    n_positions: IntArray | None,
-    spec: ModelSpec,
-) -> IntArray:
-    """Check a batch of audio features; returns the true number of positions of each row."""
-    if features.ndim != 3 or features.shape[2] != spec.dims.d_model or features.shape[1] == 0:
-        raise ShapeError(
-            f"audio features have shape {features.shape}, this decoder takes "
-            f"(batch, n_audio_ctx, {spec.dims.d_model}); encoder and decoder must be of one model"
-        )
-    batch, n_audio_ctx, _ = features.shape
-    if len(paddings) != batch:
-        raise ShapeError(f"{len(paddings)} paddings for {batch} rows of audio features")
-    if n_positions is None:
-        return np.full(batch, n_audio_ctx, np.int64)
-    if n_positions.shape != (batch,) or n_positions.min() < 1 or n_positions.max() > n_audio_ctx:
-        raise ShapeError(
-            f"true positions are {n_positions.tolist()}, expected {batch} numbers "
-            f"from 1 to {n_audio_ctx}"
-        )
-    return n_positions
-
-
-def _check_step(
-    tokens: IntArray,
-    state: CachedState,
-    positions: IntArray,
-    first: IntArray | None,
-    spec: ModelSpec,
-) -> IntArray:
-    """Check one step's arrays; returns the column of each row's first real token."""
-    if tokens.ndim != 2 or tokens.shape[0] != state.batch or tokens.shape[1] == 0:
-        raise ShapeError(f"tokens have shape {tokens.shape}, expected ({state.batch}, 1 or more)")
-    n_tokens = tokens.shape[1]
-    if positions.ndim != 1 or np.any((positions < 0) | (positions >= n_tokens)):
-        raise ShapeError(f"positions are {positions.tolist()}, expected indices below {n_tokens}")
-    if state.n_tokens + n_tokens > spec.dims.n_text_ctx:
-        raise ShapeError(
-            f"{state.n_tokens + n_tokens} tokens, this decoder's text context holds "
-            f"{spec.dims.n_text_ctx}; use a shorter prompt or a smaller token budget"
-        )
-    if first is None:
-        return state.first
-    if state.n_tokens or first.shape != (state.batch,) or np.any((first < 0) | (first >= n_tokens)):
-        raise ShapeError(
-            f"first is {first.tolist()} after {state.n_tokens} tokens; it belongs to the first "
-            f"step, one column below {n_tokens} for each of {state.batch} rows"
-        )
-    return np.ascontiguousarray(first, dtype=np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,31 +18,39 @@ FATAL_ONLY = 4
 PROVIDERS = ["CPUExecutionProvider"]
 
 
+@dataclass(frozen=True, slots=True)
+class GraphFile:
+    """One graph of a model directory and what it must look like.
+
+    Attributes:
+        file: name of its file.
+        inputs: names that it takes, no more and no fewer.
+        outputs: names that it gives at least.
+    """
+
+    file: str
+    inputs: frozenset[str]
+    outputs: frozenset[str]
+
+
 def open_session(
-    directory: Path,
-    file: str,
-    spec: ModelSpec,
-    threads: int,
-    inputs: frozenset[str],
-    outputs: frozenset[str],
+    directory: Path, graph: GraphFile, spec: ModelSpec, threads: int
 ) -> onnxruntime.InferenceSession:
     """Load one graph of a model directory.
 
     Args:
         directory: the model directory.
-        file: name of the graph's file.
+        graph: which graph.
         spec: what the directory should hold.
         threads: intra-op threads; 0 lets the runtime choose.
-        inputs: names that the graph must take, no more and no fewer.
-        outputs: names that the graph must give, and may give more.
 
     Raises:
         ModelError: the file is missing, cut short, no ONNX graph, or one of another model.
     """
     import onnxruntime
 
-    path = directory / file
-    _check_sizes(directory, file, spec)
+    path = directory / graph.file
+    _check_sizes(directory, graph.file, spec)
     try:
         session = onnxruntime.InferenceSession(
             str(path), sess_options=_options(threads), providers=PROVIDERS
@@ -53,8 +62,8 @@ def open_session(
         ) from error
     got_inputs = {value.name for value in session.get_inputs()}
     got_outputs = {value.name for value in session.get_outputs()}
-    if got_inputs != inputs or not outputs <= got_outputs:
-        wrong = sorted((got_inputs ^ inputs) | (outputs - got_outputs))
+    if got_inputs != graph.inputs or not graph.outputs <= got_outputs:
+        wrong = sorted((got_inputs ^ graph.inputs) | (graph.outputs - got_outputs))
         raise ModelError(
             f"{path} is the graph of another model or program: {', '.join(wrong[:3])} differs; "
             "convert the checkpoint again"
@@ -90,4 +99,7 @@ def _options(threads: int) -> onnxruntime.SessionOptions:
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
     options.log_severity_level = FATAL_ONLY
+    # Threads that spin while they wait take the cores from everything else in the pipeline: on a
+    # busy two-core machine a decoder step is twice as fast without (docs/conversion.md).
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return options

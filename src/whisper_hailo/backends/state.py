@@ -42,7 +42,9 @@ class CachedState:
         return len(self.audio_rows)
 
 
-def cross_bias(paddings: tuple[Padding, ...], n_positions: IntArray, n_audio_ctx: int) -> FloatArray:
+def cross_bias(
+    paddings: tuple[Padding, ...], n_positions: IntArray, n_audio_ctx: int
+) -> FloatArray:
     """Additive cross-attention mask: what each row may hear, and how much silence follows.
 
     Args:

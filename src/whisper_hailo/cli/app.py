@@ -10,13 +10,13 @@ from typing import Annotated
 
 import typer
 
-from whisper_hailo import __version__
 from whisper_hailo.cli.convert import convert
 from whisper_hailo.cli.doctor import doctor
 from whisper_hailo.cli.inspect import inspect
 from whisper_hailo.cli.stdout import emit
 from whisper_hailo.cli.transcribe import transcribe
 from whisper_hailo.core.errors import ExitCode, WhisperHailoError
+from whisper_hailo.core.version import __version__
 
 DEBUG_VARIABLE = "WHISPER_HAILO_DEBUG"
 

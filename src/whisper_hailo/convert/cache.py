@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from whisper_hailo import __version__
 from whisper_hailo.convert.hub import CheckpointName, is_model_directory, locate, parse_name
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OutputError
 from whisper_hailo.core.spec import SPEC_VERSION
+from whisper_hailo.core.version import __version__
 
 logger = logging.getLogger(__name__)
 

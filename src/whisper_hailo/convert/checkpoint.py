@@ -65,7 +65,7 @@ class Checkpoint:
         self._check()
 
     def _index(self, path: Path) -> None:
-        """Note the names, shapes and dtypes of one file; `model.` in front of a name is optional."""
+        """Note the names, shapes and dtypes of one file; a leading `model.` is optional."""
         with _opened(path) as file:
             for stored in file.keys():  # noqa: SIM118 - the handle is no mapping
                 name = stored.removeprefix("model.")
@@ -89,8 +89,8 @@ class Checkpoint:
             listed = ", ".join(missing[:MAX_LISTED])
             more = f" and {len(missing) - MAX_LISTED} more" if len(missing) > MAX_LISTED else ""
             raise ModelError(
-                f"{self.directory}: missing array {listed}{more} of {len(expected)} that config.json "
-                "asks for; fetch the checkpoint again, all its safetensors files"
+                f"{self.directory}: missing array {listed}{more} of {len(expected)} that "
+                "config.json asks for; fetch the checkpoint again, all its safetensors files"
             )
         if "proj_out.weight" in self._shapes:
             expected["proj_out.weight"] = expected["decoder.embed_tokens.weight"]

@@ -52,6 +52,7 @@ def decoder_graph(checkpoint: Checkpoint, alignment: HeadPairs, bits: int | None
     tokens = b.input("tokens", INT64, ("batch", "n_tokens"))
     first = b.input("first", INT64, ("batch",))
     positions = b.input("positions", INT64, ("K",))
+    aligned = b.input("aligned", INT64, ("A",))
     cross_bias = b.input("cross_bias", FLOAT, ("batch", 1, 1, "n_positions + 1"))
     _declare_caches(b, dims)
     self_bias, text_positions = _mask_and_positions(b, tokens, first)
@@ -66,8 +67,7 @@ def decoder_graph(checkpoint: Checkpoint, alignment: HeadPairs, bits: int | None
     wanted = b.op("Gather", (x, positions), "decoder.wanted", axis=1)
     hidden = layer_norm(b, wanted, "decoder.hidden", checkpoint, "decoder.layer_norm")
     project_to_vocabulary(b, checkpoint, hidden, bits)
-    if alignment:
-        _alignment(b, weights, alignment)
+    _alignment(b, weights, aligned, alignment)
     return b.build()
 
 
@@ -158,13 +158,18 @@ def _project_out(b: GraphBuilder, x: str, mixed: str, name: str, context: _Conte
     return b.op("Add", (x, out), f"{name}.residual")
 
 
-def _alignment(b: GraphBuilder, weights: Sequence[str], pairs: HeadPairs) -> None:
-    """Join the alignment heads' weights, without the padding column, in the order of `pairs`."""
+def _alignment(b: GraphBuilder, weights: Sequence[str], aligned: str, pairs: HeadPairs) -> None:
+    """Join the alignment heads' weights for some tokens, without the padding column.
+
+    The runtime computes every output, bound or not. Choosing the tokens first makes these few
+    nodes work on nothing when `aligned` is empty.
+    """
     parts = []
     for layer in sorted({layer for layer, _ in pairs}):
         heads = b.constant([head for pair_layer, head in pairs if pair_layer == layer])
-        parts.append(b.op("Gather", (weights[layer], heads), f"alignment.{layer}", axis=1))
+        chosen = b.op("Gather", (weights[layer], aligned), f"alignment.{layer}.tokens", axis=2)
+        parts.append(b.op("Gather", (chosen, heads), f"alignment.{layer}", axis=1))
     joined = b.op("Concat", parts, "alignment.joined", axis=1)
     limits = (b.constant([0]), b.constant([-1]), b.constant([3]))
     b.op("Slice", (joined, *limits), "alignment")
-    b.output("alignment", FLOAT, ("batch", len(pairs), "n_tokens", "n_positions"))
+    b.output("alignment", FLOAT, ("batch", len(pairs), "A", "n_positions"))

@@ -59,7 +59,16 @@ def project_to_vocabulary(
     else:
         _blocked_logits(b, checkpoint, hidden, bits, tied=tied)
     b.output("logits", FLOAT, ("batch", "K", checkpoint.config.dims.n_vocab))
-    b.op("ReduceLogSumExp", ("logits",), "logsumexp", axes=[-1], keepdims=0)
+    _log_sum_exp(b)
+
+
+def _log_sum_exp(b: GraphBuilder) -> None:
+    """`logsumexp (batch, K)` of the logits; ReduceLogSumExp itself runs several times slower."""
+    largest = b.op("ReduceMax", ("logits",), "logsumexp.largest", axes=[-1], keepdims=1)
+    powers = b.op("Exp", (b.op("Sub", ("logits", largest), "logsumexp.shifted"),), "logsumexp.exp")
+    total = b.op("ReduceSum", (powers, b.constant([-1])), "logsumexp.total", keepdims=1)
+    logarithm = b.op("Add", (b.op("Log", (total,), "logsumexp.log"), largest), "logsumexp.column")
+    b.op("Squeeze", (logarithm, b.constant([-1])), "logsumexp")
     b.output("logsumexp", FLOAT, ("batch", "K"))
 
 
@@ -90,4 +99,5 @@ def _blocked_logits(
         codes, scale_weight = quantized(checkpoint.projection(), bits)
         blocks = b.weight(f"{_PROJECTION}.codes", codes)
         scales = b.weight(f"{_PROJECTION}.scales", scale_weight)
-    matmul_n_bits(b, [hidden, blocks, scales], "logits", dims.d_model, dims.n_vocab, bits)
+    inputs = [hidden, blocks, scales]
+    matmul_n_bits(b, inputs, "logits", bits=bits, n_in=dims.d_model, n_out=dims.n_vocab)

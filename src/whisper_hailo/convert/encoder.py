@@ -14,7 +14,6 @@ from whisper_hailo.convert.layers import (
     mlp,
     split_heads,
 )
-from whisper_hailo.core.spec import Dimensions
 
 
 def encoder_graph(checkpoint: Checkpoint, bits: int | None = None) -> Graph:
@@ -32,7 +31,7 @@ def encoder_graph(checkpoint: Checkpoint, bits: int | None = None) -> Graph:
     mel = b.input("mel", FLOAT, ("batch", dims.n_mels, "n_frames"))
     x = _positions(b, checkpoint, _convolutions(b, checkpoint, mel))
     for i in range(dims.n_encoder_layers):
-        x = _self_attention(b, x, f"encoder.layers.{i}", checkpoint, dims, bits)
+        x = _self_attention(b, x, f"encoder.layers.{i}", checkpoint, bits)
         x = mlp(b, x, f"encoder.layers.{i}", checkpoint, bits)
     layer_norm(b, x, "audio_features", checkpoint, "encoder.layer_norm")
     b.output("audio_features", FLOAT, ("batch", "n_positions", dims.d_model))
@@ -45,9 +44,7 @@ def _convolutions(b: GraphBuilder, checkpoint: Checkpoint, mel: str) -> str:
     for name, stride in (("encoder.conv1", 1), ("encoder.conv2", 2)):
         weight = b.weight(f"{name}.weight", checkpoint.weight(f"{name}.weight"))
         bias = b.weight(f"{name}.bias", checkpoint.weight(f"{name}.bias"))
-        x = b.op(
-            "Conv", (x, weight, bias), name, kernel_shape=[3], pads=[1, 1], strides=[stride]
-        )
+        x = b.op("Conv", (x, weight, bias), name, kernel_shape=[3], pads=[1, 1], strides=[stride])
         x = gelu(b, x, f"{name}.gelu")
     return b.op("Transpose", (x,), "encoder.conv.turned", perm=[0, 2, 1])
 
@@ -63,10 +60,11 @@ def _positions(b: GraphBuilder, checkpoint: Checkpoint, x: str) -> str:
 
 
 def _self_attention(
-    b: GraphBuilder, x: str, name: str, checkpoint: Checkpoint, dims: Dimensions, bits: int | None
+    b: GraphBuilder, x: str, name: str, checkpoint: Checkpoint, bits: int | None
 ) -> str:
     """`x + out(attention(norm(x)))` over all positions."""
     attention = f"{name}.self_attn"
+    dims = checkpoint.config.dims
     heads = dims.n_encoder_heads
     normed = layer_norm(b, x, f"{attention}.normed", checkpoint, f"{attention}_layer_norm")
     weights = fused_qkv(checkpoint, attention, dims.d_model // heads)

@@ -67,7 +67,13 @@ class GraphBuilder:
         return name
 
     def op(
-        self, op_type: str, inputs: Sequence[str], output: str, *, domain: str = "", **attrs: Attribute
+        self,
+        op_type: str,
+        inputs: Sequence[str],
+        output: str,
+        *,
+        domain: str = "",
+        **attrs: Attribute,
     ) -> str:
         """Append a node with one output, which also names the node."""
         return self.ops(op_type, inputs, (output,), domain=domain, **attrs)[0]
@@ -83,8 +89,9 @@ class GraphBuilder:
     ) -> tuple[str, ...]:
         """Append a node with several outputs."""
         node = helper.make_node(
-            op_type, list(inputs), list(outputs), name=outputs[0], domain=domain, **attrs
+            op_type, list(inputs), list(outputs), name=outputs[0], domain=domain
         )
+        node.attribute.extend(helper.make_attribute(key, attrs[key]) for key in sorted(attrs))
         self._nodes.append(node)
         return tuple(outputs)
 

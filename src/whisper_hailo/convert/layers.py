@@ -81,11 +81,11 @@ def _blocked_linear(b: GraphBuilder, x: str, name: str, weights: Linear, bits: i
     inputs = [x, b.weight(f"{name}.codes", codes), b.weight(f"{name}.scales", scales)]
     if weights.bias is not None:
         inputs += ["", "", b.weight(f"{name}.bias", weights.bias)]
-    return matmul_n_bits(b, inputs, name, n_in, n_out, bits)
+    return matmul_n_bits(b, inputs, name, bits=bits, n_in=n_in, n_out=n_out)
 
 
 def matmul_n_bits(
-    b: GraphBuilder, inputs: list[str], name: str, n_in: int, n_out: int, bits: int
+    b: GraphBuilder, inputs: list[str], name: str, *, bits: int, n_in: int, n_out: int
 ) -> str:
     """A product with weight-only blocks; see ONNX Runtime's contrib operator MatMulNBits."""
     return b.op(
@@ -117,7 +117,7 @@ def gelu(b: GraphBuilder, x: str, name: str) -> str:
 
 
 def split_heads(b: GraphBuilder, x: str, name: str, n_heads: int, *, turned: bool = False) -> str:
-    """`(batch, n, d_model)` -> `(batch, heads, n, head_size)`, or with `turned` the last two swapped."""
+    """`(batch, n, d_model)` -> `(batch, heads, n, head_size)`; `turned` swaps the last two."""
     shape = b.constant([0, 0, n_heads, -1])
     apart = b.op("Reshape", (x, shape), f"{name}.apart")
     return b.op("Transpose", (apart,), name, perm=[0, 2, 3, 1] if turned else [0, 2, 1, 3])
@@ -136,4 +136,3 @@ def mlp(b: GraphBuilder, x: str, name: str, checkpoint: Checkpoint, bits: int | 
     active = gelu(b, inner, f"{name}.gelu")
     outer = linear(b, active, f"{name}.fc2", checkpoint_linear(checkpoint, f"{name}.fc2"), bits)
     return b.op("Add", (x, outer), f"{name}.out")
-

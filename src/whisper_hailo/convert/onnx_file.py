@@ -150,19 +150,19 @@ def _tensor_head(item: Initializer, place: _Place | None, location: str) -> byte
     )
     if place is None:
         raw = _TENSOR_RAW_DATA + _varint(item.weight.nbytes)
-        return tensor.SerializeToString(deterministic=True) + raw
+        return bytes(tensor.SerializeToString(deterministic=True)) + raw
     tensor.data_location = TensorProto.EXTERNAL
     fields = {"location": location, "offset": place.offset, "length": place.length}
     for key, value in fields.items():
         tensor.external_data.add(key=key, value=str(value))
-    return tensor.SerializeToString(deterministic=True)
+    return bytes(tensor.SerializeToString(deterministic=True))
 
 
 def _raw_bytes(item: Initializer) -> memoryview:
     """The weight's bytes, little-endian as ONNX wants them."""
     array = np.ascontiguousarray(item.weight.load())
     little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-    return memoryview(little.reshape(-1).view(np.uint8))
+    return little.reshape(-1).view(np.uint8).data
 
 
 def _varint(value: int) -> bytes:

@@ -7,6 +7,7 @@ value = (code - 2^(bits-1)) * scale, codes of a row packed lowest first.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 from whisper_hailo.convert.weights import Weight
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.types import FloatArray
+
+Codes: TypeAlias = NDArray[np.uint8]
 
 BLOCK_SIZE = 32
 CHUNK_ROWS = 4096
@@ -38,13 +41,13 @@ def quantized(matrix: Weight, bits: int) -> tuple[Weight, Weight]:
     n_out, n_in = matrix.shape
     if n_in % BLOCK_SIZE:
         raise ModelError(
-            f"a product with {n_in} inputs cannot be cut into blocks of {BLOCK_SIZE} for int{bits}; "
-            "convert this checkpoint with --quantize none"
+            f"a product with {n_in} inputs cannot be cut into blocks of {BLOCK_SIZE} for "
+            f"int{bits}; convert this checkpoint with --quantize none"
         )
 
     # Codes and scales are written one after the other: keep the pair between the two.
     @lru_cache(maxsize=1)
-    def both() -> tuple[NDArray[np.uint8], FloatArray]:
+    def both() -> tuple[Codes, FloatArray]:
         return quantize_blocks(matrix.load(), bits)
 
     def scales() -> FloatArray:
@@ -57,7 +60,7 @@ def quantized(matrix: Weight, bits: int) -> tuple[Weight, Weight]:
     return Weight(codes_shape, "uint8", lambda: both()[0]), Weight(blocks, "float32", scales)
 
 
-def quantize_blocks(matrix: FloatArray, bits: int) -> tuple[NDArray[np.uint8], FloatArray]:
+def quantize_blocks(matrix: FloatArray, bits: int) -> tuple[Codes, FloatArray]:
     """Quantise a matrix `(n_out, n_in)` float32 block by block; see `quantized`."""
     n_out, n_in = matrix.shape
     codes = np.empty((n_out, n_in // BLOCK_SIZE, BLOCK_SIZE * bits // 8), np.uint8)
@@ -69,7 +72,7 @@ def quantize_blocks(matrix: FloatArray, bits: int) -> tuple[NDArray[np.uint8], F
     return codes, scales
 
 
-def dequantize_blocks(codes: NDArray[np.uint8], scales: FloatArray, bits: int) -> FloatArray:
+def dequantize_blocks(codes: Codes, scales: FloatArray, bits: int) -> FloatArray:
     """The float32 matrix `(n_out, n_in)` that codes and scales stand for."""
     if bits == 4:
         codes = np.stack([codes & 0xF, codes >> 4], axis=-1).reshape(*codes.shape[:2], BLOCK_SIZE)
@@ -78,13 +81,13 @@ def dequantize_blocks(codes: NDArray[np.uint8], scales: FloatArray, bits: int) -
     return values
 
 
-def _quantize8(blocks: FloatArray) -> tuple[NDArray[np.uint8], FloatArray]:
+def _quantize8(blocks: FloatArray) -> tuple[Codes, FloatArray]:
     """Symmetric 8 bits: the largest value becomes 127 steps."""
     scales = np.abs(blocks).max(axis=-1) / np.float32(127)
     return _codes(blocks, scales, 8), scales
 
 
-def _quantize4(blocks: FloatArray) -> tuple[NDArray[np.uint8], FloatArray]:
+def _quantize4(blocks: FloatArray) -> tuple[Codes, FloatArray]:
     """4 bits, -8 to 7 steps: the extreme value, whatever its sign, becomes about -8 steps."""
     extreme = np.take_along_axis(blocks, np.abs(blocks).argmax(-1)[..., None], -1)[..., 0]
     best_scales = np.zeros_like(extreme)
@@ -98,11 +101,13 @@ def _quantize4(blocks: FloatArray) -> tuple[NDArray[np.uint8], FloatArray]:
         better = error < best_error
         best_error[better], best_scales[better] = error[better], scales[better]
         best_codes[better] = codes[better]
-    return best_codes[..., 0::2] | best_codes[..., 1::2] << 4, best_scales
+    packed: Codes = best_codes[..., 0::2] | (best_codes[..., 1::2] << np.uint8(4))
+    return packed, best_scales
 
 
-def _codes(blocks: FloatArray, scales: FloatArray, bits: int) -> NDArray[np.uint8]:
+def _codes(blocks: FloatArray, scales: FloatArray, bits: int) -> Codes:
     """Nearest code of every value; a block of zeros has scale 0 and the middle code."""
     zero = 2 ** (bits - 1)
     safe = np.where(scales == 0, np.float32(1), scales)[..., None]
-    return np.clip(np.rint(blocks / safe) + zero, 0, 2 * zero - 1).astype(np.uint8)
+    codes: Codes = np.clip(np.rint(blocks / safe) + zero, 0, 2 * zero - 1).astype(np.uint8)
+    return codes
