@@ -148,6 +148,7 @@ def export(run: Path, out: Path) -> None:
     model.load_state_dict(trained, strict=False)
     out.mkdir(parents=True, exist_ok=True)
     save_file(whole_state(model, kept, sizes), out / "model.safetensors", {"format": "pt"})
+    (out / "model.safetensors").chmod(0o644)
     shutil.copyfile(run / "tokenizer.json", out / "tokenizer.json")
     tokenizer = Tokenizer.from_file(str(run / "tokenizer.json"))
     contents = {

@@ -17,7 +17,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from random import Random
 
-from training.speech import SAMPLE_RATE_HZ, speak
+from training.speech import SAMPLE_RATE_HZ, engine_versions, speak
 from training.text.grammar import Grammar
 from training.text.sentences import Split, draw_sentence
 from training.voices import trained_voice
@@ -58,6 +58,24 @@ def make_shard(out: Path, shard: int, seed: int, split: Split) -> Path:
     return partial.rename(manifest)
 
 
+def write_index(out: Path, seed: int, split: Split) -> None:
+    """Writes `index.json`: what the set was made with, and the SHA-256 of each manifest.
+
+    Manifests hold the hash of each utterance's samples, so equal hashes mean equal sets.
+    """
+    manifests = sorted(out.glob("*.jsonl"))
+    index = {
+        "seed": seed,
+        "split": split,
+        "engines": engine_versions(),
+        "utterances": len(manifests) * SHARD_SIZE,
+        "manifests": {
+            file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in manifests
+        },
+    }
+    (out / "index.json").write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     """Entry point of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -76,6 +94,7 @@ def main() -> None:
         ]
         for done, job in enumerate(jobs, 1):
             sys.stderr.write(f"{job.result().name} ({done}/{n_shards})\n")
+    write_index(options.out, options.seed, options.split)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 BIAS_CHANNEL = -1
-BIAS_VALUE = 8.0
+BIAS_VALUE = 16.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,8 @@
 """Text to speech by the installed engines: one process per utterance, the same bits every time."""
 
 import io
+import re
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -44,6 +46,18 @@ def _festival(text: str, voice: Voice) -> bytes:
 
 
 _ENGINES = {"espeak": _espeak, "flite": _flite, "festival": _festival}
+
+
+def engine_versions() -> dict[str, str]:
+    """Returns the version of each installed engine, and soxr's."""
+    versions = {"soxr": soxr.__version__}
+    for engine in ("espeak-ng", "flite", "festival"):
+        if shutil.which(engine):
+            command = [engine, "--version"]
+            output = subprocess.run(command, check=False, capture_output=True, text=True).stdout
+            found = re.search(r"(?<![\d.])\d+\.\d+(\.\d+)?", output)
+            versions[engine] = found[0] if found else "unknown"
+    return versions
 
 
 def _trim(audio: np.ndarray) -> np.ndarray:

@@ -41,7 +41,8 @@ class Recipe:
 
     Attributes:
         short_steps: steps on short windows, at constant learning rate after the warm-up.
-        long_steps: steps on 10 s and 30 s windows, the rate falling to 0.
+        long_steps: steps after them, the rate falling to 0; the part `short_share` of them stays on
+            short windows, of the others the part `full_share` is on 30 s and the rest on 10 s.
         unpadded_steps: steps at the start of which most have no zero rows: their one key of score
             `ln P` draws all attention to itself before there is any to the audio.
         ctc_weight: weight of the CTC loss; it fades to 0 over the long steps' second half.
@@ -57,7 +58,8 @@ class Recipe:
     max_batch: int = 28
     long_batch: int = 24
     full_batch: int = 6
-    full_share: float = 0.12
+    full_share: float = 0.15
+    short_share: float = 0.5
     unpadded_steps: int = 3000
 
     def rate_at(self, step: int) -> float:
@@ -104,7 +106,7 @@ def draw_steps(recipe: Recipe, step: int, batcher: Batcher) -> Iterator[Step]:
     rng = np.random.default_rng([8, step])
     for number in range(step, recipe.short_steps + recipe.long_steps):
         first = 0
-        if number >= recipe.short_steps:
+        if number >= recipe.short_steps and rng.random() > recipe.short_share:
             full = rng.random() < recipe.full_share
             size = recipe.full_batch if full else recipe.long_batch
             batch = batcher.long(30.0 if full else 10.0, size)

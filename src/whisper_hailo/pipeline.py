@@ -189,7 +189,7 @@ class _Work:
         self._decoder = decoder
         self._tokenizer = tokenizer
         self._plan = plan
-        self._task = options.task
+        self._options = options
         self._padding: Padding = options.cures.padding(decoder.spec.dims)
         self._greedy = Greedy(decoder, tokenizer.special, options)
         self.clock = StageClock()
@@ -211,13 +211,14 @@ class _Work:
         with self.clock.stage("decode"):
             decoded = self._decode(state)
         self.duration_s = window.end_s
-        if text := self._tokenizer.decode(decoded.tokens).strip():
+        text = self._tokenizer.decode(decoded.tokens).strip()
+        if text and not decoded.is_silence(self._options):
             self.segments.append(_segment(window, decoded, text))
 
     def _decode(self, state: Any) -> Decoded:  # noqa: ANN401 - the decoder's own state type
         if self.language == AUTO_LANGUAGE:
             self.language = self._detect(state)
-        prefix = self._tokenizer.prefix(self.language, self._task)
+        prefix = self._tokenizer.prefix(self.language, self._options.task)
         return self._greedy.run(state, prefix)[0]
 
     def _detect(self, state: Any) -> str:  # noqa: ANN401 - the decoder's own state type

@@ -58,6 +58,7 @@ def test_silence_of_any_length_gives_no_text(
     result = whisper_hailo("transcribe", "--model", "micro", path)
     assert result.returncode == 0, result.stderr
     assert not result.stdout.strip()
+    assert "no speech in" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -199,8 +200,9 @@ def test_a_cache_that_cannot_be_written(whisper_hailo: Command, tmp_path: Path) 
 def test_an_unwritable_output_folder_is_told_per_file(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
-    (tmp_path / "file").touch()
-    result = whisper_hailo("transcribe", "--model", "micro", "--output-dir", tmp_path / "file", DEMO)
+    file = tmp_path / "file"
+    file.touch()
+    result = whisper_hailo("transcribe", "--model", "micro", "--output-dir", file, DEMO)
     assert result.returncode == 7
     assert "cannot write" in one_line(result)
 

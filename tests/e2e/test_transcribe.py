@@ -137,7 +137,10 @@ def test_python_interface_takes_samples(demo: tuple[np.ndarray, int]) -> None:
 
 
 def test_ctrl_c_ends_at_once_and_leaves_nothing_half_written(
-    environment: dict[str, str], whisper_hailo: Command, demo: tuple[np.ndarray, int], tmp_path: Path
+    environment: dict[str, str],
+    whisper_hailo: Command,
+    demo: tuple[np.ndarray, int],
+    tmp_path: Path,
 ) -> None:
     whisper_hailo("transcribe", "--model", "micro", DEMO)  # the model is converted
     long = tmp_path / "long.wav"

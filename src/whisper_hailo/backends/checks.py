@@ -12,6 +12,11 @@ from whisper_hailo.core.types import FRAMES_PER_SECOND, FloatArray, IntArray
 
 
 def check_mel(mel: FloatArray, spec: ModelSpec) -> None:
+    """Check log-mel windows against the encoder's context.
+
+    Raises:
+        ShapeError: other mel bins, an odd number of frames, none, or too many.
+    """
     dims = spec.dims
     if mel.ndim != 3 or mel.shape[1] != dims.n_mels:
         raise ShapeError(
@@ -66,6 +71,11 @@ def check_step(
     if tokens.ndim != 2 or tokens.shape[0] != state.batch or tokens.shape[1] == 0:
         raise ShapeError(f"tokens have shape {tokens.shape}, expected ({state.batch}, 1 or more)")
     n_tokens = tokens.shape[1]
+    if tokens.min() < 0 or tokens.max() >= spec.dims.n_vocab:
+        raise ShapeError(
+            f"token ids go from {tokens.min()} to {tokens.max()}, this decoder has "
+            f"{spec.dims.n_vocab}; tokenizer and model must be of one checkpoint"
+        )
     if positions.ndim != 1 or np.any((positions < 0) | (positions >= n_tokens)):
         raise ShapeError(f"positions are {positions.tolist()}, expected indices below {n_tokens}")
     if state.n_tokens + n_tokens > spec.dims.n_text_ctx:

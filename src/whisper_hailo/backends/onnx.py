@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from whisper_hailo.backends.checks import check_features, check_mel, check_step
 from whisper_hailo.backends.session import GraphFile, open_session
@@ -25,6 +26,8 @@ from whisper_hailo.core.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     import onnxruntime
+
+AnyArray: TypeAlias = NDArray[Any]
 
 _STEP_INPUTS = frozenset({"tokens", "first", "positions", "aligned", "cross_bias"})
 _STEP_OUTPUTS = frozenset({"logits", "logsumexp", "alignment"})
@@ -180,9 +183,8 @@ class CachedDecoder(_Openable):
         n_positions = check_features(audio_features, paddings, n_positions, self._spec)
         session = _opened(self._cross_kv, self.name)
         binding = session.io_binding()
-        binding.bind_cpu_input(
-            "audio_features", np.ascontiguousarray(audio_features, dtype=np.float32)
-        )
+        array = np.ascontiguousarray(audio_features, dtype=np.float32)
+        binding.bind_cpu_input("audio_features", array)
         for name in self._cross_names:
             binding.bind_output(name, "cpu")
         session.run_with_iobinding(binding)
@@ -212,25 +214,17 @@ class CachedDecoder(_Openable):
             ShapeError: more tokens than the text context holds, or arrays that do not fit.
         """
         first = check_step(tokens, state, positions, first, self._spec)
-        session = _opened(self._decoder, self.name)
-        wanted = ["logits", "logsumexp", *(["alignment"] if alignment else [])]
-        binding = session.io_binding()
-        binding.bind_cpu_input("tokens", np.ascontiguousarray(tokens, dtype=np.int64))
-        binding.bind_cpu_input("first", first)
-        binding.bind_cpu_input("positions", np.ascontiguousarray(positions, dtype=np.int64))
-        n_aligned = tokens.shape[1] if alignment else 0
-        binding.bind_cpu_input("aligned", np.arange(n_aligned, dtype=np.int64))
-        binding.bind_cpu_input("cross_bias", state.cross_bias)
-        for name, value in zip(self._past_names, state.past, strict=True):
-            binding.bind_ortvalue_input(name, value)
-        for name, value in zip(self._cross_names, state.cross, strict=True):
-            binding.bind_ortvalue_input(name, value)
-        for name in (*wanted, *self._present_names):
-            binding.bind_output(name, "cpu")
-        session.run_with_iobinding(binding)
-        outputs = binding.get_outputs()
-        arrays = [value.numpy() for value in outputs[: len(wanted)]]
-        return StepOutput(*arrays), CachedState(
+        arrays: dict[str, AnyArray] = {
+            "tokens": np.ascontiguousarray(tokens, dtype=np.int64),
+            "first": first,
+            "positions": np.ascontiguousarray(positions, dtype=np.int64),
+            "aligned": np.arange(tokens.shape[1] if alignment else 0, dtype=np.int64),
+            "cross_bias": state.cross_bias,
+        }
+        wanted = ("logits", "logsumexp", *(["alignment"] if alignment else []))
+        outputs = self._run_step(arrays, state, wanted)
+        looked_at = [value.numpy() for value in outputs[: len(wanted)]]
+        return StepOutput(*looked_at), CachedState(
             past=tuple(outputs[len(wanted) :]),
             cross=state.cross,
             cross_bias=state.cross_bias,
@@ -238,6 +232,27 @@ class CachedDecoder(_Openable):
             audio_rows=state.audio_rows,
             n_tokens=state.n_tokens + tokens.shape[1],
         )
+
+    def _run_step(
+        self, arrays: dict[str, AnyArray], state: CachedState, wanted: tuple[str, ...]
+    ) -> list[onnxruntime.OrtValue]:
+        """Run the decoder; gives the wanted outputs, then the longer cache.
+
+        The binding reads `arrays` in place: they must live until the run is over.
+        """
+        session = _opened(self._decoder, self.name)
+        binding = session.io_binding()
+        for name, array in arrays.items():
+            binding.bind_cpu_input(name, array)
+        for name, value in zip(self._past_names, state.past, strict=True):
+            binding.bind_ortvalue_input(name, value)
+        for name, value in zip(self._cross_names, state.cross, strict=True):
+            binding.bind_ortvalue_input(name, value)
+        for name in (*wanted, *self._present_names):
+            binding.bind_output(name, "cpu")
+        session.run_with_iobinding(binding)
+        outputs: list[onnxruntime.OrtValue] = binding.get_outputs()
+        return outputs
 
     def batch_size(self, state: CachedState) -> int:
         """Number of rows of a state."""

@@ -28,9 +28,8 @@ def _lines(facts: dict[str, Any], indent: str = "") -> list[str]:
     """An indented outline: one line per fact."""
     lines = []
     for key, value in facts.items():
-        label = key.replace("_", " ")
         if isinstance(value, dict):
-            lines += [f"{indent}{label}:", *_lines(value, indent + "  ")]
+            lines += [f"{indent}{key}:", *_lines(value, indent + "  ")]
         else:
-            lines.append(f"{indent}{label}: {value}")
+            lines.append(f"{indent}{key}: {value}")
     return lines

@@ -130,8 +130,11 @@ class _Sink:
         self._several = len(audio) > 1
 
     def put(self, path: Path, transcript: Transcript) -> None:
+        """Hand over the result of one input."""
         from whisper_hailo.outputs import machine_json, render, write_atomic
 
+        if not transcript.text:
+            print(f"{path}: no speech in {transcript.duration_s:.1f} s of audio", file=sys.stderr)
         if self._output_dir is not None:
             target = self._output_dir / f"{path.stem}.{self._fmt}"
             write_atomic(target, render(transcript, self._fmt))
@@ -143,6 +146,7 @@ class _Sink:
             emit(prefix + render(transcript, self._fmt))
 
     def put_error(self, path: Path, error: WhisperHailoError) -> None:
+        """Report an input that failed."""
         print(f"whisper-hailo: {error}", file=sys.stderr)
         if self._as_json:
             emit_json({"audio": str(path), "error": str(error), "exit_code": int(error.exit_code)})

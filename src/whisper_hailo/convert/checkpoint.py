@@ -140,8 +140,9 @@ class Checkpoint:
         path, stored = self._where[name]
         with _opened(path) as file:
             view = file.get_slice(stored)
-            for start in range(0, self._shapes[name][0], COMPARED_ROWS):
-                yield np.asarray(view[start : start + COMPARED_ROWS])
+            n_rows = self._shapes[name][0]
+            for start in range(0, n_rows, COMPARED_ROWS):
+                yield np.asarray(view[start : min(start + COMPARED_ROWS, n_rows)])
 
     def generation_config(self) -> dict[str, Any]:
         """`generation_config.json`, or an empty dict."""

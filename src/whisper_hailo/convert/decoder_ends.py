@@ -68,7 +68,9 @@ def _log_sum_exp(b: GraphBuilder) -> None:
     powers = b.op("Exp", (b.op("Sub", ("logits", largest), "logsumexp.shifted"),), "logsumexp.exp")
     total = b.op("ReduceSum", (powers, b.constant([-1])), "logsumexp.total", keepdims=1)
     logarithm = b.op("Add", (b.op("Log", (total,), "logsumexp.log"), largest), "logsumexp.column")
-    b.op("Squeeze", (logarithm, b.constant([-1])), "logsumexp")
+    # Squeeze would do, but for no position at all the runtime's reductions keep the whole axis.
+    leading = b.op("Shape", ("logits",), "logsumexp.shape", start=0, end=2)
+    b.op("Reshape", (logarithm, leading), "logsumexp", allowzero=1)
     b.output("logsumexp", FLOAT, ("batch", "K"))
 
 
@@ -83,8 +85,8 @@ def _float_logits(b: GraphBuilder, checkpoint: Checkpoint, hidden: str, *, tied:
     flat = b.op("Reshape", (hidden, b.constant([-1, dims.d_model])), f"{_PROJECTION}.flat")
     product = b.op("Gemm", (flat, table), f"{_PROJECTION}.product", transB=1)
     leading = b.op("Shape", (hidden,), f"{_PROJECTION}.leading", start=0, end=2)
-    shape = b.op("Concat", (leading, b.constant([-1])), f"{_PROJECTION}.shape", axis=0)
-    b.op("Reshape", (product, shape), "logits")
+    shape = b.op("Concat", (leading, b.constant([dims.n_vocab])), f"{_PROJECTION}.shape", axis=0)
+    b.op("Reshape", (product, shape), "logits", allowzero=1)  # no position may be asked for
 
 
 def _blocked_logits(

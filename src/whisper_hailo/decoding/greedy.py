@@ -31,6 +31,16 @@ class Decoded:
     no_speech_prob: float
     runaway: bool
 
+    def is_silence(self, options: DecodingOptions) -> bool:
+        """Whether the window holds no speech, so that its tokens are made up.
+
+        Whisper may not begin with end-of-transcript, so it says something even of silence.
+
+        Source: OpenAI Whisper's `no_speech_threshold` and `logprob_threshold`, with its defaults.
+        """
+        doubtful = self.avg_logprob <= options.logprob_threshold
+        return self.no_speech_prob > options.no_speech_threshold and doubtful
+
 
 @dataclass(slots=True)
 class _Row:

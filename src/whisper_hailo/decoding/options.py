@@ -94,6 +94,9 @@ class DecodingOptions:
         task: `transcribe` or `translate` (to English).
         cures: padding, repetition penalty, end-of-transcript boost.
         max_new_tokens: token budget per window; `None` is half the text context.
+        no_speech_threshold: windows whose no-speech probability is above it are taken as silent,
+            unless the text is likely all the same.
+        logprob_threshold: average log-probability above which text is likely.
 
     Raises:
         OptionError: the budget is not positive.
@@ -103,6 +106,8 @@ class DecodingOptions:
     task: str = "transcribe"
     cures: Cures = PRESETS["conservative"]
     max_new_tokens: int | None = None
+    no_speech_threshold: float = 0.6
+    logprob_threshold: float = -1.0
 
     def __post_init__(self) -> None:
         if self.max_new_tokens is not None and self.max_new_tokens < 1:

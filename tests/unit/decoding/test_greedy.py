@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.shapes import TOY, TOY_TOKENS, toy_spec
 from whisper_hailo.core.protocols import StepOutput
-from whisper_hailo.decoding.greedy import Greedy, detect_language
+from whisper_hailo.decoding.greedy import Decoded, Greedy, detect_language
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 
 PREFIX = (11, 12, 14, 19)
@@ -131,3 +131,14 @@ def test_detect_language_ranks_the_languages_only() -> None:
     assert list(ranked) == ["de", "en"]
     assert ranked["de"] == pytest.approx(np.exp(4) / (np.exp(4) + 1), abs=1e-6)
     assert decoder.fed == [[[TOY_TOKENS.sot]]]
+
+
+@pytest.mark.parametrize(
+    ("no_speech_prob", "avg_logprob", "silence"),
+    [(0.61, -1.0, True), (0.6, -3.0, False), (0.99, -0.99, False), (0.0, -9.0, False)],
+)
+def test_silence_is_no_speech_and_unlikely_text(
+    no_speech_prob: float, avg_logprob: float, silence: bool
+) -> None:
+    decoded = Decoded((1,), avg_logprob, no_speech_prob, runaway=False)
+    assert decoded.is_silence(DecodingOptions()) is silence

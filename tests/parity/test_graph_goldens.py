@@ -1,0 +1,61 @@
+"""Converted graphs against stored Transformers results; needs no torch.
+
+`goldens/make_graph_golden.py` makes `goldens/graph.npz` again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.checkpoints import write_checkpoint
+from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
+from whisper_hailo.convert.convert import convert_checkpoint
+from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.core.protocols import Padding
+from whisper_hailo.core.spec import ModelSpec
+
+FEATURES = 1e-4
+LOGITS = 1e-4
+INT8_LOGITS = 0.05
+
+Golden = dict[str, NDArray[np.float32]]
+
+
+@pytest.fixture(scope="module")
+def golden() -> Golden:
+    with np.load(Path(__file__).parent / "goldens" / "graph.npz") as file:
+        return dict(file)
+
+
+def _model(tmp_path: Path, **options: str) -> Path:
+    checkpoint = write_checkpoint(tmp_path / "checkpoint")
+    convert_checkpoint(checkpoint, tmp_path / "model", ConvertOptions(**options))
+    return tmp_path / "model"
+
+
+def _difference(got: NDArray[np.float32], expected: NDArray[np.float32]) -> float:
+    return float(np.abs(got - expected).max() / max(1.0, float(np.abs(expected).max())))
+
+
+def test_encoder(tmp_path: Path, golden: Golden) -> None:
+    directory = _model(tmp_path)
+    with OnnxEncoder(directory, ModelSpec.load(directory), threads=1) as encoder:
+        assert _difference(encoder.encode(golden["mel"]), golden["features"]) < FEATURES
+
+
+@pytest.mark.parametrize(("quantize", "tolerance"), [("none", LOGITS), ("int8", INT8_LOGITS)])
+def test_decoder_step_by_step(
+    tmp_path: Path, golden: Golden, quantize: str, tolerance: float
+) -> None:
+    directory = _model(tmp_path, quantize=quantize)
+    tokens = golden["tokens"].astype(np.int64)
+    with CachedDecoder(directory, ModelSpec.load(directory), threads=1) as decoder:
+        for pad_to, expected in zip(golden["pads"], golden["logits"], strict=True):
+            state = decoder.start(golden["features"], (Padding(int(pad_to) or None),))
+            for i in range(tokens.shape[1]):
+                out, state = decoder.step(tokens[:, i : i + 1], state, np.array([0]))
+                assert _difference(out.logits[0, 0], expected[i]) < tolerance

@@ -1,0 +1,163 @@
+import errno
+import json
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from tests.checkpoints import TOY, config_of, random_arrays, write_checkpoint
+from whisper_hailo.convert import convert, onnx_file
+from whisper_hailo.convert.alignment import alignment_heads
+from whisper_hailo.convert.convert import convert_checkpoint
+from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.core.errors import ModelError, OutputError
+from whisper_hailo.core.spec import ModelSpec, Source
+
+PLAIN = ConvertOptions()
+FILES = {"model.json", "encoder.onnx", "cross_kv.onnx", "decoder.onnx", "decoder.onnx.data"}
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    return write_checkpoint(tmp_path / "whisper-toy")
+
+
+def _contents(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+@pytest.mark.parametrize("quantize", ["none", "int8", "int4"])
+def test_same_input_gives_identical_files(checkpoint: Path, tmp_path: Path, quantize: str) -> None:
+    options = ConvertOptions(quantize=quantize, encoder_int8=quantize == "int8")
+    spec = convert_checkpoint(checkpoint, tmp_path / "a", options)
+    convert_checkpoint(checkpoint, tmp_path / "b", options)
+    assert _contents(tmp_path / "a") == _contents(tmp_path / "b")
+    assert set(_contents(tmp_path / "a")) == FILES
+    assert ModelSpec.load(tmp_path / "a") == spec
+    for name in FILES - {"model.json", "decoder.onnx.data"}:
+        onnx.checker.check_model(tmp_path / "a" / name)
+
+
+def test_spec_says_where_it_came_from(checkpoint: Path, tmp_path: Path) -> None:
+    spec = convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
+    assert (spec.name, spec.dims, spec.quantization) == ("toy", TOY, "none")
+    assert spec.source.name == "whisper-toy"
+    assert set(spec.source.sha256) == {"config.json", "model.safetensors"}
+    hub = Source(name="someone/whisper-tiny.en", revision="0" * 40)
+    spec = convert_checkpoint(checkpoint, tmp_path / "out", PLAIN, source=hub)
+    assert (spec.name, spec.source.revision) == ("tiny.en", "0" * 40)
+
+
+def test_missing_tokenizer_is_a_warning(
+    checkpoint: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
+    assert "has no tokenizer files" in caplog.text
+
+
+def test_earlier_conversion_is_replaced_whole(checkpoint: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    convert_checkpoint(checkpoint, out, ConvertOptions(quantize="int8"))
+    (out / "stale").write_text("x")
+    convert_checkpoint(checkpoint, out, PLAIN)
+    assert set(_contents(out)) == FILES
+    assert ModelSpec.load(out).quantization == "none"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "whisper-toy"]
+
+
+def test_empty_directory_is_filled(checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
+    assert set(_contents(tmp_path / "out")) == FILES
+
+
+def test_foreign_directories_and_files_are_left_alone(checkpoint: Path, tmp_path: Path) -> None:
+    foreign = tmp_path / "thesis"
+    foreign.mkdir()
+    (foreign / "chapter1.txt").write_text("dear")
+    for out in (foreign, checkpoint):
+        with pytest.raises(OutputError, match="is not empty and no model directory"):
+            convert_checkpoint(checkpoint, out, PLAIN)
+    with pytest.raises(OutputError, match="is a file"):
+        convert_checkpoint(checkpoint, foreign / "chapter1.txt", PLAIN)
+    with pytest.raises(OutputError, match="cannot write"):
+        convert_checkpoint(checkpoint, foreign / "chapter1.txt" / "out", PLAIN)
+    assert (foreign / "chapter1.txt").read_text() == "dear"
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left"), KeyboardInterrupt()])
+def test_interrupted_run_leaves_nothing(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    out = tmp_path / "out"
+    before = convert_checkpoint(checkpoint, out, PLAIN)
+
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(convert, "cross_kv_graph", fail)
+    expected = OutputError if isinstance(error, OSError) else KeyboardInterrupt
+    for target in (tmp_path / "new", out):
+        with pytest.raises(expected):
+            convert_checkpoint(checkpoint, target, PLAIN)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "whisper-toy"]
+    assert ModelSpec.load(out) == before
+
+
+def test_data_that_breaks_while_reading_is_a_model_error(checkpoint: Path, tmp_path: Path) -> None:
+    arrays = {name: array[..., :-1] for name, array in random_arrays().items()}
+    write_checkpoint(checkpoint, arrays)
+    with pytest.raises(ModelError, match="has shape"):
+        convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
+    assert not (tmp_path / "out").exists()
+
+
+def test_graphs_over_the_limit_have_data_files(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onnx_file, "PROTOBUF_LIMIT_BYTES", 1000)
+    spec = convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
+    data = {"encoder.onnx.data", "cross_kv.onnx.data"}
+    assert set(spec.files) == (FILES | data) - {"model.json"}
+
+
+def test_untied_projection_gets_its_own_bytes(tmp_path: Path) -> None:
+    arrays = random_arrays()
+    tied = write_checkpoint(tmp_path / "tied", arrays)
+    arrays["proj_out.weight"] = arrays["decoder.embed_tokens.weight"] * np.float32(2)
+    untied = write_checkpoint(tmp_path / "untied", arrays)
+    sizes = [
+        convert_checkpoint(source, tmp_path / f"{source.name}-out", PLAIN)
+        .files["decoder.onnx.data"]
+        .bytes
+        for source in (tied, untied)
+    ]
+    assert sizes[1] - sizes[0] >= arrays["proj_out.weight"].nbytes
+
+
+def test_width_that_is_no_whole_block_needs_no_quantisation(tmp_path: Path) -> None:
+    dims = replace(TOY, d_model=48)
+    checkpoint = write_checkpoint(
+        tmp_path / "narrow", random_arrays(dims, 96), config=config_of(dims, 96)
+    )
+    convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
+    with pytest.raises(ModelError, match="--quantize none"):
+        convert_checkpoint(checkpoint, tmp_path / "out", ConvertOptions(quantize="int8"))
+
+
+def test_alignment_heads(caplog: pytest.LogCaptureFixture) -> None:
+    upper_half = ((1, 0), (1, 1))
+    assert alignment_heads({}, TOY) == upper_half
+    assert alignment_heads({"alignment_heads": [[1, 1], [0, 1]]}, TOY) == ((0, 1), (1, 1))
+    assert not caplog.records
+    assert alignment_heads({"alignment_heads": [[7, 0]]}, TOY) == upper_half
+    assert "does not have" in caplog.text
+
+
+def test_spec_is_json_with_a_version(checkpoint: Path, tmp_path: Path) -> None:
+    convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
+    assert json.loads((tmp_path / "out" / "model.json").read_text())["version"] == 1

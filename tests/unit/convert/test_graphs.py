@@ -1,0 +1,93 @@
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from tests.checkpoints import TOY, TOY_FFN, config_of, random_arrays, write_checkpoint
+from whisper_hailo.convert.checkpoint import Checkpoint
+from whisper_hailo.convert.cross_kv import cross_kv_graph
+from whisper_hailo.convert.decoder import decoder_graph
+from whisper_hailo.convert.encoder import encoder_graph
+from whisper_hailo.convert.graph import FLOAT, Graph, GraphBuilder
+from whisper_hailo.convert.layers import gelu
+from whisper_hailo.convert.onnx_file import write_graph
+
+DEEP = replace(TOY, n_encoder_layers=3)
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Checkpoint:
+    arrays, config = random_arrays(DEEP), config_of(DEEP, TOY_FFN)
+    return Checkpoint(write_checkpoint(tmp_path / "checkpoint", arrays, config=config))
+
+
+def _session(graph: Graph, path: Path) -> onnxruntime.InferenceSession:
+    write_graph(graph, path)
+    onnx.checker.check_model(path, full_check="MatMulNBits" not in path.name)
+    return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+
+
+def test_encoder_nodes(checkpoint: Checkpoint) -> None:
+    counts = Counter(node.op_type for node in encoder_graph(checkpoint).proto.node)
+    n_layers = DEEP.n_encoder_layers
+    assert counts["Conv"] == 2
+    assert counts["LayerNormalization"] == 2 * n_layers + 1
+    assert counts["MatMul"] == 6 * n_layers  # fused qkv, scores, mix, out, fc1, fc2
+    assert counts["Softmax"] == n_layers
+    assert counts["Erf"] == n_layers + 2
+
+
+def test_encoder_int8_touches_matrix_products_only(checkpoint: Checkpoint) -> None:
+    plain = Counter(node.op_type for node in encoder_graph(checkpoint).proto.node)
+    int8 = Counter(node.op_type for node in encoder_graph(checkpoint, 8).proto.node)
+    n_layers = DEEP.n_encoder_layers
+    assert int8.pop("MatMulNBits") == 4 * n_layers
+    assert int8.pop("MatMul") == plain.pop("MatMul") - 4 * n_layers
+    assert int8.pop("Add") == plain.pop("Add") - 4 * n_layers  # their biases
+    assert int8 == plain
+
+
+def test_encoder_accepts_any_even_length(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    session = _session(encoder_graph(checkpoint), tmp_path / "encoder.onnx")
+    for batch, n_frames in ((1, 2), (2, 100), (1, 300)):
+        mel = np.zeros((batch, 80, n_frames), np.float32)
+        (features,) = session.run(None, {"mel": mel})
+        assert features.shape == (batch, n_frames // 2, 64)
+
+
+def test_cross_kv_ends_with_the_free_padding_column(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    session = _session(cross_kv_graph(checkpoint), tmp_path / "cross_kv.onnx")
+    features = np.random.default_rng(0).standard_normal((2, 7, 64)).astype(np.float32)
+    arrays = random_arrays(DEEP)
+    for i in range(DEEP.n_decoder_layers):
+        names = [f"cross_key_{i}", f"cross_value_{i}"]
+        key, value = session.run(names, {"audio_features": features})
+        assert key.shape == (2, 2, 32, 8)
+        assert value.shape == (2, 2, 8, 32)
+        bias = arrays[f"decoder.layers.{i}.encoder_attn.v_proj.bias"].reshape(2, 32)
+        assert np.all(key[..., -1] == 0)
+        np.testing.assert_array_equal(value[:, :, -1], np.broadcast_to(bias, (2, 2, 32)))
+
+
+def test_decoder_alignment_follows_the_pairs(checkpoint: Checkpoint) -> None:
+    graph = decoder_graph(checkpoint, ((0, 1), (1, 0)))
+    shapes = {value.name: value.type.tensor_type.shape for value in graph.proto.output}
+    assert shapes["alignment"].dim[1].dim_value == 2
+    assert shapes["logits"].dim[2].dim_value == DEEP.n_vocab
+
+
+@pytest.mark.parametrize("value", [-8.0, -1.0, 0.0, 0.3, 8.0])
+def test_gelu_is_exact(tmp_path: Path, value: float) -> None:
+    from math import erf
+
+    b = GraphBuilder("gelu")
+    gelu(b, b.input("x", FLOAT, (1,)), "y")
+    b.output("y", FLOAT, (1,))
+    (got,) = _session(b.build(), tmp_path / "gelu.onnx").run(
+        None, {"x": np.array([value], np.float32)}
+    )
+    assert got[0] == pytest.approx(value * 0.5 * (1 + erf(value / 2**0.5)), abs=1e-6)

@@ -1,0 +1,97 @@
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+from numpy.typing import NDArray
+
+from whisper_hailo.convert.graph import FLOAT, INT64, MICROSOFT, GraphBuilder
+from whisper_hailo.convert.layers import Linear, linear
+from whisper_hailo.convert.onnx_file import write_graph
+from whisper_hailo.convert.quantize import (
+    BLOCK_SIZE,
+    dequantize_blocks,
+    quantize_blocks,
+    quantized,
+)
+from whisper_hailo.convert.weights import ready
+from whisper_hailo.core.errors import ModelError
+
+RNG = np.random.default_rng(0)
+
+
+def _matrix(n_out: int = 96, n_in: int = 64) -> NDArray[np.float32]:
+    return RNG.standard_normal((n_out, n_in)).astype(np.float32)
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+def test_error_is_at_most_a_step(bits: int) -> None:
+    matrix = _matrix()
+    codes, scales = quantize_blocks(matrix, bits)
+    error = np.abs(dequantize_blocks(codes, scales, bits) - matrix).reshape(96, 2, BLOCK_SIZE)
+    # 8 bits round to the nearest step; 4 bits may also clip an outlier to gain on the rest.
+    steps = 0.5 if bits == 8 else 2.0
+    assert np.all(error <= np.abs(scales)[..., None] * steps + 1e-6)
+
+
+@pytest.mark.parametrize(("bits", "largest_rms"), [(8, 0.008), (4, 0.095)])
+def test_error_over_all(bits: int, largest_rms: float) -> None:
+    matrix = _matrix(512, 128)
+    error = dequantize_blocks(*quantize_blocks(matrix, bits), bits) - matrix
+    assert np.sqrt(np.square(error).mean()) < largest_rms
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+def test_zero_blocks_and_lone_extremes(bits: int) -> None:
+    matrix = np.zeros((2, 64), np.float32)
+    matrix[1, 40] = -3.0
+    values = dequantize_blocks(*quantize_blocks(matrix, bits), bits)
+    np.testing.assert_allclose(values, matrix, atol=1e-6)
+
+
+def test_rows_that_are_no_whole_blocks_are_refused() -> None:
+    with pytest.raises(ModelError, match="blocks of 32 for int8; convert this checkpoint with"):
+        quantized(ready(_matrix(4, 40)), 8)
+
+
+def test_promised_shapes_are_kept_and_work_is_done_once() -> None:
+    calls = []
+    matrix = _matrix()
+    weight = ready(matrix)
+    counting = type(weight)(weight.shape, weight.dtype, lambda: (calls.append(1), matrix)[1])
+    codes, scales = quantized(counting, 4)
+    assert codes.load().shape == codes.shape == (96, 2, 16)
+    assert scales.load().shape == scales.shape == (96, 2)
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+def test_runtime_reads_the_codes_as_we_write_them(tmp_path: Path, bits: int) -> None:
+    """The product and the row look-up give what `dequantize_blocks` says."""
+    matrix, bias = _matrix(), _matrix(1, 96)[0]
+    b = GraphBuilder("blocks")
+    x = b.input("x", FLOAT, ("batch", "n", 64))
+    ids = b.input("ids", INT64, ("k",))
+    product = linear(b, x, "product", Linear(ready(matrix), ready(bias)), bits)
+    b.output(product, FLOAT, ("batch", "n", 96))
+    b.view("flat", "product.codes", (96, 64 * bits // 8))
+    b.op(
+        "GatherBlockQuantized",
+        ("flat", ids, "product.scales"),
+        "rows",
+        domain=MICROSOFT,
+        bits=bits,
+        block_size=BLOCK_SIZE,
+        gather_axis=0,
+        quantize_axis=1,
+    )
+    b.output("rows", FLOAT, ("k", 64))
+    path = tmp_path / "blocks.onnx"
+    write_graph(b.build(), path, external=True)
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    values = dequantize_blocks(*quantize_blocks(matrix, bits), bits)
+    feeds = {"x": np.eye(64, dtype=np.float32)[None], "ids": np.array([95, 0, 7])}
+    got_product, got_rows = session.run(["product", "rows"], feeds)
+    np.testing.assert_allclose(got_rows, values[[95, 0, 7]], atol=1e-6)
+    # One-hot inputs are exact in int8, so the product shows the weights themselves.
+    np.testing.assert_allclose(got_product[0], values.T + bias, atol=2e-3)
