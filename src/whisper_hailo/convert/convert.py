@@ -155,7 +155,10 @@ def _written_at_once(out: Path) -> Iterator[Path]:
         yield work
         _replace(work, out)
     except OSError as error:
-        raise OutputError(f"cannot write {out} ({error.strerror or error})") from error
+        raise OutputError(
+            f"cannot write {out} ({error.strerror or error}); no half-written output is left; "
+            "give a writable place with enough free space"
+        ) from error
     finally:
         if work is not None:
             shutil.rmtree(work, ignore_errors=True)

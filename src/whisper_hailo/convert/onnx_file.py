@@ -16,7 +16,6 @@ import numpy as np
 from onnx import ModelProto, TensorProto, helper
 
 from whisper_hailo.convert.graph import MICROSOFT, OPSET, Graph, Initializer
-from whisper_hailo.core.errors import OutputError
 from whisper_hailo.core.spec import FileRecord
 
 IR_VERSION = 9
@@ -50,23 +49,20 @@ def write_graph(graph: Graph, path: Path, *, external: bool = False) -> dict[str
         file name to size and hash, for each file written.
 
     Raises:
-        OutputError: the place is not writable or full.
+        OSError: the place is not writable or full.
     """
     total = sum(item.weight.nbytes for item in graph.initializers)
     external = external or total > PROTOBUF_LIMIT_BYTES
-    try:
-        records: dict[str, FileRecord] = {}
-        places: dict[str, _Place] = {}
-        if external:
-            data_path = path.with_name(path.name + DATA_SUFFIX)
-            with _HashedFile(data_path) as data:
-                places = _write_data(graph, data)
-            records[data_path.name] = data.record()
-        with _HashedFile(path) as file:
-            _write_model(graph, places, path.name + DATA_SUFFIX, file)
-        records[path.name] = file.record()
-    except OSError as error:
-        raise OutputError(f"cannot write {path} ({error.strerror or error})") from error
+    records: dict[str, FileRecord] = {}
+    places: dict[str, _Place] = {}
+    if external:
+        data_path = path.with_name(path.name + DATA_SUFFIX)
+        with _HashedFile(data_path) as data:
+            places = _write_data(graph, data)
+        records[data_path.name] = data.record()
+    with _HashedFile(path) as file:
+        _write_model(graph, places, path.name + DATA_SUFFIX, file)
+    records[path.name] = file.record()
     return records
 
 

@@ -108,6 +108,18 @@ def test_interrupted_run_leaves_nothing(
     assert ModelSpec.load(out) == before
 
 
+def test_full_disk_is_one_line_that_names_the_directory(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(onnx_file, "_write_model", full)
+    with pytest.raises(OutputError, match=r"cannot write .*/out \(No space left on device\); "):
+        convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
+    assert [path.name for path in tmp_path.iterdir()] == ["whisper-toy"]
+
+
 def test_data_that_breaks_while_reading_is_a_model_error(checkpoint: Path, tmp_path: Path) -> None:
     arrays = {name: array[..., :-1] for name, array in random_arrays().items()}
     write_checkpoint(checkpoint, arrays)
