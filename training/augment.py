@@ -61,8 +61,8 @@ def disturbed(audio: np.ndarray, bank: NoiseBank, rng: np.random.Generator) -> n
     """
     if rng.random() < 0.2:
         audio = band_limited(audio, rng)
-    if rng.random() < 0.65:
-        snr_db = rng.uniform(3, 40)
+    if rng.random() < 0.5:
+        snr_db = rng.uniform(4, 40)
         gain = level(audio) * 10 ** (-snr_db / 20)
         audio = audio + gain * bank.crop(audio.size, rng)
     audio = audio * np.float32(10 ** rng.uniform(-1.3, 0.25))

@@ -48,8 +48,8 @@ class Recipe:
         ctc_weight: weight of the CTC loss; it fades to 0 over the long steps' second half.
     """
 
-    short_steps: int = 9000
-    long_steps: int = 2500
+    short_steps: int = 3500
+    long_steps: int = 3900
     rate: float = 1.5e-3
     warmup: int = 400
     ctc_weight: float = 1.0
@@ -59,7 +59,7 @@ class Recipe:
     long_batch: int = 24
     full_batch: int = 6
     full_share: float = 0.15
-    short_share: float = 0.5
+    short_share: float = 0.85
     unpadded_steps: int = 3000
 
     def rate_at(self, step: int) -> float:

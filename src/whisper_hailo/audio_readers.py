@@ -115,7 +115,7 @@ class _MediaReader:
 
         self._error: type[Exception] = av.error.FFmpegError
         self._resampler = av.AudioResampler(format="fltp")
-        self._container = av.open(file, options={"format_whitelist": _MEDIA_FORMATS})
+        self._container = av.open(file, "r", options={"format_whitelist": _MEDIA_FORMATS})
         tracks = self._container.streams.audio
         if not tracks or not tracks[0].rate:
             self._container.close()
@@ -136,7 +136,7 @@ class _MediaReader:
         try:
             for frame in self._container.decode(self._stream):
                 for planar in self._resampler.resample(frame):
-                    yield planar.to_ndarray().T
+                    yield np.asarray(planar.to_ndarray().T, dtype=np.float32)
         except self._error as error:
             raise BrokenOffError(getattr(error, "strerror", None) or str(error)) from error
 

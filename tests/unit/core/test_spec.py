@@ -27,7 +27,7 @@ def test_a_broken_spec_says_so(text: str) -> None:
 
 def test_another_format_version_says_what_to_do() -> None:
     text = toy_spec().to_json().replace('"version": 1', '"version": 99')
-    with pytest.raises(ModelError, match="version 99, .* convert the checkpoint again"):
+    with pytest.raises(ModelError, match=r"version 99, .* convert the checkpoint again"):
         ModelSpec.from_json(text, "model.json")
 
 
