@@ -111,6 +111,17 @@ class Checkpoint:
         """A promise of an array as float32; `name` is without the `model.` prefix."""
         return Weight(self._shapes[name], "float32", lambda: self.read(name))
 
+    def rows(self, name: str, start: int, stop: int) -> Weight:
+        """A promise of some rows of an array as float32; only they are ever read."""
+        shape = (stop - start, *self._shapes[name][1:])
+        return Weight(shape, "float32", lambda: self._read_rows(name, start, stop))
+
+    def _read_rows(self, name: str, start: int, stop: int) -> AnyArray:
+        path, stored = self._where[name]
+        with _opened(path) as file:
+            part = np.asarray(file.get_slice(stored)[start:stop])
+        return part.astype(np.float32, copy=False)
+
     def read(self, name: str) -> AnyArray:
         """Read one array as float32.
 
@@ -123,7 +134,12 @@ class Checkpoint:
 
     def projection(self) -> Weight:
         """Vocabulary projection `(n_vocab, d_model)`: the token embedding, unless untied."""
-        return self.weight("decoder.embed_tokens.weight" if self.tied else "proj_out.weight")
+        return self.weight(self.projection_name)
+
+    @property
+    def projection_name(self) -> str:
+        """Name of the array that projects to the vocabulary."""
+        return "decoder.embed_tokens.weight" if self.tied else "proj_out.weight"
 
     @property
     def tied(self) -> bool:

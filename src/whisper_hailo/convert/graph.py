@@ -36,10 +36,11 @@ class Initializer:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A finished graph: the protobuf without its weights, and the weights."""
+    """A finished graph: the protobuf without its weights, the weights, and its operators' opset."""
 
     proto: GraphProto
     initializers: tuple[Initializer, ...]
+    opset: int = OPSET
 
 
 @dataclass(slots=True)
@@ -48,9 +49,11 @@ class GraphBuilder:
 
     Attributes:
         name: name of the graph.
+        opset: version of the ONNX operators.
     """
 
     name: str
+    opset: int = OPSET
     _nodes: list[NodeProto] = field(default_factory=list)
     _inputs: list[ValueInfoProto] = field(default_factory=list)
     _outputs: list[ValueInfoProto] = field(default_factory=list)
@@ -73,10 +76,12 @@ class GraphBuilder:
         output: str,
         *,
         domain: str = "",
+        node_name: str = "",
         **attrs: Attribute,
     ) -> str:
-        """Append a node with one output, which also names the node."""
-        return self.ops(op_type, inputs, (output,), domain=domain, **attrs)[0]
+        """Append a node with one output, which also names the node unless `node_name` does."""
+        named = {"domain": domain, "node_name": node_name}
+        return self.ops(op_type, inputs, (output,), **named, **attrs)[0]
 
     def ops(
         self,
@@ -85,11 +90,12 @@ class GraphBuilder:
         outputs: Sequence[str],
         *,
         domain: str = "",
+        node_name: str = "",
         **attrs: Attribute,
     ) -> tuple[str, ...]:
         """Append a node with several outputs."""
         node = helper.make_node(
-            op_type, list(inputs), list(outputs), name=outputs[0], domain=domain
+            op_type, list(inputs), list(outputs), name=node_name or outputs[0], domain=domain
         )
         node.attribute.extend(helper.make_attribute(key, attrs[key]) for key in sorted(attrs))
         self._nodes.append(node)
@@ -119,7 +125,7 @@ class GraphBuilder:
     def build(self) -> Graph:
         """The finished graph."""
         proto = helper.make_graph(self._nodes, self.name, self._inputs, self._outputs)
-        return Graph(proto, tuple(self._initializers.values()))
+        return Graph(proto, tuple(self._initializers.values()), self.opset)
 
 
 FLOAT = int(TensorProto.FLOAT)

@@ -74,9 +74,9 @@ def parse_name(name: str) -> CheckpointName:
     if name in SHORT_NAMES:
         return CheckpointName(label=name, hub_id=SHORT_NAMES[name])
     path = Path(name).expanduser()
-    if path.is_dir():
+    if name and path.is_dir():
         return CheckpointName(label=path.resolve().name, path=path)
-    if path.exists():
+    if name and path.exists():
         raise ModelError(
             f"{name} is a file, expected a model directory or a checkpoint directory; "
             "give the directory that holds it"

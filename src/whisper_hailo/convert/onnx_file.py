@@ -15,7 +15,7 @@ from typing import Self
 import numpy as np
 from onnx import ModelProto, TensorProto, helper
 
-from whisper_hailo.convert.graph import MICROSOFT, OPSET, Graph, Initializer
+from whisper_hailo.convert.graph import Graph, Initializer
 from whisper_hailo.core.spec import FileRecord
 
 IR_VERSION = 9
@@ -121,7 +121,10 @@ def _write_data(graph: Graph, data: _HashedFile) -> dict[str, _Place]:
 def _write_model(graph: Graph, places: dict[str, _Place], location: str, file: _HashedFile) -> None:
     """Write the model message: header, nodes, then the initializers one by one."""
     header = ModelProto(ir_version=IR_VERSION, producer_name="whisper-hailo")
-    header.opset_import.extend([helper.make_opsetid("", OPSET), helper.make_opsetid(MICROSOFT, 1)])
+    header.opset_import.append(helper.make_opsetid("", graph.opset))
+    # A domain that is declared but not used makes some readers refuse the file.
+    domains = sorted({node.domain for node in graph.proto.node} - {""})
+    header.opset_import.extend(helper.make_opsetid(domain, 1) for domain in domains)
     nodes = graph.proto.SerializeToString(deterministic=True)
     heads = [_tensor_head(item, places.get(item.name), location) for item in graph.initializers]
     lengths = [

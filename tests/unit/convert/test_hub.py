@@ -28,11 +28,13 @@ def test_names_win_over_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("name", ["tiney", "/no/such/place", "a/b/c", "../x", ""])
-def test_what_is_no_model_says_what_would_be_one(name: str, tmp_path: Path) -> None:
-    with pytest.raises(ModelError):
-        hub.parse_name(str(tmp_path / "absent") if name == "" else name)
+def test_what_is_no_model_says_what_would_be_one(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
     with pytest.raises(ModelError, match="expected micro"):
-        hub.parse_name("tiney")
+        hub.parse_name(name)
 
 
 def test_a_file_is_no_model_directory(tmp_path: Path) -> None:
