@@ -76,10 +76,20 @@ class Batcher:
         length_s = lengths_s[self._rng.integers(lengths_s.size)]
         window_s = max(1.5, np.ceil((length_s + 0.3) * 2) / 2)
         size = min(max_batch, int(seconds_per_batch / window_s))
-        low, high = np.searchsorted(lengths_s, (min(length_s, window_s - 1.0), window_s - 0.1))
-        chosen = self._by_length[self._rng.integers(low, max(high, low + 1), size)]
-        fitting = [self._utterances[k] for k in chosen]
+        fitting = [self._draw_between(window_s - 1.0, window_s - 0.1) for _ in range(size)]
         windows = [self._place([other], window_s, window_s) for other in fitting]
+        return self._collate(windows)
+
+    def pairs(self, seconds_per_batch: float, max_batch: int) -> Batch:
+        """Returns two utterances each, with a pause, in a window that they nearly fill."""
+        window_s = float(self._rng.integers(4, 10))
+        size = min(max_batch, int(seconds_per_batch / window_s))
+        windows = []
+        for _ in range(size):
+            first = self._draw_between(0.0, window_s - 1.5)
+            left_s = window_s - 0.3 - first.samples.size / SAMPLE_RATE_HZ
+            second = self._draw_between(left_s - 1.5, left_s)
+            windows.append(self._place([first, second], window_s, window_s))
         return self._collate(windows)
 
     def long(self, window_s: float, size: int) -> Batch:
@@ -103,11 +113,17 @@ class Batcher:
     def _draw(self) -> Utterance:
         return self._utterances[self._rng.integers(len(self._utterances))]
 
+    def _draw_between(self, low_s: float, high_s: float) -> Utterance:
+        """Draws an utterance of a length in this range, or a shortest one if there is none."""
+        low, high = np.searchsorted(self._sorted_lengths_s(), (low_s, high_s))
+        low = min(low, max(0, high - 1))
+        return self._utterances[self._by_length[self._rng.integers(low, max(high, low + 1))]]
+
     def _several(self, room_s: float) -> list[Utterance]:
         """Draws one utterance, and more as long as chance and `room_s` allow."""
         chosen = [self._draw()]
         left = room_s - chosen[0].samples.size / SAMPLE_RATE_HZ
-        more = 0.45 if room_s < 15 else 0.8
+        more = 0.6 if room_s < 15 else 0.8
         while self._rng.random() < more:
             other = self._draw()
             left -= other.samples.size / SAMPLE_RATE_HZ + 0.5

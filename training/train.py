@@ -42,14 +42,15 @@ class Recipe:
     Attributes:
         short_steps: steps on short windows, at constant learning rate after the warm-up.
         long_steps: steps after them, the rate falling to 0; the part `short_share` of them stays on
-            short windows, of the others the part `full_share` is on 30 s and the rest on 10 s.
+            short windows (`pair_share` of these with two utterances), of the others the part
+            `full_share` is on 30 s and the rest on 10 s.
         unpadded_steps: steps at the start of which most have no zero rows: their one key of score
             `ln P` draws all attention to itself before there is any to the audio.
         ctc_weight: weight of the CTC loss; it fades to 0 over the long steps' second half.
     """
 
     short_steps: int = 3500
-    long_steps: int = 3900
+    long_steps: int = 3300
     rate: float = 1.5e-3
     warmup: int = 400
     ctc_weight: float = 1.0
@@ -59,7 +60,8 @@ class Recipe:
     long_batch: int = 24
     full_batch: int = 6
     full_share: float = 0.15
-    short_share: float = 0.85
+    short_share: float = 0.6
+    pair_share: float = 0.5
     unpadded_steps: int = 3000
 
     def rate_at(self, step: int) -> float:
@@ -111,7 +113,9 @@ def draw_steps(recipe: Recipe, step: int, batcher: Batcher) -> Iterator[Step]:
             size = recipe.full_batch if full else recipe.long_batch
             batch = batcher.long(30.0 if full else 10.0, size)
         else:
-            batch = batcher.short(recipe.seconds_per_batch, recipe.max_batch)
+            paired = number >= recipe.short_steps and rng.random() < recipe.pair_share
+            draw = batcher.pairs if paired else batcher.short
+            batch = draw(recipe.seconds_per_batch, recipe.max_batch)
             if rng.random() < 0.25:
                 first = int(rng.integers(0, 1500 - batch.audio.shape[1] // 320))
         none = 0.8 if number < recipe.unpadded_steps else 0.07

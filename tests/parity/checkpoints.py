@@ -42,6 +42,18 @@ TINY = {
 }
 """Whisper tiny's true dimensions."""
 
+BASE = {
+    **TINY,
+    "d_model": 512,
+    "encoder_layers": 6,
+    "decoder_layers": 6,
+    "encoder_attention_heads": 8,
+    "decoder_attention_heads": 8,
+    "encoder_ffn_dim": 2048,
+    "decoder_ffn_dim": 2048,
+}
+"""Whisper base's true dimensions."""
+
 ENGLISH = {**TINY, "vocab_size": 51864, "d_model": 64, "encoder_layers": 1, "decoder_layers": 1}
 ENGLISH |= {"encoder_attention_heads": 1, "decoder_attention_heads": 1}
 """An English-only vocabulary at reduced width."""

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from whisper_hailo.cli.check import check
 from whisper_hailo.cli.convert import convert
 from whisper_hailo.cli.doctor import doctor
 from whisper_hailo.cli.inspect import inspect
@@ -32,6 +33,7 @@ app = typer.Typer(
 )
 app.command()(transcribe)
 app.command()(convert)
+app.command()(check)
 app.command()(inspect)
 app.command()(doctor)
 

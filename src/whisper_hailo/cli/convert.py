@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from whisper_hailo.cli.stdout import emit, emit_json
-from whisper_hailo.convert.options import QUANTIZATIONS, ConvertOptions
+from whisper_hailo.convert.options import QUANTIZATIONS, ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.spec import ModelSpec
 
@@ -30,6 +30,16 @@ def convert(
     tokenizer: Annotated[
         Path | None, typer.Option(metavar="FILE", help="tokenizer.json to use instead.")
     ] = None,
+    hailo: Annotated[
+        bool, typer.Option("--hailo", help="Also write the graphs that the Hailo compiler takes.")
+    ] = False,
+    window: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Window of the Hailo graphs, 1 to 30 whole seconds."),
+    ] = None,
+    decoder_length: Annotated[
+        int | None, typer.Option(metavar="N", help="Text positions of the Hailo decoder.")
+    ] = None,
     revision: Annotated[
         str | None, typer.Option(help="Hub commit, tag or branch. [default: main]")
     ] = None,
@@ -39,7 +49,12 @@ def convert(
     from whisper_hailo.convert.convert import convert_checkpoint
     from whisper_hailo.convert.hub import is_model_directory, locate, parse_name
 
-    options = ConvertOptions(quantize=quantize, encoder_int8=encoder_int8, tokenizer=tokenizer)
+    options = ConvertOptions(
+        quantize=quantize,
+        encoder_int8=encoder_int8,
+        tokenizer=tokenizer,
+        hailo=_hailo_options(hailo, window, decoder_length),
+    )
     name = parse_name(checkpoint)
     if name.path is not None and is_model_directory(name.path):
         raise ModelError(
@@ -59,6 +74,15 @@ def convert(
         print(f"converted in {elapsed_s:.1f} s", file=sys.stderr)
 
 
+def _hailo_options(wanted: bool, window_s: float | None, length: int | None) -> HailoOptions | None:
+    if wanted:
+        return HailoOptions(window_s=window_s, decoder_length=length)
+    for name, value in (("--window", window_s), ("--decoder-length", length)):
+        if value is not None:
+            raise OptionError(f"{name} {value:g} belongs to the Hailo graphs; add --hailo")
+    return None
+
+
 def _describe(spec: ModelSpec) -> str:
     dims = spec.dims
     size_mib = sum(record.bytes for record in spec.files.values()) / 2**20
@@ -66,4 +90,5 @@ def _describe(spec: ModelSpec) -> str:
         f"{spec.name}, width {dims.d_model}, {dims.n_encoder_layers}+{dims.n_decoder_layers} "
         f"layers, {dims.n_mels} mel bins, {dims.n_vocab} tokens, decoder {spec.quantization}, "
         f"encoder {spec.encoder_quantization}, {size_mib:.1f} MiB"
+        + "".join(f", {form.file}" for form in spec.hailo)
     )

@@ -18,6 +18,8 @@ from whisper_hailo.convert.checkpoint import INDEX_FILE, Checkpoint
 from whisper_hailo.convert.cross_kv import cross_kv_graph
 from whisper_hailo.convert.decoder import decoder_graph
 from whisper_hailo.convert.encoder import encoder_graph
+from whisper_hailo.convert.hailo.sizes import FixedSizes, fixed_sizes
+from whisper_hailo.convert.hailo.write import write_hailo_forms
 from whisper_hailo.convert.onnx_file import write_graph
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.convert.tokens import read_special_tokens, write_tokenizer
@@ -50,7 +52,7 @@ def convert_checkpoint(
     Args:
         checkpoint: directory with `config.json` and safetensors files.
         out: directory to make; one that an earlier conversion made is replaced.
-        options: quantisation and tokenizer.
+        options: quantisation, tokenizer, and whether to write the Hailo forms too.
         source: where the checkpoint came from; `None` names its directory.
 
     Returns:
@@ -59,19 +61,26 @@ def convert_checkpoint(
     Raises:
         ModelError: the checkpoint is none, broken, or of a kind that is not supported.
         TokenizerError: its tokenizer files are broken.
+        OptionError: the Hailo forms cannot have the sizes asked for.
         OutputError: `out` cannot be written or holds something else.
     """
     opened = Checkpoint(checkpoint)
+    dims = opened.config.dims
+    sizes = None if options.hailo is None else fixed_sizes(options.hailo, dims)
     origin = source or Source(name=checkpoint.resolve().name)
     _check_free(out)
     with _written_at_once(out) as work:
-        return _write_all(opened, work, options, origin)
+        spec = _write_all(opened, work, options, origin)
+        if sizes is not None:
+            spec = _add_hailo_forms(opened, work, spec, sizes)
+        (work / SPEC_FILE).write_text(spec.to_json(), encoding="utf-8")
+        return spec
 
 
 def _write_all(
     checkpoint: Checkpoint, work: Path, options: ConvertOptions, source: Source
 ) -> ModelSpec:
-    """Write all files of a model directory into `work`."""
+    """Write all files of a model directory but its description into `work`."""
     tokenizer = work / TOKENIZER_FILE
     has_tokenizer = write_tokenizer(checkpoint.directory, options.tokenizer, tokenizer)
     if not has_tokenizer:
@@ -92,9 +101,14 @@ def _write_all(
     files = _write_graphs(checkpoint, work, spec)
     if has_tokenizer:
         files[TOKENIZER_FILE] = _record(tokenizer)
-    spec = replace(spec, files=files)
-    (work / SPEC_FILE).write_text(spec.to_json(), encoding="utf-8")
-    return spec
+    return replace(spec, files=files)
+
+
+def _add_hailo_forms(
+    checkpoint: Checkpoint, work: Path, spec: ModelSpec, sizes: FixedSizes
+) -> ModelSpec:
+    forms, files = write_hailo_forms(checkpoint, work, spec.name, sizes)
+    return replace(spec, hailo=forms, files=spec.files | files)
 
 
 def _write_graphs(checkpoint: Checkpoint, work: Path, spec: ModelSpec) -> dict[str, FileRecord]:

@@ -80,8 +80,8 @@ class GraphBuilder:
         **attrs: Attribute,
     ) -> str:
         """Append a node with one output, which also names the node unless `node_name` does."""
-        named = {"domain": domain, "node_name": node_name}
-        return self.ops(op_type, inputs, (output,), **named, **attrs)[0]
+        outputs = (output,)
+        return self.ops(op_type, inputs, outputs, domain=domain, node_name=node_name, **attrs)[0]
 
     def ops(
         self,

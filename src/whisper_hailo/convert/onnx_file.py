@@ -57,16 +57,16 @@ def write_graph(graph: Graph, path: Path, *, external: bool = False) -> dict[str
     places: dict[str, _Place] = {}
     if external:
         data_path = path.with_name(path.name + DATA_SUFFIX)
-        with _HashedFile(data_path) as data:
+        with HashedFile(data_path) as data:
             places = _write_data(graph, data)
         records[data_path.name] = data.record()
-    with _HashedFile(path) as file:
+    with HashedFile(path) as file:
         _write_model(graph, places, path.name + DATA_SUFFIX, file)
     records[path.name] = file.record()
     return records
 
 
-class _HashedFile:
+class HashedFile:
     """A file being written, with its size and SHA-256 so far."""
 
     def __init__(self, path: Path) -> None:
@@ -87,11 +87,13 @@ class _HashedFile:
         self._file.close()
 
     def write(self, data: bytes | memoryview) -> None:
+        """Append bytes."""
         self._file.write(data)
         self._hash.update(data)
         self.size += len(data)
 
     def record(self) -> FileRecord:
+        """Size and hash of what was written."""
         return FileRecord(bytes=self.size, sha256=self._hash.hexdigest())
 
 
@@ -103,7 +105,7 @@ class _Place:
     length: int
 
 
-def _write_data(graph: Graph, data: _HashedFile) -> dict[str, _Place]:
+def _write_data(graph: Graph, data: HashedFile) -> dict[str, _Place]:
     """Write the large weights page-aligned one after the other."""
     places: dict[str, _Place] = {}
     for item in graph.initializers:
@@ -118,7 +120,7 @@ def _write_data(graph: Graph, data: _HashedFile) -> dict[str, _Place]:
     return places
 
 
-def _write_model(graph: Graph, places: dict[str, _Place], location: str, file: _HashedFile) -> None:
+def _write_model(graph: Graph, places: dict[str, _Place], location: str, file: HashedFile) -> None:
     """Write the model message: header, nodes, then the initializers one by one."""
     header = ModelProto(ir_version=IR_VERSION, producer_name="whisper-hailo")
     header.opset_import.append(helper.make_opsetid("", graph.opset))

@@ -12,6 +12,19 @@ QUANTIZATIONS: Final = ("none", "int8", "int4")
 
 
 @dataclass(frozen=True, slots=True)
+class HailoOptions:
+    """Which fixed sizes the graphs for the Hailo compiler get.
+
+    Attributes:
+        window_s: seconds of audio of one encoder run; `None` takes the size's known window.
+        decoder_length: text positions of the decoder without cache; `None` takes the size's.
+    """
+
+    window_s: float | None = None
+    decoder_length: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ConvertOptions:
     """How a checkpoint is converted.
 
@@ -20,6 +33,7 @@ class ConvertOptions:
         encoder_int8: also quantise the encoder's matrix products; its additions, norms, softmax
             and convolutions always stay float.
         tokenizer: a tokenizer file to use instead of the checkpoint's own.
+        hailo: also write the graphs that the Hailo compiler takes; `None` writes none.
 
     Raises:
         OptionError: no such quantisation.
@@ -28,6 +42,7 @@ class ConvertOptions:
     quantize: str = "none"
     encoder_int8: bool = False
     tokenizer: Path | None = None
+    hailo: HailoOptions | None = None
 
     def __post_init__(self) -> None:
         if self.quantize not in QUANTIZATIONS:

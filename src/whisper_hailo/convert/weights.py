@@ -48,6 +48,11 @@ def transposed(weight: Weight) -> Weight:
     return Weight((n_in, n_out), weight.dtype, lambda: np.ascontiguousarray(weight.load().T))
 
 
+def reshaped(weight: Weight, shape: tuple[int, ...]) -> Weight:
+    """The same values under another shape."""
+    return Weight(shape, weight.dtype, lambda: weight.load().reshape(shape))
+
+
 def scaled(weight: Weight, factor: float) -> Weight:
     """Every value times a factor, in the weight's own dtype."""
     dtype = np.dtype(weight.dtype)

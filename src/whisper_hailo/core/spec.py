@@ -14,7 +14,7 @@ SPEC_FILE = "model.json"
 ENCODER_FILE = "encoder.onnx"
 CROSS_KV_FILE = "cross_kv.onnx"
 DECODER_FILE = "decoder.onnx"
-SPEC_VERSION = 1
+SPEC_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +103,49 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class HailoForm:
+    """One graph in the form that the Hailo compiler takes: all sizes fixed (`docs/hailo.md`).
+
+    Attributes:
+        part: `encoder` or `decoder`.
+        file: path in the model directory.
+        window_s: seconds of audio of one run.
+        length: text positions of a decoder, `None` for an encoder.
+        opset: version of the ONNX operators.
+        inputs: graph input to shape, in the graph's order.
+        outputs: graph output to shape.
+        start_nodes: nodes or graph inputs at which the compiler is told to start.
+        end_nodes: nodes at which it is told to end.
+        chip_inputs: shape of each start on the chip, `(batch, height, width, channels)`.
+        assets: `token_embedding` and `position_rows` to paths of the arrays that the host of a
+            decoder needs; empty for an encoder.
+    """
+
+    part: str
+    file: str
+    window_s: int
+    length: int | None
+    opset: int
+    inputs: dict[str, tuple[int, ...]]
+    outputs: dict[str, tuple[int, ...]]
+    start_nodes: tuple[str, ...]
+    end_nodes: tuple[str, ...]
+    chip_inputs: tuple[tuple[int, ...], ...]
+    assets: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_dict(cls, raw: dict[str, Any]) -> HailoForm:
+        """From JSON, whose arrays are lists."""
+        known = dict(raw)
+        for key in ("inputs", "outputs"):
+            known[key] = {name: tuple(shape) for name, shape in raw[key].items()}
+        for key in ("start_nodes", "end_nodes"):
+            known[key] = tuple(raw[key])
+        known["chip_inputs"] = tuple(tuple(shape) for shape in raw["chip_inputs"])
+        return cls(**known)
+
+
+@dataclass(frozen=True, slots=True)
 class ModelSpec:
     """Everything about a converted model that running it needs to know.
 
@@ -112,6 +155,7 @@ class ModelSpec:
         encoder_quantization: encoder weights: `none` or `int8`.
         alignment_heads: `(layer, head)` pairs whose cross-attention follows the audio.
         files: file name to size and hash.
+        hailo: graphs for the Hailo compiler.
     """
 
     name: str
@@ -122,6 +166,7 @@ class ModelSpec:
     alignment_heads: tuple[tuple[int, int], ...]
     source: Source
     files: dict[str, FileRecord] = field(default_factory=dict)
+    hailo: tuple[HailoForm, ...] = ()
 
     @property
     def multilingual(self) -> bool:
@@ -169,6 +214,7 @@ class ModelSpec:
                 alignment_heads=tuple((layer, head) for layer, head in raw["alignment_heads"]),
                 source=Source(**raw["source"]),
                 files={name: FileRecord(**record) for name, record in raw["files"].items()},
+                hailo=tuple(HailoForm.from_dict(form) for form in raw["hailo"]),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ModelError(

@@ -14,7 +14,7 @@ from whisper_hailo.convert.alignment import alignment_heads
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OutputError
-from whisper_hailo.core.spec import ModelSpec, Source
+from whisper_hailo.core.spec import SPEC_VERSION, ModelSpec, Source
 
 PLAIN = ConvertOptions()
 FILES = {"model.json", "encoder.onnx", "cross_kv.onnx", "decoder.onnx", "decoder.onnx.data"}
@@ -172,4 +172,4 @@ def test_alignment_heads(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_spec_is_json_with_a_version(checkpoint: Path, tmp_path: Path) -> None:
     convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
-    assert json.loads((tmp_path / "out" / "model.json").read_text())["version"] == 1
+    assert json.loads((tmp_path / "out" / "model.json").read_text())["version"] == SPEC_VERSION

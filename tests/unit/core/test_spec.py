@@ -5,7 +5,21 @@ import pytest
 
 from tests.unit.shapes import TINY, toy_spec
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.spec import FileRecord, ModelSpec
+from whisper_hailo.core.spec import SPEC_VERSION, FileRecord, HailoForm, ModelSpec
+
+DECODER_FORM = HailoForm(
+    part="decoder",
+    file="hailo/decoder-10s-32.onnx",
+    window_s=10,
+    length=32,
+    opset=13,
+    inputs={"ids": (1, 32), "features": (1, 500, 64)},
+    outputs={"logits": (1, 32, 30)},
+    start_nodes=("features", "/Reshape"),
+    end_nodes=("/MatMul",),
+    chip_inputs=((1, 1, 500, 64), (1, 32, 1, 64)),
+    assets={"position_rows": "rows.npy"},
+)
 
 
 def test_sizes_that_follow_from_the_dimensions() -> None:
@@ -13,22 +27,32 @@ def test_sizes_that_follow_from_the_dimensions() -> None:
 
 
 def test_a_spec_survives_its_file(tmp_path: Path) -> None:
-    spec = replace(toy_spec(), files={"encoder.onnx": FileRecord(10, "ab")})
+    spec = replace(toy_spec(), files={"encoder.onnx": FileRecord(10, "ab")}, hailo=(DECODER_FORM,))
     (tmp_path / "model.json").write_text(spec.to_json(), encoding="utf-8")
     assert ModelSpec.load(tmp_path) == spec
     assert ModelSpec.load(tmp_path).to_json() == spec.to_json()
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 1}', '{"version": 1, "dims": 3}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 2}', '{"version": 2, "dims": 3}'])
 def test_a_broken_spec_says_so(text: str) -> None:
     with pytest.raises(ModelError, match=r"here/model\.json is not a model description"):
         ModelSpec.from_json(text, "here/model.json")
 
 
 def test_another_format_version_says_what_to_do() -> None:
-    text = toy_spec().to_json().replace('"version": 1', '"version": 99')
-    with pytest.raises(ModelError, match=r"version 99, .* convert the checkpoint again"):
-        ModelSpec.from_json(text, "model.json")
+    for version in (1, 99):  # 1 is what earlier programs wrote, without Hailo forms
+        text = toy_spec().to_json().replace(f'"version": {SPEC_VERSION}', f'"version": {version}')
+        with pytest.raises(
+            ModelError, match=rf"version {version}, .* convert the checkpoint again"
+        ):
+            ModelSpec.from_json(text, "model.json")
+
+
+def test_broken_hailo_forms_say_so() -> None:
+    text = replace(toy_spec(), hailo=(DECODER_FORM,)).to_json()
+    for broken in (text.replace('"end_nodes"', '"ends"'), text.replace('"part"', '"piece"')):
+        with pytest.raises(ModelError, match="not a model description"):
+            ModelSpec.from_json(broken, "model.json")
 
 
 def test_a_directory_without_spec_says_how_to_make_one(tmp_path: Path) -> None:

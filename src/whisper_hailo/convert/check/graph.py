@@ -1,0 +1,226 @@
+"""An ONNX file of any origin, read without its weights' values: nodes, shapes, sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import NodeProto, TensorProto
+
+from whisper_hailo.core.errors import ModelError
+
+SMALL_BYTES = 1024
+"""Constants up to this size are kept: shape inference reads Reshape's target and its like."""
+
+_VALUE_FIELDS = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
+
+Shape = tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """What is known of a value of the graph.
+
+    Attributes:
+        dtype: ONNX element type, 0 when unknown.
+        shape: `None` for an axis that is not a number; `None` as a whole when even the rank is
+            unknown.
+    """
+
+    dtype: int = 0
+    shape: Shape | None = None
+
+    @property
+    def static(self) -> bool:
+        """Whether every axis is a number."""
+        return self.shape is not None and None not in self.shape
+
+    @property
+    def dtype_name(self) -> str:
+        """Element type as ONNX calls it, such as `int64`."""
+        known = TensorProto.DataType.items()
+        return next((name.lower() for name, number in known if number == self.dtype), "unknown")
+
+    @property
+    def text(self) -> str:
+        """The shape as a person writes it."""
+        if self.shape is None:
+            return "unknown rank"
+        return f"({', '.join('?' if axis is None else str(axis) for axis in self.shape)})"
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxGraph:
+    """A graph as the rules look at it.
+
+    Attributes:
+        path: the file.
+        nodes: in the file's order.
+        ir_version: version of the file format.
+        opsets: operator domain to version; the standard domain is the empty string.
+        inputs: graph inputs without initializers.
+        outputs: graph outputs.
+        weights: initializer to what it is.
+        tensors: every value to what is known of it.
+        producers: value to the index of the node that makes it.
+    """
+
+    path: Path
+    nodes: tuple[NodeProto, ...]
+    ir_version: int
+    opsets: dict[str, int]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    weights: dict[str, Tensor]
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    producers: dict[str, int] = field(default_factory=dict)
+
+    def tensor(self, name: str) -> Tensor:
+        """What is known of a value."""
+        return self.tensors.get(name, Tensor())
+
+    def label(self, index: int) -> str:
+        """A node's name, or what it makes where an exporter left it nameless."""
+        node = self.nodes[index]
+        return node.name or f"the node that makes {node.output[0]}"
+
+
+def load_graph(path: Path) -> OnnxGraph:
+    """Read an ONNX file and infer its shapes.
+
+    Raises:
+        ModelError: no ONNX file, cut short, inconsistent, or its data file is missing or short.
+    """
+    model = _read(path)
+    weights = {
+        item.name: Tensor(item.data_type, tuple(item.dims)) for item in model.graph.initializer
+    }
+    for item in model.graph.initializer:
+        _check_external(item, path)
+        _forget_values(item)
+    inferred = _inferred(model, path)
+    proto = inferred.graph
+    values = (*proto.input, *proto.output, *proto.value_info)
+    tensors = {value.name: _tensor(value) for value in values} | weights
+    producers = {
+        name: index for index, node in enumerate(proto.node) for name in node.output if name
+    }
+    graph = OnnxGraph(
+        path=path,
+        nodes=tuple(proto.node),
+        ir_version=model.ir_version,
+        opsets={entry.domain.replace("ai.onnx", ""): entry.version for entry in model.opset_import},
+        inputs=tuple(value.name for value in proto.input if value.name not in weights),
+        outputs=tuple(value.name for value in proto.output),
+        weights=weights,
+        tensors=tensors,
+        producers=producers,
+    )
+    _check_wiring(graph)
+    return graph
+
+
+def _read(path: Path) -> onnx.ModelProto:
+    if path.is_dir():
+        raise ModelError(f"{path} is a directory, expected an ONNX file, such as one in its hailo/")
+    if not path.exists():
+        raise ModelError(f"{path} does not exist; give an ONNX file")
+    try:
+        model = onnx.load(str(path), load_external_data=False)
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read ({error.strerror or error})") from error
+    except Exception as error:  # protobuf's decoder raises its own family
+        raise ModelError(
+            f"{path} is no ONNX file, or cut short ({type(error).__name__}); convert or export it "
+            "again"
+        ) from error
+    if not model.graph.node:
+        raise ModelError(f"{path} holds no ONNX graph: it has no node; convert or export it again")
+    return model
+
+
+def _check_external(item: TensorProto, path: Path) -> None:
+    """The data file beside the graph has the weight's bytes; it is a plain relative path."""
+    if item.data_location != TensorProto.EXTERNAL:
+        return
+    fields = {entry.key: entry.value for entry in item.external_data}
+    location = PurePosixPath(fields.get("location", ""))
+    if location.is_absolute() or ".." in location.parts or not location.name:
+        raise ModelError(
+            f"{path}: weight {item.name} lies in {str(location)!r}, expected a file beside it"
+        )
+    data = path.parent / location
+    try:
+        offset, length = int(fields.get("offset", 0)), int(fields.get("length", 0))
+    except ValueError as error:
+        raise ModelError(f"{path}: weight {item.name} has a broken place ({error})") from error
+    size = data.stat().st_size if data.is_file() else -1
+    if size < offset + length:
+        state = (
+            "is missing" if size < 0 else f"has {size} bytes, expected {offset + length} or more"
+        )
+        raise ModelError(
+            f"{path}: weight {item.name} lies in {data.name}, which {state}; it must stay beside "
+            "the graph, whole"
+        )
+
+
+def _forget_values(item: TensorProto) -> None:
+    """Drop a large weight's values: inference needs its shape, and copies all it is given."""
+    if item.data_location == TensorProto.EXTERNAL or _nbytes(item) <= SMALL_BYTES:
+        return
+    item.ClearField("raw_data")
+    for name in _VALUE_FIELDS:
+        item.ClearField(name)
+    item.data_location = TensorProto.EXTERNAL
+    item.external_data.add(key="location", value="forgotten")
+
+
+def _nbytes(item: TensorProto) -> int:
+    count = int(np.prod(item.dims, dtype=np.int64))
+    try:
+        width = onnx.helper.tensor_dtype_to_np_dtype(item.data_type).itemsize
+    except (KeyError, TypeError, ValueError):
+        width = 1
+    return count * width
+
+
+def _inferred(model: onnx.ModelProto, path: Path) -> onnx.ModelProto:
+    try:
+        return onnx.shape_inference.infer_shapes(model, data_prop=True)
+    except Exception as error:  # the library raises bare RuntimeErrors of its C++ side
+        reason = str(error).splitlines()[0][:160]
+        raise ModelError(
+            f"{path} is not a consistent ONNX graph ({reason}); export it again"
+        ) from error
+
+
+def _tensor(value: Any) -> Tensor:  # noqa: ANN401 - onnx.ValueInfoProto
+    kind = value.type.tensor_type
+    if not kind.HasField("shape"):
+        return Tensor(kind.elem_type)
+    axes = tuple(
+        axis.dim_value if axis.HasField("dim_value") and axis.dim_value > 0 else None
+        for axis in kind.shape.dim
+    )
+    return Tensor(kind.elem_type, axes)
+
+
+def _check_wiring(graph: OnnxGraph) -> None:
+    """Every value that a node reads is made somewhere."""
+    known = graph.producers.keys() | graph.weights.keys() | set(graph.inputs)
+    for index, node in enumerate(graph.nodes):
+        missing = _first_missing(node.input, known)
+        if missing is not None:
+            raise ModelError(
+                f"{graph.path}: {graph.label(index)} reads {missing}, which no node, input or "
+                "weight provides; the graph is broken, export it again"
+            )
+
+
+def _first_missing(names: Sequence[str], known: set[str]) -> str | None:
+    return next((name for name in names if name and name not in known), None)

@@ -1,0 +1,146 @@
+"""What both Hailo-form graphs are made of: every shape a number, every node one the chip knows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from whisper_hailo.convert.checkpoint import Checkpoint
+from whisper_hailo.convert.graph import GraphBuilder
+from whisper_hailo.convert.layers import LAYER_NORM_EPSILON, checkpoint_linear, gelu, linear
+from whisper_hailo.convert.weights import stacked, transposed
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionShape:
+    """Sizes of one attention.
+
+    Attributes:
+        n_queries: positions that ask.
+        n_keys: positions that are asked.
+        n_heads: number of heads.
+        head_size: width of each.
+    """
+
+    n_queries: int
+    n_keys: int
+    n_heads: int
+    head_size: int
+
+    @property
+    def scale(self) -> float:
+        """What queries are multiplied with."""
+        return float(self.head_size**-0.5)
+
+
+def _add_bias(b: GraphBuilder, x: str, name: str, checkpoint: Checkpoint) -> str:
+    """`x + bias` of the product called `name`; the result is called `name`, too."""
+    stored = f"{name}.bias"
+    return b.op("Add", (x, b.weight(stored, checkpoint.weight(stored))), name)
+
+
+def fused_qkv(
+    b: GraphBuilder, x: str, attention: str, checkpoint: Checkpoint
+) -> tuple[str, str, str]:
+    """Query, key and value as one product and a Split; their biases follow it.
+
+    The compiler's accepted encoder has this very form: the fused product stays at 8 bits in the
+    vendor's scripts when all others go to 16, so it has to be one layer.
+
+    Args:
+        b: the graph.
+        x: `(1, n, d_model)`.
+        attention: stem of the weights' names.
+        checkpoint: where the arrays come from.
+
+    Returns:
+        query, key, value, each `(1, n, d_model)`.
+    """
+    parts = [checkpoint.weight(f"{attention}.{part}_proj.weight") for part in "qkv"]
+    d_model = parts[0].shape[0]
+    matrix = b.weight(f"{attention}.qkv.weight", transposed(stacked(parts)))
+    product = b.op("MatMul", (x, matrix), f"{attention}.qkv")
+    names = [f"{attention}.{part}_product" for part in "qkv"]
+    q, k, v = b.ops("Split", (product, b.constant([d_model] * 3)), names, axis=2)
+    query = _add_bias(b, q, f"{attention}.q_proj", checkpoint)
+    value = _add_bias(b, v, f"{attention}.v_proj", checkpoint)
+    return query, k, value
+
+
+def attend(
+    b: GraphBuilder,
+    name: str,
+    query_key_value: tuple[str, str, str],
+    shape: AttentionShape,
+    mask: str | None = None,
+) -> str:
+    """Eager softmax attention.
+
+    Args:
+        b: the graph.
+        name: stem of the values' names.
+        query_key_value: query `(1, n_queries, d_model)` without its scale, key and value
+            `(1, n_keys, d_model)`.
+        shape: sizes.
+        mask: additive `(1, 1, n_queries, n_keys)`, or `None`.
+
+    Returns:
+        `(1, n_queries, d_model)`.
+    """
+    query, key, value = query_key_value
+    scaled = b.op("Mul", (query, b.constant(shape.scale)), f"{name}.q_scaled")
+    q = _split(b, scaled, f"{name}.q_heads", (shape.n_queries, shape), turned=False)
+    k = _split(b, key, f"{name}.k_heads", (shape.n_keys, shape), turned=True)
+    v = _split(b, value, f"{name}.v_heads", (shape.n_keys, shape), turned=False)
+    scores = b.op("MatMul", (q, k), f"{name}.scores")
+    if mask is not None:
+        scores = b.op("Add", (scores, mask), f"{name}.masked")
+    weights = b.op("Softmax", (scores,), f"{name}.weights", axis=3)
+    mixed = b.op("MatMul", (weights, v), f"{name}.mixed")
+    turned = b.op("Transpose", (mixed,), f"{name}.turned", perm=[0, 2, 1, 3])
+    merged = b.constant([1, shape.n_queries, shape.n_heads * shape.head_size])
+    return b.op("Reshape", (turned, merged), f"{name}.merged")
+
+
+def _split(
+    b: GraphBuilder, x: str, name: str, sizes: tuple[int, AttentionShape], *, turned: bool
+) -> str:
+    """`(1, n, d_model)` -> `(1, heads, n, head_size)`; `turned` swaps the last two."""
+    n, shape = sizes
+    target = b.constant([1, n, shape.n_heads, shape.head_size])
+    apart = b.op("Reshape", (x, target), f"{name}.apart")
+    return b.op("Transpose", (apart,), name, perm=[0, 2, 3, 1] if turned else [0, 2, 1, 3])
+
+
+def project(
+    b: GraphBuilder, x: str, name: str, checkpoint: Checkpoint, *, bias: bool = True
+) -> str:
+    """The product called `name` of `x (1, n, n_in)`."""
+    return linear(b, x, name, checkpoint_linear(checkpoint, name, bias=bias))
+
+
+def feed_forward(b: GraphBuilder, normed: str, name: str, checkpoint: Checkpoint) -> str:
+    """`fc2(gelu(fc1(normed)))` of the layer called `name`."""
+    inner = project(b, normed, f"{name}.fc1", checkpoint)
+    return project(b, gelu(b, inner, f"{name}.gelu"), f"{name}.fc2", checkpoint)
+
+
+def written_out_norm(b: GraphBuilder, x: str, name: str, checkpoint: Checkpoint, stem: str) -> str:
+    """LayerNorm over the last of three axes, node by node: opset 13 has it in no other form.
+
+    Args:
+        b: the graph.
+        x: `(1, n, d_model)`.
+        name: name of the result.
+        checkpoint: where the arrays come from.
+        stem: stem of the weights' names.
+    """
+    mean = b.op("ReduceMean", (x,), f"{name}.mean", axes=[2], keepdims=1)
+    centred = b.op("Sub", (x, mean), f"{name}.centred")
+    squares = b.op("Pow", (centred, b.constant(2.0)), f"{name}.squares")
+    variance = b.op("ReduceMean", (squares,), f"{name}.variance", axes=[2], keepdims=1)
+    safe = b.op("Add", (variance, b.constant(LAYER_NORM_EPSILON)), f"{name}.safe")
+    deviation = b.op("Sqrt", (safe,), f"{name}.deviation")
+    unit = b.op("Div", (centred, deviation), f"{name}.unit")
+    weight = b.weight(f"{stem}.weight", checkpoint.weight(f"{stem}.weight"))
+    scaled = b.op("Mul", (unit, weight), f"{name}.scaled")
+    return b.op("Add", (scaled, b.weight(f"{stem}.bias", checkpoint.weight(f"{stem}.bias"))), name)

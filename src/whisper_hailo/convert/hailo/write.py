@@ -1,0 +1,81 @@
+"""Writes the Hailo forms of a checkpoint into a model directory, and says what they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from whisper_hailo.convert.checkpoint import Checkpoint
+from whisper_hailo.convert.graph import OPSET, Graph
+from whisper_hailo.convert.hailo import decoder, encoder
+from whisper_hailo.convert.hailo.assets import asset_paths, write_assets
+from whisper_hailo.convert.hailo.sizes import FixedSizes
+from whisper_hailo.convert.onnx_file import write_graph
+from whisper_hailo.core.spec import Dimensions, FileRecord, HailoForm
+
+FOLDER = "hailo"
+
+
+def write_hailo_forms(
+    checkpoint: Checkpoint, directory: Path, variant: str, sizes: FixedSizes
+) -> tuple[tuple[HailoForm, ...], dict[str, FileRecord]]:
+    """Write `hailo/encoder-<w>s.onnx`, `hailo/decoder-<w>s-<n>.onnx` and the host's arrays.
+
+    Args:
+        checkpoint: where the arrays come from.
+        directory: the model directory.
+        variant: name of the model in file names, such as `tiny`.
+        sizes: window and length of both graphs.
+
+    Returns:
+        the two forms, and path in the model directory to size and hash of every file.
+    """
+    forms = (
+        encoder_form(checkpoint.config.dims, sizes),
+        decoder_form(checkpoint.config.dims, sizes, variant),
+    )
+    (directory / FOLDER).mkdir()
+    encoder_graph = encoder.hailo_encoder_graph(checkpoint, sizes)
+    files = _write(encoder_graph, directory, forms[0])
+    decoder_graph = decoder.hailo_decoder_graph(checkpoint, sizes)
+    files |= _write(decoder_graph, directory, forms[1])
+    return forms, files | write_assets(checkpoint, directory, variant, sizes.length)
+
+
+def encoder_form(dims: Dimensions, sizes: FixedSizes) -> HailoForm:
+    """What the Hailo-form encoder of these sizes is."""
+    return HailoForm(
+        part="encoder",
+        file=f"{FOLDER}/encoder-{sizes.window_s}s.onnx",
+        window_s=sizes.window_s,
+        length=None,
+        opset=OPSET,
+        inputs={encoder.INPUT: (1, dims.n_mels, 1, sizes.n_frames)},
+        outputs={encoder.OUTPUT: (1, sizes.n_positions, dims.d_model)},
+        start_nodes=(encoder.INPUT,),
+        end_nodes=(encoder.END_NODE,),
+        chip_inputs=((1, 1, sizes.n_frames, dims.n_mels),),
+    )
+
+
+def decoder_form(dims: Dimensions, sizes: FixedSizes, variant: str) -> HailoForm:
+    """What the Hailo-form decoder of these sizes is."""
+    features = (1, sizes.n_positions, dims.d_model)
+    return HailoForm(
+        part="decoder",
+        file=f"{FOLDER}/decoder-{sizes.window_s}s-{sizes.length}.onnx",
+        window_s=sizes.window_s,
+        length=sizes.length,
+        opset=decoder.OPSET,
+        inputs={decoder.TOKENS: (1, sizes.length), decoder.FEATURES: features},
+        outputs={decoder.LOGITS: (1, sizes.length, dims.n_vocab)},
+        start_nodes=(decoder.FEATURES, decoder.START_NODE),
+        end_nodes=decoder.END_NODES,
+        chip_inputs=((1, *features), (1, sizes.length, 1, dims.d_model)),
+        assets=asset_paths(variant),
+    )
+
+
+def _write(graph: Graph, directory: Path, form: HailoForm) -> dict[str, FileRecord]:
+    """Write one graph; its records come back with their folder."""
+    records = write_graph(graph, directory / form.file)
+    return {f"{FOLDER}/{name}": record for name, record in records.items()}

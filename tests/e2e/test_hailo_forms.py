@@ -1,0 +1,91 @@
+"""Graphs for the Hailo compiler: the real commands on the bundled model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.e2e.conftest import DEMO, Command, one_line
+
+
+@pytest.fixture(scope="module")
+def model(whisper_hailo: Command, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("hailo") / "micro"
+    result = whisper_hailo("convert", "micro", out, "--hailo")
+    assert result.returncode == 0, result.stderr
+    assert "hailo/encoder-10s.onnx, hailo/decoder-10s-32.onnx" in result.stdout
+    return out
+
+
+def test_the_model_directory_still_transcribes(whisper_hailo: Command, model: Path) -> None:
+    plain = whisper_hailo("transcribe", "--model", "micro", DEMO)
+    result = whisper_hailo("transcribe", "--model", model, DEMO)
+    assert result.stdout.strip()
+    assert result.stdout == plain.stdout
+
+
+def test_the_hosts_arrays_are_there(model: Path) -> None:
+    folder = model / "decoder_assets" / "micro" / "decoder_tokenization"
+    table = np.load(folder / "token_embedding_weight_micro.npy")
+    rows = np.load(folder / "onnx_add_input_micro.npy")
+    assert (table.shape, rows.shape) == ((51865, 128), (32, 128))
+
+
+def test_inspect_lists_the_forms(whisper_hailo: Command, model: Path) -> None:
+    facts = json.loads(whisper_hailo("inspect", "--json", model).stdout)
+    assert [form["file"] for form in facts["hailo"]] == [
+        "hailo/encoder-10s.onnx", "hailo/decoder-10s-32.onnx",
+    ]  # fmt: skip
+    assert {record["state"] for record in facts["files"].values()} == {"ok"}
+
+
+def test_check_passes_our_forms_and_blocks_the_others(whisper_hailo: Command, model: Path) -> None:
+    for name in ("encoder-10s", "decoder-10s-32"):
+        result = whisper_hailo("check", model / "hailo" / f"{name}.onnx", "--arch", "hailo8l")
+        assert result.returncode == 0, result.stdout
+        assert "nothing found that blocks" in result.stdout
+    result = whisper_hailo("check", "--json", model / "encoder.onnx", "--arch", "hailo8")
+    assert result.returncode == 4
+    assert "conv1d" in {finding["rule"] for finding in json.loads(result.stdout)["findings"]}
+    result = whisper_hailo("check", model / "decoder.onnx", "--arch", "hailo8")
+    assert result.returncode == 4
+    assert "[table-lookup]" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--hailo", "--window", "2.5"], "--window is 2.5, expected a whole number"),
+        (["--hailo", "--window", "0"], "--window is 0"),
+        (["--hailo", "--window", "31"], "expected a whole number of seconds from 1 to 30"),
+        (["--hailo", "--decoder-length", "449"], "expected 1 to 448"),
+        (["--window", "5"], "add --hailo"),
+        (["--decoder-length", "8"], "add --hailo"),
+    ],
+)
+def test_sizes_that_cannot_be(
+    whisper_hailo: Command, tmp_path: Path, words: list[str], expected: str
+) -> None:
+    result = whisper_hailo("convert", "micro", tmp_path / "out", *words)
+    assert result.returncode == 2
+    assert expected in one_line(result)
+    assert not list(tmp_path.iterdir())
+
+
+def test_check_refuses_what_is_no_graph(
+    whisper_hailo: Command, model: Path, tmp_path: Path
+) -> None:
+    short = tmp_path / "short.onnx"
+    short.write_bytes((model / "hailo" / "encoder-10s.onnx").read_bytes()[:9999])
+    for path, expected in ((short, "cut short"), (tmp_path / "none.onnx", "does not exist")):
+        result = whisper_hailo("check", path, "--arch", "hailo8")
+        assert result.returncode == 4
+        assert expected in one_line(result)
+    encoder = model / "hailo" / "encoder-10s.onnx"
+    for words in (["--arch", "hailo9"], ["--arch", "hailo8", "--end", "nowhere"], []):
+        result = whisper_hailo("check", encoder, *words)
+        assert result.returncode == 2
+        assert one_line(result)
