@@ -19,21 +19,14 @@ from training.text.sentences import split_of
 from training.voices import Voice
 
 PARTS = (
-    (
-        "Good morning, Oliver.",
-        "Will it be warm in London tomorrow?",
-        "There is no milk in the fridge.",
-    ),
-    (
-        "Please send me the presentation in a few minutes.",
-        "Wake me up at twenty to ten on Thursday.",
-        "See you on Saturday morning.",
-    ),
+    ("Good morning, Oliver.", "What time is it in Vienna?"),
+    ("Wake me up at twenty to ten on Thursday.", "See you on Saturday morning."),
 )
 VOICE = Voice("flite", "slt", pitch=0)
 PART_S = 9.0
 BEFORE_S = 0.3
-PAUSE_S = 0.4
+PAUSE_S = 0.8
+AFTER_S = 0.5
 NOISE_DB = -35.0
 
 
@@ -62,6 +55,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     options = parser.parse_args()
     audio = np.concatenate([part(sentences) for sentences in PARTS])
+    audio = audio[: np.flatnonzero(audio)[-1] + int(AFTER_S * SAMPLE_RATE_HZ)]
     gain = level(audio) * 10 ** (NOISE_DB / 20)
     audio += gain * NoiseBank(seed=2).crop(audio.size, np.random.default_rng(0))
     soundfile.write(options.out / "demo.flac", audio, SAMPLE_RATE_HZ, subtype="PCM_16")

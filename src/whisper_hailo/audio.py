@@ -203,6 +203,11 @@ def open_audio(
     """
     resources = contextlib.ExitStack()
     try:
+        if not isinstance(source, str | Path | np.ndarray) and not hasattr(source, "read"):
+            raise AudioError(
+                f"audio is a {type(source).__name__}, expected a path, an open binary file or a "
+                "float32 array"
+            )
         if isinstance(source, np.ndarray):
             label = name or "array"
             reader: Reader = ArrayReader(source, label)
@@ -243,6 +248,8 @@ def _open_path(path: Path, label: str) -> io.FileIO:
         reason, cause = "is a directory, expected a file; name the files in it", error
     except PermissionError as error:
         reason, cause = "may not be read by this user; change its permissions", error
+    except ValueError:
+        raise AudioError(f"{label!r} is no file name; check the path") from None
     except OSError as error:
         reason, cause = f"cannot be opened ({error.strerror}); check the path", error
     raise AudioError(f"{label} {reason}") from cause
@@ -252,7 +259,13 @@ def _seekable(file: BinaryIO, label: str, resources: contextlib.ExitStack) -> Bi
     """The file itself at its start, or a temporary copy of a pipe; not empty either way."""
     if not file.seekable():
         copy = resources.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
-        shutil.copyfileobj(file, copy)
+        try:
+            shutil.copyfileobj(file, copy)
+        except OSError as error:
+            raise AudioError(
+                f"{label} cannot be buffered ({error.strerror}); free some space in the temporary "
+                "folder, or give a file"
+            ) from error
         file = copy
     if file.seek(0, os.SEEK_END) == 0:
         raise AudioError(f"{label} is empty (0 bytes), expected an audio file; record it again")

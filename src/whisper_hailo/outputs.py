@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.core.errors import OptionError, OutputError
+from whisper_hailo.core.files import ordinary_mode
 from whisper_hailo.core.types import Segment, Transcript
 
 FORMATS: Final = ("txt", "json")
@@ -96,24 +97,19 @@ def write_atomic(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
+            "w", encoding="utf-8", dir=path.parent, prefix=".whisper-hailo.", delete=False
         ) as file:
             temporary = Path(file.name)
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        temporary.chmod(0o666 & ~_umask())
+        temporary.chmod(ordinary_mode(0o666))
         temporary.replace(path)
+        temporary = None
     except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
         raise OutputError(
             f"cannot write {path} ({error.strerror}); free some space or give another --output-dir"
         ) from error
-
-
-def _umask() -> int:
-    """The process's umask; temporary files are made private, results are not meant to be."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    finally:  # also when the user interrupts
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)

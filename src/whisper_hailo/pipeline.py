@@ -68,6 +68,7 @@ class Transcriber:
         cls,
         model: str = "tiny",
         *,
+        revision: str | None = None,
         convert: ConvertOptions | None = None,
         window_s: float | None = None,
         margin_s: float | None = None,
@@ -79,6 +80,7 @@ class Transcriber:
             model: `micro` (bundled), a model directory, a Hugging Face checkpoint directory, a hub
                 id such as `openai/whisper-tiny`, or a short name such as `tiny` or `base.en`.
                 Checkpoints are converted once and cached.
+            revision: hub commit, tag or branch; `None` is the main branch.
             convert: how to convert a checkpoint.
             window_s: encoder window in seconds; `None` is 10 s.
             margin_s: seconds kept free at the end of each window; `None` is 1 s, and 0 for 30 s.
@@ -90,7 +92,7 @@ class Transcriber:
         """
         from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 
-        directory = resolve_model(model, convert)
+        directory = resolve_model(model, convert, revision=revision)
         spec = ModelSpec.load(directory)
         return cls(
             OnnxEncoder(directory, spec, threads=threads),
@@ -102,9 +104,11 @@ class Transcriber:
 
     def open(self) -> Self:
         """Load the model."""
-        with self._load_clock.stage("load"):
-            self._stack.enter_context(self._encoder)
-            self._stack.enter_context(self._decoder)
+        self._load_clock = StageClock()
+        with self._load_clock.stage("load"), ExitStack() as opened:
+            opened.enter_context(self._encoder)
+            opened.enter_context(self._decoder)
+            self._stack = opened.pop_all()
         return self
 
     def close(self) -> None:
@@ -140,6 +144,7 @@ class Transcriber:
             OptionError: language, task or cures that the model cannot honour.
         """
         options = options or DecodingOptions()
+        self.check(options)
         work = _Work(self._encoder, self._decoder, self._tokenizer, self._plan, options)
         with work.clock.stage("total"), open_audio(audio) as stream:
             for window in consecutive(stream.blocks(self._plan.content_samples)):
@@ -156,6 +161,19 @@ class Transcriber:
             timings=replace(work.clock.timings(), load_ms=load_ms),
             settings=self.settings(options),
         )
+
+    def check(self, options: DecodingOptions) -> None:
+        """Refuse options that this model cannot honour, before any audio is touched.
+
+        Raises:
+            OptionError: unknown language or task, or padding beyond the model's context.
+        """
+        options.cures.padding(self._decoder.spec.dims)
+        known = self._tokenizer.special.languages
+        language = (
+            next(iter(known), "en") if options.language == AUTO_LANGUAGE else options.language
+        )
+        self._tokenizer.prefix(language, options.task)
 
     def settings(self, options: DecodingOptions) -> Settings:
         """What shapes the results of these options."""
@@ -196,8 +214,6 @@ class _Work:
         self.segments: list[Segment] = []
         self.duration_s = 0.0
         self.language = options.language
-        if options.language != AUTO_LANGUAGE:
-            tokenizer.prefix(options.language, options.task)  # refuse before any work
 
     def add(self, window: Window) -> None:
         """Take one window from audio to text."""

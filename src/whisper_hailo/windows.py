@@ -51,11 +51,13 @@ class WindowPlan:
         """
         longest_s = dims.max_window_s
         window_s = min(DEFAULT_WINDOW_S, longest_s) if window_s is None else float(window_s)
-        positions = window_s * FRAMES_PER_SECOND / FRAMES_PER_POSITION
-        if not 0 < window_s <= longest_s or abs(positions - round(positions)) > 1e-6:
+        step_s = FRAMES_PER_POSITION / FRAMES_PER_SECOND
+        positions = window_s / step_s
+        fits = step_s / 2 < window_s <= longest_s
+        if not fits or abs(positions - round(positions)) > 1e-6:
             raise OptionError(
-                f"--window is {window_s:g} s, this model takes more than 0 and at most "
-                f"{longest_s:g} s in steps of {FRAMES_PER_POSITION / FRAMES_PER_SECOND:g} s"
+                f"--window is {window_s:g} s, this model takes {step_s:g} s to {longest_s:g} s in "
+                f"steps of {step_s:g} s"
             )
         if margin_s is None:
             margin_s = DEFAULT_MARGIN_S if window_s < longest_s else 0.0

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whisper_hailo.backends.checks import check_features, check_mel, check_step
-from whisper_hailo.backends.session import GraphFile, open_session
+from whisper_hailo.backends.session import GraphFile, open_session, running
 from whisper_hailo.backends.state import (
     CachedState,
     cross_bias,
@@ -109,7 +109,8 @@ class OnnxEncoder(_Openable):
         check_mel(mel, self._spec)
         session = _opened(self._session, self.name)
         array = np.ascontiguousarray(mel, dtype=np.float32)
-        features: FloatArray = session.run(["audio_features"], {"mel": array})[0]
+        with running(ENCODER_FILE):
+            features: FloatArray = session.run(["audio_features"], {"mel": array})[0]
         return features
 
 
@@ -187,7 +188,8 @@ class CachedDecoder(_Openable):
         binding.bind_cpu_input("audio_features", array)
         for name in self._cross_names:
             binding.bind_output(name, "cpu")
-        session.run_with_iobinding(binding)
+        with running(CROSS_KV_FILE):
+            session.run_with_iobinding(binding)
         batch, n_audio_ctx, _ = audio_features.shape
         dims = self._spec.dims
         return CachedState(
@@ -250,7 +252,8 @@ class CachedDecoder(_Openable):
             binding.bind_ortvalue_input(name, value)
         for name in (*wanted, *self._present_names):
             binding.bind_output(name, "cpu")
-        session.run_with_iobinding(binding)
+        with running(DECODER_FILE):
+            session.run_with_iobinding(binding)
         outputs: list[onnxruntime.OrtValue] = binding.get_outputs()
         return outputs
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,11 +73,27 @@ def open_session(
     return session
 
 
+@contextmanager
+def running(name: str) -> Iterator[None]:
+    """Turn the runtime's failures inside a `with` block into one line.
+
+    Raises:
+        ModelError: the graph failed, so it is not what `model.json` says.
+    """
+    try:
+        yield
+    except Exception as error:  # the runtime has a dozen unrelated exception classes
+        reason = " ".join(str(error).split())[:200]
+        raise ModelError(f"{name} failed ({reason}); convert the checkpoint again") from error
+
+
 def _check_sizes(directory: Path, file: str, spec: ModelSpec) -> None:
     """Compare with `model.json` before the runtime meets a file cut short."""
     for name in (file, f"{file}.data"):
         record = spec.files.get(name)
         path = directory / name
+        if record is None and name == file:
+            raise ModelError(f"{directory}/model.json does not list {name}; convert again")
         if record is None:
             continue
         if not path.is_file():
@@ -86,8 +104,6 @@ def _check_sizes(directory: Path, file: str, spec: ModelSpec) -> None:
                 f"{path} has {size} bytes, model.json says {record.bytes}; "
                 "copy the model directory again or convert the checkpoint again"
             )
-    if file not in spec.files and not (directory / file).is_file():
-        raise ModelError(f"{directory} lacks {file}; convert the checkpoint again")
 
 
 def _options(threads: int) -> onnxruntime.SessionOptions:

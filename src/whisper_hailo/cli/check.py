@@ -17,7 +17,9 @@ MAX_NAMED = 3
 
 
 def check(
-    graph: Annotated[Path, typer.Argument(help="ONNX file, from here or from elsewhere.")],
+    graph: Annotated[
+        Path, typer.Argument(help="ONNX file, from here or from elsewhere.", readable=False)
+    ],
     arch: Annotated[str, typer.Option(help=f"Chip: {', '.join(ARCHES)}.")],
     start: Annotated[
         list[str] | None,

@@ -20,7 +20,7 @@ def convert(
     checkpoint: Annotated[
         str, typer.Argument(help="Checkpoint directory, hub id, short name, or micro.")
     ],
-    out: Annotated[Path, typer.Argument(help="Model directory to write.")],
+    out: Annotated[Path, typer.Argument(help="Model directory to write.", readable=False)],
     quantize: Annotated[
         str, typer.Option(help=f"Decoder weights: {', '.join(QUANTIZATIONS)}.")
     ] = "none",
@@ -28,7 +28,8 @@ def convert(
         bool, typer.Option("--encoder-int8", help="Quantise the encoder's matrix products too.")
     ] = False,
     tokenizer: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="tokenizer.json to use instead.")
+        Path | None,
+        typer.Option(metavar="FILE", help="tokenizer.json to use instead.", readable=False),
     ] = None,
     hailo: Annotated[
         bool, typer.Option("--hailo", help="Also write the graphs that the Hailo compiler takes.")

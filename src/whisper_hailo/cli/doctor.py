@@ -150,7 +150,10 @@ def _cache() -> Check:
     from whisper_hailo.convert.cache import cache_root
 
     root = cache_root()
-    place = next(p for p in (root, *root.parents) if p.exists())
+    place = next(p for p in (root, *root.parents) if os.path.lexists(p))
+    if not os.path.isdir(place):
+        advice = "set WHISPER_HAILO_CACHE to a folder"
+        return Check("model cache", BROKEN, f"{root}, but {place} is no folder", advice)
     free_gib = shutil.disk_usage(place).free / 2**30
     found = f"{root}, {free_gib:.1f} GiB free"
     if not os.access(place, os.W_OK):

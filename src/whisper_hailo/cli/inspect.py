@@ -11,7 +11,7 @@ from whisper_hailo.cli.stdout import emit, emit_json
 
 
 def inspect(
-    path: Annotated[Path, typer.Argument(help="Model directory or ONNX file.")],
+    path: Annotated[Path, typer.Argument(help="Model directory or ONNX file.", readable=False)],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show dimensions, windows, quantisation, sizes and hashes."""

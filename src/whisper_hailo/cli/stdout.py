@@ -31,8 +31,8 @@ def emit(text: str) -> None:
 
 
 def emit_json(value: dict[str, Any], *, indent: int | None = None) -> None:
-    """Write one JSON object and a line end."""
-    emit(json.dumps(value, ensure_ascii=False, indent=indent) + "\n")
+    """Write one JSON object and a line end, in ASCII, which every reader takes."""
+    emit(json.dumps(value, allow_nan=False, indent=indent) + "\n")
 
 
 def discard() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.spec import Dimensions
 
 logger = logging.getLogger(__name__)
@@ -21,10 +22,19 @@ def alignment_heads(generation: dict[str, Any], dims: Dimensions) -> Pairs:
     Args:
         generation: `generation_config.json`, may be empty.
         dims: the model's sizes.
+
+    Raises:
+        ModelError: the list is not made of pairs of numbers.
     """
     listed = generation.get("alignment_heads")
     if isinstance(listed, list) and listed:
-        pairs = {(int(layer), int(head)) for layer, head in listed}
+        try:
+            pairs = {(int(layer), int(head)) for layer, head in listed}
+        except (TypeError, ValueError) as error:
+            raise ModelError(
+                "generation_config.json has alignment_heads that are no pairs of layer and head "
+                f"({error}); fetch the file again"
+            ) from error
         if all(
             0 <= layer < dims.n_decoder_layers and 0 <= head < dims.n_decoder_heads
             for layer, head in pairs

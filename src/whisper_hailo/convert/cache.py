@@ -6,20 +6,21 @@ import fcntl
 import hashlib
 import logging
 import os
+import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from whisper_hailo.convert.hub import CheckpointName, is_model_directory, locate, parse_name
 from whisper_hailo.convert.options import ConvertOptions
-from whisper_hailo.core.errors import OutputError
-from whisper_hailo.core.spec import SPEC_VERSION
+from whisper_hailo.core.errors import ModelError, OutputError
+from whisper_hailo.core.spec import SPEC_VERSION, ModelSpec
 from whisper_hailo.core.version import __version__
 
 logger = logging.getLogger(__name__)
 
 _CACHE_VARIABLE = "WHISPER_HAILO_CACHE"
-_STAMP = "stamp"
 
 
 def cache_root() -> Path:
@@ -53,7 +54,7 @@ def resolve_model(
         return parsed.path
     options = options or ConvertOptions()
     target = cache_root() / "models" / _folder(parsed, options, revision)
-    stamp = _stamp(parsed)
+    stamp = _stamp(parsed, options)
     if _is_current(target, stamp):
         return target
     with _locked(target):
@@ -65,42 +66,56 @@ def resolve_model(
 def _convert_into(
     target: Path, parsed: CheckpointName, options: ConvertOptions, revision: str | None, stamp: str
 ) -> None:
+    checkpoint, source = locate(parsed, revision)
     from whisper_hailo.convert.convert import (
         convert_checkpoint,
     )  # imports onnx: slow, rarely needed
 
-    checkpoint, source = locate(parsed, revision)
     logger.info("converting %s once into %s", source.name, target)
-    convert_checkpoint(checkpoint, target, options, source=source)
     try:
-        (target / _STAMP).write_text(stamp, encoding="utf-8")
+        for left in target.parent.glob(f".{target.name}.writing.*"):  # by a process that was killed
+            shutil.rmtree(left, ignore_errors=True)
+        shutil.rmtree(target, ignore_errors=True)  # out of date, or damaged
+        convert_checkpoint(checkpoint, target, options, source=source)
+        _stamp_file(target).write_text(stamp, encoding="utf-8", errors="surrogateescape")
     except OSError as error:
         raise _unwritable(error) from error
 
 
 def _folder(parsed: CheckpointName, options: ConvertOptions, revision: str | None) -> str:
-    """Folder name of one conversion: readable, and one per origin and options."""
-    origin = parsed.hub_id or str(parsed.path.resolve() if parsed.path else "")
-    key = hashlib.sha256(f"{origin}\n{revision}\n{options}".encode()).hexdigest()[:12]
-    return f"{parsed.label}-{options.quantize}-{key}"
+    """Folder name of one conversion: readable, short, and one per origin and options."""
+    origin = parsed.hub_id or os.path.realpath(parsed.path or "")
+    key = hashlib.sha256(os.fsencode(f"{origin}\n{revision}\n{options}")).hexdigest()[:12]
+    label = re.sub(r"[^\w.-]", "_", parsed.label, flags=re.ASCII)[:40]
+    return f"{label}-{options.quantize}-{key}"
 
 
-def _stamp(parsed: CheckpointName) -> str:
+def _stamp(parsed: CheckpointName, options: ConvertOptions) -> str:
     """What must be unchanged for a cached conversion to be used: program and checkpoint files."""
     lines = [f"whisper-hailo {__version__} format {SPEC_VERSION}"]
-    if parsed.path is not None:
-        # A folder that is not there has no files; converting it will say so.
-        for file in sorted(parsed.path.glob("*")):
+    files = [] if parsed.path is None else sorted(parsed.path.glob("*"))
+    if options.tokenizer is not None:
+        files.append(options.tokenizer)
+    for file in files:
+        if file.exists():  # not so for links into a store that was tidied up
             status = file.stat()
             lines.append(f"{file.name} {status.st_size} {status.st_mtime_ns}")
     return "\n".join(lines) + "\n"
 
 
+def _stamp_file(target: Path) -> Path:
+    return target.with_name(target.name + ".stamp")
+
+
 def _is_current(target: Path, stamp: str) -> bool:
+    """Whether a conversion is there, of this checkpoint and program, with all its files whole."""
     try:
-        return (target / _STAMP).read_text(encoding="utf-8") == stamp
-    except OSError:
+        found = _stamp_file(target).read_text(encoding="utf-8", errors="surrogateescape")
+        files = ModelSpec.load(target).files
+        whole = all((target / name).stat().st_size == files[name].bytes for name in files)
+    except (OSError, ModelError):
         return False
+    return found == stamp and whole
 
 
 @contextmanager

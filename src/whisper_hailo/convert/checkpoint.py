@@ -6,7 +6,6 @@ memory than its largest array. Pickles (`pytorch_model.bin`) can run code and ar
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from safetensors import SafetensorError, safe_open
 from whisper_hailo.convert.layout import Shapes, expected_shapes
 from whisper_hailo.convert.weights import AnyArray, Weight
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.files import read_json_object
 from whisper_hailo.core.spec import Dimensions
 
 SINGLE_FILE = "model.safetensors"
@@ -163,7 +163,7 @@ class Checkpoint:
     def generation_config(self) -> dict[str, Any]:
         """`generation_config.json`, or an empty dict."""
         path = self.directory / "generation_config.json"
-        return _read_json(path) if path.is_file() else {}
+        return read_json_object(path) if path.is_file() else {}
 
 
 def read_config(directory: Path) -> Config:
@@ -182,7 +182,7 @@ def read_config(directory: Path) -> Config:
             f"{directory} is no checkpoint: it has no config.json; "
             "give a directory saved by Transformers' save_pretrained"
         )
-    raw = _read_json(path)
+    raw = read_json_object(path)
     if raw.get("model_type") != "whisper":
         raise ModelError(
             f"{path} is of model type {raw.get('model_type')!r}, expected 'whisper'; "
@@ -216,9 +216,6 @@ def _dimensions(raw: dict[str, Any], path: Path) -> Config:
         n_text_ctx=size("max_target_positions"),
         n_vocab=size("vocab_size"),
     )
-    for heads in (dims.n_encoder_heads, dims.n_decoder_heads):
-        if dims.d_model % heads:
-            raise ModelError(f"{path}: d_model {dims.d_model} cannot be split into {heads} heads")
     return Config(dims, size("encoder_ffn_dim"), size("decoder_ffn_dim"))
 
 
@@ -228,10 +225,17 @@ def _find_arrays(directory: Path) -> tuple[Path, ...]:
     if (directory / SINGLE_FILE).is_file():
         return (directory / SINGLE_FILE,)
     if index.is_file():
-        shards = _read_json(index).get("weight_map")
+        shards = read_json_object(index).get("weight_map")
         if not isinstance(shards, dict) or not shards:
             raise ModelError(f"{index} has no weight_map; fetch the checkpoint again")
-        paths = tuple(directory / name for name in sorted(set(map(str, shards.values()))))
+        names = sorted(set(map(str, shards.values())))
+        strange = [n for n in names if Path(n).name != n or not n.endswith(".safetensors")]
+        if strange:
+            raise ModelError(
+                f"{index} names {strange[0]!r}, expected safetensors files of the same directory; "
+                "fetch the checkpoint again"
+            )
+        paths = tuple(directory / name for name in names)
         absent = [path.name for path in paths if not path.is_file()]
         if absent:
             raise ModelError(
@@ -254,18 +258,10 @@ def _find_arrays(directory: Path) -> tuple[Path, ...]:
 def _opened(path: Path) -> Any:  # noqa: ANN401 - the handle's class is not public
     """Open a safetensors file, or say what is wrong with it."""
     try:
+        path.open("rb").close()  # the system says "permission denied", the library would not
         return safe_open(path, framework="np")
     except (SafetensorError, OSError) as error:
         raise ModelError(
-            f"{path} is no complete safetensors file ({error}); fetch the file again"
+            f"{path} is no complete safetensors file "
+            f"({getattr(error, 'strerror', None) or error}); fetch the file again"
         ) from error
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{path} is not readable JSON ({error}); fetch the file again") from error
-    if not isinstance(raw, dict):
-        raise ModelError(f"{path} holds a {type(raw).__name__}, expected a JSON object")
-    return raw

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
+import fcntl
 import logging
 import os
 import shutil
@@ -24,6 +23,7 @@ from whisper_hailo.convert.onnx_file import write_graph
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.convert.tokens import read_special_tokens, write_tokenizer
 from whisper_hailo.core.errors import ModelError, OutputError
+from whisper_hailo.core.files import ordinary_mode, read_json_object, sha256
 from whisper_hailo.core.spec import (
     CROSS_KV_FILE,
     DECODER_FILE,
@@ -68,8 +68,9 @@ def convert_checkpoint(
     dims = opened.config.dims
     sizes = None if options.hailo is None else fixed_sizes(options.hailo, dims)
     origin = source or Source(name=checkpoint.resolve().name)
-    _check_free(out)
-    with _written_at_once(out) as work:
+    out = out.resolve()
+    _check_free(out, checkpoint.resolve())
+    with _written_at_once(out, checkpoint.resolve()) as work:
         spec = _write_all(opened, work, options, origin)
         if sizes is not None:
             spec = _add_hailo_forms(opened, work, spec, sizes)
@@ -130,44 +131,50 @@ def _source_hashes(checkpoint: Checkpoint) -> dict[str, str]:
 
 
 def _record(path: Path) -> FileRecord:
+    return FileRecord(bytes=path.stat().st_size, sha256=sha256(path))
+
+
+def _check_free(out: Path, checkpoint: Path) -> None:
+    """Refuse to replace anything but an empty directory or an earlier conversion, whole."""
+    if out == Path.cwd():
+        raise OutputError(f"{out} is the current directory; give a directory in it")
+    if checkpoint.is_relative_to(out):
+        raise OutputError(f"{out} holds the checkpoint itself; give another directory")
     try:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return FileRecord(bytes=path.stat().st_size, sha256=digest)
+        if not os.path.lexists(out):
+            return
+        if not out.is_dir():
+            raise OutputError(f"{out} is a file; give a directory to be made")
+        foreign = _foreign_file(out)
     except OSError as error:
-        raise ModelError(f"cannot read {path} ({error.strerror or error})") from error
-
-
-def _check_free(out: Path) -> None:
-    """Refuse to replace anything but an empty directory or an earlier conversion."""
-    if not out.exists():
-        return
-    if not out.is_dir():
-        raise OutputError(f"{out} is a file; give a directory to be made")
-    if any(out.iterdir()) and not _is_conversion(out):
+        raise OutputError(f"{out} cannot be looked into ({error.strerror})") from error
+    if foreign is not None:
         raise OutputError(
-            f"{out} is not empty and no model directory; give a new directory or empty it first"
+            f"{out} holds {foreign}, which no conversion wrote; give a new directory or empty it"
         )
 
 
-def _is_conversion(directory: Path) -> bool:
+def _foreign_file(directory: Path) -> str | None:
+    """A file that is not part of an earlier conversion, if there is one."""
     try:
-        raw = json.loads((directory / SPEC_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(raw, dict) and {"version", "dims", "files"} <= raw.keys()
+        known = {SPEC_FILE, *read_json_object(directory / SPEC_FILE)["files"]}
+    except (ModelError, KeyError, TypeError):
+        known = set()
+    found = (path for path in sorted(directory.rglob("*")) if not path.is_dir())
+    names = (path.relative_to(directory).as_posix() for path in found)
+    return next((name for name in names if name not in known), None)
 
 
 @contextmanager
-def _written_at_once(out: Path) -> Iterator[Path]:
+def _written_at_once(out: Path, checkpoint: Path) -> Iterator[Path]:
     """A directory beside `out` that takes its place at the end, or vanishes."""
     work: Path | None = None
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-        work.chmod(0o777 & ~_umask())
+        work = Path(tempfile.mkdtemp(prefix=_scratch_prefix(out), dir=out.parent))
+        work.chmod(ordinary_mode(0o777))
         yield work
-        _replace(work, out)
+        _replace(work, out, checkpoint)
     except OSError as error:
         raise OutputError(
             f"cannot write {out} ({error.strerror or error}); no half-written output is left; "
@@ -178,19 +185,30 @@ def _written_at_once(out: Path) -> Iterator[Path]:
             shutil.rmtree(work, ignore_errors=True)
 
 
-def _replace(work: Path, out: Path) -> None:
-    """Move `work` to `out`; a rename cannot replace a directory that holds files."""
-    if out.exists() and any(out.iterdir()):
-        old = Path(tempfile.mkdtemp(prefix=f".{out.name}.old.", dir=out.parent))
+def _replace(work: Path, out: Path, checkpoint: Path) -> None:
+    """Move `work` to `out`; a rename cannot replace a directory that holds files.
+
+    The folder around them is locked meanwhile, so that conversions to one place take turns.
+    """
+    around = os.open(out.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(around, fcntl.LOCK_EX)
+        _check_free(out, checkpoint)
+        if not out.exists():
+            work.rename(out)
+            return
+        old = Path(tempfile.mkdtemp(prefix=_scratch_prefix(out), dir=out.parent))
         out.rename(old)
-        work.rename(out)
+        try:
+            work.rename(out)
+        except OSError:
+            old.rename(out)
+            raise
         shutil.rmtree(old, ignore_errors=True)
-    else:
-        work.rename(out)
+    finally:
+        os.close(around)
 
 
-def _umask() -> int:
-    """The process's umask, which can only be read by setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _scratch_prefix(out: Path) -> str:
+    """Begins the name of every temporary directory beside `out`."""
+    return f".{out.name[:60]}.writing."

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
+import os
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.files import sha256
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
-
-_HASH_BLOCK = 1 << 20
 
 
 def describe(path: Path) -> dict[str, Any]:
@@ -21,9 +20,9 @@ def describe(path: Path) -> dict[str, Any]:
     Raises:
         ModelError: neither, or broken.
     """
-    if path.is_dir():
+    if os.path.isdir(path):
         return describe_model(path)
-    if not path.exists():
+    if not os.path.exists(path):  # False also where we may not look
         raise ModelError(f"{path} does not exist; give a model directory or an ONNX file")
     return describe_onnx(path)
 
@@ -84,15 +83,6 @@ def describe_onnx(path: Path) -> dict[str, Any]:
         "operators": dict(sorted(Counter(node.op_type for node in graph.node).items())),
         "weight_bytes": dict(sorted(weights.items())),
     }
-
-
-def sha256(path: Path) -> str:
-    """SHA-256 of a file in hexadecimal, read in blocks."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(_HASH_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _state(path: Path, expected: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,10 +74,11 @@ def parse_name(name: str) -> CheckpointName:
         return CheckpointName(label=BUNDLED, path=ASSETS / BUNDLED)
     if name in SHORT_NAMES:
         return CheckpointName(label=name, hub_id=SHORT_NAMES[name])
-    path = Path(name).expanduser()
-    if name and path.is_dir():
-        return CheckpointName(label=path.resolve().name, path=path)
-    if name and path.exists():
+    # os.path answers False where pathlib raises: no permission, a name too long, no such user.
+    path = Path(os.path.expanduser(name))
+    if name and os.path.isdir(path):
+        return CheckpointName(label=os.path.basename(os.path.realpath(path)), path=path)
+    if name and os.path.exists(path):
         raise ModelError(
             f"{name} is a file, expected a model directory or a checkpoint directory; "
             "give the directory that holds it"
@@ -130,7 +132,7 @@ def _fetch(hub_id: str, revision: str | None) -> tuple[Path, Source]:
 
 def is_model_directory(path: Path) -> bool:
     """Whether a directory was written by `whisper-hailo convert`."""
-    return (path / SPEC_FILE).is_file()
+    return os.path.isfile(path / SPEC_FILE)
 
 
 def _reason(error: BaseException) -> str:

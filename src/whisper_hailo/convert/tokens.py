@@ -6,17 +6,20 @@ checkpoints the same numbers mean other things.
 
 from __future__ import annotations
 
-import json
+import logging
 import re
 from pathlib import Path
 from typing import Any
 
 from whisper_hailo.core.errors import ModelError, TokenizerError
+from whisper_hailo.core.files import read_json_object
 from whisper_hailo.core.spec import SpecialTokens
 from whisper_hailo.tokenizer import TOKENIZER_FILE
 
 ENGLISH_N_VOCAB = 51_864
 """Vocabulary size of `.en` checkpoints; used only where no config says if one is multilingual."""
+
+logger = logging.getLogger(__name__)
 
 _LANGUAGE = re.compile(r"<\|([a-z]{2,3})\|>")
 
@@ -58,15 +61,29 @@ def read_special_tokens(checkpoint: Path, tokenizer_file: Path | None) -> Specia
         tokenizer_file: the model's `tokenizer.json`; without it only the configs are read.
 
     Raises:
-        ModelError: neither file names start-of-transcript and end-of-transcript.
+        ModelError: neither file names start-of-transcript and end-of-transcript, or a value is not
+            of the kind it should be.
         TokenizerError: the tokenizer contradicts the checkpoint's configs.
     """
-    config = _read_json(checkpoint / "config.json")
-    generation = _read_json(checkpoint / "generation_config.json")
-    merged = {**config, **{k: v for k, v in generation.items() if v is not None}}
-    names = _token_names(tokenizer_file) if tokenizer_file is not None else {}
-    if names:
-        _check_fit(names, config, tokenizer_file)
+    config = _optional(checkpoint / "config.json")
+    generation = _optional(checkpoint / "generation_config.json")
+    try:
+        names = _token_names(tokenizer_file) if tokenizer_file is not None else {}
+        if names:
+            _check_fit(names, config, tokenizer_file)
+        given = {k: v for k, v in generation.items() if v is not None}
+        return _special_tokens(names, {**config, **given}, checkpoint)
+    except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
+        raise ModelError(
+            f"{checkpoint} has a token entry of the wrong kind in its tokenizer or its configs "
+            f"({error}); fetch these files again"
+        ) from error
+
+
+def _special_tokens(
+    names: dict[str, int], merged: dict[str, Any], checkpoint: Path
+) -> SpecialTokens:
+    """The ids, by the tokenizer's names first and by the merged configs second."""
     sot = names.get("<|startoftranscript|>", merged.get("decoder_start_token_id"))
     eot = names.get("<|endoftext|>", _first(merged.get("eos_token_id")))
     if sot is None or eot is None:
@@ -92,8 +109,8 @@ def read_special_tokens(checkpoint: Path, tokenizer_file: Path | None) -> Specia
         # Early tokenizer files do not list the timestamps; they always follow <|notimestamps|>.
         timestamp_begin=names.get("<|0.00|>", after_no_timestamps),
         languages=_languages(names, merged) if multilingual else {},
-        suppress=_id_list(merged.get("suppress_tokens")),
-        begin_suppress=_id_list(merged.get("begin_suppress_tokens")),
+        suppress=_id_list(merged, "suppress_tokens"),
+        begin_suppress=_id_list(merged, "begin_suppress_tokens"),
     )
 
 
@@ -106,14 +123,16 @@ def _find_tokenizer(checkpoint: Path) -> Path | None:
 
 def _parse(path: Path) -> dict[str, Any]:
     """Parse a `tokenizer.json`, or say what is wrong with it."""
-    try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise TokenizerError(f"{path} cannot be read as a tokenizer.json ({error})") from error
-    model = raw.get("model") if isinstance(raw, dict) else None
+    raw = read_json_object(path, TokenizerError)
+    model = raw.get("model")
     if not isinstance(model, dict) or not isinstance(model.get("vocab"), dict):
         raise TokenizerError(f"{path} is no tokenizer.json: it has no model with a vocabulary")
-    return dict(raw)
+    return raw
+
+
+def _optional(path: Path) -> dict[str, Any]:
+    """A JSON object from a file; an absent file is an empty object."""
+    return read_json_object(path) if path.is_file() else {}
 
 
 def _from_vocab(vocab: Path) -> str:
@@ -129,7 +148,7 @@ def _from_vocab(vocab: Path) -> str:
         raise TokenizerError(f"{vocab} and merges.txt are no BPE vocabulary ({error})") from error
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    added = _read_json(vocab.with_name("added_tokens.json"))
+    added = _optional(vocab.with_name("added_tokens.json"))
     ordered = sorted(((str(name), int(index)) for name, index in added.items()), key=lambda x: x[1])
     tokenizer.add_special_tokens(["<|endoftext|>"])
     for name, index in ordered:
@@ -140,19 +159,6 @@ def _from_vocab(vocab: Path) -> str:
                 f"get {tokenizer.token_to_id(name)}; the vocabulary files do not belong together"
             )
     return str(tokenizer.to_str())
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a file; an absent file is an empty object."""
-    if not path.is_file():
-        return {}
-    try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{path} is not readable JSON ({error}); fetch the file again") from error
-    if not isinstance(raw, dict):
-        raise ModelError(f"{path} holds a {type(raw).__name__}, expected a JSON object")
-    return raw
 
 
 def _token_names(tokenizer_file: Path | None) -> dict[str, int]:
@@ -201,9 +207,14 @@ def _languages(names: dict[str, int], merged: dict[str, Any]) -> dict[str, int]:
     return dict(sorted(found.items(), key=lambda item: item[1]))
 
 
-def _id_list(value: Any) -> tuple[int, ...]:  # noqa: ANN401 - straight from JSON
-    """A list of ids; -1 in old configs means nothing."""
-    return tuple(sorted(int(i) for i in value if int(i) >= 0)) if value else ()
+def _id_list(merged: dict[str, Any], key: str) -> tuple[int, ...]:
+    """A list of ids; -1 in old configs means nothing, and trimmed vocabularies lack some."""
+    ids = sorted({int(i) for i in merged.get(key) or () if int(i) >= 0})
+    n_vocab = int(merged.get("vocab_size", ids[-1] + 1 if ids else 0))
+    known = tuple(i for i in ids if i < n_vocab)
+    if len(known) < len(ids):
+        logger.warning("%s names ids beyond the %d tokens; they are left out", key, n_vocab)
+    return known
 
 
 def _first(value: Any) -> int | None:  # noqa: ANN401 - an id or a list of ids in JSON

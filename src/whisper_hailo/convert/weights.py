@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 AnyArray: TypeAlias = NDArray[Any]
 
+STRIP_ROWS = 256
+
 
 @dataclass(frozen=True, slots=True)
 class Weight:
@@ -45,7 +47,16 @@ def zeros(n: int) -> Weight:
 def transposed(weight: Weight) -> Weight:
     """Both axes swapped: Hugging Face keeps `(out, in)`, MatMul wants `(in, out)`."""
     n_out, n_in = weight.shape
-    return Weight((n_in, n_out), weight.dtype, lambda: np.ascontiguousarray(weight.load().T))
+    return Weight((n_in, n_out), weight.dtype, lambda: _turned(weight.load()))
+
+
+def _turned(matrix: AnyArray) -> AnyArray:
+    """Transposed copy, strip by strip: what fits the cache is turned several times faster."""
+    n_out, n_in = matrix.shape
+    turned = np.empty((n_in, n_out), matrix.dtype)
+    for start in range(0, n_out, STRIP_ROWS):
+        turned[:, start : start + STRIP_ROWS] = matrix[start : start + STRIP_ROWS].T
+    return turned
 
 
 def reshaped(weight: Weight, shape: tuple[int, ...]) -> Weight:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from whisper_hailo.core.errors import ModelError
@@ -15,6 +15,20 @@ ENCODER_FILE = "encoder.onnx"
 CROSS_KV_FILE = "cross_kv.onnx"
 DECODER_FILE = "decoder.onnx"
 SPEC_VERSION = 2
+
+
+_LARGEST = {
+    "n_mels": 1024,
+    "n_audio_ctx": 65_536,
+    "d_model": 16_384,
+    "n_encoder_layers": 256,
+    "n_encoder_heads": 256,
+    "n_decoder_layers": 256,
+    "n_decoder_heads": 256,
+    "n_text_ctx": 65_536,
+    "n_vocab": 1 << 20,
+}
+"""Far beyond large-v3, near enough to fail at once on a config that is nonsense."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +50,18 @@ class Dimensions:
     n_decoder_heads: int
     n_text_ctx: int
     n_vocab: int
+
+    def __post_init__(self) -> None:
+        """Refuse sizes that no Whisper has, before anything is built or waited for."""
+        for name, largest in _LARGEST.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= largest:
+                raise ModelError(
+                    f"{name} is {value!r}, expected a whole number from 1 to {largest}"
+                )
+        for heads in (self.n_encoder_heads, self.n_decoder_heads):
+            if self.d_model % heads:
+                raise ModelError(f"d_model {self.d_model} cannot be split into {heads} heads")
 
     @property
     def head_size(self) -> int:
@@ -77,6 +103,22 @@ class SpecialTokens:
     languages: dict[str, int] = field(default_factory=dict)
     suppress: tuple[int, ...] = ()
     begin_suppress: tuple[int, ...] = ()
+
+    def ids(self) -> tuple[int, ...]:
+        """All ids there are, in no order."""
+        single = (
+            self.sot,
+            self.eot,
+            self.transcribe,
+            self.translate,
+            self.sot_lm,
+            self.sot_prev,
+            self.no_speech,
+            self.no_timestamps,
+            self.timestamp_begin,
+        )
+        listed = (*self.languages.values(), *self.suppress, *self.begin_suppress)
+        return (*(token for token in single if token is not None), *listed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +210,24 @@ class ModelSpec:
     files: dict[str, FileRecord] = field(default_factory=dict)
     hailo: tuple[HailoForm, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Token ids lie in the vocabulary, alignment heads in the decoder, files in the folder."""
+        for token in self.tokens.ids():
+            if not isinstance(token, int) or not 0 <= token < self.dims.n_vocab:
+                raise ModelError(
+                    f"control token id {token!r} is not one of the {self.dims.n_vocab} tokens; "
+                    "tokenizer and configs must be of the same checkpoint"
+                )
+        for layer, head in self.alignment_heads:
+            if not (
+                0 <= layer < self.dims.n_decoder_layers and 0 <= head < self.dims.n_decoder_heads
+            ):
+                raise ModelError(f"alignment head {layer}, {head} is not one of this decoder's")
+        for name in self.files:
+            path = PurePosixPath(name)
+            if path.is_absolute() or ".." in path.parts or "\\" in name:
+                raise ModelError(f"file {name!r} lies outside the model directory")
+
     @property
     def multilingual(self) -> bool:
         """Whether the model knows languages and tasks (`.en` checkpoints do not)."""
@@ -188,7 +248,7 @@ class ModelSpec:
             where: the file's name, for messages.
 
         Raises:
-            ModelError: not JSON, another version, or fields missing.
+            ModelError: not JSON, another version, fields missing, or values out of range.
         """
         try:
             raw: dict[str, Any] = json.loads(text)
@@ -216,7 +276,7 @@ class ModelSpec:
                 files={name: FileRecord(**record) for name, record in raw["files"].items()},
                 hailo=tuple(HailoForm.from_dict(form) for form in raw["hailo"]),
             )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ModelError(
                 f"{where} is not a model description ({error!r}); convert the checkpoint again"
             ) from error

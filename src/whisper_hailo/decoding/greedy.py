@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.protocols import AnyDecoder, StepOutput
 from whisper_hailo.core.spec import SpecialTokens
 from whisper_hailo.core.types import FloatArray, IntArray
@@ -72,6 +73,9 @@ class Greedy:
 
         Returns:
             one result per row, in order.
+
+        Raises:
+            ModelError: the decoder's weights are not finite.
         """
         budget = self._options.budget(self._decoder.spec.dims, len(prefix))
         n_rows = self._decoder.batch_size(state)
@@ -80,6 +84,10 @@ class Greedy:
         # silence, and the prefix's last token, which gives the first word.
         looks = np.array([0, len(prefix) - 1], dtype=np.int64)
         output, state = self._decoder.step(tokens, state, looks)
+        if not np.all(np.isfinite(output.logsumexp)):
+            raise ModelError(
+                "the decoder gives values that are no numbers; the checkpoint's weights are broken"
+            )
         no_speech = self._no_speech_probs(output)
         rows = [_Row() for _ in range(n_rows)]
         last = np.array([0], dtype=np.int64)

@@ -264,10 +264,14 @@ def test_graph_of_another_program(model_directory: Path, spec: ModelSpec, tmp_pa
     from dataclasses import replace
 
     shutil.copy(model_directory / "cross_kv.onnx", tmp_path / "encoder.onnx")
+    record = spec.files["cross_kv.onnx"]
+    claimed = replace(spec, files={"encoder.onnx": record, "cross_kv.onnx": record})
     with pytest.raises(ModelError, match="is the graph of another model or program"):
-        OnnxEncoder(tmp_path, replace(spec, files={})).open()
+        OnnxEncoder(tmp_path, claimed).open()
     with pytest.raises(ModelError, match=r"lacks cross_kv.onnx"):
-        CachedDecoder(tmp_path, replace(spec, files={})).open()
+        CachedDecoder(tmp_path, claimed).open()
+    with pytest.raises(ModelError, match=r"model\.json does not list encoder\.onnx"):
+        OnnxEncoder(tmp_path, replace(spec, files={})).open()
 
 
 def test_importing_does_not_load_the_runtime() -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.unit.shapes import toy_spec
 from whisper_hailo.convert import cache
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OutputError
-from whisper_hailo.core.spec import SPEC_FILE, Source
+from whisper_hailo.core.spec import SPEC_FILE, FileRecord, ModelSpec, Source
 
 
 @pytest.fixture
@@ -25,7 +27,11 @@ def conversions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[P
     def convert(checkpoint: Path, out: Path, options: ConvertOptions, *, source: Source) -> None:
         time.sleep(0.05)
         out.mkdir(parents=True, exist_ok=True)
-        (out / SPEC_FILE).write_text(f"{source.name} {options.quantize}", encoding="utf-8")
+        spec = replace(toy_spec(), name=source.name, quantization=options.quantize)
+        weights = FileRecord(bytes=4, sha256="")
+        (out / "weights").write_bytes(b"1234")
+        text = replace(spec, files={"weights": weights}).to_json()
+        (out / SPEC_FILE).write_text(text, encoding="utf-8")
         done.append((checkpoint, out))
 
     monkeypatch.setattr(real, "convert_checkpoint", convert)
@@ -45,7 +51,7 @@ def test_a_checkpoint_is_converted_once(conversions: list[object], checkpoint: P
     first = cache.resolve_model(str(checkpoint))
     assert cache.resolve_model(str(checkpoint)) == first
     assert len(conversions) == 1
-    assert (first / SPEC_FILE).read_text(encoding="utf-8") == "mine none"
+    assert ModelSpec.load(first).name == "mine"
 
 
 def test_each_quantisation_has_a_folder(conversions: list[object], checkpoint: Path) -> None:
@@ -76,9 +82,48 @@ def test_a_conversion_that_was_cut_off_is_not_used(
     conversions: list[tuple[Path, Path]], checkpoint: Path
 ) -> None:
     target = cache.resolve_model(str(checkpoint))
-    (target / "stamp").unlink()
+    target.with_name(target.name + ".stamp").unlink()
+    left = target.with_name(f".{target.name}.writing.abc")
+    left.mkdir()
     cache.resolve_model(str(checkpoint))
     assert len(conversions) == 2
+    assert not left.exists()
+
+
+@pytest.mark.parametrize("damage", ["truncated", "removed"])
+def test_a_damaged_entry_is_made_again(
+    conversions: list[object], checkpoint: Path, damage: str
+) -> None:
+    weights = cache.resolve_model(str(checkpoint)) / "weights"
+    if damage == "truncated":
+        weights.write_bytes(b"1")
+    else:
+        weights.unlink()
+    cache.resolve_model(str(checkpoint))
+    assert weights.read_bytes() == b"1234"
+    assert len(conversions) == 2
+
+
+def test_a_changed_tokenizer_is_noticed(
+    conversions: list[object], checkpoint: Path, tmp_path: Path
+) -> None:
+    tokenizer = tmp_path / "tokenizer.json"
+    options = ConvertOptions(tokenizer=tokenizer)
+    tokenizer.write_text("{}", encoding="utf-8")
+    cache.resolve_model(str(checkpoint), options)
+    tokenizer.write_text("{ }", encoding="utf-8")
+    cache.resolve_model(str(checkpoint), options)
+    assert len(conversions) == 2
+
+
+def test_strange_names_and_dangling_links(conversions: list[object], tmp_path: Path) -> None:
+    for name in ("x" * 250, os.fsdecode(b"\xff\xfe"), "two\nlines"):
+        directory = tmp_path / name
+        directory.mkdir()
+        (directory / "config.json").write_text("{}", encoding="utf-8")
+        (directory / "gone").symlink_to(tmp_path / "nowhere")
+        assert cache.resolve_model(str(directory)) == cache.resolve_model(str(directory))
+    assert len(conversions) == 3
 
 
 def test_several_at_once_convert_once(conversions: list[object], checkpoint: Path) -> None:

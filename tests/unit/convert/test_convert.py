@@ -1,6 +1,8 @@
 import errno
 import json
 import logging
+import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,7 +64,6 @@ def test_missing_tokenizer_is_a_warning(
 def test_earlier_conversion_is_replaced_whole(checkpoint: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     convert_checkpoint(checkpoint, out, ConvertOptions(quantize="int8"))
-    (out / "stale").write_text("x")
     convert_checkpoint(checkpoint, out, PLAIN)
     assert set(_contents(out)) == FILES
     assert ModelSpec.load(out).quantization == "none"
@@ -79,14 +80,108 @@ def test_foreign_directories_and_files_are_left_alone(checkpoint: Path, tmp_path
     foreign = tmp_path / "thesis"
     foreign.mkdir()
     (foreign / "chapter1.txt").write_text("dear")
-    for out in (foreign, checkpoint):
-        with pytest.raises(OutputError, match="is not empty and no model directory"):
-            convert_checkpoint(checkpoint, out, PLAIN)
+    with pytest.raises(OutputError, match=r"holds chapter1\.txt, which no conversion wrote"):
+        convert_checkpoint(checkpoint, foreign, PLAIN)
     with pytest.raises(OutputError, match="is a file"):
         convert_checkpoint(checkpoint, foreign / "chapter1.txt", PLAIN)
     with pytest.raises(OutputError, match="cannot write"):
         convert_checkpoint(checkpoint, foreign / "chapter1.txt" / "out", PLAIN)
     assert (foreign / "chapter1.txt").read_text() == "dear"
+
+
+def test_a_file_put_into_a_conversion_keeps_it_from_being_replaced(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    convert_checkpoint(checkpoint, out, PLAIN)
+    (out / "notes.txt").write_text("precious")
+    with pytest.raises(OutputError, match=r"holds notes\.txt"):
+        convert_checkpoint(checkpoint, out, PLAIN)
+    assert (out / "notes.txt").read_text() == "precious"
+
+
+def test_the_checkpoint_is_never_replaced_by_its_conversion(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    convert_checkpoint(checkpoint, out, PLAIN)
+    inner = out / "source"
+    shutil.copytree(checkpoint, inner)
+    for source, target in ((inner, out), (checkpoint, checkpoint), (inner, inner)):
+        with pytest.raises(OutputError, match="holds the checkpoint itself"):
+            convert_checkpoint(source, target, PLAIN)
+    assert (inner / "model.safetensors").is_file()
+
+
+def test_the_current_directory_is_not_replaced(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(OutputError, match="is the current directory"):
+        convert_checkpoint(checkpoint, Path(), PLAIN)
+
+
+def test_a_link_to_a_directory_is_followed(checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    for _ in range(2):
+        convert_checkpoint(checkpoint, tmp_path / "link", PLAIN)
+    assert (tmp_path / "link").is_symlink()
+    assert set(_contents(tmp_path / "real")) == FILES
+
+
+def test_conversions_to_one_place_take_turns(checkpoint: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with ThreadPoolExecutor(4) as pool:
+        runs = [pool.submit(convert_checkpoint, checkpoint, out, PLAIN) for _ in range(12)]
+        assert len({run.result().to_json() for run in runs}) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "whisper-toy"]
+
+
+@pytest.mark.parametrize(
+    ("file", "changes"),
+    [
+        ("generation_config.json", {"alignment_heads": [1, 2]}),
+        ("generation_config.json", {"alignment_heads": [["a", "b"]]}),
+        ("generation_config.json", {"suppress_tokens": "none"}),
+        ("generation_config.json", {"suppress_tokens": 3}),
+        ("generation_config.json", {"eos_token_id": {}, "decoder_start_token_id": "x"}),
+        ("generation_config.json", {"lang_to_id": [1], "is_multilingual": True}),
+        ("generation_config.json", {"decoder_start_token_id": -1}),
+        ("generation_config.json", {"decoder_start_token_id": 10**6}),
+        ("config.json", {"encoder_layers": 3 * 10**6}),
+        ("config.json", {"vocab_size": "many"}),
+    ],
+)
+def test_configs_of_the_wrong_kind_are_one_clear_error(
+    checkpoint: Path, tmp_path: Path, file: str, changes: dict[str, object]
+) -> None:
+    path = checkpoint / file
+    before = json.loads(path.read_text()) if path.is_file() else {}
+    path.write_text(json.dumps({**before, **changes}))
+    with pytest.raises(ModelError) as caught:
+        convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("file", ["config.json", "generation_config.json", "tokenizer.json"])
+def test_json_without_end_is_one_clear_error(checkpoint: Path, tmp_path: Path, file: str) -> None:
+    (checkpoint / file).write_text("[" * 200_000)
+    with pytest.raises(ModelError, match=file):
+        convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
+
+
+def test_suppressed_ids_beyond_the_vocabulary_are_left_out(
+    checkpoint: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = checkpoint / "generation_config.json"
+    before = json.loads(path.read_text()) if path.is_file() else {}
+    path.write_text(json.dumps({**before, "suppress_tokens": [1, 99_999_999]}))
+    spec = convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
+    assert spec.tokens.suppress == (1,)
+    assert "ids beyond" in caplog.text
 
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left"), KeyboardInterrupt()])

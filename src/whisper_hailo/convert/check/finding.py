@@ -29,6 +29,10 @@ _VENDOR: Final = (
 VENDOR_GUIDE: Final = f"{_VENDOR}docs/Conversion.md"
 VENDOR_PATCH: Final = f"{_VENDOR}hailo-compatibility-changes.patch"
 VENDOR_DECODER: Final = f"{_VENDOR}conversion/convert_whisper_decoder.py"
+STATIC: Final = (
+    "https://github.com/ktomanek/huggingface_whisper_to_hailo_conversion (among the compiler's "
+    "requirements: fixed lengths, no dynamic dimensions)"
+)
 PARSER_REPORT: Final = (
     "https://github.com/ruvnet/RuVector, ADR-167 (compiler 3.33): UnsupportedGatherLayerError on a "
     "token lookup, UnexpectedNodeError on Where and Expand"

@@ -10,6 +10,7 @@ from onnx import TensorProto
 from whisper_hailo.convert.check.finding import (
     ACCEPTED,
     IR_REPORT,
+    STATIC,
     VENDOR_DECODER,
     VENDOR_GUIDE,
     Finding,
@@ -118,7 +119,7 @@ def _entry(graph: OnnxGraph, name: str) -> Iterator[Finding]:
             name,
             f"enters with shape {tensor.text}, expected numbers",
             "export with fixed sizes, or convert with --hailo",
-            ACCEPTED,
+            STATIC,
         )
     if tensor.dtype not in (TensorProto.FLOAT, TensorProto.UNDEFINED):
         yield _finding(

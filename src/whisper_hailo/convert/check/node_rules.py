@@ -13,6 +13,7 @@ from whisper_hailo.convert.check.finding import (
     PARSER_REPORT,
     RETRY,
     STANDARD,
+    STATIC,
     VENDOR_GUIDE,
     VENDOR_PATCH,
     Finding,
@@ -155,7 +156,7 @@ def dynamic_operator(place: Place) -> Finding | None:
         Severity.BLOCKS,
         f"{place.node.op_type}, which decides at run time; expected sizes that are numbers",
         "export with fixed sizes, or convert with --hailo",
-        ACCEPTED,
+        STATIC,
     )
 
 
@@ -249,7 +250,7 @@ def dynamic_result(place: Place) -> Finding | None:
         Severity.BLOCKS,
         f"a result of shape {shape}, expected numbers",
         "export with fixed sizes, or convert with --hailo",
-        ACCEPTED,
+        STATIC,
     )
 
 

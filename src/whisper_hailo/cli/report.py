@@ -1,0 +1,43 @@
+"""Failures as one line on standard error, with their exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import Final
+
+from whisper_hailo.core.errors import ExitCode, WhisperHailoError
+
+DEBUG_VARIABLE: Final = "WHISPER_HAILO_DEBUG"
+
+
+def report(error: BaseException) -> ExitCode:
+    """Print what went wrong.
+
+    Args:
+        error: ours, whose text says what to do, or one that nobody foresaw.
+
+    Returns:
+        the exit code that goes with it.
+    """
+    if isinstance(error, WhisperHailoError):
+        complain(str(error))
+        return error.exit_code
+    if os.environ.get(DEBUG_VARIABLE):
+        traceback.print_exception(error)
+    complain(describe(error))
+    return ExitCode.INTERNAL
+
+
+def describe(error: BaseException) -> str:
+    """The line of an error; one that nobody foresaw asks to be reported."""
+    if isinstance(error, WhisperHailoError):
+        return str(error)
+    what = f"{type(error).__name__}: {error}"
+    return f"internal error ({what}); set {DEBUG_VARIABLE}=1 for the details and report it"
+
+
+def complain(message: str) -> None:
+    """One line on standard error, whatever line ends a file's name may hold."""
+    print(f"whisper-hailo: {' '.join(message.split())}", file=sys.stderr)
