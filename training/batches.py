@@ -117,7 +117,8 @@ class Batcher:
         """Draws an utterance of a length in this range, or a shortest one if there is none."""
         low, high = np.searchsorted(self._sorted_lengths_s(), (low_s, high_s))
         low = min(low, max(0, high - 1))
-        return self._utterances[self._by_length[self._rng.integers(low, max(high, low + 1))]]
+        chosen = self._by_length[self._rng.integers(low, max(high, low + 1))]
+        return self._utterances[int(chosen)]
 
     def _several(self, room_s: float) -> list[Utterance]:
         """Draws one utterance, and more as long as chance and `room_s` allow."""

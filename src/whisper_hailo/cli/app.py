@@ -13,7 +13,7 @@ from whisper_hailo.cli.convert import convert
 from whisper_hailo.cli.doctor import doctor
 from whisper_hailo.cli.inspect import inspect
 from whisper_hailo.cli.report import complain, report
-from whisper_hailo.cli.stdout import emit
+from whisper_hailo.cli.stdout import ReaderGoneError, emit
 from whisper_hailo.cli.transcribe import transcribe
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.version import __version__
@@ -71,7 +71,7 @@ def run(arguments: list[str]) -> int:
         return ExitCode.USAGE
     except (KeyboardInterrupt, typer.Abort):
         code = ExitCode.INTERRUPTED
-    except BrokenPipeError:  # the reader of our output went away, as `head` does
+    except ReaderGoneError:
         return ExitCode.OK
     except Exception as error:  # the last resort of the whole program
         return report(error)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from whisper_hailo.cli.stdout import emit, emit_json
-from whisper_hailo.convert.check.finding import ARCHES, Finding
-from whisper_hailo.convert.check.report import PRECISIONS_BITS, Report, check_file
+from whisper_hailo.convert.check.finding import ARCHES, PRECISIONS_BITS, Finding
 from whisper_hailo.core.errors import ExitCode
+
+if TYPE_CHECKING:
+    from whisper_hailo.convert.check.report import Report
 
 MAX_NAMED = 3
 
@@ -32,6 +34,8 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
     """Check an ONNX graph against what is known of the Hailo compiler; exit code 4 if it blocks."""
+    from whisper_hailo.convert.check.report import check_file  # imports onnx: slow
+
     report = check_file(graph, arch, start or (), end or ())
     if as_json:
         emit_json(report.to_dict(), indent=2)

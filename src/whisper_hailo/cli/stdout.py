@@ -10,19 +10,26 @@ from typing import Any
 from whisper_hailo.core.errors import OutputError
 
 
+class ReaderGoneError(Exception):
+    """Nobody reads standard output any more, as after `head`: the end of the work, no failure.
+
+    Not an `OSError`, of which Click makes an exit code of its own.
+    """
+
+
 def emit(text: str) -> None:
     """Write text to standard output, at once.
 
     Raises:
         OutputError: it does not fit the disk.
-        BrokenPipeError: the reader went away.
+        ReaderGoneError: the reader went away.
     """
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except BrokenPipeError as error:
         discard()
-        raise
+        raise ReaderGoneError from error
     except OSError as error:
         discard()
         raise OutputError(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from whisper_hailo.cli.progress import Progress
+from whisper_hailo.cli.stdout import ReaderGoneError
 from whisper_hailo.convert.options import QUANTIZATIONS, ConvertOptions
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.decoding.options import PRESETS, Cures, DecodingOptions, preset
@@ -103,7 +104,7 @@ def _one(transcriber: Transcriber, path: Path, options: DecodingOptions, sink: S
         transcript = transcriber.transcribe(path, options, progress)
         progress.close()
         sink.put(path, transcript)
-    except BrokenPipeError:  # nobody reads any more: not this file's fault
+    except ReaderGoneError:
         raise
     except Exception as error:
         progress.close()

@@ -48,7 +48,7 @@ def describe_model(directory: Path) -> dict[str, Any]:
         "quantization": spec.quantization,
         "encoder_quantization": spec.encoder_quantization,
         "alignment_heads": [list(pair) for pair in spec.alignment_heads],
-        "hailo": [asdict(form) for form in spec.hailo],
+        "hailo": {form.file: asdict(form) for form in spec.hailo},
         "files": files,
     }
 

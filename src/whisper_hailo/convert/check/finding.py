@@ -8,6 +8,9 @@ from typing import Final
 
 ARCHES: Final = ("hailo8", "hailo8l", "hailo10h")
 
+PRECISIONS_BITS: Final = (4, 8, 16)
+"""What the chip can hold a weight in."""
+
 
 class Severity(StrEnum):
     """How bad a finding is."""

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from whisper_hailo.convert.check.finding import ARCHES, Finding, Severity
+from whisper_hailo.convert.check.finding import ARCHES, PRECISIONS_BITS, Finding, Severity
 from whisper_hailo.convert.check.graph import OnnxGraph, load_graph
 from whisper_hailo.convert.check.graph_rules import check_form, check_graph
 from whisper_hailo.convert.check.node_rules import check_nodes
@@ -21,7 +21,6 @@ from whisper_hailo.core.spec import SPEC_FILE, Dimensions, HailoForm, ModelSpec
 logger = logging.getLogger(__name__)
 
 COMPILERS = {"hailo8": "3.31 or a later 3.x", "hailo8l": "3.31 or a later 3.x", "hailo10h": "5.x"}
-PRECISIONS_BITS = (4, 8, 16)
 
 
 @dataclass(frozen=True, slots=True)
