@@ -6,8 +6,10 @@ import json
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -65,7 +67,8 @@ def test_silence_of_any_length_gives_no_text(
     ("words", "said"),
     [
         (["--window", "0"], "--window is 0 s"),
-        (["--window", "31"], "at most 30 s"),
+        (["--window", "31"], "takes 0.02 s to 30 s"),
+        (["--window", "1e-9"], "takes 0.02 s to 30 s"),
         (["--margin-s", "10"], "--margin-s is 10 s"),
         (["--pad-to", "1501"], "trained on 1500 positions"),
         (["--repetition-penalty", "0.5"], "expected 1.0 (off) or more"),
@@ -76,6 +79,7 @@ def test_silence_of_any_length_gives_no_text(
         (["--quantize", "int2"], "expected one of: none, int8, int4"),
         (["--format", "doc"], "expected one of: txt, json"),
         (["--threads", "-1"], "--threads"),
+        (["--threads", "100000"], "--threads"),
         (["--no-such-option"], "No such option"),
     ],
 )
@@ -99,6 +103,140 @@ def test_a_hub_out_of_reach_names_the_ways_without_it(whisper_hailo: Command) ->
     assert "openai/whisper-tiny" in line
     assert "--model micro" in line
     assert "local checkpoint" in line
+
+
+def test_an_output_never_replaces_an_input(whisper_hailo: Command, tmp_path: Path) -> None:
+    recording = tmp_path / "recording.txt"  # what is audio is told by its content
+    shutil.copy(DEMO, recording)
+    before = recording.read_bytes()
+    result = whisper_hailo("transcribe", "--model", "micro", "--output-dir", tmp_path, recording)
+    assert result.returncode == 2
+    assert "would replace the input" in one_line(result)
+    assert recording.read_bytes() == before
+
+
+def test_odd_file_names_and_narrow_terminals(whisper_hailo: Command, tmp_path: Path) -> None:
+    names = [os.fsdecode(b"\xff\xfe.flac"), "日本語 ñ.flac", "two\nlines.flac"]
+    files = [tmp_path / name for name in names]
+    for file in files:
+        shutil.copy(DEMO, file)
+    for env in ({"LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}, {"PYTHONIOENCODING": "utf-8"}):
+        for words in ([], ["--json"]):
+            result = whisper_hailo("transcribe", "--model", "micro", *words, *files, env=env)
+            assert result.returncode == 0, result.stderr
+            assert result.stdout.count(DEMO_TEXT) == len(files)
+    printed = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [line["audio"] for line in printed] == [str(file) for file in files]
+    missing = whisper_hailo("transcribe", "--model", "micro", tmp_path / "no\nsuch.wav")
+    assert "no such.wav" in one_line(missing)
+
+
+def test_closed_streams(environment: dict[str, str], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    command = (
+        f"{sys.executable} -m whisper_hailo transcribe --model micro --output-dir {out} {DEMO}"
+    )
+    for closed in (">&-", "2>&-", ">&- 2>&-", "<&-"):
+        done = subprocess.run(
+            ["sh", "-c", f"{command} {closed}"], env=environment, check=False, timeout=120
+        )
+        assert done.returncode == 0, closed
+        assert (out / "demo.txt").read_text(encoding="utf-8").strip() == DEMO_TEXT
+        (out / "demo.txt").unlink()
+
+
+def test_a_terminated_conversion_leaves_nothing(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    """SIGTERM at many moments: the directory is there, whole, or not at all."""
+    codes = set()
+    for tenth in range(2, 14):
+        out = tmp_path / "out"
+        process = subprocess.Popen(
+            [sys.executable, "-m", "whisper_hailo", "convert", "micro", str(out)],
+            env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        time.sleep(tenth / 10)
+        process.terminate()
+        codes.add(process.wait(timeout=60))
+        left = [entry.name for entry in tmp_path.iterdir()]
+        assert left in ([], ["out"])
+        if left:
+            assert (out / "model.json").is_file()
+            shutil.rmtree(out)
+    assert codes <= {0, 128 + signal.SIGTERM, -signal.SIGTERM}
+    assert codes & {128 + signal.SIGTERM, -signal.SIGTERM}
+
+
+def test_weights_that_are_no_numbers(whisper_hailo: Command, tmp_path: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    checkpoint = tmp_path / "checkpoint"
+    shutil.copytree(MICRO, checkpoint)
+    arrays = load_file(checkpoint / "model.safetensors")
+    arrays["model.decoder.layers.0.fc1.weight"][:] = np.nan
+    save_file(arrays, checkpoint / "model.safetensors")
+    result = whisper_hailo("transcribe", "--model", checkpoint, "--json", DEMO)
+    assert result.returncode == 4
+    assert "no numbers" in one_line(result)
+    assert json.loads(result.stdout)["exit_code"] == 4
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"dims": {"n_encoder_layers": 10**9}},
+        {"dims": {"n_decoder_heads": 0}},
+        {"dims": {"n_mels": 128}},
+        {"tokens": {"sot": "x"}},
+        {"tokens": {"no_speech": 10**6}},
+        {"tokens": {"languages": {"en": -1}}},
+        {"files": {"../../etc/passwd": {"bytes": 1, "sha256": ""}}},
+    ],
+)
+def test_a_model_description_that_is_nonsense(
+    whisper_hailo: Command, tmp_path: Path, changes: dict[str, dict[str, object]]
+) -> None:
+    assert whisper_hailo("convert", "micro", tmp_path / "model").returncode == 0
+    file = tmp_path / "model" / "model.json"
+    spec = json.loads(file.read_text(encoding="utf-8"))
+    for key, values in changes.items():
+        spec[key].update(values)
+    file.write_text(json.dumps(spec), encoding="utf-8")
+    result = whisper_hailo("transcribe", "--model", tmp_path / "model", DEMO)
+    assert result.returncode == 4
+    assert one_line(result)
+
+
+@pytest.mark.parametrize("where", ["../secret.bin", "absolute", "link"])
+def test_external_data_outside_the_model_directory_is_not_read(
+    whisper_hailo: Command, tmp_path: Path, where: str
+) -> None:
+    import onnx
+
+    model = tmp_path / "model"
+    assert whisper_hailo("convert", "micro", model).returncode == 0
+    data = model / "decoder.onnx.data"
+    secret = tmp_path / "secret.bin"
+    shutil.copy(data, secret)
+    if where == "link":
+        data.unlink()
+        data.symlink_to(secret)
+    else:
+        location = str(secret) if where == "absolute" else where
+        graph = onnx.load(model / "decoder.onnx", load_external_data=False)
+        for tensor in graph.graph.initializer:
+            for entry in tensor.external_data:
+                if entry.key == "location":
+                    entry.value = location
+        content = graph.SerializeToString()
+        (model / "decoder.onnx").write_bytes(content)
+        spec = json.loads((model / "model.json").read_text(encoding="utf-8"))
+        spec["files"]["decoder.onnx"]["bytes"] = len(content)
+        (model / "model.json").write_text(json.dumps(spec), encoding="utf-8")
+    result = whisper_hailo("transcribe", "--model", model, DEMO)
+    assert result.returncode == 4, result.stdout
+    assert "decoder.onnx" in one_line(result)
 
 
 def broken_checkpoint(tmp_path: Path, kind: str) -> Path:

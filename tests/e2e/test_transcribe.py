@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 import soundfile as sf
 
-from tests.e2e.conftest import DEMO, DEMO_TEXT, Command
+from tests.e2e.conftest import DEMO, DEMO_TEXT, ROOT, Command
+
+CLIPS = ROOT / "tests" / "data" / "micro" / "seen"
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +51,28 @@ def test_json_says_where_the_time_went_and_with_which_settings(whisper_hailo: Co
     assert not any(segment["runaway"] for segment in printed["segments"])
 
 
-def test_a_thirty_second_window_and_other_decoders_give_the_same_words(
-    whisper_hailo: Command,
+@pytest.mark.parametrize(
+    "words", [["--quantize", "int8"], ["--preset", "balanced"], ["--threads", "2"]]
+)
+def test_other_decoders_and_presets_give_the_same_words(
+    whisper_hailo: Command, words: list[str]
 ) -> None:
-    for words in (["--window", "30"], ["--quantize", "int8"], ["--preset", "balanced"]):
-        result = whisper_hailo("transcribe", "--model", "micro", *words, DEMO)
-        assert result.stdout.strip() == DEMO_TEXT, words
+    result = whisper_hailo("transcribe", "--model", "micro", *words, DEMO)
+    assert result.stdout.strip() == DEMO_TEXT
+
+
+def test_a_thirty_second_window_takes_the_whole_recording_at_once(whisper_hailo: Command) -> None:
+    clips = [CLIPS / f"seen-00{n}" for n in range(10)]
+    files = [clip.with_suffix(".ogg") for clip in clips]
+    result = whisper_hailo("transcribe", "--model", "micro", "--json", "--window", 30, *files)
+    printed = [json.loads(line) for line in result.stdout.splitlines()]
+    assert all(line["settings"]["margin_s"] == 0 for line in printed)
+    assert all(len(line["segments"]) == 1 for line in printed)
+    right = [
+        line["text"] == clip.with_suffix(".txt").read_text(encoding="utf-8").strip()
+        for line, clip in zip(printed, clips, strict=True)
+    ]
+    assert sum(right) >= 7, [line["text"] for line in printed]
 
 
 @pytest.mark.parametrize(
