@@ -13,6 +13,7 @@ import argparse
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from whisper_hailo import ConvertOptions, Transcriber
 from whisper_hailo.bench.score import Evaluation, evaluate
@@ -42,10 +43,10 @@ def texts(transcriber: Transcriber, name: str) -> list[tuple[str, str]]:
     ]
 
 
-def measure(case: Case) -> dict[str, object]:
+def measure(case: Case) -> dict[str, Any]:
     """All sets under one case."""
     convert = ConvertOptions(quantize=case.quantize)
-    row: dict[str, object] = {"window_s": case.window_s, "decoder": case.quantize}
+    row: dict[str, Any] = {"window_s": case.window_s, "decoder": case.quantize}
     with Transcriber.from_model("micro", convert=convert, window_s=case.window_s) as transcriber:
         for name in SPOKEN:
             pairs = texts(transcriber, name)
@@ -55,7 +56,7 @@ def measure(case: Case) -> dict[str, object]:
     return row
 
 
-def summary(normalised: Evaluation, simple: Evaluation) -> dict[str, object]:
+def summary(normalised: Evaluation, simple: Evaluation) -> dict[str, Any]:
     """Corpus figures of a set: the field's form, and the study's beside it."""
     words = normalised.words
     low, high = normalised.wer_interval()
@@ -71,7 +72,7 @@ def summary(normalised: Evaluation, simple: Evaluation) -> dict[str, object]:
     }
 
 
-def table(rows: list[dict[str, object]]) -> str:
+def table(rows: list[dict[str, Any]]) -> str:
     """Markdown: one line per case, WER in percent with its interval."""
     lines = [
         "| window | decoder | " + " | ".join(SPOKEN) + " | silent clips with text |",
@@ -81,14 +82,12 @@ def table(rows: list[dict[str, object]]) -> str:
         cells = [f"{row['window_s']:g} s", str(row["decoder"])]
         cells += [_cell(row[name]) for name in SPOKEN]
         silence = row["silence"]
-        assert isinstance(silence, dict)
         cells.append(f"{silence['with_text']} of {silence['clips']}")
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
-def _cell(figures: object) -> str:
-    assert isinstance(figures, dict)
+def _cell(figures: dict[str, Any]) -> str:
     low, high = figures["interval"]
     return (
         f"{100 * figures['wer']:.1f} % ({100 * low:.1f}-{100 * high:.1f}; "

@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 
 from whisper_hailo.convert.checkpoint import Checkpoint
-from whisper_hailo.convert.decoder_ends import embed_tokens, project_to_vocabulary
-from whisper_hailo.convert.graph import FLOAT, INT64, Graph, GraphBuilder, Initializer
-from whisper_hailo.convert.onnx_file import write_graph
+from whisper_hailo.convert.graphs.builder import FLOAT, INT64, Graph, GraphBuilder, Initializer
+from whisper_hailo.convert.graphs.decoder_ends import embed_tokens, project_to_vocabulary
+from whisper_hailo.convert.graphs.onnx_file import write_graph
 
 BITS = {"none": None, "int8": 8, "int4": 4}
 FORMS = {"none": ("one", "two", "mapped"), "int8": ("two", "mapped"), "int4": ("two", "mapped")}

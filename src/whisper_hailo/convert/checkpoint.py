@@ -15,8 +15,8 @@ import ml_dtypes  # noqa: F401 - registers bfloat16 with NumPy, which safetensor
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
+from whisper_hailo.convert.graphs.weights import AnyArray, Weight
 from whisper_hailo.convert.layout import Shapes, expected_shapes
-from whisper_hailo.convert.weights import AnyArray, Weight
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import read_json_object
 from whisper_hailo.core.spec import Dimensions

@@ -14,12 +14,12 @@ from pathlib import Path
 
 from whisper_hailo.convert.alignment import alignment_heads
 from whisper_hailo.convert.checkpoint import INDEX_FILE, Checkpoint
-from whisper_hailo.convert.cross_kv import cross_kv_graph
-from whisper_hailo.convert.decoder import decoder_graph
-from whisper_hailo.convert.encoder import encoder_graph
+from whisper_hailo.convert.graphs.cross_kv import cross_kv_graph
+from whisper_hailo.convert.graphs.decoder import decoder_graph
+from whisper_hailo.convert.graphs.encoder import encoder_graph
+from whisper_hailo.convert.graphs.onnx_file import write_graph
 from whisper_hailo.convert.hailo.sizes import FixedSizes, fixed_sizes
 from whisper_hailo.convert.hailo.write import write_hailo_forms
-from whisper_hailo.convert.onnx_file import write_graph
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.convert.tokens import read_special_tokens, write_tokenizer
 from whisper_hailo.core.errors import ModelError, OutputError

@@ -11,9 +11,10 @@ import onnx
 import pytest
 
 from tests.checkpoints import TOY, config_of, random_arrays, write_checkpoint
-from whisper_hailo.convert import convert, onnx_file
+from whisper_hailo.convert import convert
 from whisper_hailo.convert.alignment import alignment_heads
 from whisper_hailo.convert.convert import convert_checkpoint
+from whisper_hailo.convert.graphs import onnx_file
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OutputError
 from whisper_hailo.core.spec import SPEC_VERSION, ModelSpec, Source

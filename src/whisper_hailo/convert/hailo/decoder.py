@@ -8,7 +8,8 @@ from itertools import pairwise
 import numpy as np
 
 from whisper_hailo.convert.checkpoint import Checkpoint
-from whisper_hailo.convert.graph import FLOAT, INT64, Graph, GraphBuilder
+from whisper_hailo.convert.graphs.builder import FLOAT, INT64, Graph, GraphBuilder
+from whisper_hailo.convert.graphs.weights import AnyArray, ready, transposed
 from whisper_hailo.convert.hailo.pieces import (
     AttentionShape,
     attend,
@@ -18,7 +19,6 @@ from whisper_hailo.convert.hailo.pieces import (
     written_out_norm,
 )
 from whisper_hailo.convert.hailo.sizes import N_CHUNKS, FixedSizes
-from whisper_hailo.convert.weights import AnyArray, ready, transposed
 
 OPSET = 13
 """The opset of the graph that the compiler is known to accept."""

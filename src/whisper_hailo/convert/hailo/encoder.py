@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from whisper_hailo.convert.checkpoint import Checkpoint
-from whisper_hailo.convert.graph import FLOAT, Graph, GraphBuilder
+from whisper_hailo.convert.graphs.builder import FLOAT, Graph, GraphBuilder
+from whisper_hailo.convert.graphs.layers import LAYER_NORM_EPSILON, gelu, layer_norm, mlp
+from whisper_hailo.convert.graphs.weights import reshaped
 from whisper_hailo.convert.hailo.pieces import AttentionShape, attend, fused_qkv, project
 from whisper_hailo.convert.hailo.sizes import FixedSizes
-from whisper_hailo.convert.layers import LAYER_NORM_EPSILON, gelu, layer_norm, mlp
-from whisper_hailo.convert.weights import reshaped
 
 INPUT, OUTPUT = "x.1", "525"
 END_NODE = "/layer_norm/LayerNormalization"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from whisper_hailo.convert.checkpoint import Checkpoint
-from whisper_hailo.convert.graph import GraphBuilder
-from whisper_hailo.convert.layers import LAYER_NORM_EPSILON, checkpoint_linear, gelu, linear
-from whisper_hailo.convert.weights import stacked, transposed
+from whisper_hailo.convert.graphs.builder import GraphBuilder
+from whisper_hailo.convert.graphs.layers import LAYER_NORM_EPSILON, checkpoint_linear, gelu, linear
+from whisper_hailo.convert.graphs.weights import stacked, transposed
 
 
 @dataclass(frozen=True, slots=True)

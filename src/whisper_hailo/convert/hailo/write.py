@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from whisper_hailo.convert.checkpoint import Checkpoint
-from whisper_hailo.convert.graph import OPSET, Graph
+from whisper_hailo.convert.graphs.builder import OPSET, Graph
+from whisper_hailo.convert.graphs.onnx_file import write_graph
 from whisper_hailo.convert.hailo import decoder, encoder
 from whisper_hailo.convert.hailo.assets import asset_paths, write_assets
 from whisper_hailo.convert.hailo.sizes import FixedSizes
-from whisper_hailo.convert.onnx_file import write_graph
 from whisper_hailo.core.spec import Dimensions, FileRecord, HailoForm
 
 FOLDER = "hailo"

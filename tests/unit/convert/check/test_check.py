@@ -15,12 +15,12 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from tests.checkpoints import TOY, config_of, random_arrays, write_checkpoint
 from tests.unit.convert.hailo.shapes import MODELS, Weightless, inferred
-from whisper_hailo.convert import onnx_file
 from whisper_hailo.convert.check import graph_rules
 from whisper_hailo.convert.check.finding import Severity
 from whisper_hailo.convert.check.report import Report, check_file
 from whisper_hailo.convert.check.sizes import TINY_ENCODER_WEIGHTS
 from whisper_hailo.convert.convert import convert_checkpoint
+from whisper_hailo.convert.graphs import onnx_file
 from whisper_hailo.convert.hailo.encoder import hailo_encoder_graph
 from whisper_hailo.convert.hailo.sizes import FixedSizes
 from whisper_hailo.convert.hailo.write import encoder_form

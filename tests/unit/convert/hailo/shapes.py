@@ -10,10 +10,10 @@ from onnx import TensorProto, helper
 
 from tests.unit.shapes import TINY
 from whisper_hailo.convert.checkpoint import Checkpoint, Config
-from whisper_hailo.convert.graph import Graph
+from whisper_hailo.convert.graphs.builder import Graph
+from whisper_hailo.convert.graphs.onnx_file import IR_VERSION
+from whisper_hailo.convert.graphs.weights import AnyArray, Weight
 from whisper_hailo.convert.layout import expected_shapes
-from whisper_hailo.convert.onnx_file import IR_VERSION
-from whisper_hailo.convert.weights import AnyArray, Weight
 from whisper_hailo.core.spec import Dimensions
 
 

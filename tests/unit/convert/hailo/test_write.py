@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from tests.checkpoints import TOY, config_of, random_arrays, write_checkpoint
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
-from whisper_hailo.convert import convert, onnx_file
+from whisper_hailo.convert import convert
 from whisper_hailo.convert.convert import convert_checkpoint
+from whisper_hailo.convert.graphs import onnx_file
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import OptionError, OutputError
 from whisper_hailo.core.protocols import Padding

@@ -9,10 +9,10 @@ rows that are looked up are ever read (figures in `docs/decisions/shared-vocabul
 from __future__ import annotations
 
 from whisper_hailo.convert.checkpoint import Checkpoint
-from whisper_hailo.convert.graph import FLOAT, MICROSOFT, GraphBuilder
-from whisper_hailo.convert.layers import matmul_n_bits
-from whisper_hailo.convert.quantize import BLOCK_SIZE, quantized
-from whisper_hailo.convert.weights import Weight
+from whisper_hailo.convert.graphs.builder import FLOAT, MICROSOFT, GraphBuilder
+from whisper_hailo.convert.graphs.layers import matmul_n_bits
+from whisper_hailo.convert.graphs.quantize import BLOCK_SIZE, quantized
+from whisper_hailo.convert.graphs.weights import Weight
 
 _EMBEDDING = "decoder.embed_tokens.weight"
 _PROJECTION = "decoder.projection"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
 
-from whisper_hailo.convert.weights import AnyArray, Weight, ready
+from whisper_hailo.convert.graphs.weights import AnyArray, Weight, ready
 
 OPSET = 17
 """The first with LayerNormalization as one node, and the one the Hailo compiler takes."""

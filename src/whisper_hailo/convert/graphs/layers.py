@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from whisper_hailo.convert.checkpoint import Checkpoint
-from whisper_hailo.convert.graph import MICROSOFT, GraphBuilder
-from whisper_hailo.convert.quantize import BLOCK_SIZE, quantized
-from whisper_hailo.convert.weights import Weight, scaled, stacked, transposed, zeros
+from whisper_hailo.convert.graphs.builder import MICROSOFT, GraphBuilder
+from whisper_hailo.convert.graphs.quantize import BLOCK_SIZE, quantized
+from whisper_hailo.convert.graphs.weights import Weight, scaled, stacked, transposed, zeros
 
 LAYER_NORM_EPSILON = 1e-5
 ACCURACY_INT8 = 4

@@ -16,7 +16,7 @@ from typing import Self
 import numpy as np
 from onnx import ModelProto, TensorProto, helper
 
-from whisper_hailo.convert.graph import Graph, Initializer
+from whisper_hailo.convert.graphs.builder import Graph, Initializer
 from whisper_hailo.core.spec import FileRecord
 
 IR_VERSION = 9

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from whisper_hailo.convert.checkpoint import Checkpoint
-from whisper_hailo.convert.graph import FLOAT, Graph, GraphBuilder
-from whisper_hailo.convert.layers import (
+from whisper_hailo.convert.graphs.builder import FLOAT, Graph, GraphBuilder
+from whisper_hailo.convert.graphs.layers import (
     checkpoint_linear,
     fused_qkv,
     gelu,

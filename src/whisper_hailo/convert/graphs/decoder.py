@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from whisper_hailo.convert.checkpoint import Checkpoint
-from whisper_hailo.convert.decoder_ends import embed_tokens, project_to_vocabulary
-from whisper_hailo.convert.graph import FLOAT, INT64, Graph, GraphBuilder
-from whisper_hailo.convert.layers import (
+from whisper_hailo.convert.graphs.builder import FLOAT, INT64, Graph, GraphBuilder
+from whisper_hailo.convert.graphs.decoder_ends import embed_tokens, project_to_vocabulary
+from whisper_hailo.convert.graphs.layers import (
     checkpoint_linear,
     fused_qkv,
     layer_norm,

@@ -5,16 +5,16 @@ import onnxruntime
 import pytest
 from numpy.typing import NDArray
 
-from whisper_hailo.convert.graph import FLOAT, INT64, MICROSOFT, GraphBuilder
-from whisper_hailo.convert.layers import Linear, linear
-from whisper_hailo.convert.onnx_file import write_graph
-from whisper_hailo.convert.quantize import (
+from whisper_hailo.convert.graphs.builder import FLOAT, INT64, MICROSOFT, GraphBuilder
+from whisper_hailo.convert.graphs.layers import Linear, linear
+from whisper_hailo.convert.graphs.onnx_file import write_graph
+from whisper_hailo.convert.graphs.quantize import (
     BLOCK_SIZE,
     dequantize_blocks,
     quantize_blocks,
     quantized,
 )
-from whisper_hailo.convert.weights import ready
+from whisper_hailo.convert.graphs.weights import ready
 from whisper_hailo.core.errors import ModelError
 
 RNG = np.random.default_rng(0)

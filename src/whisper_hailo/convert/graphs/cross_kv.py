@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from whisper_hailo.convert.checkpoint import Checkpoint
-from whisper_hailo.convert.graph import FLOAT, Graph, GraphBuilder
-from whisper_hailo.convert.layers import checkpoint_linear, linear, split_heads
-from whisper_hailo.convert.weights import ready
+from whisper_hailo.convert.graphs.builder import FLOAT, Graph, GraphBuilder
+from whisper_hailo.convert.graphs.layers import checkpoint_linear, linear, split_heads
+from whisper_hailo.convert.graphs.weights import ready
 
 
 def cross_kv_graph(checkpoint: Checkpoint, bits: int | None = None) -> Graph:
