@@ -26,10 +26,16 @@ _VARIANTS = (
 ESPEAK_VARIANTS = tuple(_VARIANTS.split())
 FLITE_VOICES = ("kal16", "awb", "rms", "slt")
 
+FLITE_PITCH_HZ = {"kal16": 105, "awb": 130, "rms": 95, "slt": 165}
+"""Mean pitch of each voice when nothing else is asked for."""
+FESTIVAL_VOICES = ("kal_diphone", "ked_diphone")
+ENGINES = ("espeak", "flite", "festival")
+
 UNHEARD_ESPEAK = ("klatt", "klatt2", "klatt3", "klatt4")
 """A synthesiser of its own inside espeak-ng (Klatt's): no setting of it is trained on."""
 UNHEARD_VARIANTS = ("belinda", "boris")
 UNHEARD_FESTIVAL = ("cmu_us_slt_arctic_hts",)
+FESTIVAL_SHARE = 0.08
 FLITE_SHARE = 0.3
 """Part of the trained utterances that flite speaks: four voices beside some 500 of espeak-ng's."""
 
@@ -63,11 +69,38 @@ def trained_voice(rng: Random) -> Voice:
     warp = round(rng.uniform(0.9, 1.12), 2)
     if rng.random() < FLITE_SHARE:
         name = rng.choice(FLITE_VOICES)
-        own = {"kal16": 105, "awb": 130, "rms": 95, "slt": 165}[name]
-        pitch = rng.choice((0, round(own * rng.uniform(0.85, 1.25))))
+        pitch = rng.choice((0, round(FLITE_PITCH_HZ[name] * rng.uniform(0.85, 1.25))))
         return Voice("flite", name, rate, pitch, warp)
     name = f"{rng.choice(ESPEAK_ACCENTS)}+{rng.choice(ESPEAK_VARIANTS)}"
     return Voice("espeak", name, rate, rng.randint(25, 75), warp)
+
+
+def task_voice(rng: Random, language: str, engines: tuple[str, ...] = ENGINES) -> Voice:
+    """Returns a random trained voice for `language`, among the engines that may be used.
+
+    German is spoken by espeak-ng alone; English also by flite and by festival's diphone voices.
+    """
+    chance = rng.random()
+    if language == "en" and chance < FESTIVAL_SHARE and "festival" in engines:
+        rate, warp = round(rng.uniform(0.8, 1.25), 2), round(rng.uniform(0.86, 1.16), 2)
+        return Voice("festival", rng.choice(FESTIVAL_VOICES), rate, 0, warp)
+    if language == "en" and "flite" in engines:
+        return trained_voice(rng)
+    accent = "de" if language == "de" else rng.choice(ESPEAK_ACCENTS)
+    rate, warp = round(rng.uniform(0.75, 1.3), 2), round(rng.uniform(0.88, 1.14), 2)
+    return Voice("espeak", f"{accent}+{rng.choice(ESPEAK_VARIANTS)}", rate, rng.randint(20, 80), warp)
+
+
+def unheard_task_voice(
+    rng: Random, language: str, engines: tuple[str, ...] = ENGINES
+) -> Voice:
+    """Returns a random voice for `language` that is never trained on, whatever the language."""
+    if language == "en":
+        voice = unheard_voice(rng)
+        while voice.engine not in engines:
+            voice = unheard_voice(rng)
+        return voice
+    return Voice("espeak", f"{language}+{rng.choice(UNHEARD_ESPEAK + UNHEARD_VARIANTS)}")
 
 
 def unheard_voice(rng: Random) -> Voice:

@@ -13,7 +13,7 @@ TEST_PERCENT = 4
 
 def canonical(text: str) -> str:
     """Returns the words of `text` alone, lower-cased: what makes two sentences the same."""
-    return " ".join(re.findall(r"[a-z']+", text.lower()))
+    return " ".join(re.findall(r"[a-zäöüß']+", text.lower()))
 
 
 def split_of(text: str) -> Split:

@@ -1,0 +1,215 @@
+"""Parse, optimise, compile; each stage is done once and kept with the hashes of its inputs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from .calibration import load_calibration, match_inputs
+from .fault import MODEL, BuildError, disk_error, file_sha256, one_line
+from .job import Job
+from .network import read_network, renumbered
+from .script import model_script
+from .sdk import compiler_version, load_sdk, network_description, new_runner
+
+logger = logging.getLogger(__name__)
+
+STATE_SUFFIX = ".build.json"
+STARTED = ": started"
+"""Ends the log line that begins a stage."""
+
+PARSED, OPTIMIZED, COMPILED, HEF, SCRIPT = (
+    ".har",
+    "_optimized.har",
+    "_compiled.har",
+    ".hef",
+    ".alls",
+)
+
+
+class Build:
+    """One job on its way through the compiler."""
+
+    def __init__(self, job: Job) -> None:
+        """Look at everything that can be looked at before the compiler starts its hours.
+
+        Raises:
+            BuildError: compiler, graph, calibration set or script do not fit.
+        """
+        self._job = job
+        self._sdk = load_sdk()
+        self._version = compiler_version(self._sdk, job.arch)
+        self._arrays, self._n_windows = load_calibration(job)
+        self._graph_sha256 = file_sha256(Path(job.graph))
+        self._calibration_sha256 = file_sha256(Path(job.calibration))
+        self._own_script = None if job.script is None else _read_script(Path(job.script))
+        self._state_path = job.result(STATE_SUFFIX)
+        self._runner: Any = None
+        self._runner_at = ""
+        try:
+            Path(job.out).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise disk_error(job.out, error) from error
+        self._state = _read_state(self._state_path)
+
+    def run(self) -> None:
+        """Do what is not done yet, and record it all.
+
+        Raises:
+            BuildError: a stage failed.
+        """
+        job = self._job
+        common = [self._version, job.arch, job.net_name, *job.start_nodes, "|", *job.end_nodes]
+        parsed = self._stage("parse", [self._graph_sha256, *common], [PARSED], self._parse)
+        script = self._write_script()
+        inputs = [parsed, script, self._calibration_sha256, self._version]
+        optimized = self._stage("optimize", inputs, [OPTIMIZED], self._optimize)
+        self._stage("compile", [optimized, self._version], [COMPILED, HEF], self._compile)
+        self._state["facts"] = {
+            "arch": job.arch,
+            "part": job.part,
+            "compiler_version": self._version,
+            "graph_sha256": self._graph_sha256,
+            "calibration_sha256": self._calibration_sha256,
+            "calibration_windows": self._n_windows,
+            "script_sha256": script,
+            "own_script": self._own_script is not None,
+        }
+        self._save_state()
+
+    def _stage(
+        self, name: str, inputs: list[str], suffixes: list[str], work: Callable[[], None]
+    ) -> str:
+        """Run a stage unless its results are there, whole, and from the same inputs.
+
+        Returns:
+            SHA-256 of its first result.
+        """
+        key = hashlib.sha256("\n".join(inputs).encode()).hexdigest()
+        record = self._state.get(name)
+        if isinstance(record, dict) and record.get("inputs") == key and self._whole(record):
+            logger.info("%s: done before, kept", name)
+            return str(record["results"][suffixes[0]])
+        logger.info("%s%s", name, STARTED)
+        try:
+            work()
+        except BuildError:
+            raise
+        except OSError as error:
+            raise disk_error(self._job.out, error) from error
+        except Exception as error:  # the compiler has dozens of exception classes
+            raise BuildError(
+                MODEL, f"the Hailo compiler failed to {name} ({one_line(error)}); see the log"
+            ) from error
+        results = {suffix: file_sha256(self._job.result(suffix)) for suffix in suffixes}
+        self._state[name] = {"inputs": key, "results": results}
+        self._save_state()
+        logger.info("%s: finished", name)
+        return results[suffixes[0]]
+
+    def _parse(self) -> None:
+        job = self._job
+        self._runner = new_runner(self._sdk, arch=job.arch)
+        self._runner.translate_onnx_model(
+            job.graph,
+            job.net_name,
+            start_node_names=list(job.start_nodes),
+            end_node_names=list(job.end_nodes),
+        )
+        self._save_har(PARSED)
+
+    def _optimize(self) -> None:
+        runner = self._opened(PARSED)
+        network = read_network(network_description(runner))
+        data = match_inputs(self._arrays, network.inputs, self._job)
+        runner.load_model_script(str(self._job.result(SCRIPT)))
+        runner.optimize(calib_data=data, work_dir=self._job.out)
+        self._save_har(OPTIMIZED)
+
+    def _compile(self) -> None:
+        hef = self._opened(OPTIMIZED).compile()
+        self._save_har(COMPILED)
+        write_whole(self._job.result(HEF), hef)
+
+    def _write_script(self) -> str:
+        """Write the user's script, or one for the parsed network; returns its SHA-256."""
+        text = self._own_script
+        if text is None:
+            try:
+                description = network_description(self._opened(PARSED))
+            except BuildError:
+                raise
+            except Exception as error:
+                raise BuildError(
+                    MODEL, f"{self._job.result(PARSED)} cannot be read ({one_line(error)})"
+                ) from error
+            network = read_network(description)
+            text = model_script(self._job, network, self._n_windows)
+            if renumbered(network, self._job):
+                logger.warning(
+                    "this compiler numbers the layers otherwise than the one of the vendor's "
+                    "scripts; they were picked by their place in the network"
+                )
+        write_whole(self._job.result(SCRIPT), text.encode())
+        return file_sha256(self._job.result(SCRIPT))
+
+    def _opened(self, suffix: str) -> Any:  # noqa: ANN401 - the compiler's runner
+        """The runner that has just made this stage, or a new one that goes on from its HAR."""
+        if self._runner_at != suffix:
+            self._runner = new_runner(self._sdk, har=self._job.result(suffix))
+            self._runner_at = suffix
+        return self._runner
+
+    def _save_har(self, suffix: str) -> None:
+        """Save under a name of its own first: a HAR is either whole or not there."""
+        path = self._job.result(suffix)
+        partial = path.with_name(f"writing-{path.name}")
+        try:
+            self._runner.save_har(str(partial))
+            os.replace(partial, path)
+            self._runner_at = suffix
+        finally:
+            partial.unlink(missing_ok=True)
+
+    def _whole(self, record: dict[str, Any]) -> bool:
+        results = record.get("results")
+        if not isinstance(results, dict):
+            return False
+        paths = {self._job.result(suffix): digest for suffix, digest in results.items()}
+        return all(path.is_file() and file_sha256(path) == found for path, found in paths.items())
+
+    def _save_state(self) -> None:
+        text = json.dumps(self._state, indent=2, sort_keys=True) + "\n"
+        write_whole(self._state_path, text.encode())
+
+
+def _read_script(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise BuildError(MODEL, f"cannot read the model script {path} ({error})") from error
+
+
+def _read_state(path: Path) -> dict[str, Any]:
+    """What earlier runs did; nothing where the file is missing or broken."""
+    try:
+        state = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return state if isinstance(state, dict) else {}
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file that is either whole or as before."""
+    partial = path.with_name(f"writing-{path.name}")
+    try:
+        partial.write_bytes(data)
+        os.replace(partial, path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise disk_error(path, error) from error

@@ -1,0 +1,138 @@
+"""Starts the build process, streams its log, and makes the record of what came out.
+
+The process is in a session of its own, so that Ctrl-C reaches the supervisor alone: the compiler
+takes an interrupt in the middle of its fine-tuning as a wish to go on with what it has so far.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+from .fault import DEVICE, MARK, MODEL, BuildError, disk_error
+from .job import Job
+from .stages import HEF, STARTED, STATE_SUFFIX, write_whole
+
+RECORD_SUFFIX = ".hef.json"
+LOG_SUFFIX = ".log"
+JOB_SUFFIX = ".job.json"
+_START = (
+    "import sys; sys.path.append(sys.argv[1]); from hef_build.run import main; "
+    "sys.exit(main(sys.argv[2:]))"
+)
+_SNR = re.compile(r"(?:\S*/)?(output_layer\d+)\s+SNR:\s*(-?[\d.]+(?:e-?\d+)?)\s*dB")
+_CONTEXTS = re.compile(r"Applying selected partition to (\d+) contexts")
+
+
+def supervise(job_path: Path, say: Callable[[str], None], python: str | None = None) -> Any:  # noqa: ANN401
+    """Run a job to its end.
+
+    Args:
+        job_path: the job's file.
+        say: takes each line of the log.
+        python: interpreter that has the compiler; `None` is this one.
+
+    Returns:
+        the record, as written to `<stem>.hef.json`.
+
+    Raises:
+        BuildError: the build failed.
+    """
+    job = Job.load(job_path)
+    try:
+        Path(job.out).mkdir(parents=True, exist_ok=True)
+        with job.result(LOG_SUFFIX).open("a", encoding="utf-8") as log:
+            code, failure = _run(job_path, say, python, log)
+    except OSError as error:
+        raise disk_error(job.out, error) from error
+    if code < 0:
+        name = signal.Signals(-code).name
+        raise BuildError(
+            DEVICE,
+            f"the Hailo compiler was ended by {name} (SIGKILL usually means too little memory); "
+            "start again: finished stages are kept",
+        )
+    if code != 0:
+        if failure is not None:
+            raise BuildError(code, failure)
+        raise BuildError(
+            MODEL,
+            f"the build process left with code {code}; {job.result(LOG_SUFFIX)} says why",
+        )
+    return _record(job)
+
+
+def _run(
+    job_path: Path, say: Callable[[str], None], python: str | None, log: IO[str]
+) -> tuple[int, str | None]:
+    """Start the process and follow it; returns its exit code and the reason that it gave."""
+    failure = None
+    package = str(Path(__file__).resolve().parent.parent)
+    command = [python or sys.executable, "-u", "-c", _START, package, str(job_path.resolve())]
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            env=environment,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise BuildError(
+            DEVICE, f"cannot start {command[0]} ({error.strerror}); give another --python"
+        ) from error
+    assert process.stdout is not None  # noqa: S101 - for the type checker: it was asked for
+    try:
+        for line in process.stdout:  # progress bars end their lines with a carriage return
+            log.write(line)
+            log.flush()
+            if line.startswith(MARK):
+                failure = line[len(MARK) :].strip()
+            elif line.strip():
+                say(line.rstrip())
+        return process.wait(), failure
+    finally:
+        _end(process)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End the process and its helpers, if they still run."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _record(job: Job) -> dict[str, Any]:
+    """Write and return what was built, from what, by what."""
+    state = json.loads(job.result(STATE_SUFFIX).read_text(encoding="utf-8"))
+    log = job.result(LOG_SUFFIX).read_text(encoding="utf-8")
+    contexts = _CONTEXTS.findall(_last(log, "compile"))
+    record = {
+        **state["facts"],
+        "hef": job.result(HEF).name,
+        "bytes": job.result(HEF).stat().st_size,
+        "sha256": state["compile"]["results"][HEF],
+        "optimization_level": job.optimization_level,
+        "snr_db": {name: float(db) for name, db in _SNR.findall(_last(log, "optimize"))},
+        "contexts": int(contexts[-1]) if contexts else None,
+    }
+    text = json.dumps(record, indent=2, sort_keys=True) + "\n"
+    write_whole(job.result(RECORD_SUFFIX), text.encode())
+    return record
+
+
+def _last(log: str, stage: str) -> str:
+    """The log from the last beginning of a stage on: one that was kept says nothing again."""
+    return log[max(log.rfind(f"{stage}{STARTED}"), 0) :]
