@@ -19,12 +19,12 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import BinaryIO, Self, TypeAlias
+from typing import BinaryIO, TypeAlias
 
 import numpy as np
 
 from whisper_hailo.audio_readers import ArrayReader, BrokenOffError, Reader, open_reader
+from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 
@@ -39,7 +39,7 @@ _MAX_AMPLITUDE = 2.0**31  # Float files with samples in integer scale exist; not
 _TRUNCATED_S = 0.5  # MP3 lengths without a Xing header are estimates.
 
 
-class AudioStream:
+class AudioStream(Closing):
     """An open audio file; made by `open_audio`, read once, closed by `close` or a `with` block.
 
     Attributes:
@@ -168,19 +168,6 @@ class AudioStream:
     def close(self) -> None:
         """Give the file back; closing twice is harmless."""
         self._resources.close()
-
-    def __enter__(self) -> Self:
-        """The stream itself, which is open already."""
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close."""
-        self.close()
 
 
 def open_audio(

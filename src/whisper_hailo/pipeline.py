@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from whisper_hailo.audio import open_audio
 from whisper_hailo.convert.cache import resolve_model
 from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.protocols import AnyDecoder, Encoder, Padding
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, Segment, Settings, Transcript
@@ -31,7 +31,7 @@ Progress: TypeAlias = Callable[[float, float | None], None]
 """Called after each window with seconds done and seconds in all (`None`: unknown)."""
 
 
-class Transcriber:
+class Transcriber(Closing):
     """An encoder, a decoder and a tokenizer of one model, ready to turn audio into text.
 
     Use it in a `with` block, or call `open` and `close`.
@@ -114,17 +114,6 @@ class Transcriber:
     def close(self) -> None:
         """Give everything back."""
         self._stack.close()
-
-    def __enter__(self) -> Self:
-        return self.open()
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def transcribe(
         self,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
@@ -19,6 +18,7 @@ from whisper_hailo.backends.state import (
     rewind_tokens,
     select_rows,
 )
+from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import ModelError, ShapeError
 from whisper_hailo.core.protocols import Padding, StepOutput
 from whisper_hailo.core.spec import CROSS_KV_FILE, DECODER_FILE, ENCODER_FILE, ModelSpec
@@ -33,28 +33,7 @@ _STEP_INPUTS = frozenset({"tokens", "first", "positions", "aligned", "cross_bias
 _STEP_OUTPUTS = frozenset({"logits", "logsumexp", "alignment"})
 
 
-class _Openable:
-    """`with` opens and closes; each backend says how."""
-
-    def open(self) -> Self:
-        raise NotImplementedError
-
-    def close(self) -> None:
-        raise NotImplementedError
-
-    def __enter__(self) -> Self:
-        return self.open()
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
-class OnnxEncoder(_Openable):
+class OnnxEncoder(Closing):
     """The encoder graph of a model directory: any even number of frames up to the full context.
 
     Args:
@@ -114,7 +93,7 @@ class OnnxEncoder(_Openable):
         return features
 
 
-class CachedDecoder(_Openable):
+class CachedDecoder(Closing):
     """The cross-attention and decoder graphs of a model directory, with a key and value cache.
 
     The cache lives in the runtime's memory from step to step; states share what did not change.

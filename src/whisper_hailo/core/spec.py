@@ -8,14 +8,16 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.hailo import HailoForm, HefRecord
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
 
 SPEC_FILE = "model.json"
 ENCODER_FILE = "encoder.onnx"
 CROSS_KV_FILE = "cross_kv.onnx"
 DECODER_FILE = "decoder.onnx"
-SPEC_VERSION = 2
-
+SPEC_VERSION = 3
+READABLE_VERSIONS = (2, 3)
+"""2 knew no HEFs and is otherwise the same."""
 
 _LARGEST = {
     "n_mels": 1024,
@@ -145,49 +147,6 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class HailoForm:
-    """One graph in the form that the Hailo compiler takes: all sizes fixed (`docs/hailo.md`).
-
-    Attributes:
-        part: `encoder` or `decoder`.
-        file: path in the model directory.
-        window_s: seconds of audio of one run.
-        length: text positions of a decoder, `None` for an encoder.
-        opset: version of the ONNX operators.
-        inputs: graph input to shape, in the graph's order.
-        outputs: graph output to shape.
-        start_nodes: nodes or graph inputs at which the compiler is told to start.
-        end_nodes: nodes at which it is told to end.
-        chip_inputs: shape of each start on the chip, `(batch, height, width, channels)`.
-        assets: `token_embedding` and `position_rows` to paths of the arrays that the host of a
-            decoder needs; empty for an encoder.
-    """
-
-    part: str
-    file: str
-    window_s: int
-    length: int | None
-    opset: int
-    inputs: dict[str, tuple[int, ...]]
-    outputs: dict[str, tuple[int, ...]]
-    start_nodes: tuple[str, ...]
-    end_nodes: tuple[str, ...]
-    chip_inputs: tuple[tuple[int, ...], ...]
-    assets: dict[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def from_dict(cls, raw: dict[str, Any]) -> HailoForm:
-        """From JSON, whose arrays are lists."""
-        known = dict(raw)
-        for key in ("inputs", "outputs"):
-            known[key] = {name: tuple(shape) for name, shape in raw[key].items()}
-        for key in ("start_nodes", "end_nodes"):
-            known[key] = tuple(raw[key])
-        known["chip_inputs"] = tuple(tuple(shape) for shape in raw["chip_inputs"])
-        return cls(**known)
-
-
-@dataclass(frozen=True, slots=True)
 class ModelSpec:
     """Everything about a converted model that running it needs to know.
 
@@ -198,6 +157,7 @@ class ModelSpec:
         alignment_heads: `(layer, head)` pairs whose cross-attention follows the audio.
         files: file name to size and hash.
         hailo: graphs for the Hailo compiler.
+        hefs: what that compiler made of them.
     """
 
     name: str
@@ -209,6 +169,7 @@ class ModelSpec:
     source: Source
     files: dict[str, FileRecord] = field(default_factory=dict)
     hailo: tuple[HailoForm, ...] = ()
+    hefs: tuple[HefRecord, ...] = ()
 
     def __post_init__(self) -> None:
         """Token ids lie in the vocabulary, alignment heads in the decoder, files in the folder."""
@@ -223,7 +184,7 @@ class ModelSpec:
                 0 <= layer < self.dims.n_decoder_layers and 0 <= head < self.dims.n_decoder_heads
             ):
                 raise ModelError(f"alignment head {layer}, {head} is not one of this decoder's")
-        for name in self.files:
+        for name in (*self.files, *(hef.file for hef in self.hefs)):
             path = PurePosixPath(name)
             if path.is_absolute() or ".." in path.parts or "\\" in name:
                 raise ModelError(f"file {name!r} lies outside the model directory")
@@ -253,7 +214,7 @@ class ModelSpec:
         try:
             raw: dict[str, Any] = json.loads(text)
             version = raw.pop("version")
-            if version != SPEC_VERSION:
+            if version not in READABLE_VERSIONS:
                 raise ModelError(
                     f"{where} has format version {version}, this program reads {SPEC_VERSION}; "
                     "convert the checkpoint again"
@@ -275,6 +236,7 @@ class ModelSpec:
                 source=Source(**raw["source"]),
                 files={name: FileRecord(**record) for name, record in raw["files"].items()},
                 hailo=tuple(HailoForm.from_dict(form) for form in raw["hailo"]),
+                hefs=tuple(HefRecord(**hef) for hef in raw.get("hefs", ())),
             )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ModelError(

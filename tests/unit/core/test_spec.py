@@ -5,7 +5,8 @@ import pytest
 
 from tests.unit.shapes import TINY, toy_spec
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.spec import SPEC_VERSION, FileRecord, HailoForm, ModelSpec
+from whisper_hailo.core.hailo import HailoForm
+from whisper_hailo.core.spec import SPEC_VERSION, FileRecord, ModelSpec
 
 DECODER_FORM = HailoForm(
     part="decoder",

@@ -1,0 +1,81 @@
+"""What `model.json` says of the graphs for the Hailo compiler and of what it made of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class HailoForm:
+    """One graph in the form that the Hailo compiler takes: all sizes fixed (`docs/hailo.md`).
+
+    Attributes:
+        part: `encoder` or `decoder`.
+        file: path in the model directory.
+        window_s: seconds of audio of one run.
+        length: text positions of a decoder, `None` for an encoder.
+        opset: version of the ONNX operators.
+        inputs: graph input to shape, in the graph's order.
+        outputs: graph output to shape.
+        start_nodes: nodes or graph inputs at which the compiler is told to start.
+        end_nodes: nodes at which it is told to end.
+        chip_inputs: shape of each start on the chip, `(batch, height, width, channels)`.
+        assets: `token_embedding` and `position_rows` to paths of the arrays that the host of a
+            decoder needs; empty for an encoder.
+    """
+
+    part: str
+    file: str
+    window_s: int
+    length: int | None
+    opset: int
+    inputs: dict[str, tuple[int, ...]]
+    outputs: dict[str, tuple[int, ...]]
+    start_nodes: tuple[str, ...]
+    end_nodes: tuple[str, ...]
+    chip_inputs: tuple[tuple[int, ...], ...]
+    assets: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_dict(cls, raw: dict[str, Any]) -> HailoForm:
+        """From JSON, whose arrays are lists."""
+        known = dict(raw)
+        for key in ("inputs", "outputs"):
+            known[key] = {name: tuple(shape) for name, shape in raw[key].items()}
+        for key in ("start_nodes", "end_nodes"):
+            known[key] = tuple(raw[key])
+        known["chip_inputs"] = tuple(tuple(shape) for shape in raw["chip_inputs"])
+        return cls(**known)
+
+
+@dataclass(frozen=True, slots=True)
+class HefRecord:
+    """One compiled network, and what it was made of.
+
+    Attributes:
+        part: `encoder` or `decoder`.
+        arch: chip it was compiled for.
+        file: path in the model directory.
+        bytes: its size.
+        sha256: its hash.
+        graph_sha256: hash of the Hailo-form graph.
+        script_sha256: hash of the model script, which lies beside the HEF.
+        calibration_sha256: hash of the calibration set.
+        compiler_version: the Dataflow Compiler's.
+        snr_db: output layer to signal-to-noise ratio after quantisation, in dB, where the compiler
+            gave it.
+        contexts: how many times the chip is loaded within one run, where the compiler said it.
+    """
+
+    part: str
+    arch: str
+    file: str
+    bytes: int
+    sha256: str
+    graph_sha256: str
+    script_sha256: str
+    calibration_sha256: str
+    compiler_version: str
+    snr_db: dict[str, float] = field(default_factory=dict)
+    contexts: int | None = None

@@ -1,0 +1,143 @@
+"""Bad audio and options: one clear line, the documented exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile as sf
+
+from tests.e2e.conftest import DEMO, DEMO_TEXT, Command, one_line
+
+
+def wav(path: Path, samples: np.ndarray, rate_hz: int = 16_000, subtype: str = "PCM_16") -> Path:
+    sf.write(path, samples, rate_hz, subtype=subtype)
+    return path
+
+
+def bad_audio(tmp_path: Path, kind: str) -> Path:
+    path = tmp_path / f"{kind}.wav"
+    if kind == "empty":
+        path.touch()
+    elif kind == "text":
+        path.write_text("RIFF of a different kind\n", encoding="utf-8")
+    elif kind == "header":
+        path.write_bytes(wav(path, np.zeros(100)).read_bytes()[:20])
+    elif kind == "nothing":
+        wav(path, np.zeros(0))
+    elif kind == "nan":
+        wav(path, np.full(16_000, np.nan), subtype="FLOAT")
+    elif kind == "folder":
+        path.mkdir()
+    return path
+
+
+@pytest.mark.parametrize("kind", ["missing", "empty", "text", "header", "nothing", "nan", "folder"])
+def test_unusable_audio(whisper_hailo: Command, tmp_path: Path, kind: str) -> None:
+    path = bad_audio(tmp_path, kind)
+    result = whisper_hailo("transcribe", "--model", "micro", path)
+    assert result.returncode == 3
+    assert path.name in one_line(result)
+    assert not result.stdout
+
+
+@pytest.mark.parametrize("n_samples", [1, 100, 16_000])
+def test_silence_of_any_length_gives_no_text(
+    whisper_hailo: Command, tmp_path: Path, n_samples: int
+) -> None:
+    path = wav(tmp_path / "quiet.wav", np.zeros(n_samples))
+    result = whisper_hailo("transcribe", "--model", "micro", path)
+    assert result.returncode == 0, result.stderr
+    assert not result.stdout.strip()
+    assert "no speech in" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--window", "0"], "--window is 0 s"),
+        (["--window", "31"], "takes 0.02 s to 30 s"),
+        (["--window", "1e-9"], "takes 0.02 s to 30 s"),
+        (["--margin-s", "10"], "--margin-s is 10 s"),
+        (["--pad-to", "1501"], "trained on 1500 positions"),
+        (["--repetition-penalty", "0.5"], "expected 1.0 (off) or more"),
+        (["--eot-boost", "-1"], "expected 0.0 (off) or more"),
+        (["--preset", "bold"], "expected one of: conservative"),
+        (["--language", "xx"], "unknown language 'xx'"),
+        (["--task", "sing"], "unknown task 'sing'"),
+        (["--quantize", "int2"], "expected one of: none, int8, int4"),
+        (["--format", "doc"], "expected one of: txt, json"),
+        (["--threads", "-1"], "--threads"),
+        (["--threads", "100000"], "--threads"),
+        (["--no-such-option"], "No such option"),
+    ],
+)
+def test_impossible_options(whisper_hailo: Command, words: list[str], said: str) -> None:
+    result = whisper_hailo("transcribe", "--model", "micro", *words, DEMO)
+    assert result.returncode == 2
+    assert said in one_line(result)
+
+
+def test_inputs_that_would_overwrite_each_other(whisper_hailo: Command, tmp_path: Path) -> None:
+    twin = tmp_path / "demo.ogg"
+    result = whisper_hailo("transcribe", "--model", "micro", "--output-dir", tmp_path, DEMO, twin)
+    assert result.returncode == 2
+    assert "'demo'" in one_line(result)
+
+
+def test_a_hub_out_of_reach_names_the_ways_without_it(whisper_hailo: Command) -> None:
+    result = whisper_hailo("transcribe", DEMO)
+    assert result.returncode == 5
+    line = one_line(result)
+    assert "openai/whisper-tiny" in line
+    assert "--model micro" in line
+    assert "local checkpoint" in line
+
+
+def long_recording(path: Path, silence_s: int) -> Path:
+    """A sparse file of silence with the demo at its end: long, quick to make, not all silent."""
+    samples, rate_hz = sf.read(DEMO, dtype="int16")
+    content = wav(path, samples).read_bytes()
+    n_silent = silence_s * rate_hz * 2
+    header, data = bytearray(content[:44]), content[44:]
+    header[4:8] = (n_silent + len(data) + 36).to_bytes(4, "little")
+    header[40:44] = (n_silent + len(data)).to_bytes(4, "little")
+    with path.open("wb") as file:
+        file.write(header)
+        file.seek(n_silent, os.SEEK_CUR)
+        file.write(data)
+    return path
+
+
+def peak_mib(environment: dict[str, str], *words: object) -> tuple[float, str]:
+    """Peak resident memory of one run of the command, and what it printed."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "whisper_hailo", *map(str, words)],
+        env=environment, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    output = process.stdout.read()
+    process.stdout.close()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return usage.ru_maxrss / 1024, output
+
+
+def test_three_hours_in_flat_memory(
+    environment: dict[str, str], whisper_hailo: Command, tmp_path: Path
+) -> None:
+    whisper_hailo("transcribe", "--model", "micro", DEMO)  # the model is converted
+    words = ["transcribe", "--model", "micro", "--json"]
+    minute_mib, _ = peak_mib(environment, *words, long_recording(tmp_path / "minute.wav", 60))
+    hours_mib, output = peak_mib(environment, *words, long_recording(tmp_path / "h.wav", 10_800))
+    printed = json.loads(output)
+    assert printed["duration_s"] > 3 * 3600
+    assert printed["text"].split()[-3:] == DEMO_TEXT.split()[-3:]
+    # Three hours of samples alone are 660 MiB as float32.
+    assert hours_mib < minute_mib + 40

@@ -1,0 +1,142 @@
+"""Output in odd places: full disks, closed streams, odd names, signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.e2e.conftest import DEMO, DEMO_TEXT, Command, one_line
+
+
+def test_an_output_never_replaces_an_input(whisper_hailo: Command, tmp_path: Path) -> None:
+    recording = tmp_path / "recording.txt"  # what is audio is told by its content
+    shutil.copy(DEMO, recording)
+    before = recording.read_bytes()
+    result = whisper_hailo("transcribe", "--model", "micro", "--output-dir", tmp_path, recording)
+    assert result.returncode == 2
+    assert "would replace the input" in one_line(result)
+    assert recording.read_bytes() == before
+
+
+def test_odd_file_names_and_narrow_terminals(whisper_hailo: Command, tmp_path: Path) -> None:
+    names = [os.fsdecode(b"\xff\xfe.flac"), "日本語 ñ.flac", "two\nlines.flac"]
+    files = [tmp_path / name for name in names]
+    for file in files:
+        shutil.copy(DEMO, file)
+    for env in ({"LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}, {"PYTHONIOENCODING": "utf-8"}):
+        for words in ([], ["--json"]):
+            result = whisper_hailo("transcribe", "--model", "micro", *words, *files, env=env)
+            assert result.returncode == 0, result.stderr
+            assert result.stdout.count(DEMO_TEXT) == len(files)
+    printed = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [line["audio"] for line in printed] == [str(file) for file in files]
+    missing = whisper_hailo("transcribe", "--model", "micro", tmp_path / "no\nsuch.wav")
+    assert "no such.wav" in one_line(missing)
+
+
+def test_closed_streams(environment: dict[str, str], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    command = (
+        f"{sys.executable} -m whisper_hailo transcribe --model micro --output-dir {out} {DEMO}"
+    )
+    for closed in (">&-", "2>&-", ">&- 2>&-", "<&-"):
+        done = subprocess.run(
+            ["sh", "-c", f"{command} {closed}"], env=environment, check=False, timeout=120
+        )
+        assert done.returncode == 0, closed
+        assert (out / "demo.txt").read_text(encoding="utf-8").strip() == DEMO_TEXT
+        (out / "demo.txt").unlink()
+
+
+def test_a_terminated_conversion_leaves_nothing(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    """SIGTERM at many moments: the directory is there, whole, or not at all."""
+    codes = set()
+    for tenth in range(2, 14):
+        out = tmp_path / "out"
+        process = subprocess.Popen(
+            [sys.executable, "-m", "whisper_hailo", "convert", "micro", str(out)],
+            env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        time.sleep(tenth / 10)
+        process.terminate()
+        codes.add(process.wait(timeout=60))
+        left = [entry.name for entry in tmp_path.iterdir()]
+        assert left in ([], ["out"])
+        if left:
+            assert (out / "model.json").is_file()
+            shutil.rmtree(out)
+    assert codes <= {0, 128 + signal.SIGTERM, -signal.SIGTERM}
+    assert codes & {128 + signal.SIGTERM, -signal.SIGTERM}
+
+
+def test_a_full_disk_behind_standard_output(whisper_hailo: Command) -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        result = whisper_hailo(
+            "transcribe", "--model", "micro", DEMO, capture_output=False, stdout=full, stderr=-1
+        )
+    assert result.returncode == 7
+    assert "No space left on device" in one_line(result)
+
+
+def small_files_only() -> None:
+    """Writing more than 64 KiB to one file fails, as on a full disk."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (65_536, 65_536))
+
+
+def test_a_full_disk_while_converting_leaves_nothing(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
+    result = whisper_hailo("convert", "micro", tmp_path / "out", preexec_fn=small_files_only)
+    assert result.returncode == 7
+    assert "File too large" in one_line(result)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_cache_that_cannot_be_written(whisper_hailo: Command, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    env = {"WHISPER_HAILO_CACHE": str(tmp_path / "file" / "cache")}
+    result = whisper_hailo("transcribe", "--model", "micro", DEMO, env=env)
+    assert result.returncode == 7
+    assert "WHISPER_HAILO_CACHE" in one_line(result)
+
+
+def test_an_unwritable_output_folder_is_told_per_file(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    result = whisper_hailo("transcribe", "--model", "micro", "--output-dir", file, DEMO)
+    assert result.returncode == 7
+    assert "cannot write" in one_line(result)
+
+
+def test_a_reader_that_goes_away_is_no_error(whisper_hailo: Command) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as pipe:
+        result = whisper_hailo(
+            "transcribe", "--model", "micro", DEMO, capture_output=False, stdout=pipe, stderr=-1
+        )
+    assert result.returncode == 0
+    assert not result.stderr
+
+
+def test_a_directory_that_is_not_ours_is_not_overwritten(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
+    keep = tmp_path / "out" / "thesis.txt"
+    keep.parent.mkdir()
+    keep.write_text("years of work", encoding="utf-8")
+    result = whisper_hailo("convert", "micro", keep.parent)
+    assert result.returncode != 0
+    assert "out" in one_line(result)
+    assert keep.read_text(encoding="utf-8") == "years of work"
