@@ -53,6 +53,7 @@ check: $(VENV)/dev.stamp $(PARITY)/parity.stamp
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/mel.py
+	$(BIN)/python benchmarks/micro_wer.py
 
 # Needs uv; writes versions and hashes for every supported Python.
 lock:

@@ -24,15 +24,19 @@ from torch import Tensor
 from torch.nn import functional
 
 from training import kept_tokens
-from training.batches import IGNORED, Batch, Batcher
+from training.augment import ALL_DISTURBANCES
+from training.batches import IGNORED, Batch, Batcher, Demands
 from training.corpus import Corpus
 from training.evaluate import Recognizer, shard_error
 from training.mel import log_mel
 from training.model import Dimensions, Whisper
 from training.phones import make_phones
 from training.text.grammar import Grammar
+from training.text.plans import words_of
 
 N_DEV = 160
+MAX_SHORT_POSITIONS = 540
+ALL_TASKS = Demands(timestamps=0.5, translate=0.5, cut=0.15, disturbances=ALL_DISTURBANCES)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,7 +54,7 @@ class Recipe:
     """
 
     short_steps: int = 3500
-    long_steps: int = 3300
+    long_steps: int = 6500
     rate: float = 1.5e-3
     warmup: int = 400
     ctc_weight: float = 1.0
@@ -115,9 +119,9 @@ def draw_steps(recipe: Recipe, step: int, batcher: Batcher) -> Iterator[Step]:
         else:
             paired = number >= recipe.short_steps and rng.random() < recipe.pair_share
             draw = batcher.pairs if paired else batcher.short
-            batch = draw(recipe.seconds_per_batch, recipe.max_batch)
             if rng.random() < 0.25:
-                first = int(rng.integers(0, 1500 - batch.audio.shape[1] // 320))
+                first = int(rng.integers(0, 1500 - MAX_SHORT_POSITIONS))
+            batch = draw(recipe.seconds_per_batch, recipe.max_batch, first * 0.02)
         none = 0.8 if number < recipe.unpadded_steps else 0.07
         yield Step(batch, first, n_padding(batch.audio.shape[1] // 320, rng, none))
 
@@ -151,15 +155,19 @@ def ctc_loss(model: Whisper, features: Tensor, phones: list[list[int]]) -> Tenso
 class Training:
     """State of a run: model, optimiser, data, and the step it is at."""
 
-    def __init__(self, run: Path, data: Path, recipe: Recipe) -> None:
+    def __init__(self, run: Path, data: Path, recipe: Recipe, all_tasks: bool = False) -> None:
         self.run, self.recipe, self.step, self.active_s = run, recipe, 0, 0.0
+        self.demands = ALL_TASKS if all_tasks else Demands()
         tokenizer = Tokenizer.from_file(str(run / "tokenizer.json"))
         kept_file = run / "kept.json"
         if not kept_file.exists():
-            kept_file.write_text(json.dumps(kept_tokens.choose(tokenizer).ids))
+            choose = kept_tokens.choose_for_tasks if all_tasks else kept_tokens.choose
+            kept_file.write_text(json.dumps(choose(tokenizer).ids))
         self.kept = kept_tokens.KeptTokens(tuple(json.loads(kept_file.read_text())))
         self.tokenizer = tokenizer
-        phones = make_phones(Grammar().words(), run / "phones.json")
+        words = words_of("en") if all_tasks else Grammar().words()
+        german = frozenset(words_of("de")) if all_tasks else frozenset[str]()
+        phones = make_phones(words, run / "phones.json", german)
         self.corpus = Corpus(data, tokenizer, self.kept, phones)
         self.corpus.refresh()
         self.model = Whisper(Dimensions(), len(self.kept.ids), len(phones.names))
@@ -221,7 +229,7 @@ class Training:
 def train(training: Training, dev: Path, report_every: int, dev_every: int) -> None:
     """Runs all the steps that are left, with a log line every `report_every` of them."""
     recipe, rng = training.recipe, np.random.default_rng([7, training.step])
-    batcher = Batcher(training.corpus.utterances, training.kept, rng)
+    batcher = Batcher(training.corpus.utterances, training.kept, rng, training.demands)
     losses, began, utterances = [], time.monotonic(), 0
     for given in prefetched(draw_steps(recipe, training.step, batcher)):
         losses.append(training.update(given))
@@ -262,12 +270,13 @@ def main() -> None:
     parser.add_argument("--report-every", type=int, default=100)
     parser.add_argument("--dev-every", type=int, default=500)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--all-tasks", action="store_true", help="data of make_corpus")
     parser.add_argument("--resume", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch.manual_seed(7)
     recipe = Recipe(short_steps=options.short_steps, long_steps=options.long_steps)
-    training = Training(options.run, options.data, recipe)
+    training = Training(options.run, options.data, recipe, options.all_tasks)
     if options.resume:
         training.load()
     train(training, options.dev, options.report_every, options.dev_every)
