@@ -1,4 +1,6 @@
-"""Cheap disturbances of clean speech: gain, coloured noise, band limits, clipping."""
+"""Cheap disturbances of clean speech: gain, coloured noise, rooms, band limits, clipping."""
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -54,18 +56,73 @@ def band_limited(audio: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.asarray(filtered, np.float32)
 
 
-def disturbed(audio: np.ndarray, bank: NoiseBank, rng: np.random.Generator) -> np.ndarray:
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """How often each disturbance of speech occurs; the defaults are those of the first run.
+
+    Attributes:
+        band: band limits.
+        room: reverberation.
+        noise: noise, `noise_db` (lowest, highest) under the speech.
+        clipping: overdriven before the gain.
+        offset: a constant added to all samples.
+    """
+
+    band: float = 0.2
+    room: float = 0.0
+    noise: float = 0.5
+    noise_db: tuple[float, float] = (4.0, 40.0)
+    clipping: float = 0.0
+    offset: float = 0.0
+
+
+FIRST_RUN = Shares()
+ALL_DISTURBANCES = Shares(0.2, 0.2, 0.5, (3.0, 40.0), 0.08, 0.1)
+
+
+def reverberant(audio: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Returns `audio` `(n_samples,)` as in a room: its sound, and a tail of decaying noise.
+
+    The tail falls by 60 dB in 0.1 to 0.6 s and starts a few milliseconds late; the direct sound
+    stays where it was, so times stay true.
+    """
+    decay_s, late = rng.uniform(0.1, 0.6), int(rng.uniform(0.002, 0.02) * SAMPLE_RATE_HZ)
+    time_s = np.arange(int(decay_s * SAMPLE_RATE_HZ)) / SAMPLE_RATE_HZ
+    tail = rng.standard_normal(time_s.size) * 10 ** (-3 * time_s / decay_s)
+    response = np.zeros(late + tail.size)
+    response[0] = 1.0
+    response[late:] += tail * rng.uniform(0.1, 0.7) / np.sqrt(np.square(tail).sum())
+    size = 1 << (audio.size + response.size - 1).bit_length()
+    wet = np.fft.irfft(np.fft.rfft(audio, size) * np.fft.rfft(response, size), size)
+    return np.asarray(wet[: audio.size], np.float32)
+
+
+def clipped(audio: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Returns `audio` `(n_samples,)` cut at a random 15 to 60 % of its peak."""
+    limit = np.float32(rng.uniform(0.15, 0.6) * np.abs(audio).max(initial=0.0))
+    return np.asarray(np.clip(audio, -limit, limit))
+
+
+def disturbed(
+    audio: np.ndarray, bank: NoiseBank, rng: np.random.Generator, shares: Shares = FIRST_RUN
+) -> np.ndarray:
     """Returns `audio` `(n_samples,)` float32 after random disturbances, within full scale.
 
     Noise covers the whole of `audio`, its pauses too: add silence around speech before.
     """
-    if rng.random() < 0.2:
+    if shares.room and rng.random() < shares.room:
+        audio = reverberant(audio, rng)
+    if shares.clipping and rng.random() < shares.clipping:
+        audio = clipped(audio, rng)
+    if rng.random() < shares.band:
         audio = band_limited(audio, rng)
-    if rng.random() < 0.5:
-        snr_db = rng.uniform(4, 40)
+    if rng.random() < shares.noise:
+        snr_db = rng.uniform(*shares.noise_db)
         gain = level(audio) * 10 ** (-snr_db / 20)
         audio = audio + gain * bank.crop(audio.size, rng)
     audio = audio * np.float32(10 ** rng.uniform(-1.3, 0.25))
+    if shares.offset and rng.random() < shares.offset:
+        audio = audio + np.float32(rng.uniform(-0.05, 0.05))
     return np.asarray(np.clip(audio, -1.0, 1.0))
 
 

@@ -6,16 +6,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from training import whisper_vocabulary as ids
-from training.augment import NoiseBank, disturbed, without_speech
+from training.augment import FIRST_RUN, NoiseBank, Shares, disturbed, without_speech
 from training.corpus import Utterance
-from training.kept_tokens import PREFIX, KeptTokens
+from training.kept_tokens import KeptTokens
+from training.pools import Pools
+from training.targets import IGNORED, Segment, Task, TokenRows
 
 SAMPLE_RATE_HZ = 16_000
 MARGIN_S = 1.0
 """Kept free at the end of a window that is shorter than Whisper's own 30 s."""
 NO_SPEECH_SHARE = 0.05
-IGNORED = -100
+MAX_SHORT_S = 10.0
+SHORTEST_CUT_S = 0.3
+"""A sentence that has begun less than this before a window's end is silenced, not cut."""
+
+__all__ = ["IGNORED", "Batch", "Batcher", "Demands"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +41,38 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
+class Demands:
+    """What windows are asked for; the defaults are plain transcription, as in the first run.
+
+    Attributes:
+        timestamps: share of windows with times.
+        translate: share of translations where there are any.
+        cut: share of full windows that end within a sentence (these have times).
+        disturbances: how often each occurs.
+    """
+
+    timestamps: float = 0.0
+    translate: float = 0.0
+    cut: float = 0.0
+    disturbances: Shares = FIRST_RUN
+
+
+@dataclass(frozen=True, slots=True)
 class Window:
     """One encoder input.
 
     Attributes:
         audio: `(n_samples,)` float32.
-        rows: tokens of all that is said in it, `None` if there is no speech.
-        phones: the same as phones.
+        task: what is asked for, times or none among it.
+        tokens: the prefix and the text.
+        targets: what follows each, or `IGNORED`.
+        phones: all that is said in it.
     """
 
     audio: np.ndarray
-    rows: list[int] | None
+    task: Task
+    tokens: list[int]
+    targets: list[int]
     phones: list[int]
 
 
@@ -57,120 +83,161 @@ class Batcher:
         utterances: where to draw from; may grow.
         kept: the trimmed vocabulary.
         rng: source of all chance.
+        demands: which tasks.
     """
 
     def __init__(
-        self, utterances: list[Utterance], kept: KeptTokens, rng: np.random.Generator
+        self,
+        utterances: list[Utterance],
+        kept: KeptTokens,
+        rng: np.random.Generator,
+        demands: Demands | None = None,
     ) -> None:
-        self._utterances = utterances
-        self._rng = rng
+        self._rng, self._demands = rng, demands or Demands()
+        self._pools = Pools(utterances, rng)
+        self._rows = TokenRows(kept)
         self._bank = NoiseBank()
-        self._by_length = np.zeros(0, np.int64)
-        self._lengths_s = np.zeros(0)
-        self._prefix = kept.rows(list(PREFIX))
-        self._eot, self._no_speech = kept.rows([ids.EOT, ids.NO_SPEECH])
 
-    def short(self, seconds_per_batch: float, max_batch: int) -> Batch:
-        """Returns utterances of about one length in the shortest window that holds them."""
-        lengths_s = self._sorted_lengths_s()
-        length_s = lengths_s[self._rng.integers(lengths_s.size)]
-        window_s = max(1.5, np.ceil((length_s + 0.3) * 2) / 2)
-        size = min(max_batch, int(seconds_per_batch / window_s))
-        fitting = [self._draw_between(window_s - 1.0, window_s - 0.1) for _ in range(size)]
-        windows = [self._place([other], window_s, window_s) for other in fitting]
+    def short(self, seconds_per_batch: float, max_batch: int, first_s: float = 0.0) -> Batch:
+        """Returns utterances of about one length in the shortest window that holds them.
+
+        `first_s`, here and below, is where in the encoder's 30 s the window starts; times count.
+        """
+        length_s = self._pools.between(self._pools.group(), 0.0, MAX_SHORT_S).samples.size
+        window_s = max(1.5, np.ceil((length_s / SAMPLE_RATE_HZ + 0.3) * 2) / 2)
+        size = max(1, min(max_batch, int(seconds_per_batch / window_s)))
+        windows = []
+        for _ in range(size):
+            group = self._pools.group()
+            other = self._pools.between(group, window_s - 1.0, window_s - 0.1)
+            windows.append(self._place([other], window_s, window_s, first_s))
         return self._collate(windows)
 
-    def pairs(self, seconds_per_batch: float, max_batch: int) -> Batch:
+    def pairs(self, seconds_per_batch: float, max_batch: int, first_s: float = 0.0) -> Batch:
         """Returns two utterances each, with a pause, in a window that they nearly fill."""
         window_s = float(self._rng.integers(4, 10))
         size = min(max_batch, int(seconds_per_batch / window_s))
         windows = []
         for _ in range(size):
-            first = self._draw_between(0.0, window_s - 1.5)
+            group = self._pools.group()
+            first = self._pools.between(group, 0.0, window_s - 1.5)
             left_s = window_s - 0.3 - first.samples.size / SAMPLE_RATE_HZ
-            second = self._draw_between(left_s - 1.5, left_s)
-            windows.append(self._place([first, second], window_s, window_s))
+            second = self._pools.between(group, left_s - 1.5, left_s)
+            windows.append(self._place([first, second], window_s, window_s, first_s))
         return self._collate(windows)
 
     def long(self, window_s: float, size: int) -> Batch:
         """Returns full windows of `window_s`: one or several utterances with pauses."""
-        margin = MARGIN_S if window_s < 30 else 0.0
+        room_s = window_s - (MARGIN_S if window_s < 30 else 0.0)
         windows = []
         for _ in range(size):
-            windows.append(
-                self._place(self._several(window_s - margin), window_s, window_s - margin)
-            )
+            chosen = self._several(room_s)
+            windows.append(self._place(chosen, window_s, room_s, 0.0, self._demands.cut))
         return self._collate(windows)
-
-    def _sorted_lengths_s(self) -> np.ndarray:
-        """Returns all lengths, rising, sorted again when utterances have come."""
-        if self._lengths_s.size != len(self._utterances):
-            lengths = np.array([other.samples.size for other in self._utterances])
-            self._by_length = np.argsort(lengths, kind="stable")
-            self._lengths_s = lengths[self._by_length] / SAMPLE_RATE_HZ
-        return self._lengths_s
-
-    def _draw(self) -> Utterance:
-        return self._utterances[self._rng.integers(len(self._utterances))]
-
-    def _draw_between(self, low_s: float, high_s: float) -> Utterance:
-        """Draws an utterance of a length in this range, or a shortest one if there is none."""
-        low, high = np.searchsorted(self._sorted_lengths_s(), (low_s, high_s))
-        low = min(low, max(0, high - 1))
-        chosen = self._by_length[self._rng.integers(low, max(high, low + 1))]
-        return self._utterances[int(chosen)]
 
     def _several(self, room_s: float) -> list[Utterance]:
         """Draws one utterance, and more as long as chance and `room_s` allow."""
-        chosen = [self._draw()]
+        group = self._pools.group()
+        chosen = [self._pools.between(group, 0.0, room_s)]
         left = room_s - chosen[0].samples.size / SAMPLE_RATE_HZ
         more = 0.6 if room_s < 15 else 0.8
         while self._rng.random() < more:
-            other = self._draw()
+            other = self._pools.between(group, 0.0, room_s)
             left -= other.samples.size / SAMPLE_RATE_HZ + 0.5
             if left < 0:
                 break
             chosen.append(other)
         return chosen
 
-    def _place(self, chosen: list[Utterance], window_s: float, room_s: float) -> Window:
-        """Puts utterances into a window at random times, disturbs them, zeroes the rest."""
+    def _task(self, chosen: list[Utterance]) -> Task:
+        translated = all(" translated" in other.group for other in chosen)
+        return Task(
+            chosen[0].language,
+            translated and self._rng.random() < self._demands.translate,
+            self._rng.random() < self._demands.timestamps,
+        )
+
+    def _silence(self, task: Task, window_s: float, room: int) -> Window:
+        rng, audio = self._rng, np.zeros(int(window_s * SAMPLE_RATE_HZ), np.float32)
+        end = room if rng.random() < 0.5 else int(rng.uniform(0.1, 1) * room)
+        audio[:end] = without_speech(end, self._bank, rng)
+        tokens, targets = self._rows.silence(task, forced_start_s=rng.uniform(0, 1))
+        return Window(audio, task, tokens, targets, [])
+
+    def _starts(self, chosen: list[Utterance], room: int) -> list[int]:
+        """Draws the first sample of each utterance; pauses are random."""
         rng = self._rng
-        audio = np.zeros(int(window_s * SAMPLE_RATE_HZ), np.float32)
-        room = int(room_s * SAMPLE_RATE_HZ)
-        if rng.random() < NO_SPEECH_SHARE:
-            end = room if rng.random() < 0.5 else int(rng.uniform(0.1, 1) * room)
-            audio[:end] = without_speech(end, self._bank, rng)
-            return Window(audio, None, [])
-        slack = room - sum(other.samples.size for other in chosen)
+        slack = max(0, room - sum(other.samples.size for other in chosen))
         # Most recordings start with their speech; some do not.
         share = rng.uniform(0, 1) ** 2
         cuts = np.sort(rng.uniform(0, slack * share, len(chosen))).astype(int)
         if len(chosen) == 1 and rng.random() < 0.3:
             cuts[0] = min(slack, int(rng.uniform(0, 0.3) * SAMPLE_RATE_HZ))
-        at = 0
-        for cut, other in zip(np.diff(cuts, prepend=0), chosen, strict=True):
-            at += cut
-            audio[at : at + other.samples.size] = other.samples.astype(np.float32) / 32768
-            at += other.samples.size
+        lengths = [other.samples.size for other in chosen]
+        return [int(cut) + sum(lengths[:number]) for number, cut in enumerate(cuts)]
+
+    def _place(
+        self,
+        chosen: list[Utterance],
+        window_s: float,
+        room_s: float,
+        first_s: float,
+        cut_share: float = 0.0,
+    ) -> Window:
+        """Puts utterances into a window at random times, disturbs them, zeroes the rest."""
+        rng, task, room = self._rng, self._task(chosen), int(room_s * SAMPLE_RATE_HZ)
+        if rng.random() < NO_SPEECH_SHARE:
+            return self._silence(task, window_s, room)
+        audio = np.zeros(int(window_s * SAMPLE_RATE_HZ), np.float32)
+        starts = self._starts(chosen, room)
+        if cut_share and rng.random() < cut_share:
+            # Moved behind each other and up to the end, so that the last one is cut.
+            late = room - starts[-1] - int(rng.uniform(0.1, 0.95) * chosen[-1].samples.size)
+            starts[-1] += max(0, late)
+            task = Task(task.language, task.translate, timestamps=True)
+        for start, other in zip(starts, chosen, strict=True):
+            heard = other.samples[: room - start].astype(np.float32) / 32768
+            audio[start : start + heard.size] = heard
+        segments, phones, silent_from = _segments(chosen, starts, task, room, first_s)
+        audio[silent_from:] = 0.0
+        at = min(room, starts[-1] + chosen[-1].samples.size)
         end = room if rng.random() < 0.4 else min(room, at + int(rng.uniform(0, SAMPLE_RATE_HZ)))
-        audio[:end] = disturbed(audio[:end], self._bank, rng)
-        rows = [row for other in chosen for row in other.rows]
-        return Window(audio, rows, [phone for other in chosen for phone in other.phones])
+        audio[:end] = disturbed(audio[:end], self._bank, rng, self._demands.disturbances)
+        return Window(audio, task, *self._rows.speech(task, segments), phones)
 
     def _collate(self, windows: list[Window]) -> Batch:
-        tokens, targets = [], []
-        for given in windows:
-            row = self._prefix + (given.rows or [])
-            target = [*row[1:], self._eot]
-            if given.rows is None:
-                target = [self._no_speech, *[IGNORED] * (len(row) - 2), self._eot]
-            tokens.append(row)
-            targets.append(target)
-        longest = max(map(len, tokens))
+        longest, eot = max(len(given.tokens) for given in windows), self._rows.eot
+        missing = [longest - len(given.tokens) for given in windows]
+        pairs = list(zip(windows, missing, strict=True))
         return Batch(
             torch.from_numpy(np.stack([given.audio for given in windows])),
-            torch.tensor([row + [self._eot] * (longest - len(row)) for row in tokens]),
-            torch.tensor([row + [IGNORED] * (longest - len(row)) for row in targets]),
+            torch.tensor([given.tokens + [eot] * n for given, n in pairs]),
+            torch.tensor([given.targets + [IGNORED] * n for given, n in pairs]),
             [given.phones for given in windows],
         )
+
+
+def _segments(
+    chosen: list[Utterance], starts: list[int], task: Task, room: int, first_s: float
+) -> tuple[list[Segment], list[int], int]:
+    """Returns what is said before sample `room`, its phones, and the sample where it must end."""
+    segments: list[Segment] = []
+    phones: list[int] = []
+    for start, other in zip(starts, chosen, strict=True):
+        for sentence in other.sentences:
+            rows = sentence.translation if task.translate else sentence.rows
+            begins_s, ends_s = (
+                t + start / SAMPLE_RATE_HZ for t in (sentence.start_s, sentence.end_s)
+            )
+            left_s = room / SAMPLE_RATE_HZ - begins_s
+            if ends_s <= room / SAMPLE_RATE_HZ:
+                segments.append(Segment(rows or [], begins_s + first_s, ends_s + first_s))
+                phones += sentence.phones
+                continue
+            if left_s < SHORTEST_CUT_S:
+                return segments, phones, max(0, int(begins_s * SAMPLE_RATE_HZ))
+            segments.append(Segment([], begins_s + first_s, None))
+            # Phones up to the cut, as if all took the same time.
+            heard = int(len(sentence.phones) * left_s / (ends_s - begins_s))
+            return segments, phones + sentence.phones[:heard], room
+    return segments, phones, room

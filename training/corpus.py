@@ -1,8 +1,13 @@
-"""Reads shards of spoken utterances: texts as token rows, audio as memory-mapped samples."""
+"""Reads shards of spoken utterances: texts as token rows, audio as memory-mapped samples.
+
+Both kinds of manifest are read: the first (one English sentence a line, see `make_data`) and
+version 2 (several sentences with times, two languages, translations, see `make_corpus`).
+"""
 
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -10,22 +15,51 @@ from tokenizers import Tokenizer
 from training.kept_tokens import KeptTokens
 from training.phones import Phones
 
+SAMPLE_RATE_HZ = 16_000
+_EDGE_S = 0.03
+"""Silence that `speech.speak` leaves at both ends of an utterance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence of an utterance.
+
+    Attributes:
+        rows: its tokens as rows of the trimmed vocabulary.
+        translation: the rows of its English translation, or `None`.
+        phones: its phones, numbered.
+        start_s: its start in the utterance.
+        end_s: its end there.
+    """
+
+    rows: list[int]
+    translation: list[int] | None
+    phones: list[int]
+    start_s: float
+    end_s: float
+
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """One spoken sentence.
+    """What one voice says in one go.
 
     Attributes:
         text: what is said, cased and punctuated.
-        rows: its tokens as rows of the trimmed vocabulary.
-        phones: its phones, numbered.
+        language: Whisper's code.
+        sentences: in order.
         samples: `(n_samples,)` int16, 16 kHz.
     """
 
     text: str
-    rows: list[int]
-    phones: list[int]
+    language: str
+    sentences: tuple[Sentence, ...]
     samples: np.ndarray
+
+    @property
+    def group(self) -> str:
+        """Which utterances may share a window with this one."""
+        translated = all(sentence.translation is not None for sentence in self.sentences)
+        return self.language + (" translated" if translated else "")
 
 
 class Corpus:
@@ -54,12 +88,42 @@ class Corpus:
         pcm = np.memmap(manifest.with_suffix(".pcm"), np.int16, "r")
         for line in manifest.read_text(encoding="utf-8").splitlines():
             entry = json.loads(line)
-            tokens = self._tokenizer.encode(" " + entry["text"]).ids
-            if not all(token in self._index for token in tokens):
+            language = entry.get("language", "en")
+            try:
+                sentences = tuple(
+                    self._sentence(given, language) for given in sentence_entries(entry)
+                )
+            except KeyError:  # a token or a word that this run does not know
                 self.n_skipped += 1
                 continue
-            rows = [self._index[token] for token in tokens]
             start = entry["offset"]
             samples = pcm[start : start + entry["n_samples"]]
-            text = entry["text"]
-            self.utterances.append(Utterance(text, rows, self._phones.of(text), samples))
+            self.utterances.append(Utterance(entry["text"], language, sentences, samples))
+
+    def _rows(self, text: str) -> list[int]:
+        return [self._index[token] for token in self._tokenizer.encode(" " + text).ids]
+
+    def _sentence(self, given: dict[str, Any], language: str) -> Sentence:
+        translation = given.get("translation")
+        return Sentence(
+            self._rows(given["text"]),
+            None if translation is None else self._rows(translation),
+            self._phones.of(given["text"], language),
+            given["start_s"],
+            given["end_s"],
+        )
+
+
+def sentence_entries(entry: dict[str, Any]) -> list[dict[str, Any]]:
+    """Returns the sentences of a manifest line of either version.
+
+    Raises:
+        ValueError: the version is unknown.
+    """
+    version = entry.get("version", 1)
+    if version == 1:
+        end_s = entry["n_samples"] / SAMPLE_RATE_HZ - _EDGE_S
+        return [{"text": entry["text"], "start_s": _EDGE_S, "end_s": end_s}]
+    if version != 2:
+        raise ValueError(f"manifest version {version}, this reader takes 1 and 2")
+    return list(entry["sentences"])

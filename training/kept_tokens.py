@@ -7,6 +7,8 @@ from tokenizers import Tokenizer
 
 from training import whisper_vocabulary as ids
 from training.text.grammar import Grammar
+from training.text.lexicon import LEXICONS
+from training.text.plans import all_phrases
 
 PREFIX = (ids.SOT, ids.FIRST_LANGUAGE, ids.TRANSCRIBE, ids.NO_TIMESTAMPS)
 _N_SAMPLED = 120_000
@@ -38,3 +40,24 @@ def choose(tokenizer: Tokenizer) -> KeptTokens:
     texts = [" " + grammar.sentence(rng) for _ in range(_N_SAMPLED)]
     found = {token for encoded in tokenizer.encode_batch(texts) for token in encoded.ids}
     return KeptTokens(tuple(sorted(found | {*PREFIX, ids.EOT, ids.NO_SPEECH})))
+
+
+def choose_for_tasks(tokenizer: Tokenizer) -> KeptTokens:
+    """Returns the ids of both languages' grammars, of all translations, and of every task.
+
+    Each word is taken by itself, within a sentence and as its first; the sample adds the marks.
+    """
+    rng, found = Random("kept tokens of all tasks"), set[int]()
+    texts = [text for pair in all_phrases() for text in pair]
+    for lexicon in LEXICONS:
+        grammar = Grammar(lexicon)
+        words = grammar.cased_words()
+        texts += [form for word in sorted(words) for form in (word, word[0].upper() + word[1:])]
+        texts += [grammar.sentence(rng) for _ in range(_N_SAMPLED // len(LEXICONS))]
+        found.add(ids.FIRST_LANGUAGE + ids.LANGUAGES.index(lexicon.language))
+    for encoded in tokenizer.encode_batch([" " + text for text in texts]):
+        found |= set(encoded.ids)
+    times = range(ids.FIRST_TIMESTAMP, ids.FIRST_TIMESTAMP + ids.N_TIMESTAMPS)
+    return KeptTokens(
+        tuple(sorted(found | {*PREFIX, *times, ids.EOT, ids.NO_SPEECH, ids.TRANSLATE}))
+    )

@@ -18,9 +18,17 @@ _MARKS = re.compile(r"[',%=|:;!-]")
 """Stress, length and pauses of espeak-ng's notation: too fine for a target."""
 
 
-def spell(word: str) -> list[str]:
+_VOICES = {"en": "en-us", "de": "de"}
+
+
+def key(word: str, language: str) -> str:
+    """Returns a word's name in the dictionary: English words stand alone, others after a code."""
+    return word if language == "en" else f"{language}:{word}"
+
+
+def spell(word: str, language: str = "en") -> list[str]:
     """Returns the phones of a word in espeak-ng's ASCII notation, without stress."""
-    command = ["espeak-ng", "-q", "-x", "--sep=_", "-v", "en-us", word]
+    command = ["espeak-ng", "-q", "-x", "--sep=_", "-v", _VOICES[language], word]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     phones = [_MARKS.sub("", phone) for phone in output.strip().replace(" ", "_").split("_")]
     return [phone for phone in phones if phone]
@@ -31,28 +39,36 @@ class Phones:
     """A pronouncing dictionary, its phones numbered.
 
     Attributes:
-        words: phones of each word, as numbers.
+        words: phones of each word (see `key`), as numbers; languages share a phone of one name.
         names: the phones.
     """
 
     words: dict[str, list[int]]
     names: list[str]
 
-    def of(self, text: str) -> list[int]:
+    def of(self, text: str, language: str = "en") -> list[int]:
         """Returns the phones of `text`.
 
         Raises:
             KeyError: a word is not in the dictionary.
         """
-        return [phone for word in canonical(text).split() for phone in self.words[word]]
+        words = canonical(text).split()
+        return [phone for word in words for phone in self.words[key(word, language)]]
 
 
-def make_phones(words: set[str], file: Path) -> Phones:
-    """Reads the dictionary `file`, or asks espeak-ng for each word and writes it."""
+def make_phones(words: set[str], file: Path, german: frozenset[str] = frozenset()) -> Phones:
+    """Reads the dictionary `file`, or asks espeak-ng for each word and writes it.
+
+    Args:
+        words: English words.
+        file: where the dictionary is or will be.
+        german: German words.
+    """
     if file.exists():
         stored = json.loads(file.read_text(encoding="utf-8"))
         return Phones(stored["words"], stored["names"])
     spelt = {word: spell(word) for word in sorted(words)}
+    spelt |= {key(word, "de"): spell(word, "de") for word in sorted(german)}
     names = sorted({phone for phones in spelt.values() for phone in phones})
     numbers = {name: number for number, name in enumerate(names)}
     phones = Phones({word: [numbers[p] for p in spelt[word]] for word in spelt}, names)

@@ -60,13 +60,19 @@ def engine_versions() -> dict[str, str]:
     return versions
 
 
+def edges(audio: np.ndarray) -> tuple[int, int]:
+    """Returns the first loud sample of `audio` `(n_samples,)` and the one behind the last."""
+    loud = np.flatnonzero(np.abs(audio) > _EDGE_LEVEL)
+    return (int(loud[0]), int(loud[-1]) + 1) if loud.size else (0, 0)
+
+
 def _trim(audio: np.ndarray) -> np.ndarray:
     """Cuts the engine's own silence from both ends, but for 30 ms."""
-    loud = np.flatnonzero(np.abs(audio) > _EDGE_LEVEL)
-    if not loud.size:
+    first, end = edges(audio)
+    if end == 0:
         return audio[:0]
     kept = round(_EDGE_KEPT_S * SAMPLE_RATE_HZ)
-    return audio[max(0, loud[0] - kept) : loud[-1] + kept]
+    return audio[max(0, first - kept) : end - 1 + kept]
 
 
 def speak(text: str, voice: Voice) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Speech engines and their voices: which ones are trained on and which are kept unheard."""
 
-from dataclasses import asdict, dataclass
+import re
+from dataclasses import asdict, dataclass, replace
 from random import Random
 from typing import Literal
 
@@ -63,16 +64,25 @@ class Voice:
         return asdict(self)
 
 
+def _flite_voice(rng: Random, rate: float, warp: float) -> Voice:
+    name = rng.choice(FLITE_VOICES)
+    pitch = rng.choice((0, round(FLITE_PITCH_HZ[name] * rng.uniform(0.85, 1.25))))
+    return Voice("flite", name, rate, pitch, warp)
+
+
 def trained_voice(rng: Random) -> Voice:
     """Returns a random voice of the kind that is trained on ('seen')."""
     rate = round(rng.uniform(0.85, 1.2), 2)
     warp = round(rng.uniform(0.9, 1.12), 2)
     if rng.random() < FLITE_SHARE:
-        name = rng.choice(FLITE_VOICES)
-        pitch = rng.choice((0, round(FLITE_PITCH_HZ[name] * rng.uniform(0.85, 1.25))))
-        return Voice("flite", name, rate, pitch, warp)
+        return _flite_voice(rng, rate, warp)
     name = f"{rng.choice(ESPEAK_ACCENTS)}+{rng.choice(ESPEAK_VARIANTS)}"
     return Voice("espeak", name, rate, rng.randint(25, 75), warp)
+
+
+def _with_variants(name: str) -> str:
+    """Returns an espeak-ng name under which its variant is heard: `en-gb+x` ignores `x`."""
+    return re.sub(r"^en-gb(?=$|\+)", "en", name)
 
 
 def task_voice(rng: Random, language: str, engines: tuple[str, ...] = ENGINES) -> Voice:
@@ -84,22 +94,24 @@ def task_voice(rng: Random, language: str, engines: tuple[str, ...] = ENGINES) -
     if language == "en" and chance < FESTIVAL_SHARE and "festival" in engines:
         rate, warp = round(rng.uniform(0.8, 1.25), 2), round(rng.uniform(0.86, 1.16), 2)
         return Voice("festival", rng.choice(FESTIVAL_VOICES), rate, 0, warp)
-    if language == "en" and "flite" in engines:
-        return trained_voice(rng)
-    accent = "de" if language == "de" else rng.choice(ESPEAK_ACCENTS)
+    if language == "en" and chance < FESTIVAL_SHARE + FLITE_SHARE and "flite" in engines:
+        return _flite_voice(
+            rng, round(rng.uniform(0.8, 1.25), 2), round(rng.uniform(0.88, 1.14), 2)
+        )
+    accent = "de" if language == "de" else _with_variants(rng.choice(ESPEAK_ACCENTS))
     rate, warp = round(rng.uniform(0.75, 1.3), 2), round(rng.uniform(0.88, 1.14), 2)
-    return Voice("espeak", f"{accent}+{rng.choice(ESPEAK_VARIANTS)}", rate, rng.randint(20, 80), warp)
+    return Voice(
+        "espeak", f"{accent}+{rng.choice(ESPEAK_VARIANTS)}", rate, rng.randint(20, 80), warp
+    )
 
 
-def unheard_task_voice(
-    rng: Random, language: str, engines: tuple[str, ...] = ENGINES
-) -> Voice:
+def unheard_task_voice(rng: Random, language: str, engines: tuple[str, ...] = ENGINES) -> Voice:
     """Returns a random voice for `language` that is never trained on, whatever the language."""
     if language == "en":
         voice = unheard_voice(rng)
         while voice.engine not in engines:
             voice = unheard_voice(rng)
-        return voice
+        return replace(voice, name=_with_variants(voice.name))
     return Voice("espeak", f"{language}+{rng.choice(UNHEARD_ESPEAK + UNHEARD_VARIANTS)}")
 
 

@@ -2,7 +2,6 @@
 
 import ctypes
 from ctypes import POINTER, c_int, c_int64, c_short, c_uint, c_void_p
-from typing import Any
 
 import numpy as np
 
@@ -47,7 +46,9 @@ class Espeak:
         self._callback = _Callback(self._take)
         self._library.espeak_SetSynthCallback(self._callback)
 
-    def _take(self, samples: Any, n_samples: int, events: Any) -> int:
+    def _take(
+        self, samples: "ctypes._Pointer[c_short]", n_samples: int, events: "ctypes._Pointer[_Event]"
+    ) -> int:
         """Keeps what the library hands out while it speaks."""
         number = 0
         while events[number].type != _EVENT_LAST:
@@ -71,8 +72,11 @@ class Espeak:
         return Sound(samples, self._rate_hz, self._words(text))
 
     def _words(self, text: str) -> tuple[Word, ...]:
-        """Returns the words with their times; none if a word had no event of its own."""
-        words: list[Word] = []
+        """Returns the words with their times; none if the text's first word had no event.
+
+        espeak-ng speaks some words as one (`in the`): they share its time by their letters.
+        """
+        groups: list[tuple[list[str], int]] = []
         at = 0
         for written in text.split():
             first = text.index(written, at) + 1
@@ -82,10 +86,26 @@ class Espeak:
                 for k, (kind, position, _) in enumerate(self._events)
                 if kind == _EVENT_WORD and first <= position <= at
             ]
-            following = self._events[inside[-1] + 1 :] if inside else []
-            ends = [sample for kind, _, sample in following if kind in (_EVENT_WORD, _EVENT_END)]
+            if inside:
+                groups.append(([written], inside[0]))
+            elif groups:
+                groups[-1][0].append(written)
+            else:
+                return ()
+        words: list[Word] = []
+        for number, (together, event) in enumerate(groups):
+            limit = groups[number + 1][1] if number + 1 < len(groups) else len(self._events)
+            later = self._events[event + 1 : limit + 1]
+            ends = [k for kind, _, k in later if kind == _EVENT_END] or [k for *_, k in later[-1:]]
             if not ends:
                 return ()
-            start = self._events[inside[0]][2]
-            words.append(Word(written, start / self._rate_hz, ends[0] / self._rate_hz))
+            start_s, end_s = self._events[event][2] / self._rate_hz, ends[0] / self._rate_hz
+            words += shared(together, start_s, end_s)
         return tuple(words)
+
+
+def shared(together: list[str], start_s: float, end_s: float) -> list[Word]:
+    """Returns words spoken as one, each with a part of the time by its number of letters."""
+    bounds = np.cumsum([0, *map(len, together)]) / sum(map(len, together))
+    times = [float(start_s + part * (end_s - start_s)) for part in bounds]
+    return [Word(word, times[k], times[k + 1]) for k, word in enumerate(together)]

@@ -19,7 +19,8 @@ _SETUP = """
        (format t "word %s %f %f\\n" (item.name word)
                (item.feat word "word_start") (item.feat word "word_end")))
      (utt.relation.items utt 'Word))
-    (format t "sentence done\\n")))
+    (format t "sentence done\\n")
+    (fflush nil)))
 """
 
 

@@ -20,12 +20,14 @@ WORDS: dict[str, str] = {
     "device": "aircon boiler charger doorbell freezer grill humidifier intercom kettle keyboard "
     "microphone microwave monitor router scanner sensor sprinkler stereo tablet thermostat toaster",
     "color": "beige crimson turquoise violet scarlet lavender navy",
-    "food": "almonds bacon broccoli cabbage celery cereal cucumber dumplings ginger ham jam ketchup "
+    "food": "almonds bacon broccoli cabbage celery cereal cucumber dumplings ginger ham jam "
+    "ketchup "
     "lentils lettuce lobster mayonnaise muffins mustard oatmeal olives omelette peanuts popcorn "
     "porridge pudding pumpkin salmon shrimp stew toast tuna vinegar walnuts zucchini",
     "fruit": "apricots blueberries coconuts figs mangoes pineapples raspberries watermelons",
     "drink": "champagne cider espresso milkshake smoothie whiskey",
-    "city": "Amsterdam Bangkok Barcelona Brussels Budapest Cairo Copenhagen Delhi Edinburgh Florence "
+    "city": "Amsterdam Bangkok Barcelona Brussels Budapest Cairo Copenhagen Delhi Edinburgh "
+    "Florence "
     "Geneva Hamburg Helsinki Houston Istanbul Jerusalem Liverpool Manchester Melbourne Miami "
     "Montreal Munich Oslo Philadelphia Prague Seattle Shanghai Singapore Stockholm Vancouver "
     "Venice Warsaw",
@@ -35,7 +37,8 @@ WORDS: dict[str, str] = {
     "language": "Arabic Chinese Dutch Greek Polish Portuguese Russian Swedish Turkish",
     "street": "Baker Bridge Cedar Chestnut Church Garden Highland Jefferson King Lincoln Maple "
     "Market Park Queen Station Victoria Washington Willow",
-    "place": "academy bank bookstore campus cathedral cemetery clinic courthouse embassy fairground "
+    "place": "academy bank bookstore campus cathedral cemetery clinic courthouse embassy "
+    "fairground "
     "fountain gallery greenhouse gym harbor kindergarten laundry lighthouse monastery palace "
     "parliament playground prison square suburb temple tower tunnel warehouse zoo",
     "animal": "ant bat bear bee beetle camel crab crocodile crow deer donkey eagle falcon giraffe "
@@ -60,7 +63,8 @@ WORDS: dict[str, str] = {
     "lovely lucky magic mysterious narrow natural noisy normal ordinary painful peaceful perfect "
     "plain pleasant poor popular powerful precious private public pure rare raw ripe rough rusty "
     "safe secret sharp shiny silent smooth solid sour special spicy steep stiff stupid sudden "
-    "sweet terrible tidy tight transparent ugly unusual useful useless valuable wild wise wonderful "
+    "sweet terrible tidy tight transparent ugly unusual useful useless valuable wild wise "
+    "wonderful "
     "wooden",
     "mood": "amazed anxious ashamed brave cheerful confident confused delighted desperate "
     "disappointed embarrassed enthusiastic furious generous gentle guilty hopeful jealous lazy "
@@ -84,7 +88,8 @@ WORDS: dict[str, str] = {
     "gathered guarded hated ignored invented kept loved measured mentioned noticed ordered packed "
     "pulled pushed recognized recorded removed replaced returned saved shook stole threw touched "
     "tried used watched wrapped",
-    "infinitive": "admire arrange build burn catch check choose collect compare count cover deliver "
+    "infinitive": "admire arrange build burn catch check choose collect compare count cover "
+    "deliver "
     "describe design discover draw examine fix gather imagine improve inspect measure mention move "
     "order pack prepare protect pull push recognize record remove replace return save "
     "share throw touch watch wrap",
@@ -102,7 +107,8 @@ WORDS: dict[str, str] = {
     "frequency": "constantly frequently hardly normally occasionally seldom",
     "adverb": "absolutely barely completely fairly incredibly nearly particularly perfectly "
     "pretty slightly terribly totally truly",
-    "ordinal": "eleventh thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth "
+    "ordinal": "eleventh thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth "
+    "nineteenth "
     "twenty-first twenty-second twenty-third twenty-fourth twenty-fifth twenty-sixth "
     "twenty-seventh twenty-eighth twenty-ninth thirtieth thirty-first",
     "unit_time": "decades centuries nights weekends",
@@ -144,7 +150,8 @@ PHRASES: dict[str, str] = {
     "Have we met before|Would you mind closing that|How long have you been waiting|"
     "May I borrow your charger|What would you recommend|Is there anything else|"
     "Whose turn is it|Does anybody know the rules|Shall we begin|How far is it",
-    "remark": "Nobody told me anything about it|I could not agree more|That depends on the situation|"
+    "remark": "Nobody told me anything about it|I could not agree more|That depends on the "
+    "situation|"
     "It does not matter anymore|Everything happened so quickly|Let us talk about something else|"
     "Somebody must have noticed|I would rather stay here|You should have seen their faces|"
     "Better late than never|Practice makes perfect|It was worth every penny",

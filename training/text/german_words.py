@@ -39,7 +39,8 @@ WORDS: dict[str, str] = {
     "adverb": "sehr ziemlich wirklich besonders zu fast",
     "weather": "sonnig bewölkt windig neblig kalt warm heiß kühl stürmisch trocken",
     "verb_ich": "suche finde kaufe brauche nehme bringe sehe verkaufe putze mag zeichne repariere",
-    "verb_er": "sucht findet kauft braucht nimmt bringt sieht verkauft putzt mag zeichnet repariert",
+    "verb_er": "sucht findet kauft braucht nimmt bringt sieht verkauft putzt mag zeichnet "
+    "repariert",
     "infinitive": "suchen finden kaufen verkaufen putzen reparieren bringen sehen nehmen öffnen "
     "schließen vergessen malen tragen",
     "participle": "gesucht gefunden gekauft verkauft geputzt repariert gebracht gesehen vergessen "

@@ -11,6 +11,17 @@ from training.text.lexicon import FIRST_ENGLISH, Lexicon
 
 MAX_WORDS = FIRST_ENGLISH.max_words
 MAX_SCRAMBLED = 14
+_SOUND_ALIKE_TEXT = (
+    "to too two by buy bye son sun four for hour our no know their there they're one won right "
+    "write sea see meet meat wood would new knew red read wait weight week weak pair pear sail "
+    "sale tail tale eight ate flower flour be bee not knot hair hare deer dear mail male night "
+    "knight piece peace plane plain road rode whole hole which witch break brake its it's aunt "
+    "ant hi high or oar nose knows sent cent heel heal through threw saw sore sword soared "
+    "court caught wax whacks steel steal past passed principal wear where storey story "
+    "das dass man mann seid seit den denn war wahr mehr meer"
+)
+_SOUND_ALIKE = frozenset(_SOUND_ALIKE_TEXT.split())
+"""Words that the sound alone does not spell: only sense tells them, so they are never scrambled."""
 _SLOT = re.compile(r"\{(\w+)\}")
 _VOWEL = re.compile(
     r"\b([Aa]) (?=[aeiouAEIO]|hon(?:or|est))(?!one\b|university|European|use|uni|ukulele)"
@@ -38,7 +49,9 @@ class Grammar:
             for topic, templates in lexicon.topics.items()
             for template in templates
         ]
-        self._cased = sorted(self.cased_words())
+        self._cased = sorted(
+            word for word in self.cased_words() if word.lower() not in _SOUND_ALIKE
+        )
 
     def _expand(self, text: str, rng: Random) -> str:
         while match := _SLOT.search(text):
@@ -78,9 +91,7 @@ class Grammar:
         for entries in self._slots.values():
             single = [entry for entry in entries if " " not in entry and "{" not in entry]
             cased |= {entry for entry in single if len(entry) > 1}
-            cased |= {
-                word for entry in entries for word in _inner_words(entry) if "{" not in entry
-            }
+            cased |= {word for entry in entries for word in _inner_words(entry) if "{" not in entry}
         cased |= {word for template, _ in self._templates for word in _inner_words(template)}
         lowered = {word for word in cased if word[0].islower()}
         return {word for word in cased if word[0].islower() or word.lower() not in lowered}

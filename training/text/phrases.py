@@ -4,6 +4,7 @@ A slot stands for a pair of entries of `PAIRS`, the same in both languages. A ph
 is one sentence; the split of sentences holds for what the slots make.
 """
 
+_NAMES = ("Anna", "Peter", "Emma", "Jonas", "Sophie", "Lukas", "Clara", "Emil")
 PAIRS: dict[str, list[tuple[str, str]]] = {
     "city": [
         ("Berlin", "Berlin"),
@@ -13,7 +14,10 @@ PAIRS: dict[str, list[tuple[str, str]]] = {
         ("Zürich", "Zurich"),
         ("Hamburg", "Hamburg"),
     ],
-    "name": [(name, name) for name in "Anna Peter Emma Jonas Sophie Lukas Clara Emil".split()],
+    "name": [
+        (name, name)
+        for name in ["Anna", "Peter", "Emma", "Jonas", "Sophie", "Lukas", "Clara", "Emil"]
+    ],
     "day": [
         ("Montag", "Monday"),
         ("Dienstag", "Tuesday"),

@@ -92,9 +92,7 @@ def draw_plan(rng: Random, split: Split, kinds: dict[Kind, float] | None = None)
             plan = Plan("de", tuple(de for de, _ in pairs), tuple(en for _, en in pairs))
         else:
             grammar = grammar_of(kind)
-            plan = Plan(
-                kind, tuple(draw_sentence(grammar, rng, split) for _ in range(n_sentences))
-            )
+            plan = Plan(kind, tuple(draw_sentence(grammar, rng, split) for _ in range(n_sentences)))
         if sum(len(text.split()) for text in plan.sentences) <= MAX_WORDS:
             return plan
 
@@ -103,6 +101,9 @@ def words_of(language: str) -> set[str]:
     """Returns every word that utterances of a language can hold, lower-cased."""
     words = grammar_of(language).words()
     if language == "de":
+        # What templates glue together: `dreihundert`, `zweitausend`, `ersten`.
+        words |= {digit + end for digit in GERMAN.slots["digit"] for end in ("hundert", "tausend")}
+        words |= {ordinal + "n" for ordinal in GERMAN.slots["ordinal"]}
         for german, _ in all_phrases():
             words |= set(canonical(german).split())
     return words

@@ -2,7 +2,17 @@
 
 import numpy as np
 import pytest
-from training.augment import NoiseBank, band_limited, disturbed, level, without_speech
+from training.augment import (
+    ALL_DISTURBANCES,
+    NoiseBank,
+    Shares,
+    band_limited,
+    clipped,
+    disturbed,
+    level,
+    reverberant,
+    without_speech,
+)
 
 
 @pytest.fixture(scope="module")
@@ -22,11 +32,12 @@ def test_level_is_that_of_the_louder_half() -> None:
     assert level(with_pause) == pytest.approx(0.5**0.5, rel=0.01)
 
 
-def test_disturbed_speech_stays_within_full_scale(bank: NoiseBank) -> None:
+@pytest.mark.parametrize("shares", [Shares(), ALL_DISTURBANCES])
+def test_disturbed_speech_stays_within_full_scale(bank: NoiseBank, shares: Shares) -> None:
     rng = np.random.default_rng(1)
     speech = np.sin(np.arange(8000) * 0.2).astype(np.float32)
     for _ in range(50):
-        result = disturbed(speech, bank, rng)
+        result = disturbed(speech, bank, rng, shares)
         assert result.dtype == np.float32
         assert result.shape == speech.shape
         assert np.abs(result).max() <= 1.0
@@ -40,3 +51,19 @@ def test_the_same_generator_gives_the_same_silence(bank: NoiseBank) -> None:
 def test_band_limit_takes_away_what_lies_above() -> None:
     hiss = np.sin(np.arange(16_000) * np.pi * 0.97).astype(np.float32)
     assert level(band_limited(hiss, np.random.default_rng(5))) < 0.1 * level(hiss)
+
+
+def test_a_room_leaves_a_tail_behind_the_sound_and_nothing_before() -> None:
+    click = np.zeros(16_000, np.float32)
+    click[4000] = 1.0
+    wet = reverberant(click, np.random.default_rng(2))
+    assert wet.shape == click.shape
+    assert np.abs(wet[:3999]).max() < 1e-5
+    assert wet[4000] == pytest.approx(1.0, abs=0.2)
+    assert np.square(wet[4400:5600]).sum() > 10 * np.square(wet[10_000:]).sum()
+
+
+def test_clipping_flattens_the_peaks() -> None:
+    tone = np.sin(np.arange(4000) * 0.1).astype(np.float32)
+    peak = np.abs(clipped(tone, np.random.default_rng(2))).max()
+    assert 0.14 < peak < 0.61

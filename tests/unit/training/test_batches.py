@@ -1,0 +1,108 @@
+"""Windows of utterances: times on the grid, places, and batches of every task."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from tokenizers import Tokenizer  # noqa: E402
+from training import whisper_vocabulary as ids  # noqa: E402
+from training.batches import IGNORED, Batcher, Demands  # noqa: E402
+from training.corpus import Corpus, Utterance, sentence_entries  # noqa: E402
+from training.kept_tokens import KeptTokens  # noqa: E402
+from training.phones import Phones  # noqa: E402
+
+TOKENIZER = Path(__file__).parents[3] / "src/whisper_hailo/assets/micro/tokenizer.json"
+KEPT = KeptTokens(tuple(range(ids.N_VOCAB)))
+PHONES = Phones({"hello": [1, 2], "de:danke": [3], "de:auf": [4]}, ["a", "b", "c", "d", "e"])
+
+
+@pytest.fixture
+def utterances(tmp_path: Path) -> list[Utterance]:
+    german = [
+        {"text": "Danke.", "translation": "Thank you.", "start_s": 0.03, "end_s": 0.9},
+        {"text": "Auf.", "translation": "Open.", "start_s": 1.4, "end_s": 1.97},
+    ]
+    entries = [
+        {"text": "Hello.", "offset": 0, "n_samples": 16_000},
+        {
+            "version": 2,
+            "language": "de",
+            "text": "Danke. Auf.",
+            "sentences": german,
+            "offset": 16_000,
+            "n_samples": 32_000,
+        },
+        {"text": "Unheard.", "offset": 0, "n_samples": 16_000},
+    ]
+    lines = "".join(json.dumps(entry) + "\n" for entry in entries)
+    (tmp_path / "00000.jsonl").write_text(lines, encoding="utf-8")
+    np.full(48_000, 8000, np.int16).tofile(tmp_path / "00000.pcm")
+    corpus = Corpus(tmp_path, Tokenizer.from_file(str(TOKENIZER)), KEPT, PHONES)
+    assert corpus.refresh() == 2
+    assert corpus.n_skipped == 1
+    return corpus.utterances
+
+
+def test_both_manifest_versions_are_read(utterances: list[Utterance]) -> None:
+    assert [other.group for other in utterances] == ["en", "de translated"]
+    assert utterances[0].sentences[0].end_s == pytest.approx(0.97)
+    assert [sentence.phones for sentence in utterances[1].sentences] == [[3], [4]]
+    with pytest.raises(ValueError, match="version 3"):
+        sentence_entries({"version": 3})
+
+
+def rows_of(utterances: list[Utterance], demands: Demands, full: bool) -> list[list[int]]:
+    batcher = Batcher(utterances, KEPT, np.random.default_rng(3), demands)
+    batches = [batcher.long(10.0, 16) if full else batcher.short(75.0, 16) for _ in range(4)]
+    rows = []
+    for batch in batches:
+        assert batch.tokens.shape == batch.targets.shape
+        learnt = batch.targets != IGNORED
+        # A learnt position says what stands next, unless that is where the text ends.
+        following = torch.roll(batch.tokens, -1, 1)
+        differs = (batch.targets != following) & learnt
+        assert set(batch.targets[differs].tolist()) <= {ids.EOT, ids.NO_SPEECH}
+        rows += batch.tokens.tolist()
+    return rows
+
+
+def test_plain_windows_are_transcribed_without_times(utterances: list[Utterance]) -> None:
+    rows = rows_of(utterances, Demands(), full=False)
+    assert {row[2] for row in rows} == {ids.TRANSCRIBE}
+    assert {row[3] for row in rows} == {ids.NO_TIMESTAMPS}
+
+
+def test_all_tasks_occur(utterances: list[Utterance]) -> None:
+    rows = rows_of(utterances, Demands(timestamps=0.5, translate=0.5, cut=0.2), full=True)
+    german = ids.FIRST_LANGUAGE + ids.LANGUAGES.index("de")
+    assert {row[1] for row in rows} == {ids.FIRST_LANGUAGE, german}
+    assert {row[2] for row in rows} == {ids.TRANSCRIBE, ids.TRANSLATE}
+    assert not [row for row in rows if row[2] == ids.TRANSLATE and row[1] != german]
+    timed = [row for row in rows if row[3] >= ids.FIRST_TIMESTAMP]
+    assert 0 < len(timed) < len(rows)
+    for row in timed:
+        times = [token for token in row if token >= ids.FIRST_TIMESTAMP]
+        assert times == sorted(times)
+
+
+def test_times_count_from_where_the_window_stands(utterances: list[Utterance]) -> None:
+    batcher = Batcher(utterances, KEPT, np.random.default_rng(1), Demands(timestamps=1.0))
+    rows = batcher.short(75.0, 16, first_s=20.0).tokens.tolist()
+    spoken = [row[3] for row in rows if row[4] < ids.EOT]
+    assert min(spoken) >= ids.FIRST_TIMESTAMP + 1000
+
+
+def test_written_times_are_where_the_sound_is(utterances: list[Utterance]) -> None:
+    batcher = Batcher(utterances[:1], KEPT, np.random.default_rng(5), Demands(timestamps=1.0))
+    for _ in range(6):
+        batch = batcher.long(10.0, 1)
+        times = [t for t in batch.tokens[0].tolist() if t >= ids.FIRST_TIMESTAMP]
+        if len(times) != 2 or not batch.phones[0]:
+            continue
+        start_s = (times[0] - ids.FIRST_TIMESTAMP) * 0.02 - 0.03
+        inside = batch.audio[0, int((start_s + 0.05) * 16_000) :][:12_000].abs().mean()
+        assert float(inside) > 0.005

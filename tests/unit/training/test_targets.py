@@ -1,0 +1,102 @@
+"""Exact token sequences of every task, and what of them is learnt."""
+
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer
+from training.kept_tokens import KeptTokens
+from training.targets import IGNORED, Segment, Task, TokenRows
+
+TOKENIZER = Path(__file__).parents[3] / "src/whisper_hailo/assets/micro/tokenizer.json"
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer.from_file(str(TOKENIZER))
+
+
+@pytest.fixture(scope="module")
+def build(tokenizer: Tokenizer) -> TokenRows:
+    # The whole vocabulary, so that a row is an id.
+    return TokenRows(KeptTokens(tuple(range(tokenizer.get_vocab_size()))))
+
+
+@pytest.fixture(scope="module")
+def segments(tokenizer: Tokenizer) -> list[Segment]:
+    texts = ((" Hello world.", 0.304, 1.196), (" See you later.", 1.6, 2.5))
+    return [Segment(tokenizer.encode(text).ids, start, end) for text, start, end in texts]
+
+
+def ids_of(tokenizer: Tokenizer, text: str) -> list[int]:
+    return list(tokenizer.encode(text).ids)
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        (
+            Task(),
+            "<|startoftranscript|><|en|><|transcribe|><|notimestamps|> Hello world. See you later.",
+        ),
+        (
+            Task("de"),
+            "<|startoftranscript|><|de|><|transcribe|><|notimestamps|> Hello world. See you later.",
+        ),
+        (
+            Task("de", translate=True),
+            "<|startoftranscript|><|de|><|translate|><|notimestamps|> Hello world. See you later.",
+        ),
+    ],
+)
+def test_text_without_times(
+    task: Task, expected: str, tokenizer: Tokenizer, build: TokenRows, segments: list[Segment]
+) -> None:
+    wanted = ids_of(tokenizer, expected)
+    tokens, targets = build.speech(task, segments)
+    assert tokens == wanted
+    end = ids_of(tokenizer, "<|endoftext|>")
+    assert targets == [wanted[1], IGNORED, IGNORED, *wanted[4:], *end]
+
+
+@pytest.mark.parametrize("translate", [False, True])
+def test_text_with_times(
+    translate: bool, tokenizer: Tokenizer, build: TokenRows, segments: list[Segment]
+) -> None:
+    name = "translate" if translate else "transcribe"
+    wanted = ids_of(
+        tokenizer,
+        f"<|startoftranscript|><|de|><|{name}|>"
+        "<|0.30|> Hello world.<|1.20|><|1.60|> See you later.<|2.50|>",
+    )
+    tokens, targets = build.speech(Task("de", translate, timestamps=True), segments)
+    assert tokens == wanted
+    assert targets == [wanted[1], IGNORED, *wanted[3:], *ids_of(tokenizer, "<|endoftext|>")]
+
+
+def test_a_cut_sentence_leaves_its_start(tokenizer: Tokenizer, build: TokenRows) -> None:
+    segments = [
+        Segment(ids_of(tokenizer, " Hello world."), 0.0, 8.0),
+        Segment([], 8.5, None),
+    ]
+    tokens, targets = build.speech(Task(timestamps=True), segments)
+    assert tokens[3:] == ids_of(tokenizer, "<|0.00|> Hello world.<|8.00|><|8.50|>")
+    assert targets[-2:] == ids_of(tokenizer, "<|8.50|><|endoftext|>")
+    with pytest.raises(ValueError, match="without end"):
+        build.speech(Task(), segments)
+
+
+def test_times_never_fall_and_end_at_thirty(tokenizer: Tokenizer, build: TokenRows) -> None:
+    segments = [Segment([], 29.99, 30.4), Segment([], 29.5, 31.0)]
+    tokens, _ = build.speech(Task(timestamps=True), segments)
+    assert tokens[3:] == ids_of(tokenizer, "<|30.00|>" * 4)
+
+
+def test_silence(tokenizer: Tokenizer, build: TokenRows) -> None:
+    tokens, targets = build.silence(Task())
+    prefix = "<|startoftranscript|><|en|><|transcribe|>"
+    (no_speech,), (eot,) = ids_of(tokenizer, "<|nospeech|>"), ids_of(tokenizer, "<|endoftext|>")
+    assert tokens == ids_of(tokenizer, prefix + "<|notimestamps|>")
+    assert targets == [no_speech, IGNORED, IGNORED, eot]
+    tokens, targets = build.silence(Task(timestamps=True), forced_start_s=0.5)
+    assert tokens == ids_of(tokenizer, prefix + "<|0.50|>")
+    assert targets == [no_speech, IGNORED, eot, eot]

@@ -1,0 +1,108 @@
+"""Token rows of a window for every task, and which of their positions are learnt.
+
+`<|startoftranscript|><|en|><|transcribe|><|notimestamps|> text` or, with times,
+`<|startoftranscript|><|en|><|transcribe|><|0.00|> text<|1.20|><|1.80|> text<|3.04|>`; the target of
+each token is the one that follows, `<|endoftext|>` at the end. Not learnt is what the audio does
+not tell: which task is asked for, and whether times are. The language is: so it can be detected.
+"""
+
+from dataclasses import dataclass
+
+from training import whisper_vocabulary as ids
+from training.kept_tokens import KeptTokens
+
+IGNORED = -100
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is asked of the decoder.
+
+    Attributes:
+        language: Whisper's code of what is spoken.
+        translate: English text is wanted, whatever is spoken.
+        timestamps: times are wanted.
+    """
+
+    language: str = "en"
+    translate: bool = False
+    timestamps: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One sentence in a window.
+
+    Attributes:
+        rows: its text as rows of the trimmed vocabulary, in the language wanted.
+        start_s: its start within the encoder's 30 s.
+        end_s: its end there; `None` if the window ends first: only its start is then written.
+    """
+
+    rows: list[int]
+    start_s: float
+    end_s: float | None
+
+
+class TokenRows:
+    """Builds inputs and targets in rows of a trimmed vocabulary.
+
+    Args:
+        kept: the trimmed vocabulary; timestamps and languages must be kept to be asked for.
+    """
+
+    def __init__(self, kept: KeptTokens) -> None:
+        self._index = {token: row for row, token in enumerate(kept.ids)}
+        self.eot, self._no_speech = self._index[ids.EOT], self._index[ids.NO_SPEECH]
+
+    def _prefix(self, task: Task) -> list[int]:
+        language = ids.FIRST_LANGUAGE + ids.LANGUAGES.index(task.language)
+        kind = ids.TRANSLATE if task.translate else ids.TRANSCRIBE
+        return [self._index[token] for token in (ids.SOT, language, kind)]
+
+    def _time(self, seconds: float, earliest: int = 0) -> tuple[int, int]:
+        """Returns the row of a time on the grid of 0.02 s, not before `earliest`, and its step."""
+        step = min(max(round(seconds / ids.TIMESTAMP_STEP_S), earliest), ids.N_TIMESTAMPS - 1)
+        return self._index[ids.FIRST_TIMESTAMP + step], step
+
+    def speech(self, task: Task, segments: list[Segment]) -> tuple[list[int], list[int]]:
+        """Returns the tokens and targets, of one length, of a window with speech.
+
+        Raises:
+            ValueError: a segment is cut off, which only timestamps can say.
+        """
+        prefix, text = self._prefix(task), []
+        earliest = 0
+        for segment in segments:
+            if not task.timestamps:
+                if segment.end_s is None:
+                    raise ValueError("a segment without end needs a task with timestamps")
+                text += segment.rows
+                continue
+            start, earliest = self._time(segment.start_s, earliest)
+            text.append(start)
+            if segment.end_s is not None:
+                end, earliest = self._time(segment.end_s, earliest)
+                text += [*segment.rows, end]
+        if task.timestamps:
+            tokens = prefix + text
+            return tokens, [tokens[1], IGNORED, *tokens[3:], self.eot]
+        tokens = [*prefix, self._index[ids.NO_TIMESTAMPS], *text]
+        return tokens, [tokens[1], IGNORED, IGNORED, *tokens[4:], self.eot]
+
+    def silence(self, task: Task, forced_start_s: float = 0.0) -> tuple[list[int], list[int]]:
+        """Returns the tokens and targets of a window without speech.
+
+        The first target is `<|nospeech|>`; the text is empty. With timestamps the end is learnt
+        both before and after a first time, since Whisper's rules may force one.
+
+        Args:
+            task: what is asked for; its language is that of nobody.
+            forced_start_s: the time a decoder was made to write.
+        """
+        prefix = self._prefix(task)
+        if task.timestamps:
+            tokens = [*prefix, self._time(forced_start_s)[0]]
+            return tokens, [self._no_speech, IGNORED, self.eot, self.eot]
+        tokens = [*prefix, self._index[ids.NO_TIMESTAMPS]]
+        return tokens, [self._no_speech, IGNORED, IGNORED, self.eot]
