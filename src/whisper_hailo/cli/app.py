@@ -8,7 +8,9 @@ from typing import Annotated
 
 import typer
 
+from whisper_hailo.cli.calibrate import calibrate
 from whisper_hailo.cli.check import check
+from whisper_hailo.cli.compile import compile_hef
 from whisper_hailo.cli.convert import convert
 from whisper_hailo.cli.doctor import doctor
 from whisper_hailo.cli.inspect import inspect
@@ -31,6 +33,8 @@ app = typer.Typer(
 app.command()(transcribe)
 app.command()(convert)
 app.command()(check)
+app.command()(calibrate)
+app.command("compile")(compile_hef)
 app.command()(inspect)
 app.command()(doctor)
 

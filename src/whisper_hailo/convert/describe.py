@@ -49,6 +49,7 @@ def describe_model(directory: Path) -> dict[str, Any]:
         "encoder_quantization": spec.encoder_quantization,
         "alignment_heads": [list(pair) for pair in spec.alignment_heads],
         "hailo": {form.file: asdict(form) for form in spec.hailo},
+        "hefs": {hef.file: asdict(hef) for hef in spec.hefs},
         "files": files,
     }
 

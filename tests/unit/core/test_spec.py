@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -5,7 +6,7 @@ import pytest
 
 from tests.unit.shapes import TINY, toy_spec
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.hailo import HailoForm
+from whisper_hailo.core.hailo import HailoForm, HefRecord
 from whisper_hailo.core.spec import SPEC_VERSION, FileRecord, ModelSpec
 
 DECODER_FORM = HailoForm(
@@ -47,6 +48,38 @@ def test_another_format_version_says_what_to_do() -> None:
             ModelError, match=rf"version {version}, .* convert the checkpoint again"
         ):
             ModelSpec.from_json(text, "model.json")
+
+
+HEF = HefRecord(
+    part="encoder",
+    arch="hailo8",
+    file="hailo/hailo8/e.hef",
+    bytes=3,
+    sha256="a",
+    graph_sha256="b",
+    script_sha256="c",
+    calibration_sha256="d",
+    compiler_version="3.33.0",
+    snr_db={"output_layer1": 9.2},
+)
+
+
+def test_hefs_survive_the_file() -> None:
+    spec = replace(toy_spec(), hefs=(HEF,))
+    assert ModelSpec.from_json(spec.to_json(), "model.json") == spec
+
+
+def test_hefs_lie_in_the_model_directory() -> None:
+    for file in ("../e.hef", "/e.hef"):
+        with pytest.raises(ModelError, match="outside the model directory"):
+            replace(toy_spec(), hefs=(replace(HEF, file=file),))
+
+
+def test_the_version_before_hefs_is_read() -> None:
+    raw = json.loads(toy_spec().to_json())
+    raw["version"] = 2
+    del raw["hefs"]
+    assert ModelSpec.from_json(json.dumps(raw), "model.json") == toy_spec()
 
 
 def test_broken_hailo_forms_say_so() -> None:

@@ -28,9 +28,16 @@ def load_calibration(job: Job) -> tuple[list[Any], int]:
     keys = [f"{job.net_name}/input_layer{i + 1}" for i in range(len(job.chip_inputs))]
     try:
         if len(keys) == 1:
-            arrays = [np.load(path, mmap_mode="r", allow_pickle=False)]
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+            if not isinstance(array, np.ndarray):
+                array.close()
+                raise ValueError("an archive, expected one array")
+            arrays = [array]
         else:
-            with np.load(path, allow_pickle=False) as archive:
+            archive = np.load(path, mmap_mode="r", allow_pickle=False)
+            if isinstance(archive, np.ndarray):
+                raise KeyError(keys[0])
+            with archive:
                 arrays = [archive[key] for key in keys]
     except KeyError as error:
         raise BuildError(
@@ -48,9 +55,7 @@ def load_calibration(job: Job) -> tuple[list[Any], int]:
     return arrays, counts.pop()
 
 
-def match_inputs(
-    arrays: list[Any], inputs: dict[str, tuple[int, ...]], job: Job
-) -> Any:  # noqa: ANN401 - what `optimize` takes
+def match_inputs(arrays: list[Any], inputs: dict[str, tuple[int, ...]], job: Job) -> Any:  # noqa: ANN401 - what `optimize` takes
     """The set as the compiler takes it: an array, or one per full name of an input layer.
 
     Inputs are matched by shape, in order where shapes agree: names are the compiler's business.

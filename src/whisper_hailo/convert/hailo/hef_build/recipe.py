@@ -106,9 +106,7 @@ _ROWS = {
     ("encoder", "base.en"): _BASE_ENCODER,
     ("decoder", "tiny"): _TINY_DECODER,
     # English tiny decoders want their norms in pieces on every chip.
-    ("decoder", "tiny.en"): replace(
-        _TINY_DECODER, norm_decomposition=True, max_utilization="0.7"
-    ),
+    ("decoder", "tiny.en"): replace(_TINY_DECODER, norm_decomposition=True, max_utilization="0.7"),
     ("decoder", "base"): _BASE_DECODER,
     ("decoder", "base.en"): _BASE_DECODER,
 }

@@ -50,7 +50,9 @@ def model_script(job: Job, network: Network, n_windows: int) -> str:
 
 def _flavor(recipe: Recipe, level: int) -> str:
     compression = (
-        "" if recipe.compression_level is None else f", compression_level={recipe.compression_level}"
+        ""
+        if recipe.compression_level is None
+        else f", compression_level={recipe.compression_level}"
     )
     return f"model_optimization_flavor(optimization_level={level}{compression})"
 

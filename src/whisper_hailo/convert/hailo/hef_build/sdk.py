@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -31,9 +32,10 @@ def load_sdk() -> Any:  # noqa: ANN401 - a package without types
             ) from error
         raise BuildError(
             DEVICE,
-            "the Hailo Dataflow Compiler (hailo_sdk_client) is not installed for this Python; name "
-            "the Python that has it with --python, or pack the build with --bundle OUT.zip and "
-            "run it on an x86 machine that has it",
+            "the Hailo Dataflow Compiler (hailo_sdk_client) is not installed for "
+            f"{sys.executable}; "
+            "use the Python that has it (compile --python), or pack the build with compile "
+            "--bundle OUT.zip and run it on an x86-64 machine that has it",
         ) from error
     except Exception as error:
         raise BuildError(
@@ -80,7 +82,8 @@ def network_description(runner: Any) -> dict[str, Any]:  # noqa: ANN401
         if isinstance(hn, dict) and "layers" in hn:
             return hn
     raise BuildError(
-        MODEL, "this compiler does not tell the parsed network's layers; give a --script of your own"
+        MODEL,
+        "this compiler does not tell the parsed network's layers; give a --script of your own",
     )
 
 

@@ -112,6 +112,8 @@ def _end(process: subprocess.Popen[str]) -> None:
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
 
 
 def _record(job: Job) -> dict[str, Any]:

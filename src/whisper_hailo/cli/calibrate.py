@@ -1,0 +1,57 @@
+"""`whisper-hailo calibrate`: real speech in, a calibration set for the Hailo compiler out."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from whisper_hailo.cli.stdout import emit, emit_json
+
+if TYPE_CHECKING:
+    from whisper_hailo.convert.hailo.calibrate.options import CalibrationSet
+
+
+def calibrate(
+    model_dir: Annotated[
+        Path, typer.Argument(help="Model directory made with convert --hailo.", readable=False)
+    ],
+    audio: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder of recordings of speech.", readable=False)
+    ],
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder to write the set to.", readable=False)
+    ],
+    part: Annotated[str, typer.Option(help="encoder or decoder.")] = "encoder",
+    count: Annotated[
+        int | None, typer.Option(metavar="N", help="Windows. [default: as the size needs]")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="S", help="Of the sampling.")] = 0,
+    language: Annotated[str, typer.Option(help="Spoken language, for decoders.")] = "en",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Make the calibration set that the Hailo compiler quantises by; an interrupted one goes on."""
+    from whisper_hailo.convert.hailo.calibrate.make import calibrate as make
+    from whisper_hailo.convert.hailo.calibrate.options import CalibrationOptions
+
+    options = CalibrationOptions(part=part, count=count, seed=seed, language=language)
+    result = make(model_dir, audio, out, options)
+    if as_json:
+        facts = asdict(result) | {"path": str(result.path), "manifest": str(result.manifest)}
+        emit_json(facts)
+    else:
+        emit(_describe(result) + "\n")
+
+
+def _describe(result: CalibrationSet) -> str:
+    text = (
+        f"{result.path}: {result.n_windows} windows of {result.n_files} recordings, "
+        f"{result.n_speakers} speakers"
+    )
+    if result.n_windows < result.n_wanted:
+        text += f"; {result.n_wanted} were wanted, give more speech for a better set"
+    if result.skipped:
+        text += f"; {len(result.skipped)} recordings could not be used"
+    return text

@@ -1,0 +1,113 @@
+"""Which recordings a calibration set is drawn from, and in which order."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Final
+
+from whisper_hailo.core.errors import AudioError
+
+SUFFIXES: Final = frozenset(
+    [
+        ".wav",
+        ".flac",
+        ".ogg",
+        ".oga",
+        ".opus",
+        ".mp3",
+        ".aiff",
+        ".aif",
+        ".au",
+        ".caf",
+        ".m4a",
+        ".mp4",
+        ".webm",
+        ".aac",
+        ".mkv",
+    ]
+)
+_LIBRISPEECH = re.compile(r"(\d+)-\d+-\d+$")
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The recordings of a folder.
+
+    Attributes:
+        folder: where they lie.
+        files: paths in the folder, speakers taking turns, both shuffled by the seed.
+        n_speakers: speakers that the layout tells apart.
+        listing_sha256: hash of every path, size and time: changes when the folder does.
+    """
+
+    folder: Path
+    files: tuple[str, ...]
+    n_speakers: int
+    listing_sha256: str
+
+
+def find_sources(folder: Path, seed: int) -> Sources:
+    """List the recordings below a folder.
+
+    A speaker is the number that LibriSpeech's file names begin with, or else the folder that a
+    file lies in.
+
+    Args:
+        folder: the folder.
+        seed: of the shuffling.
+
+    Raises:
+        AudioError: no such folder, or no file in it that looks like audio.
+    """
+    if not folder.is_dir():
+        raise AudioError(f"{folder} is no folder; give one with recordings of speech to --audio")
+    listing = hashlib.sha256()
+    speakers: dict[str, list[str]] = {}
+    for path in _audio_files(folder):
+        name = path.relative_to(folder).as_posix()
+        status = path.stat()
+        line = f"{name}\0{status.st_size}\0{status.st_mtime_ns}\n"
+        listing.update(line.encode(errors="surrogateescape"))
+        speakers.setdefault(_speaker(path, folder), []).append(name)
+    if not speakers:
+        raise AudioError(
+            f"{folder} holds no file that looks like audio ({' '.join(sorted(SUFFIXES))}); give a "
+            "folder with recordings of speech"
+        )
+    return Sources(folder, _turns(speakers, seed), len(speakers), listing.hexdigest())
+
+
+def window_order(name: str, n_windows: int, seed: int) -> list[int]:
+    """In which order the windows of one file are drawn: shuffled by the seed and the name."""
+    order = list(range(n_windows))
+    random.Random(f"{seed}:{name}").shuffle(order)  # noqa: S311 - a sample, no secret
+    return order
+
+
+def _audio_files(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*")):
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if path.suffix.lower() in SUFFIXES and path.is_file() and not hidden:
+            yield path
+
+
+def _speaker(path: Path, folder: Path) -> str:
+    if match := _LIBRISPEECH.match(path.stem):
+        return f"librispeech {match.group(1)}"
+    return path.parent.relative_to(folder).as_posix()
+
+
+def _turns(speakers: dict[str, list[str]], seed: int) -> tuple[str, ...]:
+    """One file of each speaker, then the next of each, and so on."""
+    rng = random.Random(seed)  # noqa: S311 - a sample, no secret
+    names = sorted(speakers)
+    rng.shuffle(names)
+    queues = [rng.sample(speakers[name], len(speakers[name])) for name in names]
+    turns = zip_longest(*queues)
+    return tuple(name for turn in turns for name in turn if name is not None)

@@ -1,0 +1,127 @@
+"""From the bundled model to a HEF: the real commands, the compiler a stand-in."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.e2e.conftest import ROOT, Command, one_line
+from tests.standin import with_compiler
+
+SPEECH = ROOT / "tests" / "data"
+STEMS = {"encoder": "micro_encoder_10s", "decoder": "micro_decoder_10s_32"}
+
+
+@pytest.fixture(scope="module")
+def model(whisper_hailo: Command, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("hef") / "micro"
+    result = whisper_hailo("convert", "micro", out, "--hailo")
+    assert result.returncode == 0, result.stderr
+    return out
+
+
+@pytest.fixture(scope="module")
+def sets(
+    whisper_hailo: Command, model: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Path]:
+    out = tmp_path_factory.mktemp("sets")
+    found = {}
+    for part in STEMS:
+        words = ("--audio", SPEECH, "--out", out, "--part", part, "--count", 6, "--json")
+        result = whisper_hailo("calibrate", model, *words)
+        assert result.returncode == 0, result.stderr
+        facts = json.loads(result.stdout)
+        assert (facts["n_windows"], facts["skipped"]) == (6, {})
+        found[part] = Path(facts["path"])
+    return found
+
+
+def _compile(model: Path, sets: dict[str, Path], part: str) -> list[object]:
+    return ["compile", model, "--arch", "hailo8l", "--part", part, "--calibration", sets[part]]
+
+
+def test_the_sets_have_the_chips_shapes(sets: dict[str, Path]) -> None:
+    assert np.load(sets["encoder"]).shape == (6, 1, 1000, 80)
+    with np.load(sets["decoder"]) as archive:
+        shapes = {key: archive[key].shape for key in archive}
+    assert shapes == {
+        "micro_decoder_10s_32/input_layer1": (6, 1, 500, 128),
+        "micro_decoder_10s_32/input_layer2": (6, 32, 1, 128),
+    }
+
+
+@pytest.mark.parametrize("part", STEMS)
+def test_model_to_hef(
+    whisper_hailo: Command, model: Path, sets: dict[str, Path], part: str
+) -> None:
+    words = _compile(model, sets, part)
+    failed = whisper_hailo(*words, env=with_compiler({}, fail="compile:raise"))
+    assert failed.returncode == 4
+    assert "failed to compile" in one_line(failed)
+    result = whisper_hailo(*words, "--json", env=with_compiler({}))
+    assert result.returncode == 0, result.stderr
+    assert "optimize: done before, kept" in result.stderr
+    facts = json.loads(result.stdout)
+    assert facts["file"] == f"hailo/hailo8l/{STEMS[part]}.hef"
+    assert facts["snr_db"]["output_layer1"] == 21.5
+    assert (model / facts["file"]).stat().st_size == facts["bytes"]
+    assert facts["file"] in whisper_hailo("inspect", model).stdout
+
+
+def test_a_missing_compiler_and_what_helps(
+    whisper_hailo: Command, model: Path, sets: dict[str, Path], tmp_path: Path
+) -> None:
+    words = _compile(model, sets, "encoder")
+    result = whisper_hailo(*words, "--out", tmp_path / "out")
+    assert result.returncode == 6
+    assert "--bundle OUT.zip" in one_line(result)
+    packed = whisper_hailo(*words, "--bundle", tmp_path / "b.zip")
+    assert packed.returncode == 0, packed.stderr
+    assert "unzip b.zip -d build && python3 build/build.py" in packed.stdout
+    with zipfile.ZipFile(tmp_path / "b.zip") as archive:
+        archive.extractall(tmp_path / "build")
+    command = [sys.executable, str(tmp_path / "build" / "build.py")]
+    env = with_compiler()
+    built = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    assert (tmp_path / "build" / "out" / "micro_encoder_10s.hef").is_file()
+
+
+def test_converting_again_does_not_throw_a_hef_away(
+    whisper_hailo: Command, model: Path, sets: dict[str, Path]
+) -> None:
+    whisper_hailo(*_compile(model, sets, "encoder"), env=with_compiler({}))
+    result = whisper_hailo("convert", "micro", model, "--hailo")
+    assert result.returncode == 7
+    assert "which no conversion wrote" in one_line(result)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "expected"),
+    [
+        (["compile", "M", "--arch", "hailo8", "--part", "encoder"], 2, "whisper-hailo calibrate"),
+        (["compile", "M", "--arch", "x", "--part", "encoder", "--calibration", "f"], 2, "--arch"),
+        (["calibrate", "M", "--audio", "none", "--out", "o"], 3, "is no folder"),
+        (["calibrate", "M", "--audio", ".", "--out", "o", "--count", "0"], 2, "--count is 0"),
+        (["calibrate", "none", "--audio", ".", "--out", "o"], 4, "whisper-hailo convert"),
+    ],
+)
+def test_bad_input_is_one_line(
+    *,
+    whisper_hailo: Command,
+    model: Path,
+    tmp_path: Path,
+    words: list[str],
+    code: int,
+    expected: str,
+) -> None:
+    named = [str(model) if word == "M" else word for word in words]
+    result = whisper_hailo(*named, cwd=tmp_path)
+    assert result.returncode == code
+    assert expected in one_line(result)
