@@ -10,7 +10,7 @@ from training.augment import FIRST_RUN, NoiseBank, Shares, disturbed, without_sp
 from training.corpus import Utterance
 from training.kept_tokens import KeptTokens
 from training.pools import Pools
-from training.targets import IGNORED, Segment, Task, TokenRows
+from training.targets import IGNORED, NOWHERE, Segment, Span, Task, TokenRows
 
 SAMPLE_RATE_HZ = 16_000
 MARGIN_S = 1.0
@@ -32,12 +32,23 @@ class Batch:
         tokens: `(batch, n_tokens)` int64 rows, the prefix and text, padded.
         targets: `(batch, n_tokens)` int64, the row that follows each, or `IGNORED`.
         phones: `(batch,)` list of the phones of each window, for CTC.
+        said: `(batch,)` list of the tokens that are said in each, for CTC: text in the language
+            that is heard, whatever is asked for.
+        spans: `(batch, n_tokens, 2)` float32, where in the window each target is heard: its start
+            and end in seconds; the end lies before the start where nothing is known.
     """
 
     audio: Tensor
     tokens: Tensor
     targets: Tensor
     phones: list[list[int]]
+    said: list[list[int]]
+    spans: Tensor
+
+    def to(self, device: torch.device) -> "Batch":
+        """Returns the batch with its tensors on `device`."""
+        tensors = (part.to(device) for part in (self.audio, self.tokens, self.targets))
+        return Batch(*tensors, self.phones, self.said, self.spans.to(device))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +78,8 @@ class Window:
         tokens: the prefix and the text.
         targets: what follows each, or `IGNORED`.
         phones: all that is said in it.
+        said: the same in tokens.
+        spans: where in the window each target is heard.
     """
 
     audio: np.ndarray
@@ -74,6 +87,8 @@ class Window:
     tokens: list[int]
     targets: list[int]
     phones: list[int]
+    said: list[int]
+    spans: list[Span]
 
 
 class Batcher:
@@ -162,7 +177,7 @@ class Batcher:
         end = room if rng.random() < 0.5 else int(rng.uniform(0.1, 1) * room)
         audio[:end] = without_speech(end, self._bank, rng)
         tokens, targets = self._rows.silence(task, forced_start_s=rng.uniform(0, 1))
-        return Window(audio, task, tokens, targets, [])
+        return Window(audio, task, tokens, targets, [], [], [NOWHERE] * len(tokens))
 
     def _starts(self, chosen: list[Utterance], room: int) -> list[int]:
         """Draws the first sample of each utterance; pauses are random."""
@@ -198,12 +213,15 @@ class Batcher:
         for start, other in zip(starts, chosen, strict=True):
             heard = other.samples[: room - start].astype(np.float32) / 32768
             audio[start : start + heard.size] = heard
-        segments, phones, silent_from = _segments(chosen, starts, task, room, first_s)
+        segments, phones, said, silent_from = _segments(chosen, starts, task, room, first_s)
         audio[silent_from:] = 0.0
         at = min(room, starts[-1] + chosen[-1].samples.size)
         end = room if rng.random() < 0.4 else min(room, at + int(rng.uniform(0, SAMPLE_RATE_HZ)))
         audio[:end] = disturbed(audio[:end], self._bank, rng, self._demands.disturbances)
-        return Window(audio, task, *self._rows.speech(task, segments), phones)
+        spans = [
+            (start - first_s, end - first_s) for start, end in self._rows.spans(task, segments)
+        ]
+        return Window(audio, task, *self._rows.speech(task, segments), phones, said, spans)
 
     def _collate(self, windows: list[Window]) -> Batch:
         longest, eot = max(len(given.tokens) for given in windows), self._rows.eot
@@ -214,15 +232,22 @@ class Batcher:
             torch.tensor([given.tokens + [eot] * n for given, n in pairs]),
             torch.tensor([given.targets + [IGNORED] * n for given, n in pairs]),
             [given.phones for given in windows],
+            [given.said for given in windows],
+            torch.tensor([given.spans + [NOWHERE] * n for given, n in pairs]),
         )
 
 
 def _segments(
     chosen: list[Utterance], starts: list[int], task: Task, room: int, first_s: float
-) -> tuple[list[Segment], list[int], int]:
-    """Returns what is said before sample `room`, its phones, and the sample where it must end."""
+) -> tuple[list[Segment], list[int], list[int], int]:
+    """Returns what is wanted of all that is said before sample `room`, and what is said.
+
+    Returns:
+        Segments; phones; tokens in the language that is heard; the sample where sound must end.
+    """
     segments: list[Segment] = []
     phones: list[int] = []
+    said: list[int] = []
     for start, other in zip(starts, chosen, strict=True):
         for sentence in other.sentences:
             rows = sentence.translation if task.translate else sentence.rows
@@ -231,13 +256,19 @@ def _segments(
             )
             left_s = room / SAMPLE_RATE_HZ - begins_s
             if ends_s <= room / SAMPLE_RATE_HZ:
-                segments.append(Segment(rows or [], begins_s + first_s, ends_s + first_s))
+                at_s = start / SAMPLE_RATE_HZ + first_s
+                spans = () if task.translate else sentence.spans
+                placed = tuple((begin + at_s, end + at_s) for begin, end in spans)
+                segments.append(Segment(rows or [], begins_s + first_s, ends_s + first_s, placed))
                 phones += sentence.phones
+                said += sentence.rows
                 continue
             if left_s < SHORTEST_CUT_S:
-                return segments, phones, max(0, int(begins_s * SAMPLE_RATE_HZ))
+                return segments, phones, said, max(0, int(begins_s * SAMPLE_RATE_HZ))
             segments.append(Segment([], begins_s + first_s, None))
-            # Phones up to the cut, as if all took the same time.
-            heard = int(len(sentence.phones) * left_s / (ends_s - begins_s))
-            return segments, phones + sentence.phones[:heard], room
-    return segments, phones, room
+            # Phones and tokens up to the cut, as if all took the same time.
+            heard = left_s / (ends_s - begins_s)
+            phones += sentence.phones[: int(len(sentence.phones) * heard)]
+            said += sentence.rows[: int(len(sentence.rows) * heard)]
+            return segments, phones, said, room
+    return segments, phones, said, room

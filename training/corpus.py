@@ -30,6 +30,7 @@ class Sentence:
         phones: its phones, numbered.
         start_s: its start in the utterance.
         end_s: its end there.
+        spans: start and end there of the word that each row belongs to; none if unknown.
     """
 
     rows: list[int]
@@ -37,6 +38,7 @@ class Sentence:
     phones: list[int]
     start_s: float
     end_s: float
+    spans: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,19 @@ class Corpus:
             self._phones.of(given["text"], language),
             given["start_s"],
             given["end_s"],
+            self._spans(given),
+        )
+
+    def _spans(self, given: dict[str, Any]) -> tuple[tuple[float, float], ...]:
+        """Returns the place of each row's word, or nothing where words are not known."""
+        words = given.get("words", [])
+        if [word for word, _, _ in words] != given["text"].split():
+            return ()
+        rows = [len(self._rows(word)) for word, _, _ in words]
+        return tuple(
+            (start_s, end_s)
+            for (_, start_s, end_s), n in zip(words, rows, strict=True)
+            for _ in range(n)
         )
 
 

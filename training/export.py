@@ -22,7 +22,7 @@ from training.model import BIAS_CHANNEL, BIAS_VALUE, Dimensions, Whisper
 
 MARGIN = 16.0
 """Logit distance, at least, between an untrained id and the mean of the trained ones."""
-ALIGNMENT_HEADS = [[1, 0], [1, 1]]
+ALIGNMENT_HEADS = [[1, 0]]
 
 
 def shut_out(rows: Tensor, gain: Tensor, bias: Tensor) -> float:
@@ -47,7 +47,7 @@ def whole_state(model: Whisper, kept: tuple[int, ...], sizes: Dimensions) -> dic
     state = {
         f"model.{name}": value.detach().half().contiguous()
         for name, value in model.state_dict().items()
-        if not name.startswith("ctc_head")
+        if not name.startswith("ctc_")
     }
     gain, bias = (value.detach().half() for value in model.decoder.last_norm())
     state["model.decoder.layer_norm.weight"] = gain.contiguous()
@@ -139,13 +139,17 @@ def preprocessor_config(sizes: Dimensions) -> dict[str, Any]:
 
 
 def export(run: Path, out: Path) -> None:
-    """Writes the checkpoint of `run` into the folder `out` (the data card is not touched)."""
+    """Writes the checkpoint of `run` into the folder `out` (the data card is not touched).
+
+    What helps training alone goes to `aids.safetensors` in `run`, for a run that starts from `out`.
+    """
     sizes = Dimensions()
     kept = tuple(json.loads((run / "kept.json").read_text()))
     model = Whisper(sizes, len(kept))
     trained = torch.load(run / "state.pt")["model"]
-    del trained["ctc_head.weight"], trained["ctc_head.bias"]
-    model.load_state_dict(trained, strict=False)
+    aids = {name: trained.pop(name).half() for name in list(trained) if name.startswith("ctc_")}
+    save_file(aids, run / "aids.safetensors", {"format": "pt"})
+    model.load_state_dict(model.state_dict() | trained)
     out.mkdir(parents=True, exist_ok=True)
     save_file(whole_state(model, kept, sizes), out / "model.safetensors", {"format": "pt"})
     (out / "model.safetensors").chmod(0o644)

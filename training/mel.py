@@ -37,9 +37,9 @@ def mel_filters(n_mels: int) -> np.ndarray:
 
 
 @cache
-def _constants(n_mels: int) -> tuple[Tensor, Tensor]:
+def _constants(n_mels: int, device: torch.device) -> tuple[Tensor, Tensor]:
     filters = torch.from_numpy(mel_filters(n_mels).astype(np.float32))
-    return torch.hann_window(N_FFT), filters
+    return torch.hann_window(N_FFT, device=device), filters.to(device)
 
 
 def log_mel(audio: Tensor, n_mels: int = 80) -> Tensor:
@@ -52,7 +52,7 @@ def log_mel(audio: Tensor, n_mels: int = 80) -> Tensor:
     Returns:
         `(batch, n_mels, n_samples // 160)` float32.
     """
-    window, filters = _constants(n_mels)
+    window, filters = _constants(n_mels, audio.device)
     spectrum = torch.stft(audio, N_FFT, HOP, window=window, return_complex=True)[..., :-1]
     mel = torch.log10((filters @ spectrum.abs().square()).clamp(min=1e-10))
     peak = mel.amax(dim=(1, 2), keepdim=True)

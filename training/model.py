@@ -42,7 +42,7 @@ def sinusoids(length: int, channels: int) -> Tensor:
 
 def _working_precision(x: Tensor) -> Tensor:
     """Casts once what autocast would cast again for each of its uses."""
-    return x.bfloat16() if torch.is_autocast_enabled("cpu") else x
+    return x.bfloat16() if torch.is_autocast_enabled(x.device.type) else x
 
 
 class Attention(nn.Module):
@@ -65,9 +65,17 @@ class Attention(nn.Module):
         return x.view(batch, length, width // self.head_size, self.head_size).transpose(1, 2)
 
     def forward(
-        self, x: Tensor, source: Tensor | None = None, causal: bool = False, n_padding: int = 0
+        self,
+        x: Tensor,
+        source: Tensor | None = None,
+        causal: bool = False,
+        n_padding: int = 0,
+        seen: list[Tensor] | None = None,
     ) -> Tensor:
-        """Attends from `x` `(batch, n, d_model)` to itself or `source` `(batch, m, d_model)`."""
+        """Attends from `x` `(batch, n, d_model)` to itself or `source` `(batch, m, d_model)`.
+
+        The weights `(batch, heads, n, m)`, zero rows left out, are appended to `seen`.
+        """
         x = _working_precision(x)
         if source is None:
             weight = torch.cat([self.q_proj.weight, self.k_proj.weight, self.v_proj.weight])
@@ -86,7 +94,10 @@ class Attention(nn.Module):
             scores = scores + scores.new_full(scores.shape[2:], -torch.inf).triu(1)
         if n_padding:
             scores = functional.pad(scores, (0, 1), value=math.log(n_padding))
-        mixed = scores.softmax(-1).to(value.dtype) @ value
+        weights = scores.softmax(-1)
+        if seen is not None:
+            seen.append(weights[..., : source.shape[1]] if source is not None else weights)
+        mixed = weights.to(value.dtype) @ value
         output: Tensor = self.out_proj(mixed.transpose(1, 2).flatten(2))
         return output
 
@@ -105,13 +116,19 @@ class Layer(nn.Module):
         self.fc2 = nn.Linear(sizes.ffn, sizes.d_model)
         self.final_layer_norm = nn.LayerNorm(sizes.d_model)
 
-    def forward(self, x: Tensor, features: Tensor | None = None, n_padding: int = 0) -> Tensor:
-        """Returns the new residual stream, `(batch, n, d_model)`."""
+    def forward(
+        self,
+        x: Tensor,
+        features: Tensor | None = None,
+        n_padding: int = 0,
+        seen: list[Tensor] | None = None,
+    ) -> Tensor:
+        """Returns the new residual stream, `(batch, n, d_model)`; `seen` as in `Attention`."""
         normed = self.self_attn_layer_norm(x)
         x = x + self.self_attn(normed, causal=features is not None)
         if features is not None:
             normed = self.encoder_attn_layer_norm(x)
-            x = x + self.encoder_attn(normed, features, n_padding=n_padding)
+            x = x + self.encoder_attn(normed, features, n_padding=n_padding, seen=seen)
         wide = functional.gelu(self.fc1(self.final_layer_norm(x)))
         x = x + self.fc2(wide)
         return x
@@ -135,12 +152,17 @@ class Encoder(nn.Module):
 
         `first_position` is not 0 only in training: the window is then a crop of a longer one.
         """
+        return self.with_middle(mel, first_position)[0]
+
+    def with_middle(self, mel: Tensor, first_position: int = 0) -> tuple[Tensor, Tensor]:
+        """Returns what `forward` does, and the residual stream after half of the layers."""
         x = functional.gelu(self.conv2(functional.gelu(self.conv1(mel)))).transpose(1, 2)
         x = x + self.positions[first_position : first_position + x.shape[1]]
-        for layer in self.layers:
+        middle = x
+        for number, layer in enumerate(self.layers, 1):
             x = layer(x)
-        features: Tensor = self.layer_norm(x)
-        return features
+            middle = x if 2 * number <= len(self.layers) else middle
+        return self.layer_norm(x), middle
 
 
 class Decoder(nn.Module):
@@ -168,30 +190,53 @@ class Decoder(nn.Module):
         return self.layer_norm.weight * free, self.layer_norm.bias * free + self.constant
 
     def forward(
-        self, tokens: Tensor, features: Tensor, n_padding: int, last_only: bool = False
+        self,
+        tokens: Tensor,
+        features: Tensor,
+        n_padding: int,
+        last_only: bool = False,
+        seen: list[Tensor] | None = None,
     ) -> Tensor:
         """Returns logits `(batch, n_tokens, n_kept)` for `tokens` `(batch, n_tokens)`.
 
-        With `last_only` those of the last token alone, `(batch, 1, n_kept)`.
+        With `last_only` those of the last token alone, `(batch, 1, n_kept)`. `seen` gets each
+        layer's cross-attention, see `Attention`.
         """
         x = self.embed_tokens(tokens) + self.embed_positions.weight[: tokens.shape[1]]
         features = _working_precision(features)
         for layer in self.layers:
-            x = layer(x, features, n_padding)
+            x = layer(x, features, n_padding, seen)
         x = functional.layer_norm(x[:, -1:] if last_only else x, x.shape[-1:], *self.last_norm())
         return functional.linear(x, self.embed_tokens.weight)
 
 
 class Whisper(nn.Module):
-    """Encoder and decoder; the CTC head is an aid of training and is not exported."""
+    """Encoder and decoder; the two CTC heads are aids of training and are not exported."""
 
     def __init__(self, sizes: Dimensions, n_kept: int, n_phones: int = 1) -> None:
         super().__init__()
         self.encoder = Encoder(sizes)
         self.decoder = Decoder(sizes, n_kept)
-        self.ctc_head = nn.Linear(sizes.d_model, n_phones + 1)
+        self.ctc_phones = nn.Linear(sizes.d_model, n_phones + 1)
+        self.ctc_tokens = nn.Linear(sizes.d_model, sizes.d_model)
+        self.ctc_blank = nn.Linear(sizes.d_model, 1)
 
-    def ctc_log_probs(self, features: Tensor) -> Tensor:
-        """Returns `(batch, n, n_phones + 1)` log-probabilities; the last class is blank."""
-        logits: Tensor = self.ctc_head(features)
+    def phone_log_probs(self, middle: Tensor) -> Tensor:
+        """Returns `(batch, n, n_phones + 1)` log-probabilities; the last class is blank.
+
+        Args:
+            middle: `(batch, n, d_model)` residual stream after half of the encoder's layers.
+        """
+        logits: Tensor = self.ctc_phones(middle)
         return logits.float().log_softmax(-1)
+
+    def token_log_probs(self, features: Tensor) -> Tensor:
+        """Returns `(batch, n // 3, n_kept + 1)` log-probabilities; the last class is blank.
+
+        The classes are the rows of the decoder's embedding: so audio features come to speak the
+        decoder's language, and its cross-attention has little left to do but to look.
+        Three positions are taken together, 0.06 s: with so many classes time is short.
+        """
+        features = functional.avg_pool1d(features.transpose(1, 2), 3).transpose(1, 2)
+        rows = functional.linear(self.ctc_tokens(features), self.decoder.embed_tokens.weight)
+        return torch.cat([rows, self.ctc_blank(features)], dim=-1).float().log_softmax(-1)

@@ -12,6 +12,11 @@ from training import whisper_vocabulary as ids
 from training.kept_tokens import KeptTokens
 
 IGNORED = -100
+Span = tuple[float, float]
+NOWHERE: Span = (0.0, -1.0)
+"""Of a token that belongs to no place in the audio."""
+AROUND_TIME_S = 0.1
+"""A time is read off the sound this much before and after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +42,13 @@ class Segment:
         rows: its text as rows of the trimmed vocabulary, in the language wanted.
         start_s: its start within the encoder's 30 s.
         end_s: its end there; `None` if the window ends first: only its start is then written.
+        spans: start and end there of the word that each row belongs to; none if unknown.
     """
 
     rows: list[int]
     start_s: float
     end_s: float | None
+    spans: tuple[Span, ...] = ()
 
 
 class TokenRows:
@@ -90,6 +97,20 @@ class TokenRows:
         tokens = [*prefix, self._index[ids.NO_TIMESTAMPS], *text]
         return tokens, [tokens[1], IGNORED, IGNORED, *tokens[4:], self.eot]
 
+    def spans(self, task: Task, segments: list[Segment]) -> list[Span]:
+        """Returns where in the 30 s each target of `speech` is heard, or `NOWHERE`."""
+        found: list[Span] = []
+        for segment in segments:
+            text = segment.spans or (NOWHERE,) * len(segment.rows)
+            if not task.timestamps:
+                found += text
+                continue
+            found.append(_around(segment.start_s))
+            if segment.end_s is not None:
+                found += [*text, _around(segment.end_s)]
+        n_prefix = 3 if task.timestamps else 4
+        return [NOWHERE] * (n_prefix - 1) + found + [NOWHERE]
+
     def silence(self, task: Task, forced_start_s: float = 0.0) -> tuple[list[int], list[int]]:
         """Returns the tokens and targets of a window without speech.
 
@@ -106,3 +127,7 @@ class TokenRows:
             return tokens, [self._no_speech, IGNORED, self.eot, self.eot]
         tokens = [*prefix, self._index[ids.NO_TIMESTAMPS]]
         return tokens, [self._no_speech, IGNORED, IGNORED, self.eot]
+
+
+def _around(time_s: float) -> Span:
+    return time_s - AROUND_TIME_S, time_s + AROUND_TIME_S

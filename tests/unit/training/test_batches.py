@@ -106,3 +106,16 @@ def test_written_times_are_where_the_sound_is(utterances: list[Utterance]) -> No
         start_s = (times[0] - ids.FIRST_TIMESTAMP) * 0.02 - 0.03
         inside = batch.audio[0, int((start_s + 0.05) * 16_000) :][:12_000].abs().mean()
         assert float(inside) > 0.005
+
+
+def test_what_is_said_is_in_the_language_that_is_heard(utterances: list[Utterance]) -> None:
+    batcher = Batcher(utterances, KEPT, np.random.default_rng(2), Demands(translate=1.0))
+    spoken = {tuple(sentence.rows) for other in utterances for sentence in other.sentences}
+    batch = batcher.short(75.0, 16)
+    assert any(batch.said)
+    for said, phones in zip(batch.said, batch.phones, strict=True):
+        assert bool(said) == bool(phones)
+        left = list(said)
+        while left:
+            rows = next(rows for rows in spoken if tuple(left[: len(rows)]) == rows)
+            left = left[len(rows) :]

@@ -1,16 +1,21 @@
 """The training-time model: padding for nothing, ids shut out for good, one log-mel."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
-
+from safetensors.torch import load_file, save_file  # noqa: E402
+from training.checkpoint import load_checkpoint, start_from, trimmed  # noqa: E402
 from training.export import shut_out, whole_state  # noqa: E402
+from training.kept_tokens import KeptTokens  # noqa: E402
+from training.make_ill import overlaid  # noqa: E402
 from training.mel import log_mel  # noqa: E402
 from training.model import BIAS_CHANNEL, BIAS_VALUE, Attention, Dimensions, Whisper  # noqa: E402
 
+MICRO = Path(__file__).parents[3] / "src/whisper_hailo/assets/micro"
 SMALL = Dimensions(n_encoder_layers=1, n_decoder_layers=1)
 
 
@@ -49,9 +54,62 @@ def test_untrained_ids_never_win() -> None:
     assert table.shape == (51865, 128)
 
 
+def test_a_run_that_starts_from_a_checkpoint_keeps_the_rows_it_knows() -> None:
+    torch.manual_seed(4)
+    kept = KeptTokens((5, 440, 50257, 50258, 50259, 50364))
+    model = Whisper(Dimensions(), len(kept.ids))
+    fresh = start_from(model, kept, MICRO)
+    table = load_file(MICRO / "model.safetensors")["model.decoder.embed_tokens.weight"].float()
+    known = table[list(kept.ids), :-1].abs().amax(dim=1) > 0
+    rows = model.decoder.embed_tokens.weight.detach()
+    torch.testing.assert_close(rows[known], table[list(kept.ids)][known])
+    assert fresh == int((~known).sum())
+    # An unknown one is not shut out any more: its bias is an ordinary one.
+    assert float(rows[:, BIAS_CHANNEL].min()) > float(table[:, BIAS_CHANNEL].min())
+
+
 def test_log_mel_is_the_run_time_one() -> None:
     features = pytest.importorskip("whisper_hailo.features")
     audio = np.random.default_rng(6).standard_normal(48_000).astype(np.float32) * 0.1
     audio[20_000:] = 0.0
     ours = log_mel(torch.from_numpy(audio)[None])[0].numpy()
     np.testing.assert_allclose(ours, features.log_mel(audio, n_mels=80), atol=1e-4)
+
+
+def test_a_variant_is_the_base_with_its_own_arrays(tmp_path: Path) -> None:
+    name = "model.decoder.layer_norm.weight"
+    layers = tmp_path / "layers.safetensors"
+    save_file({name: torch.ones(128, dtype=torch.float16)}, layers)
+    made = load_file(overlaid(MICRO, layers, tmp_path / "made") / "model.safetensors")
+    base = load_file(MICRO / "model.safetensors")
+    assert made.keys() == base.keys()
+    assert bool((made[name] == 1).all())
+    rest = "model.decoder.embed_tokens.weight"
+    torch.testing.assert_close(made[rest], base[rest])
+    save_file({"another": torch.ones(1)}, layers)
+    with pytest.raises(KeyError, match="another"):
+        overlaid(MICRO, layers, tmp_path / "made")
+
+
+def test_tokens_that_are_heard_have_the_decoders_rows_as_classes() -> None:
+    torch.manual_seed(5)
+    model = Whisper(SMALL, 40)
+    features = torch.randn(2, 12, 128)
+    log_probs = model.token_log_probs(features)
+    assert log_probs.shape == (2, 4, 41)
+    torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(2, 4))
+    with torch.no_grad():
+        model.decoder.embed_tokens.weight[7] += 5 * model.ctc_tokens(features)[0, :3].mean(0)
+    assert int(model.token_log_probs(features)[0, 0].argmax()) == 7
+
+
+def test_ids_that_were_never_trained_can_be_left_out() -> None:
+    model, kept = load_checkpoint(MICRO)
+    tokens, features = torch.tensor([[50258, 50259, 50359, 50363]]), torch.randn(1, 20, 128)
+    whole = model.decoder(tokens, features, 0)[0].softmax(-1)
+    model, fewer = trimmed(model, kept)
+    assert 1000 < len(fewer.ids) < 10_000
+    rows = torch.tensor([fewer.rows(tokens[0].tolist())])
+    torch.testing.assert_close(
+        model.decoder(rows, features, 0)[0].softmax(-1), whole[:, list(fewer.ids)]
+    )

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 from training.kept_tokens import KeptTokens
-from training.targets import IGNORED, Segment, Task, TokenRows
+from training.targets import IGNORED, NOWHERE, Segment, Task, TokenRows
 
 TOKENIZER = Path(__file__).parents[3] / "src/whisper_hailo/assets/micro/tokenizer.json"
 
@@ -100,3 +100,24 @@ def test_silence(tokenizer: Tokenizer, build: TokenRows) -> None:
     tokens, targets = build.silence(Task(timestamps=True), forced_start_s=0.5)
     assert tokens == ids_of(tokenizer, prefix + "<|0.50|>")
     assert targets == [no_speech, IGNORED, eot, eot]
+
+
+@pytest.mark.parametrize("timestamps", [False, True])
+def test_every_target_of_a_text_has_its_place(
+    timestamps: bool, tokenizer: Tokenizer, build: TokenRows
+) -> None:
+    text = tokenizer.encode(" Hello world.").ids
+    spans = ((0.3, 0.7),) + ((0.7, 1.2),) * (len(text) - 1)
+    segments = [Segment(text, 0.3, 1.2, spans), Segment(text, 2.0, 3.0)]
+    task = Task(timestamps=timestamps)
+    _, targets = build.speech(task, segments)
+    found = build.spans(task, segments)
+    assert len(found) == len(targets)
+    places = {text[0]: (0.3, 0.7), text[-1]: (0.7, 1.2)}
+    first = targets.index(text[0])
+    assert found[first] == places[text[0]]
+    assert found[targets.index(text[-1])] == places[text[-1]]
+    assert found[targets.index(text[0], first + 1)] == NOWHERE
+    assert found[-1] == NOWHERE
+    if timestamps:
+        assert found[first - 1] == pytest.approx((0.2, 0.4))
