@@ -18,6 +18,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
@@ -30,8 +31,18 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 
 logger = logging.getLogger(__name__)
 
-AudioSource: TypeAlias = str | Path | BinaryIO | FloatArray
-"""A path, an open binary file, or `(n_samples,)` samples that are 16 kHz mono already."""
+
+@dataclass(frozen=True, slots=True)
+class ChannelOf:
+    """One channel of a file, counted from 0, in place of the mean of all."""
+
+    file: str | Path | BinaryIO
+    channel: int
+
+
+AudioSource: TypeAlias = str | Path | BinaryIO | FloatArray | ChannelOf
+"""A path, an open binary file, one channel of these, or `(n_samples,)` samples that are 16 kHz mono
+already."""
 
 _MIN_RATE_HZ, _MAX_RATE_HZ = 1_000, 768_000
 _MAX_CHANNELS = 64
@@ -53,6 +64,7 @@ class AudioStream(Closing):
         name: str,
         resources: contextlib.ExitStack,
         max_duration_s: float | None,
+        channel: int | None = None,
     ) -> None:
         rate_hz, n_frames = reader.sample_rate_hz, reader.n_frames
         self.name = name
@@ -60,6 +72,7 @@ class AudioStream(Closing):
         self._reader = reader
         self._resources = resources
         self._max_duration_s = max_duration_s
+        self._channel = channel
         self._started = False
         self._check_header()
 
@@ -120,7 +133,10 @@ class AudioStream(Closing):
                 self._check_samples(block, n_frames)
                 n_frames += block.shape[0]
                 self._check_duration(n_frames / rate_hz)
-                yield block.mean(axis=1, dtype=np.float32)
+                if self._channel is None:
+                    yield block.mean(axis=1, dtype=np.float32)
+                else:
+                    yield np.ascontiguousarray(block[:, self._channel], dtype=np.float32)
         except BrokenOffError as error:
             broken = str(error)
         if n_frames == 0:
@@ -163,7 +179,17 @@ class AudioStream(Closing):
                 f"{self.name} has {self._reader.n_channels} channels, expected 1 to "
                 f"{_MAX_CHANNELS}; its header may be broken, or mix it down first"
             )
+        if self._channel is not None and self._channel >= self._reader.n_channels:
+            raise AudioError(
+                f"{self.name} has {self._reader.n_channels} channel(s), channel "
+                f"{self._channel + 1} was asked for; leave out --channels split"
+            )
         self._check_duration(self.duration_s or 0.0)
+
+    @property
+    def n_channels(self) -> int:
+        """Channels of the file."""
+        return self._reader.n_channels
 
     def close(self) -> None:
         """Give the file back; closing twice is harmless."""
@@ -177,7 +203,7 @@ def open_audio(
 
     Args:
         source: a path; a binary file, which stays the caller's to close and is read from its start
-            (a pipe is copied to a temporary file first); or samples.
+            (a pipe is copied to a temporary file first); one channel of these; or samples.
         name: what to call it in messages; by default the path, or the file's own name.
         max_duration_s: refuse what lasts longer (for input from strangers); `None` takes any.
 
@@ -188,6 +214,8 @@ def open_audio(
         AudioError: missing, a directory, not permitted, empty, not audio, a broken header, sample
             rate or channel count out of bounds, samples of another shape, or too long.
     """
+    channel = source.channel if isinstance(source, ChannelOf) else None
+    source = source.file if isinstance(source, ChannelOf) else source
     resources = contextlib.ExitStack()
     try:
         if not isinstance(source, str | Path | np.ndarray) and not hasattr(source, "read"):
@@ -206,7 +234,7 @@ def open_audio(
                 resources.enter_context(file)
             reader = open_reader(_seekable(file, label, resources), label)
         resources.callback(reader.close)
-        return AudioStream(reader, label, resources, max_duration_s)
+        return AudioStream(reader, label, resources, max_duration_s, channel)
     except BaseException:
         resources.close()
         raise

@@ -5,33 +5,54 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-import zlib
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.core.errors import OptionError, OutputError
 from whisper_hailo.core.files import ordinary_mode
-from whisper_hailo.core.types import Segment, Transcript
+from whisper_hailo.core.types import Segment, Transcript, Word
+from whisper_hailo.subtitles import Layout, srt, tsv, vtt
 
-FORMATS: Final = ("txt", "json")
+FORMATS: Final = ("txt", "srt", "vtt", "tsv", "json")
+
+ALL_FORMATS: Final = "all"
+"""Stands for every one of `FORMATS`."""
 
 
-def render(transcript: Transcript, fmt: str) -> str:
+def render(transcript: Transcript, fmt: str, layout: Layout | None = None) -> str:
     """The content of an output file.
 
     Args:
         transcript: the result of one input.
-        fmt: one of `FORMATS`; `json` is the verbose layout of OpenAI's transcription API.
+        fmt: one of `FORMATS`; `json` is the verbose layout of OpenAI's transcription API, `txt` one
+            line, or one per segment where the model wrote their times or there are speakers.
+        layout: of subtitles.
 
     Raises:
         OptionError: no such format.
     """
+    layout = layout or Layout()
     if fmt == "txt":
-        return transcript.text + "\n"
+        return _plain(transcript)
+    if fmt == "srt":
+        return srt(transcript, layout)
+    if fmt == "vtt":
+        return vtt(transcript, layout)
+    if fmt == "tsv":
+        return tsv(transcript)
     if fmt == "json":
         return json.dumps(verbose_json(transcript), ensure_ascii=False, indent=2) + "\n"
-    raise OptionError(f"--format is {fmt!r}, expected one of: {', '.join(FORMATS)}")
+    raise OptionError(f"--format is {fmt!r}, expected one of: {', '.join((*FORMATS, ALL_FORMATS))}")
+
+
+def _plain(transcript: Transcript) -> str:
+    segments = transcript.segments
+    if any(segment.speaker is not None for segment in segments):
+        return "".join(f"Speaker {(s.speaker or 0) + 1}: {s.text}\n" for s in segments)
+    if transcript.settings.timestamps:
+        return "".join(f"{segment.text}\n" for segment in segments)
+    return transcript.text + "\n"
 
 
 def machine_json(transcript: Transcript) -> dict[str, Any]:
@@ -42,14 +63,19 @@ def machine_json(transcript: Transcript) -> dict[str, Any]:
         "duration_s": round(transcript.duration_s, 4),
         "text": transcript.text,
         "language": transcript.language,
-        "segments": [asdict(segment) for segment in transcript.segments],
+        "segments": [_machine_segment(segment) for segment in transcript.segments],
         "timings_ms": {key.removesuffix("_ms"): round(ms, 3) for key, ms in timings.items()},
         "settings": asdict(transcript.settings),
+        "language_probs": transcript.language_probs,
     }
 
 
+def _machine_segment(segment: Segment) -> dict[str, Any]:
+    return {**asdict(segment), "words": [_verbose_word(word) for word in segment.words]}
+
+
 def verbose_json(transcript: Transcript) -> dict[str, Any]:
-    """The `verbose_json` layout of OpenAI's transcription API."""
+    """The `verbose_json` layout of OpenAI's transcription API, words in their segments."""
     return {
         "task": transcript.task,
         "language": transcript.language,
@@ -60,27 +86,32 @@ def verbose_json(transcript: Transcript) -> dict[str, Any]:
 
 
 def _verbose(index: int, segment: Segment) -> dict[str, Any]:
-    return {
+    entry = {
         "id": index,
         "seek": round(segment.start_s * 100),
         "start": segment.start_s,
         "end": segment.end_s,
         "text": segment.text,
         "tokens": list(segment.tokens),
-        "temperature": 0.0,
+        "temperature": segment.temperature,
         "avg_logprob": segment.avg_logprob,
-        "compression_ratio": compression_ratio(segment.text),
+        "compression_ratio": segment.compression_ratio,
         "no_speech_prob": segment.no_speech_prob,
     }
+    if segment.words:
+        entry["words"] = [_verbose_word(word) for word in segment.words]
+    if segment.speaker is not None:
+        entry["speaker"] = segment.speaker
+    return entry
 
 
-def compression_ratio(text: str) -> float:
-    """UTF-8 bytes by zlib bytes: text that repeats itself compresses well.
-
-    Source: OpenAI Whisper, where a ratio above 2.4 marks a repetition.
-    """
-    raw = text.encode("utf-8")
-    return len(raw) / len(zlib.compress(raw))
+def _verbose_word(word: Word) -> dict[str, Any]:
+    return {
+        "word": word.text,
+        "start": word.start_s,
+        "end": word.end_s,
+        "probability": word.probability,
+    }
 
 
 def write_atomic(path: Path, text: str) -> None:

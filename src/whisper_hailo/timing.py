@@ -26,6 +26,11 @@ class StageClock:
         finally:
             self._ms[name] += (perf_counter() - begin) * 1000.0
 
+    def add(self, other: StageClock, share: float = 1.0) -> None:
+        """Add a share of another clock's times: a batch's work, split over its recordings."""
+        for stage, ms in other._ms.items():
+            self._ms[stage] += ms * share
+
     def timings(self) -> Timings:
         """What was measured so far."""
         return Timings(**{f"{stage}_ms": ms for stage, ms in self._ms.items()})

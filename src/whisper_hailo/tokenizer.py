@@ -20,7 +20,7 @@ class Tokenizer:
     """A model's `tokenizer.json` together with its control token ids."""
 
     def __init__(self, backend: tokenizers.Tokenizer, special: SpecialTokens) -> None:
-        self._backend = backend
+        self.backend = backend
         self.special = special
 
     @classmethod
@@ -43,11 +43,26 @@ class Tokenizer:
             raise TokenizerError(
                 f"{path} is no tokenizer ({error}); convert the checkpoint again"
             ) from error
-        return cls(backend, special)
+        tokenizer = cls(backend, special)
+        tokenizer._check(path)
+        return tokenizer
+
+    def _check(self, path: Path) -> None:
+        """Refuse the tokenizer of another model before it turns text into nonsense."""
+        for name, token in (
+            ("<|startoftranscript|>", self.special.sot),
+            ("<|endoftext|>", self.special.eot),
+        ):
+            found = self.backend.token_to_id(name)
+            if found is not None and found != token:
+                raise TokenizerError(
+                    f"{path} has {name} = {found}, the model has {token}; "
+                    "use the tokenizer of the same model"
+                )
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Token ids of plain text, without any control token."""
-        return tuple(self._backend.encode(text, add_special_tokens=False).ids)
+        return tuple(self.backend.encode(text, add_special_tokens=False).ids)
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Text of token ids; control tokens and timestamps are left out.
@@ -55,14 +70,15 @@ class Tokenizer:
         Incomplete UTF-8 sequences give U+FFFD.
         """
         text_only = [token for token in tokens if token < self.special.eot]
-        return self._backend.decode(text_only, skip_special_tokens=True)
+        return self.backend.decode(text_only, skip_special_tokens=True)
 
-    def prefix(self, language: str, task: str) -> tuple[int, ...]:
-        """Forced ids that begin every transcript without timestamps.
+    def prefix(self, language: str, task: str, *, timestamps: bool = False) -> tuple[int, ...]:
+        """Forced ids that begin every transcript.
 
         Args:
             language: language code such as `en`.
             task: `transcribe` or `translate`.
+            timestamps: leave out the id that asks for none.
 
         Raises:
             OptionError: the model does not know the language or the task.
@@ -77,7 +93,7 @@ class Tokenizer:
                 f"this model only transcribes English, got language {language!r} and task "
                 f"{task!r}; use a multilingual model such as tiny"
             )
-        if special.no_timestamps is not None:
+        if not timestamps and special.no_timestamps is not None:
             prefix.append(special.no_timestamps)
         return tuple(prefix)
 

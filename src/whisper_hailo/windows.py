@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -81,30 +80,56 @@ class WindowPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of the recording within a window that was packed from several.
+
+    Attributes:
+        at_s: where it lies in the window, in seconds.
+        start_s: where it starts in the recording.
+        duration_s: its length.
+    """
+
+    at_s: float
+    start_s: float
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Window:
     """One window's audio.
 
     Attributes:
         audio: `(n_samples,)` float32 16 kHz mono, at most the plan's content.
-        start_s: where it starts in the input, in seconds.
+        start_s: where it starts in the recording, in seconds.
+        pieces: for windows packed from several stretches, these in order; else empty.
+        needs_words: whoever joins this window to its neighbours needs the times of its words.
     """
 
     audio: FloatArray
     start_s: float
+    pieces: tuple[Piece, ...] = ()
+    needs_words: bool = False
+
+    @property
+    def content_s(self) -> float:
+        """Seconds of audio."""
+        return self.audio.size / SAMPLE_RATE_HZ
 
     @property
     def end_s(self) -> float:
-        """Where it ends in the input, in seconds."""
-        return self.start_s + self.audio.size / SAMPLE_RATE_HZ
+        """Where it ends in the recording, in seconds."""
+        return self.locate(self.content_s)
 
+    def locate(self, at_s: float, *, is_start: bool = False) -> float:
+        """Seconds from the start of the recording for seconds from the start of the window.
 
-def consecutive(blocks: Iterable[FloatArray]) -> Iterator[Window]:
-    """Windows one after the other, without overlap.
-
-    Args:
-        blocks: pieces of `(content_samples,)` float32, the last one shorter.
-    """
-    n_samples = 0
-    for block in blocks:
-        yield Window(audio=block, start_s=n_samples / SAMPLE_RATE_HZ)
-        n_samples += block.size
+        Args:
+            at_s: within the window.
+            is_start: where two pieces meet, the start of the later one is meant, else the end of
+                the earlier one.
+        """
+        if not self.pieces:
+            return self.start_s + at_s
+        later = [p for p in self.pieces if (p.at_s <= at_s if is_start else p.at_s < at_s)]
+        piece = later[-1] if later else self.pieces[0]
+        return piece.start_s + min(at_s - piece.at_s, piece.duration_s)

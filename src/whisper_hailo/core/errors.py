@@ -51,6 +51,10 @@ class ShapeError(ModelError):
     """An array does not have the shape that the model takes."""
 
 
+class HefError(ModelError):
+    """A HEF is missing, broken, or holds another network than is needed."""
+
+
 class TokenizerError(ModelError):
     """Tokenizer files are missing, broken or do not belong to the model."""
 
@@ -65,6 +69,34 @@ class DeviceError(WhisperHailoError):
     """The accelerator is missing, busy, of the wrong kind, or failed."""
 
     exit_code = ExitCode.DEVICE
+
+
+class NoBindingError(DeviceError):
+    """Hailo's Python binding is not installed, or not visible to this environment."""
+
+
+class BindingMismatchError(DeviceError):
+    """Hailo's binding, library, driver, service, Python or NumPy do not fit each other."""
+
+
+class NoDeviceError(DeviceError):
+    """No Hailo chip is there."""
+
+
+class DeviceBusyError(DeviceError):
+    """Another program holds the chip."""
+
+
+class WrongChipError(DeviceError):
+    """A network is compiled for another chip."""
+
+
+class DeviceTimeoutError(DeviceError):
+    """The chip did not answer in time."""
+
+
+class DeviceLostError(DeviceError):
+    """The chip went away, or gave up, in the middle of its work; it may come back."""
 
 
 class OutputError(WhisperHailoError):

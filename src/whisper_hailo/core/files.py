@@ -1,4 +1,4 @@
-"""Reading JSON from strangers, hashing, and the permissions of new files."""
+"""Reading JSON from strangers, hashing, the cache's place, and the permissions of new files."""
 
 from __future__ import annotations
 
@@ -9,6 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from whisper_hailo.core.errors import ModelError
+
+CACHE_VARIABLE = "WHISPER_HAILO_CACHE"
+
+
+def cache_root() -> Path:
+    """`$WHISPER_HAILO_CACHE`, or `whisper-hailo` in the user's cache folder."""
+    if own := os.environ.get(CACHE_VARIABLE):
+        return Path(own)
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "whisper-hailo"
 
 
 def read_json_object(path: Path, kind: type[ModelError] = ModelError) -> dict[str, Any]:

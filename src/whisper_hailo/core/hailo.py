@@ -37,6 +37,11 @@ class HailoForm:
     chip_inputs: tuple[tuple[int, ...], ...]
     assets: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def emulated_file(self) -> str:
+        """Path in the model directory of the graph that computes as the chip does."""
+        return f"{self.file.removesuffix('.onnx')}-emulated.onnx"
+
     @classmethod
     def from_dict(cls, raw: dict[str, Any]) -> HailoForm:
         """From JSON, whose arrays are lists."""

@@ -46,6 +46,22 @@ class StepOutput:
     alignment: FloatArray | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a decoder's graph can and cannot do, known before it is opened.
+
+    Attributes:
+        n_positions: the one number of encoder positions of a fixed graph; shorter features are
+            padded to it with zero rows, and that is all the padding there can be. `None`: any.
+        free_padding: zero rows cost one position (our graphs); otherwise they are really there.
+        aligns: `step` can give the alignment heads' weights.
+    """
+
+    n_positions: int | None = None
+    free_padding: bool = True
+    aligns: bool = True
+
+
 StateT = TypeVar("StateT")
 
 
@@ -83,6 +99,11 @@ class Encoder(Closeable, Protocol):
         """Short name for results, such as `onnx-fp32`."""
         ...
 
+    @property
+    def n_frames(self) -> int | None:
+        """The one number of log-mel frames that a fixed graph takes; `None`: any even one."""
+        ...
+
     def encode(self, mel: FloatArray) -> FloatArray:
         """Encode log-mel windows.
 
@@ -109,6 +130,11 @@ class Decoder(Closeable, Protocol[StateT]):
     @property
     def name(self) -> str:
         """Short name for results, such as `cached-int8`."""
+        ...
+
+    @property
+    def limits(self) -> Limits:
+        """What its graph can do."""
         ...
 
     def start(

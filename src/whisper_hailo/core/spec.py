@@ -15,6 +15,9 @@ SPEC_FILE = "model.json"
 ENCODER_FILE = "encoder.onnx"
 CROSS_KV_FILE = "cross_kv.onnx"
 DECODER_FILE = "decoder.onnx"
+PARITY_FILES = ("parity.json", "parity.svg", "parity-against.json", "parity-against.svg")
+"""What `validate` leaves in a model directory; a new conversion makes it void."""
+
 SPEC_VERSION = 3
 READABLE_VERSIONS = (2, 3)
 """2 knew no HEFs and is otherwise the same."""
@@ -153,7 +156,7 @@ class ModelSpec:
     Attributes:
         name: short name for results, such as `tiny`.
         quantization: decoder weights: `none`, `int8` or `int4`.
-        encoder_quantization: encoder weights: `none` or `int8`.
+        encoder_quantization: encoder weights: `none`, `int8` or `int4`.
         alignment_heads: `(layer, head)` pairs whose cross-attention follows the audio.
         files: file name to size and hash.
         hailo: graphs for the Hailo compiler.

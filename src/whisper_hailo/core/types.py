@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -29,6 +29,7 @@ class Timings:
     """Wall-clock milliseconds per stage, added up over all windows of one input.
 
     `total_ms` is the whole call from opened audio to text; `load_ms` (model loading) is not in it.
+    Windows are encoded ahead of the decoder, so the stages can add up to more than the total.
     """
 
     load_ms: float = 0.0
@@ -37,6 +38,29 @@ class Timings:
     cross_kv_ms: float = 0.0
     decode_ms: float = 0.0
     total_ms: float = 0.0
+
+
+UNSPACED_LANGUAGES = frozenset({"zh", "ja", "th", "lo", "my", "yue"})
+"""Written without blanks between words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A timed word.
+
+    Attributes:
+        start_s: start in seconds from the beginning of the input.
+        end_s: end in seconds.
+        text: the word with its punctuation and its leading blank, if it has one.
+        probability: mean probability in [0, 1] of its tokens among all text.
+        tokens: its token ids.
+    """
+
+    start_s: float
+    end_s: float
+    text: str
+    probability: float
+    tokens: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +72,15 @@ class Segment:
         end_s: end in seconds.
         text: the text, without surrounding blanks.
         tokens: token ids that gave it, without prompt and end-of-transcript.
-        avg_logprob: mean natural-log probability per token, end-of-transcript counted.
+        avg_logprob: mean natural-log probability per token, end-of-transcript counted, of the
+            window that the segment was heard in.
         no_speech_prob: probability in [0, 1] that the window holds no speech.
         runaway: the token budget was used up without an end-of-transcript token.
+        temperature: at which the tokens were found; 0 is greedy or beam search.
+        compression_ratio: of the window's text; above 2.4 it mostly repeats itself.
+        words: where asked for.
+        language: of the window.
+        speaker: channel of the input, where channels are transcribed apart.
     """
 
     start_s: float
@@ -60,6 +90,11 @@ class Segment:
     avg_logprob: float
     no_speech_prob: float
     runaway: bool = False
+    temperature: float = 0.0
+    compression_ratio: float = 0.0
+    words: tuple[Word, ...] = ()
+    language: str = ""
+    speaker: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +112,11 @@ class Settings:
         eot_boost: in logits, 0.0 is off.
         quantization: decoder weights: `none`, `int8` or `int4`.
         threads: threads per operator; 0 lets the runtime choose.
+        reasons: why these backends were taken, one line each.
+        windows: how the recording was cut into windows.
+        search: how tokens were chosen.
+        timestamps: whether the model wrote times.
+        batch_size: windows that were decoded together, at most.
     """
 
     model: str
@@ -89,6 +129,11 @@ class Settings:
     eot_boost: float
     quantization: str
     threads: int
+    reasons: tuple[str, ...] = ()
+    windows: str = "consecutive"
+    search: str = "greedy"
+    timestamps: bool = False
+    batch_size: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +148,7 @@ class Transcript:
         segments: in order of time.
         timings: stage times of this input.
         settings: what shaped the text.
+        language_probs: language code to probability, likeliest first, where it was detected.
     """
 
     audio: str
@@ -112,8 +158,10 @@ class Transcript:
     segments: tuple[Segment, ...]
     timings: Timings
     settings: Settings
+    language_probs: dict[str, float] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
-        """The texts of all segments, joined by blanks."""
-        return " ".join(segment.text for segment in self.segments if segment.text)
+        """The texts of all segments, joined by blanks where the language has them."""
+        blank = "" if self.language in UNSPACED_LANGUAGES else " "
+        return blank.join(segment.text for segment in self.segments if segment.text)

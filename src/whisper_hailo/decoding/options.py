@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.spec import Dimensions
+from whisper_hailo.decoding.option_groups import (
+    Gates,
+    Prompts,
+    Search,
+    TokenLimits,
+    WordOptions,
+    expect,
+)
 
 AUTO_LANGUAGE: Final = "auto"
 """Detect the language from the first window."""
@@ -71,6 +79,11 @@ PRESETS: Final[dict[str, Cures]] = {
 """The study's presets; conservative is the default: free padding to the full context, no rules."""
 
 
+FIXED_CURES: Final = Cures(repetition_penalty=1.5)
+"""Default for decoders of a fixed number of positions, which cannot be padded beyond them: the
+penalty that the study ran on its chip."""
+
+
 def preset(name: str) -> Cures:
     """Look a preset up.
 
@@ -94,26 +107,41 @@ class DecodingOptions:
         task: `transcribe` or `translate` (to English).
         cures: padding, repetition penalty, end-of-transcript boost.
         max_new_tokens: token budget per window; `None` is half the text context.
-        no_speech_threshold: windows whose no-speech probability is above it are taken as silent,
-            unless the text is likely all the same.
-        logprob_threshold: average log-probability above which text is likely.
+        timestamps: let the model write times between segments.
+        max_initial_timestamp_s: latest start of a window's first segment; `None` is any.
+        detect_each_window: with `auto`, detect the language of every window anew.
+        search: how tokens are chosen.
+        gates: when text is not believed.
+        limits: tokens never taken, and how many there may be.
+        prompts: text shown to the decoder.
+        words: times of words; `None` leaves them out.
 
     Raises:
-        OptionError: the budget is not positive.
+        OptionError: a value out of range.
     """
 
     language: str = "en"
     task: str = "transcribe"
     cures: Cures = PRESETS["conservative"]
     max_new_tokens: int | None = None
-    no_speech_threshold: float = 0.6
-    logprob_threshold: float = -1.0
+    timestamps: bool = False
+    max_initial_timestamp_s: float | None = 1.0
+    detect_each_window: bool = False
+    search: Search = field(default_factory=Search)
+    gates: Gates = field(default_factory=Gates)
+    limits: TokenLimits = field(default_factory=TokenLimits)
+    prompts: Prompts = field(default_factory=Prompts)
+    words: WordOptions | None = None
 
     def __post_init__(self) -> None:
-        if self.max_new_tokens is not None and self.max_new_tokens < 1:
-            raise OptionError(f"token budget is {self.max_new_tokens}, expected 1 or more")
+        budget, latest_s = self.max_new_tokens, self.max_initial_timestamp_s
+        expect(budget is None or budget >= 1, "token budget", budget, "1 or more")
+        fits = latest_s is None or (math.isfinite(latest_s) and latest_s >= 0)
+        expect(fits, "--max-initial-timestamp", latest_s, "seconds, 0 or more")
 
-    def budget(self, dims: Dimensions, n_prefix: int) -> int:
-        """New tokens allowed after a prefix of `n_prefix` tokens."""
+    def budget(self, dims: Dimensions, n_prefix: int, content_s: float | None = None) -> int:
+        """New tokens allowed after a prefix of `n_prefix` tokens, in `content_s` of audio."""
         wanted = self.max_new_tokens or dims.n_text_ctx // 2
+        if self.limits.max_per_second is not None and content_s is not None:
+            wanted = min(wanted, max(1, math.ceil(self.limits.max_per_second * content_s)))
         return min(wanted, dims.n_text_ctx - n_prefix)

@@ -5,7 +5,7 @@ They change the array they are given and return it: the loop hands each its own 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -61,3 +61,22 @@ def choose(logits: FloatArray, eot: int, eot_boost: float) -> int:
     if eot_boost > 0.0 and logits[best] - logits[eot] < eot_boost:
         return eot
     return best
+
+
+def block_ngrams(logits: FloatArray, generated: Sequence[int], n: int) -> FloatArray:
+    """Make ids impossible that would complete a run of `n` ids that was there before.
+
+    Args:
+        logits: `(n_vocab,)` float32.
+        generated: ids generated so far, in order.
+        n: length of the run; 0 is off, 1 lets no id come twice.
+
+    Source: Paulus et al. 2017, as Transformers' `no_repeat_ngram_size`.
+    """
+    if n == 0 or len(generated) < n:
+        return logits
+    begun = tuple(generated[len(generated) - n + 1 :])
+    for end in range(n - 1, len(generated)):
+        if tuple(generated[end - n + 1 : end]) == begun:
+            logits[generated[end]] = -np.inf
+    return logits

@@ -1,0 +1,49 @@
+"""Channels of one recording as speakers: each transcribed alone, on one timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import BinaryIO
+
+from whisper_hailo.audio import ChannelOf, open_audio
+from whisper_hailo.core.errors import AudioError
+from whisper_hailo.core.types import Timings, Transcript
+
+
+def split_channels(file: str | Path | BinaryIO) -> list[ChannelOf]:
+    """The channels of a file.
+
+    Raises:
+        AudioError: it cannot be opened, or has one channel only.
+    """
+    with open_audio(file) as stream:
+        n_channels, name = stream.n_channels, stream.name
+    if n_channels < 2:
+        raise AudioError(f"{name} has 1 channel, --channels split takes 2 or more; use mix")
+    return [ChannelOf(file, channel) for channel in range(n_channels)]
+
+
+def merge_channels(transcripts: Sequence[Transcript]) -> Transcript:
+    """One transcript of what each channel said, in order of time.
+
+    Args:
+        transcripts: one per channel, in order.
+    """
+    first = transcripts[0]
+    segments = [
+        replace(segment, speaker=channel)
+        for channel, transcript in enumerate(transcripts)
+        for segment in transcript.segments
+    ]
+    timings = {
+        field.name: sum(getattr(t.timings, field.name) for t in transcripts)
+        for field in fields(Timings)
+    }
+    return replace(
+        first,
+        duration_s=max(t.duration_s for t in transcripts),
+        segments=tuple(sorted(segments, key=lambda s: (s.start_s, s.end_s))),
+        timings=Timings(**{**timings, "load_ms": first.timings.load_ms}),
+    )

@@ -1,0 +1,195 @@
+"""How the next token of a window is chosen: greedily, by sampling, or by beam search.
+
+One object per window. It holds the hypotheses that are still running and, at each step, turns
+their ruled logits into the hypotheses of the next step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from whisper_hailo.core.types import FloatArray
+from whisper_hailo.decoding.hypothesis import Hypothesis
+from whisper_hailo.decoding.rulebook import Ruled
+from whisper_hailo.decoding.rules import choose
+
+
+class Choice(Protocol):
+    """The hypotheses of one window."""
+
+    @property
+    def running(self) -> Sequence[Hypothesis]:
+        """What is to be continued; empty when the window is done."""
+        ...
+
+    def advance(self, raw: Sequence[FloatArray], ruled: Sequence[Ruled]) -> list[int]:
+        """Take one step.
+
+        Args:
+            raw: per running hypothesis, `(n_vocab,)` float32 logits of the model.
+            ruled: the same after the rules.
+
+        Returns:
+            for each hypothesis that runs on, the index of the one that it continues.
+        """
+        ...
+
+    def finish(self) -> list[Hypothesis]:
+        """All hypotheses to rank, done or cut off by the budget; at least one."""
+        ...
+
+
+class GreedyChoice:
+    """The best token at every step.
+
+    Args:
+        eot: id of end-of-transcript.
+        eot_boost: lead under which end-of-transcript is taken.
+    """
+
+    def __init__(self, eot: int, eot_boost: float) -> None:
+        self._eot = eot
+        self._boost = eot_boost
+        self._hypothesis = Hypothesis()
+
+    @property
+    def running(self) -> Sequence[Hypothesis]:
+        """The one hypothesis, until it is done."""
+        return () if self._hypothesis.done else (self._hypothesis,)
+
+    def advance(self, raw: Sequence[FloatArray], ruled: Sequence[Ruled]) -> list[int]:
+        """Take the best token."""
+        token = choose(ruled[0].logits, self._eot, self._boost)
+        logprob = float(raw[0][token] - ruled[0].logsumexp)
+        self._hypothesis = self._hypothesis.extended(token, logprob, self._eot)
+        return [] if self._hypothesis.done else [0]
+
+    def finish(self) -> list[Hypothesis]:
+        """The one hypothesis."""
+        return [self._hypothesis]
+
+
+class SampledChoice:
+    """Several hypotheses, each drawn token by token with a generator of its own.
+
+    Args:
+        eot: id of end-of-transcript.
+        eot_boost: lead under which end-of-transcript is taken.
+        temperature: above 0; logits are divided by it.
+        seeds: one per hypothesis; the same seeds draw the same tokens, in any batch.
+    """
+
+    def __init__(
+        self, eot: int, eot_boost: float, temperature: float, seeds: Sequence[Sequence[int]]
+    ) -> None:
+        self._eot = eot
+        self._boost = eot_boost
+        self._temperature = temperature
+        self._generators = [np.random.default_rng(list(seed)) for seed in seeds]
+        self._hypotheses = [Hypothesis() for _ in seeds]
+        self._begun = False
+
+    @property
+    def running(self) -> Sequence[Hypothesis]:
+        """One before the first step, for all are the same; then those not done."""
+        return self._live() if self._begun else self._hypotheses[:1]
+
+    def _live(self) -> list[Hypothesis]:
+        return [hypothesis for hypothesis in self._hypotheses if not hypothesis.done]
+
+    def advance(self, raw: Sequence[FloatArray], ruled: Sequence[Ruled]) -> list[int]:
+        """Draw one token for each running hypothesis."""
+        sources, row = [], 0
+        for index, hypothesis in enumerate(self._hypotheses):
+            if hypothesis.done:
+                continue
+            token = self._draw(ruled[row].logits, self._generators[index])
+            logprob = float(raw[row][token] - ruled[row].logsumexp)
+            self._hypotheses[index] = hypothesis.extended(token, logprob, self._eot)
+            if token != self._eot:
+                sources.append(row)
+            row += int(self._begun)
+        self._begun = True
+        return sources
+
+    def _draw(self, logits: FloatArray, generator: np.random.Generator) -> int:
+        if self._boost > 0.0 and choose(logits, self._eot, self._boost) == self._eot:
+            return self._eot
+        weights = np.exp((logits - logits.max()) / self._temperature, dtype=np.float64)
+        edges = np.cumsum(weights)
+        return int(np.searchsorted(edges, generator.random() * edges[-1], side="right"))
+
+    def finish(self) -> list[Hypothesis]:
+        """All hypotheses."""
+        return self._hypotheses
+
+
+class BeamChoice:
+    """The likeliest hypotheses side by side.
+
+    Each step looks at the `beam_size + 1` best continuations of every hypothesis: so many that end
+    with end-of-transcript as are better than the `beam_size` kept are put aside as finished. The
+    search ends with `beam_size * patience` finished ones.
+
+    Args:
+        eot: id of end-of-transcript.
+        eot_boost: lead under which end-of-transcript is a hypothesis' only continuation.
+        beam_size: hypotheses kept.
+        patience: see above.
+
+    Source: OpenAI Whisper, `BeamSearchDecoder`; patience from Kasai et al. 2022.
+    """
+
+    def __init__(self, eot: int, eot_boost: float, beam_size: int, patience: float) -> None:
+        self._eot = eot
+        self._boost = eot_boost
+        self._beam_size = beam_size
+        self._wanted = max(1, round(beam_size * patience))
+        self._live = [Hypothesis()]
+        self._finished: list[Hypothesis] = []
+
+    @property
+    def running(self) -> Sequence[Hypothesis]:
+        """The beam, until enough hypotheses are finished."""
+        return self._live if len(self._finished) < self._wanted else ()
+
+    def advance(self, raw: Sequence[FloatArray], ruled: Sequence[Ruled]) -> list[int]:
+        """Extend the beam by one token."""
+        del raw  # with a repetition penalty it is the penalised logits that compete
+        candidates = [
+            (hypothesis.extended(token, float(row.logits[token] - row.logsumexp), self._eot), index)
+            for index, (hypothesis, row) in enumerate(zip(self._live, ruled, strict=True))
+            for token in self._best(row.logits)
+        ]
+        candidates.sort(key=lambda candidate: -candidate[0].sum_logprob)
+        live: list[Hypothesis] = []
+        sources: list[int] = []
+        for hypothesis, source in candidates:
+            if hypothesis.done:
+                if len(self._finished) < self._wanted:
+                    self._finished.append(hypothesis)
+                continue
+            live.append(hypothesis)
+            sources.append(source)
+            if len(live) == self._beam_size:
+                break
+        self._live = live
+        if not live:
+            self._wanted = len(self._finished)
+        return sources if self.running else []
+
+    def _best(self, logits: FloatArray) -> list[int]:
+        """Ids of the best `beam_size + 1` continuations that are possible, best first."""
+        if self._boost > 0.0 and choose(logits, self._eot, self._boost) == self._eot:
+            return [self._eot]
+        top = np.argpartition(logits, -self._beam_size - 1)[-self._beam_size - 1 :]
+        ranked = top[np.argsort(-logits[top], kind="stable")]
+        return [int(token) for token in ranked if logits[token] > -np.inf]
+
+    def finish(self) -> list[Hypothesis]:
+        """The finished hypotheses; too few are filled up with the best of the running ones."""
+        missing = max(0, self._beam_size - len(self._finished))
+        return [*self._finished, *self._live[:missing]] or [Hypothesis()]

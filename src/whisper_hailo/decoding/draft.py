@@ -1,0 +1,283 @@
+"""Verify a draft instead of decoding again: one pass for what still holds, then on from there.
+
+A live caption decodes a growing buffer several times a second, and most of its text does not
+change. So the text before is fed as a draft together with the prefix, all of its positions are
+looked at in one pass, the greedy rules are applied to each exactly as the loop would, and the part
+that they confirm is kept. Where they differ, the cache is rewound to the first difference, and what
+is left of the draft is tried again behind it.
+
+The tokens are those of decoding from scratch. One thing may differ: kernels that take many tokens
+at once round differently from those that take one, so that two logits closer together than
+`NEAR_TIE` may change places; how many choices were that close is counted.
+
+Source: greedy speculative decoding (Leviathan et al. 2023; Stern et al. 2018, blockwise parallel
+decoding) with the previous hypothesis in place of a draft model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.protocols import AnyDecoder, StepOutput
+from whisper_hailo.core.spec import SpecialTokens
+from whisper_hailo.core.types import FloatArray
+from whisper_hailo.decoding.hypothesis import Decoded
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.rulebook import RuleBook
+from whisper_hailo.decoding.rules import choose
+
+NEAR_TIE: Final = 0.05
+"""Logits closer together than this may change places between kernels."""
+
+_LOOK_AHEAD: Final = 6
+"""How many dropped tokens of a draft are bridged."""
+
+_GUESS: Final = 8
+"""Tokens tried behind a difference before anything shows that the draft holds again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """The tokens of one buffer and what they cost.
+
+    Attributes:
+        decoded: tokens, mean log-probability and so on; ids that were taken for granted do not
+            count in the mean.
+        probabilities: of each token among those allowed at its step; 1 where taken for granted.
+        passes: decoder passes.
+        n_fed: tokens fed in all passes together.
+        n_accepted: ids of the draft that were confirmed, those taken for granted not counted.
+        near_ties: choices whose two best logits lay within `NEAR_TIE`.
+    """
+
+    decoded: Decoded
+    probabilities: tuple[float, ...]
+    passes: int
+    n_fed: int
+    n_accepted: int
+    near_ties: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    token: int
+    logprob: float
+    margin: float
+
+
+class DraftLoop:
+    """Greedy decoding of one window that starts from a draft.
+
+    Args:
+        decoder: an open decoder.
+        special: its control token ids.
+        options: what the caller asked for.
+        window_s: length of the encoder's window; `None` is the full context.
+    """
+
+    def __init__(
+        self,
+        decoder: AnyDecoder,
+        special: SpecialTokens,
+        options: DecodingOptions,
+        window_s: float | None = None,
+    ) -> None:
+        self._decoder = decoder
+        self._special = special
+        self._options = options
+        self._rules = RuleBook(special, decoder.spec.dims, options, window_s)
+
+    def run(
+        self,
+        state: Any,  # noqa: ANN401 - the decoder's own state type
+        prefix: Sequence[int],
+        draft: Sequence[int] = (),
+        n_fixed: int = 0,
+        content_s: float | None = None,
+    ) -> Drafted:
+        """Decode the first row of a started state.
+
+        Args:
+            state: from `Decoder.start`, of one row, with an empty self-attention cache.
+            prefix: forced ids, ending where the model takes over.
+            draft: ids that the text may begin with; anything from end-of-transcript on, and ids
+                that the model does not have, are left out.
+            n_fixed: so many of the draft's ids are taken for granted (text that was shown as
+                settled), and only what follows is decoded.
+            content_s: seconds of audio in the window, for the limit of tokens per second.
+
+        Raises:
+            ModelError: the decoder's weights are not finite.
+        """
+        budget = self._options.budget(self._decoder.spec.dims, len(prefix), content_s)
+        guide = _Guide(tuple(self._usable(draft, budget - 1)))
+        work = _Work(list(guide.tokens[:n_fixed]), guide)
+        guide.at = len(work.tokens)
+        start = len(prefix)  # tokens in the cache before the first one of the text
+        fed = [*prefix, *guide.tokens]
+        looks = [prefix.index(self._special.sot), *range(start + guide.at - 1, len(fed))]
+        output, state = self._step(work, fed, state, looks)
+        no_speech = self._no_speech_prob(output)
+        # Settled text is no silence; without any, row 1 is the prompt's end.
+        ends = guide.at == 0 and int(output.logits[0, 1].argmax()) == self._special.eot
+        self._follow(work, output, 1, guide.tokens[guide.at :], budget)
+        while not work.done and len(work.tokens) < budget:
+            state = self._decoder.rewind(state, start + len(work.tokens) - 1)
+            proposal = guide.proposal()[: budget - 1 - len(work.tokens)]
+            fed = [work.tokens[-1], *proposal]
+            output, state = self._step(work, fed, state, range(len(fed)))
+            self._follow(work, output, 0, proposal, budget)
+        return work.result(no_speech, ends)
+
+    def _usable(self, draft: Sequence[int], most: int) -> Iterator[int]:
+        """The draft's ids up to its end, an unknown id, or the budget."""
+        for token in draft[: max(0, most)]:
+            if token == self._special.eot or not 0 <= token < self._decoder.spec.dims.n_vocab:
+                return
+            yield int(token)
+
+    def _step(
+        self,
+        work: _Work,
+        fed: Sequence[int],
+        state: Any,  # noqa: ANN401 - the decoder's own state type
+        looks: Sequence[int],
+    ) -> tuple[StepOutput, Any]:
+        tokens = np.array([fed], dtype=np.int64)
+        output, state = self._decoder.step(tokens, state, np.array(looks, dtype=np.int64))
+        if not np.all(np.isfinite(output.logsumexp)):
+            raise ModelError(
+                "the decoder gives values that are no numbers; the checkpoint's weights are broken"
+            )
+        work.passes += 1
+        work.n_fed += len(fed)
+        return output, state
+
+    def _follow(
+        self, work: _Work, output: StepOutput, first: int, proposal: Sequence[int], budget: int
+    ) -> None:
+        """Take tokens from one pass for as long as they are the proposed ones, and one more."""
+        for index in range(len(proposal) + 1):
+            row = first + index
+            chosen = self._choose(output.logits[0, row], output.logsumexp[0, row], work.tokens)
+            work.take(chosen, self._special.eot)
+            expected = proposal[index] if index < len(proposal) else None
+            if work.done or len(work.tokens) >= budget:
+                return
+            work.guide.see(chosen.token)
+            if chosen.token != expected:
+                return
+            work.n_accepted += 1
+
+    def _choose(self, raw: FloatArray, logsumexp: float, generated: Sequence[int]) -> _Chosen:
+        """One step of the greedy loop, and by how much its choice leads."""
+        eot, boost = self._special.eot, self._options.cures.eot_boost
+        ruled = self._rules.apply(raw, float(logsumexp), generated)
+        token = choose(ruled.logits, eot, boost)
+        logprob = float(raw[token] - ruled.logsumexp)
+        return _Chosen(token, logprob, lead(ruled.logits, token, eot, boost))
+
+    def _no_speech_prob(self, output: StepOutput) -> float:
+        """Probability of the no-speech id at start-of-transcript."""
+        if self._special.no_speech is None:
+            return 0.0
+        logit = output.logits[0, 0, self._special.no_speech]
+        return float(np.exp(logit - output.logsumexp[0, 0]))
+
+
+def lead(logits: FloatArray, token: int, eot: int, eot_boost: float) -> float:
+    """How far the chosen token is from losing to another, in logits.
+
+    Taking end-of-transcript when the best logit leads it by less than the boost is the same as
+    adding the boost to it; so the lead is that over the second best.
+
+    Args:
+        logits: `(n_vocab,)` float32 after all rules; they are used up.
+        token: the choice.
+        eot: id of end-of-transcript.
+        eot_boost: as in `rules.choose`.
+    """
+    logits[eot] += np.float32(eot_boost)
+    chosen = float(logits[token])
+    logits[token] = -np.inf
+    return chosen - float(logits.max())
+
+
+@dataclass(slots=True)
+class _Guide:
+    """Follows the draft while tokens are taken, and finds the way back into it.
+
+    Attributes:
+        tokens: the draft.
+        at: where in it the next token is expected.
+        strayed: tokens taken since the draft last held.
+    """
+
+    tokens: tuple[int, ...]
+    at: int = 0
+    strayed: int = 0
+
+    def see(self, token: int) -> None:
+        """Note the token that was taken."""
+        # After a surprise, the token that it seemed to replace may still come: it was put before.
+        begin = max(0, self.at - 1) if self.strayed else self.at
+        ahead = self.tokens[begin : self.at + 1 + _LOOK_AHEAD]
+        if token in ahead:
+            self.at = begin + ahead.index(token) + 1
+            self.strayed = 0
+        else:
+            self.at += 1 if self.strayed == 0 else 0
+            self.strayed += 1
+
+    def proposal(self) -> tuple[int, ...]:
+        """What to try next: all that is left, little after a surprise, nothing after two."""
+        left = self.tokens[self.at :]
+        if self.strayed == 0:
+            return left
+        return left[:_GUESS] if self.strayed == 1 else ()
+
+
+@dataclass(slots=True)
+class _Work:
+    """One buffer on its way."""
+
+    tokens: list[int]
+    guide: _Guide
+    logprobs: list[float] = field(default_factory=list)
+    done: bool = False
+    passes: int = 0
+    n_fed: int = 0
+    n_accepted: int = 0
+    near_ties: int = 0
+
+    def take(self, chosen: _Chosen, eot: int) -> None:
+        """Note a choice."""
+        self.logprobs.append(chosen.logprob)
+        self.near_ties += chosen.margin < NEAR_TIE
+        self.done = chosen.token == eot
+        if not self.done:
+            self.tokens.append(chosen.token)
+
+    def result(self, no_speech_prob: float, ends_at_once: bool) -> Drafted:
+        """What became of it."""
+        chosen = self.logprobs[:-1] if self.done else self.logprobs
+        n_fixed = len(self.tokens) - len(chosen)
+        return Drafted(
+            decoded=Decoded(
+                tokens=tuple(self.tokens),
+                avg_logprob=sum(self.logprobs) / (len(chosen) + 1),
+                no_speech_prob=no_speech_prob,
+                runaway=not self.done,
+                ends_at_once=ends_at_once,
+            ),
+            probabilities=(1.0,) * n_fixed + tuple(float(np.exp(p)) for p in chosen),
+            passes=self.passes,
+            n_fed=self.n_fed,
+            n_accepted=self.n_accepted,
+            near_ties=self.near_ties,
+        )

@@ -1,0 +1,54 @@
+"""Decoding with a schedule of temperatures: doubtful text is tried again, hotter each time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from whisper_hailo.core.protocols import AnyDecoder
+from whisper_hailo.decoding.hypothesis import Decoded
+from whisper_hailo.decoding.loop import DecodingLoop, Task
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.text import compression_ratio
+from whisper_hailo.tokenizer import Tokenizer
+
+
+def decode_with_fallback(
+    loop: DecodingLoop,
+    decoder: AnyDecoder,
+    tokenizer: Tokenizer,
+    options: DecodingOptions,
+    *,
+    state: Any,  # noqa: ANN401 - the decoder's own state type
+    tasks: Sequence[Task],
+) -> tuple[Decoded, ...]:
+    """Decode windows at rising temperatures until each passes the gates.
+
+    Only the windows that failed are tried again; the last temperature's text is taken as it is.
+
+    Args:
+        loop: of this decoder and these options.
+        decoder: an open decoder.
+        tokenizer: of the model, for the compression ratio.
+        options: temperatures and gates.
+        state: from `Decoder.start`, one row per task.
+        tasks: the windows.
+
+    Source: OpenAI Whisper, `decode_with_fallback`.
+    """
+    results: dict[int, Decoded] = {}
+    pending = list(range(len(tasks)))
+    for temperature in options.search.temperatures:
+        rows = np.array(pending, dtype=np.int64)
+        part = state if len(pending) == len(tasks) else decoder.select(state, rows)
+        decoded = loop.run(part, [tasks[row] for row in pending], temperature)
+        for row, result in zip(pending, decoded, strict=True):
+            text = tokenizer.decode(result.tokens).strip()
+            results[row] = replace(result, compression_ratio=compression_ratio(text))
+        pending = [row for row in pending if results[row].is_doubtful(options.gates)]
+        if not pending:
+            break
+    return tuple(results[row] for row in range(len(tasks)))

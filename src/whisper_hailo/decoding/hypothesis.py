@@ -1,0 +1,86 @@
+"""A row of tokens while it is being decoded, and what is left of a window when it is done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from whisper_hailo.decoding.option_groups import Gates
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """Tokens generated so far.
+
+    Attributes:
+        tokens: without the prefix and without end-of-transcript.
+        sum_logprob: of these and, once done, of end-of-transcript.
+        done: end-of-transcript came.
+    """
+
+    tokens: tuple[int, ...] = ()
+    sum_logprob: float = 0.0
+    done: bool = False
+
+    def extended(self, token: int, logprob: float, eot: int) -> Hypothesis:
+        """With one id more."""
+        total = self.sum_logprob + logprob
+        if token == eot:
+            return Hypothesis(self.tokens, total, done=True)
+        return Hypothesis((*self.tokens, token), total)
+
+    @property
+    def avg_logprob(self) -> float:
+        """Mean per token, end-of-transcript counted."""
+        return self.sum_logprob / (len(self.tokens) + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """The tokens of one window.
+
+    Attributes:
+        tokens: generated ids, without the prefix and without end-of-transcript.
+        avg_logprob: mean natural-log probability of the ids among those allowed at their step,
+            end-of-transcript counted, before any repetition penalty.
+        no_speech_prob: probability in [0, 1] of the no-speech id at start-of-transcript; 0 for
+            models that have none.
+        runaway: the budget was used up without an end-of-transcript.
+        temperature: at which these tokens were found.
+        compression_ratio: of the text, see `decoding.text.compression_ratio`; 0 without text.
+        ends_at_once: before any rule end-of-transcript was the likeliest first id.
+    """
+
+    tokens: tuple[int, ...]
+    avg_logprob: float
+    no_speech_prob: float
+    runaway: bool
+    temperature: float = 0.0
+    compression_ratio: float = 0.0
+    ends_at_once: bool = False
+
+    def is_silence(self, gates: Gates) -> bool:
+        """Whether the window holds no speech, so that its tokens are made up.
+
+        Whisper may not begin with end-of-transcript, so it says something even of silence, and a
+        small model says it without a doubt. What it would have said of its own accord tells.
+
+        Source: OpenAI Whisper's `no_speech_threshold` and `logprob_threshold`; that a text which
+        would have ended before it began is silence whatever its probability is ours.
+        """
+        if gates.no_speech is None or self.no_speech_prob <= gates.no_speech:
+            return False
+        if self.ends_at_once:
+            return True
+        return gates.logprob is None or self.avg_logprob <= gates.logprob
+
+    def is_doubtful(self, gates: Gates) -> bool:
+        """Whether a higher temperature should be tried: text that repeats itself or is unlikely.
+
+        Source: OpenAI Whisper, `decode_with_fallback`: silence is no reason to try again.
+        """
+        repeats = (
+            gates.compression_ratio is not None and self.compression_ratio > gates.compression_ratio
+        )
+        unlikely = gates.logprob is not None and self.avg_logprob < gates.logprob
+        silent = gates.no_speech is not None and self.no_speech_prob > gates.no_speech
+        return (repeats or unlikely) and not (silent and unlikely)

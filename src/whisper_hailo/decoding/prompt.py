@@ -1,0 +1,100 @@
+"""What the decoder is shown before it writes: hotwords, earlier text, control tokens, a prefix."""
+
+from __future__ import annotations
+
+import logging
+
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.spec import Dimensions
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.tokenizer import Tokenizer
+
+logger = logging.getLogger(__name__)
+
+
+class PromptMaker:
+    """Builds the forced ids of a window.
+
+    `<|startofprev|> hotwords, earlier text <|startoftranscript|> language task prefix`; the first
+    part only where there is something to show. It takes at most half the text context, of the
+    earlier text the end is kept; a prefix takes at most a quarter.
+
+    Args:
+        tokenizer: of the model.
+        dims: its sizes.
+        options: language, task and prompts.
+
+    Raises:
+        OptionError: a prompt that gives no tokens or does not fit, or one for a model without
+            start-of-previous.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, dims: Dimensions, options: DecodingOptions) -> None:
+        self._tokenizer = tokenizer
+        self._options = options
+        self._room = dims.n_text_ctx // 2 - 1
+        prompts = options.prompts
+        self.initial = self._encode("--initial-prompt", prompts.initial_prompt)
+        self._prefix = self._encode("--prefix", prompts.prefix)
+        self._hotwords = self._encode("--hotwords", prompts.hotwords)
+        shown = prompts.initial_prompt or prompts.hotwords or prompts.condition_on_previous_text
+        if shown and tokenizer.special.sot_prev is None:
+            raise OptionError(
+                "this model has no <|startofprev|> token and takes no prompt; leave out "
+                "--initial-prompt, --hotwords and --condition-on-previous-text"
+            )
+        self._check_lengths(dims.n_text_ctx // 4)
+
+    def _encode(self, option: str, text: str | None) -> tuple[int, ...]:
+        if text is None:
+            return ()
+        tokens = self._tokenizer.encode(" " + text.strip())
+        if not tokens or any(token >= self._tokenizer.special.eot for token in tokens):
+            raise OptionError(
+                f"{option} {text.strip()[:40]!r} gives no plain tokens in this model's vocabulary; "
+                "give ordinary words"
+            )
+        return tokens
+
+    def _check_lengths(self, quarter: int) -> None:
+        for option, tokens in (("--prefix", self._prefix), ("--hotwords", self._hotwords)):
+            if len(tokens) > quarter:
+                raise OptionError(
+                    f"{option} has {len(tokens)} tokens, this model takes {quarter}; shorten it"
+                )
+        room = self._room - len(self._hotwords)
+        if len(self.initial) > room:
+            logger.warning(
+                "--initial-prompt has %d tokens, this model takes %d; its end is used",
+                *(len(self.initial), room),
+            )
+
+    def tokens(
+        self, language: str, previous: tuple[int, ...], *, is_first: bool
+    ) -> tuple[int, ...]:
+        """Forced ids of one window.
+
+        Args:
+            language: language code.
+            previous: ids of the text before, which may be longer than there is room.
+            is_first: whether this is the recording's first window, which takes the prefix.
+
+        Raises:
+            OptionError: the model does not know the language or the task.
+        """
+        special = self._tokenizer.special
+        control = self._tokenizer.prefix(
+            language, self._options.task, timestamps=self._options.timestamps
+        )
+        earlier = previous[-(self._room - len(self._hotwords)) :]
+        if self._options.prompts.carry_initial_prompt and self.initial:
+            rest = self._room - len(self._hotwords) - len(self.initial)
+            tail = previous[-rest:] if rest > 0 else ()
+            earlier = (*self.initial, *tail)[-(self._room - len(self._hotwords)) :]
+        shown = (*self._hotwords, *earlier)
+        before = (special.sot_prev, *shown) if shown and special.sot_prev is not None else ()
+        return (*before, *control, *(self._prefix if is_first else ()))
+
+    def starting_context(self) -> tuple[int, ...]:
+        """What counts as said before the first window: the initial prompt, unless it is carried."""
+        return () if self._options.prompts.carry_initial_prompt else self.initial

@@ -1,0 +1,76 @@
+"""Times and probabilities of words, from the cross-attention of the alignment heads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from whisper_hailo.core.protocols import AnyDecoder
+from whisper_hailo.core.types import FloatArray, IntArray
+from whisper_hailo.decoding.dtw import token_starts
+from whisper_hailo.decoding.rulebook import SECONDS_PER_TIMESTAMP
+from whisper_hailo.decoding.word_split import TokenWord, split_words
+from whisper_hailo.tokenizer import Tokenizer
+
+
+def align_words(
+    decoder: AnyDecoder,
+    state: Any,  # noqa: ANN401 - the decoder's own state type
+    tokenizer: Tokenizer,
+    *,
+    text: Sequence[int],
+    prefix: tuple[int, ...],
+    content_s: float,
+    language: str,
+) -> list[TokenWord]:
+    """Times and probabilities of the words of one window, in one pass of the decoder.
+
+    Args:
+        decoder: an open decoder.
+        state: of this window alone, with an empty self-attention cache.
+        tokenizer: of the model.
+        text: text ids of the window, without timestamps.
+        prefix: forced ids of a transcript without timestamps.
+        content_s: seconds of audio in the window.
+        language: how words are split.
+
+    Source: OpenAI Whisper, `find_alignment`.
+    """
+    if not text:
+        return []
+    eot = tokenizer.special.eot
+    fed = np.array([[*prefix, *text, eot]], dtype=np.int64)
+    looks = np.arange(len(prefix) - 1, len(prefix) - 1 + len(text), dtype=np.int64)
+    output, _ = decoder.step(fed, state, looks, alignment=True)
+    if output.alignment is None:
+        return []
+    n_positions = min(output.alignment.shape[-1], max(1, int(content_s / SECONDS_PER_TIMESTAMP)))
+    # The row of a token is that of the one before it, where the decoder looks for it.
+    rows = slice(len(prefix) - 1, len(prefix) + len(text))
+    starts = token_starts(output.alignment[0], n_positions, rows)
+    probabilities = _text_probabilities(output.logits[0, :, :eot], text)
+    words: list[TokenWord] = []
+    at = 0
+    for word, ids in split_words(tokenizer, text, language):
+        after = at + len(ids)
+        words.append(
+            TokenWord(
+                text=word,
+                tokens=ids,
+                start_s=float(starts[at]) * SECONDS_PER_TIMESTAMP,
+                end_s=float(starts[after]) * SECONDS_PER_TIMESTAMP,
+                probability=float(probabilities[at:after].mean()),
+            )
+        )
+        at = after
+    return words
+
+
+def _text_probabilities(logits: FloatArray, text: Sequence[int]) -> FloatArray:
+    """`(n_tokens,)` probability of each text id among all text ids, from `(n_tokens, eot)`."""
+    exponents = np.exp(logits - logits.max(axis=1, keepdims=True))
+    chosen: IntArray = np.array(text, dtype=np.int64)
+    probabilities: FloatArray = exponents[np.arange(len(text)), chosen] / exponents.sum(axis=1)
+    return probabilities

@@ -1,0 +1,117 @@
+"""One pass of windows through the stages: log-mel, encoder, and what interprets its features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from whisper_hailo.core.protocols import Encoder
+from whisper_hailo.core.types import FloatArray, Segment
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.features import log_mel, pad_or_trim
+from whisper_hailo.hearing.interpreter import Context, Interpreter
+from whisper_hailo.longform.plan import Heard
+from whisper_hailo.timing import StageClock
+from whisper_hailo.windows import Window, WindowPlan
+
+_HOT = 0.5
+"""Text found at a higher temperature is not shown to the next window, as in OpenAI Whisper."""
+
+_MOST_TOKENS = 1024
+"""More earlier text than any text context holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A batch of windows behind the encoder.
+
+    Attributes:
+        features: `(batch, n_audio_ctx, d_model)` float32; `None` where none are wanted.
+        clock: what that took.
+    """
+
+    features: FloatArray | None
+    clock: StageClock
+
+
+class Hearing:
+    """Turns batches of windows into text.
+
+    Args:
+        encoder: log-mel to audio features, open; `None` where the interpreter hears audio itself.
+        interpreter: audio features to segments.
+        plan: sizes of the windows.
+        options: what the caller asked for.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder | None,
+        interpreter: Interpreter,
+        plan: WindowPlan,
+        options: DecodingOptions,
+    ) -> None:
+        self._encoder = encoder
+        self._interpreter = interpreter
+        self._plan = plan
+        self._conditions = options.prompts.condition_on_previous_text
+
+    def context(self) -> Context:
+        """Of a recording that has not begun."""
+        return self._interpreter.context()
+
+    def encode(self, windows: Sequence[Window]) -> Encoded:
+        """Take windows from audio to audio features; it may run in a thread of its own.
+
+        Args:
+            windows: at least one.
+        """
+        clock = StageClock()
+        if self._encoder is None:
+            return Encoded(None, clock)
+        with clock.stage("mel"):
+            n_mels = self._encoder.spec.dims.n_mels
+            mel = np.stack(
+                [
+                    log_mel(pad_or_trim(window.audio, self._plan.window_samples), n_mels)
+                    for window in windows
+                ]
+            )
+        with clock.stage("encode"):
+            return Encoded(self._encoder.encode(mel), clock)
+
+    def interpret(
+        self, encoded: Encoded, windows: Sequence[Window], contexts: Sequence[Context]
+    ) -> list[Heard]:
+        """Take windows from audio features to segments; they are decoded as one batch.
+
+        Args:
+            encoded: what `encode` made of these windows.
+            windows: at least one.
+            contexts: per window, that of its recording; windows of one recording share one.
+        """
+        clock = encoded.clock
+        heard = self._interpreter.interpret(encoded.features, windows, contexts, clock)
+        for context in contexts:
+            context.clock.add(clock, 1 / len(contexts))
+        return heard
+
+    def remember(self, context: Context, heard: Heard, final: Sequence[Segment]) -> None:
+        """Note what the recording's next window is to know.
+
+        Args:
+            context: of the recording.
+            heard: the window's result.
+            final: segments that the plan made of it.
+        """
+        words_end = [segment.end_s for segment in final if segment.words]
+        context.last_speech_s = max([context.last_speech_s, *words_end])
+        if heard.silent:
+            return
+        if heard.decoded.temperature > _HOT or not self._conditions:
+            context.previous = ()
+        else:
+            tokens = tuple(token for segment in final for token in segment.tokens)
+            context.previous = (*context.previous, *tokens)[-_MOST_TOKENS:]

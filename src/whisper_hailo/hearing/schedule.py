@@ -1,0 +1,164 @@
+"""Which windows of which recordings are decoded together."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from whisper_hailo.core.errors import WhisperHailoError
+from whisper_hailo.hearing.ahead import Ahead
+from whisper_hailo.hearing.hearing import Encoded, Hearing
+from whisper_hailo.hearing.recording import Recording
+from whisper_hailo.timing import StageClock
+from whisper_hailo.windows import Window
+
+Progress: TypeAlias = Callable[[float, float | None], None]
+"""Called after each window with seconds done and seconds in all (`None`: unknown)."""
+
+Active: TypeAlias = deque[Recording | WhisperHailoError]
+"""Recordings under way and errors, in the order of the sources."""
+
+Members: TypeAlias = list[tuple[Recording, Window]]
+
+SourceT = TypeVar("SourceT")
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Windows that are decoded together, and what waits for their audio features."""
+
+    members: Members
+    encoded: Callable[[], Encoded]
+
+    @property
+    def sequential(self) -> bool:
+        """Whether what comes next depends on it."""
+        return any(recording.sequential for recording, _ in self.members)
+
+
+def in_batches(
+    sources: Iterable[SourceT],
+    begin: Callable[[SourceT], Recording],
+    hearing: Hearing,
+    batch_size: int,
+    progress: Progress | None = None,
+    *,
+    encode_ahead: bool = True,
+) -> Iterator[Recording | WhisperHailoError]:
+    """Run recordings through the windows, as many windows at a time as a batch holds.
+
+    While a batch is decoded, the next one is encoded. A recording whose windows wait for each
+    other gives one to a batch, others fill it up, and nothing is encoded ahead; the next
+    recording is opened when those before it leave room.
+
+    Args:
+        sources: what to open.
+        begin: opens one.
+        hearing: takes a batch of windows to text.
+        batch_size: most windows of a batch.
+        progress: told after each batch how far the first unfinished recording is.
+        encode_ahead: without it, encoder and decoder take turns.
+
+    Yields:
+        finished recordings, or what kept them from finishing, in the order of the sources.
+    """
+    waiting = iter(sources)
+    active: Active = deque()
+
+    def next_batch() -> _Batch | None:
+        members = _fill(waiting, active, begin, batch_size)
+        windows = [window for _, window in members]
+        return _Batch(members, ahead.begin(windows)) if members else None
+
+    try:
+        with Ahead(hearing.encode, enabled=encode_ahead) as ahead:
+            batch = next_batch()
+            while batch or active:
+                following = None
+                if batch:
+                    if encode_ahead and not batch.sequential:
+                        following = next_batch()
+                    _run(batch, hearing, active, progress)
+                yield from _finished(active)
+                batch = following or next_batch()
+    finally:
+        for outcome in active:
+            if isinstance(outcome, Recording):
+                outcome.close()
+
+
+def _finished(active: Active) -> Iterator[Recording | WhisperHailoError]:
+    """Take finished recordings and errors from the front."""
+    while active and (isinstance(active[0], WhisperHailoError) or active[0].done):
+        outcome = active.popleft()
+        if isinstance(outcome, Recording):
+            outcome.finish()
+        yield outcome
+
+
+def _fill(
+    waiting: Iterator[SourceT],
+    active: Active,
+    begin: Callable[[SourceT], Recording],
+    batch_size: int,
+) -> Members:
+    """Windows of the recordings under way, then of new ones."""
+    batch: Members = []
+    for index, recording in enumerate(active):
+        if isinstance(recording, Recording):
+            active[index] = _draw(recording, batch, batch_size)
+    while len(batch) < batch_size:
+        try:
+            source = next(waiting)
+        except StopIteration:
+            break
+        try:
+            recording = begin(source)
+        except WhisperHailoError as error:
+            active.append(error)
+        else:
+            active.append(_draw(recording, batch, batch_size))
+    return batch
+
+
+def _draw(recording: Recording, batch: Members, batch_size: int) -> Recording | WhisperHailoError:
+    """Add the recording's next windows to the batch; a broken recording becomes its error."""
+    try:
+        while len(batch) < batch_size and (window := recording.next()) is not None:
+            batch.append((recording, window))
+    except WhisperHailoError as error:
+        recording.close()
+        batch[:] = [(other, window) for other, window in batch if other is not recording]
+        return error
+    return recording
+
+
+def _run(batch: _Batch, hearing: Hearing, active: Active, progress: Progress | None) -> None:
+    """Hear a batch and hand out the results; its error is that of every recording in it."""
+    members = batch.members
+    clock = StageClock()
+    try:
+        with clock.stage("total"):
+            contexts = [recording.context for recording, _ in members]
+            windows = [window for _, window in members]
+            heard = hearing.interpret(batch.encoded(), windows, contexts)
+            for (recording, _), result in zip(members, heard, strict=True):
+                recording.take(result)
+    except WhisperHailoError as error:
+        _fail([recording for recording, _ in members], active, error)
+        return
+    for recording, _ in members:
+        recording.context.clock.add(clock, 1 / len(members))
+    if progress is not None:
+        recording, window = members[-1]
+        progress(window.end_s, recording.stream_duration_s)
+
+
+def _fail(recordings: list[Recording], active: Active, error: WhisperHailoError) -> None:
+    """Put an error in the place of recordings; those after them have their turn."""
+    for index, outcome in enumerate(active):
+        if isinstance(outcome, Recording) and outcome in recordings:
+            outcome.close()
+            active[index] = error

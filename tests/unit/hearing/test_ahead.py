@@ -1,0 +1,209 @@
+"""The encoder runs one batch ahead of the decoder, and nothing else changes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.shapes import toy_spec
+from whisper_hailo.core.errors import DeviceError, WhisperHailoError
+from whisper_hailo.core.types import FloatArray, Segment
+from whisper_hailo.decoding.hypothesis import Decoded
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.hearing.ahead import Ahead
+from whisper_hailo.hearing.hearing import Hearing
+from whisper_hailo.hearing.interpreter import Context
+from whisper_hailo.hearing.recording import Recording
+from whisper_hailo.hearing.schedule import in_batches
+from whisper_hailo.longform.plan import Heard, LongOptions
+from whisper_hailo.timing import StageClock
+from whisper_hailo.windows import Window, WindowPlan
+
+PLAN = WindowPlan(window_s=2.0, margin_s=1.0)
+WAIT_S = 10
+
+
+@dataclass
+class Encoder:
+    """Gives each window's loudness; notes where it ran; waits or fails on request."""
+
+    threads: list[str] = field(default_factory=list)
+    ready: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    fail_at: int = -1
+    spec = toy_spec()
+
+    def encode(self, mel: FloatArray) -> FloatArray:
+        self.threads.append(threading.current_thread().name)
+        self.ready.release()
+        if len(self.threads) == self.fail_at:
+            raise DeviceError("the chip went away; try again")
+        return mel.max(axis=(1, 2), keepdims=True)
+
+
+@dataclass
+class Interpreter:
+    """Says a window's start; with `waits`, only once the encoder has begun the one after."""
+
+    encoder: Encoder
+    n_windows: int = 0
+    waits: bool = False
+    n_begun: int = 0
+    n_encoded: list[int] = field(default_factory=list)
+    heard: list[float] = field(default_factory=list)
+
+    def context(self) -> Context:
+        return Context("en")
+
+    def interpret(
+        self,
+        audio_features: FloatArray | None,
+        windows: Sequence[Window],
+        contexts: Sequence[Context],
+        clock: StageClock,
+    ) -> list[Heard]:
+        assert audio_features is not None
+        assert len(audio_features) == len(windows) == len(contexts)
+        self.heard += audio_features[:, 0, 0].tolist()
+        while self.waits and self.n_begun < min(len(self.heard) + 1, self.n_windows):
+            assert self.encoder.ready.acquire(timeout=WAIT_S), "nothing was encoded ahead"
+            self.n_begun += 1
+        self.n_encoded.append(len(self.encoder.threads))
+        with clock.stage("decode"):
+            return [_heard(window) for window in windows]
+
+
+def _heard(window: Window) -> Heard:
+    text = f"{window.start_s:g}"
+    segment = Segment(window.start_s, window.end_s, text, (1,), 0.0, 0.0)
+    return Heard(window, Decoded((1,), 0.0, 0.0, runaway=False), (segment,), window.content_s)
+
+
+def _noise(seconds: int, seed: int = 0) -> FloatArray:
+    """Every second louder than the one before."""
+    noise = np.random.default_rng(seed).standard_normal(16_000 * seconds)
+    return (noise * np.repeat(np.arange(1, seconds + 1), 16_000) / 100).astype(np.float32)
+
+
+def _run(
+    sources: Sequence[Any],
+    encoder: Encoder,
+    interpreter: Interpreter,
+    strategy: str = "consecutive",
+    *,
+    ahead: bool = True,
+    batch_size: int = 1,
+    progress: Any = None,
+) -> Iterator[Recording | WhisperHailoError]:
+    options, long = DecodingOptions(), LongOptions(strategy=strategy)
+    hearing = Hearing(encoder, interpreter, PLAN, options)  # type: ignore[arg-type]
+    return in_batches(
+        sources,
+        lambda source: Recording(source, hearing, PLAN, options, long),
+        hearing,
+        batch_size,
+        progress,
+        encode_ahead=ahead,
+    )
+
+
+def _texts(outcomes: Iterator[Recording | WhisperHailoError]) -> list[list[str]]:
+    return [
+        [segment.text for segment in outcome.segments] if isinstance(outcome, Recording) else []
+        for outcome in outcomes
+    ]
+
+
+def _threads() -> set[str]:
+    return {thread.name for thread in threading.enumerate() if thread.name.startswith("encode")}
+
+
+def test_the_next_window_is_encoded_while_the_last_is_decoded() -> None:
+    encoder = Encoder()
+    interpreter = Interpreter(encoder, n_windows=5, waits=True)
+    assert _texts(_run([_noise(5)], encoder, interpreter)) == [["0", "1", "2", "3", "4"]]
+    assert all(name.startswith("encode") for name in encoder.threads)
+    assert interpreter.heard == sorted(interpreter.heard)
+    assert not _threads()
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 3])
+@pytest.mark.parametrize("strategy", ["consecutive", "overlap", "seek"])
+def test_it_changes_nothing(strategy: str, batch_size: int) -> None:
+    results = []
+    for ahead in (True, False):
+        encoder = Encoder()
+        interpreter = Interpreter(encoder)
+        sources = [_noise(4), _noise(1, 1), _noise(3, 2)]
+        texts = _texts(
+            _run(sources, encoder, interpreter, strategy, ahead=ahead, batch_size=batch_size)
+        )
+        results.append((texts, sorted(interpreter.heard)))
+        if not ahead:
+            assert set(encoder.threads) == {threading.current_thread().name}
+    assert results[0] == results[1]
+    assert len(results[0][0]) == 3
+
+
+def test_never_more_than_one_batch_ahead() -> None:
+    encoder = Encoder()
+    interpreter = Interpreter(encoder)
+    list(_run([_noise(30)], encoder, interpreter))
+    decoded = np.arange(1, 31)
+    assert np.all(np.array(interpreter.n_encoded) <= decoded + 1)
+    assert len(encoder.threads) == 30
+
+
+def test_windows_that_wait_for_each_other_are_not_encoded_ahead() -> None:
+    encoder = Encoder()
+    interpreter = Interpreter(encoder)
+    list(_run([_noise(6)], encoder, interpreter, "seek"))
+    assert interpreter.n_encoded == list(range(1, len(interpreter.n_encoded) + 1))
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+def test_an_error_belongs_to_its_recording(ahead: bool) -> None:
+    encoder = Encoder(fail_at=3)
+    sources = [_noise(2), _noise(3, 1), _noise(2, 2)]
+    outcomes = list(_run(sources, encoder, Interpreter(encoder), ahead=ahead))
+    assert [type(outcome).__name__ for outcome in outcomes] == [
+        "Recording", "DeviceError", "Recording",
+    ]  # fmt: skip
+    assert not _threads()
+
+
+def test_an_interruption_ends_the_thread_too() -> None:
+    encoder = Encoder()
+    n_windows = 0
+
+    def interrupt(_done_s: float, _all_s: float | None) -> None:
+        nonlocal n_windows
+        n_windows += 1
+        if n_windows == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(_run([_noise(30)], encoder, Interpreter(encoder), progress=interrupt))
+    assert not _threads()
+    assert len(encoder.threads) <= 4
+
+
+def test_a_caller_that_loses_interest_ends_the_thread_too() -> None:
+    encoder = Encoder()
+    outcomes = _run([_noise(2), _noise(30)], encoder, Interpreter(encoder))
+    next(outcomes)
+    outcomes.close()  # type: ignore[attr-defined]
+    assert not _threads()
+
+
+def test_results_come_in_the_order_they_are_asked_for() -> None:
+    with Ahead(lambda x: 10 // x) as ahead:
+        two, zero, five = (ahead.begin(x) for x in (2, 0, 5))
+        assert five() == 2
+        with pytest.raises(ZeroDivisionError):
+            zero()
+        assert two() == 5
