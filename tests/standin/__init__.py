@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -17,3 +18,17 @@ def with_compiler(env: dict[str, str] | None = None, **wishes: str) -> dict[str,
     """
     named = {f"STANDIN_{name.upper()}": value for name, value in wishes.items()}
     return {**(dict(os.environ) if env is None else env), "PYTHONPATH": str(FOLDER), **named}
+
+
+def with_chip(machine: Path, env: dict[str, str] | None = None, **facts: object) -> dict[str, str]:
+    """An environment in which the stand-in for Hailo's binding is installed.
+
+    Args:
+        machine: folder of the machine: processes that name the same one share its chip.
+        env: what it starts from; `None` is this process's.
+        facts: of the machine, see `hailo_platform/_machine.py`.
+    """
+    machine.mkdir(parents=True, exist_ok=True)
+    (machine / "machine.json").write_text(json.dumps(facts), encoding="utf-8")
+    start = dict(os.environ) if env is None else env
+    return {**start, "PYTHONPATH": str(FOLDER), "STANDIN_MACHINE": str(machine)}

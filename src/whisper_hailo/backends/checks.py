@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 
-from whisper_hailo.backends.state import CachedState
 from whisper_hailo.core.errors import ShapeError
 from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.spec import ModelSpec
@@ -60,9 +61,28 @@ def check_features(
     return n_positions
 
 
+class StateSize(Protocol):
+    """What every decoder's state says of itself."""
+
+    @property
+    def batch(self) -> int:
+        """Number of rows."""
+        ...
+
+    @property
+    def n_tokens(self) -> int:
+        """Tokens taken so far, left padding counted."""
+        ...
+
+    @property
+    def first(self) -> IntArray:
+        """`(batch,)` column of each row's first real token."""
+        ...
+
+
 def check_step(
     tokens: IntArray,
-    state: CachedState,
+    state: StateSize,
     positions: IntArray,
     first: IntArray | None,
     spec: ModelSpec,
@@ -91,3 +111,13 @@ def check_step(
             f"step, one column below {n_tokens} for each of {state.batch} rows"
         )
     return np.ascontiguousarray(first, dtype=np.int64)
+
+
+def check_rewind(state: StateSize, n_tokens: int) -> None:
+    """Refuse to cut a state to more tokens than it has.
+
+    Raises:
+        ShapeError: the state holds fewer tokens.
+    """
+    if not 0 <= n_tokens <= state.n_tokens:
+        raise ShapeError(f"cannot rewind to {n_tokens} tokens, the cache holds {state.n_tokens}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from whisper_hailo.backends.checks import check_features, check_mel, check_step
+from whisper_hailo.backends.checks import check_features, check_mel, check_rewind, check_step
 from whisper_hailo.backends.session import GraphFile, open_session, running
 from whisper_hailo.backends.state import (
     CachedState,
@@ -19,8 +19,8 @@ from whisper_hailo.backends.state import (
     select_rows,
 )
 from whisper_hailo.core.closing import Closing
-from whisper_hailo.core.errors import ModelError, ShapeError
-from whisper_hailo.core.protocols import Padding, StepOutput
+from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.protocols import Limits, Padding, StepOutput
 from whisper_hailo.core.spec import CROSS_KV_FILE, DECODER_FILE, ENCODER_FILE, ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 
@@ -55,8 +55,13 @@ class OnnxEncoder(Closing):
 
     @property
     def name(self) -> str:
-        """`onnx-fp32` or `onnx-int8`."""
+        """`onnx-fp32`, `onnx-int8` or `onnx-int4`."""
         return "onnx-" + _precision(self._spec.encoder_quantization)
+
+    @property
+    def n_frames(self) -> None:
+        """Any even number."""
+        return None
 
     def open(self) -> Self:
         """Load the graph.
@@ -124,6 +129,11 @@ class CachedDecoder(Closing):
     def name(self) -> str:
         """`cached-fp32`, `cached-int8` or `cached-int4`."""
         return "cached-" + _precision(self._spec.quantization)
+
+    @property
+    def limits(self) -> Limits:
+        """Any number of positions, free padding, alignment."""
+        return Limits()
 
     def open(self) -> Self:
         """Load both graphs.
@@ -250,10 +260,7 @@ class CachedDecoder(Closing):
         Raises:
             ShapeError: the cache holds fewer tokens.
         """
-        if not 0 <= n_tokens <= state.n_tokens:
-            raise ShapeError(
-                f"cannot rewind to {n_tokens} tokens, the cache holds {state.n_tokens}"
-            )
+        check_rewind(state, n_tokens)
         return state if n_tokens == state.n_tokens else rewind_tokens(state, n_tokens)
 
 

@@ -19,6 +19,10 @@ FATAL_ONLY = 4
 
 PROVIDERS = ["CPUExecutionProvider"]
 
+CONVERT_AGAIN = "convert the checkpoint again"
+EXPORT_AGAIN = "export the checkpoint again"
+"""Advice for graphs of ours and for those of other programs."""
+
 
 @dataclass(frozen=True, slots=True)
 class GraphFile:
@@ -49,19 +53,9 @@ def open_session(
     Raises:
         ModelError: the file is missing, cut short, no ONNX graph, or one of another model.
     """
-    import onnxruntime
-
     path = directory / graph.file
     _check_sizes(directory, graph.file, spec)
-    try:
-        session = onnxruntime.InferenceSession(
-            str(path), sess_options=_options(threads), providers=PROVIDERS
-        )
-    except Exception as error:  # the runtime has a dozen unrelated exception classes
-        reason = " ".join(str(error).split())[:200]
-        raise ModelError(
-            f"{path} cannot be loaded ({reason}); convert the checkpoint again"
-        ) from error
+    session = open_graph(str(path), str(path), threads)
     got_inputs = {value.name for value in session.get_inputs()}
     got_outputs = {value.name for value in session.get_outputs()}
     if got_inputs != graph.inputs or not graph.outputs <= got_outputs:
@@ -73,18 +67,43 @@ def open_session(
     return session
 
 
+def open_graph(
+    source: str | bytes, name: str, threads: int, advice: str = CONVERT_AGAIN
+) -> onnxruntime.InferenceSession:
+    """Load a graph that no model directory describes.
+
+    Args:
+        source: path of its file, or its bytes.
+        name: what to call it in messages.
+        threads: intra-op threads; 0 lets the runtime choose.
+        advice: what to do when it cannot be loaded.
+
+    Raises:
+        ModelError: the runtime cannot load it.
+    """
+    import onnxruntime
+
+    try:
+        return onnxruntime.InferenceSession(
+            source, sess_options=_options(threads), providers=PROVIDERS
+        )
+    except Exception as error:  # the runtime has a dozen unrelated exception classes
+        reason = " ".join(str(error).split())[:200]
+        raise ModelError(f"{name} cannot be loaded ({reason}); {advice}") from error
+
+
 @contextmanager
-def running(name: str) -> Iterator[None]:
+def running(name: str, advice: str = CONVERT_AGAIN) -> Iterator[None]:
     """Turn the runtime's failures inside a `with` block into one line.
 
     Raises:
-        ModelError: the graph failed, so it is not what `model.json` says.
+        ModelError: the graph failed, so it is not what it was taken for.
     """
     try:
         yield
     except Exception as error:  # the runtime has a dozen unrelated exception classes
         reason = " ".join(str(error).split())[:200]
-        raise ModelError(f"{name} failed ({reason}); convert the checkpoint again") from error
+        raise ModelError(f"{name} failed ({reason}); {advice}") from error
 
 
 def _check_sizes(directory: Path, file: str, spec: ModelSpec) -> None:

@@ -71,8 +71,8 @@ def select_rows(state: CachedState, rows: IntArray) -> CachedState:
     same_audio = audio_rows == state.audio_rows
     return replace(
         state,
-        past=tuple(_tensor(np.ascontiguousarray(t.numpy()[rows])) for t in state.past),
-        cross=state.cross if same_audio else tuple(_tensor(t.numpy()[rows]) for t in state.cross),
+        past=tuple(take_rows(t, rows) for t in state.past),
+        cross=state.cross if same_audio else tuple(take_rows(t, rows) for t in state.cross),
         cross_bias=state.cross_bias if same_audio else state.cross_bias[rows],
         first=state.first[rows],
         audio_rows=audio_rows,
@@ -81,8 +81,18 @@ def select_rows(state: CachedState, rows: IntArray) -> CachedState:
 
 def rewind_tokens(state: CachedState, n_tokens: int) -> CachedState:
     """State cut back to its first `n_tokens` cached tokens."""
-    past = tuple(_tensor(np.ascontiguousarray(t.numpy()[:, :, :n_tokens])) for t in state.past)
+    past = tuple(cut_tokens(t, n_tokens) for t in state.past)
     return replace(state, past=past, n_tokens=n_tokens)
+
+
+def take_rows(tensor: onnxruntime.OrtValue, rows: IntArray) -> onnxruntime.OrtValue:
+    """A copy of some rows of a tensor, in that order."""
+    return _tensor(np.ascontiguousarray(tensor.numpy()[rows]))
+
+
+def cut_tokens(tensor: onnxruntime.OrtValue, n_tokens: int) -> onnxruntime.OrtValue:
+    """A copy of the first tokens of a cache `(batch, heads, tokens, head_size)`."""
+    return _tensor(np.ascontiguousarray(tensor.numpy()[:, :, :n_tokens]))
 
 
 def empty_past(n_layers: int, shape: tuple[int, int, int]) -> Tensors:

@@ -1,0 +1,148 @@
+"""The emulated chip: the Hailo form with its fixed sizes, its layout and its 8 and 16 bits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from whisper_hailo.backends.checks import check_mel
+from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
+from whisper_hailo.backends.one_graph import OneGraph
+from whisper_hailo.core.errors import ModelError, ShapeError
+from whisper_hailo.core.files import read_json_object
+from whisper_hailo.core.hailo import HailoForm
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.types import FRAMES_PER_SECOND, FloatArray
+
+
+class EmulatedEncoder(OneGraph):
+    """An encoder that computes as the chip will: one fixed window, NHWC at its boundary.
+
+    The graph is what `whisper-hailo emulate` wrote. Constructing reads its record, `open` the
+    graph.
+
+    Args:
+        directory: the model directory.
+        spec: its description.
+        path: an emulated graph of this model elsewhere; `None` is the model directory's own.
+        threads: intra-op threads; 0 lets the runtime choose.
+
+    Raises:
+        ModelError: the directory has no Hailo form, no emulated graph, or an outdated one.
+    """
+
+    def __init__(
+        self, directory: Path, spec: ModelSpec, path: Path | None = None, threads: int = 0
+    ) -> None:
+        self._spec = spec
+        self._form = emulated_form(directory, spec, "encoder")
+        path = path or directory / self._form.emulated_file
+        self._plan = emulated_plan(path, spec, self._form)
+        super().__init__(path, threads)
+
+    @property
+    def spec(self) -> ModelSpec:
+        """The model that this encoder belongs to."""
+        return self._spec
+
+    @property
+    def name(self) -> str:
+        """`emulated-` and the plan, such as `emulated-adds16`."""
+        return f"emulated-{self._plan}"
+
+    @property
+    def n_frames(self) -> int:
+        """Frames of the one window that it takes."""
+        return self._form.window_s * FRAMES_PER_SECOND
+
+    def encode(self, mel: FloatArray) -> FloatArray:
+        """Encode log-mel windows, one after the other as the chip does.
+
+        Args:
+            mel: `(batch, n_mels, n_frames)` float32, `n_frames` exactly the graph's.
+
+        Returns:
+            audio features `(batch, n_frames / 2, d_model)` float32.
+
+        Raises:
+            ShapeError: the window does not fit this encoder.
+        """
+        check_mel(mel, self._spec)
+        if mel.shape[2] != self.n_frames:
+            raise ShapeError(
+                f"mel has {mel.shape[2]} frames, this encoder takes {self.n_frames} "
+                f"({self._form.window_s} s window); use --window {self._form.window_s}"
+            )
+        return np.concatenate([self._run(to_chip(row)) for row in mel])
+
+    def _run(self, frames: FloatArray) -> FloatArray:
+        """One window from the chip's boundary on: `(1, 1, n_frames, n_mels)`."""
+        (source,), (target,) = self._form.inputs, self._form.outputs
+        image = np.ascontiguousarray(frames.transpose(0, 3, 1, 2))
+        features: FloatArray = self._compute(target, {source: image})
+        return features
+
+
+class EmulatedRunner(OnnxFixedRunner):
+    """A decoder without a cache that computes as the chip will.
+
+    Args:
+        directory: the model directory.
+        spec: its description.
+        path: an emulated graph of this model elsewhere; `None` is the model directory's own.
+        threads: intra-op threads; 0 lets the runtime choose.
+
+    Raises:
+        ModelError: the directory has no Hailo form, no emulated graph, or an outdated one.
+    """
+
+    def __init__(
+        self, directory: Path, spec: ModelSpec, path: Path | None = None, threads: int = 0
+    ) -> None:
+        form = emulated_form(directory, spec, "decoder")
+        path = path or directory / form.emulated_file
+        self._plan = emulated_plan(path, spec, form)
+        super().__init__(path, spec, threads)
+
+    @property
+    def name(self) -> str:
+        """`emulated-` and the plan, such as `emulated-script`."""
+        return f"emulated-{self._plan}"
+
+
+def to_chip(mel: FloatArray) -> FloatArray:
+    """`(n_mels, n_frames)` as the chip is handed it: NHWC `(1, 1, n_frames, n_mels)`."""
+    return np.ascontiguousarray(mel.T, dtype=np.float32)[np.newaxis, np.newaxis]
+
+
+def emulated_form(directory: Path, spec: ModelSpec, part: str) -> HailoForm:
+    """The Hailo form that an emulation is of.
+
+    Raises:
+        ModelError: the model directory has none.
+    """
+    form = next((form for form in spec.hailo if form.part == part), None)
+    if form is None:
+        raise ModelError(
+            f"{directory} has no graphs for the Hailo compiler, so nothing to emulate; convert the "
+            "checkpoint again with: whisper-hailo convert CHECKPOINT OUT --hailo"
+        )
+    return form
+
+
+def emulated_plan(path: Path, spec: ModelSpec, form: HailoForm) -> str:
+    """Name of the plan of an emulated graph, from the record beside it.
+
+    Raises:
+        ModelError: graph or record are missing, or they are of an earlier conversion.
+    """
+    advice = f"make it with: whisper-hailo emulate MODEL_DIR --audio DIR --part {form.part}"
+    record_path = path.with_suffix(".json")
+    if not path.is_file() or not record_path.is_file():
+        raise ModelError(f"there is no emulated graph {path} with its .json; {advice}")
+    record: dict[str, Any] = read_json_object(record_path)
+    if record.get("graph_sha256") != spec.files[form.file].sha256:
+        raise ModelError(f"{path} was made from another graph than {form.file}; {advice}")
+    return str(record.get("plan"))

@@ -1,0 +1,169 @@
+"""Encoder graphs of other programs, or for other machines: the input layout is found by looking.
+
+Known forms: Optimum's `input_features (batch, n_mels, n_frames)`, and the study's and our own form
+for the Hailo compiler, `(1, n_mels, 1, n_frames)`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from whisper_hailo.backends.checks import check_mel
+from whisper_hailo.backends.one_graph import OneGraph
+from whisper_hailo.backends.session import EXPORT_AGAIN
+from whisper_hailo.backends.signature import Axis, Port, Signature, read_signature
+from whisper_hailo.core.errors import ModelError, ShapeError
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND, FloatArray
+
+QUANTIZED_MARKS = ("quantized", "int8", "uint8", "q4", "bnb4")
+"""What exporters write into the names of quantised files."""
+
+
+class ForeignEncoder(OneGraph):
+    """An encoder graph with one input and the features among its outputs.
+
+    Args:
+        path: the ONNX file.
+        spec: the model that it should be of.
+        threads: intra-op threads; 0 lets the runtime choose.
+
+    Raises:
+        ModelError: no graph, no encoder, or one of another model.
+    """
+
+    def __init__(self, path: Path, spec: ModelSpec, threads: int = 0) -> None:
+        signature = read_signature(path)
+        super().__init__(path, threads, EXPORT_AGAIN)
+        self._spec = spec
+        self._input, port = _only_input(signature)
+        self._axes, self._n_frames = _layout(signature, port, spec)
+        self._dtype = port.dtype
+        self._batched = not isinstance(port.shape[0], int)
+        self._output = _features_output(signature, spec, self._n_frames)
+
+    @property
+    def spec(self) -> ModelSpec:
+        """The model that this encoder belongs to."""
+        return self._spec
+
+    @property
+    def name(self) -> str:
+        """`onnx-30s-fp32`, `onnx-10s-int8` and so on."""
+        return f"onnx-{self._n_frames / FRAMES_PER_SECOND:g}s-{precision(self._path, self._dtype)}"
+
+    @property
+    def n_frames(self) -> int:
+        """The graph's window."""
+        return self._n_frames
+
+    def encode(self, mel: FloatArray) -> FloatArray:
+        """Encode log-mel windows.
+
+        Args:
+            mel: `(batch, n_mels, n_frames)` float32, of the graph's own number of frames.
+
+        Returns:
+            audio features `(batch, n_frames / 2, d_model)` float32.
+
+        Raises:
+            ShapeError: another number of frames.
+        """
+        check_mel(mel, self._spec)
+        check_frames(mel.shape[2], self._n_frames)
+        parts = [mel] if self._batched else np.split(mel, mel.shape[0])
+        return np.concatenate([self._run(part) for part in parts])
+
+    def _run(self, mel: FloatArray) -> FloatArray:
+        laid_out = np.ascontiguousarray(_lay_out(mel, self._axes), dtype=self._dtype)
+        features = self._compute(self._output, {self._input: laid_out})
+        flat: FloatArray = features.reshape(mel.shape[0], -1, self._spec.dims.d_model)
+        return flat.astype(np.float32, copy=False)
+
+
+def check_frames(got: int, takes: int) -> None:
+    """Refuse windows of another length than a fixed encoder's.
+
+    Raises:
+        ShapeError: another number of frames.
+    """
+    if got != takes:
+        window_s = takes / FRAMES_PER_SECOND
+        raise ShapeError(
+            f"mel has {got} frames, this encoder takes {takes} ({window_s:g} s window); "
+            f"use --window {window_s:g}"
+        )
+
+
+def precision(path: Path, dtype: str = "float32") -> str:
+    """`int8`, `fp16` or `fp32`, by what exporters write into file names and by the input's type."""
+    words = path.stem.lower().replace("-", "_").split("_")
+    if marks := [mark for mark in QUANTIZED_MARKS if mark in words]:
+        return "int8" if marks[0] == "quantized" else marks[0]
+    return "fp16" if dtype == "float16" or "fp16" in words else "fp32"
+
+
+def _only_input(signature: Signature) -> tuple[str, Port]:
+    floats = [(n, p) for n, p in signature.inputs.items() if p.dtype.startswith("float")]
+    if len(signature.inputs) != 1 or len(floats) != 1:
+        raise ModelError(
+            f"{signature.path} takes {signature.describe()}; an encoder has one input, a log-mel: "
+            "is it a decoder?"
+        )
+    return floats[0]
+
+
+def _layout(signature: Signature, port: Port, spec: ModelSpec) -> tuple[str, int]:
+    """How the graph wants its mel: axes as a word of b, m, f and 1, and the number of frames."""
+    n_mels, shape = spec.dims.n_mels, port.shape
+    for axes in ("bmf", "bm1f", "b1fm", "bfm"):
+        if len(shape) != len(axes):
+            continue
+        sizes = dict(zip(axes, shape, strict=True))
+        if _can_be(sizes["m"], n_mels) and _can_be(sizes.get("1", 1), 1):
+            return axes, _frames(signature, sizes["f"], spec)
+    raise ModelError(
+        f"{signature.path} takes {signature.describe()}, {spec.name} has {n_mels} mel bins: "
+        f"expected (batch, {n_mels}, n_frames) or (1, {n_mels}, 1, n_frames); "
+        "encoder and --model must be of one model"
+    )
+
+
+def _can_be(axis: Axis, size: int) -> bool:
+    return axis == size or isinstance(axis, str)
+
+
+def _frames(signature: Signature, axis: Axis, spec: ModelSpec) -> int:
+    """The window; exports that leave it open were traced with the whole position table."""
+    n_frames = spec.dims.max_frames if isinstance(axis, str) else axis
+    if not 0 < n_frames <= spec.dims.max_frames or n_frames % FRAMES_PER_POSITION:
+        raise ModelError(
+            f"{signature.path} takes {n_frames} frames, {spec.name} takes an even number up to "
+            f"{spec.dims.max_frames}; encoder and --model must be of one model"
+        )
+    return n_frames
+
+
+def _features_output(signature: Signature, spec: ModelSpec, n_frames: int) -> str:
+    """Name of the output that is the audio features: `(batch, positions, d_model)`, or with a 1."""
+    d_model, n_positions = spec.dims.d_model, n_frames // FRAMES_PER_POSITION
+    for name, port in signature.outputs.items():
+        if len(port.shape) not in {3, 4} or not _can_be(port.shape[-1], d_model):
+            continue
+        if _can_be(port.shape[-2], n_positions):
+            return name
+    got = ", ".join(f"{name} {port.shape}" for name, port in signature.outputs.items())
+    raise ModelError(
+        f"{signature.path} gives {got}, {spec.name} has a width of {d_model}: expected "
+        f"(batch, {n_positions}, {d_model}); encoder and --model must be of one model"
+    )
+
+
+def _lay_out(mel: FloatArray, axes: str) -> FloatArray:
+    """`(batch, n_mels, n_frames)` in the graph's order of axes."""
+    if axes == "bm1f":
+        return mel[:, :, None, :]
+    turned = mel if axes == "bmf" else mel.transpose(0, 2, 1)
+    return turned[:, None] if axes == "b1fm" else turned

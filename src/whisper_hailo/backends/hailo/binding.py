@@ -1,0 +1,149 @@
+"""Hailo's Python binding, `hailo_platform`: imported here and nowhere else, when needed.
+
+It is a system package: a virtual environment sees it only if it was made with system site packages.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Final
+
+from whisper_hailo.core.errors import BindingMismatchError, NoBindingError
+
+SYSTEM_PACKAGES: Final = (
+    "/usr/lib/python3/dist-packages",
+    "/usr/local/lib/python3*/dist-packages",
+    "/usr/lib/python3*/site-packages",
+)
+"""Where the system's Python has its packages; a virtual environment does not look there."""
+
+LIBRARIES: Final = ("/usr/lib", "/usr/lib/*-linux-gnu", "/usr/local/lib")
+MAKE_VENV: Final = (
+    "make the environment anew with the system's packages: "
+    "python3 -m venv --clear --system-site-packages .venv"
+)
+_PACKAGE: Final = "hailo_platform"
+
+
+def load_binding() -> Any:  # noqa: ANN401 - a package without types
+    """Import the binding.
+
+    Raises:
+        NoBindingError: not installed, or not visible to this environment.
+        BindingMismatchError: it does not fit the library, this Python or its NumPy.
+    """
+    try:
+        import hailo_platform
+    except ModuleNotFoundError as error:
+        if error.name != _PACKAGE:
+            raise _mismatch(error) from error
+        raise _missing() from error
+    except Exception as error:  # the binding raises its own classes while it is imported
+        raise _mismatch(error) from error
+    return hailo_platform
+
+
+def load_genai() -> Any:  # noqa: ANN401 - a package without types
+    """Import the binding's generative part, which 5.1.1 and later have for the 10H.
+
+    Raises:
+        NoBindingError, BindingMismatchError: see `load_binding`, or the part is not there.
+    """
+    binding = load_binding()
+    try:
+        import hailo_platform.genai
+    except Exception as error:
+        version = binding_version(binding)
+        raise BindingMismatchError(
+            f"Hailo's binding {version} has no Speech2Text ({one_line(error)}); it needs HailoRT "
+            "5.1.1 or newer and a Hailo-10H, use a HEF encoder with --decoder-backend cached"
+        ) from error
+    return hailo_platform.genai
+
+
+def binding_version(binding: Any) -> str:  # noqa: ANN401
+    """The binding's version, or `unknown`."""
+    version = getattr(binding, "__version__", None)
+    if version is None:
+        try:
+            version = metadata.version("hailort")
+        except metadata.PackageNotFoundError:
+            return "unknown"
+    return str(version)
+
+
+def major(version: str) -> int | None:
+    """First number of a version."""
+    match = re.match(r"\d+", version)
+    return int(match.group()) if match else None
+
+
+def system_binding() -> Path | None:
+    """The binding among the system's packages, whether or not this environment sees it."""
+    for place in _globbed(SYSTEM_PACKAGES):
+        if (place / _PACKAGE).is_dir():
+            return place / _PACKAGE
+    return None
+
+
+def library_versions() -> list[str]:
+    """Versions of `libhailort` on this machine, by the names of its files."""
+    names = {path.name for place in _globbed(LIBRARIES) for path in place.glob("libhailort.so.*")}
+    versions = {name.removeprefix("libhailort.so.") for name in names}
+    return sorted(version for version in versions if re.fullmatch(r"\d+\.\d+\.\d+", version))
+
+
+def one_line(error: BaseException) -> str:
+    """An error's text, short and in one line."""
+    return (" ".join(str(error).split()) or type(error).__name__)[:200]
+
+
+def _missing() -> NoBindingError:
+    place = system_binding()
+    if place is not None:
+        return NoBindingError(
+            f"Hailo's Python binding is installed ({place}) but invisible to this environment "
+            f"({sys.prefix}); {MAKE_VENV}"
+        )
+    return NoBindingError(
+        f"Hailo's Python binding (hailo_platform) is not installed for {sys.executable}; on a "
+        "Raspberry Pi: sudo apt install hailo-all (AI HAT, AI HAT+) or hailo-h10-all (AI HAT+ 2), "
+        "or use --encoder-backend onnx"
+    )
+
+
+def _mismatch(error: BaseException) -> BindingMismatchError:
+    """Why a binding that is there cannot be imported."""
+    text = one_line(error)
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    wanted = re.search(r"libhailort\.so\.(\d[\d.]*\d)", text)
+    if wanted is not None:
+        found = ", ".join(library_versions()) or "none"
+        return BindingMismatchError(
+            f"Hailo's binding is of version {wanted.group(1)}, the library libhailort on this "
+            f"machine is {found}; install both from one release: sudo apt install --reinstall "
+            "hailort python3-hailort (on a Hailo-10H: h10-hailort python3-h10-hailort)"
+        )
+    if "numpy" in text.lower() or "multiarray" in text or "_ARRAY_API" in text:
+        return BindingMismatchError(
+            f"Hailo's binding does not run with this environment's NumPy ({text}); "
+            "HailoRT 4.x wants: pip install 'numpy<2'"
+        )
+    if "_pyhailort" in text and "version" not in text:
+        return BindingMismatchError(
+            f"Hailo's binding is not made for Python {python} ({text}); use the system's Python: "
+            + MAKE_VENV
+        )
+    return BindingMismatchError(
+        f"Hailo's binding cannot be imported ({text}); install it again from the same release as "
+        "the library: sudo apt install --reinstall hailort python3-hailort"
+    )
+
+
+def _globbed(patterns: tuple[str, ...]) -> Iterator[Path]:
+    for pattern in patterns:
+        yield from sorted(Path("/").glob(pattern.removeprefix("/")))

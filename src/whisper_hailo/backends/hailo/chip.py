@@ -1,0 +1,210 @@
+"""The chip of this process: one device, its networks, and what is known of it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from whisper_hailo.backends.hailo.binding import binding_version, load_binding, major
+from whisper_hailo.backends.hailo.bounded import bounded
+from whisper_hailo.backends.hailo.faults import NO_DEVICE, Faults, wrong_chip
+from whisper_hailo.backends.hailo.network import Network, OpenDevice
+from whisper_hailo.backends.hailo.options import GROUP, ChipOptions
+from whisper_hailo.backends.hailo.preflight import check_versions
+from whisper_hailo.backends.hef.contract import RUNS_ON
+from whisper_hailo.backends.hef.read import HefFile
+from whisper_hailo.core.errors import BindingMismatchError, DeviceTimeoutError, NoDeviceError
+
+_LOG = logging.getLogger(__name__)
+
+_CLOSE_S = 10.0
+"""A healthy chip takes milliseconds; a hung one is left behind."""
+
+UNKNOWN = "unknown"
+_LEGACY = frozenset({"hailo8", "hailo8l"})
+"""Chips that are shared through HailoRT's service; on later ones its flag is an error."""
+
+_LEGACY_HAILORT = 4
+"""The HailoRT that drives them; 5 drives the later ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChipFacts:
+    """What a chip says of itself.
+
+    Attributes:
+        device: its id, such as `0000:01:00.0`.
+        arch: such as `hailo8l`; `unknown` if it does not say.
+        firmware: its version; empty if it does not say.
+        temperature_c: in degrees Celsius; `None` if it does not say.
+    """
+
+    device: str
+    arch: str
+    firmware: str = ""
+    temperature_c: float | None = None
+
+
+class Chip:
+    """An open device and the networks on it.
+
+    Networks that several streams use are configured once; they leave before the device does.
+
+    Args:
+        options: shared or not, and how long opening may take.
+
+    Raises:
+        NoBindingError, BindingMismatchError, NoDeviceError, DeviceBusyError, DeviceTimeoutError,
+        DeviceError: it cannot be opened; each says what to do.
+    """
+
+    def __init__(self, options: ChipOptions) -> None:
+        self._binding = load_binding()
+        self.faults = Faults(self._binding)
+        self._lock = threading.RLock()
+        self._networks: dict[tuple[str, str, ChipOptions], Network] = {}
+        self.facts = self._bounded(self._first_device, options, "looking for the chip")
+        self._vdevice = self._bounded(
+            lambda: self._open(options), options, "opening the chip", _release
+        )
+
+    @property
+    def vdevice(self) -> Any:  # noqa: ANN401 - the binding's own object
+        """The open device, for engines of the vendor that own their loop."""
+        return self._vdevice
+
+    def network(self, hef: HefFile, group: str, options: ChipOptions) -> Network:
+        """A network of this chip, configured when it is first asked for.
+
+        Raises:
+            WrongChipError, HefError, DeviceError: it cannot be loaded.
+        """
+        key = (str(hef.path.resolve()), group, options)
+        with self._lock:
+            if key not in self._networks:
+                self.check(hef)
+                self._networks[key] = self._bounded(
+                    lambda: Network(self._device(), (hef, group), options),
+                    options,
+                    f"loading {hef.path}",
+                    Network.close,
+                )
+            return self._networks[key]
+
+    def check(self, hef: HefFile) -> None:
+        """Refuse a HEF for another chip, and warn of one that is newer than this HailoRT.
+
+        Raises:
+            WrongChipError: it is for another chip.
+        """
+        if hef.arch not in RUNS_ON.get(self.facts.arch, {hef.arch}):
+            raise wrong_chip(hef, self.facts.arch)
+        newer = check_versions(hef, binding_version(self._binding))
+        if newer is not None:
+            _LOG.warning("%s", newer)
+
+    def _device(self) -> OpenDevice:
+        return OpenDevice(self._binding, self._vdevice, self.faults)
+
+    def temperature_c(self) -> float | None:
+        """Degrees Celsius of the chip now, if it says so."""
+        with contextlib.suppress(Exception):
+            return _facts(self._binding, self.facts.device).temperature_c
+        return None
+
+    def close(self) -> None:
+        """Release networks, then the device; a chip that hangs is left behind."""
+        with self._lock:
+            networks = list(self._networks.values())
+            self._networks.clear()
+            vdevice, self._vdevice = self._vdevice, None
+        if vdevice is None:
+            return
+
+        def release() -> None:
+            for network in networks:
+                with contextlib.suppress(Exception):  # the device is to be released all the same
+                    network.close()
+            _release(vdevice)
+
+        try:
+            bounded(release, _CLOSE_S, "releasing the chip")
+        except DeviceTimeoutError as error:
+            _LOG.warning("%s", error)
+
+    def _first_device(self) -> ChipFacts:
+        with self.faults.during("looking for the chip"):
+            found = self._binding.Device.scan()
+        if not found:
+            raise NoDeviceError(NO_DEVICE)
+        return _facts(self._binding, str(found[0]))
+
+    def _open(self, options: ChipOptions) -> Any:  # noqa: ANN401
+        if not hasattr(self._binding.VDevice, "create_infer_model"):
+            raise BindingMismatchError(
+                f"HailoRT {binding_version(self._binding)} is too old: it lacks "
+                "create_infer_model; install 4.20 or newer: sudo apt full-upgrade"
+            )
+        with self.faults.during("opening the chip"):
+            params = self._binding.VDevice.create_params()
+            params.scheduling_algorithm = self._binding.HailoSchedulingAlgorithm.ROUND_ROBIN
+            if options.share:
+                params.group_id = GROUP
+                if self._needs_service():
+                    params.multi_process_service = True
+            return self._binding.VDevice(params)
+
+    def _needs_service(self) -> bool:
+        if self.facts.arch == UNKNOWN:
+            return major(binding_version(self._binding)) == _LEGACY_HAILORT
+        return self.facts.arch in _LEGACY
+
+    @staticmethod
+    def _bounded(function: Any, options: ChipOptions, what: str, undo: Any = None) -> Any:  # noqa: ANN401
+        return bounded(function, options.open_timeout_s, what, undo)
+
+
+def chips(timeout_s: float = 10.0) -> list[ChipFacts]:
+    """Every chip that the binding sees, without opening one for inference.
+
+    Raises:
+        NoBindingError, BindingMismatchError, DeviceError: the binding cannot tell.
+    """
+    binding = load_binding()
+    faults = Faults(binding)
+
+    def look() -> list[ChipFacts]:
+        with faults.during("looking for chips"):
+            return [_facts(binding, str(device)) for device in binding.Device.scan()]
+
+    return bounded(look, timeout_s, "looking for chips")
+
+
+def _facts(binding: Any, device: str) -> ChipFacts:  # noqa: ANN401
+    """Ask a chip what it is; one that does not say is still tried, which tells why."""
+    try:
+        opened = binding.Device(device)
+    except Exception as error:  # busy, or not for this user
+        _LOG.debug("%s does not say what it is: %s", device, error)
+        return ChipFacts(device, UNKNOWN)
+    try:
+        identity = opened.control.identify()
+        arch = getattr(identity.device_architecture, "name", str(identity.device_architecture))
+        temperature = None
+        with contextlib.suppress(Exception):  # not every board has a sensor
+            temperature = float(opened.control.get_chip_temperature().ts0_temperature)
+        firmware = str(getattr(identity, "firmware_version", ""))
+        return ChipFacts(device, arch.lower(), firmware, temperature)
+    except Exception as error:  # held by another process, or driver and firmware do not fit
+        _LOG.debug("%s does not say what it is: %s", device, error)
+        return ChipFacts(device, UNKNOWN)
+    finally:
+        with contextlib.suppress(Exception):
+            opened.release()
+
+
+def _release(vdevice: Any) -> None:  # noqa: ANN401
+    vdevice.release()

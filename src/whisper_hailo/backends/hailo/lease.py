@@ -1,0 +1,221 @@
+"""A backend's use of a network: shared in this process, and reopened once when the chip returns."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+from whisper_hailo.backends.hailo.chip import Chip
+from whisper_hailo.backends.hailo.network import Network
+from whisper_hailo.backends.hailo.options import ChipOptions
+from whisper_hailo.backends.hef.read import HefFile
+from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.errors import (
+    DeviceBusyError,
+    DeviceError,
+    DeviceLostError,
+    DeviceTimeoutError,
+    NoDeviceError,
+)
+from whisper_hailo.core.types import FloatArray
+
+_LOG = logging.getLogger(__name__)
+_LOOK_AGAIN_S: Final = 0.25
+
+
+@dataclass(slots=True)
+class _Held:
+    """The chip of this process, while anyone uses it.
+
+    Attributes:
+        users: how many leases are open.
+        chip: the open chip; `None` when it is lost.
+        generation: goes up whenever the chip is given up, so that of several streams that fail at
+            once only one gives up the chip that they all ran on.
+        awaited_until: until when a chip that went away is waited for, in monotonic seconds.
+    """
+
+    users: int = 0
+    chip: Chip | None = None
+    generation: int = 0
+    awaited_until: float = 0.0
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+
+_HELD: Final[dict[bool, _Held]] = {False: _Held(), True: _Held()}
+"""By whether the chip is shared with other processes."""
+
+
+class ChipLease(Closing):
+    """The right to use the chip of this process, from `open` to `close`.
+
+    Args:
+        options: how the chip is used.
+    """
+
+    def __init__(self, options: ChipOptions) -> None:
+        self._options = options
+        self._held = _HELD[options.share]
+        self._open = False
+
+    @property
+    def chip(self) -> Chip:
+        """The open chip; one that was lost is opened anew.
+
+        Raises:
+            DeviceError: it cannot be opened, or the lease is not open.
+        """
+        if not self._open:
+            raise DeviceError("the Hailo chip is not open; call open() or use a with block")
+        with self._held.lock:
+            if self._held.chip is None:
+                self._held.chip = Chip(self._options)
+            return self._held.chip
+
+    def open(self) -> Self:
+        """Open the chip if this is its first user.
+
+        Raises:
+            DeviceError: see `Chip`.
+        """
+        if self._open:
+            return self
+        with self._held.lock:
+            self._held.users += 1
+        self._open = True
+        try:
+            self._acquire()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def close(self) -> None:
+        """Give it back; the last user closes the chip."""
+        if not self._open:
+            return
+        self._open = False
+        with self._held.lock:
+            self._held.users -= 1
+            if self._held.users == 0:
+                _give_up(self._held)
+
+    def _acquire(self) -> None:
+        """What `open` needs."""
+        _ = self.chip
+
+    def _drop(self, generation: int, recovery_s: float = 0.0) -> None:
+        """Give up the chip that failed, unless somebody did; it is waited for so long."""
+        with self._held.lock:
+            if self._held.generation == generation:
+                self._held.awaited_until = time.monotonic() + recovery_s
+                _give_up(self._held)
+
+
+class Lease(ChipLease):
+    """The right to run one network.
+
+    Args:
+        hef: the file; it was checked before.
+        group: which of its networks.
+        options: how the chip is used.
+    """
+
+    def __init__(self, hef: HefFile, group: str, options: ChipOptions) -> None:
+        super().__init__(options)
+        self._hef = hef
+        self._group = group
+
+    def run(self, inputs: dict[str, FloatArray], wanted: tuple[str, ...]) -> dict[str, FloatArray]:
+        """Run the network; see `Network.run`.
+
+        A chip that goes away is waited for and opened again, once; then the run is tried again.
+        One that does not answer in time is not: that would only double the wait.
+
+        Raises:
+            DeviceTimeoutError, DeviceLostError, DeviceError: the run failed. The next run
+                opens the chip anew.
+        """
+        try:
+            network, generation = self._network()
+        except (NoDeviceError, DeviceBusyError) as gone:
+            if time.monotonic() >= self._held.awaited_until:
+                raise
+            network, generation = self._again(gone)  # as another stream does already
+        try:
+            return self._guarded(network, generation, inputs, wanted)
+        except DeviceLostError as lost:
+            _LOG.warning("%s; opening it again", lost)
+            network, generation = self._again(lost)
+        return self._guarded(network, generation, inputs, wanted)
+
+    def _guarded(
+        self,
+        network: Network,
+        generation: int,
+        inputs: dict[str, FloatArray],
+        wanted: tuple[str, ...],
+    ) -> dict[str, FloatArray]:
+        """Run; whatever happens in it, a chip in an unknown state is given up."""
+        try:
+            return network.run(inputs, wanted)
+        except DeviceLostError:
+            self._drop(generation, self._options.recovery_s)
+            raise
+        except BaseException:
+            self._drop(generation)
+            raise
+
+    def _acquire(self) -> None:
+        self._network()
+
+    def _network(self) -> tuple[Network, int]:
+        with self._held.lock:
+            chip = self.chip
+            try:
+                network = chip.network(self._hef, self._group, self._options)
+            except (DeviceLostError, DeviceTimeoutError):
+                _give_up(self._held)
+                raise
+            return network, self._held.generation
+
+    def _again(self, lost: DeviceError) -> tuple[Network, int]:
+        """Wait for the chip to come back.
+
+        Raises:
+            DeviceLostError: it did not, in time.
+        """
+        while True:
+            try:
+                found = self._network()
+            except (NoDeviceError, DeviceBusyError, DeviceLostError) as error:
+                if time.monotonic() >= self._held.awaited_until:
+                    raise DeviceLostError(
+                        f"{lost}; it did not come back within {self._options.recovery_s:g} s "
+                        f"({error})"
+                    ) from error
+                time.sleep(_LOOK_AGAIN_S)
+            else:
+                self._held.awaited_until = 0.0
+                return found
+
+
+def _give_up(held: _Held) -> None:
+    """Close the chip; called with the lock held."""
+    chip, held.chip = held.chip, None
+    held.generation += 1
+    if chip is not None:
+        chip.close()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Whoever forgot to close: networks leave before the device while Python still works."""
+    for held in _HELD.values():
+        with held.lock, contextlib.suppress(Exception):
+            _give_up(held)

@@ -1,0 +1,157 @@
+"""What this machine shows of a Hailo chip and its surroundings, without binding and chip."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path("/")
+_VENDOR: Final = "0x1e60"
+_CHIPS: Final = {"0x2864": "Hailo-8 or 8L", "0x45c4": "Hailo-10H"}
+_DRIVERS: Final = ("hailo_pci", "hailo1x_pci", "hailo_integrated_nnc")
+_THROTTLED_BITS: Final = {
+    0: "under-voltage",
+    1: "clock capped",
+    2: "throttled",
+    3: "soft temperature limit",
+}
+_SINCE_BOOT: Final = 16
+"""Distance of a bit that says `now` to the one that says `since the start`."""
+
+_COMMAND_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class PciDevice:
+    """A Hailo chip on the bus.
+
+    Attributes:
+        address: such as `0000:01:00.0`.
+        kind: by its PCI id.
+        speed_gts: of the link now, in gigatransfers per second; 5 is Gen 2, 8 is Gen 3.
+        width: lanes.
+        best_gts: what the chip can do.
+    """
+
+    address: str
+    kind: str
+    speed_gts: float | None
+    width: str
+    best_gts: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Throttling:
+    """Whether the processor runs slower than it could.
+
+    Attributes:
+        now: what holds it back at this moment.
+        before: what has since the start.
+        cpu_c: temperature in degrees Celsius, where it is known.
+        known: whether the machine says anything at all.
+    """
+
+    now: tuple[str, ...]
+    before: tuple[str, ...]
+    cpu_c: float | None
+    known: bool
+
+
+def pci_devices(root: Path = ROOT) -> list[PciDevice]:
+    """Hailo chips on the PCIe bus, whether or not a driver has them."""
+    found = []
+    for folder in sorted(root.glob("sys/bus/pci/devices/*")):
+        if _text(folder / "vendor") != _VENDOR:
+            continue
+        kind = _CHIPS.get(_text(folder / "device"), f"Hailo device {_text(folder / 'device')}")
+        found.append(
+            PciDevice(
+                address=folder.name,
+                kind=kind,
+                speed_gts=_speed(folder / "current_link_speed"),
+                width=_text(folder / "current_link_width"),
+                best_gts=_speed(folder / "max_link_speed"),
+            )
+        )
+    return found
+
+
+def drivers(root: Path = ROOT) -> dict[str, str]:
+    """Loaded Hailo kernel modules, with their versions."""
+    places = {name: root / "sys" / "module" / name for name in _DRIVERS}
+    return {n: _text(p / "version") or "unknown" for n, p in places.items() if p.is_dir()}
+
+
+def device_nodes(root: Path = ROOT) -> list[Path]:
+    """Device files: `hailo0`, ... of the 8 and 8L, `h1x-0`, ... of the 10H."""
+    patterns = ("hailo[0-9]*", "h1x-*")
+    return sorted(path for pattern in patterns for path in root.glob(f"dev/{pattern}"))
+
+
+def throttling(root: Path = ROOT) -> Throttling:
+    """From the Raspberry Pi's firmware, or from the kernel's counters."""
+    cpu_c = _cpu_temperature(root)
+    bits = _throttled_bits(root)
+    if bits is not None:
+        now = tuple(text for bit, text in _THROTTLED_BITS.items() if bits >> bit & 1)
+        shifted = bits >> _SINCE_BOOT
+        before = tuple(text for bit, text in _THROTTLED_BITS.items() if shifted >> bit & 1)
+        return Throttling(now, before, cpu_c, known=True)
+    counts = root.glob("sys/devices/system/cpu/cpu*/thermal_throttle/package_throttle_count")
+    numbers = [int(text) for path in counts if (text := _text(path)).isdigit()]
+    before = ("throttled",) if any(numbers) else ()
+    return Throttling((), before, cpu_c, known=bool(numbers))
+
+
+def service_state() -> str:
+    """Whether HailoRT's service runs: `active`, `inactive`, ...; empty where none can be asked."""
+    return _command("systemctl", "is-active", "hailort.service")
+
+
+def _throttled_bits(root: Path) -> int | None:
+    text = _text(root / "sys/devices/platform/soc/soc:firmware/get_throttled")
+    if not text and root == ROOT:
+        text = _command("vcgencmd", "get_throttled").removeprefix("throttled=")
+    try:
+        return int(text, 16)
+    except ValueError:
+        return None
+
+
+def _cpu_temperature(root: Path) -> float | None:
+    for zone in sorted(root.glob("sys/class/thermal/thermal_zone*")):
+        if re.search(r"cpu|x86_pkg|soc", _text(zone / "type")):
+            text = _text(zone / "temp")
+            if text.lstrip("-").isdigit():
+                return int(text) / 1000
+    return None
+
+
+def _speed(path: Path) -> float | None:
+    """`8.0 GT/s PCIe` to 8.0."""
+    match = re.match(r"[\d.]+", _text(path))
+    return float(match.group()) if match else None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip("\0\n ")
+    except OSError:
+        return ""
+
+
+def _command(*words: str) -> str:
+    """First line that a program prints; empty when it is not there or hangs."""
+    if shutil.which(words[0]) is None:
+        return ""
+    try:
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=_COMMAND_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip().splitlines()[0] if done.stdout.strip() else ""

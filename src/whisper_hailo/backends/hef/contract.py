@@ -1,0 +1,191 @@
+"""Which half of Whisper a compiled network is, and what its host has to do."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from whisper_hailo.backends.hef.read import HefFile, HefGroup
+from whisper_hailo.core.errors import HefError
+
+RUNS_ON: Final[dict[str, frozenset[str]]] = {
+    "hailo8": frozenset({"hailo8", "hailo8l"}),
+    "hailo8l": frozenset({"hailo8l"}),
+    "hailo10h": frozenset({"hailo10h", "hailo15h", "hailo15m"}),
+    "hailo15h": frozenset({"hailo10h", "hailo15h", "hailo15m"}),
+    "hailo15m": frozenset({"hailo15m"}),
+    "hailo15l": frozenset({"hailo15l"}),
+}
+"""Chip to the HEFs that it takes; HailoRT, `device_internal.cpp`."""
+
+HOST, CHIP = "host", "chip"
+"""Where the position rows are added to a decoder's token embeddings."""
+
+N_CHUNKS: Final = 4
+_OURS: Final = re.compile(r"_decoder_\d+s_\d+$")
+"""Networks that this program compiled are called so; they begin behind the addition."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderShape:
+    """An encoder: mel in, features out.
+
+    Attributes:
+        group: name of its network.
+        input: name of its input, `(1, n_frames, n_mels)` on the chip.
+        output: name of its output, `(1, n_positions, d_model)`.
+        n_frames: log-mel frames of its window.
+        n_mels: mel bins.
+        n_positions: encoder positions.
+        d_model: width.
+    """
+
+    group: str
+    input: str
+    output: str
+    n_frames: int
+    n_mels: int
+    n_positions: int
+    d_model: int
+
+
+@dataclass(frozen=True, slots=True)
+class DecoderShape:
+    """A decoder without a cache: features and embeddings in, rows of logits out.
+
+    Attributes:
+        group: name of its network.
+        features: name of the input that takes audio features.
+        embeddings: name of the input that takes token embeddings.
+        n_positions: encoder positions that it takes, no more and no fewer.
+        length: text positions.
+        d_model: width.
+        positions: `host` or `chip`: who adds the position rows.
+        outputs: all outputs that have a row per text position, with their columns, sorted.
+    """
+
+    group: str
+    features: str
+    embeddings: str
+    n_positions: int
+    length: int
+    d_model: int
+    positions: str
+    outputs: tuple[tuple[str, int], ...]
+
+    @property
+    def contract(self) -> str:
+        """The host's part, in words."""
+        if self.positions == HOST:
+            return "8/8L: the host adds the position rows"
+        return "10H: the chip adds the position rows"
+
+    def logits(self, n_vocab: int) -> tuple[str, ...]:
+        """Names of the outputs that together are the logits, in the vocabulary's order.
+
+        Networks for the 10H give others, too; those of the vocabulary are a quarter each.
+
+        Args:
+            n_vocab: tokens of the vocabulary.
+
+        Raises:
+            HefError: no outputs are of that size.
+        """
+        if sum(columns for _, columns in self.outputs) == n_vocab:
+            return tuple(name for name, _ in self.outputs)
+        quarter = n_vocab // N_CHUNKS
+        wanted = [quarter] * (N_CHUNKS - 1) + [n_vocab - quarter * (N_CHUNKS - 1)]
+        names: list[str] = []
+        for name, columns in self.outputs:
+            if len(names) < N_CHUNKS and columns == wanted[len(names)]:
+                names.append(name)
+        if len(names) == N_CHUNKS:
+            return tuple(names)
+        sizes = ", ".join(str(columns) for _, columns in self.outputs)
+        raise HefError(
+            f"{self.group} gives {sizes} columns, a vocabulary of {n_vocab} needs "
+            f"{', '.join(map(str, wanted))}; decoder and tokenizer must be of one model"
+        )
+
+
+Shape: TypeAlias = EncoderShape | DecoderShape
+
+
+def recognise(group: HefGroup, arch: str) -> Shape | None:
+    """What a network is, by its inputs and outputs; `None` if it is no half of Whisper.
+
+    Args:
+        group: the network.
+        arch: chip that it was compiled for.
+    """
+    if len(group.inputs) == 1 and len(group.outputs) == 1:
+        return _encoder(group)
+    if len(group.inputs) == 2:
+        return _decoder(group, arch)
+    return None
+
+
+def find_part(hef: HefFile, part: str) -> Shape:
+    """The encoder or the decoder of a HEF; a file for the 10H may hold both.
+
+    Args:
+        hef: the file.
+        part: `encoder` or `decoder`.
+
+    Raises:
+        HefError: it holds none.
+    """
+    kind = EncoderShape if part == "encoder" else DecoderShape
+    shapes = [recognise(group, hef.arch) for group in hef.groups]
+    for shape in shapes:
+        if isinstance(shape, kind):
+            return shape
+    names = ", ".join(group.name for group in hef.groups)
+    raise HefError(
+        f"{hef.path} holds no Whisper {part} but {names}; "
+        f"see what it is with: whisper-hailo inspect {hef.path}"
+    )
+
+
+def _encoder(group: HefGroup) -> EncoderShape | None:
+    height, n_frames, n_mels = group.inputs[0].shape
+    out_height, n_positions, d_model = group.outputs[0].shape
+    if height != 1 or out_height != 1 or n_frames != 2 * n_positions:
+        return None
+    return EncoderShape(
+        group=group.name,
+        input=group.inputs[0].name,
+        output=group.outputs[0].name,
+        n_frames=n_frames,
+        n_mels=n_mels,
+        n_positions=n_positions,
+        d_model=d_model,
+    )
+
+
+def _decoder(group: HefGroup, arch: str) -> DecoderShape | None:
+    features, embeddings = sorted(group.inputs, key=lambda stream: stream.name)
+    height, n_positions, d_model = features.shape
+    rows, columns, width = embeddings.shape
+    if height != 1 or d_model != width or min(rows, columns) != 1:
+        return None
+    length = max(rows, columns)
+    outputs = tuple(
+        (stream.name, stream.shape[2])
+        for stream in group.outputs
+        if stream.shape[0] * stream.shape[1] == length
+    )
+    if not outputs:
+        return None
+    ours = _OURS.search(group.name) is not None
+    return DecoderShape(
+        group=group.name,
+        features=features.name,
+        embeddings=embeddings.name,
+        n_positions=n_positions,
+        length=length,
+        d_model=d_model,
+        positions=HOST if ours or arch.startswith("hailo8") else CHIP,
+        outputs=outputs,
+    )

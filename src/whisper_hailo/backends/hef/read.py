@@ -1,0 +1,201 @@
+"""What a HEF holds: chip, compiler, networks, their inputs and outputs."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from whisper_hailo.backends.hef.header import CHECKSUMS, MAGIC, Header, check_sum, read_header
+from whisper_hailo.backends.hef.streams import Directions, HefStream, boundary_streams
+from whisper_hailo.backends.hef.wire import Budget, Message
+from whisper_hailo.core.errors import HefError
+
+ARCHES: Final = {
+    0: "hailo8",
+    1: "hailo8",  # early boards, of the same kind to HailoRT
+    2: "hailo8",
+    3: "hailo8l",
+    4: "hailo15m",
+    5: "hailo10h",
+    6: "hailo15l",
+    103: "hailo15h",
+}
+
+LARGEST_BYTES: Final = 2 << 30
+"""Whisper large would be smaller; language models, the largest there are, may be larger."""
+
+_MOST_GROUPS = 64
+_HEF_FIELDS = frozenset({1, 2})
+_HEADER_FIELDS = frozenset({1, 2, 3})
+_GROUP_FIELDS = frozenset({1, 3, 4, 5, 7, 8, 10})
+_OP_FIELDS = frozenset({4})
+_CORE_FIELDS = frozenset({3, 4, 5, 7})
+_CONTEXT_FIELDS = frozenset({3})
+_ORDER_FIELDS = frozenset({5})
+
+
+@dataclass(frozen=True, slots=True)
+class HefGroup:
+    """One network of a HEF.
+
+    Attributes:
+        name: of the network group.
+        contexts: how many times the chip is loaded within one run; more than one means that
+            weights go over PCIe at every run.
+        inputs: in the file's order.
+        outputs: in the order of `get_sorted_output_names()`.
+    """
+
+    name: str
+    contexts: int
+    inputs: tuple[HefStream, ...]
+    outputs: tuple[HefStream, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HefFile:
+    """A HEF, as far as its header and description tell.
+
+    Attributes:
+        path: the file.
+        bytes: its size.
+        version: of the file format, 0 to 3.
+        arch: chip it was compiled for, or `unknown (N)`.
+        compiler_version: the Dataflow Compiler's.
+        timestamp: when it was made, as the compiler counts; 0 when it does not say.
+        checksum: kind and value, such as `MD5 0123...`.
+        groups: its networks.
+    """
+
+    path: Path
+    bytes: int
+    version: int
+    arch: str
+    compiler_version: str
+    timestamp: int
+    checksum: str
+    groups: tuple[HefGroup, ...]
+
+
+def read_hef(path: Path, *, verify: bool = True) -> HefFile:
+    """Read a HEF without the vendor's binding.
+
+    Args:
+        path: the file.
+        verify: compare its checksum; a hundred megabytes take about a second.
+
+    Raises:
+        HefError: missing, unreadable, no HEF, cut short, changed, or made to mislead.
+    """
+    try:
+        data = _mapped(path)
+        header = read_header(data)
+        hef = _parse(path, data, header)
+        if verify and not check_sum(data, header):
+            raise HefError(f"its content does not have the {CHECKSUMS[header.version]} it states")
+    except OSError as error:
+        raise HefError(f"{path} cannot be read ({error.strerror or error})") from error
+    except HefError as error:
+        raise HefError(f"{path} is broken or no HEF: {error}; fetch or compile it again") from error
+    return hef
+
+
+def is_hef(path: Path) -> bool:
+    """Whether a file begins as a HEF does."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == MAGIC.to_bytes(4, "big")
+    except OSError:
+        return False
+
+
+def _mapped(path: Path) -> memoryview:
+    """The file's bytes, read only where they are looked at."""
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size == 0:
+            raise HefError("it is empty")
+        if size > LARGEST_BYTES:
+            raise HefError(f"it has {size} bytes, more than {LARGEST_BYTES}")
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def _parse(path: Path, data: memoryview, header: Header) -> HefFile:
+    budget = Budget()
+    proto = data[header.start : header.start + header.description_bytes]
+    message = Message(proto, budget, _HEF_FIELDS)
+    head = message.message(1, _HEADER_FIELDS)
+    if head is None:
+        raise HefError("its description does not say which chip it is for")
+    if not 1 <= message.count(2) <= _MOST_GROUPS:
+        raise HefError(f"it has {message.count(2)} networks, expected 1 to {_MOST_GROUPS}")
+    code = head.number(1)
+    return HefFile(
+        path=path,
+        bytes=len(data),
+        version=header.version,
+        arch=ARCHES.get(code, f"unknown ({code})"),
+        compiler_version=head.text(3),
+        timestamp=head.number(2),
+        checksum=f"{CHECKSUMS[header.version]} {header.checksum}",
+        groups=tuple(_group(group) for group in message.messages(2, _GROUP_FIELDS)),
+    )
+
+
+def _group(group: Message) -> HefGroup:
+    """One network; newer files wrap it in a graph of operators, older ones do not."""
+    ops = [op.message(4, _CORE_FIELDS) for op in group.messages(8, _OP_FIELDS)]
+    cores = [core for core in ops if core is not None] or [group]
+    cores = [layout for core in cores for layout in _layouts(core)]
+    contexts = [core.messages(3, _CONTEXT_FIELDS) for core in cores]
+    if not any(contexts):
+        raise HefError("it has a network without a context")
+    found = [boundary_streams(context) for core in contexts for context in core]
+    inputs, outputs = _unique(found)
+    metadata = group.message(1, frozenset({1}))
+    name = group.text(10) or (metadata.text(1) if metadata is not None else "")
+    order = _sorted_outputs(group, cores)
+    if not name or not inputs or not outputs:
+        raise HefError("it has a network without a name, an input or an output")
+    return HefGroup(name, max(map(len, contexts)), inputs, _in_order(outputs, order))
+
+
+def _layouts(core: Message) -> list[Message]:
+    """Networks for a Hailo-8L come once per placement on the chip, all with the same streams."""
+    wrapped = [part.message(1, _CORE_FIELDS) for part in core.messages(7, frozenset({1}))]
+    return [part for part in wrapped if part is not None] or [core]
+
+
+def _unique(found: list[Directions]) -> tuple[tuple[HefStream, ...], tuple[HefStream, ...]]:
+    """Each stream once: contexts and placements repeat them."""
+    inputs: dict[str, HefStream] = {}
+    outputs: dict[str, HefStream] = {}
+    for directions in found:
+        for stream in directions.inputs:
+            inputs.setdefault(stream.name, stream)
+        for stream in directions.outputs:
+            outputs.setdefault(stream.name, stream)
+    return tuple(inputs.values()), tuple(outputs.values())
+
+
+def _sorted_outputs(group: Message, cores: list[Message]) -> list[str]:
+    """The order that HailoRT gives outputs in; it looks at four places."""
+    fused = cores[0].message(5, frozenset({1, 2}))
+    if fused is not None and fused.number(1):
+        return fused.texts(2)
+    for place in (group, cores[0]):
+        if names := place.texts(4):
+            return names
+    for context in reversed(cores[0].messages(3, _CONTEXT_FIELDS)):
+        metadata = context.message(3, _ORDER_FIELDS)
+        if metadata is not None and (names := metadata.texts(5)):
+            return names
+    return []
+
+
+def _in_order(outputs: tuple[HefStream, ...], order: list[str]) -> tuple[HefStream, ...]:
+    place = {name: index for index, name in enumerate(order)}
+    return tuple(sorted(outputs, key=lambda stream: place.get(stream.name, len(place))))

@@ -1,0 +1,149 @@
+"""What makes each engine: two small tables of functions that read headers and load nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from whisper_hailo.backends.options import EngineOptions
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.protocols import AnyDecoder, Encoder
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.decoding.recognizer import AudioRecognizer, Recognizer
+
+AnyBackEnd: TypeAlias = AnyDecoder | Recognizer | AudioRecognizer
+"""What turns audio features, or audio, into tokens or text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a backend is made of.
+
+    Attributes:
+        directory: the model directory.
+        spec: its description.
+        path: the file or directory to run; `None` is the model directory's own.
+        options: all that the user asked for.
+        threads: threads per operator; 0 lets the runtime choose.
+    """
+
+    directory: Path
+    spec: ModelSpec
+    path: Path | None
+    options: EngineOptions
+    threads: int
+
+
+def _onnx_encoder(request: Request) -> Encoder:
+    from whisper_hailo.backends.foreign_encoder import ForeignEncoder
+    from whisper_hailo.backends.kinds import encoder_file, is_model_directory, model_directory
+    from whisper_hailo.backends.onnx import OnnxEncoder
+
+    if request.path is None:
+        return OnnxEncoder(request.directory, request.spec, request.threads)
+    if is_model_directory(request.path):
+        directory, spec = model_directory(request.path, request.spec)
+        return OnnxEncoder(directory, spec, request.threads)
+    return ForeignEncoder(encoder_file(request.path), request.spec, request.threads)
+
+
+def _cached_decoder(request: Request) -> AnyDecoder:
+    from whisper_hailo.backends.kinds import is_model_directory, model_directory
+    from whisper_hailo.backends.onnx import CachedDecoder
+
+    if request.path is None:
+        return CachedDecoder(request.directory, request.spec, request.threads)
+    if not is_model_directory(request.path):
+        raise OptionError(
+            f"--decoder-backend cached needs a directory made with whisper-hailo convert, "
+            f"{request.path} is none"
+        )
+    directory, spec = model_directory(request.path, request.spec)
+    return CachedDecoder(directory, spec, request.threads)
+
+
+def _fixed_decoder(request: Request) -> AnyDecoder:
+    from whisper_hailo.backends.fixed import FixedDecoder
+    from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
+    from whisper_hailo.backends.kinds import hailo_form
+
+    path = request.path or hailo_form(request.directory, request.spec, "decoder")
+    return FixedDecoder(OnnxFixedRunner(path, request.spec, request.threads), request.spec)
+
+
+def _optimum_decoder(request: Request) -> AnyDecoder:
+    from whisper_hailo.backends.optimum import OptimumDecoder
+
+    path = request.path
+    if path is None:
+        raise OptionError(
+            "--decoder-backend optimum needs --decoder DIR, a directory of its export"
+        )
+    return OptimumDecoder(path, request.spec, request.threads)
+
+
+def _ctranslate2(request: Request) -> AnyBackEnd:
+    from whisper_hailo.backends.ctranslate2 import CTranslate2Recognizer
+
+    if request.path is None:
+        raise OptionError("--decoder-backend ctranslate2 needs --decoder DIR, a converted model")
+    return CTranslate2Recognizer(request.path, request.spec, request.threads)
+
+
+def _emulated_encoder(request: Request) -> Encoder:
+    from whisper_hailo.backends.emulator import EmulatedEncoder
+
+    return EmulatedEncoder(request.directory, request.spec, request.path, request.threads)
+
+
+def _emulated_decoder(request: Request) -> AnyDecoder:
+    from whisper_hailo.backends.emulator import EmulatedRunner
+    from whisper_hailo.backends.fixed import FixedDecoder
+
+    runner = EmulatedRunner(request.directory, request.spec, request.path, request.threads)
+    return FixedDecoder(runner, request.spec)
+
+
+def _hef_encoder(request: Request) -> Encoder:
+    from whisper_hailo.backends.hailo.choose import needed_hef
+    from whisper_hailo.backends.hailo.encoder import HefEncoder
+
+    path = request.path or needed_hef(request.directory, request.spec, "encoder")
+    return HefEncoder(path, request.spec, request.options.hailo)
+
+
+def _hef_decoder(request: Request) -> AnyDecoder:
+    from whisper_hailo.backends.fixed import FixedDecoder
+    from whisper_hailo.backends.hailo.choose import needed_hef
+    from whisper_hailo.backends.hailo.decoder import HefRunner
+
+    path = request.path or needed_hef(request.directory, request.spec, "decoder")
+    assets = request.options.decoder_assets or request.directory
+    return FixedDecoder(HefRunner(path, request.spec, assets, request.options.hailo), request.spec)
+
+
+def _speech2text(request: Request) -> AudioRecognizer:
+    from whisper_hailo.backends.hailo.choose import needed_hef
+    from whisper_hailo.backends.hailo.speech2text import Speech2Text
+
+    path = request.path or needed_hef(request.directory, request.spec, "decoder")
+    return Speech2Text(path, request.spec, request.options.hailo)
+
+
+ENCODERS: Final[dict[str, Callable[[Request], Encoder]]] = {
+    "onnx": _onnx_encoder,
+    "emulator": _emulated_encoder,
+    "hailo": _hef_encoder,
+}
+DECODERS: Final[dict[str, Callable[[Request], AnyBackEnd]]] = {
+    "cached": _cached_decoder,
+    "optimum": _optimum_decoder,
+    "fixed": _fixed_decoder,
+    "ctranslate2": _ctranslate2,
+    "emulator": _emulated_decoder,
+    "hailo": _hef_decoder,
+    "speech2text": _speech2text,
+}
+"""Name of a backend to what makes it. A maker reads headers at most: `open` loads."""

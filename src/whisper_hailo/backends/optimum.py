@@ -1,0 +1,257 @@
+"""Decoders that Optimum exported, as they are: two graphs or a merged one, any input variant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whisper_hailo.backends.checks import check_features, check_rewind, check_step
+from whisper_hailo.backends.foreign_encoder import precision
+from whisper_hailo.backends.host_side import logsumexp, with_zero_rows
+from whisper_hailo.backends.optimum_files import (
+    AUDIO_MASK,
+    BRANCH,
+    FEATURES,
+    PAST,
+    PLACES,
+    PRESENT,
+    TEXT_MASKS,
+    find_graphs,
+)
+from whisper_hailo.backends.session import EXPORT_AGAIN, open_graph, running
+from whisper_hailo.backends.signature import Port, Signature
+from whisper_hailo.backends.state import cut_tokens, take_rows
+from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.errors import ModelError, OptionError, ShapeError
+from whisper_hailo.core.protocols import Limits, Padding, StepOutput
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+Cache = dict[str, Any]
+"""`0.decoder.key` and so on to the runtime's tensors."""
+
+
+@dataclass(frozen=True, slots=True)
+class OptimumState:
+    """A batch of hypotheses between two steps; nothing in it is ever written to.
+
+    Attributes:
+        features: `(batch, n_positions, d_model)`, zero rows included, in the graph's own type.
+        cache: keys and values by layer and part; empty before the first step.
+        audio_rows: for each row, which row of `start`'s audio features it listens to.
+        n_tokens: tokens in the cache.
+    """
+
+    features: NDArray[Any]
+    cache: Cache
+    audio_rows: tuple[int, ...]
+    n_tokens: int
+
+    @property
+    def batch(self) -> int:
+        """Number of rows."""
+        return len(self.audio_rows)
+
+    @property
+    def first(self) -> IntArray:
+        """`(batch,)` zeros: these graphs have no way to skip left padding."""
+        return np.zeros(self.batch, np.int64)
+
+
+class OptimumDecoder(Closing):
+    """The decoder of an Optimum export, with its cache in the runtime's memory.
+
+    Padding is real: zero rows behind the features cost what other positions cost. Cross keys and
+    values come with the first step. Later tokens are fed one at a time: exports traced with one
+    token have no causal mask for more.
+
+    Args:
+        path: the export's directory, or one of its decoder graphs.
+        spec: the model that it should be of.
+        threads: intra-op threads; 0 lets the runtime choose.
+
+    Raises:
+        ModelError: no export, or one of another model.
+    """
+
+    def __init__(self, path: Path, spec: ModelSpec, threads: int = 0) -> None:
+        self._graphs = find_graphs(path, spec)
+        self._spec = spec
+        self._threads = threads
+        self._sessions: dict[Path, onnxruntime.InferenceSession] = {}
+
+    @property
+    def spec(self) -> ModelSpec:
+        """The model that this decoder belongs to."""
+        return self._spec
+
+    @property
+    def name(self) -> str:
+        """`optimum-fp32`, `optimum-merged-int8` and so on."""
+        first = self._graphs.first
+        kind = precision(first.path, first.inputs[FEATURES].dtype)
+        return f"optimum-{'merged-' if self._graphs.merged else ''}{kind}"
+
+    @property
+    def limits(self) -> Limits:
+        """Any number of positions, real padding, no alignment."""
+        return Limits(free_padding=False, aligns=False)
+
+    def open(self) -> Self:
+        """Load the graphs.
+
+        Raises:
+            ModelError: the runtime refuses one.
+        """
+        if not self._sessions:
+            self._sessions = {
+                path: open_graph(str(path), str(path), self._threads, EXPORT_AGAIN)
+                for path in {self._graphs.first.path, self._graphs.later.path}
+            }
+        return self
+
+    def close(self) -> None:
+        """Free the graphs; `open` loads them again."""
+        self._sessions = {}
+
+    def start(
+        self,
+        audio_features: FloatArray,
+        paddings: tuple[Padding, ...],
+        n_positions: IntArray | None = None,
+    ) -> OptimumState:
+        """Pad the features with zero rows; see `core.protocols.Decoder`.
+
+        Raises:
+            ShapeError: the features do not fit this decoder, or rows would be of different length.
+        """
+        n_positions = check_features(audio_features, paddings, n_positions, self._spec)
+        padded = with_zero_rows(audio_features, paddings, n_positions)
+        dtype = self._graphs.first.inputs[FEATURES].dtype
+        rows = tuple(range(audio_features.shape[0]))
+        return OptimumState(padded.astype(dtype, copy=False), {}, rows, 0)
+
+    def step(
+        self,
+        tokens: IntArray,
+        state: OptimumState,
+        positions: IntArray,
+        *,
+        first: IntArray | None = None,
+        alignment: bool = False,
+    ) -> tuple[StepOutput, OptimumState]:
+        """Append tokens to the cache and look at some positions; see `core.protocols.Decoder`.
+
+        Raises:
+            ShapeError: more tokens than the text context holds, prompts of different lengths, or
+                arrays that do not fit.
+            OptionError: alignment is asked for.
+        """
+        if alignment:
+            raise OptionError(
+                f"{self.name} gives no cross-attention weights; use --decoder-backend cached"
+            )
+        if np.any(check_step(tokens, state, positions, first, self._spec)):
+            raise ShapeError(
+                f"{self.name} cannot skip left padding; prompts of one batch must be equally long"
+            )
+        if state.n_tokens == 0:
+            logits, state = self._run(self._graphs.first, tokens, state)
+            looked_at = logits[:, positions]
+        else:
+            columns = []
+            for i in range(tokens.shape[1]):
+                column, state = self._run(self._graphs.later, tokens[:, i : i + 1], state)
+                columns.append(column)
+            looked_at = np.concatenate(columns, axis=1)[:, positions]
+        return StepOutput(looked_at, logsumexp(looked_at)), state
+
+    def _run(
+        self, signature: Signature, tokens: IntArray, state: OptimumState
+    ) -> tuple[FloatArray, OptimumState]:
+        """Run one graph over some tokens; the binding reads `arrays` in place until it is done."""
+        session = self._sessions.get(signature.path)
+        if session is None:
+            raise ModelError(f"{self.name} is not open; call open() or use a with block")
+        binding = session.io_binding()
+        arrays: dict[str, NDArray[Any]] = {}
+        for name, port in signature.inputs.items():
+            past = PAST.fullmatch(name)
+            if past and state.cache:
+                binding.bind_ortvalue_input(name, state.cache[name.partition(".")[2]])
+            else:
+                arrays[name] = self._array(name, port, tokens, state)
+                binding.bind_cpu_input(name, arrays[name])
+        # A merged graph's cache branch gives empty encoder keys: the first step's are kept.
+        wanted = [n for n in signature.outputs if _is_wanted(n, first=not state.cache)]
+        for name in ("logits", *wanted):
+            binding.bind_output(name, "cpu")
+        with running(str(signature.path), EXPORT_AGAIN):
+            session.run_with_iobinding(binding)
+        logits, *presents = binding.get_outputs()
+        parts = (name.partition(".")[2] for name in wanted)
+        cache = state.cache | dict(zip(parts, presents, strict=True))
+        longer = replace(state, cache=cache, n_tokens=state.n_tokens + tokens.shape[1])
+        return logits.numpy().astype(np.float32, copy=False), longer
+
+    def _array(self, name: str, port: Port, tokens: IntArray, state: OptimumState) -> NDArray[Any]:
+        """What an input other than a past is fed."""
+        batch, n_new = tokens.shape
+        n_all = state.n_tokens + n_new
+        if name in PLACES:
+            places = np.arange(state.n_tokens, n_all).astype(port.dtype)
+            return places if len(port.shape) == 1 else np.tile(places, (batch, 1))
+        if PAST.fullmatch(name):  # wanted by a merged graph, unused by its first branch
+            dims = self._spec.dims
+            return np.zeros((batch, dims.n_decoder_heads, 0, dims.head_size), port.dtype)
+        if name in TEXT_MASKS:
+            return np.ones((batch, n_all), port.dtype)
+        fed: dict[str, NDArray[Any]] = {
+            FEATURES: state.features,
+            BRANCH: np.full(1, bool(state.cache)),
+            AUDIO_MASK: np.ones(state.features.shape[:2], port.dtype),
+        }
+        return fed.get(name, np.ascontiguousarray(tokens, dtype=port.dtype))
+
+    def batch_size(self, state: OptimumState) -> int:
+        """Number of rows of a state."""
+        return state.batch
+
+    def select(self, state: OptimumState, rows: IntArray) -> OptimumState:
+        """State of the given rows `(n,)` int64, in that order, repeats allowed (beams)."""
+        audio_rows = tuple(state.audio_rows[int(row)] for row in rows)
+        same_audio = audio_rows == state.audio_rows
+        cache = {
+            name: value if same_audio and ".encoder." in name else take_rows(value, rows)
+            for name, value in state.cache.items()
+        }
+        features = state.features if same_audio else state.features[rows]
+        return replace(state, features=features, cache=cache, audio_rows=audio_rows)
+
+    def rewind(self, state: OptimumState, n_tokens: int) -> OptimumState:
+        """State cut back to its first `n_tokens` cached tokens (rejected drafts).
+
+        Raises:
+            ShapeError: the cache holds fewer tokens.
+        """
+        check_rewind(state, n_tokens)
+        if n_tokens == state.n_tokens:
+            return state
+        cache = {
+            name: cut_tokens(value, n_tokens) if ".decoder." in name else value
+            for name, value in state.cache.items()
+        }
+        return replace(state, cache=cache if n_tokens else {}, n_tokens=n_tokens)
+
+
+def _is_wanted(output: str, *, first: bool) -> bool:
+    """Whether a step keeps an output: all keys and values of the first, then the decoder's."""
+    found = PRESENT.fullmatch(output)
+    return found is not None and (first or found[2] == "decoder")

@@ -1,0 +1,52 @@
+"""Which encoder and decoder to run: what a user may ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from whisper_hailo.backends.hailo.options import ALONE, ChipOptions
+from whisper_hailo.core.errors import OptionError
+
+AUTO: Final = "auto"
+ENCODER_BACKENDS: Final = (AUTO, "onnx", "hailo", "emulator")
+DECODER_BACKENDS: Final = (
+    *(AUTO, "cached", "optimum", "fixed", "hailo"),
+    *("ctranslate2", "speech2text", "emulator"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """The encoder and decoder of a run; what is left out is the model directory's own.
+
+    Attributes:
+        encoder: an ONNX graph, a HEF, or a directory that holds an `encoder_model.onnx`.
+        decoder: an ONNX graph, a HEF, or a directory of Optimum's or CTranslate2's layout.
+        encoder_backend: one of `ENCODER_BACKENDS`.
+        decoder_backend: one of `DECODER_BACKENDS`.
+        decoder_assets: directory with the arrays that the host of a HEF decoder needs.
+        tokenizer: a `tokenizer.json` to use instead of the model's.
+        hailo: how a Hailo chip is used.
+
+    Raises:
+        OptionError: no such backend.
+    """
+
+    encoder: Path | None = None
+    decoder: Path | None = None
+    encoder_backend: str = AUTO
+    decoder_backend: str = AUTO
+    decoder_assets: Path | None = None
+    tokenizer: Path | None = None
+    hailo: ChipOptions = ALONE
+
+    def __post_init__(self) -> None:
+        """Refuse names that stand for nothing."""
+        for option, name, known in (
+            ("--encoder-backend", self.encoder_backend, ENCODER_BACKENDS),
+            ("--decoder-backend", self.decoder_backend, DECODER_BACKENDS),
+        ):
+            if name not in known:
+                raise OptionError(f"{option} is {name!r}, expected one of: {', '.join(known)}")

@@ -1,0 +1,185 @@
+"""Which engine runs which half, and the reasons for what `auto` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from whisper_hailo.backends.make import DECODERS, ENCODERS, AnyBackEnd, Request
+from whisper_hailo.backends.options import AUTO, EngineOptions
+from whisper_hailo.core.errors import OptionError, ShapeError
+from whisper_hailo.core.protocols import AnyDecoder, Encoder
+from whisper_hailo.core.spec import DECODER_FILE, ENCODER_FILE, ModelSpec
+from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
+from whisper_hailo.decoding.recognizer import AudioRecognizer, Recognizer
+from whisper_hailo.windows import DEFAULT_WINDOW_S
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Both halves, not yet opened, and why they are what they are.
+
+    Attributes:
+        encoder: `None` when the decoding engine hears audio itself.
+        decoder: decoder, or an engine that owns its loop.
+        reasons: one line per half, such as `encoder onnx-fp32 on the CPU: no Hailo binding`.
+    """
+
+    encoder: Encoder | None
+    decoder: AnyBackEnd
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One row of a table, what it is to run, and why it was taken."""
+
+    backend: str
+    path: Path | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Npu:
+    """The accelerator of this machine.
+
+    Attributes:
+        arch: such as `hailo8l`; `None` when there is none that can be used.
+        why: what it is, or what is missing.
+    """
+
+    arch: str | None
+    why: str
+
+
+def select(directory: Path, spec: ModelSpec, options: EngineOptions, threads: int = 0) -> Engine:
+    """Put encoder and decoder together; nothing is loaded yet.
+
+    Args:
+        directory: the model directory.
+        spec: its description.
+        options: what the user asked for.
+        threads: threads per operator; 0 lets the runtime choose.
+
+    Raises:
+        OptionError: a backend that this program or this path does not have.
+        ModelError: a file is missing, or of another model.
+        DeviceError: a backend was asked for whose device or program is not there.
+    """
+    request = Request(directory, spec, options.decoder, options, threads)
+    choice = _decoder_choice(request)
+    decoder = _made(DECODERS, "--decoder-backend", choice, request)
+    reasons = [f"decoder {decoder.name}: {choice.why}"]
+    encoder = None
+    if not isinstance(decoder, AudioRecognizer):
+        choice = _encoder_choice(request)
+        encoder = _made(ENCODERS, "--encoder-backend", choice, request)
+        reasons.insert(0, f"encoder {encoder.name}: {choice.why}")
+    return Engine(encoder, decoder, tuple(reasons))
+
+
+def engine_window_s(engine: Engine, spec: ModelSpec, window_s: float | None) -> float | None:
+    """The window that both halves can take.
+
+    Args:
+        engine: both halves.
+        spec: the model.
+        window_s: what the user asked for, in seconds; `None` is what suits the engine.
+
+    Returns:
+        seconds; `None` is the pipeline's default.
+
+    Raises:
+        OptionError: not what a fixed encoder takes.
+        ShapeError: more than a fixed decoder takes.
+    """
+    if engine.encoder is None:
+        return spec.dims.max_window_s if window_s is None else window_s
+    n_frames = engine.encoder.n_frames
+    if n_frames is not None:
+        fixed_s = n_frames / FRAMES_PER_SECOND
+        if window_s is not None and abs(window_s - fixed_s) > 1e-6:
+            raise OptionError(
+                f"--window is {window_s:g} s, encoder {engine.encoder.name} takes {fixed_s:g} s; "
+                "leave --window out, or give another --encoder"
+            )
+        window_s = fixed_s
+    takes = None if isinstance(engine.decoder, Recognizer) else _n_positions(engine.decoder)
+    if takes is None:
+        return window_s
+    positions_per_second = FRAMES_PER_SECOND / FRAMES_PER_POSITION
+    if window_s is None:
+        return min(DEFAULT_WINDOW_S, takes / positions_per_second)
+    got = round(window_s * positions_per_second)
+    if got > takes:
+        raise ShapeError(
+            f"decoder takes {takes} positions, encoder gives {got}; "
+            f"convert with --window {window_s:g}"
+        )
+    return window_s
+
+
+def _n_positions(decoder: AnyDecoder | AudioRecognizer) -> int | None:
+    return None if isinstance(decoder, AudioRecognizer) else decoder.limits.n_positions
+
+
+def find_npu() -> Npu:
+    """Look for a chip that HEFs can run on, without opening it for inference."""
+    from whisper_hailo.backends.hailo.choose import usable_chip
+
+    return Npu(*usable_chip())
+
+
+def _encoder_choice(request: Request) -> Choice:
+    from whisper_hailo.backends.kinds import without_own_name
+
+    options = request.options
+    path = without_own_name(options.encoder, ENCODER_FILE)
+    graphs_there = options.encoder_backend in {AUTO, "onnx"}
+    if path is None and graphs_there and ENCODER_FILE not in request.spec.files:
+        path = request.directory  # a directory that another program made
+    if options.encoder_backend != AUTO:
+        return Choice(options.encoder_backend, path, "as asked for")
+    if options.encoder is not None:
+        backend = "hailo" if options.encoder.suffix == ".hef" else "onnx"
+        return Choice(backend, path, f"{options.encoder} is given")
+    npu = find_npu()
+    if npu.arch is None:
+        return Choice("onnx", path, f"on the CPU, {npu.why}")
+    from whisper_hailo.backends.hailo.choose import matching_hef
+
+    hef = matching_hef(request.directory, request.spec, npu.arch, "encoder")
+    if hef is None:
+        return Choice("onnx", path, f"on the CPU, {npu.why} has no HEF of {request.spec.name}")
+    return Choice("hailo", hef, f"on {npu.why}")
+
+
+def _decoder_choice(request: Request) -> Choice:
+    from whisper_hailo.backends.kinds import decoder_backend, without_own_name
+
+    options, path = request.options, without_own_name(request.path, DECODER_FILE)
+    graphs_there = options.decoder_backend in {AUTO, "cached", "optimum"}
+    if path is None and graphs_there and ENCODER_FILE not in request.spec.files:
+        path = request.directory
+    if options.decoder_backend != AUTO:
+        return Choice(options.decoder_backend, path, "as asked for")
+    if path is None:
+        return Choice("cached", None, "with a cache on the CPU, quicker than any without on a chip")
+    return Choice(decoder_backend(path), path, f"{path} is given")
+
+
+def _made(
+    table: Mapping[str, Callable[[Request], T]], option: str, choice: Choice, request: Request
+) -> T:
+    make = table.get(choice.backend)
+    if make is None:
+        raise OptionError(
+            f"{option} {choice.backend} is not in this version; it has: {', '.join(table)}"
+        )
+    return make(
+        Request(request.directory, request.spec, choice.path, request.options, request.threads)
+    )

@@ -1,0 +1,77 @@
+"""What goes into a graph and what comes out, read from its file without loading it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from whisper_hailo.backends.session import EXPORT_AGAIN
+from whisper_hailo.core.errors import ModelError
+
+Axis: TypeAlias = int | str
+"""A number, or the name of an axis of any length; unnamed ones are `?`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One input or output.
+
+    Attributes:
+        shape: its axes.
+        dtype: NumPy's name of its element type, such as `float32`.
+    """
+
+    shape: tuple[Axis, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Inputs and outputs of a graph by name, in its order."""
+
+    path: Path
+    inputs: dict[str, Port]
+    outputs: dict[str, Port]
+
+    def describe(self) -> str:
+        """Inputs in one line, for messages."""
+        return ", ".join(
+            f"{name} ({', '.join(map(str, port.shape))}) {port.dtype}"
+            for name, port in self.inputs.items()
+        )
+
+
+def read_signature(path: Path) -> Signature:
+    """Read the inputs and outputs of an ONNX file; weights beside it are not touched.
+
+    Raises:
+        ModelError: no such file, or no ONNX graph.
+    """
+    import onnx
+
+    if not path.is_file():
+        raise ModelError(f"{path} is missing or no file; give the path of an ONNX graph")
+    try:
+        graph = onnx.load_model(str(path), load_external_data=False).graph
+        given = {weight.name for weight in graph.initializer}
+        inputs = {value.name: _port(value) for value in graph.input if value.name not in given}
+        outputs = {value.name: _port(value) for value in graph.output}
+    except Exception as error:  # protobuf's decoder has exception classes of its own
+        reason = " ".join(str(error).split())[:120]
+        raise ModelError(f"{path} is no ONNX graph ({reason}); {EXPORT_AGAIN}") from error
+    if not inputs or not outputs:
+        raise ModelError(f"{path} is no ONNX graph (nothing goes in or comes out); {EXPORT_AGAIN}")
+    return Signature(path, inputs, outputs)
+
+
+def _port(value: Any) -> Port:  # noqa: ANN401 - a generated protobuf class
+    import onnx
+
+    tensor = value.type.tensor_type
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).name
+    return Port(tuple(_axis(dim) for dim in tensor.shape.dim), dtype)
+
+
+def _axis(dim: Any) -> Axis:  # noqa: ANN401 - a generated protobuf class
+    return int(dim.dim_value) if dim.HasField("dim_value") else str(dim.dim_param or "?")

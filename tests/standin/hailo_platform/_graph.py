@@ -1,0 +1,53 @@
+"""What a stand-in HEF carries in a free field: its networks as ONNX graphs, and how streams map."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from typing import Any
+
+import numpy as np
+import onnxruntime
+from hef_file import read_mapping
+
+
+class Graph:
+    """One network: streams in the chip's layout in and out, ONNX Runtime between them."""
+
+    def __init__(self, facts: dict[str, Any], onnx: bytes) -> None:
+        self.inputs: dict[str, tuple[int, ...]] = {
+            name: tuple(stream["shape"]) for name, stream in facts["inputs"].items()
+        }
+        self.outputs: dict[str, tuple[int, ...]] = {
+            name: tuple(stream["shape"]) for name, stream in facts["outputs"].items()
+        }
+        self._facts = facts
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.log_severity_level = 4
+        self._session = onnxruntime.InferenceSession(
+            onnx, sess_options=options, providers=["CPUExecutionProvider"]
+        )
+
+    def run(self, arrays: dict[str, Any]) -> dict[str, Any]:
+        feeds = {}
+        for name, stream in self._facts["inputs"].items():
+            array = arrays[name].reshape(stream["shape"])
+            if stream["turn"]:  # the chip's height, width, channels to the graph's channels first
+                array = array.transpose(2, 0, 1)
+            feeds[stream["tensor"]] = np.ascontiguousarray(array).reshape(stream["as"])
+        names = {stream["tensor"]: name for name, stream in self._facts["outputs"].items()}
+        values = self._session.run(list(names), feeds)
+        return dict(zip(names.values(), values, strict=True))
+
+
+def read_networks(data: bytes) -> tuple[str, dict[str, tuple[dict[str, Any], bytes]]]:
+    """Chip of a HEF, and its networks' facts and graphs."""
+    with zipfile.ZipFile(io.BytesIO(read_mapping(data))) as archive:
+        facts = json.loads(archive.read("facts.json"))
+        networks = {
+            name: (network, archive.read(f"{i}.onnx"))
+            for i, (name, network) in enumerate(facts["networks"].items())
+        }
+    return facts["arch"], networks

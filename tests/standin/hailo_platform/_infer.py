@@ -1,0 +1,276 @@
+"""`InferModel`, its configured form, bindings and jobs: one worker per configured model."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from hailo_platform._graph import Graph
+from hailo_platform._machine import MACHINE
+from hailo_platform.pyhailort.pyhailort import HailoRTException, failure
+
+QUEUE_SIZE = 4
+
+
+class FormatType:
+    AUTO = 0
+    UINT8 = 1
+    UINT16 = 2
+    FLOAT32 = 3
+
+
+_BYTES = {FormatType.AUTO: 1, FormatType.UINT8: 1, FormatType.UINT16: 2, FormatType.FLOAT32: 4}
+
+
+class _Stream:
+    def __init__(self, model: InferModel, name: str, shape: tuple[int, ...]) -> None:
+        self._model = model
+        self.name = name
+        self.shape = list(shape)
+        self.type = FormatType.AUTO
+
+    def set_format_type(self, kind: int) -> None:
+        if self._model.configured:
+            MACHINE.violated("a format is set after configure()")
+        self.type = kind
+
+    @property
+    def frame_bytes(self) -> int:
+        return int(np.prod(self.shape)) * _BYTES[self.type]
+
+
+class InferModel:
+    def __init__(self, vdevice: Any, graph: Graph, *, fits: bool) -> None:
+        self.vdevice = vdevice
+        self.graph = graph
+        self.configured = False
+        self._fits = fits
+        self._inputs = {n: _Stream(self, n, s) for n, s in graph.inputs.items()}
+        self._outputs = {n: _Stream(self, n, s) for n, s in graph.outputs.items()}
+
+    @property
+    def inputs(self) -> list[_Stream]:
+        return list(self._inputs.values())
+
+    @property
+    def outputs(self) -> list[_Stream]:
+        return list(self._outputs.values())
+
+    @property
+    def input_names(self) -> list[str]:
+        return list(self._inputs)
+
+    @property
+    def output_names(self) -> list[str]:
+        return list(self._outputs)
+
+    def input(self, name: str = "") -> _Stream:
+        return _named(self._inputs, name)
+
+    def output(self, name: str = "") -> _Stream:
+        return _named(self._outputs, name)
+
+    def configure(self) -> ConfiguredInferModel:
+        self.vdevice.check()
+        fault = MACHINE.fault("configure")
+        if fault == "hang":
+            time.sleep(MACHINE.facts["hang_s"])
+        if fault is not None and fault != "wrong":
+            raise failure(fault)
+        if fault == "wrong" or not self._fits:
+            known = MACHINE.knows_incompatible
+            raise failure("HAILO_HEF_NOT_COMPATIBLE_WITH_DEVICE" if known else "HAILO_INVALID_HEF")
+        if self.configured:
+            MACHINE.violated("a model is configured twice")
+        self.configured = True
+        return ConfiguredInferModel(self)
+
+
+class ConfiguredInferModel:
+    """Everything a job needs is checked when it is handed over, as libhailort does."""
+
+    def __init__(self, model: InferModel) -> None:
+        self.model = model
+        self.priority = 16
+        self.alive = True
+        self._jobs: queue.Queue[Any] = queue.Queue()
+        self._pending = 0
+        self._ready = threading.Condition()
+        self._worker = threading.Thread(target=self._work, daemon=True, name="standin chip")
+        self._worker.start()
+        model.vdevice.models.add(self)
+
+    def __enter__(self) -> ConfiguredInferModel:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+
+    def create_bindings(self) -> Bindings:
+        self._check()
+        return Bindings(self.model)
+
+    def set_scheduler_priority(self, priority: int) -> None:
+        self._check()
+        if not 0 <= priority <= 31:
+            raise failure("HAILO_INVALID_ARGUMENT")
+        self.priority = priority
+
+    def get_async_queue_size(self) -> int:
+        return QUEUE_SIZE
+
+    def wait_for_async_ready(self, timeout_ms: int = 1000, frames_count: int = 1) -> None:
+        self._check()
+        with self._ready:
+            if not self._ready.wait_for(
+                lambda: self._pending + frames_count <= QUEUE_SIZE, timeout_ms / 1000
+            ):
+                raise failure("HAILO_TIMEOUT")
+
+    def run(self, bindings: list[Bindings], timeout: int) -> None:
+        self.run_async(bindings).wait(timeout)
+
+    def run_async(self, bindings: list[Bindings], callback: Any = None) -> Job:
+        self._check()
+        fault = MACHINE.fault("run")
+        if fault == "refuse":
+            raise failure("HAILO_INVALID_OPERATION")
+        for binding in bindings:
+            binding.check()
+        with self._ready:
+            if self._pending + len(bindings) > QUEUE_SIZE:
+                raise failure("HAILO_QUEUE_IS_FULL")
+            self._pending += len(bindings)
+        job = Job(bindings, callback, fault)
+        self._jobs.put(job)
+        return job
+
+    def shutdown(self) -> None:
+        """Waiting jobs are aborted, the worker ends."""
+        if self.alive:
+            self.alive = False
+            self._jobs.put(None)
+            if threading.current_thread() is not self._worker:
+                self._worker.join(30)
+
+    def _check(self) -> None:
+        if not self.alive:
+            MACHINE.violated("a configured model is used after its end")
+            raise failure("HAILO_INVALID_OPERATION")
+        self.model.vdevice.check()
+
+    def _work(self) -> None:
+        hung = []
+        while (job := self._jobs.get()) is not None:
+            if job.fault == "timeout":
+                hung.append(job)  # no answer, and its place in the queue stays taken
+                continue
+            error = self._one(job)
+            if job.fault != "late" or self.alive:
+                self._done(job, error)
+        waiting = [*hung, *(job for job in list(self._jobs.queue) if job is not None)]
+        for job in waiting:
+            self._done(job, failure("HAILO_STREAM_ABORT"))
+
+    def _one(self, job: Job) -> HailoRTException | None:
+        if job.fault == "late":
+            time.sleep(MACHINE.facts["late_s"])
+        if job.fault in {"lost", "gone"}:
+            MACHINE.lose(3 if job.fault == "lost" else 1_000_000)
+            self.model.vdevice.lost = True
+        if self.model.vdevice.lost:
+            return failure("HAILO_COMMUNICATION_CLOSED")
+        if job.fault == "abort":
+            return failure("HAILO_STREAM_ABORT")
+        if job.fault is not None and job.fault.startswith("HAILO_"):
+            return failure(job.fault)
+        handle = MACHINE.turn()
+        try:
+            MACHINE.latency()
+            for binding in job.bindings:
+                binding.execute(self.model.graph)
+            MACHINE.ran(priority=self.priority, network=next(iter(self.model.graph.outputs)))
+        finally:
+            MACHINE.give(handle)
+        return None
+
+    def _done(self, job: Job, error: HailoRTException | None) -> None:
+        with self._ready:
+            self._pending -= len(job.bindings)
+            self._ready.notify_all()
+        if job.callback is not None:
+            job.callback(completion_info=SimpleNamespace(exception=error))
+        job.error = error
+        job.finished.set()
+
+
+class Job:
+    def __init__(self, bindings: list[Bindings], callback: Any, fault: str | None) -> None:
+        self.bindings = bindings
+        self.callback = callback
+        self.fault = fault
+        self.error: HailoRTException | None = None
+        self.finished = threading.Event()
+
+    def wait(self, timeout_ms: int) -> None:
+        if not self.finished.wait(timeout_ms / 1000):
+            raise failure("HAILO_TIMEOUT")
+        if self.error is not None:
+            raise self.error
+
+
+class _Bound:
+    def __init__(self, stream: _Stream) -> None:
+        self.stream = stream
+        self.buffer: Any = None
+
+    def set_buffer(self, buffer: Any) -> None:
+        if not buffer.flags.c_contiguous:
+            raise HailoRTException("Buffer must be C_CONTIGUOUS")
+        if not buffer.flags.writeable:
+            raise ValueError("array is not writeable")
+        self.buffer = buffer
+
+    def get_buffer(self) -> Any:
+        return self.buffer
+
+    def check(self) -> None:
+        if self.buffer is None or self.buffer.nbytes != self.stream.frame_bytes:
+            raise failure("HAILO_INVALID_OPERATION")
+
+
+class Bindings:
+    def __init__(self, model: InferModel) -> None:
+        self._inputs = {stream.name: _Bound(stream) for stream in model.inputs}
+        self._outputs = {stream.name: _Bound(stream) for stream in model.outputs}
+
+    def input(self, name: str = "") -> _Bound:
+        return _named(self._inputs, name)
+
+    def output(self, name: str = "") -> _Bound:
+        return _named(self._outputs, name)
+
+    def check(self) -> None:
+        """Bytes, not shapes, are looked at, and types are believed."""
+        for bound in (*self._inputs.values(), *self._outputs.values()):
+            bound.check()
+            if bound.stream.type != FormatType.FLOAT32:
+                MACHINE.violated(f"{bound.stream.name} is not float32 at the boundary")
+
+    def execute(self, graph: Graph) -> None:
+        arrays = {name: bound.buffer.view(np.float32) for name, bound in self._inputs.items()}
+        for name, value in graph.run(arrays).items():
+            target = self._outputs[name].buffer
+            target[...] = value.reshape(target.shape)
+
+
+def _named(streams: dict[str, Any], name: str) -> Any:
+    if not name and len(streams) == 1:
+        return next(iter(streams.values()))
+    if name not in streams:
+        raise failure("HAILO_NOT_FOUND")
+    return streams[name]

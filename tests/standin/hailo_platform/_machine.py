@@ -1,0 +1,155 @@
+"""The machine that the stand-in pretends to be on, its faults, and what it saw.
+
+`machine.json` in `$STANDIN_MACHINE` holds any of the keys of `_DEFAULTS`. Tests in the same process
+may set the attributes of `MACHINE`, and `plan`, a function of the place and its count that names a
+fault. Processes share a chip through lock files in that folder, where `runs.log` and
+`violations.log` lie, too.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_DEFAULTS: dict[str, Any] = {
+    "chip": "hailo8l",
+    "version": "4.23.0",
+    "devices": 1,
+    "service": False,
+    "latency_ms": 0.0,
+    "hang_s": 3600.0,
+    "late_s": 2.5,
+    "temperature_c": 48.5,
+    "import": "",
+    "faults": {},  # place -> {count as text: fault}, count from 0; "*" is every time
+}
+
+
+class Machine:
+    """State of the whole process."""
+
+    def __init__(self) -> None:
+        folder = os.environ.get("STANDIN_MACHINE")
+        self.folder = Path(folder) if folder else None
+        given = {}
+        if self.folder is not None and (self.folder / "machine.json").is_file():
+            given = json.loads((self.folder / "machine.json").read_text(encoding="utf-8"))
+        self.set(**{**_DEFAULTS, **given})
+        self.plan: Callable[[str, int], str | None] | None = None
+        self.violations: list[str] = []
+        self.lock = threading.RLock()
+
+    def set(self, **facts: Any) -> None:
+        """Another machine, as if it had just started."""
+        unknown = set(facts) - set(_DEFAULTS)
+        if unknown:
+            raise ValueError(f"no such keys: {unknown}")
+        self.facts: dict[str, Any] = {**_DEFAULTS, **facts}
+        self.counts: Counter[str] = Counter()
+        self.away = 0
+
+    @property
+    def version(self) -> str:
+        return str(self.facts["version"])
+
+    @property
+    def chip(self) -> str:
+        return str(self.facts["chip"])
+
+    @property
+    def legacy(self) -> bool:
+        return self.chip in {"hailo8", "hailo8l"}
+
+    @property
+    def knows_incompatible(self) -> bool:
+        """Since 4.23 a HEF for another chip has a status of its own."""
+        major, minor, _ = (int(part) for part in self.version.split("."))
+        return (major, minor) >= (4, 23)
+
+    def refuse_import(self) -> None:
+        """Fail as broken installations do."""
+        texts = {
+            "library": "libhailort.so.4.20.0: cannot open shared object file: No such file",
+            "numpy": "numpy.core.multiarray failed to import",
+            "python": "/x/ should include a _pyhailort library (_pyhailort*311*.so)",
+            "version": "_pyhailort version (5.1.1) does not match pyhailort version (4.23.0)",
+        }
+        if self.facts["import"]:
+            raise ImportError(texts[self.facts["import"]])
+
+    def fault(self, place: str) -> str | None:
+        """What goes wrong here and now."""
+        with self.lock:
+            count = self.counts[place]
+            self.counts[place] += 1
+            if self.plan is not None:
+                return self.plan(place, count)
+            planned = self.facts["faults"].get(place, {})
+            found = planned.get(str(count), planned.get("*"))
+            return None if found is None else str(found)
+
+    def lose(self, scans: int) -> None:
+        """The chip goes away for so many scans."""
+        with self.lock:
+            self.away = scans
+
+    def scan(self) -> list[str]:
+        with self.lock:
+            if self.away > 0:
+                self.away -= 1
+                return []
+        if self.fault("scan") == "none":
+            return []
+        return [f"000{i}:01:00.0" for i in range(int(self.facts["devices"]))]
+
+    def violated(self, what: str) -> None:
+        """What the real binding would not survive, or not say."""
+        self.violations.append(what)
+        self._append("violations.log", what)
+
+    def ran(self, **facts: Any) -> None:
+        self._append("runs.log", json.dumps({"pid": os.getpid(), **facts}))
+
+    def take(self, *, shared: bool) -> int | None:
+        """A lock on the chip among processes; `None` if it is taken, -1 without a folder."""
+        if self.folder is None:
+            return -1
+        handle = os.open(self.folder / "chip.lock", os.O_RDWR | os.O_CREAT)
+        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        try:
+            fcntl.flock(handle, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            return None
+        return handle
+
+    def turn(self) -> int:
+        """Wait for the chip's one core."""
+        if self.folder is None:
+            return -1
+        handle = os.open(self.folder / "core.lock", os.O_RDWR | os.O_CREAT)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        return handle
+
+    def give(self, handle: int) -> None:
+        if handle >= 0:
+            os.close(handle)
+
+    def latency(self) -> None:
+        if self.facts["latency_ms"]:
+            time.sleep(float(self.facts["latency_ms"]) / 1000)
+
+    def _append(self, name: str, line: str) -> None:
+        if self.folder is not None:
+            with (self.folder / name).open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
+
+
+MACHINE = Machine()

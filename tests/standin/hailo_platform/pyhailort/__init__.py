@@ -1,0 +1,1 @@
+"""Most exception classes live below here."""

@@ -1,0 +1,52 @@
+"""The stand-in for Hailo's binding in this process, HEFs of the toy, and nothing left behind."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.standin import FOLDER
+from tests.standin.make_hef import write_hefs
+from whisper_hailo.backends.hailo import lease
+
+
+@dataclass(frozen=True)
+class Hefs:
+    encoder: Path
+    decoder: Path
+
+
+@pytest.fixture(scope="session")
+def hefs(hailo_directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Hefs:
+    """For an 8L; the host adds the position rows."""
+    return Hefs(*write_hefs(hailo_directory, tmp_path_factory.mktemp("hefs")))
+
+
+@pytest.fixture(scope="session")
+def hefs_10h(hailo_directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Hefs:
+    """For a 10H; the chip adds the position rows, and gives an output too many."""
+    out = tmp_path_factory.mktemp("hefs")
+    return Hefs(*write_hefs(hailo_directory, out, "hailo10h", "chip"))
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The stand-in's machine; afterwards the chip is closed, its threads gone, no rule broken."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    from hailo_platform._machine import MACHINE
+
+    MACHINE.set()
+    MACHINE.plan = None
+    MACHINE.folder = None
+    MACHINE.violations.clear()
+    yield MACHINE
+    assert [held.users for held in lease._HELD.values()] == [0, 0]
+    assert [held.chip for held in lease._HELD.values()] == [None, None]
+    left = [thread.name for thread in threading.enumerate() if thread.name == "standin chip"]
+    assert left == []
+    assert MACHINE.violations == []

@@ -1,0 +1,186 @@
+"""Fetching published HEFs from a local server, with all that can go wrong on the way."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.standin.hef_file import Net, Wish, hef_bytes
+from whisper_hailo.backends.hailo import fetch as fetching
+from whisper_hailo.backends.hailo.fetch import fetch
+from whisper_hailo.backends.hailo.known import KNOWN, KnownHefs, fetched, find_known
+from whisper_hailo.core.errors import (
+    HefError,
+    HubError,
+    ModelError,
+    OptionError,
+    OutputError,
+    WrongChipError,
+)
+
+ENCODER = Net("e", {"e/input_layer1": (1, 1000, 80)}, {"e/out": (1, 500, 384)})
+DECODER = Net(
+    "d",
+    {"d/input_layer1": (1, 500, 384), "d/input_layer2": (32, 1, 384)},
+    {f"d/conv{i}": (1, 32, 100) for i in range(4)},
+)
+
+
+@dataclass
+class Server:
+    """What is behind each path; every request is counted."""
+
+    address: str = ""
+    files: dict[str, bytes] = field(default_factory=dict)
+    cut: set[str] = field(default_factory=set)
+    asked: list[str] = field(default_factory=list)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    state = Server()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            state.asked.append(self.path)
+            content = state.files.get(self.path)
+            if content is None:
+                self.send_error(404)
+                return
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content[: len(content) // 2] if self.path in state.cut else content)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=httpd.serve_forever)
+    thread.start()
+    state.address = f"http://127.0.0.1:{httpd.server_port}/"
+    yield state
+    httpd.shutdown()
+    thread.join()
+    httpd.server_close()
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> KnownHefs:
+    monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "cache"))
+    found = find_known("hailo8l", "tiny")
+    assert found is not None
+    return found
+
+
+def _array() -> bytes:
+    content = BytesIO()
+    np.save(content, np.zeros((32, 384), np.float32))
+    return content.getvalue()
+
+
+def _publish(server: Server, known: KnownHefs, arch: str = "hailo8l") -> list[str]:
+    paths = [f"/{path}" for path in known.files().values()]
+    contents = [hef_bytes(Wish([net], arch, version=1)) for net in (ENCODER, DECODER)]
+    server.files = dict(zip(paths, [*contents, _array(), _array()], strict=True))
+    return paths
+
+
+def test_everything_comes_once(server: Server, known: KnownHefs, tmp_path: Path) -> None:
+    paths = _publish(server, known)
+    files = fetch(known, server.address)
+    assert server.asked == paths
+    assert files[0] == tmp_path / "cache/hefs/hailo8l/tiny/tiny-whisper-encoder-10s_15dB_h8l.hef"
+    assert [path.read_bytes() for path in files] == list(server.files.values())
+    assert fetch(known, server.address) == files
+    assert server.asked == paths, "what is there and whole stays"
+    files[0].write_bytes(b"rotten")
+    fetch(known, server.address)
+    assert server.asked == [*paths, paths[0]]
+    assert not list(known.folder.rglob(".*")), "no half file stays"
+
+
+@pytest.mark.parametrize("arch", ["hailo8", "hailo10h"])
+def test_a_file_for_another_chip_does_not_stay(server: Server, known: KnownHefs, arch: str) -> None:
+    _publish(server, known, arch)
+    with pytest.raises(WrongChipError, match=f"is for {arch}, not for hailo8l"):
+        fetch(known, server.address)
+    assert not [path for path in known.folder.rglob("*") if path.is_file()]
+
+
+def test_what_breaks_on_the_way(server: Server, known: KnownHefs) -> None:
+    paths = _publish(server, known)
+    server.cut = {paths[0]}
+    with pytest.raises(HubError, match=r"cannot fetch|broke off"):
+        fetch(known, server.address)
+    server.cut = set()
+    server.files[paths[1]] = server.files[paths[0]]
+    with pytest.raises(HefError, match="holds no Whisper decoder"):
+        fetch(known, server.address)
+    server.files[paths[0]] = b"<html>not here any more</html>" * 9
+    (known.folder / known.encoder).unlink()
+    with pytest.raises(HefError, match="it is no HEF"):
+        fetch(known, server.address)
+    del server.files[paths[0]]
+    with pytest.raises(HubError, match=r"answers 404 .*the vendor may have moved it"):
+        fetch(known, server.address)
+    assert not [path for path in known.folder.rglob("*") if path.is_file()]
+
+
+def test_no_array_and_no_end(
+    server: Server, known: KnownHefs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = _publish(server, known)
+    server.files[paths[2]] = b"\x93NUMPY and no more"
+    with pytest.raises(ModelError, match="is no array"):
+        fetch(known, server.address)
+    content = BytesIO()
+    np.save(content, np.array([{}], dtype=object), allow_pickle=True)
+    server.files[paths[2]] = content.getvalue()
+    with pytest.raises(ModelError, match="is no array"):
+        fetch(known, server.address)
+    monkeypatch.setattr(fetching, "LARGEST_BYTES", 1000)
+    server.files[paths[2]] = bytes(2000)
+    with pytest.raises(ModelError, match="has 2000 bytes, more than 1000"):
+        fetch(known, server.address)
+
+
+def test_no_network_no_web_address_no_folder(
+    known: KnownHefs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with pytest.raises(HubError, match=r"cannot fetch .*copy it to .*hailo8l/tiny, or give a mir"):
+        fetch(known, "http://127.0.0.1:9/")
+    with pytest.raises(OptionError, match="begins with https://"):
+        fetch(known, "file:///etc/")
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "file"))
+    with pytest.raises(OutputError, match="cannot write"):
+        fetch(known, "http://127.0.0.1:9/")
+
+
+def test_fetched_files_are_for_openais_own_models_only(server: Server, known: KnownHefs) -> None:
+    from dataclasses import replace
+
+    from tests.unit.shapes import toy_spec
+
+    _publish(server, known)
+    (path, *_) = fetch(known, server.address)
+    spec = toy_spec()
+    tiny = replace(spec, source=replace(spec.source, name="openai/whisper-tiny"))
+    mine = replace(spec, source=replace(spec.source, name="me/whisper-tiny-fine"))
+    assert fetched(tiny, "hailo8l", "encoder") == path
+    assert fetched(tiny, "hailo8", "encoder") is None
+    assert fetched(mine, "hailo8l", "encoder") is None
+
+
+def test_every_pair_has_four_files() -> None:
+    assert {len(known.files()) for known in KNOWN} == {4}
+    assert find_known("hailo15h", "tiny") is None

@@ -1,0 +1,394 @@
+"""HEF encoder and decoder on the stand-in: numbers, contracts, sharing, every failure's message."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.standin.make_hef import decoder_network, encoder_network, hef
+from tests.unit.backends.hailo.conftest import Hefs
+from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
+from whisper_hailo.backends.hailo.chip import chips
+from whisper_hailo.backends.hailo.decoder import HefRunner
+from whisper_hailo.backends.hailo.encoder import HefEncoder
+from whisper_hailo.backends.hailo.options import ChipOptions, Priority
+from whisper_hailo.backends.hailo.speech2text import Speech2Text
+from whisper_hailo.backends.onnx import OnnxEncoder
+from whisper_hailo.core.errors import (
+    BindingMismatchError,
+    DeviceBusyError,
+    DeviceError,
+    DeviceLostError,
+    DeviceTimeoutError,
+    HefError,
+    ModelError,
+    NoDeviceError,
+    OptionError,
+    ShapeError,
+    WrongChipError,
+)
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.decoding.options import Cures, DecodingOptions
+
+QUICK = ChipOptions(timeout_s=1.5, recovery_s=1.0, open_timeout_s=30)
+
+
+@pytest.fixture(scope="module")
+def spec(hailo_directory: Path) -> ModelSpec:
+    return ModelSpec.load(hailo_directory)
+
+
+def _mel(batch: int = 1) -> Any:
+    rng = np.random.default_rng(batch)
+    return rng.standard_normal((batch, 80, 200)).astype(np.float32)
+
+
+def test_encoder_is_the_graphs(
+    machine: Any, hefs: Hefs, hailo_directory: Path, spec: ModelSpec
+) -> None:
+    mel = _mel(3)
+    with HefEncoder(hefs.encoder, spec) as chip, OnnxEncoder(hailo_directory, spec) as cpu:
+        features = chip.encode(mel)
+        assert np.abs(features - cpu.encode(mel)).max() < 1e-5
+        assert (chip.name, chip.n_frames, chip.temperature_c) == ("hef-hailo8l", 200, 48.5)
+        kept = features.copy()
+        chip.encode(_mel(1))
+        np.testing.assert_array_equal(features, kept, "a later run writes to buffers of its own")
+    assert machine.counts["configure"] == 1
+
+
+@pytest.mark.parametrize("contract", ["8/8L", "10H", "10H, both in one file"])
+def test_both_decoder_contracts(
+    *,
+    machine: Any,
+    contract: str,
+    hefs: Hefs,
+    hefs_10h: Hefs,
+    hailo_directory: Path,
+    spec: ModelSpec,
+    tmp_path: Path,
+) -> None:
+    path = hefs.decoder if contract == "8/8L" else hefs_10h.decoder
+    if contract != "8/8L":
+        machine.set(chip="hailo10h", version="5.1.1")
+    if contract.endswith("file"):
+        networks = [decoder_network(hailo_directory, "chip"), encoder_network(hailo_directory)]
+        path = tmp_path / "both.hef"
+        path.write_bytes(hef("hailo10h", networks))
+        with HefEncoder(path, spec) as encoder:
+            assert encoder.encode(_mel()).shape == (1, 100, 64)
+    form = next(form for form in spec.hailo if form.part == "decoder")
+    rng = np.random.default_rng(0)
+    tokens = rng.integers(0, 200, (2, 16))
+    features = rng.standard_normal((2, 100, 64)).astype(np.float32)
+    with HefRunner(path, spec, hailo_directory) as runner:
+        logits = runner.run(tokens, features)
+        assert (runner.length, runner.n_positions) == (16, 100)
+    with OnnxFixedRunner(hailo_directory / form.file, spec) as cpu:
+        assert np.abs(logits - cpu.run(tokens, features)).max() < 1e-5
+    assert logits.shape == (2, 16, 200)
+
+
+def test_both_halves_share_one_device(
+    machine: Any, hefs: Hefs, hailo_directory: Path, spec: ModelSpec
+) -> None:
+    with (
+        HefEncoder(hefs.encoder, spec) as encoder,
+        HefEncoder(hefs.encoder, spec),
+        HefRunner(hefs.decoder, spec, hailo_directory),
+    ):
+        encoder.encode(_mel())
+        assert machine.counts["open"] == 1
+        assert machine.counts["configure"] == 2, "two streams, one configured encoder"
+
+
+def test_many_streams_at_once(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+    mels = [_mel(1) + i for i in range(12)]
+    with HefEncoder(hefs.encoder, spec) as encoder:
+        expected = [encoder.encode(mel) for mel in mels]
+        results: dict[int, Any] = {}
+
+        def work(i: int) -> None:
+            results[i] = encoder.encode(mels[i])
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(len(mels))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+    for i, features in enumerate(expected):
+        np.testing.assert_array_equal(results[i], features)
+    assert machine.counts["configure"] == 1
+
+
+def test_priorities_are_networks_of_their_own(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+    live = ChipOptions(share=True, priority=Priority.LIVE)
+    batch = ChipOptions(share=True, priority=Priority.BATCH)
+    machine.set(service=True)
+    with HefEncoder(hefs.encoder, spec, live) as first, HefEncoder(hefs.encoder, spec, batch):
+        networks = first._lease.chip._networks.values()
+        assert sorted(network._configured.priority for network in networks) == [12, 24]
+        params = first._lease.chip.vdevice.params
+        assert (params.group_id, params.multi_process_service) == ("SHARED", True)
+
+
+def test_a_10h_is_shared_without_the_service(machine: Any, hefs_10h: Hefs, spec: ModelSpec) -> None:
+    machine.set(chip="hailo10h", version="5.1.1")
+    with HefEncoder(hefs_10h.encoder, spec, ChipOptions(share=True)) as encoder:
+        params = encoder._lease.chip.vdevice.params
+        assert (params.group_id, params.multi_process_service) == ("SHARED", False)
+
+
+def test_an_8l_that_does_not_say_what_it_is_is_shared_all_the_same(
+    machine: Any, hefs: Hefs, spec: ModelSpec
+) -> None:
+    machine.set(service=True, faults={"identify": {"*": "refused"}})
+    with HefEncoder(hefs.encoder, spec, ChipOptions(share=True)) as encoder:
+        assert encoder._lease.chip.vdevice.params.multi_process_service
+        assert encoder.temperature_c is None
+
+
+@pytest.mark.parametrize(
+    ("facts", "kind", "expected"),
+    [
+        ({"devices": 0}, NoDeviceError, "no Hailo chip is there"),
+        ({"faults": {"open": {"0": "busy"}}}, DeviceBusyError, "another program holds the Hailo"),
+        ({"faults": {"open": {"0": "none"}}}, NoDeviceError, "no Hailo chip is there"),
+        ({"chip": "hailo10h", "version": "5.1.1"}, WrongChipError, "for hailo8l, this chip is a h"),
+        ({"faults": {"configure": {"0": "wrong"}}}, WrongChipError, "this chip is another one"),
+        (
+            {"version": "4.20.0", "faults": {"configure": {"0": "wrong"}}},
+            HefError,
+            "HailoRT 4.20.0 refuses .* for another chip or for a newer HailoRT",
+        ),
+        ({"faults": {"load": {"0": "broken"}}}, HefError, "HAILO_HEF_FILE_CORRUPTED"),
+        (
+            {"faults": {"open": {"0": "hang"}}},
+            DeviceTimeoutError,
+            "did not end within 1 s; the chip or its",
+        ),
+        (
+            {"faults": {"configure": {"0": "hang"}}},
+            DeviceTimeoutError,
+            "did not end within 1 s; the chip or its",
+        ),
+        (
+            {"faults": {"open": {"0": "HAILO_INVALID_DRIVER_VERSION"}}},
+            DeviceError,
+            "does not fit the driver, firmware or service",
+        ),
+        (
+            {"faults": {"open": {"0": "HAILO_DRIVER_OPERATION_FAILED"}}},
+            DeviceError,
+            "failed while opening the chip .*hailort.log",
+        ),
+        (
+            {"faults": {"configure": {"0": "HAILO_TIMEOUT"}}},
+            DeviceTimeoutError,
+            "did not answer in time while loading",
+        ),
+    ],
+)
+def test_what_keeps_a_chip_from_opening(
+    *,
+    machine: Any,
+    hefs: Hefs,
+    spec: ModelSpec,
+    facts: dict[str, Any],
+    kind: type[Exception],
+    expected: str,
+) -> None:
+    machine.set(**facts)
+    hangs = "hang" in str(facts)
+    options = ChipOptions(open_timeout_s=1.0 if hangs else 60.0)
+    with pytest.raises(kind, match=expected), HefEncoder(hefs.encoder, spec, options):
+        pass
+    machine.set()
+    with HefEncoder(hefs.encoder, spec) as encoder:
+        assert encoder.encode(_mel()).shape == (1, 100, 64)
+
+
+def test_a_shared_8l_needs_the_service(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+    encoder = HefEncoder(hefs.encoder, spec, ChipOptions(share=True))
+    with pytest.raises(DeviceError, match=r"systemctl enable --now hailort.service"), encoder:
+        pass
+
+
+def test_a_broken_file_is_told_before_the_chip_is_touched(
+    machine: Any, hefs: Hefs, spec: ModelSpec, tmp_path: Path
+) -> None:
+    cut = tmp_path / "cut.hef"
+    cut.write_bytes(hefs.encoder.read_bytes()[:-1])
+    with pytest.raises(HefError, match="its header says"):
+        HefEncoder(cut, spec)
+    changed = bytearray(hefs.encoder.read_bytes())
+    changed[-1] ^= 1
+    cut.write_bytes(changed)
+    machine.set(faults={"load": {"0": "broken"}})
+    with pytest.raises(HefError, match="does not have the CRC-32"), HefEncoder(cut, spec):
+        pass
+    assert machine.counts["run"] == 0
+
+
+def test_halves_are_not_mistaken(
+    machine: Any, hefs: Hefs, hailo_directory: Path, spec: ModelSpec
+) -> None:
+    with pytest.raises(HefError, match="holds no Whisper encoder"):
+        HefEncoder(hefs.decoder, spec)
+    with pytest.raises(HefError, match="holds no Whisper decoder"):
+        HefRunner(hefs.encoder, spec, hailo_directory)
+    encoder = HefEncoder(hefs.encoder, spec)
+    with pytest.raises(DeviceError, match="is not open"):
+        encoder.encode(_mel())
+    with pytest.raises(ShapeError, match=r"takes 200 \(2 s window\); use --window 2"):
+        encoder.encode(_mel()[:, :, :100])
+
+
+@pytest.mark.parametrize("fault", ["lost", "abort", "HAILO_COMMUNICATION_CLOSED"])
+def test_a_chip_that_comes_back_goes_on(
+    *, machine: Any, hefs: Hefs, spec: ModelSpec, fault: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with HefEncoder(hefs.encoder, spec) as encoder:
+        expected = encoder.encode(_mel())
+        machine.set(faults={"run": {"0": fault}})
+        np.testing.assert_array_equal(encoder.encode(_mel()), expected)
+        assert machine.counts["open"] == 1, "opened once more"
+    assert "opening it again" in caplog.text
+
+
+def test_a_chip_that_stays_away_is_given_up_in_time(
+    machine: Any, hefs: Hefs, spec: ModelSpec
+) -> None:
+    with HefEncoder(hefs.encoder, spec, QUICK) as encoder:
+        machine.set(faults={"run": {"0": "gone"}})
+        start = time.monotonic()
+        with pytest.raises(DeviceLostError, match=r"did not come back within 1 s"):
+            encoder.encode(_mel())
+        assert time.monotonic() - start < 60
+        with pytest.raises(NoDeviceError):
+            encoder.encode(_mel())
+        machine.set()
+        assert encoder.encode(_mel()).shape == (1, 100, 64), "back, and used again"
+
+
+def test_it_is_reopened_once_and_no_more(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+    with HefEncoder(hefs.encoder, spec, QUICK) as encoder:
+        machine.set(faults={"run": {"0": "abort", "1": "abort"}})
+        with pytest.raises(DeviceLostError, match="gave up while running"):
+            encoder.encode(_mel())
+        assert encoder.encode(_mel()).shape == (1, 100, 64)
+
+
+@pytest.mark.parametrize("fault", ["timeout", "late"])
+def test_time_outs_are_real(machine: Any, hefs: Hefs, spec: ModelSpec, fault: str) -> None:
+    with HefEncoder(hefs.encoder, spec, QUICK) as encoder:
+        expected = encoder.encode(_mel())
+        machine.set(faults={"run": {"0": fault}})
+        start = time.monotonic()
+        with pytest.raises(DeviceTimeoutError, match=r"did not answer within 1.5 s while running"):
+            encoder.encode(_mel(2))
+        assert time.monotonic() - start < 60
+        np.testing.assert_array_equal(encoder.encode(_mel()), expected)
+
+
+def test_other_failures_say_where_to_look(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+    with HefEncoder(hefs.encoder, spec) as encoder:
+        machine.set(faults={"run": {"0": "refuse"}})
+        with pytest.raises(DeviceError, match=r"HailoRT 4.23.0 failed while running .*hailort.log"):
+            encoder.encode(_mel())
+
+
+def test_an_interrupt_leaves_nothing_open(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+    def interrupted(place: str, count: int) -> str | None:
+        if place == "run":
+            raise KeyboardInterrupt
+        return None
+
+    machine.plan = interrupted
+    with pytest.raises(KeyboardInterrupt), HefEncoder(hefs.encoder, spec) as encoder:
+        encoder.encode(_mel())
+
+
+def test_several_streams_survive_one_loss(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+    """All fail at once; the chip is given up once for each time it was lost, not once for each."""
+    with HefEncoder(hefs.encoder, spec, QUICK) as encoder:
+        expected = encoder.encode(_mel())
+        machine.set(faults={"run": {"5": "lost"}})
+        failed: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                for _ in range(6):
+                    np.testing.assert_array_equal(encoder.encode(_mel()), expected)
+            except BaseException as error:
+                failed.append(error)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        assert failed == []
+        assert machine.counts["open"] <= 2
+
+
+def test_assets_of_another_model(machine: Any, hefs: Hefs, spec: ModelSpec, tmp_path: Path) -> None:
+    folder = tmp_path / "decoder_tokenization"
+    folder.mkdir()
+    runner = HefRunner(hefs.decoder, spec, tmp_path)
+    with pytest.raises(ModelError, match="has no token_embedding_weight_"), runner:
+        pass
+    np.save(folder / "token_embedding_weight_x.npy", np.zeros((200, 32), np.float32))
+    with pytest.raises(ModelError, match=r"is float32 \(200, 32\), the decoder needs"), runner:
+        pass
+    (folder / "token_embedding_weight_x.npy").write_bytes(b"\x93NUMPY broken")
+    with pytest.raises(ModelError, match="no readable array"), runner:
+        pass
+    np.save(folder / "token_embedding_weight_x.npy", np.zeros((200, 64), np.float32))
+    np.save(folder / "onnx_add_input_x_seq_16.npy", np.zeros((16, 64), np.float32))
+    np.save(folder / "onnx_add_input_x_seq_32.npy", np.zeros((32, 64), np.float32))
+    with runner:
+        features = np.zeros((1, 100, 64), np.float32)
+        assert runner.run(np.zeros((1, 16), np.int64), features).shape == (1, 16, 200)
+
+
+def test_speech2text(machine: Any, hefs_10h: Hefs, spec: ModelSpec) -> None:
+    machine.set(chip="hailo10h", version="5.1.1")
+    audio = np.ones(16_000, np.float32)
+    with Speech2Text(hefs_10h.decoder, spec, QUICK) as engine:
+        options = DecodingOptions(language="de", task="translate")
+        assert engine.recognize_audio(audio, options) == "translate de 1.00 s"
+        machine.set(chip="hailo10h", version="5.1.1", faults={"run": {"0": "timeout"}})
+        with pytest.raises(DeviceTimeoutError):
+            engine.recognize_audio(audio, options)
+    with pytest.raises(OptionError, match="does not detect languages"):
+        engine.check(DecodingOptions(language="auto"))
+    with pytest.raises(OptionError, match="loop of its own"):
+        engine.check(DecodingOptions(cures=Cures(repetition_penalty=1.1)))
+
+
+def test_chips(machine: Any) -> None:
+    (facts,) = chips()
+    assert (facts.arch, facts.temperature_c) == ("hailo8l", 48.5)
+    machine.set(temperature_c=None)
+    assert chips()[0].temperature_c is None
+    machine.set(devices=0)
+    assert chips() == []
+
+
+def test_a_binding_that_is_too_old(
+    machine: Any, hefs: Hefs, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import hailo_platform
+
+    monkeypatch.delattr(hailo_platform.VDevice, "create_infer_model")
+    with (
+        pytest.raises(BindingMismatchError, match=r"4.23.0 is too old: .* install 4.20 or newer"),
+        HefEncoder(hefs.encoder, spec),
+    ):
+        pass

@@ -1,0 +1,230 @@
+"""HEF files by an independent writer, read by the product; and what strangers may hand it."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.standin.hef_file import MAGIC, Net, Wish, classes, hef_bytes, with_header
+from whisper_hailo.backends.hef.contract import (
+    CHIP,
+    HOST,
+    DecoderShape,
+    EncoderShape,
+    find_part,
+    recognise,
+)
+from whisper_hailo.backends.hef.describe import describe_hef
+from whisper_hailo.backends.hef.read import read_hef
+from whisper_hailo.backends.hef.wire import Budget, Message
+from whisper_hailo.backends.hef.xxh3 import xxh3_64
+from whisper_hailo.core.errors import HefError
+
+ENCODER = Net(
+    "tiny-whisper-encoder-10s",
+    {"tiny-whisper-encoder-10s/input_layer1": (1, 1000, 80)},
+    {"tiny-whisper-encoder-10s/layer_normalization9": (1, 500, 384)},
+    contexts=3,
+)
+DECODER = Net(
+    "tiny-whisper-decoder",
+    {
+        "tiny-whisper-decoder/input_layer2": (32, 1, 384),
+        "tiny-whisper-decoder/input_layer1": (1, 500, 384),
+    },
+    {f"tiny-whisper-decoder/conv{n}": (1, 32, 12966 + (n == 4)) for n in (3, 1, 2, 4)},
+)
+
+
+def _write(path: Path, wish: Wish) -> Path:
+    path.write_bytes(hef_bytes(wish))
+    return path
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 3])
+@pytest.mark.parametrize("form", ["ops", "legacy", "partial"])
+def test_every_version_and_form(tmp_path: Path, version: int, form: str) -> None:
+    wish = Wish([ENCODER, DECODER], version=version, form=form)
+    hef = read_hef(_write(tmp_path / "x.hef", wish))
+    assert (hef.version, hef.arch, hef.compiler_version) == (version, "hailo8l", "3.33.0")
+    encoder, decoder = hef.groups
+    assert (encoder.name, encoder.contexts) == (ENCODER.name, 3)
+    assert {s.name: s.shape for s in encoder.inputs} == ENCODER.inputs
+    assert {s.name: s.shape for s in decoder.inputs} == DECODER.inputs
+    assert [s.name for s in decoder.outputs] == list(DECODER.outputs)
+    assert (decoder.outputs[0].type, decoder.outputs[0].scale) == ("uint16", 0.5)
+
+
+def test_streams_that_share_a_channel(tmp_path: Path) -> None:
+    hef = read_hef(_write(tmp_path / "x.hef", Wish([DECODER], mux=True)))
+    assert [s.name for s in hef.groups[0].outputs] == list(DECODER.outputs)
+
+
+@pytest.mark.parametrize(
+    ("arch", "name", "positions"),
+    [
+        ("hailo8l", "tiny-whisper-decoder", HOST),
+        ("hailo8", "tiny-whisper-decoder", HOST),
+        ("hailo10h", "tiny-whisper-decoder-fixed-sequence", CHIP),
+        ("hailo10h", "tiny_decoder_10s_32", HOST),
+    ],
+)
+def test_who_adds_the_position_rows(tmp_path: Path, arch: str, name: str, positions: str) -> None:
+    net = Net(name, DECODER.inputs, DECODER.outputs)
+    hef = read_hef(_write(tmp_path / "x.hef", Wish([net], arch=arch)))
+    shape = find_part(hef, "decoder")
+    assert isinstance(shape, DecoderShape)
+    assert (shape.positions, shape.length, shape.n_positions) == (positions, 32, 500)
+    assert shape.features.endswith("input_layer1")
+    assert shape.logits(51865) == tuple(DECODER.outputs)
+
+
+def test_outputs_that_are_no_logits_are_left_out(tmp_path: Path) -> None:
+    extra = {"d/extra1": (1, 32, 384), **DECODER.outputs, "d/extra2": (1, 500, 384)}
+    net = Net("d", DECODER.inputs, extra)
+    shape = find_part(read_hef(_write(tmp_path / "x.hef", Wish([net], "hailo10h"))), "decoder")
+    assert isinstance(shape, DecoderShape)
+    assert shape.logits(51865) == tuple(DECODER.outputs)
+    with pytest.raises(HefError, match=r"a vocabulary of 51864 needs 12966, 12966"):
+        shape.logits(51864)
+
+
+def test_an_encoder_and_what_is_none(tmp_path: Path) -> None:
+    hef = read_hef(_write(tmp_path / "x.hef", Wish([ENCODER])))
+    shape = find_part(hef, "encoder")
+    assert isinstance(shape, EncoderShape)
+    assert (shape.n_frames, shape.n_mels, shape.n_positions, shape.d_model) == (1000, 80, 500, 384)
+    with pytest.raises(HefError, match="holds no Whisper decoder but tiny-whisper-encoder-10s"):
+        find_part(hef, "decoder")
+    image = Net("yolo", {"yolo/input_layer1": (640, 640, 3)}, {"yolo/conv1": (20, 20, 85)})
+    yolo = read_hef(_write(tmp_path / "y.hef", Wish([image], "hailo8")))
+    assert recognise(yolo.groups[0], "hailo8") is None
+    assert describe_hef(tmp_path / "y.hef")["networks"]["yolo"]["part"] == "no half of Whisper"
+
+
+def test_description_is_json(tmp_path: Path) -> None:
+    facts = describe_hef(_write(tmp_path / "x.hef", Wish([ENCODER, DECODER])))
+    assert json.loads(json.dumps(facts)) == facts
+    assert facts["runs_on"] == ["hailo8", "hailo8l"]
+    assert facts["networks"][ENCODER.name]["window_s"] == 10.0
+    assert "8/8L" in facts["networks"][DECODER.name]["contract"]
+
+
+def test_xxh3_against_values_of_xxhash() -> None:
+    data = bytes(range(256)) * 40
+    expected = {
+        241: 0x2E8CD95421C6D02,
+        1024: 0xA870F92984398D22,
+        1025: 0x78C86E91EE939852,
+        10240: 0xC03D2231AB9348F3,
+    }
+    assert {n: xxh3_64(memoryview(data[:n])) for n in expected} == expected
+    with pytest.raises(ValueError, match="240 bytes"):
+        xxh3_64(memoryview(data[:240]))
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 3])
+def test_every_cut_is_refused_in_one_line(tmp_path: Path, version: int) -> None:
+    whole = hef_bytes(Wish([ENCODER], version=version))
+    path = tmp_path / "cut.hef"
+    cuts = [*range(1, 64), *range(64, len(whole), 997)]
+    for length in cuts:
+        path.write_bytes(whole[:length])
+        with pytest.raises(HefError, match=r"is broken or no HEF: .*; fetch") as caught:
+            read_hef(path)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 3])
+def test_any_changed_byte_of_the_description_is_noticed(tmp_path: Path, version: int) -> None:
+    whole = hef_bytes(Wish([ENCODER], version=version, weights=b"\x01" * 64))
+    rng = random.Random(version)
+    path = tmp_path / "changed.hef"
+    for _ in range(150):
+        at = rng.randrange(12, len(whole) - 64)
+        changed = bytearray(whole)
+        changed[at] ^= 1 << rng.randrange(8)
+        path.write_bytes(changed)
+        try:
+            read_hef(path)
+        except HefError:
+            continue
+        assert at < 56, "only what a header reserves is free to change"
+
+
+def _nested(depth: int) -> bytes:
+    """A description whose streams are muxes of muxes."""
+    kinds = classes()
+    hef = kinds["Hef"]()
+    hef.header.hw_arch = 3
+    group = hef.network_groups.add(name="deep")
+    edge = group.ops.add().core.contexts.add().metadata.edges.add()
+    mux = edge.mux
+    for _ in range(depth):
+        mux.name = "m"
+        mux = mux.predecessors.add().mux
+    return bytes(hef.SerializeToString())
+
+
+def _named(name: bytes) -> bytes:
+    """A description whose network has these bytes as its name."""
+    group = b"\x52" + _length(name) + name
+    return b"\x0a\x02\x08\x03" + b"\x12" + _length(group) + group
+
+
+def _length(data: bytes) -> bytes:
+    low, high = len(data) & 0x7F, len(data) >> 7
+    return bytes([low]) if not high else bytes([low | 0x80, high])
+
+
+@pytest.mark.parametrize(
+    ("proto", "expected"),
+    [
+        (b"\x0a\x02\x08\x03", "it has 0 networks"),
+        (b"\x12\x00", "which chip"),
+        (b"\x0a\x02\x08\x03\x12\x02\x42\x00", "without a context"),
+        (b"\x0a\x7f", "beyond its message's end"),
+        (b"\x08" + b"\xff" * 11, "never ends"),
+        (b"\x08\xff", "in the middle of a number"),
+        (b"\x0b", "unknown kind 3"),
+        (b"\x02\x00", "without a number"),
+        (b"\x08\x01", "a number where a message belongs"),
+        (_nested(40), "nested without end"),
+        (b"\x0a\x02\x08\x03" + b"\x12\x00" * 65, "it has 65 networks"),
+        (_named(b"\xff\xfe"), "without a context"),
+    ],
+)
+def test_hostile_descriptions(tmp_path: Path, proto: bytes, expected: str) -> None:
+    path = tmp_path / "hostile.hef"
+    path.write_bytes(with_header(proto, 0, b""))
+    with pytest.raises(HefError, match=expected):
+        read_hef(path)
+
+
+def test_too_many_fields_end_early() -> None:
+    many = memoryview(b"\x08\x01" * 1000)
+    with pytest.raises(HefError, match="more fields than any HEF needs"):
+        Message(many, Budget(999), frozenset({1}))
+    assert Message(many, Budget(1000), frozenset({1})).count(1) == 1000
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"", "it is empty"),
+        (b"PK\x03\x04" + bytes(40), "it is no HEF: it begins with 0x504b0304"),
+        (MAGIC.to_bytes(4, "big") + bytes([0, 0, 0, 9]) + bytes(40), "format has version 9"),
+    ],
+)
+def test_other_files(tmp_path: Path, content: bytes, expected: str) -> None:
+    path = tmp_path / "other.hef"
+    path.write_bytes(content)
+    with pytest.raises(HefError, match=expected):
+        read_hef(path)
+    with pytest.raises(HefError, match="cannot be read"):
+        read_hef(tmp_path / "missing.hef")
+    with pytest.raises(HefError, match="cannot be read"):
+        read_hef(tmp_path)

@@ -1,0 +1,135 @@
+"""The emulated chip as a backend: fixed sizes, the chip's layout, nothing outdated."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from whisper_hailo.backends.emulator import EmulatedEncoder, EmulatedRunner, to_chip
+from whisper_hailo.backends.fixed import FixedDecoder
+from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
+from whisper_hailo.backends.options import EngineOptions
+from whisper_hailo.backends.select import select
+from whisper_hailo.convert.emulate.make import EmulateOptions, emulate_part
+from whisper_hailo.core.errors import ModelError, ShapeError
+from whisper_hailo.core.spec import ModelSpec
+
+RNG = np.random.default_rng(3)
+
+
+@pytest.fixture(scope="session")
+def emulated(hailo_directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The toy with both graphs emulated, by numbers instead of speech."""
+    folder = tmp_path_factory.mktemp("emulated")
+    out = folder / "model"
+    shutil.copytree(hailo_directory, out)
+    np.save(folder / "e.npy", RNG.standard_normal((6, 1, 200, 80)).astype(np.float32))
+    rows = {
+        "toy/input_layer1": RNG.standard_normal((6, 1, 100, 64)).astype(np.float32),
+        "toy/input_layer2": RNG.standard_normal((6, 16, 1, 64)).astype(np.float32),
+    }
+    np.savez(folder / "d.npz", **rows)
+    for part, name in (("encoder", "e.npy"), ("decoder", "d.npz")):
+        options = EmulateOptions(
+            part=part, plan="adds16", scales="minmax", calibration=folder / name, threads=1
+        )
+        emulate_part(out, options)
+    return out
+
+
+def test_the_encoder_computes_the_emulated_graph(emulated: Path) -> None:
+    spec = ModelSpec.load(emulated)
+    mel = RNG.standard_normal((3, 80, 200)).astype(np.float32)
+    with EmulatedEncoder(emulated, spec, threads=1) as encoder:
+        features = encoder.encode(mel)
+        assert (encoder.name, encoder.n_frames) == ("emulated-adds16", 200)
+        one = encoder.encode(mel[1:2])
+    assert features.shape == (3, 100, 64)
+    np.testing.assert_array_equal(features[1:2], one)
+    noise = {}
+    for file in ("encoder-2s-emulated.onnx", "encoder-2s.onnx"):
+        session = onnxruntime.InferenceSession(
+            emulated / "hailo" / file, providers=["CPUExecutionProvider"]
+        )
+        expected = session.run(None, {"x.1": mel[:1, :, np.newaxis]})[0]
+        noise[file] = np.sum(np.square(features[:1] - expected)) / np.sum(np.square(expected))
+    assert noise["encoder-2s-emulated.onnx"] < 1e-4
+    assert 1e-4 < noise["encoder-2s.onnx"] < 0.1
+
+
+def test_the_chip_is_handed_frames_before_bins() -> None:
+    mel = np.arange(80 * 200, dtype=np.float64).reshape(80, 200)
+    image = to_chip(mel)
+    assert (image.shape, image.dtype, image.flags.c_contiguous) == (
+        (1, 1, 200, 80), np.float32, True,
+    )  # fmt: skip
+    assert image[0, 0, 7, 3] == mel[3, 7]
+
+
+@pytest.mark.parametrize("shape", [(1, 80, 198), (1, 80, 300), (1, 40, 200), (80, 200)])
+def test_other_windows_are_refused(emulated: Path, shape: tuple[int, ...]) -> None:
+    with (
+        EmulatedEncoder(emulated, ModelSpec.load(emulated), threads=1) as encoder,
+        pytest.raises(ShapeError),
+    ):
+        encoder.encode(np.zeros(shape, np.float32))
+
+
+def test_it_is_a_row_of_the_table(emulated: Path) -> None:
+    spec = ModelSpec.load(emulated)
+    options = EngineOptions(encoder_backend="emulator", decoder_backend="emulator")
+    engine = select(emulated, spec, options, threads=1)
+    assert isinstance(engine.encoder, EmulatedEncoder)
+    assert isinstance(engine.decoder, FixedDecoder)
+    assert [line.split(":")[0] for line in engine.reasons] == [
+        "encoder emulated-adds16",
+        "decoder emulated-adds16",
+    ]
+
+
+def test_the_decoder_is_a_fixed_one_with_noise(emulated: Path) -> None:
+    spec = ModelSpec.load(emulated)
+    features = RNG.standard_normal((1, 100, 64)).astype(np.float32)
+    tokens = RNG.integers(0, 200, (1, 16))
+    runner = EmulatedRunner(emulated, spec, threads=1)
+    exact = OnnxFixedRunner(emulated / "hailo" / "decoder-2s-16.onnx", spec, threads=1)
+    with runner, exact:
+        got, expected = runner.run(tokens, features), exact.run(tokens, features)
+        assert (runner.name, runner.length, runner.n_positions) == ("emulated-adds16", 16, 100)
+    noise = np.sum(np.square(got - expected)) / np.sum(np.square(expected))
+    assert 1e-7 < noise < 0.1
+
+
+def test_what_is_missing_or_outdated_is_refused(
+    emulated: Path, model_directory: Path, hailo_directory: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(ModelError, match=r"no graphs for the Hailo compiler.*--hailo"):
+        EmulatedEncoder(model_directory, ModelSpec.load(model_directory))
+    spec = ModelSpec.load(hailo_directory)
+    with pytest.raises(ModelError, match=r"whisper-hailo emulate MODEL_DIR .* --part encoder"):
+        EmulatedEncoder(hailo_directory, spec)
+    with pytest.raises(ModelError, match=r"--part decoder"):
+        EmulatedRunner(hailo_directory, spec)
+    copy = tmp_path / "model"
+    shutil.copytree(emulated, copy)
+    record_path = copy / "hailo" / "encoder-2s-emulated.json"
+    record = json.loads(record_path.read_text())
+    record_path.write_text(json.dumps(record | {"graph_sha256": "0" * 64}))
+    with pytest.raises(
+        ModelError, match=r"was made from another graph than hailo/encoder-2s\.onnx"
+    ):
+        EmulatedEncoder(copy, spec)
+    record_path.write_text("{")
+    with pytest.raises(ModelError, match="not readable JSON"):
+        EmulatedEncoder(copy, spec)
+    record_path.write_text(json.dumps(record))
+    (copy / "hailo" / "encoder-2s-emulated.onnx").write_bytes(b"nothing")
+    with pytest.raises(ModelError, match="cannot be loaded"):
+        EmulatedEncoder(copy, spec).open()
+    with pytest.raises(ModelError, match="is not open"):
+        EmulatedEncoder(emulated, spec).encode(np.zeros((1, 80, 200), np.float32))

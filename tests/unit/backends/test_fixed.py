@@ -1,0 +1,114 @@
+"""A decoder without a cache gives, at every position, what the cached one gives."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from whisper_hailo.backends.fixed import FixedDecoder
+from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
+from whisper_hailo.backends.host_side import logsumexp
+from whisper_hailo.backends.onnx import CachedDecoder
+from whisper_hailo.core.errors import ModelError, OptionError, ShapeError
+from whisper_hailo.core.protocols import Limits, Padding
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.types import FloatArray, IntArray
+
+N_POSITIONS, LENGTH = 100, 16
+FULL = Padding(N_POSITIONS)
+ATOL = 1e-4
+
+
+@pytest.fixture(scope="module")
+def fixed(hailo_directory: Path, spec: ModelSpec) -> Iterator[FixedDecoder]:
+    graph = hailo_directory / "hailo" / "decoder-2s-16.onnx"
+    with FixedDecoder(OnnxFixedRunner(graph, spec, threads=1), spec) as opened:
+        yield opened
+
+
+def _features(batch: int, n_positions: int, seed: int = 0) -> FloatArray:
+    shape = (batch, n_positions, 64)
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def _ids(n_rows: int, n_tokens: int) -> IntArray:
+    return np.random.default_rng(1).integers(0, 200, (n_rows, n_tokens))
+
+
+@pytest.mark.parametrize("n_positions", [100, 30, 1])
+def test_every_position_is_that_of_the_cached_decoder(
+    fixed: FixedDecoder, decoder: CachedDecoder, n_positions: int
+) -> None:
+    features, tokens = _features(2, n_positions), _ids(2, LENGTH)
+    free = decoder.start(features, (FULL, FULL))
+    real = fixed.start(features, (FULL, FULL))
+    for i in range(LENGTH):
+        step = tokens[:, i : i + 1]
+        expected, free = decoder.step(step, free, np.array([0]))
+        got, real = fixed.step(step, real, np.array([0]))
+        np.testing.assert_allclose(got.logits, expected.logits, atol=ATOL)
+        np.testing.assert_allclose(got.logsumexp, expected.logsumexp, atol=ATOL)
+
+
+def test_prompts_of_different_lengths_in_one_batch(
+    fixed: FixedDecoder, decoder: CachedDecoder
+) -> None:
+    features, tokens = _features(2, 40), _ids(2, 5)
+    first = np.array([0, 2])
+    expected, free = decoder.step(
+        tokens, decoder.start(features, (FULL, FULL)), np.array([2, 4]), first=first
+    )
+    got, real = fixed.step(
+        tokens, fixed.start(features, (FULL, FULL)), np.array([2, 4]), first=first
+    )
+    np.testing.assert_allclose(got.logits, expected.logits, atol=ATOL)
+    more = _ids(2, 1)
+    expected, _ = decoder.step(more, free, np.array([0]))
+    got, _ = fixed.step(more, real, np.array([0]))
+    np.testing.assert_allclose(got.logits, expected.logits, atol=ATOL)
+
+
+def test_select_and_rewind(fixed: FixedDecoder) -> None:
+    state = fixed.start(_features(3, 100), (FULL,) * 3)
+    _, state = fixed.step(_ids(3, 4), state, np.array([3]))
+    whole, _ = fixed.step(_ids(3, 2), state, np.array([0, 1]))
+    turned, _ = fixed.step(
+        _ids(3, 2)[[2, 0]], fixed.select(state, np.array([2, 0])), np.array([0, 1])
+    )
+    np.testing.assert_allclose(turned.logits, whole.logits[[2, 0]], atol=ATOL)
+    _, longer = fixed.step(_ids(3, 3), state, np.array([2]))
+    assert longer.n_tokens == 7
+    again, _ = fixed.step(_ids(3, 2), fixed.rewind(longer, 4), np.array([0, 1]))
+    np.testing.assert_array_equal(again.logits, whole.logits)
+    with pytest.raises(ShapeError, match="cannot rewind to 8"):
+        fixed.rewind(longer, 8)
+
+
+def test_its_limits(fixed: FixedDecoder) -> None:
+    assert fixed.limits == Limits(n_positions=100, free_padding=False, aligns=False)
+    assert (fixed.spec.dims.n_audio_ctx, fixed.spec.dims.n_text_ctx) == (100, 16)
+    with pytest.raises(
+        ShapeError, match="decoder takes 100 positions, encoder gives 150; convert with --window 3"
+    ):
+        fixed.start(_features(1, 150), (FULL,))
+    with pytest.raises(ShapeError, match="cannot be padded to 150"):
+        fixed.start(_features(1, 100), (Padding(150),))
+    state = fixed.start(_features(1, 100), (FULL,))
+    with pytest.raises(OptionError, match="no cross-attention weights"):
+        fixed.step(_ids(1, 1), state, np.array([0]), alignment=True)
+    with pytest.raises(ShapeError, match="17 tokens, this decoder's text context holds 16"):
+        fixed.step(_ids(1, 17), state, np.array([0]))
+
+
+def test_logsumexp_of_large_logits() -> None:
+    logits = np.array([[[1000.0, 1000.0], [-1000.0, -np.inf]]], np.float32)
+    np.testing.assert_allclose(logsumexp(logits), [[1000 + np.log(2), -1000]], rtol=1e-6)
+
+
+def test_not_open(hailo_directory: Path, spec: ModelSpec) -> None:
+    graph = hailo_directory / "hailo" / "decoder-2s-16.onnx"
+    decoder = FixedDecoder(OnnxFixedRunner(graph, spec), spec)
+    state = decoder.start(_features(1, 100), (FULL,))
+    with pytest.raises(ModelError, match="not open"):
+        decoder.step(_ids(1, 1), state, np.array([0]))

@@ -1,0 +1,220 @@
+"""Directories that Optimum exported, by two of its versions, load as they are."""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from whisper_hailo.backends.foreign_encoder import ForeignEncoder
+from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
+from whisper_hailo.backends.optimum import OptimumDecoder
+from whisper_hailo.convert.convert import convert_checkpoint
+from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.core.errors import ModelError, OptionError, ShapeError
+from whisper_hailo.core.protocols import Decoder, Limits, Padding
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.types import FloatArray, IntArray
+
+GOLDENS = Path(__file__).parent / "goldens"
+EXPORTS = ("optimum-onnx-0.1.0", "optimum-1.23.3")
+NONE, SOME = Padding(None), Padding(40)
+N_VOCAB, N_TEXT = 90, 24
+
+
+@pytest.fixture(scope="module")
+def golden_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The exported checkpoint, converted by us."""
+    out = tmp_path_factory.mktemp("golden") / "model"
+    convert_checkpoint(GOLDENS / "checkpoint", out, ConvertOptions())
+    return out
+
+
+@pytest.fixture(scope="module")
+def spec(golden_model: Path) -> ModelSpec:
+    return ModelSpec.load(golden_model)
+
+
+@pytest.fixture(scope="module")
+def exports(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("optimum")
+    for name in EXPORTS:
+        with zipfile.ZipFile(GOLDENS / f"{name}.zip") as packed:
+            packed.extractall(root / name)
+    return root
+
+
+def _features(batch: int, n_positions: int, seed: int = 0) -> FloatArray:
+    shape = (batch, n_positions, 8)
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def _ids(n_rows: int, n_tokens: int) -> IntArray:
+    return np.random.default_rng(1).integers(0, N_VOCAB, (n_rows, n_tokens))
+
+
+def _walk(decoder: Decoder, padding: Padding) -> tuple[FloatArray, FloatArray]:
+    """Logits and log-sum-exp of a prefix of 4 looked at twice, then 6 tokens one by one."""
+    tokens = _ids(2, 10)
+    state = decoder.start(_features(2, 30), (padding, padding))
+    out, state = decoder.step(tokens[:, :4], state, np.array([0, 3]))
+    logits, sums = [out.logits], [out.logsumexp]
+    for i in range(4, 10):
+        out, state = decoder.step(tokens[:, i : i + 1], state, np.array([0]))
+        logits.append(out.logits)
+        sums.append(out.logsumexp)
+    return np.concatenate(logits, axis=1), np.concatenate(sums, axis=1)
+
+
+@pytest.mark.parametrize("export", EXPORTS)
+@pytest.mark.parametrize("graph", ["decoder_model.onnx", "decoder_model_merged.onnx"])
+def test_every_export_gives_what_our_decoder_gives(
+    exports: Path, golden_model: Path, spec: ModelSpec, export: str, graph: str
+) -> None:
+    with (
+        CachedDecoder(golden_model, spec, threads=1) as ours,
+        OptimumDecoder(exports / export / graph, spec, threads=1) as theirs,
+    ):
+        for padding in (NONE, SOME, Padding(1500)):
+            expected, expected_sums = _walk(ours, padding)
+            got, sums = _walk(theirs, padding)
+            np.testing.assert_allclose(got, expected, atol=1e-4)
+            np.testing.assert_allclose(sums, expected_sums, atol=1e-4)
+
+
+@pytest.mark.parametrize("export", EXPORTS)
+@pytest.mark.parametrize("graph", ["decoder_model", "decoder_model_merged"])
+def test_int8_exports_are_near_and_not_equal(
+    exports: Path, spec: ModelSpec, export: str, graph: str
+) -> None:
+    exact, quantized = (
+        OptimumDecoder(exports / export / f"{graph}{mark}.onnx", spec, threads=1)
+        for mark in ("", "_quantized")
+    )
+    assert quantized.name == exact.name.replace("fp32", "int8")
+    with exact, quantized:
+        expected, _ = _walk(exact, SOME)
+        got, _ = _walk(quantized, SOME)
+    difference = np.abs(got - expected).max() / np.abs(expected).max()
+    assert 0 < difference < 0.1
+
+
+def test_a_directory_takes_the_merged_graph_and_a_file_says_which(
+    exports: Path, spec: ModelSpec, tmp_path: Path
+) -> None:
+    export = exports / EXPORTS[0]
+    names = {
+        export: "optimum-merged-fp32",
+        export / "decoder_model.onnx": "optimum-fp32",
+        export / "decoder_with_past_model.onnx": "optimum-fp32",
+        export / "decoder_model_merged_quantized.onnx": "optimum-merged-int8",
+    }
+    assert {path: OptimumDecoder(path, spec).name for path in names} == names
+    for name in ("decoder_model", "decoder_with_past_model"):
+        (tmp_path / "onnx").mkdir(exist_ok=True)
+        shutil.copy(export / f"{name}_quantized.onnx", tmp_path / "onnx")
+    assert OptimumDecoder(tmp_path, spec).name == "optimum-int8"
+
+
+@pytest.mark.parametrize("export", EXPORTS)
+@pytest.mark.parametrize("graph", ["decoder_model.onnx", "decoder_model_merged.onnx"])
+def test_drafts_beams_and_rewinds(exports: Path, spec: ModelSpec, export: str, graph: str) -> None:
+    tokens = _ids(2, 9)
+    with OptimumDecoder(exports / export / graph, spec, threads=1) as decoder:
+        state = decoder.start(_features(2, 30), (SOME, SOME))
+        whole, longest = decoder.step(tokens, state, np.arange(9))
+        _, prefix = decoder.step(tokens[:, :4], state, np.array([3]))
+        draft, after = decoder.step(tokens[:, 4:], prefix, np.arange(5))
+        np.testing.assert_allclose(draft.logits, whole.logits[:, 4:], atol=1e-4)
+        assert after.n_tokens == 9
+        back = decoder.rewind(longest, 5)
+        again, _ = decoder.step(tokens[:, 5:6], back, np.array([0]))
+        np.testing.assert_allclose(again.logits, whole.logits[:, 5:6], atol=1e-4)
+        start = decoder.rewind(longest, 0)
+        anew, _ = decoder.step(tokens, start, np.array([8]))
+        np.testing.assert_allclose(anew.logits, whole.logits[:, 8:], atol=1e-4)
+        for rows in (np.array([1, 0, 1]), np.array([0, 1])):
+            picked, _ = decoder.step(tokens[rows, 4:], decoder.select(prefix, rows), np.arange(5))
+            np.testing.assert_allclose(picked.logits, whole.logits[rows, 4:], atol=1e-4)
+
+
+def test_features_also_where_only_the_past_is_needed(
+    exports: Path, spec: ModelSpec, tmp_path: Path
+) -> None:
+    """Exports of 2022 ask for the encoder's features at every step."""
+    shutil.copy(exports / EXPORTS[0] / "decoder_model.onnx", tmp_path)
+    model = onnx.load(exports / EXPORTS[0] / "decoder_with_past_model.onnx")
+    more = (
+        ("encoder_hidden_states", onnx.TensorProto.FLOAT, ["b", "t", 8]),
+        ("encoder_attention_mask", onnx.TensorProto.INT64, ["b", "t"]),
+        ("decoder_attention_mask", onnx.TensorProto.INT64, ["b", "n"]),
+        ("position_ids", onnx.TensorProto.INT64, ["b", "n"]),
+    )
+    for name, dtype, shape in more:
+        model.graph.input.append(onnx.helper.make_tensor_value_info(name, dtype, shape))
+    onnx.save(model, tmp_path / "decoder_with_past_model.onnx")
+    with (
+        OptimumDecoder(tmp_path, spec, threads=1) as fussy,
+        OptimumDecoder(exports / EXPORTS[0] / "decoder_model.onnx", spec, threads=1) as plain,
+    ):
+        np.testing.assert_array_equal(_walk(fussy, SOME)[0], _walk(plain, SOME)[0])
+
+
+@pytest.mark.parametrize("export", EXPORTS)
+def test_the_encoder(exports: Path, golden_model: Path, spec: ModelSpec, export: str) -> None:
+    mel = np.random.default_rng(0).standard_normal((2, 80, 3000)).astype(np.float32)
+    path = exports / export / "encoder_model.onnx"
+    with (
+        OnnxEncoder(golden_model, spec, threads=1) as ours,
+        ForeignEncoder(path, spec, threads=1) as theirs,
+        ForeignEncoder(path.with_stem("encoder_model_quantized"), spec, threads=1) as int8,
+    ):
+        assert (theirs.name, int8.name) == ("onnx-30s-fp32", "onnx-30s-int8")
+        assert theirs.n_frames == 3000
+        expected = ours.encode(mel)
+        np.testing.assert_allclose(theirs.encode(mel), expected, atol=1e-4)
+        error = np.abs(int8.encode(mel) - expected).max() / np.abs(expected).max()
+        assert 0 < error < 0.5
+        with pytest.raises(ShapeError, match="1000 frames, this encoder takes 3000"):
+            theirs.encode(mel[:, :, :1000])
+
+
+def test_what_it_cannot_do_is_refused(exports: Path, spec: ModelSpec) -> None:
+    with OptimumDecoder(exports / EXPORTS[0], spec, threads=1) as decoder:
+        assert decoder.limits == Limits(n_positions=None, free_padding=False, aligns=False)
+        state = decoder.start(_features(2, 30), (SOME, SOME))
+        tokens = _ids(2, 4)
+        with pytest.raises(OptionError, match="no cross-attention weights"):
+            decoder.step(tokens, state, np.array([3]), alignment=True)
+        with pytest.raises(ShapeError, match="must be equally long"):
+            decoder.step(tokens, state, np.array([3]), first=np.array([0, 1]))
+        with pytest.raises(ShapeError, match=r"\[20, 30\] positions with their padding"):
+            decoder.start(_features(2, 30), (NONE, NONE), np.array([20, 30]))
+        masked = decoder.start(_features(2, 30), (SOME, SOME), np.array([20, 30]))
+        assert masked.features.shape == (2, 40, 8)
+        assert not masked.features[0, 20:].any()
+
+
+def test_graphs_of_another_model_are_refused_before_they_are_loaded(
+    exports: Path, golden_model: Path, spec: ModelSpec, model_directory: Path, tmp_path: Path
+) -> None:
+    other = ModelSpec.load(model_directory)
+    for graph in ("decoder_model.onnx", "decoder_model_merged.onnx"):
+        with pytest.raises(ModelError, match="a width of 64; decoder and --model must be of one"):
+            OptimumDecoder(exports / EXPORTS[0] / graph, other)
+    with pytest.raises(ModelError, match=r"holds no decoder_model_merged\.onnx"):
+        OptimumDecoder(golden_model, spec)
+    with pytest.raises(ModelError, match=r"encoder_model\.onnx has input input_features"):
+        OptimumDecoder(exports / EXPORTS[0] / "encoder_model.onnx", spec)
+    lone = tmp_path / "decoder_model.onnx"
+    shutil.copy(exports / EXPORTS[0] / "decoder_model.onnx", lone)
+    with pytest.raises(ModelError, match="with-past"):
+        OptimumDecoder(tmp_path, spec)
+    lone.write_bytes(lone.read_bytes()[:3000])
+    shutil.copy(lone, tmp_path / "decoder_with_past_model.onnx")
+    with pytest.raises(ModelError, match="is no ONNX graph"):
+        OptimumDecoder(lone, spec)

@@ -1,0 +1,221 @@
+"""Which engine is taken and why, and contradictions found before anything is loaded."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from tests.checkpoints import TOY, config_of, random_arrays, write_checkpoint
+from tests.unit.backends.test_optimum import GOLDENS
+from whisper_hailo.backends import select as module
+from whisper_hailo.backends.ctranslate2 import HONOURED
+from whisper_hailo.backends.fixed import FixedDecoder
+from whisper_hailo.backends.foreign_encoder import ForeignEncoder
+from whisper_hailo.backends.kinds import decoder_backend
+from whisper_hailo.backends.make import DECODERS, ENCODERS
+from whisper_hailo.backends.onnx import OnnxEncoder
+from whisper_hailo.backends.options import DECODER_BACKENDS, ENCODER_BACKENDS, EngineOptions
+from whisper_hailo.backends.select import Npu, engine_window_s, select
+from whisper_hailo.convert.convert import convert_checkpoint
+from whisper_hailo.convert.options import ConvertOptions, HailoOptions
+from whisper_hailo.core.errors import ModelError, OptionError, ShapeError
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.decoding.option_groups import Prompts, Search, WordOptions
+from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.recognizer import refuse_unhonoured
+
+
+@pytest.fixture(scope="session")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Another model: twice the width, and fixed graphs of 1 s."""
+    root = tmp_path_factory.mktemp("wide")
+    dims = replace(TOY, d_model=128)
+    checkpoint = write_checkpoint(root / "ck", random_arrays(dims), config=config_of(dims))
+    options = ConvertOptions(hailo=HailoOptions(window_s=1, decoder_length=8))
+    convert_checkpoint(checkpoint, root / "model", options)
+    return root / "model"
+
+
+@pytest.fixture
+def no_npu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "find_npu", lambda: Npu(None, "no Hailo binding"))
+
+
+def _select(directory: Path, **options: object) -> module.Engine:
+    return select(directory, ModelSpec.load(directory), EngineOptions(**options))  # type: ignore[arg-type]
+
+
+def test_the_tables_hold_backends_that_can_be_asked_for() -> None:
+    assert set(ENCODERS) <= set(ENCODER_BACKENDS)
+    assert set(DECODERS) <= set(DECODER_BACKENDS)
+    with pytest.raises(OptionError, match="--encoder-backend is 'gpu', expected one of: auto"):
+        EngineOptions(encoder_backend="gpu")
+    with pytest.raises(OptionError, match="--decoder-backend is ''"):
+        EngineOptions(decoder_backend="")
+
+
+@pytest.mark.usefixtures("no_npu")
+def test_auto_takes_the_model_directory_on_the_cpu_and_says_why(model_directory: Path) -> None:
+    engine = _select(model_directory)
+    assert isinstance(engine.encoder, OnnxEncoder)
+    assert engine.reasons[0] == "encoder onnx-fp32: on the CPU, no Hailo binding"
+    assert engine.reasons[1].startswith("decoder cached-fp32: with a cache on the CPU")
+
+
+@pytest.mark.usefixtures("no_npu")
+def test_a_path_is_told_by_its_content(
+    hailo_directory: Path, model_directory: Path, tmp_path: Path
+) -> None:
+    with zipfile.ZipFile(GOLDENS / "optimum-onnx-0.1.0.zip") as packed:
+        packed.extractall(tmp_path)
+    (tmp_path / "ct2").mkdir()
+    (tmp_path / "ct2" / "model.bin").touch()
+    kinds = {
+        hailo_directory / "hailo" / "decoder-2s-16.onnx": "fixed",
+        model_directory: "cached",
+        tmp_path: "optimum",
+        tmp_path / "decoder_model.onnx": "optimum",
+        tmp_path / "ct2": "ctranslate2",
+        Path("any.hef"): "hailo",
+    }
+    assert {path: decoder_backend(path) for path in kinds} == kinds
+    graph = hailo_directory / "hailo" / "decoder-2s-16.onnx"
+    engine = _select(model_directory, decoder=graph)
+    assert engine.reasons[1] == f"decoder fixed-fp32: {graph} is given"
+    form = hailo_directory / "hailo" / "encoder-2s.onnx"
+    engine = _select(model_directory, encoder=form, decoder=model_directory)
+    assert [reason.split(":")[0] for reason in engine.reasons] == [
+        "encoder onnx-2s-fp32",
+        "decoder cached-fp32",
+    ]
+
+
+def test_the_hailo_form_encoder_is_the_encoder(
+    hailo_directory: Path, encoder: OnnxEncoder, spec: ModelSpec, tmp_path: Path
+) -> None:
+    mel = np.random.default_rng(0).standard_normal((2, 80, 200)).astype(np.float32)
+    path = hailo_directory / "hailo" / "encoder-2s.onnx"
+    with ForeignEncoder(path, spec, threads=1) as fixed:
+        assert fixed.n_frames == 200
+        np.testing.assert_allclose(fixed.encode(mel), encoder.encode(mel), atol=1e-4)
+        with pytest.raises(ShapeError, match=r"100 frames, this encoder takes 200 .2 s window"):
+            fixed.encode(mel[:, :, :100])
+    # The same graph behind the chip's layout, (1, 1, n_frames, n_mels).
+    model = onnx.load(path)
+    turn = onnx.helper.make_node("Transpose", ["mel"], ["x.1"], perm=[0, 3, 1, 2])
+    model.graph.node.insert(0, turn)
+    value = onnx.helper.make_tensor_value_info("mel", onnx.TensorProto.FLOAT, [1, 1, 200, 80])
+    model.graph.input.pop()
+    model.graph.input.append(value)
+    onnx.save(model, tmp_path / "nhwc.onnx")
+    with ForeignEncoder(tmp_path / "nhwc.onnx", spec, threads=1) as turned:
+        np.testing.assert_allclose(turned.encode(mel), encoder.encode(mel), atol=1e-4)
+
+
+def test_encoders_of_another_model_are_refused(
+    wide: Path, model_directory: Path, hailo_directory: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(ModelError, match=r"has a width of 64: expected .batch, 50, 64."):
+        _select(model_directory, encoder=wide / "hailo" / "encoder-1s.onnx")
+    spec = ModelSpec.load(model_directory)
+    many = replace(spec, dims=replace(spec.dims, n_mels=128))
+    with pytest.raises(ModelError, match=r"x\.1 .1, 80, 1, 200. float32, \w+ has 128 mel bins"):
+        ForeignEncoder(hailo_directory / "hailo" / "encoder-2s.onnx", many)
+    short = replace(spec, dims=replace(spec.dims, n_audio_ctx=50))
+    with pytest.raises(ModelError, match=r"takes 200 frames, .* an even number up to 100"):
+        ForeignEncoder(hailo_directory / "hailo" / "encoder-2s.onnx", short)
+    with pytest.raises(ModelError, match="an encoder has one input, a log-mel: is it a decoder"):
+        _select(model_directory, encoder=hailo_directory / "hailo" / "decoder-2s-16.onnx")
+    with pytest.raises(ModelError, match=r"holds no encoder_model\.onnx"):
+        _select(model_directory, encoder=tmp_path)
+    with pytest.raises(ModelError, match="differ: d_model 128 and 64"):
+        _select(model_directory, encoder=wide)
+    other = _select(hailo_directory, encoder=model_directory).encoder
+    assert isinstance(other, OnnxEncoder)
+    named = _select(
+        hailo_directory, encoder=model_directory / "encoder.onnx",
+        decoder=model_directory / "decoder.onnx",
+    )  # fmt: skip
+    assert isinstance(named.encoder, OnnxEncoder)
+    assert named.reasons[1].startswith("decoder cached-fp32")
+    with pytest.raises(ModelError, match="missing or no file"):
+        _select(model_directory, encoder=Path("nowhere.onnx"))
+
+
+def test_decoders_of_another_model_are_refused(
+    wide: Path, model_directory: Path, hailo_directory: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(ModelError, match="has width 128 and 200 tokens, checkpoint has 64 and 200"):
+        _select(model_directory, decoder=wide / "hailo" / "decoder-1s-8.onnx")
+    spec = ModelSpec.load(model_directory)
+    fewer = replace(spec, dims=replace(spec.dims, n_vocab=100), tokens=replace(spec.tokens))
+    with pytest.raises(ModelError, match="64 and 200 tokens, checkpoint has 64 and 100"):
+        select(
+            model_directory, fewer,
+            EngineOptions(decoder=hailo_directory / "hailo" / "decoder-2s-16.onnx"),
+        )  # fmt: skip
+    with pytest.raises(ModelError, match="differ: d_model 128 and 64"):
+        _select(model_directory, decoder=wide)
+    raw = json.loads((model_directory / "model.json").read_text())
+    raw["tokens"]["sot"] += 1
+    (tmp_path / "model.json").write_text(json.dumps(raw))
+    with pytest.raises(ModelError, match="differ: their control tokens"):
+        _select(model_directory, decoder=tmp_path)
+    with pytest.raises(ModelError, match="no Hailo-form decoder; convert the checkpoint with"):
+        _select(model_directory, decoder_backend="fixed")
+    with pytest.raises(ModelError, match=r"one input|takes mel"):
+        _select(model_directory, decoder=model_directory / "encoder.onnx", decoder_backend="fixed")
+    with pytest.raises(OptionError, match="needs --decoder DIR"):
+        _select(model_directory, decoder_backend="optimum")
+    with pytest.raises(OptionError, match="needs --decoder DIR"):
+        _select(model_directory, decoder_backend="ctranslate2")
+
+
+def test_the_window_comes_from_whichever_half_is_fixed(
+    hailo_directory: Path, model_directory: Path
+) -> None:
+    spec = ModelSpec.load(model_directory)
+    form = hailo_directory / "hailo" / "encoder-2s.onnx"
+    free = _select(model_directory)
+    assert engine_window_s(free, spec, None) is None
+    assert engine_window_s(free, spec, 1.5) == 1.5
+    fixed = _select(model_directory, encoder=form)
+    assert engine_window_s(fixed, spec, None) == 2
+    with pytest.raises(OptionError, match="--window is 3 s, encoder onnx-2s-fp32 takes 2 s"):
+        engine_window_s(fixed, spec, 3)
+    half = _select(hailo_directory, decoder_backend="fixed")
+    assert engine_window_s(half, spec, None) == 2
+    assert engine_window_s(half, spec, 1) == 1
+    with pytest.raises(
+        ShapeError, match="decoder takes 100 positions, encoder gives 150; convert with --window 3"
+    ):
+        engine_window_s(half, spec, 3)
+
+
+def test_a_fixed_decoder_longer_than_the_model_is_refused(spec: ModelSpec) -> None:
+    class _Runner:
+        name, length, n_positions = "fixed", 65, 100
+
+    with pytest.raises(ShapeError, match=r"65 text and 100 encoder positions, .* 64 and 150"):
+        FixedDecoder(_Runner(), spec)  # type: ignore[arg-type]
+
+
+def test_rules_that_an_engine_does_not_know_are_refused() -> None:
+    can = DecodingOptions(language="de", cures=Cures(700, 1.3), search=Search(beam_size=5))
+    refuse_unhonoured(can, HONOURED, "ctranslate2")
+    for options, what in (
+        (DecodingOptions(cures=Cures(eot_boost=0.2)), "--eot-boost 0.2"),
+        (DecodingOptions(timestamps=True), "--timestamps True"),
+        (DecodingOptions(words=WordOptions()), "--words WordOptions"),
+        (DecodingOptions(prompts=Prompts(initial_prompt="Vienna")), "--initial-prompt Vienna"),
+        (DecodingOptions(search=Search(temperatures=(0.0, 0.5))), "--temperatures (0.0, 0.5)"),
+    ):
+        with pytest.raises(OptionError, match=re.escape(f"ctranslate2 cannot honour {what}")):
+            refuse_unhonoured(options, HONOURED, "ctranslate2")
