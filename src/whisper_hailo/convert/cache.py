@@ -15,20 +15,11 @@ from pathlib import Path
 from whisper_hailo.convert.hub import CheckpointName, is_model_directory, locate, parse_name
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OutputError
+from whisper_hailo.core.files import CACHE_VARIABLE, cache_root
 from whisper_hailo.core.spec import SPEC_VERSION, ModelSpec
 from whisper_hailo.core.version import __version__
 
 logger = logging.getLogger(__name__)
-
-_CACHE_VARIABLE = "WHISPER_HAILO_CACHE"
-
-
-def cache_root() -> Path:
-    """`$WHISPER_HAILO_CACHE`, or `whisper-hailo` in the user's cache folder."""
-    if own := os.environ.get(_CACHE_VARIABLE):
-        return Path(own)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "whisper-hailo"
 
 
 def resolve_model(
@@ -134,5 +125,5 @@ def _locked(target: Path) -> Iterator[None]:
 def _unwritable(error: OSError) -> OutputError:
     return OutputError(
         f"cannot write the model cache at {cache_root()} ({error.strerror}); "
-        f"set {_CACHE_VARIABLE} to a writable folder with free space"
+        f"set {CACHE_VARIABLE} to a writable folder with free space"
     )

@@ -1,22 +1,22 @@
 """A Hugging Face Whisper checkpoint directory: its config, and its arrays by name, one at a time.
 
-Arrays stay in their safetensors files until asked for, so that reading a checkpoint costs no more
-memory than its largest array. Pickles (`pytorch_model.bin`) can run code and are never opened.
+Arrays stay in their safetensors files until asked for, and large ones are read some rows at a
+time. Pickles (`pytorch_model.bin`) can run code and are never opened.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes  # noqa: F401 - registers bfloat16 with NumPy, which safetensors then returns
 import numpy as np
-from safetensors import SafetensorError, safe_open
 
 from whisper_hailo.convert.graphs.weights import AnyArray, Weight
 from whisper_hailo.convert.layout import Shapes, expected_shapes
+from whisper_hailo.convert.stored import DTYPES, StoredArray, stored_arrays
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import read_json_object
 from whisper_hailo.core.spec import Dimensions
@@ -24,9 +24,11 @@ from whisper_hailo.core.spec import Dimensions
 SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.pt", "model.ckpt")
-FLOAT_DTYPES = ("F32", "F16", "BF16")
 MAX_LISTED = 3
 COMPARED_ROWS = 4096
+
+STRIP_BYTES = 1 << 23
+"""Arrays larger than that are read and written in strips of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class Checkpoint:
         self.directory = directory
         self.config = read_config(directory)
         self.files = _find_arrays(directory)
-        self._where: dict[str, tuple[Path, str]] = {}
+        self._where: dict[str, StoredArray] = {}
         self._shapes: Shapes = {}
         for path in self.files:
             self._index(path)
@@ -66,18 +68,16 @@ class Checkpoint:
 
     def _index(self, path: Path) -> None:
         """Note the names, shapes and dtypes of one file; a leading `model.` is optional."""
-        with _opened(path) as file:
-            for stored in file.keys():  # noqa: SIM118 - the handle is no mapping
-                name = stored.removeprefix("model.")
-                view = file.get_slice(stored)
-                if view.get_dtype() not in FLOAT_DTYPES:
-                    raise ModelError(
-                        f"{path.name}: {stored} is {view.get_dtype()}, expected one of "
-                        f"{', '.join(FLOAT_DTYPES)}; quantised checkpoints cannot be converted, "
-                        "use the original one"
-                    )
-                self._where[name] = (path, stored)
-                self._shapes[name] = tuple(view.get_shape())
+        for stored, array in stored_arrays(path).items():
+            if array.dtype not in DTYPES:
+                raise ModelError(
+                    f"{path.name}: {stored} is {array.dtype}, expected one of "
+                    f"{', '.join(DTYPES)}; quantised checkpoints cannot be converted, "
+                    "use the original one"
+                )
+            name = stored.removeprefix("model.")
+            self._where[name] = array
+            self._shapes[name] = array.shape
 
     def _check(self) -> None:
         """Every array that the graphs need is there and has the config's shape."""
@@ -109,18 +109,25 @@ class Checkpoint:
 
     def weight(self, name: str) -> Weight:
         """A promise of an array as float32; `name` is without the `model.` prefix."""
-        return Weight(self._shapes[name], "float32", lambda: self.read(name))
+        shape = self._shapes[name]
+        return Weight(shape, "float32", lambda: self.read(name), lambda: self._strips(name))
+
+    def _strips(self, name: str) -> Iterator[AnyArray]:
+        """An array from its first row to its last, some at a time."""
+        stored = self._where[name]
+        n_rows = stored.shape[0] if stored.shape else 0
+        row_bytes = 4 * int(np.prod(stored.shape[1:], dtype=np.int64))
+        step = max(1, STRIP_BYTES // max(1, row_bytes))
+        if n_rows <= step:
+            yield stored.read()
+            return
+        for start in range(0, n_rows, step):
+            yield stored.rows(start, min(start + step, n_rows))
 
     def rows(self, name: str, start: int, stop: int) -> Weight:
         """A promise of some rows of an array as float32; only they are ever read."""
         shape = (stop - start, *self._shapes[name][1:])
-        return Weight(shape, "float32", lambda: self._read_rows(name, start, stop))
-
-    def _read_rows(self, name: str, start: int, stop: int) -> AnyArray:
-        path, stored = self._where[name]
-        with _opened(path) as file:
-            part = np.asarray(file.get_slice(stored)[start:stop])
-        return part.astype(np.float32, copy=False)
+        return Weight(shape, "float32", lambda: self._where[name].rows(start, stop))
 
     def read(self, name: str) -> AnyArray:
         """Read one array as float32.
@@ -128,9 +135,7 @@ class Checkpoint:
         Raises:
             ModelError: the file has become unreadable.
         """
-        path, stored = self._where[name]
-        with _opened(path) as file:
-            return np.asarray(file.get_tensor(stored)).astype(np.float32, copy=False)
+        return self._where[name].read()
 
     def projection(self) -> Weight:
         """Vocabulary projection `(n_vocab, d_model)`: the token embedding, unless untied."""
@@ -141,7 +146,7 @@ class Checkpoint:
         """Name of the array that projects to the vocabulary."""
         return "decoder.embed_tokens.weight" if self.tied else "proj_out.weight"
 
-    @property
+    @cached_property
     def tied(self) -> bool:
         """Whether the vocabulary projection is the token embedding itself."""
         if "proj_out.weight" not in self._where:
@@ -153,12 +158,9 @@ class Checkpoint:
 
     def _rows(self, name: str) -> Iterator[AnyArray]:
         """The rows of a matrix, some thousands at a time."""
-        path, stored = self._where[name]
-        with _opened(path) as file:
-            view = file.get_slice(stored)
-            n_rows = self._shapes[name][0]
-            for start in range(0, n_rows, COMPARED_ROWS):
-                yield np.asarray(view[start : min(start + COMPARED_ROWS, n_rows)])
+        stored = self._where[name]
+        for start in range(0, stored.shape[0], COMPARED_ROWS):
+            yield stored.rows(start, min(start + COMPARED_ROWS, stored.shape[0]))
 
     def generation_config(self) -> dict[str, Any]:
         """`generation_config.json`, or an empty dict."""
@@ -253,15 +255,3 @@ def _find_arrays(directory: Path) -> tuple[Path, ...]:
     raise ModelError(
         f"{directory} has no {SINGLE_FILE} and no {INDEX_FILE}; fetch the checkpoint again"
     )
-
-
-def _opened(path: Path) -> Any:  # noqa: ANN401 - the handle's class is not public
-    """Open a safetensors file, or say what is wrong with it."""
-    try:
-        path.open("rb").close()  # the system says "permission denied", the library would not
-        return safe_open(path, framework="np")
-    except (SafetensorError, OSError) as error:
-        raise ModelError(
-            f"{path} is no complete safetensors file "
-            f"({getattr(error, 'strerror', None) or error}); fetch the file again"
-        ) from error

@@ -5,9 +5,12 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+import re
 import shutil
+import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +22,7 @@ from whisper_hailo.convert.graphs.decoder import decoder_graph
 from whisper_hailo.convert.graphs.encoder import encoder_graph
 from whisper_hailo.convert.graphs.onnx_file import write_graph
 from whisper_hailo.convert.hailo.sizes import FixedSizes, fixed_sizes
-from whisper_hailo.convert.hailo.write import write_hailo_forms
+from whisper_hailo.convert.hailo.write import Job, hailo_forms
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.convert.tokens import read_special_tokens, write_tokenizer
 from whisper_hailo.core.errors import ModelError, OutputError
@@ -28,6 +31,7 @@ from whisper_hailo.core.spec import (
     CROSS_KV_FILE,
     DECODER_FILE,
     ENCODER_FILE,
+    PARITY_FILES,
     SPEC_FILE,
     FileRecord,
     ModelSpec,
@@ -71,15 +75,17 @@ def convert_checkpoint(
     out = out.resolve()
     _check_free(out, checkpoint.resolve())
     with _written_at_once(out, checkpoint.resolve()) as work:
-        spec = _write_all(opened, work, options, origin)
-        if sizes is not None:
-            spec = _add_hailo_forms(opened, work, spec, sizes)
+        spec = _write_all(opened, work, options, origin, sizes)
         (work / SPEC_FILE).write_text(spec.to_json(), encoding="utf-8")
         return spec
 
 
 def _write_all(
-    checkpoint: Checkpoint, work: Path, options: ConvertOptions, source: Source
+    checkpoint: Checkpoint,
+    work: Path,
+    options: ConvertOptions,
+    source: Source,
+    sizes: FixedSizes | None,
 ) -> ModelSpec:
     """Write all files of a model directory but its description into `work`."""
     tokenizer = work / TOKENIZER_FILE
@@ -95,35 +101,57 @@ def _write_all(
         dims=checkpoint.config.dims,
         tokens=read_special_tokens(checkpoint.directory, tokenizer if has_tokenizer else None),
         quantization=options.quantize,
-        encoder_quantization="int8" if options.encoder_int8 else "none",
+        encoder_quantization=options.encoder_quantize,
         alignment_heads=alignment_heads(checkpoint.generation_config(), checkpoint.config.dims),
-        source=replace(source, sha256=_source_hashes(checkpoint)),
+        source=source,
     )
-    files = _write_graphs(checkpoint, work, spec)
+    jobs = _graph_jobs(checkpoint, work, spec)
+    if sizes is not None:
+        forms, hailo_jobs = hailo_forms(checkpoint, work, spec.name, sizes)
+        spec, jobs = replace(spec, hailo=forms), [*hailo_jobs, *jobs]
+    hashes, files = _side_by_side(lambda: source_hashes(checkpoint), jobs)
     if has_tokenizer:
         files[TOKENIZER_FILE] = _record(tokenizer)
-    return replace(spec, files=files)
+    return replace(spec, files=files, source=replace(source, sha256=hashes))
 
 
-def _add_hailo_forms(
-    checkpoint: Checkpoint, work: Path, spec: ModelSpec, sizes: FixedSizes
-) -> ModelSpec:
-    forms, files = write_hailo_forms(checkpoint, work, spec.name, sizes)
-    return replace(spec, hailo=forms, files=spec.files | files)
+def _side_by_side(
+    hashing: Callable[[], dict[str, str]], jobs: Sequence[Job]
+) -> tuple[dict[str, str], dict[str, FileRecord]]:
+    """Write graphs two at a time: reading, hashing and writing all leave the interpreter free.
+
+    More would need more memory, and wait for the disk all the same.
+    """
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        written = [pool.submit(job) for job in jobs]
+        hashed = pool.submit(hashing)
+        try:
+            records = [future.result() for future in written]
+            return hashed.result(), {name: one for part in records for name, one in part.items()}
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
-def _write_graphs(checkpoint: Checkpoint, work: Path, spec: ModelSpec) -> dict[str, FileRecord]:
+def _graph_jobs(checkpoint: Checkpoint, work: Path, spec: ModelSpec) -> list[Job]:
+    """What writes the graphs with a cache, the largest first."""
     bits = BITS[spec.quantization]
     encoder_bits = BITS[spec.encoder_quantization]
-    files = write_graph(encoder_graph(checkpoint, encoder_bits), work / ENCODER_FILE)
     # Cross keys and values stay at 8 bits: 4 would save a hundredth and is heard in every step.
     cross_bits = None if bits is None else 8
-    files |= write_graph(cross_kv_graph(checkpoint, cross_bits), work / CROSS_KV_FILE)
-    decoder = decoder_graph(checkpoint, spec.alignment_heads, bits)
-    return files | write_graph(decoder, work / DECODER_FILE, external=True)
+
+    def decoder() -> dict[str, FileRecord]:
+        graph = decoder_graph(checkpoint, spec.alignment_heads, bits)
+        return write_graph(graph, work / DECODER_FILE, external=True)
+
+    return [
+        decoder,
+        lambda: write_graph(encoder_graph(checkpoint, encoder_bits), work / ENCODER_FILE),
+        lambda: write_graph(cross_kv_graph(checkpoint, cross_bits), work / CROSS_KV_FILE),
+    ]
 
 
-def _source_hashes(checkpoint: Checkpoint) -> dict[str, str]:
+def source_hashes(checkpoint: Checkpoint) -> dict[str, str]:
     """SHA-256 of every checkpoint file that the model is made of."""
     configs = (checkpoint.directory / name for name in CONFIG_FILES)
     paths = [path for path in configs if path.is_file()]
@@ -141,9 +169,11 @@ def _check_free(out: Path, checkpoint: Path) -> None:
     if checkpoint.is_relative_to(out):
         raise OutputError(f"{out} holds the checkpoint itself; give another directory")
     try:
-        if not os.path.lexists(out):
+        # Asked once: another conversion may be putting its directory there.
+        mode = _mode_of(out)
+        if mode is None:
             return
-        if not out.is_dir():
+        if not stat.S_ISDIR(mode):
             raise OutputError(f"{out} is a file; give a directory to be made")
         foreign = _foreign_file(out)
     except OSError as error:
@@ -154,15 +184,25 @@ def _check_free(out: Path, checkpoint: Path) -> None:
         )
 
 
-def _foreign_file(directory: Path) -> str | None:
-    """A file that is not part of an earlier conversion, if there is one."""
+def _mode_of(path: Path) -> int | None:
+    """What a path is; `None` if there is nothing."""
     try:
-        known = {SPEC_FILE, *read_json_object(directory / SPEC_FILE)["files"]}
+        return path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _foreign_file(directory: Path) -> str | None:
+    """A file that is not part of an earlier conversion or made from one, if there is one."""
+    try:
+        files = read_json_object(directory / SPEC_FILE)["files"]
+        known = {SPEC_FILE, *PARITY_FILES, *files}
     except (ModelError, KeyError, TypeError):
         known = set()
     found = (path for path in sorted(directory.rglob("*")) if not path.is_dir())
     names = (path.relative_to(directory).as_posix() for path in found)
-    return next((name for name in names if name not in known), None)
+    made = re.compile(r"hailo/[^/]+-emulated\.(onnx|json)")
+    return next((name for name in names if name not in known and not made.fullmatch(name)), None)
 
 
 @contextmanager

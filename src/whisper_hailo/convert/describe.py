@@ -1,4 +1,4 @@
-"""What is in a model directory or an ONNX file, as data for `whisper-hailo inspect`."""
+"""What is in a model directory, an ONNX file or a HEF, as data for `whisper-hailo inspect`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from whisper_hailo.backends.hef.describe import describe_hef
+from whisper_hailo.backends.hef.read import is_hef
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import sha256
 from whisper_hailo.core.spec import ModelSpec
@@ -15,15 +17,17 @@ from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
 
 
 def describe(path: Path) -> dict[str, Any]:
-    """Describe a model directory or an ONNX file.
+    """Describe a model directory, an ONNX file or a HEF.
 
     Raises:
-        ModelError: neither, or broken.
+        ModelError: none of them, or broken.
     """
     if os.path.isdir(path):
         return describe_model(path)
     if not os.path.exists(path):  # False also where we may not look
-        raise ModelError(f"{path} does not exist; give a model directory or an ONNX file")
+        raise ModelError(f"{path} does not exist; give a model directory, an ONNX file or a HEF")
+    if path.suffix.lower() == ".hef" or is_hef(path):
+        return describe_hef(path)
     return describe_onnx(path)
 
 

@@ -30,7 +30,7 @@ class ConvertOptions:
 
     Attributes:
         quantize: decoder weights: `none` (float32), `int8` or `int4` (weight-only blocks).
-        encoder_int8: also quantise the encoder's matrix products; its additions, norms, softmax
+        encoder_quantize: the same for the encoder's matrix products; its additions, norms, softmax
             and convolutions always stay float.
         tokenizer: a tokenizer file to use instead of the checkpoint's own.
         hailo: also write the graphs that the Hailo compiler takes; `None` writes none.
@@ -40,12 +40,16 @@ class ConvertOptions:
     """
 
     quantize: str = "none"
-    encoder_int8: bool = False
+    encoder_quantize: str = "none"
     tokenizer: Path | None = None
     hailo: HailoOptions | None = None
 
     def __post_init__(self) -> None:
-        if self.quantize not in QUANTIZATIONS:
-            raise OptionError(
-                f"--quantize is {self.quantize!r}, expected one of: {', '.join(QUANTIZATIONS)}"
-            )
+        for option, value in (
+            ("--quantize", self.quantize),
+            ("--encoder-quantize", self.encoder_quantize),
+        ):
+            if value not in QUANTIZATIONS:
+                raise OptionError(
+                    f"{option} is {value!r}, expected one of: {', '.join(QUANTIZATIONS)}"
+                )

@@ -34,7 +34,7 @@ def _contents(directory: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("quantize", ["none", "int8", "int4"])
 def test_same_input_gives_identical_files(checkpoint: Path, tmp_path: Path, quantize: str) -> None:
-    options = ConvertOptions(quantize=quantize, encoder_int8=quantize == "int8")
+    options = ConvertOptions(quantize=quantize, encoder_quantize=quantize)
     spec = convert_checkpoint(checkpoint, tmp_path / "a", options)
     convert_checkpoint(checkpoint, tmp_path / "b", options)
     assert _contents(tmp_path / "a") == _contents(tmp_path / "b")
@@ -269,3 +269,13 @@ def test_alignment_heads(caplog: pytest.LogCaptureFixture) -> None:
 def test_spec_is_json_with_a_version(checkpoint: Path, tmp_path: Path) -> None:
     convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
     assert json.loads((tmp_path / "out" / "model.json").read_text())["version"] == SPEC_VERSION
+
+
+def test_emulated_forms_do_not_stand_in_the_way(checkpoint: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    convert_checkpoint(checkpoint, out, PLAIN)
+    (out / "hailo").mkdir()
+    for suffix in ("onnx", "json"):
+        (out / "hailo" / f"encoder-2s-emulated.{suffix}").write_text("made by emulate")
+    convert_checkpoint(checkpoint, out, PLAIN)
+    assert not (out / "hailo").exists()

@@ -100,7 +100,7 @@ def load_graph(path: Path) -> OnnxGraph:
         item.name: Tensor(item.data_type, tuple(item.dims)) for item in model.graph.initializer
     }
     for item in model.graph.initializer:
-        _check_external(item, path)
+        check_external_data(item, path)
         _forget_values(item)
     inferred = _inferred(model, path)
     proto = inferred.graph
@@ -143,7 +143,7 @@ def _read(path: Path) -> onnx.ModelProto:
     return model
 
 
-def _check_external(item: TensorProto, path: Path) -> None:
+def check_external_data(item: TensorProto, path: Path) -> None:
     """The data file beside the graph has the weight's bytes; it is a plain relative path."""
     if item.data_location != TensorProto.EXTERNAL:
         return

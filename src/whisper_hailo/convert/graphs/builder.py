@@ -109,7 +109,7 @@ class GraphBuilder:
     def view(self, name: str, of: str, shape: tuple[int, ...]) -> str:
         """Add a weight with the bytes of another one under a different shape."""
         base = self._initializers[of].weight
-        view = Weight(shape, base.dtype, base.load)
+        view = Weight(shape, base.dtype, base.load, base.strips)
         self._initializers.setdefault(name, Initializer(name, view, same_bytes_as=of))
         return name
 

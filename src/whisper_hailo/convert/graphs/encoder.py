@@ -24,7 +24,7 @@ def encoder_graph(checkpoint: Checkpoint, bits: int | None = None) -> Graph:
 
     Args:
         checkpoint: where the arrays come from.
-        bits: 8 for matrix products in weight-only blocks; all else stays float32.
+        bits: 8 or 4 for matrix products in weight-only blocks; all else stays float32.
     """
     dims = checkpoint.config.dims
     b = GraphBuilder("whisper_encoder")

@@ -138,7 +138,7 @@ def _write_data(graph: Graph, data: HashedFile) -> dict[str, _Place]:
             continue
         data.write(bytes(-data.size % EXTERNAL_ALIGNMENT))
         places[item.name] = _Place(data.size, item.weight.nbytes)
-        data.write(_raw_bytes(item))
+        _write_weight(item, data)
     return places
 
 
@@ -161,7 +161,7 @@ def _write_model(graph: Graph, places: dict[str, _Place], location: str, file: H
     for head, length, item in zip(heads, lengths, graph.initializers, strict=True):
         file.write(_GRAPH_INITIALIZER + _varint(length) + head)
         if item.name not in places:
-            file.write(_raw_bytes(item))
+            _write_weight(item, file)
 
 
 def _tensor_head(item: Initializer, place: _Place | None, location: str) -> bytes:
@@ -181,11 +181,12 @@ def _tensor_head(item: Initializer, place: _Place | None, location: str) -> byte
     return bytes(tensor.SerializeToString(deterministic=True))
 
 
-def _raw_bytes(item: Initializer) -> memoryview:
+def _write_weight(item: Initializer, file: HashedFile) -> None:
     """The weight's bytes, little-endian as ONNX wants them."""
-    array = np.ascontiguousarray(item.weight.load())
-    little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-    return little.reshape(-1).view(np.uint8).data
+    for piece in item.weight.pieces():
+        array = np.ascontiguousarray(piece)
+        little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+        file.write(little.reshape(-1).view(np.uint8).data)
 
 
 def _varint(value: int) -> bytes:

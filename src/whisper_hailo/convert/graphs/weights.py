@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -22,11 +22,20 @@ class Weight:
         shape: as the array will have it.
         dtype: NumPy dtype name, such as `float32`.
         load: makes the array; called once for each time that it is written.
+        strips: makes it in pieces along its first axis, where it need not be whole.
     """
 
     shape: tuple[int, ...]
     dtype: str
     load: Callable[[], AnyArray]
+    strips: Callable[[], Iterator[AnyArray]] | None = None
+
+    def pieces(self) -> Iterator[AnyArray]:
+        """The array from front to back, in as many pieces as suit it."""
+        if self.strips is None:
+            yield self.load()
+        else:
+            yield from self.strips()
 
     @property
     def nbytes(self) -> int:

@@ -120,7 +120,7 @@ def make_job(directory: Path, spec: ModelSpec, options: CompileOptions) -> Job:
             fit.
     """
     form = hailo_form(directory, spec, options.part)
-    _check_graph(directory, spec, form)
+    check_graph(directory, spec, form)
     is_encoder = form.part == "encoder"
     dims = spec.dims
     out = options.out or directory / "hailo" / options.arch
@@ -149,8 +149,12 @@ def make_job(directory: Path, spec: ModelSpec, options: CompileOptions) -> Job:
     return job
 
 
-def _check_graph(directory: Path, spec: ModelSpec, form: HailoForm) -> None:
-    """Refuse a graph that is not the one that `model.json` describes."""
+def check_graph(directory: Path, spec: ModelSpec, form: HailoForm) -> None:
+    """Refuse a graph that is not the one that `model.json` describes.
+
+    Raises:
+        ModelError: it changed since it was written.
+    """
     for name, record in spec.files.items():
         is_ours = name in (form.file, f"{form.file}.data")
         if is_ours and sha256(directory / name) != record.sha256:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 from whisper_hailo.convert.checkpoint import Checkpoint
 from whisper_hailo.convert.graphs.builder import OPSET, Graph
@@ -15,11 +17,14 @@ from whisper_hailo.core.spec import Dimensions, FileRecord
 
 FOLDER = "hailo"
 
+Job: TypeAlias = Callable[[], dict[str, FileRecord]]
+"""Writes files of a model directory; path in it to size and hash of each."""
 
-def write_hailo_forms(
+
+def hailo_forms(
     checkpoint: Checkpoint, directory: Path, variant: str, sizes: FixedSizes
-) -> tuple[tuple[HailoForm, ...], dict[str, FileRecord]]:
-    """Write `hailo/encoder-<w>s.onnx`, `hailo/decoder-<w>s-<n>.onnx` and the host's arrays.
+) -> tuple[tuple[HailoForm, ...], list[Job]]:
+    """What writes `hailo/encoder-<w>s.onnx`, `hailo/decoder-<w>s-<n>.onnx` and the host's arrays.
 
     Args:
         checkpoint: where the arrays come from.
@@ -28,18 +33,19 @@ def write_hailo_forms(
         sizes: window and length of both graphs.
 
     Returns:
-        the two forms, and path in the model directory to size and hash of every file.
+        the two forms, and jobs that write their files in any order, the largest first.
     """
-    forms = (
+    encoder_is, decoder_is = (
         encoder_form(checkpoint.config.dims, sizes),
         decoder_form(checkpoint.config.dims, sizes, variant),
     )
     (directory / FOLDER).mkdir()
-    encoder_graph = encoder.hailo_encoder_graph(checkpoint, sizes)
-    files = _write(encoder_graph, directory, forms[0])
-    decoder_graph = decoder.hailo_decoder_graph(checkpoint, sizes)
-    files |= _write(decoder_graph, directory, forms[1])
-    return forms, files | write_assets(checkpoint, directory, variant, sizes.length)
+    jobs: list[Job] = [
+        lambda: _write(decoder.hailo_decoder_graph(checkpoint, sizes), directory, decoder_is),
+        lambda: write_assets(checkpoint, directory, variant, sizes.length),
+        lambda: _write(encoder.hailo_encoder_graph(checkpoint, sizes), directory, encoder_is),
+    ]
+    return (encoder_is, decoder_is), jobs
 
 
 def encoder_form(dims: Dimensions, sizes: FixedSizes) -> HailoForm:

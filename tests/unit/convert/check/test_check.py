@@ -21,9 +21,10 @@ from whisper_hailo.convert.check.report import Report, check_file
 from whisper_hailo.convert.check.sizes import TINY_ENCODER_WEIGHTS
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.graphs import onnx_file
+from whisper_hailo.convert.hailo.decoder import hailo_decoder_graph
 from whisper_hailo.convert.hailo.encoder import hailo_encoder_graph
 from whisper_hailo.convert.hailo.sizes import FixedSizes
-from whisper_hailo.convert.hailo.write import encoder_form
+from whisper_hailo.convert.hailo.write import decoder_form, encoder_form
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.spec import SPEC_FILE
@@ -269,15 +270,37 @@ def test_windows(name: str, window_s: int, arch: str, expected: Severity | None)
     assert found == ([] if expected is None else [expected])
 
 
-def test_the_reference_point_is_tinys_encoder(tmp_path: Path) -> None:
-    dims = MODELS["tiny"]
-    model = inferred(hailo_encoder_graph(Weightless(dims), FixedSizes(10, 32)))
+def _saved_without_weights(model: onnx.ModelProto, path: Path) -> None:
+    """The graph as a file whose large weights lie in a data file that holds none of them."""
     for item in model.graph.initializer:
         if item.data_location == TensorProto.EXTERNAL:
             del item.external_data[:]
             item.external_data.add(key="location", value="sparse.bin")
-    onnx.save(model, tmp_path / "tiny.onnx")
-    (tmp_path / "sparse.bin").touch()
+    onnx.save(model, path)
+    (path.parent / "sparse.bin").touch()
+
+
+@pytest.mark.parametrize("name", ["tiny", "base", "small", "turbo"])
+def test_nothing_blocks_at_true_sizes(name: str, tmp_path: Path) -> None:
+    dims, narrow = MODELS[name], name == "tiny"
+    sizes = FixedSizes(10, 32) if narrow else FixedSizes(5, 24)
+    forms = encoder_form(dims, sizes), decoder_form(dims, sizes, name)
+    graphs = hailo_encoder_graph, hailo_decoder_graph
+    for form, graph in zip(forms, graphs, strict=True):
+        path = tmp_path / f"{form.part}.onnx"
+        _saved_without_weights(inferred(graph(Weightless(dims), sizes)), path)
+        for arch in ("hailo8", "hailo10h"):
+            report = check_file(path, arch, form.start_nodes, form.end_nodes)
+            assert not report.blocked
+            assert {finding.rule for finding in report.findings} <= {"wide-product"}
+            found = graph_rules.check_form(form, dims, arch)
+            assert not [finding for finding in found if finding.severity == "blocks"]
+
+
+def test_the_reference_point_is_tinys_encoder(tmp_path: Path) -> None:
+    dims = MODELS["tiny"]
+    model = inferred(hailo_encoder_graph(Weightless(dims), FixedSizes(10, 32)))
+    _saved_without_weights(model, tmp_path / "tiny.onnx")
     report = check_file(tmp_path / "tiny.onnx", "hailo8l")
     assert report.weights.count == TINY_ENCODER_WEIGHTS
     assert report.weights.contexts == 9

@@ -217,7 +217,7 @@ def test_a_full_disk_leaves_nothing(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(convert, "write_hailo_forms", full)
+    monkeypatch.setattr(convert, "hailo_forms", full)
     with pytest.raises(OutputError, match="No space left"):
         convert_checkpoint(checkpoint, tmp_path / "out", HAILO)
     assert not list(tmp_path.iterdir())

@@ -14,7 +14,7 @@ from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.hailo import HailoForm
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.decoding.greedy import Greedy
+from whisper_hailo.decoding.loop import DecodingLoop, Task
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.features import log_mel, pad_or_trim
 from whisper_hailo.tokenizer import TOKENIZER_FILE, Tokenizer
@@ -89,14 +89,14 @@ class DecoderRows:
         self._encoder = stack.enter_context(OnnxEncoder(directory, spec))
         self._decoder = stack.enter_context(CachedDecoder(directory, spec))
         self._padding = options.cures.padding(spec.dims)
-        self._greedy = Greedy(self._decoder, spec.tokens, options)
+        self._loop = DecodingLoop(self._decoder, spec.tokens, options)
         self._eot = spec.tokens.eot
 
     def rows(self, audio: FloatArray) -> tuple[FloatArray, ...]:
         """The window's features, and what the chip's decoder gets at its last step."""
         features = self._encoder.encode(self._mel.mel(audio)[np.newaxis])
         state = self._decoder.start(features, (self._padding,))
-        decoded = self._greedy.run(state, self._prefix)[0]
+        decoded = self._loop.run(state, [Task(self._prefix)])[0]
         heard = (*self._prefix, *decoded.tokens, self._eot)[: self._length]
         ids = np.zeros(self._length, dtype=np.int64)
         ids[: len(heard)] = heard

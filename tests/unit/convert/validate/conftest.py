@@ -1,0 +1,39 @@
+"""A random toy checkpoint, its model directory with Hailo forms, and a recording."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from tests.checkpoints import write_checkpoint
+from whisper_hailo.convert.convert import convert_checkpoint
+from whisper_hailo.convert.options import ConvertOptions, HailoOptions
+
+WINDOW_S, LENGTH = 2, 9
+
+
+@pytest.fixture(scope="session")
+def toy_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_checkpoint(tmp_path_factory.mktemp("validate") / "toy")
+
+
+@pytest.fixture(scope="session")
+def toy_model(toy_checkpoint: Path) -> Path:
+    out = toy_checkpoint.parent / "model"
+    sizes = HailoOptions(window_s=WINDOW_S, decoder_length=LENGTH)
+    convert_checkpoint(toy_checkpoint, out, ConvertOptions(hailo=sizes))
+    return out
+
+
+@pytest.fixture(scope="session")
+def speech(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Noise that swells, which a random model cannot tell from speech."""
+    folder = tmp_path_factory.mktemp("speech")
+    rng = np.random.default_rng(3)
+    for number in range(2):
+        noise = rng.standard_normal(40_000) * np.linspace(0.01, 0.2, 40_000)
+        soundfile.write(folder / f"{number}.wav", noise, 16_000)
+    return folder
