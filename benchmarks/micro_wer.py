@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,12 +44,12 @@ def texts(transcriber: Transcriber, name: str) -> list[tuple[str, str]]:
     ]
 
 
-def measure(case: Case) -> dict[str, Any]:
-    """All sets under one case."""
+def measure(case: Case, sets: Sequence[str] = SPOKEN) -> dict[str, Any]:
+    """Sets under one case, and the silent clips."""
     convert = ConvertOptions(quantize=case.quantize)
     row: dict[str, Any] = {"window_s": case.window_s, "decoder": case.quantize}
     with Transcriber.from_model("micro", convert=convert, window_s=case.window_s) as transcriber:
-        for name in SPOKEN:
+        for name in sets:
             pairs = texts(transcriber, name)
             row[name] = summary(evaluate(pairs), evaluate(pairs, form="simple"))
         silent = texts(transcriber, "silence")

@@ -5,6 +5,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import jiwer
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -175,3 +176,49 @@ def test_loading_the_normaliser_warns_of_nothing(
         normalise("a", "normalised")
     assert caught == []
     assert any("whisper_normalizer" in str(path) for path in tmp_path.rglob("*.pyc"))
+
+
+TEXTS = st.lists(
+    st.sampled_from(["a", "bc", "bc,", "it's", "42", "four", "um", "...", "A"]), max_size=10
+).map(" ".join)
+
+
+@settings(max_examples=150, deadline=None)
+@given(expected=TEXTS, heard=TEXTS)
+def test_counts_and_rates_are_jiwers(expected: str, heard: str) -> None:
+    """On any texts, punctuation-only and numbers among them; jiwer takes no empty reference."""
+    for form in ("simple", "normalised"):
+        file = score_file(expected, heard, form)  # type: ignore[arg-type]
+        left, right = normalise(expected, form), normalise(heard, form)  # type: ignore[arg-type]
+        if not left:
+            assert file.words == Score(insertions=len(right.split()))
+            continue
+        assert file.words.rate == pytest.approx(jiwer.wer(left, right))
+        assert file.characters.rate == pytest.approx(jiwer.cer(left, right))
+        found = jiwer.process_words(left, right)
+        assert file.words == Score(
+            found.substitutions, found.deletions, found.insertions, found.hits
+        )
+
+
+@settings(max_examples=50, deadline=None)
+@given(pairs=st.lists(st.tuples(TEXTS.filter(bool), TEXTS), min_size=1, max_size=5))
+def test_the_corpus_rate_is_jiwers_over_all_files(pairs: list[tuple[str, str]]) -> None:
+    result = evaluate(pairs, "simple")
+    references, hypotheses = [r.lower() for r, _ in pairs], [h.lower() for _, h in pairs]
+    assert result.words.rate == pytest.approx(jiwer.wer(references, hypotheses))
+    assert result.characters.rate == pytest.approx(jiwer.cer(references, hypotheses))
+
+
+def test_the_studys_arithmetic() -> None:
+    """Lower-cased and stripped, punctuation an error, every file's rate counted alike."""
+    pairs = [
+        ("HE HOPED THERE WOULD BE STEW", "He hoped there would be stew,"),  # 1 of 6
+        ("STUFF IT INTO YOU", "Stuff it into you."),  # 1 of 4
+        ("HELLO", "Hello? Hello?"),  # 2 of 1: a rate above 100 %
+    ]
+    result = evaluate(pairs, "simple")
+    assert [file.words.rate for file in result.files] == pytest.approx([1 / 6, 1 / 4, 2.0])
+    assert result.mean_wer == pytest.approx((1 / 6 + 1 / 4 + 2.0) / 3)
+    assert result.mean_cer == pytest.approx((1 / 28 + 1 / 17 + 8 / 5) / 3)
+    assert evaluate(pairs).words == Score(insertions=1, hits=11)

@@ -1,0 +1,109 @@
+"""Everything that one machine can measure, and the report of it.
+
+    python benchmarks/bench.py [--plan machine|study] [--data DIR] [--out DIR] [--limit N]
+
+`machine` runs ours and every rival whose environment is there (`make rivals`) on the bundled model
+and its frozen clips; rivals that are not there are named and left out. `study` is the device run
+book's matrix: see docs/run-book.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from whisper_hailo.bench import environments
+from whisper_hailo.bench.case import Case
+from whisper_hailo.bench.compare.all import compare
+from whisper_hailo.bench.datasets import Dataset, read_dataset
+from whisper_hailo.bench.evaluate import evaluate
+from whisper_hailo.bench.plans import Device, machine_plan, only, study_plan
+from whisper_hailo.bench.report.build import report
+from whisper_hailo.bench.systems.table import SYSTEMS
+from whisper_hailo.cli.report import report as complain
+from whisper_hailo.cli.steps import Steps
+from whisper_hailo.core.errors import WhisperHailoError
+
+ROOT = Path(__file__).parents[1]
+CLIPS = ROOT / "tests" / "data" / "micro"
+SETS = ("seen", "noisy", "silence")
+COMPARISONS = ("cache", "window", "mel", "precision", "padding")
+
+
+def bundled(limit: int) -> Dataset:
+    """So many clips of each frozen set, as one dataset."""
+    parts = [read_dataset(CLIPS / name).sampled(limit) for name in SETS]
+    samples = tuple(sample for part in parts for sample in part.samples)
+    return Dataset("micro", CLIPS, samples)
+
+
+def runnable(cases: tuple[Case, ...]) -> tuple[Case, ...]:
+    """Cases whose system is installed somewhere; the others are named on standard error."""
+    there = {name for name in SYSTEMS if name == "ours" or environments.interpreter(name)}
+    for name in sorted({case.system for case in cases} - there):
+        print(f"{name}: left out, no {environments.ENVIRONMENTS.name}/{name} (make rivals)",
+              file=sys.stderr)  # fmt: skip
+    return tuple(case for case in cases if case.system in there)
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--plan", choices=("machine", "study"), default="machine")
+    parser.add_argument("--model", default=None, help="default: micro; openai/whisper-tiny")
+    parser.add_argument("--data", type=Path, help="recordings with texts; default: frozen clips")
+    parser.add_argument("--padding-model", help="checkpoint of the padding comparison")
+    parser.add_argument("--padding-data", type=Path, help="its recordings")
+    parser.add_argument("--limit", type=int, default=12, help="clips per set (default 12)")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--together", type=int, default=8, help="systems alive at once")
+    parser.add_argument("--systems", nargs="*", default=[], help="only these")
+    parser.add_argument("--comparisons", nargs="*", default=list(COMPARISONS))
+    parser.add_argument("--hef-encoder", default="", help="encoder HEF for the study's plan")
+    parser.add_argument("--hef-decoder", default="")
+    parser.add_argument("--decoder-assets", default="")
+    parser.add_argument("--note", default="", help="what else the machine was doing")
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench")
+    return parser.parse_args()
+
+
+def run(words: argparse.Namespace) -> None:
+    study = words.plan == "study"
+    model = words.model or ("openai/whisper-tiny" if study else "micro")
+    data = read_dataset(words.data) if words.data else bundled(words.limit)
+    device = Device(words.hef_encoder, words.hef_decoder, words.decoder_assets)
+    cases = (
+        study_plan(model, words.threads, device if words.hef_encoder else None)
+        if study
+        else machine_plan(model, words.threads)
+    )
+    out = words.out / "run.jsonl"
+    out.unlink(missing_ok=True)
+    steps = Steps()
+    evaluate(
+        runnable(only(cases, words.systems)), data, out, steps, together=words.together,
+        note=words.note,
+    )  # fmt: skip
+    common = Case("", "ours", "matched", model, "en", words.threads)
+    spoken = replace(data, samples=tuple(s for s in data.samples if s.reference))
+    for name in words.comparisons:
+        other = name == "padding" and words.padding_model
+        heard = read_dataset(words.padding_data) if other and words.padding_data else spoken
+        asked = replace(common, model=words.padding_model) if other else common
+        compare(name, heard, asked, steps, out)
+    steps.close()
+    print(report([out], words.out / "report"))
+
+
+def main() -> None:
+    logging.basicConfig(format="%(message)s", level=logging.INFO, stream=sys.stderr)
+    try:
+        run(options())
+    except WhisperHailoError as error:
+        sys.exit(int(complain(error)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""openai-whisper behind the harness's protocol; runs in an environment of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import whisper
+
+from whisper_hailo.bench.systems.protocol import Heard, Loading, Watch
+from whisper_hailo.bench.worker import serve
+from whisper_hailo.core.types import FloatArray
+
+
+class OpenAiWhisper:
+    """`whisper.transcribe` on the CPU in float32."""
+
+    packages = ("openai-whisper", "torch", "numpy")
+
+    def __init__(self, loading: Loading) -> None:
+        self._loading = loading
+        self._model: Any = None
+
+    def open(self, watch: Watch) -> dict[str, Any]:
+        case = self._loading.case
+        if case.threads:
+            torch.set_num_threads(case.threads)
+        self._model = watch(
+            "model", lambda: whisper.load_model(self._loading.path, device="cpu").eval()
+        )
+        return {"engine": "torch", "fp16": False} | self._options()
+
+    def warm_up(self, audio: FloatArray, watch: Watch) -> None:
+        watch("model", lambda: self.transcribe(audio, self._loading.case.language))
+
+    def transcribe(self, audio: FloatArray, language: str) -> Heard:
+        result = self._model.transcribe(audio, language=language, fp16=False, **self._options())
+        return Heard(
+            text=str(result["text"]).strip(),
+            n_tokens=sum(len(segment["tokens"]) for segment in result["segments"]),
+        )
+
+    def close(self) -> None:
+        self._model = None
+
+    def _options(self) -> dict[str, Any]:
+        """The default row keeps the program's own: temperature fallback and previous text."""
+        case = self._loading.case
+        if not case.greedy:
+            return {}
+        bound = {} if case.budget is None else {"sample_len": case.budget}
+        return bound | {
+            "temperature": 0.0,
+            "condition_on_previous_text": False,
+            "without_timestamps": True,
+        }
+
+
+if __name__ == "__main__":
+    serve(OpenAiWhisper)

@@ -1,0 +1,85 @@
+"""Transformers' Whisper behind the harness's protocol; runs in an environment of its own."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any
+
+import torch
+from transformers import (
+    PreTrainedTokenizerFast,
+    WhisperFeatureExtractor,
+    WhisperForConditionalGeneration,
+)
+
+from whisper_hailo.bench.systems.protocol import Heard, Loading, Watch
+from whisper_hailo.bench.worker import serve
+from whisper_hailo.core.types import FloatArray
+
+WINDOW = 30 * 16_000
+
+
+class Transformers:
+    """`generate` on consecutive 30 s windows, float32 on the CPU.
+
+    The two rows differ in nothing but the settings of `generate`: the default one takes those of
+    the checkpoint.
+    """
+
+    packages = ("transformers", "torch", "tokenizers", "numpy")
+
+    def __init__(self, loading: Loading) -> None:
+        self._loading = loading
+        self._model: Any = None
+        self._tokenizer: Any = None
+        self._extractor: Any = None
+
+    def open(self, watch: Watch) -> dict[str, Any]:
+        case, path = self._loading.case, self._loading.path
+        if case.threads:
+            torch.set_num_threads(case.threads)
+        self._extractor = WhisperFeatureExtractor.from_pretrained(path)
+        self._tokenizer = PreTrainedTokenizerFast(tokenizer_file=f"{path}/tokenizer.json")
+        self._model = watch(
+            "model",
+            lambda: WhisperForConditionalGeneration.from_pretrained(
+                path, dtype=torch.float32
+            ).eval(),
+        )
+        return {"engine": "torch"} | self._options()
+
+    def warm_up(self, audio: FloatArray, watch: Watch) -> None:
+        watch("model", lambda: self.transcribe(audio, self._loading.case.language))
+
+    def transcribe(self, audio: FloatArray, language: str) -> Heard:
+        texts, n_tokens, mel_ms, eot = [], 0, 0.0, self._model.generation_config.eos_token_id
+        begin = perf_counter()
+        for start in range(0, len(audio), WINDOW):
+            mel_begin = perf_counter()
+            mel = self._extractor(
+                audio[start : start + WINDOW], sampling_rate=16_000, return_tensors="pt"
+            ).input_features
+            mel_ms += (perf_counter() - mel_begin) * 1000.0
+            with torch.no_grad():
+                ids = self._model.generate(
+                    mel, language=language, task="transcribe", **self._options()
+                )[0].tolist()
+            tokens = [token for token in ids if token < eot]
+            n_tokens += len(tokens)
+            texts.append(self._tokenizer.decode(tokens).strip())
+        total_ms = (perf_counter() - begin) * 1000.0
+        return Heard(" ".join(texts), {"mel": mel_ms, "rest": total_ms - mel_ms}, n_tokens)
+
+    def close(self) -> None:
+        self._model = None
+
+    def _options(self) -> dict[str, Any]:
+        case = self._loading.case
+        if not case.greedy:
+            return {}
+        bound = {} if case.budget is None else {"max_new_tokens": case.budget}
+        return bound | {"num_beams": 1, "do_sample": False, "return_timestamps": False}
+
+
+if __name__ == "__main__":
+    serve(Transformers)

@@ -1,0 +1,1 @@
+"""Comparisons of one thing at a time, each a table of a run file."""

@@ -1,0 +1,203 @@
+"""Decoders that count what they compute, and one that does without its cache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from whisper_hailo.backends.fixed import FixedRunner
+from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.protocols import AnyDecoder, Limits, Padding, StepOutput
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.types import FloatArray, IntArray
+
+
+@dataclass(slots=True)
+class Count:
+    """Work of a decoder so far.
+
+    Attributes:
+        runs: times that the graph ran.
+        rows: positions that went through it, each a row of queries of every attention.
+        products: pairs of a query and a key in self-attention, per head and layer: for every row
+            as many as there are positions that it is compared with, masked ones included.
+        projected: positions projected to the vocabulary.
+    """
+
+    runs: int = 0
+    rows: int = 0
+    products: int = 0
+    projected: int = 0
+
+    def add(self, rows: int, keys: int, projected: int) -> None:
+        """One run of the graph."""
+        self.runs += 1
+        self.rows += rows
+        self.products += rows * keys
+        self.projected += projected
+
+
+class CountingDecoder(Closing):
+    """A decoder with a cache: a step computes the new positions only.
+
+    Args:
+        inner: what really decodes; opened and closed by its owner.
+        count: where the work is added up.
+    """
+
+    def __init__(self, inner: AnyDecoder, count: Count) -> None:
+        self._inner, self._count = inner, count
+
+    @property
+    def spec(self) -> ModelSpec:
+        """The model."""
+        return self._inner.spec
+
+    @property
+    def name(self) -> str:
+        """The inner decoder's."""
+        return self._inner.name
+
+    @property
+    def limits(self) -> Limits:
+        """The inner decoder's."""
+        return self._inner.limits
+
+    def open(self) -> Self:
+        """Load the inner decoder."""
+        self._inner.open()
+        return self
+
+    def close(self) -> None:
+        """Free the inner decoder."""
+        self._inner.close()
+
+    def start(
+        self,
+        audio_features: FloatArray,
+        paddings: tuple[Padding, ...],
+        n_positions: IntArray | None = None,
+    ) -> Any:  # noqa: ANN401 - the inner decoder's state
+        """Begin; nothing is counted, since every way does it once."""
+        return self._inner.start(audio_features, paddings, n_positions)
+
+    def step(
+        self,
+        tokens: IntArray,
+        state: Any,  # noqa: ANN401 - the inner decoder's state
+        positions: IntArray,
+        *,
+        first: IntArray | None = None,
+        alignment: bool = False,
+    ) -> tuple[StepOutput, Any]:
+        """A step, counted."""
+        n_new = tokens.shape[1]
+        output, state = self._inner.step(tokens, state, positions, first=first, alignment=alignment)
+        self._count.add(n_new, state.n_tokens, len(positions))
+        return output, state
+
+    def batch_size(self, state: Any) -> int:  # noqa: ANN401 - the inner decoder's state
+        """Rows of a state."""
+        return self._inner.batch_size(state)
+
+    def select(self, state: Any, rows: IntArray) -> Any:  # noqa: ANN401 - the inner decoder's state
+        """Rows of a state, in that order."""
+        return self._inner.select(state, rows)
+
+    def rewind(self, state: Any, n_tokens: int) -> Any:  # noqa: ANN401 - the inner decoder's state
+        """State cut back."""
+        return self._inner.rewind(state, n_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class GrowingState:
+    """An empty cache of the inner decoder and all tokens so far, `(batch, n_tokens)` int64."""
+
+    empty: Any
+    tokens: IntArray = field(default_factory=lambda: np.zeros((1, 0), np.int64))
+
+
+class GrowingDecoder(CountingDecoder):
+    """The same graph without its cache: a step computes all positions so far again."""
+
+    @property
+    def name(self) -> str:
+        """Says that nothing is kept."""
+        return "growing"
+
+    def start(
+        self,
+        audio_features: FloatArray,
+        paddings: tuple[Padding, ...],
+        n_positions: IntArray | None = None,
+    ) -> GrowingState:
+        """Begin with no tokens."""
+        empty = self._inner.start(audio_features, paddings, n_positions)
+        return GrowingState(empty, np.zeros((audio_features.shape[0], 0), np.int64))
+
+    def step(
+        self,
+        tokens: IntArray,
+        state: GrowingState,
+        positions: IntArray,
+        *,
+        first: IntArray | None = None,
+        alignment: bool = False,
+    ) -> tuple[StepOutput, GrowingState]:
+        """All tokens again from an empty cache, which is then thrown away."""
+        everything = np.concatenate([state.tokens, tokens], axis=1)
+        wanted = positions + state.tokens.shape[1]
+        output, _ = super().step(everything, state.empty, wanted, first=first, alignment=alignment)
+        return output, GrowingState(state.empty, everything)
+
+    def batch_size(self, state: GrowingState) -> int:
+        """Rows of a state."""
+        return int(state.tokens.shape[0])
+
+    def rewind(self, state: GrowingState, n_tokens: int) -> GrowingState:
+        """Tokens cut back."""
+        return GrowingState(state.empty, state.tokens[:, :n_tokens])
+
+
+class CountingRunner(Closing):
+    """A fixed graph: every run computes its whole length, whatever is in it.
+
+    Args:
+        inner: the graph.
+        count: where the work is added up.
+    """
+
+    def __init__(self, inner: FixedRunner, count: Count) -> None:
+        self._inner, self._count = inner, count
+
+    @property
+    def name(self) -> str:
+        """The graph's."""
+        return self._inner.name
+
+    @property
+    def length(self) -> int:
+        """Text positions of the graph."""
+        return self._inner.length
+
+    @property
+    def n_positions(self) -> int:
+        """Encoder positions of the graph."""
+        return self._inner.n_positions
+
+    def open(self) -> Self:
+        """Load the graph."""
+        self._inner.open()
+        return self
+
+    def close(self) -> None:
+        """Free the graph."""
+        self._inner.close()
+
+    def run(self, tokens: IntArray, audio_features: FloatArray) -> FloatArray:
+        """Run, counted by the shapes of what really goes in and comes out."""
+        logits = self._inner.run(tokens, audio_features)
+        self._count.add(tokens.shape[1], tokens.shape[1], logits.shape[1])
+        return logits

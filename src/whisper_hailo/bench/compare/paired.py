@@ -1,0 +1,56 @@
+"""Times of several ways to do the same, taken in turns so that ratios survive a busy machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+
+WARM_UPS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """Milliseconds per round, the same rounds for every way.
+
+    Attributes:
+        ms: name to one time per round.
+    """
+
+    ms: dict[str, tuple[float, ...]]
+
+    def median_ms(self, name: str) -> float:
+        """Median over the rounds."""
+        return float(np.median(self.ms[name]))
+
+    def ratio(self, name: str, base: str) -> float:
+        """Median over the rounds of this way's time by the base's in the same round."""
+        return float(np.median(np.array(self.ms[name]) / np.array(self.ms[base])))
+
+
+def paired(
+    ways: Mapping[str, Callable[[], float | None]],
+    rounds: int,
+    tick: Callable[[int], None] = lambda number: None,
+) -> Paired:
+    """Time every way once a round, the one that begins changing with each.
+
+    Args:
+        ways: name to what is timed; one that gives milliseconds has timed itself.
+        rounds: after `WARM_UPS` that are not counted.
+        tick: told the number of each round.
+    """
+    names = list(ways)
+    ms: dict[str, list[float]] = {name: [] for name in names}
+    for number in range(WARM_UPS + rounds):
+        tick(number)
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            begin = perf_counter()
+            own_ms = ways[name]()
+            taken_ms = (perf_counter() - begin) * 1000.0 if own_ms is None else own_ms
+            if number >= WARM_UPS:
+                ms[name].append(taken_ms)
+    return Paired({name: tuple(times) for name, times in ms.items()})

@@ -1,0 +1,1 @@
+"""The cures against hallucination, side by side on the same recordings."""

@@ -1,0 +1,115 @@
+"""whisper.cpp's model file, written from a checkpoint.
+
+Layout (whisper.cpp, `models/convert-h5-to-ggml.py` and `whisper_model_load`): magic, eleven sizes,
+mel filters, the ordinary tokens as bytes, then every array with its name. Control tokens are not in
+it: the program derives their ids from the size of the vocabulary.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import numpy as np
+
+from whisper_hailo.bench.formats.names import openai_name
+from whisper_hailo.convert.checkpoint import Checkpoint
+from whisper_hailo.convert.graphs.weights import AnyArray
+from whisper_hailo.convert.layout import expected_shapes
+from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.spec import Dimensions
+from whisper_hailo.features import mel_filters
+from whisper_hailo.tokenizer import TOKENIZER_FILE
+
+MAGIC: Final = 0x67676D6C
+F32: Final = 0
+F16: Final = 1
+
+
+def write_ggml(checkpoint: Path, out: Path) -> None:
+    """Write a ggml file with 16-bit matrices, as whisper.cpp publishes them.
+
+    Args:
+        checkpoint: directory in Hugging Face's layout, with its `tokenizer.json`.
+        out: file to write.
+
+    Raises:
+        ModelError: the checkpoint is none, is broken, or has no tokenizer.
+    """
+    opened = Checkpoint(checkpoint)
+    config = opened.config
+    tokens = ordinary_tokens(checkpoint / TOKENIZER_FILE)
+    with out.open("wb") as file:
+        file.write(struct.pack("<I", MAGIC))
+        file.write(struct.pack("<11i", *_sizes(config.dims)))
+        filters = mel_filters(config.dims.n_mels).astype("<f4")
+        file.write(struct.pack("<2i", *filters.shape))
+        file.write(filters.tobytes())
+        file.write(struct.pack("<i", len(tokens)))
+        for token in tokens:
+            file.write(struct.pack("<i", len(token)) + token)
+        shapes = expected_shapes(config.dims, config.encoder_ffn, config.decoder_ffn)
+        for name in shapes:
+            _write_array(file, openai_name(name), opened.read(name))
+
+
+def ordinary_tokens(tokenizer: Path) -> list[bytes]:
+    """The bytes of every token below the control tokens, in the order of their ids.
+
+    Raises:
+        ModelError: no such file, or no byte-level vocabulary.
+    """
+    try:
+        vocabulary: dict[str, int] = json.loads(tokenizer.read_bytes())["model"]["vocab"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(
+            f"{tokenizer} is no readable tokenizer.json ({error}); give a checkpoint that has one"
+        ) from error
+    to_byte = {symbol: byte for byte, symbol in _byte_symbols()}
+    ordinary = {i: text for text, i in vocabulary.items() if not text.startswith("<|")}
+    if sorted(ordinary) != list(range(len(ordinary))):
+        raise ModelError(f"{tokenizer} has gaps in its ids; whisper.cpp cannot hold it")
+    return [bytes(to_byte[symbol] for symbol in ordinary[i]) for i in range(len(ordinary))]
+
+
+def _byte_symbols() -> Iterator[tuple[int, str]]:
+    """GPT-2's printable symbol for each byte: itself where it is printable, else from 256 on."""
+    next_symbol = 256
+    for byte in range(256):
+        if 33 <= byte <= 126 or 161 <= byte <= 172 or byte >= 174:
+            yield byte, chr(byte)
+        else:
+            yield byte, chr(next_symbol)
+            next_symbol += 1
+
+
+def _sizes(dims: Dimensions) -> tuple[int, ...]:
+    return (
+        dims.n_vocab,
+        dims.n_audio_ctx,
+        dims.d_model,
+        dims.n_encoder_heads,
+        dims.n_encoder_layers,
+        dims.n_text_ctx,
+        dims.d_model,
+        dims.n_decoder_heads,
+        dims.n_decoder_layers,
+        dims.n_mels,
+        F16,
+    )
+
+
+def _write_array(file: BinaryIO, name: str, array: AnyArray) -> None:
+    """Name, shape with the fastest axis first, values; vectors and positions stay 32-bit."""
+    if name.startswith("encoder.conv") and array.ndim == 1:
+        array = array[:, np.newaxis]
+    small = array.ndim == 1 or name.endswith(("bias", "positional_embedding"))
+    kind, dtype = (F32, "<f4") if small else (F16, "<f2")
+    encoded = name.encode("ascii")
+    file.write(struct.pack("<3i", array.ndim, len(encoded), kind))
+    file.write(struct.pack(f"<{array.ndim}i", *reversed(array.shape)))
+    file.write(encoded)
+    file.write(np.ascontiguousarray(array, dtype=dtype).tobytes())

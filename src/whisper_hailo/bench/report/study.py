@@ -1,0 +1,86 @@
+"""What the original study published, to stand beside what is measured here.
+
+Raspberry Pi 5 with a Hailo-8L, Whisper tiny: 24 samples of LibriSpeech dev-clean (which ones is
+not known) and 11 accented recordings. WER and CER are means over files of lower-cased and stripped
+text, which is `simple` here. Its Hailo rows heard the first 9 s of a file and 28 tokens, its
+baselines the whole file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+SOURCE: Final = "published by the study: Raspberry Pi 5 + Hailo-8L, Whisper tiny"
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedRow:
+    """One configuration.
+
+    Attributes:
+        name: configuration.
+        encoder_ms: mean, or `None` where it was not told apart.
+        decoder_ms: likewise.
+        total_ms: mean.
+        wer: simple, mean over files, as a rate.
+        cer: likewise.
+    """
+
+    name: str
+    encoder_ms: float | None
+    decoder_ms: float | None
+    total_ms: float
+    wer: float
+    cer: float
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedMemory:
+    """MB of one component after loading, and after warm-up."""
+
+    name: str
+    load_mb: float
+    warm_mb: float
+
+
+LIBRISPEECH: Final = (
+    PublishedRow("HEF encoder + HEF decoder", 33.3, 1257.4, 1290.7, 0.3453, 0.1502),
+    PublishedRow("HEF encoder + cached INT8", 31.4, 101.1, 132.5, 0.3471, 0.1402),
+    PublishedRow("10 s encoder + cached INT8", 117.3, 108.5, 225.8, 0.3365, 0.1362),
+    PublishedRow("30 s FP32 encoder + cached INT8", 584.5, 148.8, 733.2, 0.3277, 0.1245),
+    PublishedRow("30 s INT8 encoder + cached INT8", 434.9, 149.9, 584.9, 0.4255, 0.1905),
+    PublishedRow("FasterWhisper INT8", None, None, 1076.6, 0.3068, 0.1088),
+    PublishedRow("Moonshine", None, None, 279.1, 0.2929, 0.0997),
+)
+"""LibriSpeech dev-clean, 24 samples."""
+
+ACCENTED: Final = (
+    PublishedRow("HEF encoder + HEF decoder", 33.1, 651.2, 684.3, 0.5792, 0.3869),
+    PublishedRow("HEF encoder + cached INT8", 31.6, 60.0, 91.6, 0.5433, 0.4094),
+    PublishedRow("10 s encoder + cached INT8", 118.3, 63.9, 182.2, 0.4316, 0.2575),
+    PublishedRow("30 s FP32 encoder + cached FP32", 584.9, 168.4, 753.3, 0.3082, 0.1529),
+    PublishedRow("30 s FP32 encoder + cached INT8", 583.5, 91.3, 674.8, 0.2771, 0.1425),
+    PublishedRow("30 s INT8 encoder + cached FP32", 435.9, 164.3, 600.2, 0.5374, 0.3252),
+    PublishedRow("30 s INT8 encoder + cached INT8", 435.0, 90.7, 525.7, 0.5859, 0.3392),
+    PublishedRow("FasterWhisper INT8", None, None, 1016.1, 0.2771, 0.1369),
+)
+"""Eleven accented recordings; totals are the sums of the published parts."""
+
+MEMORY: Final = (
+    PublishedMemory("HEF encoder", 24.89, 25.39),
+    PublishedMemory("HEF decoder", 204.44, 213.16),
+    PublishedMemory("cached INT8 decoder", 239.67, 241.19),
+    PublishedMemory("10 s ONNX encoder", 42.81, 79.31),
+    PublishedMemory("30 s INT8 encoder", 16.23, 95.27),
+    PublishedMemory("30 s FP32 encoder", 39.73, 275.73),
+    PublishedMemory("cached FP32 decoder", 387.91, 396.41),
+)
+
+REFERENCE: Final = "FasterWhisper INT8"
+"""What the study's speed-ups are over."""
+
+FIXED_MS_PER_TOKEN: Final = 39.0
+CACHED_MS_PER_TOKEN: Final = (9.0, 12.0)
+CACHE_RATIO: Final = 12.4
+"""No-cache decoder on the chip against the cached one on the CPU, as published."""

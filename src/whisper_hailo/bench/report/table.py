@@ -1,0 +1,50 @@
+"""A table that can be written as text, Markdown and HTML."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Cells as text.
+
+    Attributes:
+        columns: headings.
+        rows: one tuple per row, as long as the headings.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def transposed(self) -> Table:
+        """Rows and columns exchanged; the first column becomes the headings."""
+        first, *rest = zip(self.columns, *self.rows, strict=True)
+        return Table(columns=first, rows=tuple(rest))
+
+    def plain(self) -> str:
+        """Aligned by blanks."""
+        lines = [self.columns, *self.rows]
+        widths = [max(len(line[i]) for line in lines) for i in range(len(self.columns))]
+        texts = (
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            for line in lines
+        )
+        return "\n".join(texts) + "\n"
+
+    def markdown(self) -> str:
+        """GitHub's tables; a bar in a cell is escaped."""
+        lines = [self.columns, ("---",) * len(self.columns), *self.rows]
+        texts = ("| " + " | ".join(c.replace("|", "\\|") for c in line) + " |" for line in lines)
+        head, rule, *rest = texts
+        return "\n".join([head, rule.replace(" ", ""), *rest]) + "\n"
+
+    def html(self) -> str:
+        """An HTML table; numbers are set right by the style sheet."""
+        head = "".join(f"<th>{escape(cell)}</th>" for cell in self.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>\n"
+            for row in self.rows
+        )
+        return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>\n"

@@ -1,0 +1,47 @@
+"""Tables inside documents, and the check that those of this repository are not stale."""
+
+from __future__ import annotations
+
+import pytest
+from benchmarks.tables import DOCUMENTS, stale
+
+from tests.unit.bench.runs import RUN
+from whisper_hailo.bench.report.blocks import fill
+from whisper_hailo.bench.report.gather import group
+from whisper_hailo.core.errors import OptionError
+
+GROUP = group([("run.jsonl", RUN)])[0]
+DOCUMENT = "Before.\n\n<!-- table: {} -->\nold\n<!-- end of table -->\n\nAfter.\n"
+
+
+def test_a_table_takes_the_place_of_the_old_one() -> None:
+    text = fill(DOCUMENT.format("headline"), GROUP)
+    assert "old" not in text
+    assert text.startswith("Before.\n\n<!-- table: headline -->\n2026-01-02, Test CPU, 2 CPUs")
+    assert "| whisper-hailo, matched | 20.0 | 10.00 | 50.0 % | 66 |" in text
+    assert text.endswith("<!-- end of table -->\n\nAfter.\n")
+    assert fill(text, GROUP) == text
+
+
+def test_comparisons_are_tables_too() -> None:
+    assert "| fixed | - | 1,024 |" in fill(DOCUMENT.format("cache"), GROUP)
+
+
+def test_a_document_without_marks_stays() -> None:
+    assert fill("nothing\n", GROUP) == "nothing\n"
+
+
+def test_without_runs_the_document_says_so() -> None:
+    assert "\nNot measured with the present weights yet" in fill(DOCUMENT.format("mel"), None)
+
+
+def test_unknown_tables_are_refused() -> None:
+    with pytest.raises(OptionError, match="no table 'colour'; there are headline, latency"):
+        fill(DOCUMENT.format("colour"), GROUP)
+
+
+def test_the_documents_of_this_repository_are_what_their_runs_say() -> None:
+    """If this fails: python benchmarks/tables.py."""
+    assert [path.name for path in stale()] == []
+    for path in DOCUMENTS:
+        assert "<!-- table: " in path.read_text(encoding="utf-8")
