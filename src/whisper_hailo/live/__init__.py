@@ -1,0 +1,1 @@
+"""Live captions: sources, segmenter, captioner, events, views."""

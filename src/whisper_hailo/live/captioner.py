@@ -1,0 +1,307 @@
+"""From a stream of audio to events: segments, partials while they run, final texts."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Final
+
+import numpy as np
+
+from whisper_hailo.core.buffers import BufferText, BufferWord
+from whisper_hailo.core.errors import DeviceError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.hearing.buffers import Draft
+from whisper_hailo.live.cut import cut_place
+from whisper_hailo.live.engine import CaptionEngine
+from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, Reason, Started
+from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.live.running import RunningText
+from whisper_hailo.live.segmenter import Segmenter, Signal
+from whisper_hailo.live.statistics import Statistics
+from whisper_hailo.vad import FRAME_SAMPLES, SpeechDetector
+
+logger = logging.getLogger(__name__)
+
+_ATTEMPTS: Final = 3
+"""A final text is asked for so often from a device that fails."""
+
+_LEAST_HEARD_S: Final = 0.1
+"""Less audio than this says nothing and is no partial."""
+
+
+@dataclass(slots=True)
+class _Running:
+    """The segment that is active.
+
+    Attributes:
+        segment_id: its id.
+        text: hypotheses so far.
+        start: its first sample in the stream.
+        shown: samples of it that the last partial was of.
+        n_skipped: partials that were due but not made.
+        language: as it was detected.
+        first_text: whether some text was shown.
+        carried: begins where another was cut.
+    """
+
+    segment_id: int
+    text: RunningText
+    start: int
+    shown: int = 0
+    n_skipped: int = 0
+    language: str | None = None
+    first_text: bool = False
+    carried: bool = False
+    rest: Draft = field(default_factory=Draft)
+
+
+class Captioner:
+    """Turns audio into events; see `live.events` for what holds for them.
+
+    Args:
+        engine: hears buffers.
+        detector: tells speech from silence.
+        options: when segments begin and end.
+        now: a clock in seconds that never runs backwards.
+
+    Attributes:
+        statistics: of everything so far.
+
+    Raises:
+        OptionError: segments longer than the engine can hear.
+    """
+
+    def __init__(
+        self,
+        engine: CaptionEngine,
+        detector: SpeechDetector,
+        options: CaptionOptions | None = None,
+        now: Callable[[], float] = perf_counter,
+    ) -> None:
+        self._engine = engine
+        self._options = options = options or CaptionOptions()
+        self._longest = round(options.longest_s(engine.content_s) * SAMPLE_RATE_HZ)
+        self._due = round(options.min_partial_s * SAMPLE_RATE_HZ)
+        self._segmenter = Segmenter(detector, options)
+        self._now = now
+        self._began_s = now()
+        self._running: _Running | None = None
+        self._n_segments = 0
+        self._pending = np.empty(0, np.float32)
+        self._captured_s: float | None = None  # when the stream's sample 0 would have been heard
+        self.statistics = Statistics()
+
+    def feed(self, audio: FloatArray, captured_s: float | None = None) -> Iterator[Event]:
+        """Take audio of any length; at most one partial is made, of all of it.
+
+        Args:
+            audio: `(n_samples,)` float32 at 16 kHz mono, following what was fed before.
+            captured_s: when its last sample was captured, by the captioner's clock, for latencies;
+                `None` for audio that is not live.
+        """
+        pending = np.concatenate([self._pending, audio]) if self._pending.size else audio
+        n_whole = pending.size // FRAME_SAMPLES * FRAME_SAMPLES
+        self._pending = pending[n_whole:].copy()
+        if captured_s is not None:
+            n_fed = self._segmenter.n_heard + pending.size
+            self._captured_s = captured_s - n_fed / SAMPLE_RATE_HZ
+        for begin in range(0, n_whole, FRAME_SAMPLES):
+            yield from self._frame(pending[begin : begin + FRAME_SAMPLES])
+        if self._running is not None and self._is_due(self._running):
+            yield from self._partial(self._running)
+
+    def finish(self) -> Iterator[Event]:
+        """Complete what is running at the end of the stream."""
+        if self._pending.size:
+            rest = np.zeros(FRAME_SAMPLES, np.float32)
+            rest[: self._pending.size] = self._pending
+            self._pending = self._pending[:0]
+            yield from self._frame(rest)
+        if self._running is not None:
+            yield from self._end(self._running, "end")
+
+    def _frame(self, frame: FloatArray) -> Iterator[Event]:
+        self.statistics.n_stream_samples += frame.size
+        signal = self._segmenter.push(frame)
+        if signal is Signal.STARTED:
+            yield self._start()
+        elif self._running is None:
+            return
+        elif signal is Signal.ENDED:
+            yield from self._end(self._running, "silence")
+        elif self._segmenter.n_samples >= self._longest:
+            yield from self._cut(self._running)
+
+    def _end(self, running: _Running, reason: Reason) -> Iterator[Completed]:
+        try:
+            yield from self._complete(running, self._segmenter.n_samples, reason)
+        finally:
+            self._segmenter.end()
+
+    def _start(self, carried: Draft | None = None) -> Started:
+        self._running = _Running(
+            self._n_segments,
+            RunningText(self._options.settle_s),
+            self._segmenter.start,
+            rest=carried or Draft(),
+            carried=carried is not None,
+        )
+        self._n_segments += 1
+        return Started(
+            self._running.segment_id,
+            start_s=self._running.start / SAMPLE_RATE_HZ,
+            heard_s=self._heard_s,
+            at_s=self._at_s,
+        )
+
+    def _is_due(self, running: _Running) -> bool:
+        new = self._segmenter.n_samples - running.shown
+        enough = self._segmenter.n_samples >= _LEAST_HEARD_S * SAMPLE_RATE_HZ
+        return self._due > 0 and new >= self._due and enough
+
+    def _partial(self, running: _Running) -> Iterator[Partial]:
+        """Hear the running segment again; a device that fails has its next chance later."""
+        n_samples = self._segmenter.n_samples
+        self._count_skipped(running, n_samples)
+        try:
+            heard = self._hear(running, self._segmenter.audio)
+        except DeviceError as error:
+            logger.warning("a partial was skipped: %s", error)
+            running.shown = n_samples
+            self._skip(running, 1)
+            return
+        running.text.hear(heard, n_samples / SAMPLE_RATE_HZ)
+        self.statistics.n_partials += 1
+        self.statistics.partial_passes += heard.passes
+        self.statistics.partial_decode_ms += heard.timings.decode_ms
+        event = Partial(
+            running.segment_id,
+            start_s=running.start / SAMPLE_RATE_HZ,
+            end_s=(running.start + n_samples) / SAMPLE_RATE_HZ,
+            committed=_shown(running.text.committed),
+            tentative=_shown([tentative.word for tentative in running.text.tentative]),
+            n_skipped=running.n_skipped,
+            heard_s=self._heard_s,
+            at_s=self._at_s,
+        )
+        self._note_first_text(running, event.text)
+        yield event
+
+    def _complete(self, running: _Running, n_samples: int, reason: Reason) -> Iterator[Completed]:
+        """Hear a segment for the last time, all of it.
+
+        Raises:
+            DeviceError: it kept failing; the segment is completed before with what is known.
+        """
+        self._count_skipped(running, n_samples)
+        audio = self._segmenter.audio[:n_samples]
+        speech_end = min(self._segmenter.last_speech, running.start + n_samples)
+        failure: DeviceError | None = None
+        try:
+            words = running.text.finish(self._hear(running, audio, attempts=_ATTEMPTS))
+        except DeviceError as error:
+            words, failure = running.text.known, error
+        event = Completed(
+            running.segment_id,
+            start_s=running.start / SAMPLE_RATE_HZ,
+            end_s=(running.start + n_samples) / SAMPLE_RATE_HZ,
+            words=_shown(words),
+            reason=reason,
+            n_skipped=running.n_skipped,
+            heard_s=self._heard_s,
+            at_s=self._at_s,
+        )
+        self._note_first_text(running, event.text)
+        if reason != "length":
+            self.statistics.final_latency_s.add(self._since(speech_end))
+        self.statistics.n_full += 1
+        self.statistics.n_segment_samples += n_samples
+        self.statistics.n_words += len(words)
+        self.statistics.n_corrected += running.text.n_corrected
+        self._running = None
+        yield event
+        if failure is not None:
+            raise failure
+
+    def _cut(self, running: _Running) -> Iterator[Event]:
+        """Complete the first part of a segment that has become too long, go on with the rest."""
+        audio = self._segmenter.audio
+        words: tuple[BufferWord, ...] = ()
+        with suppress(DeviceError):  # without the times of words it is cut where it is quiet
+            words = self._hear(running, audio, word_times=True).words
+        place = cut_place(self._segmenter, words, running.text.settled_s)
+        yield from self._complete(running, place, "length")
+        place_s = place / SAMPLE_RATE_HZ
+        rest = [word for word in words if (word.start_s or 0.0) >= place_s]
+        self._segmenter.cut(place)
+        yield self._start(Draft(tuple(token for word in rest for token in word.tokens)))
+
+    def _hear(
+        self,
+        running: _Running,
+        audio: FloatArray,
+        *,
+        word_times: bool = False,
+        attempts: int = 1,
+    ) -> BufferText:
+        draft = running.text.draft
+        if not draft.tokens:
+            draft, running.rest = running.rest, Draft()
+        if not self._options.drafts:
+            draft = Draft(draft.tokens[: draft.n_fixed], draft.n_fixed)
+        begin = perf_counter()
+        for left in reversed(range(attempts)):
+            try:
+                heard = self._engine.hear(
+                    audio, draft, language=running.language, word_times=word_times
+                )
+                break
+            except DeviceError:
+                self.statistics.n_engine_faults += 1
+                if not left:
+                    raise
+        self.statistics.compute_s += perf_counter() - begin
+        self.statistics.n_calls += 1
+        self.statistics.n_heard_samples += audio.size
+        self.statistics.near_ties += heard.near_ties
+        running.language = heard.language
+        running.shown = audio.size
+        return heard
+
+    def _count_skipped(self, running: _Running, n_samples: int) -> None:
+        """Partials that were due since the last one, but for the one (or final text) made now."""
+        if self._due:
+            n_due = (n_samples - running.shown) // max(self._due, FRAME_SAMPLES)
+            self._skip(running, max(0, n_due - 1))
+
+    def _skip(self, running: _Running, n_partials: int) -> None:
+        running.n_skipped += n_partials
+        self.statistics.n_skipped += n_partials
+
+    def _note_first_text(self, running: _Running, text: str) -> None:
+        if text and not running.first_text:
+            running.first_text = True
+            if not running.carried:
+                self.statistics.first_latency_s.add(self._since(running.start))
+
+    def _since(self, sample: int) -> float | None:
+        """Seconds from the capture of a sample of the stream until now; `None` if not live."""
+        if self._captured_s is None:
+            return None
+        return self._now() - (self._captured_s + sample / SAMPLE_RATE_HZ)
+
+    @property
+    def _heard_s(self) -> float:
+        return self._segmenter.n_heard / SAMPLE_RATE_HZ
+
+    @property
+    def _at_s(self) -> float:
+        return self._now() - self._began_s
+
+
+def _shown(words: list[BufferWord] | tuple[BufferWord, ...]) -> tuple[CaptionWord, ...]:
+    return tuple(CaptionWord(word.text, word.probability) for word in words)

@@ -1,0 +1,106 @@
+"""What the captioner asks of an engine, and our own `Transcriber` as one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from whisper_hailo.core.buffers import BufferText
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.hearing.buffers import Draft
+from whisper_hailo.pipeline import Transcriber
+
+
+class CaptionEngine(Protocol):
+    """Hears buffers of up to `content_s` seconds, as often as it is asked."""
+
+    @property
+    def name(self) -> str:
+        """For results."""
+        ...
+
+    @property
+    def content_s(self) -> float:
+        """Seconds of audio that it hears at once."""
+        ...
+
+    def hear(
+        self,
+        audio: FloatArray,
+        draft: Draft,
+        *,
+        language: str | None = None,
+        word_times: bool = False,
+    ) -> BufferText:
+        """Hear a buffer.
+
+        Args:
+            audio: `(n_samples,)` float32 16 kHz mono.
+            draft: what its text may begin with; an engine without drafts leaves it.
+            language: as an earlier buffer of the segment was found to be in; `None`: as set.
+            word_times: the caller can make use of the times of words.
+        """
+        ...
+
+
+class TranscriberEngine:
+    """Our own engine, with any pair of encoder and decoder.
+
+    Args:
+        transcriber: open when it is to hear.
+        options: language, task, cures, prompts.
+        snug: encode only as much of the window as the audio fills.
+
+    Raises:
+        OptionError: options that the model cannot honour, or that need more than one pass over a
+            buffer.
+    """
+
+    def __init__(
+        self, transcriber: Transcriber, options: DecodingOptions, *, snug: bool = False
+    ) -> None:
+        if options.search.beam_size > 1 or options.search.temperatures[0] > 0:
+            raise OptionError(
+                f"live captions are decoded greedily, got {options.search.name}; leave out "
+                "--beam-size and --temperature"
+            )
+        if options.timestamps:
+            raise OptionError("live captions take their times from the stream; no --timestamps")
+        transcriber.check(options)
+        self._transcriber = transcriber
+        self._options = options
+        self._snug = snug
+
+    @property
+    def name(self) -> str:
+        """Model, encoder and decoder."""
+        settings = self._transcriber.settings(self._options)
+        return f"{settings.model} ({settings.encoder} + {settings.decoder})"
+
+    @property
+    def content_s(self) -> float:
+        """The window less its margin."""
+        return self._transcriber.content_s
+
+    def hear(
+        self,
+        audio: FloatArray,
+        draft: Draft,
+        *,
+        language: str | None = None,
+        word_times: bool = False,
+    ) -> BufferText:
+        """Hear a buffer; see `CaptionEngine`."""
+        options = self._options if language is None else replace(self._options, language=language)
+        return self._transcriber.hear(audio, options, draft, snug=self._snug, word_times=word_times)
+
+
+def warm_up(engine: CaptionEngine, runs: int = 3) -> None:
+    """Hear some quiet noise, so that the first words do not wait for memory to be allocated."""
+    noise = np.random.default_rng(0).normal(0, 1e-3, SAMPLE_RATE_HZ).astype(np.float32)
+    for _ in range(runs):
+        engine.hear(noise, Draft())

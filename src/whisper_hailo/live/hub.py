@@ -1,0 +1,110 @@
+"""What every browser is to see, and a queue for each that a slow one cannot make grow."""
+
+from __future__ import annotations
+
+import secrets
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+from whisper_hailo.live.events import Completed, Event, Partial, as_json
+
+Message: TypeAlias = dict[str, Any]
+
+HISTORY: Final = 200
+"""Completed segments that a browser gets when it comes, or comes back."""
+
+_LONGEST_QUEUE: Final = 64
+"""Messages that may wait for one browser."""
+
+
+class Client:
+    """Messages on their way to one browser.
+
+    A newer partial takes the place of the one that waits. When too much waits, all of it is put in
+    one snapshot, from which the page sees what it has already.
+    """
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._waiting: deque[Message] = deque([hub.snapshot()])
+
+    def put(self, message: Message) -> None:
+        """Queue a message."""
+        newest = self._waiting[-1]["event"] if self._waiting else ""
+        if message["event"] == "partial" and newest == "partial":
+            self._waiting.pop()
+        self._waiting.append(message)
+        if len(self._waiting) > _LONGEST_QUEUE:
+            self._waiting.clear()
+            self._waiting.append(self._hub.snapshot())
+
+    def take(self) -> Message | None:
+        """The next message; `None` when nothing waits."""
+        return self._waiting.popleft() if self._waiting else None
+
+
+class Hub:
+    """Keeps the recent past and hands every event to all clients; used from one thread only.
+
+    Args:
+        browser_microphone: the page may offer its own microphone.
+    """
+
+    def __init__(self, *, browser_microphone: bool = False) -> None:
+        self._run = secrets.token_hex(8)  # ids count from 0 again when the program is started anew
+        self._browser_microphone = browser_microphone
+        self._completed: deque[Message] = deque(maxlen=HISTORY)
+        self._partial: Message | None = None
+        self._ended = False
+        self._clients: dict[Client, Callable[[], None]] = {}
+
+    def join(self, wake: Callable[[], None]) -> Client:
+        """A new client; `wake` is called whenever something waits for it."""
+        client = Client(self)
+        if self._ended:
+            client.put({"event": "end"})
+        self._clients[client] = wake
+        return client
+
+    def leave(self, client: Client) -> None:
+        """A client is gone."""
+        self._clients.pop(client, None)
+
+    def put(self, event: Event, figures: Message | None = None) -> None:
+        """Tell everyone.
+
+        Args:
+            event: of the captioner.
+            figures: latency and speed, after a completed segment.
+        """
+        message = as_json(event)
+        if isinstance(event, Completed):
+            self._partial = None
+            if event.text:
+                self._completed.append(message)
+        elif isinstance(event, Partial):
+            self._partial = message
+        self._tell(message)
+        if figures is not None:
+            self._tell({"event": "figures", **figures})
+
+    def end(self) -> None:
+        """The stream is over."""
+        self._ended = True
+        self._tell({"event": "end"})
+
+    def snapshot(self) -> Message:
+        """All that a page needs to be up to date."""
+        return {
+            "event": "snapshot",
+            "run": self._run,
+            "browser_microphone": self._browser_microphone,
+            "completed": list(self._completed),
+            "partial": self._partial,
+        }
+
+    def _tell(self, message: Message) -> None:
+        for client, wake in self._clients.items():
+            client.put(message)
+            wake()

@@ -1,0 +1,174 @@
+"""Microphones through PortAudio (`sounddevice`); the only file that knows it."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.errors import AudioError, DeviceError, OptionError
+from whisper_hailo.core.types import FloatArray
+from whisper_hailo.live.sources import BLOCK_S, Block, Resampler
+
+_SILENT_S: Final = 5.0
+"""A device that gives nothing for so long is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputDevice:
+    """A device that hears.
+
+    Attributes:
+        index: its number.
+        name: as the system calls it.
+        n_channels: that it records.
+        rate_hz: that it likes best.
+        is_default: it is taken when none is asked for.
+    """
+
+    index: int
+    name: str
+    n_channels: int
+    rate_hz: int
+    is_default: bool
+
+
+def input_devices() -> list[InputDevice]:
+    """All devices that hear.
+
+    Raises:
+        DeviceError: the library is not there, or PortAudio has a fault.
+    """
+    sounddevice = _sounddevice()
+    try:
+        found = list(sounddevice.query_devices())
+        default = int(sounddevice.default.device[0])
+    except sounddevice.PortAudioError as error:
+        raise DeviceError(f"sound devices cannot be listed ({error}); is ALSA set up?") from error
+    return [
+        InputDevice(
+            index,
+            str(device["name"]),
+            int(device["max_input_channels"]),
+            round(device["default_samplerate"]),
+            index == default,
+        )
+        for index, device in enumerate(found)
+        if device["max_input_channels"] > 0
+    ]
+
+
+def choose_device(wanted: str) -> InputDevice:
+    """A device by its number or a part of its name; the default one when nothing is wanted.
+
+    Raises:
+        DeviceError: there is none at all.
+        OptionError: none of that name or number, or several.
+    """
+    devices = input_devices()
+    if not devices:
+        raise DeviceError("no microphone found; plug one in, or give a file or - for raw PCM")
+    listed = "; ".join(f"{device.index}: {device.name}" for device in devices)
+    if not wanted:
+        return next((device for device in devices if device.is_default), devices[0])
+    if wanted.isdigit():
+        fitting = [device for device in devices if device.index == int(wanted)]
+    else:
+        fitting = [device for device in devices if wanted.casefold() in device.name.casefold()]
+    if len(fitting) != 1:
+        how_many = "several devices fit" if fitting else "no input device fits"
+        raise OptionError(f"--mic is {wanted!r}, {how_many}; there are {listed}")
+    return fitting[0]
+
+
+class MicrophoneSource(Closing):
+    """Records at the device's own rate and gives 16 kHz mono.
+
+    Args:
+        wanted: number or part of the name of a device; empty is the default one.
+    """
+
+    live = True
+    endless = True
+
+    def __init__(self, wanted: str = "") -> None:
+        self._wanted = wanted
+        self.name = f"microphone {wanted}".strip()
+        self._stream: Any = None
+        self._queue: queue.SimpleQueue[Block | None] = queue.SimpleQueue()
+        self._resampler: Resampler | None = None
+
+    def open(self) -> Self:
+        """Begin to record.
+
+        Raises:
+            DeviceError, OptionError: as `choose_device`; or the device cannot be opened.
+        """
+        sounddevice = _sounddevice()
+        device = choose_device(self._wanted)
+        self.name = device.name
+        self._resampler = Resampler(device.rate_hz)
+        try:
+            self._stream = sounddevice.InputStream(
+                device=device.index,
+                samplerate=device.rate_hz,
+                channels=min(device.n_channels, 2),
+                blocksize=round(device.rate_hz * BLOCK_S),
+                dtype="float32",
+                callback=self._heard,
+            )
+            self._stream.start()
+        except sounddevice.PortAudioError as error:
+            raise DeviceError(
+                f"{device.name} cannot be opened ({error}); close other programs that record, or "
+                "choose another with --mic"
+            ) from error
+        return self
+
+    def _heard(self, data: NDArray[np.float32], _frames: int, _time: object, status: Any) -> None:  # noqa: ANN401 - PortAudio's flags
+        """Called on PortAudio's thread: copy and go."""
+        fault = str(status) if status else None
+        mono: FloatArray = data.mean(axis=1, dtype=np.float32)
+        self._queue.put(Block(mono, time.perf_counter(), fault))
+
+    def blocks(self) -> Iterator[Block]:
+        """What was recorded, until the source is closed."""
+        if self._resampler is None:
+            raise AudioError(f"{self.name} is not open; call open() or use a with block")
+        while True:
+            try:
+                block = self._queue.get(timeout=_SILENT_S)
+            except queue.Empty:
+                raise DeviceError(
+                    f"{self.name} gives no sound any more; was it unplugged?"
+                ) from None
+            if block is None:
+                return
+            audio = self._resampler.push(block.audio)
+            if audio.size or block.fault:
+                yield Block(audio, block.captured_s, block.fault)
+
+    def close(self) -> None:
+        """Stop recording."""
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.stop()
+            stream.close()
+        self._queue.put(None)
+
+
+def _sounddevice() -> Any:  # noqa: ANN401 - a module without types
+    try:
+        import sounddevice
+    except (ImportError, OSError) as error:  # OSError: the PortAudio library itself is missing
+        raise DeviceError(
+            f"microphones need sounddevice and PortAudio ({error}); pip install "
+            "'whisper-hailo[live]' and apt install libportaudio2"
+        ) from error
+    return sounddevice

@@ -1,0 +1,165 @@
+// The page keeps one element per segment id, so that a message that comes twice changes nothing
+// and a snapshot after a reconnect puts right whatever was missed.
+
+const log = document.getElementById("log");
+const running = document.getElementById("running");
+const state = document.getElementById("state");
+const KEPT = 500; // elements, for a page that stays open for days
+const points = { latency: [], rtfx: [] };
+let scale = 1;
+let retryMs = 250;
+
+function shadeOf(probability) {
+  if (probability === null || probability >= 0.8) return "";
+  return probability < 0.5 ? "doubtful" : "unsure";
+}
+
+function show(element, words, extra) {
+  for (const word of words) {
+    const span = document.createElement("span");
+    span.textContent = word.text;
+    span.className = `${shadeOf(word.probability)} ${extra}`.trim();
+    element.append(span);
+  }
+}
+
+function completed(event) {
+  if (Number(running.dataset.segment) <= event.segment_id) {
+    running.replaceChildren();
+    delete running.dataset.segment;
+  }
+  if (!event.text || document.getElementById(`segment-${event.segment_id}`)) return;
+  const item = document.createElement("li");
+  item.id = `segment-${event.segment_id}`;
+  show(item, event.words, "");
+  const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 200;
+  log.append(item);
+  while (log.children.length > KEPT) log.firstElementChild.remove();
+  if (atEnd) log.scrollTop = log.scrollHeight;
+}
+
+function partial(event) {
+  running.dataset.segment = event.segment_id;
+  running.replaceChildren();
+  show(running, event.committed, "");
+  show(running, event.tentative, "tentative");
+  running.scrollTop = running.scrollHeight;
+}
+
+function draw(name, value, text) {
+  if (value === null || value === undefined) return;
+  const series = points[name];
+  series.push(value);
+  if (series.length > 60) series.shift();
+  const top = Math.max(...series, 1e-9);
+  const step = 240 / Math.max(1, series.length - 1);
+  const line = series.map((v, i) => `${(i * step).toFixed(1)},${(38 - (36 * v) / top).toFixed(1)}`);
+  document.querySelector(`#${name} polyline`).setAttribute("points", line.join(" "));
+  document.getElementById(`${name}-text`).textContent = text;
+}
+
+function figures(message) {
+  const latency = message.final_latency_s;
+  if (latency !== null) draw("latency", latency, `Latency: ${latency.toFixed(2)} s from the end of speech to the final text`);
+  if (message.rtfx !== null) draw("rtfx", message.rtfx, `Speed: ${message.rtfx.toFixed(1)} times real time`);
+}
+
+function take(message) {
+  if (message.event === "snapshot") {
+    if (message.run !== log.dataset.run) { // the program was started anew, ids begin again
+      log.dataset.run = message.run;
+      log.replaceChildren();
+      running.replaceChildren();
+      delete running.dataset.segment;
+    }
+    document.getElementById("microphone").hidden = !message.browser_microphone;
+    message.completed.forEach(completed);
+    if (message.partial) partial(message.partial);
+    else running.replaceChildren();
+  } else if (message.event === "completed") completed(message);
+  else if (message.event === "partial") partial(message);
+  else if (message.event === "figures") figures(message);
+  else if (message.event === "end") {
+    state.textContent = "The stream has ended";
+    ended = true;
+  }
+}
+
+let ended = false;
+
+function connect() {
+  const socket = new WebSocket(new URL("events", location.href.replace(/^http/, "ws")));
+  socket.onopen = () => { retryMs = 250; state.textContent = "Listening"; };
+  socket.onmessage = (message) => take(JSON.parse(message.data));
+  socket.onclose = () => {
+    if (ended) return;
+    state.textContent = "Connection lost, trying again";
+    setTimeout(connect, retryMs);
+    retryMs = Math.min(4000, retryMs * 2);
+  };
+}
+
+function resize(factor) {
+  scale = Math.min(4, Math.max(0.3, scale * factor));
+  document.documentElement.style.setProperty("--size", `calc(${scale} * clamp(2rem, 6vw, 5.5rem))`);
+}
+
+function shade() {
+  const on = document.body.classList.toggle("shaded");
+  document.getElementById("shade").setAttribute("aria-pressed", String(on));
+}
+
+let recording = null;
+
+async function microphone() {
+  const button = document.getElementById("microphone");
+  if (recording) {
+    recording.stop();
+    recording = null;
+    button.setAttribute("aria-pressed", "false");
+    return;
+  }
+  try {
+    const media = await navigator.mediaDevices.getUserMedia({ audio: { channelCount: 1 } });
+    const context = new AudioContext({ sampleRate: 16000 });
+    await context.audioWorklet.addModule("recorder.js");
+    const node = new AudioWorkletNode(context, "recorder");
+    const waiting = []; // what was said while the connection was away
+    let socket = null;
+    let on = true;
+    const open = () => {
+      socket = new WebSocket(new URL("audio", location.href.replace(/^http/, "ws")));
+      socket.onopen = () => { while (waiting.length) socket.send(waiting.shift()); };
+      socket.onclose = () => { if (on) setTimeout(open, 500); };
+    };
+    open();
+    node.port.onmessage = ({ data }) => {
+      if (socket.readyState === WebSocket.OPEN) socket.send(data);
+      else waiting.push(data);
+    };
+    context.createMediaStreamSource(media).connect(node);
+    recording = { stop() {
+      on = false;
+      media.getTracks().forEach((track) => track.stop());
+      context.close();
+      socket.close();
+    } };
+    button.setAttribute("aria-pressed", "true");
+  } catch (error) {
+    state.textContent = `The microphone cannot be used: ${error.message}`;
+  }
+}
+
+document.getElementById("larger").onclick = () => resize(1.15);
+document.getElementById("smaller").onclick = () => resize(1 / 1.15);
+document.getElementById("shade").onclick = shade;
+document.getElementById("microphone").onclick = microphone;
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "+" || event.key === "=") resize(1.15);
+  else if (event.key === "-") resize(1 / 1.15);
+  else if (event.key === "c") shade();
+  else if (event.key === "m" && !document.getElementById("microphone").hidden) microphone();
+});
+document.body.classList.add("shaded");
+connect();

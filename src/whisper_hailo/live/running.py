@@ -1,0 +1,150 @@
+"""The running segment's text: what is committed, what may still change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from whisper_hailo.core.buffers import BufferText, BufferWord
+from whisper_hailo.hearing.buffers import Draft
+
+_MARKS: Final = " .,;:!?\"'()[]{}«»“”„…-"
+
+
+@dataclass(frozen=True, slots=True)
+class Tentative:
+    """A word that may still change.
+
+    Attributes:
+        word: as it was heard last.
+        since_s: length of the buffer in which it was first heard at this place.
+        times: hypotheses on end that have it.
+    """
+
+    word: BufferWord
+    since_s: float
+    times: int = 1
+
+
+@dataclass(slots=True)
+class RunningText:
+    """Hypotheses of a growing buffer, and what they agree on.
+
+    A word is committed when at least two hypotheses on end have it at its place, when these lie
+    `settle_s` of audio apart, and when it is not the last word, which may not have been said to
+    its end. Two hypotheses alone are little: a model that has heard half a sentence likes to
+    finish it, and does so twice.
+
+    Attributes:
+        settle_s: see above.
+        committed: words that stay.
+        tentative: words behind them.
+        settled_s: a moment by which all committed words had been said, from the buffer's start.
+        n_corrected: tentative words that were shown and then changed or taken back.
+
+    Source: local agreement (Liu et al. 2020; Macháček et al. 2023), with a span of time.
+    """
+
+    settle_s: float
+    committed: list[BufferWord] = field(default_factory=list)
+    tentative: list[Tentative] = field(default_factory=list)
+    settled_s: float = 0.0
+    n_corrected: int = 0
+
+    @property
+    def draft(self) -> Draft:
+        """What the next hypothesis may begin with; what is committed is settled."""
+        fixed = tuple(token for word in self.committed for token in word.tokens)
+        rest = tuple(token for tentative in self.tentative for token in tentative.word.tokens)
+        return Draft(fixed + rest, len(fixed))
+
+    @property
+    def known(self) -> tuple[BufferWord, ...]:
+        """All words, as they were heard last."""
+        return (*self.committed, *(tentative.word for tentative in self.tentative))
+
+    def behind_committed(self, heard: BufferText) -> tuple[BufferWord, ...]:
+        """The words of a hypothesis that follow the committed ones."""
+        fixed = self.draft.tokens[: self.draft.n_fixed]
+        if fixed and heard.tokens[: len(fixed)] == fixed:
+            return _after_tokens(heard.words, self.committed)
+        return heard.words[_accounted_for(self.committed, heard.words) :]
+
+    def hear(self, heard: BufferText, length_s: float) -> None:
+        """Take a hypothesis of the first `length_s` of the segment."""
+        words = self.behind_committed(heard)
+        self._count_corrections(words)
+        agreed = _agreeing([t.word for t in self.tentative], words)
+        now = [
+            Tentative(word, old.since_s, old.times + 1)
+            for word, old in zip(words, self.tentative[:agreed], strict=False)
+        ]
+        self.tentative = now + [Tentative(word, length_s) for word in words[agreed:]]
+        self._commit(length_s)
+
+    def finish(self, heard: BufferText) -> tuple[BufferWord, ...]:
+        """All words of the segment, its last hypothesis heard."""
+        words = self.behind_committed(heard)
+        self._count_corrections(words)
+        return (*self.committed, *words)
+
+    def _commit(self, length_s: float) -> None:
+        n_ready = 0
+        for old in self.tentative[:-1]:
+            # Lengths are sums of frames: a thousandth of a second decides nothing.
+            if old.times < 2 or old.since_s > length_s - self.settle_s + 1e-3:
+                break
+            n_ready += 1
+            self.settled_s = max(self.settled_s, old.since_s)
+        self.committed += [old.word for old in self.tentative[:n_ready]]
+        self.tentative = self.tentative[n_ready:]
+
+    def _count_corrections(self, words: Sequence[BufferWord]) -> None:
+        shown = [tentative.word for tentative in self.tentative]
+        self.n_corrected += len(shown) - _agreeing(shown, words)
+
+
+def _agreeing(left: Sequence[BufferWord], right: Sequence[BufferWord]) -> int:
+    """Words at the beginning that are the same."""
+    for index, (one, other) in enumerate(zip(left, right, strict=False)):
+        if one.text != other.text or one.tokens != other.tokens:
+            return index
+    return min(len(left), len(right))
+
+
+def _after_tokens(
+    words: Sequence[BufferWord], committed: Sequence[BufferWord]
+) -> tuple[BufferWord, ...]:
+    """Words behind the committed tokens; a mark may have joined the last committed word."""
+    n_left = sum(len(word.tokens) for word in committed)
+    for index, word in enumerate(words):
+        if n_left == 0:
+            return tuple(words[index:])
+        if len(word.tokens) > n_left:
+            n_shown = len(committed[-1].text) if committed else 0
+            text = word.text[n_shown:] if word.text.startswith(committed[-1].text) else ""
+            rest = BufferWord(text, word.tokens[n_left:], word.probability)
+            return (rest, *words[index + 1 :])
+        n_left -= len(word.tokens)
+    return ()
+
+
+def _accounted_for(committed: Sequence[BufferWord], words: Sequence[BufferWord]) -> int:
+    """How many words of a hypothesis the committed ones stand for, by the least edits.
+
+    For engines that cannot be told what is settled, and may have changed their mind about it.
+    """
+    if not committed:
+        return 0
+    row = list(range(len(words) + 1))
+    for done, old in enumerate(committed, start=1):
+        above, row = row, [done]
+        for index, new in enumerate(words, start=1):
+            same = _plain(old.text) == _plain(new.text)
+            row.append(min(above[index - 1] + (not same), above[index] + 1, row[-1] + 1))
+    return min(range(len(row)), key=lambda n: (row[n], abs(n - len(committed))))
+
+
+def _plain(text: str) -> str:
+    return text.casefold().strip(_MARKS)

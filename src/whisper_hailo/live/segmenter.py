@@ -1,0 +1,152 @@
+"""Where speech begins and ends in a stream of frames, and the audio of the running segment."""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import Enum, auto
+from typing import Final
+
+import numpy as np
+
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.vad import FRAME_SAMPLES, SpeechDetector
+
+_HYSTERESIS: Final = 0.15
+"""Speech goes on until the probability falls this far below the threshold, as Silero has it."""
+
+_SMOOTHING: Final = round(0.04 * SAMPLE_RATE_HZ)
+"""Samples over which loudness is averaged when a quiet place is looked for."""
+
+_HOP: Final = 80
+"""Samples between places that are looked at: 5 ms."""
+
+
+class Signal(Enum):
+    """What a frame brought about."""
+
+    STARTED = auto()
+    ENDED = auto()
+
+
+class Segmenter:
+    """Cuts a stream into segments of speech; no sample of speech is lost or in two of them.
+
+    Args:
+        detector: probability of speech of each frame.
+        options: thresholds and durations.
+
+    Attributes:
+        n_heard: samples pushed so far.
+    """
+
+    def __init__(self, detector: SpeechDetector, options: CaptionOptions) -> None:
+        self._detector = detector
+        self._threshold = options.vad_threshold
+        self._min_silence = max(1, _frames(options.min_silence_s))
+        self._min_speech = max(1, _frames(options.min_speech_s))
+        n_before = self._min_speech + _frames(options.pre_roll_s)
+        self._before: deque[tuple[FloatArray, float]] = deque(maxlen=n_before)
+        self._pre_roll = n_before - self._min_speech
+        self._frames: list[FloatArray] = []
+        self._probabilities: list[float] = []
+        self._offset = 0  # samples of the first frame that belong to the segment before
+        self._run = 0  # frames of speech on end, or of silence within a segment
+        self._speaking = False
+        self.n_heard = 0
+
+    @property
+    def n_samples(self) -> int:
+        """Samples of the running segment."""
+        return len(self._frames) * FRAME_SAMPLES - self._offset
+
+    @property
+    def start(self) -> int:
+        """First sample of the running segment, counted from the beginning of the stream."""
+        return self.n_heard - self.n_samples
+
+    @property
+    def last_speech(self) -> int:
+        """Where speech was heard last, likewise; the end of the running segment's silence."""
+        return max(self.start, self.n_heard - self._run * FRAME_SAMPLES)
+
+    @property
+    def audio(self) -> FloatArray:
+        """`(n_samples,)` float32 of the running segment."""
+        if not self._frames:
+            return np.empty(0, np.float32)
+        return np.concatenate(self._frames)[self._offset :]
+
+    def push(self, frame: FloatArray) -> Signal | None:
+        """Take one frame.
+
+        Args:
+            frame: `(512,)` float32 at 16 kHz.
+        """
+        self.n_heard += FRAME_SAMPLES
+        probability = self._detector.probability(frame)
+        if self._speaking:
+            return self._go_on(frame, probability)
+        self._before.append((frame, probability))
+        self._run = self._run + 1 if probability >= self._threshold else 0
+        if self._run < self._min_speech:
+            return None
+        self._begin()
+        return Signal.STARTED
+
+    def _begin(self) -> None:
+        """Take the frames of speech and the pre-roll before them."""
+        kept = list(self._before)[-(self._run + self._pre_roll) :]
+        self._before.clear()
+        self._frames = [frame for frame, _ in kept]
+        self._probabilities = [probability for _, probability in kept]
+        self._offset, self._run, self._speaking = 0, 0, True
+
+    def _go_on(self, frame: FloatArray, probability: float) -> Signal | None:
+        self._frames.append(frame)
+        self._probabilities.append(probability)
+        is_speech = probability >= self._threshold - _HYSTERESIS
+        self._run = 0 if is_speech else self._run + 1
+        return Signal.ENDED if self._run >= self._min_silence else None
+
+    def end(self) -> None:
+        """Let the running segment go; its audio is given back no more."""
+        self._frames, self._probabilities, self._offset = [], [], 0
+        self._run, self._speaking = 0, False
+
+    def cut(self, n_samples: int) -> None:
+        """Let the running segment's first samples go; the rest is a segment of its own.
+
+        Args:
+            n_samples: at least 1, fewer than there are.
+        """
+        n_gone, self._offset = divmod(self._offset + n_samples, FRAME_SAMPLES)
+        del self._frames[:n_gone]
+        del self._probabilities[:n_gone]
+
+    def quietest(self, begin: int, end: int) -> tuple[int, float]:
+        """The quietest place of a stretch of the running segment.
+
+        Args:
+            begin: samples from the segment's start.
+            end: likewise, beyond `begin`.
+
+        Returns:
+            the place, and how loud it is: root mean square around it, weighed by the probability
+            of speech.
+        """
+        audio = self.audio
+        power = np.concatenate([[0.0], np.cumsum(audio.astype(np.float64) ** 2)])
+        places = np.arange(begin, max(end, begin + 1), _HOP)
+        low = np.clip(places - _SMOOTHING // 2, 0, audio.size)
+        high = np.clip(places + _SMOOTHING // 2, 0, audio.size)
+        loudness = np.sqrt((power[high] - power[low]) / np.maximum(high - low, 1))
+        frames = np.clip((places + self._offset) // FRAME_SAMPLES, 0, len(self._frames) - 1)
+        score = loudness * (0.5 + np.array(self._probabilities)[frames])
+        best = int(np.argmin(score))
+        return int(places[best]), float(score[best])
+
+
+def _frames(seconds: float) -> int:
+    """Frames that cover a duration."""
+    return int(np.ceil(round(seconds * SAMPLE_RATE_HZ / FRAME_SAMPLES, 6)))

@@ -1,0 +1,249 @@
+"""Where live audio comes from: files, raw PCM, microphones, network streams."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol, Self
+
+import numpy as np
+
+from whisper_hailo.audio import open_audio
+from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.errors import AudioError, OptionError
+from whisper_hailo.core.protocols import Closeable
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+
+BLOCK_S: Final = 0.032
+"""Live audio comes in pieces of this length, one VAD frame each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A piece of a stream.
+
+    Attributes:
+        audio: `(n_samples,)` float32 16 kHz mono.
+        captured_s: when its last sample was captured, by `time.perf_counter`; `None` if not live.
+        fault: what went wrong before it, such as an overrun of the sound card.
+    """
+
+    audio: FloatArray
+    captured_s: float | None = None
+    fault: str | None = None
+
+
+class Source(Closeable, Protocol):
+    """A stream of audio; a `with` block opens and closes it."""
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        ...
+
+    @property
+    def live(self) -> bool:
+        """It does not wait for its listener: a thread has to take what comes."""
+        ...
+
+    @property
+    def endless(self) -> bool:
+        """It ends when its listener wants it to."""
+        ...
+
+    def blocks(self) -> Iterator[Block]:
+        """The audio, once, in order; it ends soon after `close`.
+
+        Raises:
+            AudioError, DeviceError: it cannot be read any more.
+        """
+        ...
+
+
+class FileSource(Closing):
+    """A recording, as fast as it can be heard or at the speed at which it was spoken.
+
+    Args:
+        path: an audio file of any format and rate.
+        real_time: play it in real time.
+        loops: how often it is played.
+        block_s: length of its pieces.
+        now: clock; `sleep` waits on it.
+    """
+
+    endless = False
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        real_time: bool = False,
+        loops: int = 1,
+        block_s: float = BLOCK_S,
+        now: Callable[[], float] = time.perf_counter,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.name = str(path)
+        self.live = real_time
+        self._path = path
+        self._loops = loops
+        self._block = max(1, round(block_s * SAMPLE_RATE_HZ))
+        self._now = now
+        self._sleep = sleep
+        self._closed = False
+
+    def open(self) -> Self:
+        """Nothing is opened before it is read, but for the header, which tells of a wrong file."""
+        open_audio(self._path).close()
+        return self
+
+    def blocks(self) -> Iterator[Block]:
+        """Pieces of the file; in real time, each when its last sample would have been spoken."""
+        begin_s, n_samples = self._now(), 0
+        for _ in range(self._loops):
+            with open_audio(self._path) as stream:
+                for audio in stream.blocks(self._block):
+                    if self._closed:
+                        return
+                    n_samples += audio.size
+                    if not self.live:
+                        yield Block(audio)
+                        continue
+                    due_s = begin_s + n_samples / SAMPLE_RATE_HZ
+                    wait_s = due_s - self._now()
+                    if wait_s > 0:
+                        self._sleep(wait_s)
+                    yield Block(audio, due_s)
+
+    def close(self) -> None:
+        """End at the next piece."""
+        self._closed = True
+
+
+class PcmSource(Closing):
+    """Raw 16-bit little-endian mono samples, such as `arecord` or `ffmpeg` write to a pipe.
+
+    Args:
+        descriptor: file descriptor to read; 0 is standard input.
+        rate_hz: rate of the samples.
+        name: for messages.
+    """
+
+    live = True
+    endless = True
+
+    def __init__(
+        self, descriptor: int = 0, rate_hz: int = SAMPLE_RATE_HZ, name: str = "standard input"
+    ) -> None:
+        self.name = name
+        self._descriptor = descriptor
+        self._resampler = Resampler(rate_hz)
+        self._closed = False
+
+    def open(self) -> Self:
+        """Nothing to open."""
+        return self
+
+    def blocks(self) -> Iterator[Block]:
+        """What comes, as soon as it comes."""
+        odd = b""
+        while not self._closed:
+            try:
+                raw = os.read(self._descriptor, 1 << 16)
+            except OSError as error:
+                raise AudioError(
+                    f"{self.name} cannot be read ({error.strerror}); pipe raw 16-bit samples in"
+                ) from error
+            if not raw:
+                break
+            captured_s = time.perf_counter()
+            data = odd + raw
+            odd = data[len(data) & ~1 :]
+            samples = np.frombuffer(data[: len(data) & ~1], dtype="<i2")
+            audio = self._resampler.push(samples.astype(np.float32) / 32768.0)
+            if audio.size:
+                yield Block(audio, captured_s)
+        rest = self._resampler.finish()
+        if rest.size:
+            yield Block(rest)
+
+    def close(self) -> None:
+        """End at the next piece."""
+        self._closed = True
+
+
+class Resampler:
+    """Mono audio of any rate to 16 kHz, piece by piece.
+
+    Args:
+        rate_hz: of the pieces.
+
+    Raises:
+        OptionError: a rate that no sound has.
+    """
+
+    def __init__(self, rate_hz: int) -> None:
+        if not 1_000 <= rate_hz <= 768_000:
+            raise OptionError(f"--rate is {rate_hz} Hz, expected 1000 to 768000 Hz")
+        self._stream = None
+        if rate_hz != SAMPLE_RATE_HZ:
+            import soxr
+
+            self._stream = soxr.ResampleStream(
+                rate_hz, SAMPLE_RATE_HZ, 1, dtype="float32", quality="HQ"
+            )
+
+    def push(self, audio: FloatArray) -> FloatArray:
+        """`(n,)` samples in, as many as are ready out; the others follow."""
+        if self._stream is None:
+            return audio
+        resampled: FloatArray = self._stream.resample_chunk(audio)
+        return resampled
+
+    def finish(self) -> FloatArray:
+        """What is left at the end."""
+        if self._stream is None:
+            return np.empty(0, np.float32)
+        rest: FloatArray = self._stream.resample_chunk(np.empty(0, np.float32), last=True)
+        return rest
+
+
+def open_source(
+    what: str | None,
+    *,
+    microphone: str | None = None,
+    real_time: bool = False,
+    rate_hz: int = SAMPLE_RATE_HZ,
+    loops: int = 1,
+) -> Source:
+    """The source that a command line names.
+
+    Args:
+        what: a file, `-` for raw PCM on standard input, or an address such as `rtsp://...`.
+        microphone: number or part of the name of an input device; empty is the default one.
+        real_time: play a recording at the speed at which it was spoken.
+        rate_hz: of raw PCM.
+        loops: how often a file is played.
+
+    Raises:
+        OptionError: none of them, or several.
+    """
+    if (what is None) == (microphone is None):
+        raise OptionError("give one of: a FILE, - for raw PCM, an address, or --mic DEVICE")
+    if what is None:
+        from whisper_hailo.live.microphone import MicrophoneSource
+
+        return MicrophoneSource(microphone or "")
+    if what == "-":
+        if sys.stdin is None or sys.stdin.isatty():
+            raise OptionError("standard input is a terminal; pipe raw 16-bit mono samples in")
+        return PcmSource(sys.stdin.fileno(), rate_hz)
+    if "://" in what:
+        from whisper_hailo.live.network import NetworkSource
+
+        return NetworkSource(what)
+    return FileSource(Path(what), real_time=real_time, loops=loops)

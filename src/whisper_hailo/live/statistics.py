@@ -1,0 +1,122 @@
+"""What a run of captions cost and how it felt: the study's eight figures and ours."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
+
+
+@dataclass(slots=True)
+class Latencies:
+    """Seconds from a sound to what is shown of it; only live audio has any."""
+
+    seconds: list[float] = field(default_factory=list)
+
+    def add(self, seconds: float | None) -> None:
+        """Note one, unless the audio is not live."""
+        if seconds is not None:
+            self.seconds.append(seconds)
+
+    def percentile(self, percent: float) -> float | None:
+        """A percentile; `None` without any."""
+        return float(np.percentile(self.seconds, percent)) if self.seconds else None
+
+
+@dataclass(slots=True)
+class Statistics:
+    """Adds up over a stream.
+
+    Attributes:
+        n_calls: buffers that were heard; those of cuts count as well.
+        n_partials: of these, for partial texts.
+        n_full: segments completed.
+        n_heard_samples: samples of all calls: every call counts its whole buffer.
+        n_segment_samples: samples of completed segments, each once.
+        n_stream_samples: samples of the stream, silence included.
+        compute_s: wall-clock time of the calls.
+        partial_passes: decoder passes of the partials.
+        partial_decode_ms: decoder time of the partials.
+        n_skipped: partials that were due but skipped.
+        near_ties: choices that kernels of other shapes may make differently.
+        n_words: words of completed segments.
+        n_corrected: words that were shown and then changed.
+        longest_backlog_s: most audio that ever waited.
+        n_faults: gaps that the source reported, such as overruns of a sound card.
+        n_engine_faults: calls in which the device failed.
+        first_latency_s: from the start of a segment to its first text.
+        final_latency_s: from the end of speech to the final text.
+    """
+
+    n_calls: int = 0
+    n_partials: int = 0
+    n_full: int = 0
+    n_heard_samples: int = 0
+    n_segment_samples: int = 0
+    n_stream_samples: int = 0
+    compute_s: float = 0.0
+    partial_passes: int = 0
+    partial_decode_ms: float = 0.0
+    n_skipped: int = 0
+    near_ties: int = 0
+    n_words: int = 0
+    n_corrected: int = 0
+    longest_backlog_s: float = 0.0
+    n_faults: int = 0
+    n_engine_faults: int = 0
+    first_latency_s: Latencies = field(default_factory=Latencies)
+    final_latency_s: Latencies = field(default_factory=Latencies)
+
+    def as_json(self) -> dict[str, Any]:
+        """All figures by name; `None` where there is nothing to measure.
+
+        `speech_s` and `rtfx_recounted` count audio each time it is heard again, as the study did;
+        `segment_s` and `rtfx` count it once.
+        """
+        speech_s = self.n_heard_samples / SAMPLE_RATE_HZ
+        segment_s = self.n_segment_samples / SAMPLE_RATE_HZ
+        figures = {
+            "memory_mib": peak_memory_mib(),
+            "calls": self.n_calls,
+            "partials": self.n_partials,
+            "full_segments": self.n_full,
+            "frames": self.n_heard_samples,
+            "speech_s": speech_s,
+            "compute_s": self.compute_s,
+            "rtfx_recounted": _ratio(speech_s, self.compute_s),
+            "rtfx": _ratio(segment_s, self.compute_s),
+            "segment_s": segment_s,
+            "stream_s": self.n_stream_samples / SAMPLE_RATE_HZ,
+            "first_partial_latency_s_median": self.first_latency_s.percentile(50),
+            "first_partial_latency_s_p95": self.first_latency_s.percentile(95),
+            "final_latency_s_median": self.final_latency_s.percentile(50),
+            "final_latency_s_p95": self.final_latency_s.percentile(95),
+            "passes_per_partial": _ratio(self.partial_passes, self.n_partials),
+            "decode_ms_per_partial": _ratio(self.partial_decode_ms, self.n_partials),
+            "skipped_partials": self.n_skipped,
+            "corrections_per_word": _ratio(self.n_corrected, self.n_words),
+            "near_ties": self.near_ties,
+            "words": self.n_words,
+            "longest_backlog_s": self.longest_backlog_s,
+            "source_faults": self.n_faults,
+            "engine_faults": self.n_engine_faults,
+        }
+        return {
+            name: round(value, 4) if isinstance(value, float) else value
+            for name, value in figures.items()
+        }
+
+
+def peak_memory_mib() -> float:
+    """Largest resident memory of this process so far."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1024 * 1024 if sys.platform == "darwin" else 1024)
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    return part / whole if whole else None

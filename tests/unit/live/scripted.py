@@ -1,0 +1,125 @@
+"""Detectors and engines that follow a script, and sounds that spell words."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from whisper_hailo.core.buffers import BufferText, BufferWord
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.hearing.buffers import Draft, text_words
+
+
+class Loudness:
+    """Speech is what is not zero."""
+
+    def probability(self, frame: FloatArray) -> float:
+        return float(np.abs(frame).max() > 0)
+
+
+def silence(seconds: float) -> FloatArray:
+    return np.zeros(round(seconds * SAMPLE_RATE_HZ), np.float32)
+
+
+def spoken(index: int, seconds: float = 0.25) -> FloatArray:
+    """Word number `index`: its amplitude says which it is."""
+    return np.full(round(seconds * SAMPLE_RATE_HZ), (index + 1) / 1000, np.float32)
+
+
+def speech(indices: Sequence[int], gap_s: float = 0.03) -> FloatArray:
+    """Words with gaps too short to be pauses."""
+    return np.concatenate([part for i in indices for part in (spoken(i), silence(gap_s))])
+
+
+@dataclass
+class Speller:
+    """Hears the words that `spoken` says; one that is not there to its end is heard as another.
+
+    Attributes:
+        content_s: longest buffer.
+        timed: gives the times of words.
+        tokens: gives tokens and keeps to those that are fixed.
+    """
+
+    content_s: float = 9.0
+    timed: bool = True
+    tokens: bool = True
+    heard: list[FloatArray] = field(default_factory=list)
+    name: str = "speller"
+
+    def hear(
+        self,
+        audio: FloatArray,
+        draft: Draft,
+        *,
+        language: str | None = None,
+        word_times: bool = False,
+    ) -> BufferText:
+        assert audio.size <= self.content_s * SAMPLE_RATE_HZ + 512
+        self.heard.append(audio)
+        levels = np.rint(audio * 1000).astype(int)
+        edges = np.flatnonzero(np.diff(levels, prepend=0, append=0))
+        words: list[BufferWord] = []
+        for begin, end in itertools.pairwise(edges):
+            level = int(levels[begin])
+            if level:
+                whole = end - begin >= 0.25 * SAMPLE_RATE_HZ
+                name = f" w{level - 1}" if whole else f" part-of-w{level - 1}"
+                times = (begin / SAMPLE_RATE_HZ, end / SAMPLE_RATE_HZ)
+                known = times if self.timed and word_times else (None, None)
+                ids = (2 * level + (not whole),) if self.tokens else ()
+                words.append(BufferWord(name, ids, 1.0, *known))
+        if self.tokens:
+            fixed = draft.tokens[: draft.n_fixed]
+            assert tuple(t for word in words for t in word.tokens)[: len(fixed)] == fixed
+        return BufferText(tuple(words), language or "en", passes=1)
+
+
+@dataclass
+class Fickle:
+    """Says something else each time.
+
+    Attributes:
+        seed: of what it says.
+        tokens: keeps to fixed tokens; otherwise it may contradict everything.
+        vocabulary: few words make hypotheses agree often.
+    """
+
+    seed: int
+    tokens: bool = True
+    vocabulary: int = 3
+    content_s: float = 3.0
+    name: str = "fickle"
+
+    def __post_init__(self) -> None:
+        self._random = np.random.default_rng(self.seed)
+
+    def hear(
+        self,
+        audio: FloatArray,
+        draft: Draft,
+        *,
+        language: str | None = None,
+        word_times: bool = False,
+    ) -> BufferText:
+        n_words = int(self._random.integers(0, 6))
+        ids = [int(token) for token in self._random.integers(0, self.vocabulary, n_words)]
+        if not self.tokens:
+            return BufferText(text_words(" ".join(f"w{token}" for token in ids)))
+        if self._random.random() < 0.7:  # mostly of one mind
+            ids = list(draft.tokens[draft.n_fixed :]) + ids[:1]
+        ids = [*draft.tokens[: draft.n_fixed], *ids]
+        times = np.sort(self._random.uniform(0, audio.size / SAMPLE_RATE_HZ, 2 * len(ids)))
+        words = [
+            BufferWord(
+                f" w{token}",
+                (token,),
+                0.5,
+                *((times[2 * i], times[2 * i + 1]) if word_times else (None, None)),
+            )
+            for i, token in enumerate(ids)
+        ]
+        return BufferText(tuple(words), "en", passes=1)

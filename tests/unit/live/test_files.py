@@ -1,0 +1,113 @@
+"""Files that grow, and events as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from whisper_hailo.core.errors import OptionError, OutputError
+from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, Started, violations
+from whisper_hailo.live.files import CaptionFile, EventFile
+
+
+def word(text: str, probability: float | None = 0.123456) -> CaptionWord:
+    return CaptionWord(f" {text}", probability)
+
+
+EVENTS: list[Event] = [
+    Started(0, 0.0, 0.3, 0.1),
+    Partial(0, 0.0, 0.5, (word("One"),), (word("too"),), 0, 0.5, 0.2),
+    Completed(0, 0.0, 1.25, (word("One"), word("two", None)), "silence", 1, 1.5, 0.3),
+    Started(1, 2.0, 2.3, 0.4),
+    Completed(1, 2.0, 2.5, (), "silence", 0, 2.6, 0.5),
+    Started(2, 3661.0, 3661.3, 0.6),
+    Completed(2, 3661.0, 3662.5, (word("a"), word("-->"), word("b")), "end", 0, 3662.5, 0.7),
+]
+
+
+def written(path: Path) -> str:
+    with CaptionFile(path) as file:
+        for event in EVENTS:
+            file.put(event)
+    return path.read_text(encoding="utf-8")
+
+
+def test_subrip(tmp_path: Path) -> None:
+    assert written(tmp_path / "a.srt") == (
+        "1\n00:00:00,000 --> 00:00:01,250\nOne two\n\n2\n01:01:01,000 --> 01:01:02,500\na -> b\n\n"
+    )
+
+
+def test_webvtt(tmp_path: Path) -> None:
+    assert written(tmp_path / "a.vtt") == (
+        "WEBVTT\n\n00:00:00.000 --> 00:00:01.250\nOne two\n\n"
+        "01:01:01.000 --> 01:01:02.500\na -> b\n\n"
+    )
+
+
+def test_text(tmp_path: Path) -> None:
+    assert written(tmp_path / "deep" / "a.txt") == "One two\na --> b\n"
+
+
+def test_every_record_is_there_as_soon_as_it_was_put(tmp_path: Path) -> None:
+    path = tmp_path / "a.srt"
+    with CaptionFile(path) as file:
+        for event in EVENTS[:3]:
+            file.put(event)
+        assert path.read_text().endswith("One two\n\n")
+
+
+def test_events_as_json_lines(tmp_path: Path) -> None:
+    path = tmp_path / "e.jsonl"
+    with EventFile(path) as file:
+        for event in EVENTS:
+            file.put(event)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["event"] for line in lines[:3]] == ["started", "partial", "completed"]
+    assert lines[1]["committed_text"] == "One"
+    assert lines[1]["text"] == "One too"
+    assert lines[1]["tentative"] == [{"text": " too", "probability": 0.1235}]
+    assert lines[2]["words"][1]["probability"] is None
+
+
+def test_other_endings_and_bad_places_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"ends in \.srt, \.vtt, \.txt"):
+        CaptionFile(tmp_path / "a.doc")
+    with pytest.raises(OutputError, match="cannot write"), CaptionFile(Path("/dev/null/a.srt")):
+        pass
+    with pytest.raises(OutputError, match="not open"):
+        EventFile(tmp_path / "a").put(EVENTS[0])
+
+
+def test_a_full_disk_is_told() -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full on this system")
+    with pytest.raises(OutputError, match="free some space"), EventFile(Path("/dev/full")) as file:
+        file.put(EVENTS[0])
+
+
+def breaches(*events: Event) -> str:
+    return "; ".join(violations(events))
+
+
+def test_good_events_breach_nothing() -> None:
+    assert breaches(*EVENTS) == ""
+
+
+def test_every_breach_is_told() -> None:
+    started, partial, done, second = EVENTS[0], EVENTS[1], EVENTS[2], EVENTS[3]
+    assert "never completed" in breaches(started, partial)
+    assert "not active" in breaches(started, done, partial)
+    assert "within segment 0" in breaches(started, second)
+    assert "expected 0" in breaches(second, EVENTS[4])
+    assert "time runs backwards" in breaches(started, done, partial)
+    changed = Completed(0, 0.0, 1.25, (word("Two"),), "silence", 0, 1.5, 0.3)
+    assert "committed 'One' became 'Two'" in breaches(started, partial, changed)
+    longer = Completed(0, 0.0, 9.0, (word("One"),), "silence", 0, 1.5, 0.3)
+    assert "do not fit" in breaches(started, longer)
+    again = Partial(0, 0.0, 0.5, (word("One"),), (), 3, 0.5, 0.2)
+    assert "decrease" in breaches(started, again, done)
+    early = Started(1, 1.0, 2.3, 0.4)
+    assert "starts before 1.25 s" in breaches(started, partial, done, early)

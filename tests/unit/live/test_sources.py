@@ -1,0 +1,222 @@
+"""Files, raw PCM, microphones (a stand-in for PortAudio) and addresses."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+
+from tests.unit.sounds import similarity, tone, write
+from whisper_hailo.core.errors import AudioError, DeviceError, OptionError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.live.microphone import MicrophoneSource, choose_device, input_devices
+from whisper_hailo.live.network import NetworkSource
+from whisper_hailo.live.sources import Block, FileSource, PcmSource, Source, open_source
+
+
+def heard(source: Source) -> FloatArray:
+    with source:
+        return np.concatenate([block.audio for block in source.blocks()])
+
+
+def test_a_file_comes_whole_and_at_once(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.wav", tone(44_100, 1.5), 44_100)
+    source = FileSource(path)
+    assert not source.live
+    audio = heard(source)
+    assert audio.size == pytest.approx(1.5 * SAMPLE_RATE_HZ, abs=2)
+    assert similarity(audio, tone(SAMPLE_RATE_HZ, 1.5)) > 0.99
+
+
+def test_a_file_in_real_time_waits_until_each_piece_was_spoken(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.wav", tone(16_000, 1.0))
+    clock = {"now": 5.0}
+
+    def sleep(seconds: float) -> None:
+        clock["now"] += seconds
+
+    source = FileSource(path, real_time=True, loops=2, now=lambda: clock["now"], sleep=sleep)
+    with source:
+        blocks = list(source.blocks())
+    assert source.live
+    assert sum(block.audio.size for block in blocks) == 32_000
+    assert clock["now"] == pytest.approx(7.0)
+    assert blocks[-1].captured_s == pytest.approx(7.0)
+
+
+def test_a_missing_file_is_told_before_anything_is_heard(tmp_path: Path) -> None:
+    with pytest.raises(AudioError, match="does not exist"), FileSource(tmp_path / "no.wav"):
+        pass
+
+
+@pytest.mark.parametrize("rate_hz", [16_000, 48_000, 11_025])
+def test_raw_pcm_of_any_rate_in_pieces_of_any_size(rate_hz: int) -> None:
+    samples = tone(rate_hz, 1.0)
+    raw = (samples * 32767).astype("<i2").tobytes()
+    reading, writing = os.pipe()
+
+    def feed() -> None:
+        with os.fdopen(writing, "wb", buffering=0) as file:
+            for at in range(0, len(raw), 777):  # an odd number: samples are torn apart
+                file.write(raw[at : at + 777])
+
+    thread = threading.Thread(target=feed)
+    thread.start()
+    audio = heard(PcmSource(reading, rate_hz))
+    thread.join()
+    os.close(reading)
+    assert audio.size == pytest.approx(SAMPLE_RATE_HZ, abs=2)
+    assert similarity(audio, tone(SAMPLE_RATE_HZ, 1.0)) > 0.99
+
+
+def test_pcm_that_cannot_be_read_is_an_error() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    os.close(writing)
+    with pytest.raises(AudioError, match="cannot be read"):
+        list(PcmSource(reading).blocks())
+
+
+class PortAudioError(Exception):
+    pass
+
+
+class FakeStream:
+    """Calls back with a tone as PortAudio would, a second of it."""
+
+    last: FakeStream | None = None
+
+    def __init__(self, **settings: Any) -> None:
+        if settings["device"] == 7:
+            raise PortAudioError("Device unavailable")
+        self.settings = settings
+        self.closed = False
+        FakeStream.last = self
+
+    def start(self) -> None:
+        rate, size = self.settings["samplerate"], self.settings["blocksize"]
+        sound = np.stack([tone(rate), tone(rate)], axis=1).astype(np.float32)
+        for at in range(0, rate, size):
+            status = "input overflow" if at == 0 else ""
+            self.settings["callback"](sound[at : at + size], size, None, status)
+
+    def stop(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self.closed = True
+
+
+DEVICES = [
+    {"name": "HDMI", "max_input_channels": 0, "default_samplerate": 48_000.0},
+    {"name": "USB Microphone", "max_input_channels": 2, "default_samplerate": 44_100.0},
+    {"name": "USB Camera", "max_input_channels": 2, "default_samplerate": 48_000.0},
+    {"name": "Busy", "max_input_channels": 2, "default_samplerate": 48_000.0},
+]
+
+
+@pytest.fixture
+def sounddevice(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    module = SimpleNamespace(
+        query_devices=lambda: DEVICES,
+        default=SimpleNamespace(device=(2, 0)),
+        InputStream=FakeStream,
+        PortAudioError=PortAudioError,
+    )
+    monkeypatch.setitem(sys.modules, "sounddevice", module)
+    return module
+
+
+@pytest.mark.usefixtures("sounddevice")
+def test_only_devices_that_hear_are_listed() -> None:
+    devices = input_devices()
+    assert [device.name for device in devices] == ["USB Microphone", "USB Camera", "Busy"]
+    assert [device.is_default for device in devices] == [False, True, False]
+
+
+@pytest.mark.usefixtures("sounddevice")
+def test_a_device_is_chosen_by_number_by_name_or_by_default() -> None:
+    assert choose_device("").name == "USB Camera"
+    assert choose_device("1").name == "USB Microphone"
+    assert choose_device("micro").index == 1
+    with pytest.raises(OptionError, match="several devices fit; there are 1: USB Microphone"):
+        choose_device("usb")
+    with pytest.raises(OptionError, match="no input device fits"):
+        choose_device("0")
+
+
+@pytest.mark.usefixtures("sounddevice")
+def test_a_microphone_of_any_rate_gives_16_khz_mono_and_tells_of_overruns() -> None:
+    source = MicrophoneSource("micro")
+    with source:
+        blocks: list[Block] = []
+        for block in source.blocks():
+            blocks.append(block)
+            if sum(b.audio.size for b in blocks) > 0.9 * SAMPLE_RATE_HZ:
+                source.close()
+    audio = np.concatenate([block.audio for block in blocks])
+    assert similarity(audio, tone(SAMPLE_RATE_HZ)) > 0.99
+    assert [block.fault for block in blocks if block.fault] == ["input overflow"]
+    assert all(block.captured_s is not None for block in blocks)
+    assert FakeStream.last is not None
+    assert FakeStream.last.closed
+    assert FakeStream.last.settings["samplerate"] == 44_100
+
+
+def test_a_microphone_that_is_busy_absent_or_silent_is_told(
+    sounddevice: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sounddevice, "query_devices", lambda: [*DEVICES, *DEVICES])
+    with pytest.raises(DeviceError, match="cannot be opened"), MicrophoneSource("7"):
+        pass
+    monkeypatch.setattr(sounddevice, "query_devices", list)
+    with pytest.raises(DeviceError, match="no microphone found"), MicrophoneSource():
+        pass
+    monkeypatch.setattr("whisper_hailo.live.microphone._SILENT_S", 0.01)
+    monkeypatch.setattr(sounddevice, "query_devices", lambda: DEVICES)
+    monkeypatch.setattr(FakeStream, "start", lambda self: None)
+    with MicrophoneSource() as source, pytest.raises(DeviceError, match="was it unplugged"):
+        list(source.blocks())
+
+
+def test_microphones_without_the_library_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sounddevice", None)
+    with pytest.raises(DeviceError, match="pip install 'whisper-hailo\\[live\\]'"):
+        input_devices()
+
+
+def test_an_address_that_gives_sound(tmp_path: Path) -> None:
+    pytest.importorskip("av", reason="the media extra is not installed")
+    path = tmp_path / "a.flac"
+    soundfile.write(path, tone(44_100, 2.0), 44_100)
+    source = NetworkSource(f"file://{path}")
+    with source:
+        assert not source.live
+        audio = np.concatenate([block.audio for block in source.blocks()])
+    assert audio.size == pytest.approx(2.0 * SAMPLE_RATE_HZ, abs=50)
+    assert similarity(audio, tone(SAMPLE_RATE_HZ, 2.0)) > 0.9
+
+
+def test_an_address_without_an_answer() -> None:
+    pytest.importorskip("av", reason="the media extra is not installed")
+    with pytest.raises(AudioError, match="cannot be opened"), NetworkSource("file:///no/such.mp3"):
+        pass
+
+
+def test_the_command_line_names_exactly_one_source(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="give one of"):
+        open_source(None)
+    with pytest.raises(OptionError, match="give one of"):
+        open_source("a.wav", microphone="")
+    assert isinstance(open_source(str(tmp_path / "a.wav")), FileSource)
+    assert isinstance(open_source("rtsp://camera/1"), NetworkSource)
+    assert isinstance(open_source(None, microphone="usb"), MicrophoneSource)
+    with pytest.raises(OptionError, match="--rate is 5 Hz"):
+        PcmSource(0, 5)

@@ -1,0 +1,177 @@
+"""The page's server over real sockets: snapshots, reconnects, slow readers, foreign pages."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.live.browser import BrowserSource
+from whisper_hailo.live.events import CaptionWord, Completed, Partial, Started
+from whisper_hailo.live.hub import HISTORY, Hub
+from whisper_hailo.live.statistics import Statistics
+
+
+def completed(index: int, text: str = "said") -> Completed:
+    words = (CaptionWord(f" {text}{index}", 0.5),)
+    return Completed(index, index, index + 1.0, words, "silence", 0, index + 1.0, 0.0)
+
+
+def partial(index: int, text: str) -> Partial:
+    return Partial(index, index, index + 0.5, (), (CaptionWord(text),), 0, index + 0.5, 0.0)
+
+
+def taken(client: Any) -> list[dict[str, Any]]:
+    return list(iter(client.take, None))
+
+
+def test_a_new_client_sees_what_was_and_what_is() -> None:
+    hub = Hub()
+    for index in range(HISTORY + 5):
+        hub.put(completed(index))
+    hub.put(partial(999, " now"))
+    (snapshot,) = taken(hub.join(lambda: None))
+    assert [event["segment_id"] for event in snapshot["completed"]] == list(range(5, HISTORY + 5))
+    assert snapshot["partial"]["text"] == "now"
+
+
+def test_newer_partials_take_the_place_of_those_that_wait() -> None:
+    hub = Hub()
+    client = hub.join(lambda: None)
+    taken(client)
+    hub.put(Started(0, 0, 0, 0))
+    for text in (" a", " a b", " a b c"):
+        hub.put(partial(0, text))
+    hub.put(completed(0), {"rtfx": 2.0})
+    assert [message["event"] for message in taken(client)] == [
+        "started",
+        "partial",
+        "completed",
+        "figures",
+    ]
+
+
+def test_a_slow_client_loses_and_doubles_nothing() -> None:
+    hub = Hub()
+    slow, seen = hub.join(lambda: None), {}
+    for index in range(150):
+        hub.put(partial(index, " x"))
+        hub.put(completed(index), {"rtfx": 1.0})
+        if index % 40 == 0:
+            seen.update({m["segment_id"]: m["text"] for m in segments(taken(slow))})
+    waiting = taken(slow)
+    assert len(waiting) <= 65
+    seen.update({m["segment_id"]: m["text"] for m in segments(waiting)})
+    assert seen == {index: f"said{index}" for index in range(150)}
+
+
+def segments(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    snapshots = [m["completed"] for m in messages if m["event"] == "snapshot"]
+    return [event for group in snapshots for event in group] + [
+        message for message in messages if message["event"] == "completed"
+    ]
+
+
+def test_clients_that_left_are_told_nothing() -> None:
+    hub = Hub()
+    client = hub.join(lambda: None)
+    hub.leave(client)
+    taken(client)
+    hub.put(completed(0))
+    hub.end()
+    assert taken(client) == []
+    assert [m["event"] for m in taken(hub.join(lambda: None))] == ["snapshot", "end"]
+
+
+@pytest.fixture
+def served() -> Iterator[tuple[Any, BrowserSource]]:
+    reason = "the web extra is not installed"
+    for module in ("starlette", "uvicorn", "websockets"):
+        pytest.importorskip(module, reason=reason)
+    from whisper_hailo.live.web import WebView
+
+    browser = BrowserSource()
+    with WebView(Statistics, port=0, browser=browser) as view:
+        yield view, browser
+
+
+def connect(view: Any, path: str, **options: Any) -> Any:
+    from websockets.sync.client import connect as websocket
+
+    return websocket(view.address.replace("http", "ws") + path, **options)
+
+
+def test_the_page_and_its_parts_are_served(served: tuple[Any, BrowserSource]) -> None:
+    view, _ = served
+    for name, inside in (
+        ("", b'role="log"'),
+        ("page.js", b"WebSocket"),
+        ("page.css", b"--ground"),
+        ("recorder.js", b"registerProcessor"),
+    ):
+        with urllib.request.urlopen(view.address + name, timeout=10) as response:  # noqa: S310
+            assert inside in response.read()
+            assert "default-src 'self'" in response.headers["Content-Security-Policy"]
+
+
+def test_events_reach_every_page_and_again_after_a_reconnect(
+    served: tuple[Any, BrowserSource],
+) -> None:
+    view, _ = served
+    with connect(view, "events") as first:
+        assert json.loads(first.recv(10))["event"] == "snapshot"
+        view.put(partial(0, " so"))
+        view.put(completed(0))
+        kinds = [json.loads(first.recv(10))["event"] for _ in range(3)]
+        assert kinds == ["partial", "completed", "figures"]
+    view.put(completed(1))
+    with connect(view, "events") as again:
+        snapshot = json.loads(again.recv(10))
+    assert [event["text"] for event in snapshot["completed"]] == ["said0", "said1"]
+    assert snapshot["browser_microphone"]
+
+
+def test_a_browser_may_be_the_microphone_one_at_a_time(
+    served: tuple[Any, BrowserSource],
+) -> None:
+    from websockets.exceptions import InvalidStatus
+
+    view, browser = served
+    with connect(view, "audio") as microphone:
+        microphone.send(np.array([0, 16384, -32768], "<i2").tobytes() + b"\x01")
+        blocks = browser.blocks()
+        np.testing.assert_allclose(next(blocks).audio, [0.0, 0.5, -1.0])
+        with pytest.raises(InvalidStatus), connect(view, "audio"):
+            pass
+    browser.close()
+    assert list(blocks) == []
+
+
+def test_foreign_pages_and_foreign_names_are_refused(served: tuple[Any, BrowserSource]) -> None:
+    from websockets.exceptions import InvalidStatus
+
+    view, _ = served
+    with pytest.raises(InvalidStatus), connect(view, "events", origin="http://evil.example"):
+        pass
+    request = urllib.request.Request(view.address, headers={"Host": "evil.example"})  # noqa: S310
+    with pytest.raises(urllib.error.HTTPError, match="421") as refused:
+        urllib.request.urlopen(request, timeout=10)  # noqa: S310
+    refused.value.close()
+
+
+def test_an_address_in_use_is_told(served: tuple[Any, BrowserSource]) -> None:
+    from whisper_hailo.live.web import WebView
+
+    view, _ = served
+    port = int(view.address.rsplit(":", 1)[1].strip("/"))
+    with (
+        pytest.raises(OptionError, match="give another --web-port"),
+        WebView(Statistics, port=port),
+    ):
+        pass
