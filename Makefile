@@ -2,7 +2,9 @@
 #   make demo    transcribe the bundled recording with the bundled model, offline
 #   make test    unit tests and goldens
 #   make check   all that CI runs
-#   make bench   benchmarks of this machine
+#   make bench   everything that this machine can measure, and its report, in build/bench
+#   make rivals  environments of the systems that ours is measured against
+#   make emulation   what 8 and 16 bits cost the bundled model; writes its tables and picture
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -12,10 +14,14 @@ DEMO := src/whisper_hailo/assets/demo.flac
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test e2e parity check bench lock clean
+.PHONY: demo test lint e2e parity check bench bench-tables rivals run-book emulation lock clean
+
+# Hailo's binding is a package of the system: where it is, the environment may look there, too.
+SEES_SYSTEM = $(shell $(PYTHON) -c 'import importlib.util as u; \
+	print("--system-site-packages" if u.find_spec("hailo_platform") else "")')
 
 $(BIN)/python:
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(SEES_SYSTEM) $(VENV)
 
 # The locked dependencies come by hash; the project itself is installed editable on top of them.
 $(VENV)/base.stamp: requirements/base.txt pyproject.toml | $(BIN)/python
@@ -48,12 +54,29 @@ e2e: $(VENV)/dev.stamp
 parity: $(PARITY)/parity.stamp
 	$(PARITY)/bin/python -m pytest tests/parity tests/unit/training
 
-check: $(VENV)/dev.stamp $(PARITY)/parity.stamp
-	scripts/check
+lint: $(VENV)/dev.stamp
+	scripts/lint
+
+check: lint test e2e parity
 
 bench: $(VENV)/dev.stamp
-	$(BIN)/python benchmarks/mel.py
-	$(BIN)/python benchmarks/micro_wer.py
+	$(BIN)/python benchmarks/bench.py $(BENCH)
+
+# With weights or code changed: measures again, keeps the run, writes the tables of the documents.
+bench-tables: bench
+	mkdir -p benchmarks/results
+	cp build/bench/run.jsonl benchmarks/results/run.jsonl
+	$(BIN)/python benchmarks/tables.py
+
+rivals:
+	PYTHON=$(PYTHON) scripts/rivals
+
+# The device run book: docs/run-book.md.
+run-book: $(VENV)/dev.stamp
+	scripts/run-book $(RUN_BOOK)
+
+emulation: $(VENV)/dev.stamp
+	$(BIN)/python -m benchmarks.emulated_quantisation
 
 # Needs uv; writes versions and hashes for every supported Python.
 lock:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from benchmarks.micro_wer import Case, measure
 
-WER_SEEN = 0.08
-"""Sentences never trained on, voices that were."""
+RESULTS = Path(__file__).parents[2] / "training" / "results" / "micro.json"
 
 INT8_LOSS = 0.01
 INT4_LOSS = 0.03
@@ -16,7 +17,8 @@ INT4_LOSS = 0.03
 
 @pytest.fixture(scope="module")
 def rows() -> dict[str, dict[str, Any]]:
-    return {quantize: measure(Case(10.0, quantize)) for quantize in ("none", "int8", "int4")}
+    cases = ("none", "int8", "int4")
+    return {quantize: measure(Case(10.0, quantize), ["seen"]) for quantize in cases}
 
 
 def wer(row: dict[str, Any], name: str) -> float:
@@ -26,11 +28,14 @@ def wer(row: dict[str, Any], name: str) -> float:
 
 
 def test_unseen_sentences_in_seen_voices(rows: dict[str, dict[str, Any]]) -> None:
-    assert wer(rows["none"], "seen") <= WER_SEEN
+    # The figures of the data card come from another program, plain greedy decoding in torch.
+    claimed = json.loads(RESULTS.read_text(encoding="utf-8"))["windows"]["10"]["seen"]
+    assert rows["none"]["seen"]["words"] == claimed["words"]
+    assert wer(rows["none"], "seen") == pytest.approx(claimed["wer"] / 100, abs=0.005)
 
 
 def test_silence_gives_no_text(rows: dict[str, dict[str, Any]]) -> None:
-    assert rows["none"]["silence"] == {"clips": 20, "with_text": 0}
+    assert rows["none"]["silence"] == {"clips": 60, "with_text": 0}
 
 
 def test_small_weights_cost_little(rows: dict[str, dict[str, Any]]) -> None:

@@ -127,7 +127,9 @@ def test_a_reader_that_goes_away_is_no_error(whisper_hailo: Command) -> None:
             "transcribe", "--model", "micro", DEMO, capture_output=False, stdout=pipe, stderr=-1
         )
     assert result.returncode == 0
-    assert not result.stderr
+    # What runs is told, and no error.
+    first_words = {line.split()[0] for line in result.stderr.splitlines()}
+    assert first_words <= {"converting", "encoder", "decoder"}
 
 
 def test_a_directory_that_is_not_ours_is_not_overwritten(

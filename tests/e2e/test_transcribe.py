@@ -14,6 +14,7 @@ import pytest
 import soundfile as sf
 
 from tests.e2e.conftest import DEMO, DEMO_TEXT, ROOT, Command
+from whisper_hailo.bench.score import evaluate
 
 CLIPS = ROOT / "tests" / "data" / "micro" / "seen"
 
@@ -39,12 +40,19 @@ def test_json_says_where_the_time_went_and_with_which_settings(whisper_hailo: Co
     times = printed["timings_ms"]
     assert set(times) == {"load", "mel", "encode", "cross_kv", "decode", "total"}
     assert all(ms > 0 for ms in times.values())
-    stages = times["mel"] + times["encode"] + times["cross_kv"] + times["decode"]
-    assert stages <= times["total"]
+    # The encoder runs ahead of the decoder, so only what one of them does adds up.
+    assert times["mel"] + times["encode"] <= times["total"]
+    assert times["cross_kv"] + times["decode"] <= times["total"]
+    reasons = printed["settings"].pop("reasons")
+    assert [reason.split(":")[0] for reason in reasons] == [
+        "encoder onnx-fp32", "decoder cached-fp32",
+    ]  # fmt: skip
+    assert all(reason in result.stderr for reason in reasons)
     assert printed["settings"] == {
         "model": "micro", "encoder": "onnx-fp32", "decoder": "cached-fp32", "window_s": 10.0,
         "margin_s": 1.0, "pad_to": 1500, "repetition_penalty": 1.0, "eot_boost": 0.0,
-        "quantization": "none", "threads": 1,
+        "quantization": "none", "threads": 1, "windows": "overlap", "search": "greedy",
+        "timestamps": False, "batch_size": 1,
     }  # fmt: skip
     edges = [(segment["start_s"], segment["end_s"]) for segment in printed["segments"]]
     assert edges == sorted(edges)
@@ -62,17 +70,16 @@ def test_other_decoders_and_presets_give_the_same_words(
 
 
 def test_a_thirty_second_window_takes_the_whole_recording_at_once(whisper_hailo: Command) -> None:
-    clips = [CLIPS / f"seen-00{n}" for n in range(10)]
+    clips = [CLIPS / f"seen-0{n:02d}" for n in range(12)]
     files = [clip.with_suffix(".ogg") for clip in clips]
     result = whisper_hailo("transcribe", "--model", "micro", "--json", "--window", 30, *files)
     printed = [json.loads(line) for line in result.stdout.splitlines()]
     assert all(line["settings"]["margin_s"] == 0 for line in printed)
     assert all(len(line["segments"]) == 1 for line in printed)
-    right = [
-        line["text"] == clip.with_suffix(".txt").read_text(encoding="utf-8").strip()
-        for line, clip in zip(printed, clips, strict=True)
-    ]
-    assert sum(right) >= 7, [line["text"] for line in printed]
+    references = [clip.with_suffix(".txt").read_text(encoding="utf-8") for clip in clips]
+    texts = [line["text"] for line in printed]
+    # Half as much again as the data card says of the whole set: a dozen clips are few.
+    assert evaluate(zip(references, texts, strict=True)).words.rate <= 0.27, texts
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,7 @@ def test_quantised_decoder(make_pair: MakePair, quantize: str, tolerance: float)
 
 
 def test_quantised_encoder(make_pair: MakePair) -> None:
-    pair = make_pair(checkpoints.SMALL, ConvertOptions(encoder_int8=True))
+    pair = make_pair(checkpoints.SMALL, ConvertOptions(encoder_quantize="int8"))
     mel = _mel(pair.spec, 1000)
     with OnnxEncoder(pair.directory, pair.spec, threads=2) as encoder:
         got = encoder.encode(mel)

@@ -6,7 +6,8 @@ import pytest
 
 from whisper_hailo.core.errors import OptionError, OutputError
 from whisper_hailo.core.types import Segment, Settings, Timings, Transcript
-from whisper_hailo.outputs import compression_ratio, machine_json, render, write_atomic
+from whisper_hailo.decoding.text import compression_ratio
+from whisper_hailo.outputs import machine_json, render, write_atomic
 
 SETTINGS = Settings("toy", "onnx-fp32", "cached-none", 10.0, 1.0, 1500, 1.0, 0.0, "none", 1)
 
@@ -40,6 +41,7 @@ def test_machine_json_has_stage_times_and_settings() -> None:
     machine = machine_json(transcript())
     assert list(machine) == [
         "audio", "duration_s", "text", "language", "segments", "timings_ms", "settings",
+        "language_probs",
     ]  # fmt: skip
     assert list(machine["timings_ms"]) == ["load", "mel", "encode", "cross_kv", "decode", "total"]
     assert machine["timings_ms"]["decode"] == 5.0
@@ -49,7 +51,7 @@ def test_machine_json_has_stage_times_and_settings() -> None:
 
 
 def test_unknown_format_is_refused() -> None:
-    with pytest.raises(OptionError, match="expected one of: txt, json"):
+    with pytest.raises(OptionError, match="expected one of: txt, srt, vtt, tsv, json, all"):
         render(transcript(), "docx")
 
 

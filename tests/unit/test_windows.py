@@ -1,12 +1,10 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.unit.shapes import TINY
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.windows import WindowPlan, consecutive
+from whisper_hailo.windows import Piece, Window, WindowPlan
 
 
 def test_default_is_ten_seconds_with_one_kept_free() -> None:
@@ -36,10 +34,9 @@ def test_impossible_margins_are_refused(margin_s: float) -> None:
         WindowPlan.make(TINY, 10, margin_s)
 
 
-@given(st.lists(st.integers(1, 5000), min_size=0, max_size=20))
-def test_windows_follow_each_other_without_gap_or_overlap(sizes: list[int]) -> None:
-    blocks = [np.zeros(size, dtype=np.float32) for size in sizes]
-    windows = list(consecutive(blocks))
-    assert sum(window.audio.size for window in windows) == sum(sizes)
-    edges = [0.0] + [window.end_s for window in windows]
-    assert [window.start_s for window in windows] == pytest.approx(edges[:-1])
+def test_times_in_a_packed_window_lead_back_to_the_recording() -> None:
+    pieces = (Piece(0.0, 10.0, 2.0), Piece(2.0, 50.0, 3.0))
+    window = Window(np.zeros(80_000, np.float32), 10.0, pieces)
+    assert window.locate(1.0) == 11.0
+    assert (window.locate(2.0), window.locate(2.0, is_start=True)) == (12.0, 50.0)
+    assert (window.locate(4.5), window.end_s) == (52.5, 53.0)

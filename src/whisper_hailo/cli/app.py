@@ -9,14 +9,24 @@ from typing import Annotated
 import typer
 
 from whisper_hailo.cli.calibrate import calibrate
+from whisper_hailo.cli.caption import caption
 from whisper_hailo.cli.check import check
+from whisper_hailo.cli.compare import compare
 from whisper_hailo.cli.compile import compile_hef
 from whisper_hailo.cli.convert import convert
+from whisper_hailo.cli.cures import cures
 from whisper_hailo.cli.doctor import doctor
+from whisper_hailo.cli.emulate import emulate
+from whisper_hailo.cli.evaluate import evaluate
+from whisper_hailo.cli.fetch_hef import fetch_hef
 from whisper_hailo.cli.inspect import inspect
+from whisper_hailo.cli.prepare import prepare
 from whisper_hailo.cli.report import complain, report
 from whisper_hailo.cli.stdout import ReaderGoneError, emit
+from whisper_hailo.cli.time import time
 from whisper_hailo.cli.transcribe import transcribe
+from whisper_hailo.cli.validate import validate
+from whisper_hailo.cli.write_report import write_report
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.version import __version__
 
@@ -28,14 +38,24 @@ app = typer.Typer(
     help="Whisper speech-to-text on Hailo NPUs and plain edge CPUs, without a cloud.",
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    rich_markup_mode="markdown",
 )
 app.command()(transcribe)
+app.command()(cures)
+app.command()(caption)
 app.command()(convert)
 app.command()(check)
+app.command()(validate)
 app.command()(calibrate)
+app.command()(emulate)
 app.command("compile")(compile_hef)
+app.command()(evaluate)
+app.command()(compare)
+app.command()(prepare)
+app.command("fetch-hef")(fetch_hef)
+app.command("report")(write_report)
 app.command()(inspect)
+app.command()(time)
 app.command()(doctor)
 
 

@@ -24,9 +24,9 @@ def convert(
     quantize: Annotated[
         str, typer.Option(help=f"Decoder weights: {', '.join(QUANTIZATIONS)}.")
     ] = "none",
-    encoder_int8: Annotated[
-        bool, typer.Option("--encoder-int8", help="Quantise the encoder's matrix products too.")
-    ] = False,
+    encoder_quantize: Annotated[
+        str, typer.Option(help="The same for the encoder's matrix products.")
+    ] = "none",
     tokenizer: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="tokenizer.json to use instead.", readable=False),
@@ -52,7 +52,7 @@ def convert(
 
     options = ConvertOptions(
         quantize=quantize,
-        encoder_int8=encoder_int8,
+        encoder_quantize=encoder_quantize,
         tokenizer=tokenizer,
         hailo=_hailo_options(hailo, window, decoder_length),
     )

@@ -6,7 +6,7 @@ import os
 import platform
 import shutil
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,47 +14,28 @@ from typing import Annotated, Final
 
 import typer
 
+from whisper_hailo.cli.checks import BROKEN, NOTE, OK, Check
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.core.errors import ExitCode
-
-OK: Final = "ok"
-NOTE: Final = "note"
-BROKEN: Final = "broken"
 
 _CPU_FEATURES: Final = ("avx2", "avx_vnni", "avx512_vnni", "asimd", "asimddp", "i8mm")
 _EXCLUDED_RUNTIMES: Final = ("1.24.1", "1.25.", "1.26.0")
 _NEEDED_CACHE_GIB: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One finding.
-
-    Attributes:
-        name: what was looked at.
-        status: `ok`, `note` (transcription works without it) or `broken`.
-        found: what is there.
-        advice: what to do; empty when nothing has to be done.
-    """
-
-    name: str
-    status: str
-    found: str
-    advice: str = ""
-
-
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
     """Check Python, runtime, processor, audio, accelerator and cache; say what to do."""
+    from whisper_hailo.cli.doctor_hailo import hailo_checks
+
     checks = [
         _python(),
         _runtime(),
         _processor(),
         _audio(),
         _media(),
-        _binding(),
-        _devices(),
+        *hailo_checks(),
         _cache(),
     ]
     if as_json:
@@ -126,28 +107,8 @@ def _media() -> Check:
     return Check("video and m4a", OK, f"PyAV {metadata.version('av')}")
 
 
-def _binding() -> Check:
-    if find_spec("hailo_platform") is not None:
-        return Check("Hailo binding", OK, "hailo_platform is importable")
-    if any(Path("/usr/lib/python3/dist-packages").glob("hailo_platform*")):
-        advice = "make the environment anew with: python3 -m venv --system-site-packages"
-        return Check("Hailo binding", NOTE, "installed but invisible to this environment", advice)
-    advice = "the CPU is used; on a Pi with an AI HAT: sudo apt install hailo-all"
-    return Check("Hailo binding", NOTE, "not installed", advice)
-
-
-def _devices() -> Check:
-    # The driver of the 8 and 8L names its nodes hailo0, ..., that of the 10H h1x-0, ...
-    found = (path for name in ("hailo[0-9]*", "h1x-*") for path in Path("/dev").glob(name))
-    nodes = sorted(str(path) for path in found)
-    if nodes:
-        return Check("Hailo device", OK, ", ".join(nodes))
-    advice = "the CPU is used; with a HAT fitted, check its cable and `lspci | grep Hailo`"
-    return Check("Hailo device", NOTE, "none", advice)
-
-
 def _cache() -> Check:
-    from whisper_hailo.convert.cache import cache_root
+    from whisper_hailo.core.files import cache_root
 
     root = cache_root()
     place = next(p for p in (root, *root.parents) if os.path.lexists(p))

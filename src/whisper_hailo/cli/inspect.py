@@ -1,4 +1,4 @@
-"""`whisper-hailo inspect`: what a model directory or a graph holds."""
+"""`whisper-hailo inspect`: what a model directory, a graph or a HEF holds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from whisper_hailo.cli.stdout import emit, emit_json
 
 
 def inspect(
-    path: Annotated[Path, typer.Argument(help="Model directory or ONNX file.", readable=False)],
+    path: Annotated[
+        Path, typer.Argument(help="Model directory, ONNX file or HEF.", readable=False)
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show dimensions, windows, quantisation, sizes and hashes."""

@@ -2,111 +2,154 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import logging
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from whisper_hailo.cli.decoding_flags import DecodingFlags
+from whisper_hailo.cli.groups import grouped
+from whisper_hailo.cli.long_flags import LongFlags
+from whisper_hailo.cli.model_flags import ModelFlags
+from whisper_hailo.cli.output_flags import OutputFlags
 from whisper_hailo.cli.progress import Progress
 from whisper_hailo.cli.stdout import ReaderGoneError
-from whisper_hailo.convert.options import QUANTIZATIONS, ConvertOptions
-from whisper_hailo.core.errors import ExitCode
-from whisper_hailo.decoding.options import PRESETS, Cures, DecodingOptions, preset
+from whisper_hailo.core.errors import ExitCode, WhisperHailoError
 
 if TYPE_CHECKING:
+    from whisper_hailo.audio import AudioSource
+    from whisper_hailo.cli.inputs import Input
     from whisper_hailo.cli.sink import Sink
+    from whisper_hailo.core.types import Transcript
+    from whisper_hailo.decoding.options import DecodingOptions
     from whisper_hailo.pipeline import Transcriber
 
+logger = logging.getLogger(__name__)
 
+
+@grouped
 def transcribe(
     audio: Annotated[
-        list[Path], typer.Argument(help="Audio files of any format and rate.", readable=False)
-    ],
-    model: Annotated[
-        str,
-        typer.Option(help="micro (bundled), a directory, a hub id, or a name such as base.en."),
-    ] = "tiny",
-    revision: Annotated[
-        str | None, typer.Option(help="Hub commit, tag or branch. [default: main]")
-    ] = None,
-    quantize: Annotated[
-        str, typer.Option(help=f"For checkpoints: {', '.join(QUANTIZATIONS)}.")
-    ] = "none",
-    window: Annotated[
-        float | None, typer.Option(metavar="S", help="Encoder window in seconds. [default: 10]")
-    ] = None,
-    margin_s: Annotated[
-        float | None,
-        typer.Option(metavar="S", help="Kept free at a window's end. [default: 1; 0 at 30 s]"),
-    ] = None,
-    language: Annotated[str, typer.Option(help="Language code, or auto.")] = "en",
-    task: Annotated[str, typer.Option(help="transcribe, or translate to English.")] = "transcribe",
-    preset_name: Annotated[
-        str, typer.Option("--preset", help=f"Cures: {', '.join(PRESETS)}.")
-    ] = "conservative",
-    pad_to: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Padding target in positions, 0: none. [default: preset's]"),
-    ] = None,
-    repetition_penalty: Annotated[
-        float | None, typer.Option(metavar="X", help="1.0 is off. [default: preset's]")
-    ] = None,
-    eot_boost: Annotated[
-        float | None, typer.Option(metavar="X", help="0.0 is off. [default: preset's]")
-    ] = None,
-    threads: Annotated[int, typer.Option(min=0, max=256, help="Per operator; 0: automatic.")] = 0,
-    fmt: Annotated[str, typer.Option("--format", help="txt, or json (OpenAI's verbose).")] = "txt",
-    output_dir: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="D", help="Write files there, not to standard output.", readable=False
+        list[Path],
+        typer.Argument(
+            help="Audio files of any format and rate, folders of them, or - for standard input.",
+            readable=False,
         ),
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object per input.")
-    ] = False,
+    ],
+    model: ModelFlags,
+    decoding: DecodingFlags,
+    long: LongFlags,
+    output: OutputFlags,
 ) -> int:
     """Transcribe recordings; one that fails does not stop the others."""
+    from whisper_hailo.cli.inputs import find_inputs
     from whisper_hailo.cli.sink import Sink
-    from whisper_hailo.pipeline import Transcriber
 
-    cures = _cures(preset_name, pad_to, repetition_penalty, eot_boost)
-    options = DecodingOptions(language=language, task=task, cures=cures)
-    sink = Sink(fmt, output_dir, as_json, audio)
-    transcriber = Transcriber.from_model(
-        model,
-        revision=revision,
-        convert=ConvertOptions(quantize=quantize),
-        window_s=window,
-        margin_s=margin_s,
-        threads=threads,
-    )
+    formats = output.formats()
+    words = decoding.times.words()
+    layout = output.layout(has_words=words is not None)
+    long.options()
+    inputs = find_inputs(audio)
+    sink = Sink(formats, output.output_dir, output.as_json, inputs, layout)
+    transcriber = model.transcriber()
+    options = decoding.options(transcriber.default_cures, timestamps=output.wants_times)
     transcriber.check(options)
+    for reason in transcriber.reasons:
+        logger.info(reason)
+    if output.skip_existing:
+        inputs = _without_done(inputs, sink)
+        if not inputs:
+            return ExitCode.OK
     with transcriber:
-        codes = [_one(transcriber, path, options, sink) for path in audio]
+        codes = list(_Run(transcriber, options, long, sink).all(inputs))
     return next((code for code in codes if code), ExitCode.OK)
 
 
-def _cures(
-    preset_name: str, pad_to: int | None, penalty: float | None, eot_boost: float | None
-) -> Cures:
-    """The preset, with whatever was given explicitly."""
-    given = {"pad_to": pad_to, "repetition_penalty": penalty, "eot_boost": eot_boost}
-    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    return replace(preset(preset_name), **changes)
+def _without_done(inputs: Sequence[Input], sink: Sink) -> list[Input]:
+    """Inputs whose results are not there yet."""
+    left = [entry for entry in inputs if not sink.has(entry)]
+    if len(left) < len(inputs):
+        print(f"{len(inputs) - len(left)} of {len(inputs)} are there already", file=sys.stderr)
+    return left
 
 
-def _one(transcriber: Transcriber, path: Path, options: DecodingOptions, sink: Sink) -> ExitCode:
-    """Transcribe one file; whatever its error, it is reported and the next file has its turn."""
-    progress = Progress(path.name)
-    try:
-        transcript = transcriber.transcribe(path, options, progress)
-        progress.close()
-        sink.put(path, transcript)
-    except ReaderGoneError:
-        raise
-    except Exception as error:
-        progress.close()
-        return sink.put_error(path, error)
-    return ExitCode.OK
+class _Run:
+    """All inputs through one transcriber."""
+
+    def __init__(
+        self, transcriber: Transcriber, options: DecodingOptions, long: LongFlags, sink: Sink
+    ) -> None:
+        self._transcriber = transcriber
+        self._options = options
+        self._flags = long
+        self._long = long.options()
+        self._sink = sink
+
+    def all(self, inputs: Sequence[Input]) -> Iterator[ExitCode]:
+        """Results in order; whatever an input's error, it is reported and the next has its turn."""
+        if self._flags.channels == "split":
+            for entry in inputs:
+                yield self._one(entry, self._split)
+        elif self._flags.batch_size == 1 or len(inputs) == 1:
+            for entry in inputs:
+                yield self._one(entry, self._mixed)
+        else:
+            yield from self._together(inputs)
+
+    def _one(self, entry: Input, how: Callable[[Input, Progress], Transcript]) -> ExitCode:
+        progress = Progress(Path(entry.name).name)
+        try:
+            transcript = how(entry, progress)
+            progress.close()
+            self._sink.put(entry, transcript)
+        except ReaderGoneError:
+            raise
+        except Exception as error:
+            progress.close()
+            return self._sink.put_error(entry, error)
+        return ExitCode.OK
+
+    def _mixed(self, entry: Input, progress: Progress) -> Transcript:
+        return self._transcriber.transcribe(
+            entry.source(),
+            self._options,
+            progress,
+            long=self._long,
+            batch_size=self._flags.batch_size,
+        )
+
+    def _split(self, entry: Input, progress: Progress) -> Transcript:
+        """Each channel alone, on one timeline."""
+        from whisper_hailo.channels import merge_channels, split_channels
+
+        sources: list[AudioSource] = [*split_channels(entry.source())]
+        transcripts = []
+        for outcome in self._transcriber.transcribe_many(
+            sources, self._options, progress, long=self._long, batch_size=self._flags.batch_size
+        ):
+            if isinstance(outcome, WhisperHailoError):
+                raise outcome
+            transcripts.append(outcome)
+        return merge_channels(transcripts)
+
+    def _together(self, inputs: Sequence[Input]) -> Iterator[ExitCode]:
+        """Windows of several files in one batch."""
+        outcomes = self._transcriber.transcribe_many(
+            (entry.source() for entry in inputs),
+            self._options,
+            long=self._long,
+            batch_size=self._flags.batch_size,
+        )
+        for entry, outcome in zip(inputs, outcomes, strict=True):
+            if isinstance(outcome, WhisperHailoError):
+                yield self._sink.put_error(entry, outcome)
+                continue
+            try:
+                self._sink.put(entry, outcome)
+            except WhisperHailoError as error:
+                yield self._sink.put_error(entry, error)
+            else:
+                yield ExitCode.OK

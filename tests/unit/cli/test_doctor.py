@@ -23,17 +23,6 @@ def test_an_excluded_runtime_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
         assert version in check.found
 
 
-def test_a_binding_outside_the_environment_is_told_from_none(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(doctor, "find_spec", lambda _name: None)
-    assert doctor._binding().found == "not installed"
-    monkeypatch.setattr(Path, "glob", lambda self, pattern: iter([self / "hailo_platform"]))
-    check = doctor._binding()
-    assert check.found == "installed but invisible to this environment"
-    assert "--system-site-packages" in check.advice
-
-
 def test_a_cache_that_cannot_be_written_is_broken(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -1,0 +1,244 @@
+"""`whisper-hailo caption`: captions while speech runs."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from whisper_hailo.backends.hailo.options import Priority
+from whisper_hailo.cli.caption_flags import SegmentFlags, SourceFlags
+from whisper_hailo.cli.decoding_flags import CureFlags, GateFlags, LanguageFlags, PromptFlags
+from whisper_hailo.cli.groups import grouped
+from whisper_hailo.cli.model_flags import ModelFlags
+from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.core.errors import ExitCode, OptionError
+
+if TYPE_CHECKING:
+    from whisper_hailo.decoding.options import Cures, DecodingOptions
+    from whisper_hailo.live.browser import BrowserSource
+    from whisper_hailo.live.captioner import Captioner
+    from whisper_hailo.live.events import Event
+    from whisper_hailo.live.files import EventSink
+    from whisper_hailo.live.statistics import Statistics
+    from whisper_hailo.live.stream import CaptionStream
+    from whisper_hailo.pipeline import Transcriber
+
+logger = logging.getLogger(__name__)
+
+_TOKENS_PER_SECOND = 20.0
+"""Fast speech has six words a second; without a bound one runaway would hold everything up."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShowFlags:
+    """What becomes of the captions."""
+
+    events: Annotated[
+        Path | None,
+        typer.Option(metavar="F.jsonl", help="Write all events there.", readable=False),
+    ] = None
+    output: Annotated[
+        Path | None,
+        typer.Option(metavar="F", help="Grow a .srt, .vtt or .txt file.", readable=False),
+    ] = None
+    colour: Annotated[bool, typer.Option("--colour", help="Shade words by confidence.")] = False
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print events and statistics as JSON Lines.")
+    ] = False
+    web: Annotated[
+        bool, typer.Option("--web", help="Serve a page with large captions to this machine.")
+    ] = False
+    web_host: Annotated[
+        str, typer.Option(metavar="HOST", help="0.0.0.0 serves everyone who reaches you.")
+    ] = "127.0.0.1"
+    web_port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8765
+
+
+@grouped
+def caption(
+    source: SourceFlags,
+    model: ModelFlags,
+    segments: SegmentFlags,
+    language: LanguageFlags,
+    cures: CureFlags,
+    gates: GateFlags,
+    prompts: PromptFlags,
+    show: ShowFlags,
+    audio: Annotated[
+        str | None,
+        typer.Argument(help="A file, an address such as rtsp://..., or - for raw PCM."),
+    ] = None,
+) -> int:
+    """Caption a microphone, a file, a stream or raw PCM while speech runs."""
+    from whisper_hailo.live.captioner import Captioner
+    from whisper_hailo.live.engine import TranscriberEngine, warm_up
+    from whisper_hailo.live.sources import open_source
+    from whisper_hailo.live.stream import CaptionStream
+    from whisper_hailo.vad import SileroDetector
+
+    if source.list_devices:
+        return _list_devices()
+    options = segments.options()
+    browser = _browser(source, show)
+    with contextlib.ExitStack() as stack:
+        sinks = _sinks(show, stack)
+        stream_source = browser or open_source(
+            audio,
+            microphone=None if source.mic is None else source.mic.replace("default", ""),
+            real_time=source.real_time,
+            rate_hz=source.rate,
+            loops=source.loops,
+        )
+        transcriber = model.transcriber(Priority.LIVE)
+        decoding = _decoding(transcriber, language, cures, gates, prompts)
+        engine = TranscriberEngine(transcriber, decoding, snug=options.snug)
+        detector = SileroDetector()
+        stack.enter_context(transcriber)
+        warm_up(engine)
+        stack.enter_context(stream_source)
+        captioner = Captioner(engine, detector, options)
+        if show.web:
+            sinks.append(_web(captioner, show, browser, stack))
+        stream = CaptionStream(stream_source, captioner)
+        logger.info("%s, listening to %s", engine.name, stream_source.name)
+        try:
+            interrupted = _run(stream, sinks)
+        finally:
+            _report(captioner.statistics, show)
+    return ExitCode.INTERRUPTED if interrupted and not stream_source.endless else ExitCode.OK
+
+
+def _browser(source: SourceFlags, show: ShowFlags) -> BrowserSource | None:
+    """A browser's microphone, where that is asked for."""
+    from whisper_hailo.live.browser import BrowserSource
+
+    if source.mic != "browser":
+        return None
+    if not show.web:
+        raise OptionError("--mic browser needs --web, the page that it records in; give both")
+    return BrowserSource()
+
+
+def _web(
+    captioner: Captioner,
+    show: ShowFlags,
+    browser: BrowserSource | None,
+    stack: contextlib.ExitStack,
+) -> EventSink:
+    from whisper_hailo.live.web import WebView
+
+    view = WebView(lambda: captioner.statistics, show.web_host, show.web_port, browser)
+    stack.enter_context(view)
+    logger.info("captions at %s", view.address)
+    return view
+
+
+def _run(stream: CaptionStream, sinks: list[EventSink]) -> bool:
+    """Show all events; whether the user ended it before the source did."""
+    interrupted = False
+
+    def stop(_signal: int, _frame: object) -> None:
+        nonlocal interrupted
+        if interrupted:
+            raise KeyboardInterrupt
+        interrupted = True
+        stream.stop()
+
+    with _handling(stop):
+        for event in stream.events():
+            for sink in sinks:
+                sink.put(event)
+    return interrupted
+
+
+@contextlib.contextmanager
+def _handling(stop: Any) -> Iterator[None]:  # noqa: ANN401 - a signal handler
+    """Ctrl-C and a service manager's stop end the stream; the second time, the program."""
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _decoding(
+    transcriber: Transcriber,
+    language: LanguageFlags,
+    cures: CureFlags,
+    gates: GateFlags,
+    prompts: PromptFlags,
+) -> DecodingOptions:
+    from whisper_hailo.decoding.options import DecodingOptions
+
+    start: Cures = transcriber.default_cures
+    limits = cures.limits()
+    if limits.max_per_second is None:
+        limits = replace(limits, max_per_second=_TOKENS_PER_SECOND)
+    return DecodingOptions(
+        language=language.language,
+        task=language.task,
+        cures=cures.cures(start),
+        max_new_tokens=cures.max_new_tokens,
+        gates=gates.gates(),
+        limits=limits,
+        prompts=prompts.prompts(),
+    )
+
+
+class _JsonView:
+    """Events as JSON Lines on standard output."""
+
+    def put(self, event: Event) -> None:
+        from whisper_hailo.live.events import as_json
+
+        emit_json(as_json(event))
+
+
+def _sinks(show: ShowFlags, stack: contextlib.ExitStack) -> list[EventSink]:
+    from whisper_hailo.cli.caption_view import TerminalView
+    from whisper_hailo.live.files import CaptionFile, EventFile
+
+    sinks: list[EventSink] = []
+    if show.events is not None:
+        sinks.append(stack.enter_context(EventFile(show.events)))
+    if show.output is not None:
+        sinks.append(stack.enter_context(CaptionFile(show.output)))
+    if show.as_json:
+        sinks.append(_JsonView())
+    else:
+        view = TerminalView(colour=show.colour)
+        stack.callback(view.close)
+        sinks.append(view)
+    return sinks
+
+
+def _report(statistics: Statistics, show: ShowFlags) -> None:
+    """The figures of the run: JSON on standard output, or a table on standard error."""
+    figures = statistics.as_json()
+    if show.as_json:
+        emit_json({"event": "statistics", **figures})
+        return
+    for name, value in figures.items():
+        if logger.isEnabledFor(logging.INFO):
+            print(f"{name:>32}  {'-' if value is None else value}", file=sys.stderr)
+
+
+def _list_devices() -> int:
+    from whisper_hailo.live.microphone import input_devices
+
+    for device in input_devices():
+        mark = "*" if device.is_default else " "
+        emit(
+            f"{mark} {device.index:>3}  {device.name}, {device.n_channels} channels, "
+            f"{device.rate_hz} Hz\n"
+        )
+    return ExitCode.OK

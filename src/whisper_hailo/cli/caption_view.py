@@ -1,0 +1,107 @@
+"""Captions on a terminal: the running line rewritten in place; plain lines anywhere else."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from shutil import get_terminal_size
+from typing import Final
+
+from rich.cells import cell_len
+
+from whisper_hailo.cli.stdout import emit
+from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial
+
+_ERASE: Final = "\r\x1b[K"
+_DIM, _RESET = "\x1b[2m", "\x1b[0m"
+_SHADES: Final = ((0.5, "\x1b[31m"), (0.8, "\x1b[33m"), (1.01, "\x1b[32m"))
+"""Red, yellow and green: the probability up to which a word has the colour."""
+
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_ELLIPSIS: Final = "…"
+
+
+class TerminalView:
+    """Writes captions to standard output.
+
+    Args:
+        colour: shade words by their probability.
+        terminal: standard output is one; `None` looks.
+    """
+
+    def __init__(self, *, colour: bool = False, terminal: bool | None = None) -> None:
+        self._terminal = sys.stdout.isatty() if terminal is None else terminal
+        self._colour = colour and self._terminal
+
+    def put(self, event: Event) -> None:
+        """Show an event."""
+        if isinstance(event, Completed):
+            erase = _ERASE if self._terminal else ""
+            line = self._shaded(event.words) if self._colour else clean(event.text)
+            if event.text:
+                emit(f"{erase}{line}\n")
+            elif erase:
+                emit(erase)
+        elif isinstance(event, Partial) and self._terminal:
+            emit(_ERASE + self._running(event))
+
+    def close(self) -> None:
+        """Take the running line away."""
+        if self._terminal:
+            emit(_ERASE)
+
+    def _running(self, event: Partial) -> str:
+        """The end of the running text, as much as one line holds."""
+        room = max(4, get_terminal_size().columns - 1)  # the last column may wrap
+        words = [*event.committed, *event.tentative]
+        texts = [clean(word.text) for word in words]
+        shown = fitting(texts, room)
+        kept = words[len(words) - len(shown) :]
+        kept = [replace(word, text=text) for word, text in zip(kept, shown, strict=True)]
+        dots = _ELLIPSIS if "".join(shown) != "".join(texts) else ""
+        if self._colour:
+            return dots + self._shaded(kept)
+        n_settled = len(kept) - min(len(event.tentative), len(kept))
+        settled, rest = "".join(shown[:n_settled]), "".join(shown[n_settled:])
+        return f"{dots}{settled}{_DIM}{rest}{_RESET}" if rest else dots + settled
+
+    def _shaded(self, words: Sequence[CaptionWord]) -> str:
+        parts = []
+        for word in words:
+            probability = 1.0 if word.probability is None else word.probability
+            shade = next(code for limit, code in _SHADES if probability < limit)
+            parts.append(f"{shade}{clean(word.text)}{_RESET}")
+        return "".join(parts)
+
+
+def clean(text: str) -> str:
+    """Text without anything that moves a cursor."""
+    return _CONTROL.sub(" ", text).strip("\n")
+
+
+def fitting(words: Sequence[str], room: int) -> list[str]:
+    """As many of the last words as fit, an ellipsis before them counted; at least one.
+
+    Args:
+        words: with their blanks.
+        room: columns; wide characters take two.
+    """
+    kept: list[str] = []
+    left = room if cell_len("".join(words)) <= room else room - cell_len(_ELLIPSIS)
+    for word in reversed(words):
+        left -= cell_len(word)
+        if left < 0:
+            if not kept:
+                kept.append(_last_columns(word, room - cell_len(_ELLIPSIS)))
+            break
+        kept.append(word)
+    return kept[::-1]
+
+
+def _last_columns(word: str, room: int) -> str:
+    """The end of a word that is wider than the line."""
+    while cell_len(word) > room:
+        word = word[1:]
+    return word

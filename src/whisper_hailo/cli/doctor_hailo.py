@@ -1,0 +1,205 @@
+"""What `doctor` says of a Hailo chip and all that it needs."""
+
+from __future__ import annotations
+
+import os
+from importlib import metadata
+from pathlib import Path
+
+from whisper_hailo.backends.hailo import probe
+from whisper_hailo.backends.hailo.binding import (
+    MAKE_VENV,
+    binding_version,
+    library_versions,
+    load_binding,
+    major,
+    system_binding,
+)
+from whisper_hailo.backends.hailo.chip import chips
+from whisper_hailo.backends.hailo.known import KNOWN, PLACE
+from whisper_hailo.backends.hef.contract import RUNS_ON
+from whisper_hailo.backends.hef.read import read_hef
+from whisper_hailo.cli.checks import NOTE, OK, Check
+from whisper_hailo.core.errors import DeviceError, HefError, NoBindingError
+from whisper_hailo.core.files import cache_root
+
+_GEN3_GTS = 8.0
+_LEGACY, _LATER = 4, 5
+"""HailoRT 4 drives Hailo-8 and 8L by the module hailo_pci, 5 later chips by hailo1x_pci."""
+
+_INSTALL = "on a Pi: sudo apt install dkms hailo-all (AI HAT, AI HAT+) or hailo-h10-all (AI HAT+ 2)"
+_SAME_RELEASE = "install driver, library and binding of one release (docs/hailo.md), and reboot"
+
+
+def hailo_checks() -> list[Check]:
+    """All findings; each looks at one thing, and none stops the others."""
+    binding, version = _binding()
+    traces = (probe.pci_devices(), probe.drivers(), probe.device_nodes(), library_versions())
+    if not version and not any(traces):  # not a machine with a Hailo: three lines are enough
+        return [binding, _nodes(), _throttling()]
+    return [
+        binding,
+        _library(version),
+        _driver(version),
+        _nodes(),
+        *_links(),
+        *(_chips() if version else []),
+        _service(),
+        _throttling(),
+        *_numpy(),
+        *_hefs(),
+    ]
+
+
+def _binding() -> tuple[Check, str]:
+    """The finding, and the version of a binding that can be imported."""
+    name = "Hailo binding"
+    try:
+        version = binding_version(load_binding())
+    except NoBindingError:
+        if system_binding() is not None:
+            return Check(name, NOTE, "installed but invisible to this environment", MAKE_VENV), ""
+        return Check(name, NOTE, "not installed", f"the CPU is used; {_INSTALL}"), ""
+    except DeviceError as error:
+        found, _, advice = str(error).rpartition("; ")
+        return Check(name, NOTE, found or str(error), advice), ""
+    return Check(name, OK, f"hailo_platform {version}"), version
+
+
+def _library(binding: str) -> Check:
+    versions = library_versions()
+    found = ", ".join(versions) or "none"
+    if binding and versions and binding not in versions:
+        return Check("HailoRT library", NOTE, f"{found}, binding {binding}", _SAME_RELEASE)
+    if len(versions) > 1:
+        advice = "several libraries are a tangle: keep the one of the driver's release"
+        return Check("HailoRT library", NOTE, found, advice)
+    if not versions:
+        return Check("HailoRT library", NOTE, found, f"it comes with the binding: {_INSTALL}")
+    return Check("HailoRT library", OK, found)
+
+
+def _driver(binding: str) -> Check:
+    loaded = probe.drivers()
+    name, found = "Hailo driver", ", ".join(f"{n} {v}" for n, v in loaded.items()) or "not loaded"
+    if not loaded:
+        advice = f"without a chip nothing is missing; {_INSTALL}, then reboot"
+        return Check(name, NOTE, found, advice)
+    if len(loaded) > 1:
+        advice = "two drivers fight for one chip: blacklist the other one (docs/hailo.md)"
+        return Check(name, NOTE, found, advice)
+    version = next(iter(loaded.values()))
+    wanted = {_LEGACY: "hailo_pci", _LATER: "hailo1x_pci"}.get(major(binding) or 0)
+    if wanted is not None and wanted not in loaded:
+        advice = f"HailoRT {binding} wants the driver {wanted}: {_SAME_RELEASE}"
+        return Check(name, NOTE, found, advice)
+    if binding and major(version) is not None and version != binding:
+        return Check(name, NOTE, f"{found}, binding {binding}", _SAME_RELEASE)
+    return Check(name, OK, found)
+
+
+def _nodes() -> Check:
+    nodes = probe.device_nodes()
+    found = ", ".join(map(str, nodes))
+    if not nodes:
+        advice = "the CPU is used; with a HAT fitted, check its cable and `lspci | grep Hailo`"
+        return Check("Hailo device", NOTE, "none", advice)
+    if not all(os.access(node, os.R_OK | os.W_OK) for node in nodes):
+        advice = "reinstall the driver's package for its udev rule and reboot (docs/hailo.md)"
+        return Check("Hailo device", NOTE, f"{found}, not for this user", advice)
+    return Check("Hailo device", OK, found)
+
+
+def _links() -> list[Check]:
+    """One finding per chip on the bus: a slow link costs time at every run of several contexts."""
+    found = []
+    for device in probe.pci_devices():
+        speed = "unknown speed" if device.speed_gts is None else f"{device.speed_gts:g} GT/s"
+        text = f"{device.kind} at {device.address}, {speed}, {device.width or '?'} lanes"
+        slow = device.speed_gts is not None and device.speed_gts < _GEN3_GTS
+        if slow and (device.best_gts or _GEN3_GTS) >= _GEN3_GTS:
+            advice = "for PCIe Gen 3 add dtparam=pciex1_gen=3 to /boot/firmware/config.txt, reboot"
+            found.append(Check("PCIe link", NOTE, text, advice))
+        else:
+            found.append(Check("PCIe link", OK, text))
+    return found
+
+
+def _chips() -> list[Check]:
+    try:
+        found = chips()
+    except DeviceError as error:
+        found_text, _, advice = str(error).rpartition("; ")
+        return [Check("Hailo chip", NOTE, found_text, advice)]
+    if not found:
+        advice = "the CPU is used; with a HAT fitted, check its cable, power and driver"
+        return [Check("Hailo chip", NOTE, "none", advice)]
+    checks = []
+    for chip in found:
+        degrees = "" if chip.temperature_c is None else f", {chip.temperature_c:.1f} °C"
+        firmware = f", firmware {chip.firmware}" if chip.firmware else ""
+        takes = " and ".join(sorted(RUNS_ON.get(chip.arch, {"unknown"})))
+        text = f"{chip.arch} at {chip.device}{firmware}{degrees}; it takes HEFs for {takes}"
+        checks.append(Check("Hailo chip", OK, text))
+    return checks
+
+
+def _service() -> Check:
+    state = probe.service_state()
+    if state == "active":
+        return Check("Hailo service", OK, "active")
+    advice = "only --share on a Hailo-8 or 8L needs it: sudo systemctl enable --now hailort.service"
+    return Check("Hailo service", NOTE, state or "not to be asked here", advice)
+
+
+def _throttling() -> Check:
+    seen = probe.throttling()
+    degrees = "" if seen.cpu_c is None else f", processor at {seen.cpu_c:.1f} °C"
+    name = "throttling"
+    if not seen.known:
+        return Check(name, OK, f"this machine does not tell{degrees}")
+    if seen.now or seen.before:
+        now = ", ".join(seen.now) or "none now"
+        text = f"{now}; since the start: {', '.join(seen.before) or 'none'}{degrees}"
+        advice = "under-voltage: a 27 W supply; heat: a fan for board and HAT. Times are no measure"
+        return Check(name, NOTE, text, advice)
+    return Check(name, OK, f"none{degrees}")
+
+
+def _numpy() -> list[Check]:
+    """A conflict that pip would have seen, had the binding come from it."""
+    try:
+        required = metadata.requires("hailort") or []
+    except metadata.PackageNotFoundError:
+        return []
+    wants_old = any(text.replace(" ", "").startswith("numpy<2") for text in required)
+    installed = metadata.version("numpy")
+    if wants_old and (major(installed) or 0) >= 2:
+        advice = "if the binding cannot be imported: pip install 'numpy<2'"
+        return [Check("NumPy", NOTE, f"{installed}, this HailoRT asks for less than 2", advice)]
+    return [Check("NumPy", OK, installed)]
+
+
+def _hefs() -> list[Check]:
+    """Fetched files, and where there are some."""
+    folder = cache_root() / "hefs"
+    found = [_hef(path, folder) for path in sorted(folder.glob("*/*/*.hef"))]
+    if found:
+        return found
+    known = ", ".join(f"{k.variant} {k.window_s} s for {k.arch}" for k in KNOWN)
+    advice = (
+        "fetch one with: whisper-hailo fetch-hef --arch CHIP --variant tiny|base, or compile your "
+        "own model's; it has to be for this chip and of the model's width and mel bins. The vendor "
+        f"publishes {known} below {PLACE} (not verified from here)"
+    )
+    return [Check("HEF files", NOTE, f"none in {folder}", advice)]
+
+
+def _hef(path: Path, folder: Path) -> Check:
+    name = str(path.relative_to(folder))
+    try:
+        hef = read_hef(path, verify=False)
+    except HefError as error:
+        return Check("HEF files", NOTE, f"{name} is broken", f"fetch it again: {error}")
+    nets = ", ".join(f"{g.name} ({g.contexts} contexts)" for g in hef.groups)
+    return Check("HEF files", OK, f"{name}: {hef.arch}, compiler {hef.compiler_version}, {nets}")

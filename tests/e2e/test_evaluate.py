@@ -1,0 +1,107 @@
+"""Evaluation from the command line: a folder in, figures, a run file and a report out."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import ROOT, Command
+from whisper_hailo.bench import environments
+from whisper_hailo.bench.systems.table import SYSTEMS
+
+CLIPS = ROOT / "tests" / "data" / "micro" / "seen"
+SAME_WEIGHTS = [name for name in SYSTEMS if name not in {"ours", "moonshine"}]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two clips with their texts."""
+    for path in sorted(CLIPS.glob("seen-00[01].*")):
+        shutil.copy(path, tmp_path)
+    return tmp_path
+
+
+def test_figures_of_a_folder(whisper_hailo: Command, folder: Path) -> None:
+    run = folder / "run.jsonl"
+    result = whisper_hailo(
+        "evaluate", folder, "--model", "micro", "--threads", 1, "--out", run, "--json"
+    )
+    assert result.returncode == 0, result.stderr
+    *files, case = (json.loads(line) for line in result.stdout.splitlines())
+    assert [file["id"] for file in files] == ["seen-000", "seen-001"]
+    assert all(file["hypothesis"] and file["total_ms"] > 0 for file in files)
+    assert case["files"]["tried"] == 2
+    assert case["rtfx"] > 1
+    assert set(case["memory_mib"]["load"]) == {"encoder", "decoder"}
+    assert len(case["warm_up_ms"]) == 3
+
+    report = whisper_hailo("report", run, "--out", folder / "report")
+    assert report.returncode == 0, report.stderr
+    page = Path(report.stdout.strip()).read_text(encoding="utf-8")
+    assert "whisper-hailo, default" in page
+    assert (folder / "report" / "charts" / "latency.png").stat().st_size > 10_000
+
+
+def test_a_file_that_fails_is_counted_and_told(whisper_hailo: Command, folder: Path) -> None:
+    (folder / "broken.wav").write_bytes(b"no sound")
+    (folder / "broken.txt").write_text("words", encoding="utf-8")
+    result = whisper_hailo("evaluate", folder, "--model", "micro")
+    assert result.returncode == 3
+    assert "broken: FAILED:" in result.stdout
+    assert "files                    2/3" in result.stdout
+
+
+def test_a_sample_of_librispeech(whisper_hailo: Command, tmp_path: Path) -> None:
+    chapter = tmp_path / "dev-clean" / "84" / "121"
+    chapter.mkdir(parents=True)
+    lines = []
+    for number, path in enumerate(sorted(CLIPS.glob("*.ogg"))[:3]):
+        shutil.copy(path, chapter / f"84-121-{number}.ogg")
+        lines.append(f"84-121-{number} {path.with_suffix('.txt').read_text().upper()}")
+    (chapter / "84-121.trans.txt").write_text("".join(lines), encoding="utf-8")
+    out = tmp_path / "samples"
+    result = whisper_hailo("prepare", tmp_path / "dev-clean", out, "--count", 2, "--seed", 1)
+    assert result.returncode == 0, result.stderr
+    assert "2 of 3 recordings, seed 1" in result.stdout
+    assert len(list(out.glob("*.ogg"))) == len(list(out.glob("*.txt"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("evaluate", "/nowhere"), "is no folder and no manifest"),
+        (("evaluate", CLIPS, "--system", "theirs"), "--system is 'theirs', expected one of: ours"),
+        (("compare", "colour"), "cannot compare 'colour', expected one of: cache"),
+        (("compare", "cache"), "compare cache needs a folder"),
+        (("report", "/nowhere"), "cannot be read"),
+    ],
+)
+def test_refusals_are_one_line(
+    whisper_hailo: Command, words: tuple[object, ...], message: str
+) -> None:
+    result = whisper_hailo(*words)
+    assert result.returncode in {2, 3}
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("system", SAME_WEIGHTS)
+def test_rivals_hear_the_same_with_the_same_weights(
+    whisper_hailo: Command, folder: Path, system: str
+) -> None:
+    if environments.interpreter(system) is None:
+        pytest.skip(f"no environment of {system}: make rivals")
+    result = whisper_hailo(
+        "evaluate", folder, "--model", "micro", "--row", "matched", "--threads", 1,
+        "--system", "ours", "--system", system, "--window", 30, "--json",
+        env={environments.PYTHON_VARIABLE: str(environments.ENVIRONMENTS)}, timeout=300,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr + result.stdout
+    files = [json.loads(line) for line in result.stdout.splitlines()][:4]
+    texts = {(file["case"], file["id"]): file["hypothesis"] for file in files}
+    label = SYSTEMS[system].label
+    for key in ("seen-000", "seen-001"):
+        assert texts[f"{label}, matched", key] == texts["whisper-hailo, matched", key]

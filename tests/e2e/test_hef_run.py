@@ -1,0 +1,274 @@
+"""HEFs on a chip, the chip a stand-in: real commands, real audio, true text, and every fault."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import DEMO, ROOT, Command, one_line
+from tests.standin import FOLDER, with_chip
+from tests.standin.make_hef import decoder_network, encoder_network, hef, write_hefs
+
+SPEECH = ROOT / "tests" / "data" / "micro"
+
+
+@pytest.fixture(scope="module")
+def model(whisper_hailo: Command, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("chip") / "micro"
+    result = whisper_hailo("convert", "micro", out, "--hailo")
+    assert result.returncode == 0, result.stderr
+    return out
+
+
+@pytest.fixture(scope="module")
+def hefs(model: Path) -> tuple[Path, Path]:
+    return write_hefs(model, model.parent / "hefs")
+
+
+def _clean(machine: Path) -> list[dict[str, object]]:
+    """Runs of the chip; no rule of the binding was broken."""
+    assert not (machine / "violations.log").exists()
+    return [json.loads(line) for line in (machine / "runs.log").read_text().splitlines()]
+
+
+def _words(text: str) -> set[str]:
+    return {word.strip(".,?!").lower() for word in text.split()}
+
+
+def test_encoder_on_the_chip_decoder_on_the_cpu(
+    whisper_hailo: Command, model: Path, hefs: tuple[Path, Path], tmp_path: Path
+) -> None:
+    plain = whisper_hailo("transcribe", "--model", model, DEMO)
+    words = ("transcribe", "--model", model, "--encoder", hefs[0], DEMO)
+    result = whisper_hailo(*words, env=with_chip(tmp_path, {}))
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == plain.stdout
+    assert "encoder hef-hailo8l" in result.stderr
+    assert {run["priority"] for run in _clean(tmp_path)} == {12}
+
+
+@pytest.mark.parametrize("chip", ["hailo8l", "hailo8", "hailo10h"])
+def test_both_halves_on_the_chip(
+    *, whisper_hailo: Command, model: Path, hefs: tuple[Path, Path], tmp_path: Path, chip: str
+) -> None:
+    machine = tmp_path / "machine"
+    env = with_chip(machine, {}, chip=chip, version="4.23.0")
+    pair = hefs
+    if chip == "hailo10h":
+        env = with_chip(machine, {}, chip=chip, version="5.1.1")
+        both = tmp_path / "both.hef"
+        both.write_bytes(hef(chip, [decoder_network(model, "chip"), encoder_network(model)]))
+        pair = both, both
+    speech = sorted((SPEECH / "unseen").glob("*.ogg"))[0]
+    words = ("transcribe", "--model", model, speech)
+    fixed = whisper_hailo(*words, "--encoder-backend", "onnx", "--decoder-backend", "fixed")
+    result = whisper_hailo(*words, "--encoder", pair[0], "--decoder", pair[1], env=env)
+    assert result.returncode == 0, result.stderr
+    assert _words(result.stdout)
+    assert result.stdout == fixed.stdout
+    assert len({run["network"] for run in _clean(machine)}) == 2
+
+
+def test_auto_takes_the_chip_when_there_is_a_hef(
+    whisper_hailo: Command, model: Path, hefs: tuple[Path, Path], tmp_path: Path
+) -> None:
+    env = with_chip(tmp_path / "machine", {})
+    result = whisper_hailo("transcribe", "--model", model, DEMO, env=env)
+    assert "on the CPU, hailo8l 0000:01:00.0 has no HEF of micro" in result.stderr
+    own = tmp_path / "micro"
+    subprocess.run(["cp", "-r", model, own], check=True)
+    (own / "hailo/hailo8l").mkdir()
+    (own / "hailo/hailo8l/e.hef").write_bytes(hefs[0].read_bytes())
+    facts = json.loads((own / "model.json").read_text())
+    record = {"part": "encoder", "arch": "hailo8l", "file": "hailo/hailo8l/e.hef", "bytes": 1}
+    hashes = ("sha256", "graph_sha256", "script_sha256", "calibration_sha256", "compiler_version")
+    facts["hefs"] = [{**record, **dict.fromkeys(hashes, "x")}]
+    (own / "model.json").write_text(json.dumps(facts))
+    chosen = whisper_hailo("transcribe", "--model", own, DEMO, env=env)
+    assert chosen.returncode == 0, chosen.stderr
+    assert "encoder hef-hailo8l: on hailo8l 0000:01:00.0" in chosen.stderr
+    assert chosen.stdout == result.stdout
+    none = whisper_hailo("transcribe", "--model", own, DEMO)
+    assert "on the CPU, no Hailo binding in this environment" in none.stderr
+
+
+@pytest.mark.parametrize(
+    ("facts", "code", "expected"),
+    [
+        ({"devices": 0}, 6, "no Hailo chip is there"),
+        ({"faults": {"open": {"0": "busy"}}}, 6, "another program holds the Hailo chip"),
+        ({"chip": "hailo10h", "version": "5.1.1"}, 6, "is compiled for hailo8l, this chip is a ha"),
+        ({"faults": {"load": {"0": "broken"}}}, 4, "refuses"),
+        ({"import": "library"}, 6, "of version 4.20.0, the library libhailort"),
+        ({"import": "numpy"}, 6, "pip install 'numpy<2'"),
+        ({"faults": {"open": {"0": "HAILO_RPC_FAILED"}}}, 6, "hailort.service"),
+    ],
+)
+def test_what_keeps_the_chip_from_opening_is_one_line(
+    *,
+    whisper_hailo: Command,
+    model: Path,
+    hefs: tuple[Path, Path],
+    tmp_path: Path,
+    facts: dict[str, object],
+    code: int,
+    expected: str,
+) -> None:
+    words = ("transcribe", "--model", model, "--encoder", hefs[0], DEMO)
+    result = whisper_hailo(*words, env=with_chip(tmp_path, {}, **facts))
+    assert result.returncode == code, result.stderr
+    assert expected in one_line(result)
+
+
+def test_no_binding_is_one_line(
+    whisper_hailo: Command, model: Path, hefs: tuple[Path, Path], tmp_path: Path
+) -> None:
+    result = whisper_hailo("transcribe", "--model", model, "--encoder", hefs[0], DEMO)
+    assert result.returncode == 6
+    assert "sudo apt install hailo-all" in one_line(result)
+    cut = tmp_path / "cut.hef"
+    cut.write_bytes(hefs[0].read_bytes()[:5000])
+    for words in (("transcribe", "--model", model, "--encoder", cut, DEMO), ("inspect", cut)):
+        result = whisper_hailo(*words)
+        assert result.returncode == 4
+        assert "its header says" in one_line(result)
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [("timeout", "did not answer within 3 s"), ("refuse", "see hailort.log")],
+)
+def test_a_file_whose_device_fails_is_reported_and_the_next_goes_on(
+    *,
+    whisper_hailo: Command,
+    model: Path,
+    hefs: tuple[Path, Path],
+    tmp_path: Path,
+    fault: str,
+    expected: str,
+) -> None:
+    """The demo has two windows: the second one fails, in the middle of the file."""
+    speech = sorted((SPEECH / "unseen").glob("*.ogg"))[:2]
+    files = [speech[0], DEMO, speech[1]]
+    words = ("transcribe", "--model", model, "--json", "--device-timeout", 3, *files)
+    plain = whisper_hailo(*words, "--window", 10)
+    env = with_chip(tmp_path, {}, faults={"run": {"2": fault}})
+    result = whisper_hailo(*words, "--encoder", hefs[0], env=env)
+    assert result.returncode == 6
+    assert expected in one_line(result)
+    objects = [json.loads(line) for line in result.stdout.splitlines()]
+    expected_objects = [json.loads(line) for line in plain.stdout.splitlines()]
+    assert [entry.get("exit_code", 0) for entry in objects] == [0, 6, 0]
+    for i in (0, 2):
+        assert objects[i]["text"] == expected_objects[i]["text"]
+    _clean(tmp_path)
+
+
+@pytest.mark.parametrize("fault", ["lost", "abort"])
+def test_a_chip_that_is_lost_and_back_goes_on_in_the_middle_of_a_file(
+    *,
+    whisper_hailo: Command,
+    model: Path,
+    hefs: tuple[Path, Path],
+    tmp_path: Path,
+    fault: str,
+) -> None:
+    plain = whisper_hailo("transcribe", "--model", model, DEMO)
+    words = ("transcribe", "--model", model, "--encoder", hefs[0], DEMO)
+    env = with_chip(tmp_path, {}, faults={"run": {"1": fault}})
+    result = whisper_hailo(*words, env=env)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == plain.stdout
+    assert "opening it again" in result.stderr
+    _clean(tmp_path)
+
+
+def test_one_chip_for_several_processes(
+    model: Path, hefs: tuple[Path, Path], tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """All shared ones get their text; one that wants it alone is told that it is busy."""
+    env = with_chip(tmp_path, environment, service=True, latency_ms=300)
+    speech = sorted((SPEECH / "unseen").glob("*.ogg"))[:3]
+    command = [sys.executable, "-m", "whisper_hailo", "transcribe", "--model", str(model)]
+    command += ["--encoder", str(hefs[0])]
+    shared = [
+        subprocess.Popen(
+            [*command, "--share", str(path)],
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for path in (DEMO, *speech)
+    ]
+    runs = tmp_path / "runs.log"
+    end = time.monotonic() + 60
+    while not runs.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    alone = subprocess.run(
+        [*command, str(DEMO)], env=env, capture_output=True, text=True, check=False
+    )
+    outputs = [process.communicate(timeout=100) for process in shared]
+    assert [process.returncode for process in shared] == [0] * 4, outputs
+    assert all(text.strip() for text, _ in outputs)
+    assert len({run["pid"] for run in _clean(tmp_path)}) >= 4
+    if alone.returncode:  # it may have come when the others were done
+        assert alone.returncode == 6
+        assert "run both with --share" in alone.stderr
+
+
+def test_doctor_and_inspect(
+    whisper_hailo: Command, hefs: tuple[Path, Path], tmp_path: Path
+) -> None:
+    result = whisper_hailo("doctor", env=with_chip(tmp_path, {}))
+    assert result.returncode == 0
+    assert "hailo8l at 0000:01:00.0" in result.stdout
+    assert "48.5 °C" in result.stdout
+    facts = json.loads(whisper_hailo("inspect", "--json", hefs[1]).stdout)
+    assert facts["compiled_for"] == "hailo8l"
+    (network,) = facts["networks"].values()
+    assert (network["part"], network["length"]) == ("decoder", 32)
+    assert "the host adds the position rows" in network["contract"]
+
+
+def test_an_interrupt_gives_the_chip_back(
+    model: Path, hefs: tuple[Path, Path], tmp_path: Path, environment: dict[str, str]
+) -> None:
+    import signal
+
+    env = with_chip(tmp_path, environment, faults={"run": {"*": "timeout"}})
+    command = [sys.executable, "-m", "whisper_hailo", "transcribe", "--model", str(model)]
+    command += ["--encoder", str(hefs[0]), str(DEMO)]
+    process = subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    while "decoder cached" not in (line := process.stderr.readline()):
+        assert line, "it ended before it began"
+    time.sleep(1.5)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 143
+    process.stderr.close()
+    assert not (tmp_path / "violations.log").exists()
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_make_sees_a_binding_of_the_system(tmp_path: Path, installed: bool) -> None:
+    python = tmp_path / "venv" / "bin" / "python"
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(FOLDER) if installed else ""}
+    words = ["make", "-n", f"VENV={tmp_path}/venv", f"PYTHON={sys.executable}", str(python)]
+    done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
+    assert ("--system-site-packages" in done.stdout) == installed
+    assert f" {tmp_path}/venv" in done.stdout
+
+
+def test_fetch_hef_without_a_network(whisper_hailo: Command) -> None:
+    words = ("fetch-hef", "--arch", "hailo8l", "--from", "http://127.0.0.1:9/")
+    result = whisper_hailo(*words)
+    assert result.returncode == 5
+    assert "copy it to" in one_line(result)
+    assert whisper_hailo("fetch-hef", "--arch", "hailo15h").returncode == 2

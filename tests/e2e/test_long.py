@@ -1,0 +1,131 @@
+"""Long recordings, batches, trees, channels and prompts, by the real command."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from tests.e2e.conftest import DEMO, DEMO_TEXT, ROOT, Command, one_line
+
+SEEN = ROOT / "tests" / "data" / "micro" / "seen"
+MICRO = ("transcribe", "--model", "micro", "--threads", 1)
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two folders with clips."""
+    root = tmp_path_factory.mktemp("tree")
+    for index, clip in enumerate(sorted(SEEN.glob("*.ogg"))[:6]):
+        folder = root / ("a" if index < 3 else "b/c")
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(clip, folder)
+    return root
+
+
+def texts(folder: Path) -> dict[str, str]:
+    return {str(p.relative_to(folder)): p.read_text() for p in sorted(folder.rglob("*.txt"))}
+
+
+def test_batches_say_what_single_windows_say_and_runs_go_on_where_they_ended(
+    whisper_hailo: Command, tree: Path, tmp_path: Path
+) -> None:
+    alone, together = tmp_path / "alone", tmp_path / "together"
+    assert whisper_hailo(*MICRO, "--output-dir", alone, tree).returncode == 0
+    assert whisper_hailo(*MICRO, "--output-dir", together, "--batch-size", 4, tree).returncode == 0
+    straight = texts(alone)
+    assert len(straight) == 6
+    assert any(name.startswith("b/c/") for name in straight)
+    assert texts(together) == straight
+    for name in list(straight)[::2]:
+        (alone / name).unlink()
+    result = whisper_hailo(*MICRO, "--output-dir", alone, "--skip-existing", tree)
+    assert "3 of 6 are there already" in result.stderr
+    assert texts(alone) == straight
+
+
+def test_standard_input(whisper_hailo: Command) -> None:
+    with DEMO.open("rb") as file:
+        result = whisper_hailo(*MICRO, "-", stdin=file)
+    assert result.stdout.strip() == DEMO_TEXT
+
+
+def test_channels_are_speakers_on_one_timeline(whisper_hailo: Command, tmp_path: Path) -> None:
+    first, second = (soundfile.read(p, dtype="float32")[0] for p in sorted(SEEN.glob("*.ogg"))[:2])
+    both = np.zeros((first.size + second.size, 2), np.float32)
+    both[: first.size, 0], both[first.size :, 1] = first, second
+    soundfile.write(tmp_path / "call.wav", both, 16_000)
+    result = whisper_hailo(*MICRO, "--channels", "split", "--json", tmp_path / "call.wav")
+    segments = json.loads(result.stdout)["segments"]
+    assert {segment["speaker"] for segment in segments} == {0, 1}
+    starts = [segment["start_s"] for segment in segments]
+    assert starts == sorted(starts)
+    mono = whisper_hailo(*MICRO, "--channels", "split", DEMO)
+    assert mono.returncode == 3
+    assert "has 1 channel, --channels split takes 2 or more" in one_line(mono)
+
+
+def test_word_times_rise_and_stay_inside(whisper_hailo: Command) -> None:
+    printed = json.loads(whisper_hailo(*MICRO, "--word-timestamps", "--json", DEMO).stdout)
+    words = [word for segment in printed["segments"] for word in segment["words"]]
+    assert "".join(word["word"] for word in words).split() == printed["text"].split()
+    assert all(0 <= word["start"] <= word["end"] <= printed["duration_s"] for word in words)
+    assert all(0 <= word["probability"] <= 1 for word in words)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("--clip-timestamps", "5,2"), 2, "an end is not after its start"),
+        (("--clip-timestamps=-1,2",), 2, "a time is negative"),
+        (("--hotwords", " "), 2, "--hotwords is blank"),
+        (("--prefix", "word " * 200), 2, "this model takes 112"),
+        (("--language", "xx"), 2, "unknown language 'xx'"),
+        (("--beam-size", 0), 2, "--beam-size is 0, expected 1 to 64"),
+        (("--temperature", 5), 2, "--temperature is 5, expected numbers from 0 to 2"),
+        (("--highlight-words",), 2, "--highlight-words needs --word-timestamps"),
+        (("--format", "all"), 2, "give --output-dir"),
+        (("--skip-existing",), 2, "--skip-existing needs --output-dir"),
+        (("--long", "seeking"), 2, "expected one of: auto, seek, overlap, vad, consecutive"),
+        (("--suppress-tokens", "a"), 2, "--suppress-tokens is 'a'"),
+        (("--batch-size", 0), 2, "--batch-size is 0"),
+    ],
+)
+def test_one_line_for_each_slip(
+    whisper_hailo: Command, words: tuple[str, ...], code: int, message: str
+) -> None:
+    result = whisper_hailo(*MICRO, *words, DEMO)
+    assert (result.returncode, message in one_line(result)) == (code, True), result.stderr
+
+
+@pytest.mark.parametrize("kind", ["blink", "silence", "clipped", "offset"])
+def test_odd_sounds_are_heard_out(whisper_hailo: Command, tmp_path: Path, kind: str) -> None:
+    speech = soundfile.read(DEMO, dtype="float32")[0]
+    audio = {
+        "blink": speech[:160],
+        "silence": np.zeros(40 * 16_000, np.float32),
+        "clipped": np.clip(30 * speech, -1, 1),
+        "offset": speech * 0.5 + 0.4,
+    }[kind]
+    soundfile.write(tmp_path / "odd.wav", audio, 16_000)
+    result = whisper_hailo(*MICRO, "--fallback", 0.5, "--json", tmp_path / "odd.wav")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["duration_s"] == pytest.approx(audio.size / 16_000)
+
+
+def test_cures_are_compared(whisper_hailo: Command, tmp_path: Path) -> None:
+    chart = tmp_path / "cures.svg"
+    result = whisper_hailo(
+        "cures", "--model", "micro", SEEN, "--limit", 2, "--pad-to", "0,1500", "--chart", chart,
+        "--repetition-penalty", "1", "--eot-boost", "0", "--zero-rows", "1500", "--json",
+    )  # fmt: skip
+    rows = json.loads(result.stdout)["rows"]
+    assert rows[0]["name"] == "conservative"
+    by_name = {row["name"]: row for row in rows}
+    real, free = by_name["real zeros to 1500"], by_name["pad 1500, penalty 1, boost 0"]
+    assert (real["tokens"], real["wer"]) == (free["tokens"], free["wer"])
+    assert chart.read_text().startswith("<svg")

@@ -1,0 +1,113 @@
+"""The parity ladder: the real command on the bundled model."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from tests.e2e.conftest import Command, one_line
+
+PARTS = ("encoder", "decoder")
+
+
+@pytest.fixture(scope="module")
+def model(whisper_hailo: Command, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("validate") / "micro"
+    result = whisper_hailo("convert", "micro", out, "--hailo", "--window", "3")
+    assert result.returncode == 0, result.stderr
+    return out
+
+
+def test_the_ladder_of_the_bundled_model(whisper_hailo: Command, model: Path) -> None:
+    # How well the chip's arithmetic suits the model is the model's affair: weak limits here.
+    weak = [word for part in PARTS for word in ("--limit", f"emulated-{part}=1")]
+    result = whisper_hailo("validate", model, *weak, timeout=600)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.startswith("micro: passed")
+    facts = json.loads((model / "parity.json").read_text())
+    assert (model / "parity.svg").read_text().startswith("<svg")
+    status = {(rung["rung"], rung["part"]): rung["status"] for rung in facts["rungs"]}
+    for part in PARTS:
+        for rung in ("float32", "quantised", "hailo-form", "emulated"):
+            assert status[rung, part] == "passed"
+        assert status["hef", part] == "not run"
+    for rung in facts["rungs"]:
+        if rung["rung"] in ("float32", "hailo-form"):
+            assert rung["difference"]["relative"] < 1e-4
+            same, of = rung["tokens"]
+            assert same == of > 0
+
+
+def test_a_new_conversion_replaces_the_report(whisper_hailo: Command, tmp_path: Path) -> None:
+    out = tmp_path / "micro"
+    words = ("convert", "micro", out, "--hailo", "--window", "1", "--decoder-length", "8")
+    assert whisper_hailo(*words).returncode == 0
+    assert whisper_hailo("validate", out, "--windows", "1", timeout=600).returncode in (0, 4)
+    assert (out / "parity.json").exists()
+    result = whisper_hailo(*words)
+    assert result.returncode == 0, result.stderr
+    assert not (out / "parity.json").exists()
+
+
+def test_a_difference_fails_and_is_named(
+    whisper_hailo: Command, model: Path, tmp_path: Path
+) -> None:
+    foreign = onnx.load(model / "hailo" / "encoder-3s.onnx")
+    item = next(i for i in foreign.graph.initializer if i.name == "encoder.layers.2.fc1.bias")
+    array = numpy_helper.to_array(item) + np.float32(0.01)
+    item.CopyFrom(numpy_helper.from_array(array, item.name))
+    onnx.save(foreign, tmp_path / "foreign.onnx")
+    words = ("validate", model, "--against", tmp_path / "foreign.onnx", "--out", tmp_path)
+    result = whisper_hailo(*words, "--json")
+    assert result.returncode == 4
+    (rung,) = json.loads(result.stdout)["rungs"]
+    assert rung["nodes"]["first_difference"]["node"] == "encoder.layers.2.fc1"
+    assert (tmp_path / "parity-against.svg").exists()
+    loose = whisper_hailo(*words, "--limit", "against-encoder=10")
+    assert loose.returncode == 0
+    assert "first to drift" not in loose.stdout
+
+
+def test_graphs_that_cannot_be_compared(
+    whisper_hailo: Command, model: Path, tmp_path: Path
+) -> None:
+    cut = tmp_path / "cut.onnx"
+    cut.write_bytes((model / "hailo" / "encoder-3s.onnx").read_bytes()[:5000])
+    lonely = tmp_path / "decoder.onnx"
+    shutil.copy(model / "hailo" / "decoder-3s-32.onnx", lonely)
+    onnx.save(
+        onnx.load(lonely), lonely, save_as_external_data=True, location="data", size_threshold=99
+    )
+    (tmp_path / "data").unlink()
+    for path, expected in (
+        (cut, "cut short"),
+        (tmp_path / "none.onnx", "cannot be read"),
+        (lonely, "lies in data, which is missing"),
+        (model / "decoder.onnx", "a decoder without a cache"),
+        (model, "cannot be read"),
+    ):
+        result = whisper_hailo("validate", model, "--against", path, "--out", tmp_path / "out")
+        assert result.returncode == 4, result.stderr
+        assert expected in one_line(result)
+    assert not (tmp_path / "out").exists()
+
+
+def test_wrong_words(whisper_hailo: Command, model: Path, tmp_path: Path) -> None:
+    for words, code, expected in (
+        (["--limit", "nonsense"], 2, "--limit is 'nonsense'"),
+        (["--windows", "0"], 2, "--windows is 0"),
+        (["--audio", tmp_path], 3, "no file that looks like audio"),
+        (["--language", "xx"], 2, "unknown language"),
+    ):
+        result = whisper_hailo("validate", model, *words)
+        assert result.returncode == code, result.stderr
+        assert expected in one_line(result)
+    result = whisper_hailo("validate", tmp_path)
+    assert result.returncode == 4
+    assert "model.json" in one_line(result)

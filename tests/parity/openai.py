@@ -1,0 +1,108 @@
+"""The same weights in OpenAI Whisper's own program."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import soundfile
+import torch
+import whisper
+from numpy.typing import NDArray
+from safetensors.torch import load_file
+from whisper.model import ModelDimensions, Whisper
+
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
+
+ROOT = Path(__file__).parents[2]
+CHECKPOINT = Path(
+    os.environ.get(
+        "WHISPER_HAILO_PARITY_MODEL", ROOT / "src" / "whisper_hailo" / "assets" / "micro"
+    )
+)
+CLIPS = ROOT / "tests" / "data" / "micro"
+
+_PARTS = {
+    "self_attn.q_proj": "attn.query",
+    "self_attn.k_proj": "attn.key",
+    "self_attn.v_proj": "attn.value",
+    "self_attn.out_proj": "attn.out",
+    "self_attn_layer_norm": "attn_ln",
+    "encoder_attn.q_proj": "cross_attn.query",
+    "encoder_attn.k_proj": "cross_attn.key",
+    "encoder_attn.v_proj": "cross_attn.value",
+    "encoder_attn.out_proj": "cross_attn.out",
+    "encoder_attn_layer_norm": "cross_attn_ln",
+    "fc1": "mlp.0",
+    "fc2": "mlp.2",
+    "final_layer_norm": "mlp_ln",
+    "layers": "blocks",
+    "embed_positions.weight": "positional_embedding",
+    "embed_tokens": "token_embedding",
+}
+
+
+def openai_name(name: str) -> str:
+    """A checkpoint's array by the name that OpenAI's program has for it."""
+    name = name.removeprefix("model.")
+    if name.endswith(("encoder.layer_norm.weight", "encoder.layer_norm.bias")):
+        return name.replace("layer_norm", "ln_post")
+    if name.endswith(("decoder.layer_norm.weight", "decoder.layer_norm.bias")):
+        return name.replace("layer_norm", "ln")
+    for ours, theirs in _PARTS.items():
+        name = name.replace(f".{ours}", f".{theirs}")
+    return name
+
+
+def load(checkpoint: Path = CHECKPOINT) -> Whisper:
+    """A Hugging Face checkpoint as a model of OpenAI's program, in float32."""
+    config = json.loads((checkpoint / "config.json").read_text())
+    generation = json.loads((checkpoint / "generation_config.json").read_text())
+    dims = ModelDimensions(
+        n_mels=config["num_mel_bins"],
+        n_audio_ctx=config["max_source_positions"],
+        n_audio_state=config["d_model"],
+        n_audio_head=config["encoder_attention_heads"],
+        n_audio_layer=config["encoder_layers"],
+        n_vocab=config["vocab_size"],
+        n_text_ctx=config["max_target_positions"],
+        n_text_state=config["d_model"],
+        n_text_head=config["decoder_attention_heads"],
+        n_text_layer=config["decoder_layers"],
+    )
+    model = Whisper(dims)
+    arrays = load_file(checkpoint / "model.safetensors")
+    state = {openai_name(n): a.float() for n, a in arrays.items() if n != "proj_out.weight"}
+    model.load_state_dict(state)
+    heads = torch.zeros(dims.n_text_layer, dims.n_text_head, dtype=torch.bool)
+    for layer, head in generation["alignment_heads"]:
+        heads[layer, head] = True
+    model.register_buffer("alignment_heads", heads.to_sparse(), persistent=False)
+    return model.eval()
+
+
+def mel_of(audio: NDArray[np.float32]) -> torch.Tensor:
+    """Log-mel of one full window."""
+    return whisper.log_mel_spectrogram(whisper.pad_or_trim(torch.from_numpy(audio)))
+
+
+def clips(folder: str, n_clips: int) -> Iterator[tuple[NDArray[np.float32], str]]:
+    """Samples and text of a test set's first clips."""
+    for path in sorted((CLIPS / folder).glob("*.ogg"))[:n_clips]:
+        audio, rate_hz = soundfile.read(path, dtype="float32")
+        assert rate_hz == SAMPLE_RATE_HZ
+        yield audio, path.with_suffix(".txt").read_text(encoding="utf-8").strip()
+
+
+def concatenated(folder: str, n_clips: int, pause_s: float) -> NDArray[np.float32]:
+    """Clips of equal loudness with pauses between."""
+    pause = np.zeros(round(pause_s * SAMPLE_RATE_HZ), np.float32)
+    parts = [
+        part
+        for audio, _ in clips(folder, n_clips)
+        for part in (0.5 * audio / abs(audio).max(), pause)
+    ]
+    return np.concatenate(parts).astype(np.float32)

@@ -1,0 +1,80 @@
+"""One line that is rewritten, whatever its width; plain lines where there is no terminal."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from whisper_hailo.cli.caption_view import TerminalView, clean, fitting
+from whisper_hailo.live.events import CaptionWord, Completed, Partial, Started
+
+ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+def partial(committed: list[str], tentative: list[str]) -> Partial:
+    shown = [tuple(CaptionWord(text, 0.9) for text in texts) for texts in (committed, tentative)]
+    return Partial(0, 0.0, 1.0, shown[0], shown[1], 0, 1.0, 1.0)
+
+
+def completed(*texts: str) -> Completed:
+    words = tuple(CaptionWord(text, 0.3) for text in texts)
+    return Completed(0, 0.0, 1.0, words, "silence", 0, 1.0, 1.0)
+
+
+def test_plain_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    view = TerminalView(colour=True, terminal=False)
+    for event in (Started(0, 0, 0, 0), partial([" a"], [" b"]), completed(" a", " c"), completed()):
+        view.put(event)
+    view.close()
+    assert capsys.readouterr().out == "a c\n"
+
+
+@pytest.mark.parametrize("colour", [True, False])
+def test_the_running_line_is_erased_and_written_again(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, colour: bool
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    view = TerminalView(colour=colour, terminal=True)
+    view.put(partial([" one", " two"], [" three"]))
+    view.put(partial([" one", " two", " three"], [" four", " five"]))
+    view.put(completed(" one", " two"))
+    out = capsys.readouterr().out
+    lines = [ESCAPES.sub("", line).strip() for line in out.split("\r")]
+    assert lines == ["", "one two three", "… three four five", "one two"]
+    assert ("\x1b[31m" in out) == colour
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(st.text(max_size=30), max_size=6),
+    st.lists(st.text(max_size=30), max_size=6),
+    st.integers(5, 60),
+    st.booleans(),
+)
+def test_no_line_is_ever_wider_than_the_terminal(  # noqa: PLR0917
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    committed: list[str],
+    tentative: list[str],
+    columns: int,
+    colour: bool,
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    TerminalView(colour=colour, terminal=True).put(partial(committed, tentative))
+    out = ESCAPES.sub("", capsys.readouterr().out).removeprefix("\r")
+    assert cell_len(out) < columns
+    assert not re.search(r"[\x00-\x1f]", out)
+
+
+def test_wide_characters_take_two_columns() -> None:
+    assert fitting(["你好", "世界"], 5) == ["世界"]
+    assert fitting(["你好", "世界"], 8) == ["你好", "世界"]
+    assert fitting(["你好世界你好世界"], 5) == ["世界"]
+
+
+def test_control_characters_move_no_cursor() -> None:
+    assert clean(" a\x1b[2J\r\nb\x07") == " a [2J  b "

@@ -1,0 +1,188 @@
+"""What doctor says of a Hailo, on machines made of files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.standin.hef_file import Net, Wish, hef_bytes
+from whisper_hailo.backends.hailo import binding as binding_module
+from whisper_hailo.backends.hailo import probe
+from whisper_hailo.backends.hailo.chip import ChipFacts
+from whisper_hailo.cli import doctor_hailo
+from whisper_hailo.cli.checks import NOTE, OK, Check
+from whisper_hailo.core.errors import BindingMismatchError, NoBindingError, NoDeviceError
+
+
+class Root:
+    """A machine's files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def put(self, path: str, text: str) -> None:
+        (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.folder / path).write_text(text + "\n", encoding="utf-8")
+
+    def pci(self, device: str, speed: str) -> None:
+        place = "sys/bus/pci/devices/0000:01:00.0"
+        for name, text in (
+            ("vendor", "0x1e60"),
+            ("device", device),
+            ("current_link_speed", speed),
+            ("max_link_speed", "8.0 GT/s PCIe"),
+            ("current_link_width", "1"),
+        ):
+            self.put(f"{place}/{name}", text)
+
+
+@pytest.fixture
+def root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Root:
+    for name in ("pci_devices", "drivers", "device_nodes", "throttling"):
+        function = getattr(probe, name)
+        monkeypatch.setattr(probe, name, lambda f=function: f(tmp_path))
+    monkeypatch.setattr(binding_module, "LIBRARIES", (f"{tmp_path}/usr/lib",))
+    monkeypatch.setattr(probe, "service_state", lambda: "inactive")
+    monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "cache"))
+    return Root(tmp_path)
+
+
+def _with_binding(monkeypatch: pytest.MonkeyPatch, version: str, chip: Any = None) -> None:
+    class Binding:
+        __version__ = version
+
+    def found() -> list[ChipFacts]:
+        if isinstance(chip, Exception):
+            raise chip
+        return [chip] if chip else []
+
+    monkeypatch.setattr(doctor_hailo, "load_binding", lambda: Binding)
+    monkeypatch.setattr(doctor_hailo, "chips", found)
+
+
+def _checks() -> dict[str, Check]:
+    return {check.name: check for check in doctor_hailo.hailo_checks()}
+
+
+def test_a_machine_without_a_hailo_is_short(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    error = NoBindingError("none")
+    monkeypatch.setattr(doctor_hailo, "load_binding", lambda: (_ for _ in ()).throw(error))
+    monkeypatch.setattr(doctor_hailo, "system_binding", lambda: None)
+    assert list(_checks()) == ["Hailo binding", "Hailo device", "throttling"]
+    monkeypatch.setattr(doctor_hailo, "system_binding", lambda: Path("/usr/lib/x"))
+    check = _checks()["Hailo binding"]
+    assert check.found == "installed but invisible to this environment"
+    assert "--system-site-packages" in check.advice
+
+
+def test_a_good_machine(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    chip = ChipFacts("0000:01:00.0", "hailo8", "4.23.0", 51.25)
+    _with_binding(monkeypatch, "4.23.0", chip)
+    root.pci("0x2864", "8.0 GT/s PCIe")
+    root.put("sys/module/hailo_pci/version", "4.23.0")
+    root.put("usr/lib/libhailort.so.4.23.0", "")
+    root.put("dev/hailo0", "")
+    root.put("sys/devices/platform/soc/soc:firmware/get_throttled", "0")
+    root.put("sys/class/thermal/thermal_zone0/type", "cpu-thermal")
+    root.put("sys/class/thermal/thermal_zone0/temp", "61250")
+    monkeypatch.setattr(probe, "service_state", lambda: "active")
+    folder = root.folder / "cache/hefs/hailo8/tiny"
+    folder.mkdir(parents=True)
+    net = Net("e", {"e/i": (1, 1000, 80)}, {"e/o": (1, 500, 384)}, contexts=4)
+    (folder / "e.hef").write_bytes(hef_bytes(Wish([net])))
+    checks = _checks()
+    assert {check.status for check in checks.values()} == {OK}
+    assert checks["PCIe link"].found == "Hailo-8 or 8L at 0000:01:00.0, 8 GT/s, 1 lanes"
+    assert checks["Hailo chip"].found == (
+        "hailo8 at 0000:01:00.0, firmware 4.23.0, 51.2 °C; it takes HEFs for hailo8 and hailo8l"
+    )
+    assert checks["throttling"].found == "none, processor at 61.2 °C"
+    expected = "hailo8/tiny/e.hef: hailo8l, compiler 3.33.0, e (4 contexts)"
+    assert checks["HEF files"].found == expected
+    (folder / "e.hef").write_bytes(b"rotten")
+    assert "fetch it again" in _checks()["HEF files"].advice
+
+
+def test_a_tangle(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A 4.x binding beside a 5.x library, both drivers, a slow link, and too little power."""
+    _with_binding(monkeypatch, "4.20.0", NoDeviceError("no Hailo chip is there; check the cable"))
+    root.pci("0x45c4", "5.0 GT/s PCIe")
+    root.put("sys/module/hailo_pci/version", "4.20.0")
+    root.put("sys/module/hailo1x_pci/version", "5.1.1")
+    root.put("usr/lib/libhailort.so.5.1.1", "")
+    root.put("sys/devices/platform/soc/soc:firmware/get_throttled", "50005")
+    checks = _checks()
+    assert checks.pop("Hailo binding").status == OK, "by itself it can be imported"
+    assert {check.status for check in checks.values()} == {NOTE}
+    assert all(check.advice for check in checks.values())
+    assert checks["HailoRT library"].found == "5.1.1, binding 4.20.0"
+    assert "two drivers" in checks["Hailo driver"].advice
+    assert "pciex1_gen=3" in checks["PCIe link"].advice
+    assert "Hailo-10H" in checks["PCIe link"].found
+    assert checks["throttling"].found == (
+        "under-voltage, throttled; since the start: under-voltage, throttled"
+    )
+    assert "not verified from here" in checks["HEF files"].advice
+
+
+@pytest.mark.parametrize(
+    ("binding", "driver", "version", "expected"),
+    [
+        ("5.1.1", "hailo_pci", "4.23.0", "wants the driver hailo1x_pci"),
+        ("4.23.0", "hailo_pci", "4.20.0", "of one release"),
+    ],
+)
+def test_drivers_of_another_release(
+    *,
+    root: Root,
+    monkeypatch: pytest.MonkeyPatch,
+    binding: str,
+    driver: str,
+    version: str,
+    expected: str,
+) -> None:
+    _with_binding(monkeypatch, binding)
+    root.put(f"sys/module/{driver}/version", version)
+    assert expected in _checks()["Hailo driver"].advice
+
+
+def test_several_libraries_and_a_closed_node(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    _with_binding(monkeypatch, "4.23.0")
+    root.put("usr/lib/libhailort.so.4.23.0", "")
+    root.put("usr/lib/libhailort.so.4.20.0", "")
+    root.put("dev/h1x-0", "")
+    assert "tangle" in _checks()["HailoRT library"].advice
+    monkeypatch.setattr(doctor_hailo.os, "access", lambda *_: False)
+    check = _checks()["Hailo device"]
+    assert check.found.endswith("h1x-0, not for this user")
+    assert "udev" in check.advice
+
+
+def test_a_binding_that_does_not_fit(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    error = BindingMismatchError("it does not run with this NumPy; pip install 'numpy<2'")
+    monkeypatch.setattr(doctor_hailo, "load_binding", lambda: (_ for _ in ()).throw(error))
+    check = _checks()["Hailo binding"]
+    assert (check.found, check.advice) == (
+        "it does not run with this NumPy",
+        "pip install 'numpy<2'",
+    )
+
+
+def test_numpy_against_what_the_binding_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor_hailo.metadata, "requires", lambda _: ["numpy<2", "argcomplete"])
+    monkeypatch.setattr(doctor_hailo.metadata, "version", lambda _: "2.2.1")
+    (check,) = doctor_hailo._numpy()
+    assert "asks for less than 2" in check.found
+    monkeypatch.setattr(doctor_hailo.metadata, "version", lambda _: "1.26.4")
+    assert doctor_hailo._numpy()[0].status == OK
+
+
+def test_throttle_counters_of_other_machines(root: Root) -> None:
+    assert not probe.throttling().known
+    place = "sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count"
+    root.put(place, "0")
+    assert probe.throttling() == probe.Throttling((), (), None, known=True)
+    root.put(place, "17")
+    assert probe.throttling().before == ("throttled",)
