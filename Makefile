@@ -14,7 +14,7 @@ DEMO := src/whisper_hailo/assets/demo.flac
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test lint e2e parity check bench bench-tables rivals run-book emulation lock clean
+.PHONY: demo test e2e parity check bench bench-tables rivals run-book emulation lock clean
 
 # Hailo's binding is a package of the system: where it is, the environment may look there, too.
 SEES_SYSTEM = $(shell $(PYTHON) -c 'import importlib.util as u; \
@@ -54,10 +54,8 @@ e2e: $(VENV)/dev.stamp
 parity: $(PARITY)/parity.stamp
 	$(PARITY)/bin/python -m pytest tests/parity tests/unit/training
 
-lint: $(VENV)/dev.stamp
-	scripts/lint
-
-check: lint test e2e parity
+check: $(VENV)/dev.stamp $(PARITY)/parity.stamp
+	scripts/check
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/bench.py $(BENCH)
