@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="parity with OpenAI Whisper needs torch")
-whisper = pytest.importorskip("whisper", reason="parity with OpenAI Whisper needs it")
-pytest.importorskip("numba", reason="OpenAI Whisper's alignment needs numba")
-
-from tests.parity import openai
 from whisper_hailo import Transcriber
 from whisper_hailo.core.types import Transcript
 from whisper_hailo.decoding.option_groups import Gates, Prompts, Search, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.features import log_mel, pad_or_trim
 from whisper_hailo.longform.plan import LongOptions
+
+torch = pytest.importorskip("torch", reason="parity with OpenAI Whisper needs torch")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # theirs, not ours
+    pytest.importorskip("numba", reason="OpenAI Whisper's alignment needs numba")
+    whisper = pytest.importorskip("whisper", reason="parity with OpenAI Whisper needs it")
+    from tests.parity import openai
 
 # OpenAI's program leaves its vocabulary file open and uses what later torches deprecate.
 pytestmark = [
