@@ -26,8 +26,8 @@ from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.protocols import Encoder
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.decoding.hypothesis import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.search.hypothesis import Decoded
 from whisper_hailo.longform.plan import LongOptions
 from whisper_hailo.pipeline import Transcriber
 

@@ -20,10 +20,10 @@ from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.decoding.hypothesis import Decoded
+from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.recognizer import refuse_unhonoured
-from whisper_hailo.decoding.rulebook import never_sampled
+from whisper_hailo.decoding.rules.book import never_sampled
 
 HONOURED: Final = frozenset(
     {

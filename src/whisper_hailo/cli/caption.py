@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from whisper_hailo.backends.hailo.options import Priority
-from whisper_hailo.cli.caption_flags import SegmentFlags, SourceFlags
-from whisper_hailo.cli.decoding_flags import CureFlags, GateFlags, LanguageFlags, PromptFlags
+from whisper_hailo.cli.flags.caption import SegmentFlags, SourceFlags
+from whisper_hailo.cli.flags.cures import CureFlags
+from whisper_hailo.cli.flags.gates import GateFlags
+from whisper_hailo.cli.flags.language import LanguageFlags
+from whisper_hailo.cli.flags.model import ModelFlags
+from whisper_hailo.cli.flags.prompts import PromptFlags
 from whisper_hailo.cli.groups import grouped
-from whisper_hailo.cli.model_flags import ModelFlags
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.core.errors import ExitCode, OptionError
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from whisper_hailo.cli.flags.model import ModelFlags
 from whisper_hailo.cli.groups import grouped
-from whisper_hailo.cli.model_flags import ModelFlags
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.core.errors import ExitCode, OptionError
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from whisper_hailo.cli.decoding_flags import DecodingFlags
+from whisper_hailo.cli.flags.decoding import DecodingFlags
+from whisper_hailo.cli.flags.long import LongFlags
+from whisper_hailo.cli.flags.model import ModelFlags
+from whisper_hailo.cli.flags.output import OutputFlags
 from whisper_hailo.cli.groups import grouped
-from whisper_hailo.cli.long_flags import LongFlags
-from whisper_hailo.cli.model_flags import ModelFlags
-from whisper_hailo.cli.output_flags import OutputFlags
 from whisper_hailo.cli.progress import Progress
 from whisper_hailo.cli.stdout import ReaderGoneError
 from whisper_hailo.core.errors import ExitCode, WhisperHailoError

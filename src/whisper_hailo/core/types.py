@@ -23,6 +23,9 @@ FRAMES_PER_SECOND = 100
 FRAMES_PER_POSITION = 2
 """The encoder's second convolution halves the number of frames."""
 
+SECONDS_PER_TIMESTAMP = FRAMES_PER_POSITION / FRAMES_PER_SECOND
+"""One timestamp id per encoder position."""
+
 
 @dataclass(frozen=True, slots=True)
 class Timings:

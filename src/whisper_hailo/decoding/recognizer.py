@@ -13,7 +13,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Closeable
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.decoding.hypothesis import Decoded
+from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
 
 

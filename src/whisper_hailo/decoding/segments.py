@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from whisper_hailo.decoding.rulebook import SECONDS_PER_TIMESTAMP
+from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from whisper_hailo.core.types import Segment, Word
-from whisper_hailo.decoding.hypothesis import Decoded
+from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.segments import TimedTokens, split_at_timestamps
-from whisper_hailo.decoding.word_split import split_words
+from whisper_hailo.decoding.words.split import split_words
 from whisper_hailo.longform.plan import Heard
 from whisper_hailo.tokenizer import Tokenizer
 from whisper_hailo.windows import Window

@@ -14,13 +14,13 @@ from whisper_hailo.core.buffers import BufferText, BufferWord
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.protocols import AnyDecoder, Encoder
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, UNSPACED_LANGUAGES, FloatArray
-from whisper_hailo.decoding.draft import DraftLoop
 from whisper_hailo.decoding.language import detect_languages
 from whisper_hailo.decoding.options import AUTO_LANGUAGE, DecodingOptions
 from whisper_hailo.decoding.prompt import PromptMaker
 from whisper_hailo.decoding.recognizer import AudioRecognizer, Recognizer
-from whisper_hailo.decoding.word_split import TokenWord, split_words
-from whisper_hailo.decoding.word_times import align_words
+from whisper_hailo.decoding.search.draft import DraftLoop
+from whisper_hailo.decoding.words.align import align_words
+from whisper_hailo.decoding.words.split import TokenWord, split_words
 from whisper_hailo.features import log_mel, pad_or_trim
 from whisper_hailo.timing import StageClock
 from whisper_hailo.tokenizer import Tokenizer

@@ -11,15 +11,15 @@ import numpy as np
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import AnyDecoder
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.decoding.fallback import decode_with_fallback
 from whisper_hailo.decoding.language import detect_languages
-from whisper_hailo.decoding.loop import DecodingLoop, Task
 from whisper_hailo.decoding.option_groups import WordOptions
 from whisper_hailo.decoding.options import AUTO_LANGUAGE, DecodingOptions
 from whisper_hailo.decoding.prompt import PromptMaker
-from whisper_hailo.decoding.word_cleanup import words_into_segments
-from whisper_hailo.decoding.word_split import TokenWord
-from whisper_hailo.decoding.word_times import align_words
+from whisper_hailo.decoding.search.fallback import decode_with_fallback
+from whisper_hailo.decoding.search.loop import DecodingLoop, Task
+from whisper_hailo.decoding.words.align import align_words
+from whisper_hailo.decoding.words.cleanup import words_into_segments
+from whisper_hailo.decoding.words.split import TokenWord
 from whisper_hailo.hearing.assemble import assemble, spread_words
 from whisper_hailo.hearing.interpreter import Context
 from whisper_hailo.longform.plan import Heard

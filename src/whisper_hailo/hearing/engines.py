@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import FloatArray, Segment
-from whisper_hailo.decoding.hypothesis import Decoded
+from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import AUTO_LANGUAGE, DecodingOptions
 from whisper_hailo.decoding.recognizer import AudioRecognizer, Recognizer
 from whisper_hailo.hearing.assemble import assemble, spread_words

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import Segment
-from whisper_hailo.decoding.hypothesis import Decoded
+from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.longform.clips import WHOLE, Clip
 from whisper_hailo.windows import Window
 

@@ -13,7 +13,7 @@ import pytest
 from tests.unit.shapes import toy_spec
 from whisper_hailo.core.errors import DeviceError, WhisperHailoError
 from whisper_hailo.core.types import FloatArray, Segment
-from whisper_hailo.decoding.hypothesis import Decoded
+from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.hearing.ahead import Ahead
 from whisper_hailo.hearing.hearing import Hearing

@@ -17,7 +17,7 @@ from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.spec import ModelSpec, SpecialTokens
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
-from whisper_hailo.decoding.word_split import TokenWord
+from whisper_hailo.decoding.words.split import TokenWord
 from whisper_hailo.hearing.buffers import Draft, joined, text_words
 from whisper_hailo.pipeline import Transcriber
 from whisper_hailo.windows import WindowPlan

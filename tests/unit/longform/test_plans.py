@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
-from whisper_hailo.decoding.hypothesis import Decoded
+from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.longform.clips import WHOLE, Clip
 from whisper_hailo.longform.feed import AudioFeed
 from whisper_hailo.longform.overlap import OverlapPlan

@@ -15,8 +15,8 @@ from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.files import sha256
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
-from whisper_hailo.decoding.loop import DecodingLoop, Task
 from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.search.loop import DecodingLoop, Task
 from whisper_hailo.features import log_mel, pad_or_trim
 from whisper_hailo.tokenizer import TOKENIZER_FILE, Tokenizer
 from whisper_hailo.windows import WindowPlan

@@ -14,8 +14,8 @@ from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.hailo import HailoForm
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.decoding.loop import DecodingLoop, Task
 from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.search.loop import DecodingLoop, Task
 from whisper_hailo.features import log_mel, pad_or_trim
 from whisper_hailo.tokenizer import TOKENIZER_FILE, Tokenizer
 from whisper_hailo.windows import WindowPlan

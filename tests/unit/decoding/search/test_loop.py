@@ -11,11 +11,11 @@ import pytest
 from tests.unit.shapes import TOY, TOY_TOKENS, toy_spec
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.core.spec import SpecialTokens
-from whisper_hailo.decoding.hypothesis import Decoded
+from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.language import detect_languages
-from whisper_hailo.decoding.loop import DecodingLoop, Task
 from whisper_hailo.decoding.option_groups import Gates, Search, TokenLimits
 from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.search.loop import DecodingLoop, Task
 
 PREFIX = (11, 12, 14, 19)
 EOT = TOY_TOKENS.eot

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from whisper_hailo.core.protocols import AnyDecoder
-from whisper_hailo.core.types import FloatArray, IntArray
-from whisper_hailo.decoding.dtw import token_starts
-from whisper_hailo.decoding.rulebook import SECONDS_PER_TIMESTAMP
-from whisper_hailo.decoding.word_split import TokenWord, split_words
+from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, FloatArray, IntArray
+from whisper_hailo.decoding.words.dtw import token_starts
+from whisper_hailo.decoding.words.split import TokenWord, split_words
 from whisper_hailo.tokenizer import Tokenizer
 
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tests.unit.shapes import TINY, TOY_TOKENS
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.rulebook import RuleBook
+from whisper_hailo.decoding.rules.book import RuleBook
+from whisper_hailo.decoding.rules.times import prefer_timestamps
 from whisper_hailo.decoding.segments import split_at_timestamps
-from whisper_hailo.decoding.timestamp_rules import prefer_timestamps
 
 BEGIN = TOY_TOKENS.timestamp_begin
 EOT = TOY_TOKENS.eot

@@ -26,10 +26,10 @@ from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.protocols import AnyDecoder, StepOutput
 from whisper_hailo.core.spec import SpecialTokens
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.decoding.hypothesis import Decoded
+from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.rulebook import RuleBook
-from whisper_hailo.decoding.rules import choose
+from whisper_hailo.decoding.rules.book import RuleBook
+from whisper_hailo.decoding.rules.logits import choose
 
 NEAR_TIE: Final = 0.05
 """Logits closer together than this may change places between kernels."""

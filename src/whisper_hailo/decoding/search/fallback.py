@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from whisper_hailo.core.protocols import AnyDecoder
-from whisper_hailo.decoding.hypothesis import Decoded
-from whisper_hailo.decoding.loop import DecodingLoop, Task
+from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.search.loop import DecodingLoop, Task
 from whisper_hailo.decoding.text import compression_ratio
 from whisper_hailo.tokenizer import Tokenizer
 

@@ -8,19 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from whisper_hailo.core.spec import Dimensions, SpecialTokens
-from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND, FloatArray
+from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, FloatArray
 from whisper_hailo.decoding.options import Cures, DecodingOptions
-from whisper_hailo.decoding.rules import block_ngrams, penalise_repetition, suppress
-from whisper_hailo.decoding.timestamp_rules import (
+from whisper_hailo.decoding.rules.logits import block_ngrams, penalise_repetition, suppress
+from whisper_hailo.decoding.rules.times import (
     begin_with_timestamp,
     keep_order,
     keep_pairs,
     prefer_timestamps,
     stay_inside,
 )
-
-SECONDS_PER_TIMESTAMP = FRAMES_PER_POSITION / FRAMES_PER_SECOND
-"""One timestamp id per encoder position."""
 
 _LARGEST_PART = 0.9
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from whisper_hailo.core.types import Segment, Word
 from whisper_hailo.decoding.option_groups import WordOptions
-from whisper_hailo.decoding.word_split import TokenWord, join_punctuation
+from whisper_hailo.decoding.words.split import TokenWord, join_punctuation
 
 _SENTENCE_ENDS: Final = ".。!！?？"  # noqa: RUF001 - full-width marks are meant
 _LONGEST_MEDIAN_S: Final = 0.7

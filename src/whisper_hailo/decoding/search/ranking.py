@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from whisper_hailo.decoding.hypothesis import Hypothesis
+from whisper_hailo.decoding.search.hypothesis import Hypothesis
 
 
 def best_of(hypotheses: Sequence[Hypothesis], length_penalty: float | None) -> Hypothesis:

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from tests.unit.shapes import TOY, TOY_TOKENS, toy_spec
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.protocols import StepOutput
-from whisper_hailo.decoding.draft import NEAR_TIE, Drafted, DraftLoop, lead
-from whisper_hailo.decoding.hypothesis import Decoded
-from whisper_hailo.decoding.loop import DecodingLoop, Task
+from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import Cures, DecodingOptions
-from whisper_hailo.decoding.rules import choose
+from whisper_hailo.decoding.rules.logits import choose
+from whisper_hailo.decoding.search.draft import NEAR_TIE, Drafted, DraftLoop, lead
+from whisper_hailo.decoding.search.loop import DecodingLoop, Task
 
 PREFIX = (11, 12, 14, 19)
 EOT = TOY_TOKENS.eot

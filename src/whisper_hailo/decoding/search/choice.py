@@ -12,9 +12,9 @@ from typing import Protocol
 import numpy as np
 
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.decoding.hypothesis import Hypothesis
-from whisper_hailo.decoding.rulebook import Ruled
-from whisper_hailo.decoding.rules import choose
+from whisper_hailo.decoding.rules.book import Ruled
+from whisper_hailo.decoding.rules.logits import choose
+from whisper_hailo.decoding.search.hypothesis import Hypothesis
 
 
 class Choice(Protocol):

@@ -11,10 +11,10 @@ import whisper_hailo
 from tests.unit.shapes import TOY_TOKENS
 from whisper_hailo.convert.tokens import read_special_tokens
 from whisper_hailo.core.types import Segment
-from whisper_hailo.decoding.dtw import median_filter, token_starts, warp
 from whisper_hailo.decoding.option_groups import APPENDED, PREPENDED, WordOptions
-from whisper_hailo.decoding.word_cleanup import words_into_segments
-from whisper_hailo.decoding.word_split import TokenWord, join_punctuation, split_words
+from whisper_hailo.decoding.words.cleanup import words_into_segments
+from whisper_hailo.decoding.words.dtw import median_filter, token_starts, warp
+from whisper_hailo.decoding.words.split import TokenWord, join_punctuation, split_words
 from whisper_hailo.tokenizer import Tokenizer
 
 MICRO = Path(whisper_hailo.__file__).parent / "assets" / "micro"

@@ -12,11 +12,11 @@ from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.protocols import AnyDecoder, StepOutput
 from whisper_hailo.core.spec import SpecialTokens
 from whisper_hailo.core.types import FloatArray, IntArray
-from whisper_hailo.decoding.choice import BeamChoice, Choice, GreedyChoice, SampledChoice
-from whisper_hailo.decoding.hypothesis import Decoded
+from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.ranking import best_of
-from whisper_hailo.decoding.rulebook import RuleBook
+from whisper_hailo.decoding.rules.book import RuleBook
+from whisper_hailo.decoding.search.choice import BeamChoice, Choice, GreedyChoice, SampledChoice
+from whisper_hailo.decoding.search.ranking import best_of
 
 
 @dataclass(frozen=True, slots=True)

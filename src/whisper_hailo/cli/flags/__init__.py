@@ -1,0 +1,1 @@
+"""Options of the commands in groups, one file each."""

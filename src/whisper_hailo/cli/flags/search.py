@@ -1,0 +1,71 @@
+"""Options of the search and of trying it again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.decoding.option_groups import Search
+
+_SEARCH = "Search and fallback"
+_TOP_TEMPERATURE = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class SearchFlags:
+    """How tokens are chosen, and when that is tried again."""
+
+    beam_size: Annotated[
+        int, typer.Option(metavar="N", help="1 is greedy.", rich_help_panel=_SEARCH)
+    ] = 1
+    patience: Annotated[
+        float,
+        typer.Option(metavar="X", help="Of the beam: ends later.", rich_help_panel=_SEARCH),
+    ] = 1.0
+    length_penalty: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X", help="0 to 1. [default: mean log-probability]", rich_help_panel=_SEARCH
+        ),
+    ] = None
+    temperature: Annotated[
+        float, typer.Option(metavar="X", help="Above 0: sampling.", rich_help_panel=_SEARCH)
+    ] = 0.0
+    fallback: Annotated[
+        float | None,
+        typer.Option(
+            metavar="STEP",
+            help="Doubtful text is tried again, hotter by this up to 1. [default: off]",
+            rich_help_panel=_SEARCH,
+        ),
+    ] = None
+    best_of: Annotated[
+        int, typer.Option(metavar="N", help="Samples per window.", rich_help_panel=_SEARCH)
+    ] = 5
+    seed: Annotated[int, typer.Option(metavar="N", rich_help_panel=_SEARCH)] = 0
+
+    def search(self) -> Search:
+        """The search.
+
+        Raises:
+            OptionError: values out of range.
+        """
+        temperatures = [self.temperature]
+        if self.fallback is not None:
+            if not 0 < self.fallback <= _TOP_TEMPERATURE:
+                raise OptionError(f"--fallback is {self.fallback:g}, expected more than 0, up to 1")
+            steps = int((_TOP_TEMPERATURE - self.temperature) / self.fallback + 1e-6)
+            temperatures += [
+                round(self.temperature + (n + 1) * self.fallback, 3) for n in range(steps)
+            ]
+        return Search(
+            temperatures=tuple(temperatures),
+            beam_size=self.beam_size,
+            patience=self.patience,
+            length_penalty=self.length_penalty,
+            best_of=self.best_of,
+            seed=self.seed,
+        )

@@ -1,0 +1,1 @@
+"""Which tokens are taken: greedily, by sampling or beam search, again when doubtful, by a draft."""
