@@ -59,12 +59,14 @@ class Demands:
         timestamps: share of windows with times.
         translate: share of translations where there are any.
         cut: share of full windows that end within a sentence (these have times).
+        previous: share of windows that are told what was said before them.
         disturbances: how often each occurs.
     """
 
     timestamps: float = 0.0
     translate: float = 0.0
     cut: float = 0.0
+    previous: float = 0.0
     disturbances: Shares = FIRST_RUN
 
 
@@ -221,7 +223,26 @@ class Batcher:
         spans = [
             (start - first_s, end - first_s) for start, end in self._rows.spans(task, segments)
         ]
-        return Window(audio, task, *self._rows.speech(task, segments), phones, said, spans)
+        tokens, targets = self._rows.speech(task, segments)
+        previous = self._previous(chosen[0].group)
+        return Window(
+            audio,
+            task,
+            previous + tokens,
+            [IGNORED] * len(previous) + targets,
+            phones,
+            said,
+            [NOWHERE] * len(previous) + spans,
+        )
+
+    def _previous(self, group: str) -> list[int]:
+        """Draws what was said before, as Whisper is told it; mostly nothing."""
+        if self._rng.random() >= self._demands.previous:
+            return []
+        other = self._pools.between(group, 0.0, MAX_SHORT_S)
+        with_times = self._rng.random() < 0.5
+        segments = [Segment(each.rows, each.start_s, each.end_s) for each in other.sentences]
+        return self._rows.previous(segments, with_times)
 
     def _collate(self, windows: list[Window]) -> Batch:
         longest, eot = max(len(given.tokens) for given in windows), self._rows.eot

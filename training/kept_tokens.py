@@ -58,6 +58,5 @@ def choose_for_tasks(tokenizer: Tokenizer) -> KeptTokens:
     for encoded in tokenizer.encode_batch([" " + text for text in texts]):
         found |= set(encoded.ids)
     times = range(ids.FIRST_TIMESTAMP, ids.FIRST_TIMESTAMP + ids.N_TIMESTAMPS)
-    return KeptTokens(
-        tuple(sorted(found | {*PREFIX, *times, ids.EOT, ids.NO_SPEECH, ids.TRANSLATE}))
-    )
+    special = {*PREFIX, ids.EOT, ids.NO_SPEECH, ids.TRANSLATE, ids.START_OF_PREV}
+    return KeptTokens(tuple(sorted(found | special | set(times))))

@@ -3,7 +3,8 @@
 `<|startoftranscript|><|en|><|transcribe|><|notimestamps|> text` or, with times,
 `<|startoftranscript|><|en|><|transcribe|><|0.00|> text<|1.20|><|1.80|> text<|3.04|>`; the target of
 each token is the one that follows, `<|endoftext|>` at the end. Not learnt is what the audio does
-not tell: which task is asked for, and whether times are. The language is: so it can be detected.
+not tell: what was said before (`<|startofprev|> text`, in front of all this), which task is asked
+for, and whether times are. The language is: so it can be detected.
 """
 
 from dataclasses import dataclass
@@ -96,6 +97,15 @@ class TokenRows:
             return tokens, [tokens[1], IGNORED, *tokens[3:], self.eot]
         tokens = [*prefix, self._index[ids.NO_TIMESTAMPS], *text]
         return tokens, [tokens[1], IGNORED, IGNORED, *tokens[4:], self.eot]
+
+    def previous(self, segments: list[Segment], timestamps: bool) -> list[int]:
+        """Returns `<|startofprev|>` and the text of what was said before a window."""
+        rows = [self._index[ids.START_OF_PREV]]
+        for segment in segments:
+            start, earliest = self._time(segment.start_s)
+            end, _ = self._time(segment.end_s or segment.start_s, earliest)
+            rows += [start, *segment.rows, end] if timestamps else segment.rows
+        return rows
 
     def spans(self, task: Task, segments: list[Segment]) -> list[Span]:
         """Returns where in the 30 s each target of `speech` is heard, or `NOWHERE`."""

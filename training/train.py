@@ -37,7 +37,9 @@ from training.text.plans import words_of
 N_DEV = 160
 BETAS = (0.9, 0.999)
 """With a shorter memory of squared gradients each rare token's row jumps whenever it is met."""
-ALL_TASKS = Demands(timestamps=0.5, translate=0.5, cut=0.15, disturbances=ALL_DISTURBANCES)
+ALL_TASKS = Demands(
+    timestamps=0.5, translate=0.5, cut=0.15, previous=0.1, disturbances=ALL_DISTURBANCES
+)
 
 
 class Training:
@@ -110,7 +112,9 @@ class Training:
             if self.recipe.aid_at(self.step) == 0.0:
                 return Losses(tokens, *(tokens.new_zeros(()) for _ in range(3)))
             phones = ctc_loss(model.phone_log_probs(middle), batch.phones)
-            said = ctc_loss(model.token_log_probs(features), batch.said)
+            said = tokens.new_zeros(())
+            if self.recipe.said_weight:
+                said = ctc_loss(model.token_log_probs(features), batch.said)
             return Losses(tokens, phones, said, looking_loss(seen, batch.spans))
 
     def update(self, given: Step) -> tuple[float, ...]:
@@ -179,10 +183,9 @@ def main() -> None:
     )
     parser.add_argument("--start-from", type=Path, help="checkpoint whose weights to begin with")
     parser.add_argument("--aids", type=Path, help="CTC heads of that checkpoint's run")
-    parser.add_argument("--rate", type=float, default=Recipe().rate, help="of learning")
-    parser.add_argument("--short-steps", type=int, default=Recipe().short_steps)
-    parser.add_argument("--long-steps", type=int, default=Recipe().long_steps)
-    parser.add_argument("--unpadded-steps", type=int, default=Recipe().unpadded_steps)
+    for field in dataclasses.fields(Recipe):
+        name = "--" + field.name.replace("_", "-")
+        parser.add_argument(name, type=type(field.default), default=field.default, help="recipe")
     parser.add_argument("--report-every", type=int, default=100)
     parser.add_argument("--dev-every", type=int, default=500)
     parser.add_argument("--threads", type=int, default=2)
@@ -192,12 +195,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch.manual_seed(7)
-    recipe = Recipe(
-        short_steps=options.short_steps,
-        long_steps=options.long_steps,
-        rate=options.rate,
-        unpadded_steps=options.unpadded_steps,
-    )
+    recipe = Recipe(*(getattr(options, field.name) for field in dataclasses.fields(Recipe)))
     training = Training(options.run, options.data, recipe, options.all_tasks, options.device)
     if options.resume:
         training.load()

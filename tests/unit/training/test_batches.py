@@ -119,3 +119,17 @@ def test_what_is_said_is_in_the_language_that_is_heard(utterances: list[Utteranc
         while left:
             rows = next(rows for rows in spoken if tuple(left[: len(rows)]) == rows)
             left = left[len(rows) :]
+
+
+def test_what_was_said_before_is_told_and_not_learnt(utterances: list[Utterance]) -> None:
+    batcher = Batcher(utterances, KEPT, np.random.default_rng(4), Demands(previous=1.0))
+    batch = batcher.short(75.0, 16)
+    spoken = [number for number, said in enumerate(batch.said) if said]
+    assert spoken
+    for number in spoken:
+        tokens = batch.tokens[number].tolist()
+        assert tokens[0] == ids.START_OF_PREV
+        begins = tokens.index(ids.SOT)
+        assert begins > 1
+        assert set(batch.targets[number, :begins].tolist()) == {IGNORED}
+        assert set(batch.spans[number, :begins, 1].tolist()) == {-1.0}

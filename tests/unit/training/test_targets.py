@@ -121,3 +121,20 @@ def test_every_target_of_a_text_has_its_place(
     assert found[-1] == NOWHERE
     if timestamps:
         assert found[first - 1] == pytest.approx((0.2, 0.4))
+
+
+@pytest.mark.parametrize(
+    ("timestamps", "expected"),
+    [
+        (False, "<|startofprev|> Hello world. See you later."),
+        (True, "<|startofprev|><|0.30|> Hello world.<|1.20|><|1.60|> See you later.<|2.50|>"),
+    ],
+)
+def test_what_was_said_before(
+    timestamps: bool,
+    expected: str,
+    tokenizer: Tokenizer,
+    build: TokenRows,
+    segments: list[Segment],
+) -> None:
+    assert build.previous(segments, timestamps) == ids_of(tokenizer, expected)
