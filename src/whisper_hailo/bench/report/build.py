@@ -17,6 +17,7 @@ from whisper_hailo.bench.report.findings import findings, headline
 from whisper_hailo.bench.report.gather import Group, Source, gather
 from whisper_hailo.bench.report.page import Page, Section
 from whisper_hailo.bench.report.provenance import provenance
+from whisper_hailo.bench.report.published import published_tables
 from whisper_hailo.bench.report.table import Table
 from whisper_hailo.core.errors import OutputError
 from whisper_hailo.outputs import write_atomic
@@ -137,12 +138,8 @@ def _study() -> Section:
             f"{study.SOURCE}. Hatched or hollow in the pictures above; never mixed into ratios of "
             "measured cases. WER and CER are its own form, called simple in the tables above.",
         ),
-        tables=(
-            ("LibriSpeech dev-clean, 24 samples", tables.published_table(study.LIBRISPEECH)),
-            ("Eleven accented recordings", tables.published_table(study.ACCENTED)),
-            ("Memory", tables.published_memory_table(study.MEMORY)),
-        ),
-    )  # fmt: skip
+        tables=tuple(published_tables()),
+    )
 
 
 def _write_bytes(path: Path, content: bytes) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from whisper_hailo.bench.report.gather import Source
-from whisper_hailo.bench.report.study import REFERENCE as STUDY_REFERENCE
-from whisper_hailo.bench.report.study import PublishedMemory, PublishedRow
 from whisper_hailo.bench.report.table import Table
 from whisper_hailo.bench.report.text import number, percent, score_text, share
 from whisper_hailo.bench.score import Evaluation
@@ -117,37 +115,3 @@ def memory_table(summaries: Iterable[Summary]) -> Table:
             )
     columns = ("case", "component", "load MiB", "warm-up MiB", "total MiB", "process peak MiB")
     return Table(columns, tuple(rows))
-
-
-def published_table(rows: Iterable[PublishedRow]) -> Table:
-    """The study's rows, with speed-ups within the study."""
-    listed = list(rows)
-    base = next(row.total_ms for row in listed if row.name == STUDY_REFERENCE)
-    columns = (
-        "published",
-        "encoder ms",
-        "decoder ms",
-        "total ms",
-        f"times {STUDY_REFERENCE}",
-        "simple WER / CER, mean",
-    )
-    return Table(
-        columns,
-        tuple(
-            (
-                row.name,
-                number(row.encoder_ms),
-                number(row.decoder_ms),
-                number(row.total_ms),
-                number(base / row.total_ms, 2),
-                f"{percent(row.wer, 2)} / {percent(row.cer, 2)}",
-            )
-            for row in listed
-        ),
-    )
-
-
-def published_memory_table(rows: Iterable[PublishedMemory]) -> Table:
-    """The study's memory figures."""
-    cells = tuple((row.name, number(row.load_mb, 2), number(row.warm_mb, 2)) for row in rows)
-    return Table(("published", "load MB", "after warm-up MB"), cells)

@@ -121,10 +121,28 @@ def test_the_studys_rows_are_marked_as_published() -> None:
 
 
 def test_published_parts_make_up_their_totals() -> None:
-    for row in (*study.LIBRISPEECH, *study.ACCENTED):
+    timings = (*study.HELLO_WORLD, *study.ASK_NOT)
+    for row in (*study.LIBRISPEECH, *study.ACCENTED, *timings):
         if row.encoder_ms is not None and row.decoder_ms is not None:
             assert row.encoder_ms + row.decoder_ms == pytest.approx(row.total_ms, abs=0.15)
     assert [row.warm_mb >= row.load_mb for row in study.MEMORY] == [True] * 7
+
+
+def test_published_headlines_follow_from_the_published_rows() -> None:
+    """Within rounding: what the study claims against what its own tables give."""
+    ms = {row.name: row.total_ms for row in study.LIBRISPEECH}
+    hybrid = ms["HEF encoder + cached INT8"]
+    over = {
+        "hybrid over FasterWhisper": ms["FasterWhisper INT8"],
+        "hybrid over HEF encoder + HEF decoder": ms["HEF encoder + HEF decoder"],
+        "hybrid over 30 s FP32 encoder + cached INT8": ms["30 s FP32 encoder + cached INT8"],
+        "hybrid over 10 s encoder + cached INT8": ms["10 s encoder + cached INT8"],
+    }
+    ratios = {row.claim: row.ratio for row in study.RATIOS}
+    for claim, total_ms in over.items():
+        assert total_ms / hybrid == pytest.approx(ratios[claim], abs=0.06)
+    recounted = [row.speech_s / row.compute_s for row in study.CAPTIONS]
+    assert recounted == pytest.approx([14.05, 14.21], abs=0.02)
 
 
 def test_machines_are_never_mixed() -> None:
