@@ -65,7 +65,7 @@ def cures(
     )
     settings, options = grid.settings(), DecodingOptions(language=language)
     samples = _samples(audio, language)[:limit]
-    transcriber = model.transcriber().without_encoding_ahead()
+    transcriber = model.transcriber().with_parts(encode_ahead=False)
     for setting in settings:
         transcriber.check(setting.options(options))
     with transcriber:

@@ -19,7 +19,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
 from whisper_hailo.decoding.words.split import TokenWord
 from whisper_hailo.hearing.buffers import Draft, joined, text_words
-from whisper_hailo.pipeline import Transcriber
+from whisper_hailo.pipeline import Parts, Transcriber
 from whisper_hailo.windows import WindowPlan
 
 OPTIONS = DecodingOptions(cures=PRESETS["conservative"], max_new_tokens=30)
@@ -53,7 +53,8 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Transcriber]:
     encoder = OnnxEncoder(root / "model", spec, threads=1)
     decoder = CachedDecoder(root / "model", spec, threads=1)
     tokenizer: Any = Plain(spec.tokens)
-    with Transcriber(encoder, decoder, tokenizer, WindowPlan.make(spec.dims)) as transcriber:
+    parts = Parts(encoder, decoder, tokenizer, WindowPlan.make(spec.dims))
+    with Transcriber(parts) as transcriber:
         yield transcriber
 
 

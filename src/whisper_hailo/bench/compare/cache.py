@@ -35,7 +35,7 @@ from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.features import log_mel, pad_or_trim
-from whisper_hailo.pipeline import Transcriber
+from whisper_hailo.pipeline import Parts, Transcriber
 from whisper_hailo.tokenizer import TOKENIZER_FILE, Tokenizer
 from whisper_hailo.windows import WindowPlan
 
@@ -77,7 +77,7 @@ def compare_cache(
         rows = _plain_steps(ways, features, progress)
         tokenizer = Tokenizer.load(directory / TOKENIZER_FILE, spec.tokens)
         hearing = {
-            name: Transcriber(encoder, decoder, tokenizer, plan)
+            name: Transcriber(Parts(encoder, decoder, tokenizer, plan))
             for name, (decoder, _) in ways.items()
         }
         n_prefix = len(tokenizer.prefix(language, "transcribe"))

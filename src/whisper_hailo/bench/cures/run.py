@@ -157,10 +157,10 @@ def compare(
 
 
 def _with_zeros(transcriber: Transcriber, setting: Setting) -> Transcriber:
-    if not setting.zero_rows:
+    encoder = transcriber.encoder
+    if encoder is None or not setting.zero_rows:
         return transcriber
-    target = setting.cures.pad_to or 0
-    return transcriber.with_encoder(lambda encoder: ZeroRows(encoder, target))
+    return transcriber.with_parts(encoder=ZeroRows(encoder, setting.cures.pad_to or 0))
 
 
 def _row(

@@ -1,8 +1,8 @@
-"""The `Transcriber`: the only place where the stages meet."""
+"""The `Transcriber`: recordings and buffers in, text out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Final, Self, TypeAlias
@@ -10,33 +10,21 @@ from typing import Final, Self, TypeAlias
 from whisper_hailo.audio import AudioSource
 from whisper_hailo.backends.make import AnyBackEnd
 from whisper_hailo.backends.options import EngineOptions
-from whisper_hailo.backends.select import engine_window_s, select
-from whisper_hailo.convert.described import find_model
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError, WhisperHailoError
-from whisper_hailo.core.protocols import Closeable, Encoder, Limits
+from whisper_hailo.core.protocols import Closeable, Encoder
 from whisper_hailo.core.types import FloatArray, Settings, Transcript
-from whisper_hailo.decoding.options import (
-    AUTO_LANGUAGE,
-    FIXED_CURES,
-    PRESETS,
-    Cures,
-    DecodingOptions,
-)
-from whisper_hailo.decoding.recognizer import AudioRecognizer, Recognizer
+from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.hearing.buffers import BufferHearing, Draft
-from whisper_hailo.hearing.decoder import DecoderInterpreter
-from whisper_hailo.hearing.engines import AudioInterpreter, EngineInterpreter
 from whisper_hailo.hearing.hearing import Hearing
-from whisper_hailo.hearing.interpreter import Interpreter
-from whisper_hailo.hearing.recording import Recording, strategy_of
+from whisper_hailo.hearing.recording import Recording
 from whisper_hailo.hearing.schedule import Progress, in_batches
 from whisper_hailo.longform.plan import LongOptions
+from whisper_hailo.pipeline.parts import Parts
 from whisper_hailo.timing import StageClock
-from whisper_hailo.tokenizer import TOKENIZER_FILE, Tokenizer
-from whisper_hailo.windows import WindowPlan
+from whisper_hailo.tokenizer import Tokenizer
 
 AudioInput: TypeAlias = AudioSource
 """A file, a channel of one, or `(n_samples,)` float32 samples at 16 kHz mono."""
@@ -50,35 +38,9 @@ class Transcriber(Closing):
     Use it in a `with` block, or call `open` and `close`.
     """
 
-    def __init__(
-        self,
-        encoder: Encoder | None,
-        decoder: AnyBackEnd,
-        tokenizer: Tokenizer,
-        plan: WindowPlan,
-        *,
-        threads: int = 0,
-        reasons: tuple[str, ...] = (),
-        encode_ahead: bool = True,
-    ) -> None:
-        """Join the parts.
-
-        Args:
-            encoder: log-mel to audio features; `None` for an engine that hears audio itself.
-            decoder: audio features to tokens, of the same model; or an engine with its own loop.
-            tokenizer: tokens to text.
-            plan: the windows that the audio is cut into.
-            threads: recorded in the results' settings.
-            reasons: why these parts, recorded there too.
-            encode_ahead: encode the next windows while the last ones are decoded.
-        """
-        self._encoder = encoder
-        self._decoder = decoder
-        self.tokenizer = tokenizer
-        self._plan = plan
-        self._threads = threads
-        self.reasons = reasons
-        self._encode_ahead = encode_ahead
+    def __init__(self, parts: Parts) -> None:
+        """From parts that fit each other; `from_model` finds them by a model's name."""
+        self._parts = parts
         self._stack = ExitStack()
         self._load_clock = StageClock()
 
@@ -114,51 +76,30 @@ class Transcriber(Closing):
             ModelError, ShapeError, DeviceError: encoder and decoder that are not there, or that
                 do not fit the model or each other.
         """
-        engine = engine or EngineOptions()
-        directory, spec = find_model(model, convert, revision=revision, tokenizer=engine.tokenizer)
-        chosen = select(directory, spec, engine, threads)
-        window_s = engine_window_s(chosen, spec, window_s)
         return cls(
-            chosen.encoder,
-            chosen.decoder,
-            Tokenizer.load(engine.tokenizer or directory / TOKENIZER_FILE, spec.tokens),
-            WindowPlan.make(spec.dims, window_s, margin_s),
-            threads=threads,
-            reasons=chosen.reasons,
+            Parts.of_model(
+                model,
+                revision=revision,
+                convert=convert,
+                window_s=window_s,
+                margin_s=margin_s,
+                threads=threads,
+                engine=engine or EngineOptions(),
+            )
         )
 
     def open(self) -> Self:
         """Load the model."""
         self._load_clock = StageClock()
         with self._load_clock.stage("load"), ExitStack() as opened:
-            if self._encoder is not None:
-                opened.enter_context(self._encoder)
-            opened.enter_context(self._decoder)
+            for part in self.parts.values():
+                opened.enter_context(part)
             self._stack = opened.pop_all()
         return self
 
     def close(self) -> None:
         """Give everything back."""
         self._stack.close()
-
-    def with_encoder(self, wrap: Callable[[Encoder], Encoder]) -> Transcriber:
-        """The same parts with another encoder around this one's; what is open is shared."""
-        return self._again(self._encoder if self._encoder is None else wrap(self._encoder))
-
-    def without_encoding_ahead(self) -> Transcriber:
-        """The same parts, encoder and decoder taking turns: for times of one thing at a time."""
-        return self._again(self._encoder, encode_ahead=False)
-
-    def _again(self, encoder: Encoder | None, *, encode_ahead: bool | None = None) -> Transcriber:
-        return Transcriber(
-            encoder,
-            self._decoder,
-            self.tokenizer,
-            self._plan,
-            threads=self._threads,
-            reasons=self.reasons,
-            encode_ahead=self._encode_ahead if encode_ahead is None else encode_ahead,
-        )
 
     def transcribe(
         self,
@@ -214,19 +155,20 @@ class Transcriber(Closing):
         Raises:
             OptionError: options that the model cannot honour.
         """
+        parts = self._parts
         options = options or DecodingOptions(cures=self.default_cures)
-        long = self._long(long, options)
+        long = parts.long(long, options)
         self.check(options)
         if not 1 <= batch_size <= MAX_BATCH:
             raise OptionError(f"--batch-size is {batch_size}, expected 1 to {MAX_BATCH}")
-        hearing = Hearing(self._encoder, self._interpreter(options), self._plan, options)
+        hearing = Hearing(parts.encoder, parts.interpreter(options), parts.plan, options)
         settings = self.settings(options, long, batch_size)
 
         def begin(source: AudioInput) -> Recording:
-            return Recording(source, hearing, self._plan, options, long)
+            return Recording(source, hearing, parts.plan, options, long)
 
         for outcome in in_batches(
-            audio, begin, hearing, batch_size, progress, encode_ahead=self._encode_ahead
+            audio, begin, hearing, batch_size, progress, encode_ahead=parts.encode_ahead
         ):
             if isinstance(outcome, WhisperHailoError):
                 yield outcome
@@ -266,22 +208,37 @@ class Transcriber(Closing):
             snug: encode only as much of the window as the audio fills, where the encoder can.
             word_times: find where each word is, where the decoder can; one pass more.
         """
-        parts = (self._encoder, self._decoder, self.tokenizer, self._plan)
-        hearing = BufferHearing(*parts, options, snug=snug, word_times=word_times)
+        parts = self._parts
+        hearing = BufferHearing(
+            parts.encoder,
+            parts.decoder,
+            parts.tokenizer,
+            parts.plan,
+            options,
+            snug=snug,
+            word_times=word_times,
+        )
         return hearing.hear(audio, draft or Draft())
 
     @property
     def content_s(self) -> float:
         """Seconds of audio that one window takes."""
-        return self._plan.window_s - self._plan.margin_s
+        return self._parts.plan.window_s - self._parts.plan.margin_s
 
-    def _long(self, long: LongOptions | None, options: DecodingOptions) -> LongOptions:
-        """Windows that overlap are joined by the times of their words, which not all can tell."""
-        long = long or LongOptions()
-        overlaps = strategy_of(options, long) == "overlap"
-        if long.strategy == "auto" and overlaps and not _limits(self._decoder).aligns:
-            return replace(long, strategy="consecutive")
-        return long
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Tokens to text."""
+        return self._parts.tokenizer
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """Log-mel to audio features; `None` for an engine that hears audio itself."""
+        return self._parts.encoder
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why these parts."""
+        return self._parts.reasons
 
     @property
     def default_cures(self) -> Cures:
@@ -289,14 +246,13 @@ class Transcriber(Closing):
 
         Padding, where there can be any; a fixed decoder has all its positions already.
         """
-        fixed = _limits(self._decoder).n_positions is not None
-        return FIXED_CURES if fixed else PRESETS["conservative"]
+        return self._parts.default_cures
 
     @property
     def parts(self) -> dict[str, Closeable]:
         """Encoder, where there is one, and decoder by these names, for those who measure them."""
-        encoder = {} if self._encoder is None else {"encoder": self._encoder}
-        return {**encoder, "decoder": self._decoder}
+        encoder = {} if self.encoder is None else {"encoder": self.encoder}
+        return {**encoder, "decoder": self._parts.decoder}
 
     def with_parts(
         self,
@@ -304,25 +260,25 @@ class Transcriber(Closing):
         encoder: Encoder | None = None,
         decoder: AnyBackEnd | None = None,
         tokenizer: Tokenizer | None = None,
-        encode_ahead: bool = True,
+        encode_ahead: bool | None = None,
     ) -> Transcriber:
-        """The same with other parts: wrapped ones that are measured, for example.
+        """The same with other parts, such as wrapped ones that are measured; open ones are shared.
 
         Args:
             encoder: in place of the encoder; `None` keeps it.
             decoder: in place of the decoder; `None` keeps it.
             tokenizer: in place of the tokenizer; `None` keeps it.
-            encode_ahead: encode the next windows while the last ones are decoded.
+            encode_ahead: whether encoder and decoder work at once; `None` keeps it.
         """
-        return Transcriber(
-            encoder or self._encoder,
-            decoder or self._decoder,
-            tokenizer or self.tokenizer,
-            self._plan,
-            threads=self._threads,
-            reasons=self.reasons,
-            encode_ahead=encode_ahead,
+        own = self._parts
+        changed = replace(
+            own,
+            encoder=encoder or own.encoder,
+            decoder=decoder or own.decoder,
+            tokenizer=tokenizer or own.tokenizer,
+            encode_ahead=own.encode_ahead if encode_ahead is None else encode_ahead,
         )
+        return Transcriber(changed)
 
     def check(self, options: DecodingOptions) -> None:
         """Refuse options that this model cannot honour, before any audio is touched.
@@ -332,64 +288,10 @@ class Transcriber(Closing):
                 it cannot take, timestamps or alignment that it does not have, or a rule that the
                 engine does not have.
         """
-        decoder, pad_to = self._decoder, options.cures.pad_to or 0
-        special = self.tokenizer.special
-        if options.timestamps and special.timestamp_begin is None:
-            raise OptionError("this model has no timestamp tokens; leave out --timestamps")
-        if not isinstance(decoder, Recognizer | AudioRecognizer):
-            takes = decoder.limits.n_positions
-            if takes is not None and pad_to > takes:
-                raise OptionError(
-                    f"--pad-to is {pad_to}, decoder {decoder.name} has {takes} positions and "
-                    "cannot be padded further; use --repetition-penalty"
-                )
-        else:
-            decoder.check(options)
-        options.cures.padding(decoder.spec.dims)
-        known = special.languages
-        language = (
-            next(iter(known), "en") if options.language == AUTO_LANGUAGE else options.language
-        )
-        self.tokenizer.prefix(language, options.task)
-        self._interpreter(options)
-
-    def _interpreter(self, options: DecodingOptions) -> Interpreter:
-        """What takes audio features, or audio, to text."""
-        decoder, tokenizer = self._decoder, self.tokenizer
-        if isinstance(decoder, AudioRecognizer):
-            return AudioInterpreter(decoder, options)
-        if isinstance(decoder, Recognizer):
-            return EngineInterpreter(decoder, tokenizer, options)
-        return DecoderInterpreter(decoder, tokenizer, options, self._plan.window_s)
+        self._parts.check(options)
 
     def settings(
         self, options: DecodingOptions, long: LongOptions | None = None, batch_size: int = 1
     ) -> Settings:
         """What shapes the results of these options."""
-        spec = self._decoder.spec
-        return Settings(
-            model=spec.name,
-            encoder="-" if self._encoder is None else self._encoder.name,
-            decoder=self._decoder.name,
-            window_s=self._plan.window_s,
-            margin_s=self._plan.margin_s,
-            pad_to=_limits(self._decoder).n_positions
-            or options.cures.padding(spec.dims).pad_to
-            or 0,
-            repetition_penalty=options.cures.repetition_penalty,
-            eot_boost=options.cures.eot_boost,
-            quantization=spec.quantization,
-            threads=self._threads,
-            reasons=self.reasons,
-            windows=strategy_of(options, self._long(long, options)),
-            search=options.search.name,
-            timestamps=options.timestamps,
-            batch_size=batch_size,
-        )
-
-
-def _limits(decoder: AnyBackEnd) -> Limits:
-    """A decoder's limits; an engine with its own loop has none that concern us."""
-    if isinstance(decoder, Recognizer | AudioRecognizer):
-        return Limits(free_padding=False, aligns=False)
-    return decoder.limits
+        return self._parts.settings(options, long, batch_size)
