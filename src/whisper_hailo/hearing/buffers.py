@@ -13,7 +13,12 @@ from whisper_hailo.backends.make import AnyBackEnd
 from whisper_hailo.core.buffers import BufferText, BufferWord
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.protocols import AnyDecoder, Encoder
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, UNSPACED_LANGUAGES, FloatArray
+from whisper_hailo.core.types import (
+    SAMPLE_RATE_HZ,
+    SECONDS_PER_TIMESTAMP,
+    UNSPACED_LANGUAGES,
+    FloatArray,
+)
 from whisper_hailo.decoding.language import detect_languages
 from whisper_hailo.decoding.options import AUTO_LANGUAGE, DecodingOptions
 from whisper_hailo.decoding.prompt import PromptMaker
@@ -56,6 +61,8 @@ class BufferHearing:
         snug: encode no more of the window than the audio and the margin fill, where the encoder
             can; the decoder's padding costs the same either way.
         word_times: find where each word is, where the decoder can; one pass more.
+        hold_back_s: the text ends where the decoder looks at the last so many seconds of audio,
+            where it tells: more audio is to come, and what it says there is a guess. 0: nowhere.
     """
 
     encoder: Encoder | None
@@ -65,6 +72,7 @@ class BufferHearing:
     options: DecodingOptions
     snug: bool = False
     word_times: bool = False
+    hold_back_s: float = 0.0
 
     def hear(self, audio: FloatArray, draft: Draft) -> BufferText:
         """Hear a buffer.
@@ -132,7 +140,14 @@ class BufferHearing:
             prompts = PromptMaker(self.tokenizer, decoder.spec.dims, options)
             prompt = prompts.tokens(language, prompts.starting_context(), is_first=False)
             loop = DraftLoop(decoder, self.tokenizer.special, options, self.plan.window_s)
-            drafted = loop.run(state, prompt, draft.tokens, draft.n_fixed, content_s)
+            drafted = loop.run(
+                state,
+                prompt,
+                draft.tokens,
+                draft.n_fixed,
+                content_s=content_s,
+                horizon=self._horizon(decoder, content_s),
+            )
             # Words made up of silence are dropped, settled ones stay.
             silent = drafted.decoded.is_silence(options.gates)
             n_kept = draft.n_fixed if silent else len(drafted.decoded.tokens)
@@ -147,6 +162,12 @@ class BufferHearing:
             near_ties=drafted.near_ties,
             runaway=drafted.decoded.runaway,
         )
+
+    def _horizon(self, decoder: AnyDecoder, content_s: float) -> int | None:
+        """First encoder position of the audio that is held back."""
+        if self.hold_back_s == 0.0 or not decoder.limits.aligns:
+            return None
+        return max(0, round((content_s - self.hold_back_s) / SECONDS_PER_TIMESTAMP))
 
     def _language(
         self,

@@ -5,19 +5,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Final
 
 import numpy as np
 
-from whisper_hailo.core.buffers import BufferText, BufferWord
+from whisper_hailo.core.buffers import BufferWord
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.hearing.buffers import Draft
 from whisper_hailo.live.cut import cut_place
 from whisper_hailo.live.engine import CaptionEngine
 from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, Reason, Started
+from whisper_hailo.live.listener import Listener, RunningSegment
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.running import RunningText
 from whisper_hailo.live.segmenter import Segmenter, Signal
@@ -26,37 +26,8 @@ from whisper_hailo.vad import FRAME_SAMPLES, SpeechDetector
 
 logger = logging.getLogger(__name__)
 
-_ATTEMPTS: Final = 3
-"""A final text is asked for so often from a device that fails."""
-
 _LEAST_HEARD_S: Final = 0.1
 """Less audio than this says nothing and is no partial."""
-
-
-@dataclass(slots=True)
-class _Running:
-    """The segment that is active.
-
-    Attributes:
-        segment_id: its id.
-        text: hypotheses so far.
-        start: its first sample in the stream.
-        shown: samples of it that the last partial was of.
-        n_skipped: partials that were due but not made.
-        language: as it was detected.
-        first_text: whether some text was shown.
-        carried: begins where another was cut.
-    """
-
-    segment_id: int
-    text: RunningText
-    start: int
-    shown: int = 0
-    n_skipped: int = 0
-    language: str | None = None
-    first_text: bool = False
-    carried: bool = False
-    rest: Draft = field(default_factory=Draft)
 
 
 class Captioner:
@@ -82,18 +53,18 @@ class Captioner:
         options: CaptionOptions | None = None,
         now: Callable[[], float] = perf_counter,
     ) -> None:
-        self._engine = engine
         self._options = options = options or CaptionOptions()
         self._longest = round(options.longest_s(engine.content_s) * SAMPLE_RATE_HZ)
         self._due = round(options.min_partial_s * SAMPLE_RATE_HZ)
         self._segmenter = Segmenter(detector, options)
         self._now = now
         self._began_s = now()
-        self._running: _Running | None = None
+        self._running: RunningSegment | None = None
         self._n_segments = 0
         self._pending = np.empty(0, np.float32)
         self._captured_s: float | None = None  # when the stream's sample 0 would have been heard
         self.statistics = Statistics()
+        self._listener = Listener(engine, options, self.statistics)
 
     def feed(self, audio: FloatArray, captured_s: float | None = None) -> Iterator[Event]:
         """Take audio of any length; at most one partial is made, of all of it.
@@ -136,19 +107,18 @@ class Captioner:
         elif self._segmenter.n_samples >= self._longest:
             yield from self._cut(self._running)
 
-    def _end(self, running: _Running, reason: Reason) -> Iterator[Completed]:
+    def _end(self, running: RunningSegment, reason: Reason) -> Iterator[Completed]:
         try:
             yield from self._complete(running, self._segmenter.n_samples, reason)
         finally:
             self._segmenter.end()
 
     def _start(self, carried: Draft | None = None) -> Started:
-        self._running = _Running(
+        self._running = RunningSegment(
             self._n_segments,
             RunningText(self._options.settle_s),
             self._segmenter.start,
-            rest=carried or Draft(),
-            carried=carried is not None,
+            carried=carried,
         )
         self._n_segments += 1
         return Started(
@@ -158,26 +128,23 @@ class Captioner:
             at_s=self._at_s,
         )
 
-    def _is_due(self, running: _Running) -> bool:
+    def _is_due(self, running: RunningSegment) -> bool:
         new = self._segmenter.n_samples - running.shown
         enough = self._segmenter.n_samples >= _LEAST_HEARD_S * SAMPLE_RATE_HZ
         return self._due > 0 and new >= self._due and enough
 
-    def _partial(self, running: _Running) -> Iterator[Partial]:
+    def _partial(self, running: RunningSegment) -> Iterator[Partial]:
         """Hear the running segment again; a device that fails has its next chance later."""
         n_samples = self._segmenter.n_samples
         self._count_skipped(running, n_samples)
         try:
-            heard = self._hear(running, self._segmenter.audio)
+            heard = self._listener.hear_partial(running, self._segmenter.audio)
         except DeviceError as error:
             logger.warning("a partial was skipped: %s", error)
             running.shown = n_samples
             self._skip(running, 1)
             return
         running.text.hear(heard, n_samples / SAMPLE_RATE_HZ)
-        self.statistics.n_partials += 1
-        self.statistics.partial_passes += heard.passes
-        self.statistics.partial_decode_ms += heard.timings.decode_ms
         event = Partial(
             running.segment_id,
             start_s=running.start / SAMPLE_RATE_HZ,
@@ -191,7 +158,9 @@ class Captioner:
         self._note_first_text(running, event.text)
         yield event
 
-    def _complete(self, running: _Running, n_samples: int, reason: Reason) -> Iterator[Completed]:
+    def _complete(
+        self, running: RunningSegment, n_samples: int, reason: Reason
+    ) -> Iterator[Completed]:
         """Hear a segment for the last time, all of it.
 
         Raises:
@@ -202,7 +171,7 @@ class Captioner:
         speech_end = min(self._segmenter.last_speech, running.start + n_samples)
         failure: DeviceError | None = None
         try:
-            words = running.text.finish(self._hear(running, audio, attempts=_ATTEMPTS))
+            words = running.text.finish(self._listener.hear_all(running, audio))
         except DeviceError as error:
             words, failure = running.text.known, error
         event = Completed(
@@ -227,12 +196,12 @@ class Captioner:
         if failure is not None:
             raise failure
 
-    def _cut(self, running: _Running) -> Iterator[Event]:
+    def _cut(self, running: RunningSegment) -> Iterator[Event]:
         """Complete the first part of a segment that has become too long, go on with the rest."""
         audio = self._segmenter.audio
         words: tuple[BufferWord, ...] = ()
         with suppress(DeviceError):  # without the times of words it is cut where it is quiet
-            words = self._hear(running, audio, word_times=True).words
+            words = self._listener.hear_words(running, audio).words
         place = cut_place(self._segmenter, words, running.text.settled_s)
         yield from self._complete(running, place, "length")
         place_s = place / SAMPLE_RATE_HZ
@@ -240,52 +209,20 @@ class Captioner:
         self._segmenter.cut(place)
         yield self._start(Draft(tuple(token for word in rest for token in word.tokens)))
 
-    def _hear(
-        self,
-        running: _Running,
-        audio: FloatArray,
-        *,
-        word_times: bool = False,
-        attempts: int = 1,
-    ) -> BufferText:
-        draft = running.text.draft
-        if not draft.tokens:
-            draft, running.rest = running.rest, Draft()
-        if not self._options.drafts:
-            draft = Draft(draft.tokens[: draft.n_fixed], draft.n_fixed)
-        begin = perf_counter()
-        for left in reversed(range(attempts)):
-            try:
-                heard = self._engine.hear(
-                    audio, draft, language=running.language, word_times=word_times
-                )
-                break
-            except DeviceError:
-                self.statistics.n_engine_faults += 1
-                if not left:
-                    raise
-        self.statistics.compute_s += perf_counter() - begin
-        self.statistics.n_calls += 1
-        self.statistics.n_heard_samples += audio.size
-        self.statistics.near_ties += heard.near_ties
-        running.language = heard.language
-        running.shown = audio.size
-        return heard
-
-    def _count_skipped(self, running: _Running, n_samples: int) -> None:
+    def _count_skipped(self, running: RunningSegment, n_samples: int) -> None:
         """Partials that were due since the last one, but for the one (or final text) made now."""
         if self._due:
             n_due = (n_samples - running.shown) // max(self._due, FRAME_SAMPLES)
             self._skip(running, max(0, n_due - 1))
 
-    def _skip(self, running: _Running, n_partials: int) -> None:
+    def _skip(self, running: RunningSegment, n_partials: int) -> None:
         running.n_skipped += n_partials
         self.statistics.n_skipped += n_partials
 
-    def _note_first_text(self, running: _Running, text: str) -> None:
+    def _note_first_text(self, running: RunningSegment, text: str) -> None:
         if text and not running.first_text:
             running.first_text = True
-            if not running.carried:
+            if running.carried is None:
                 self.statistics.first_latency_s.add(self._since(running.start))
 
     def _since(self, sample: int) -> float | None:

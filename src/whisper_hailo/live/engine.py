@@ -35,6 +35,7 @@ class CaptionEngine(Protocol):
         *,
         language: str | None = None,
         word_times: bool = False,
+        hold_back_s: float = 0.0,
     ) -> BufferText:
         """Hear a buffer.
 
@@ -43,6 +44,8 @@ class CaptionEngine(Protocol):
             draft: what its text may begin with; an engine without drafts leaves it.
             language: as an earlier buffer of the segment was found to be in; `None`: as set.
             word_times: the caller can make use of the times of words.
+            hold_back_s: more audio follows; end the text where it is a guess at what the last so
+                many seconds say. An engine that cannot tell leaves it.
         """
         ...
 
@@ -93,10 +96,18 @@ class TranscriberEngine:
         *,
         language: str | None = None,
         word_times: bool = False,
+        hold_back_s: float = 0.0,
     ) -> BufferText:
         """Hear a buffer; see `CaptionEngine`."""
         options = self._options if language is None else replace(self._options, language=language)
-        return self._transcriber.hear(audio, options, draft, snug=self._snug, word_times=word_times)
+        return self._transcriber.hear(
+            audio,
+            options,
+            draft,
+            snug=self._snug,
+            word_times=word_times,
+            hold_back_s=hold_back_s,
+        )
 
 
 def warm_up(engine: CaptionEngine, runs: int = 3) -> None:

@@ -18,8 +18,8 @@ _LONGEST_S: Final = 30.0
 class CaptionOptions:
     """When segments begin and end, and how often their text is looked at.
 
-    The defaults are the ones of the study that this project starts from, but for `settle_s` and
-    `min_speech_s`, which it did not have.
+    The defaults are the ones of the study that this project starts from, but for `settle_s`,
+    `hold_back_s` and `min_speech_s`, which it did not have.
 
     Attributes:
         vad_threshold: probability from which a frame is speech.
@@ -29,6 +29,8 @@ class CaptionOptions:
         min_partial_s: new audio after which a partial is due; 0 makes none.
         max_segment_s: longer segments are cut between words; `None` is what the engine takes.
         settle_s: a word is committed when hypotheses at least this far apart agree on it.
+        hold_back_s: a partial ends where the decoder looks at the last so many seconds of audio;
+            what it says there is a guess at words that are not said yet.
         drafts: verify the text before instead of decoding it again.
         snug: encode only as much of the window as the audio fills, where the encoder can.
 
@@ -43,6 +45,7 @@ class CaptionOptions:
     min_partial_s: float = 0.2
     max_segment_s: float | None = None
     settle_s: float = 1.0
+    hold_back_s: float = 0.2
     drafts: bool = True
     snug: bool = False
 
@@ -57,6 +60,7 @@ class CaptionOptions:
             ("--pre-roll", self.pre_roll_s, 0.0),
             ("--min-partial", self.min_partial_s, 0.0),
             ("--settle", self.settle_s, 0.0),
+            ("--hold-back", self.hold_back_s, 0.0),
         ):
             if not (math.isfinite(value) and least <= value <= _LONGEST_S):
                 raise OptionError(f"{option} is {value} s, expected {least:g} to {_LONGEST_S:g} s")

@@ -198,6 +198,7 @@ class Transcriber(Closing):
         *,
         snug: bool = False,
         word_times: bool = False,
+        hold_back_s: float = 0.0,
     ) -> BufferText:
         """Hear one buffer of running audio, which may be heard again when more has come.
 
@@ -207,6 +208,7 @@ class Transcriber(Closing):
             draft: what the text is expected to begin with: it saves time and changes nothing.
             snug: encode only as much of the window as the audio fills, where the encoder can.
             word_times: find where each word is, where the decoder can; one pass more.
+            hold_back_s: end the text where it is a guess at what follows; see `BufferHearing`.
         """
         parts = self._parts
         hearing = BufferHearing(
@@ -217,6 +219,7 @@ class Transcriber(Closing):
             options,
             snug=snug,
             word_times=word_times,
+            hold_back_s=hold_back_s,
         )
         return hearing.hear(audio, draft or Draft())
 

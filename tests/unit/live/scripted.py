@@ -57,6 +57,7 @@ class Speller:
         *,
         language: str | None = None,
         word_times: bool = False,
+        hold_back_s: float = 0.0,
     ) -> BufferText:
         assert audio.size <= self.content_s * SAMPLE_RATE_HZ + 512
         self.heard.append(audio)
@@ -104,6 +105,7 @@ class Fickle:
         *,
         language: str | None = None,
         word_times: bool = False,
+        hold_back_s: float = 0.0,
     ) -> BufferText:
         n_words = int(self._random.integers(0, 6))
         ids = [int(token) for token in self._random.integers(0, self.vocabulary, n_words)]

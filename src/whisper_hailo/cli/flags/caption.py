@@ -80,6 +80,14 @@ class SegmentFlags:
             rich_help_panel=_SEGMENTS,
         ),
     ] = 1.0
+    hold_back: Annotated[
+        float,
+        typer.Option(
+            metavar="S",
+            help="End a partial where it guesses at the last S seconds.",
+            rich_help_panel=_SEGMENTS,
+        ),
+    ] = 0.2
     drafts: Annotated[
         bool,
         typer.Option(help="Verify the text before, or decode anew.", rich_help_panel=_SEGMENTS),
@@ -107,6 +115,7 @@ class SegmentFlags:
             min_partial_s=self.min_partial,
             max_segment_s=self.max_segment,
             settle_s=self.settle,
+            hold_back_s=self.hold_back,
             drafts=self.drafts,
             snug=self.snug,
         )

@@ -10,8 +10,13 @@ The tokens are those of decoding from scratch. One thing may differ: kernels tha
 at once round differently from those that take one, so that two logits closer together than
 `NEAR_TIE` may change places; how many choices were that close is counted.
 
+The text of audio that goes on may be held back where it is no more than a guess: when the decoder
+chooses a token it looks at the place in the audio where that is said, and a model that has heard
+half a sentence looks at the very end while it makes the rest up.
+
 Source: greedy speculative decoding (Leviathan et al. 2023; Stern et al. 2018, blockwise parallel
-decoding) with the previous hypothesis in place of a draft model.
+decoding) with the previous hypothesis in place of a draft model; holding back as AlignAtt does
+(Papi et al. 2023).
 """
 
 from __future__ import annotations
@@ -21,24 +26,20 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.protocols import AnyDecoder, StepOutput
+from whisper_hailo.core.protocols import AnyDecoder
 from whisper_hailo.core.spec import SpecialTokens
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.rules.book import RuleBook
 from whisper_hailo.decoding.rules.logits import choose
+from whisper_hailo.decoding.search.guide import Guide
 
 NEAR_TIE: Final = 0.05
 """Logits closer together than this may change places between kernels."""
-
-_LOOK_AHEAD: Final = 6
-"""How many dropped tokens of a draft are bridged."""
-
-_GUESS: Final = 8
-"""Tokens tried behind a difference before anything shows that the draft holds again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ class Drafted:
         n_fed: tokens fed in all passes together.
         n_accepted: ids of the draft that were confirmed, those taken for granted not counted.
         near_ties: choices whose two best logits lay within `NEAR_TIE`.
+        held_back: the text ends where it became a guess, not with end-of-transcript.
     """
 
     decoded: Decoded
@@ -61,6 +63,7 @@ class Drafted:
     n_fed: int
     n_accepted: int
     near_ties: int
+    held_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,21 @@ class _Chosen:
     token: int
     logprob: float
     margin: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What one pass says of the positions that were looked at.
+
+    Attributes:
+        logits: `(K, n_vocab)` float32.
+        logsumexp: `(K,)` float32.
+        guesses: `(K,)` bool: the token chosen there is a guess at what is still to be said.
+    """
+
+    logits: FloatArray
+    logsumexp: FloatArray
+    guesses: NDArray[np.bool_]
 
 
 class DraftLoop:
@@ -98,7 +116,9 @@ class DraftLoop:
         prefix: Sequence[int],
         draft: Sequence[int] = (),
         n_fixed: int = 0,
+        *,
         content_s: float | None = None,
+        horizon: int | None = None,
     ) -> Drafted:
         """Decode the first row of a started state.
 
@@ -110,28 +130,31 @@ class DraftLoop:
             n_fixed: so many of the draft's ids are taken for granted (text that was shown as
                 settled), and only what follows is decoded.
             content_s: seconds of audio in the window, for the limit of tokens per second.
+            horizon: the text ends before the first token at whose choice the decoder looks at this
+                encoder position or a later one; `None` for a text that is complete, and for
+                decoders that do not tell where they look.
 
         Raises:
             ModelError: the decoder's weights are not finite.
         """
         budget = self._options.budget(self._decoder.spec.dims, len(prefix), content_s)
-        guide = _Guide(tuple(self._usable(draft, budget - 1)))
+        guide = Guide(tuple(self._usable(draft, budget - 1)))
         work = _Work(list(guide.tokens[:n_fixed]), guide)
         guide.at = len(work.tokens)
         start = len(prefix)  # tokens in the cache before the first one of the text
         fed = [*prefix, *guide.tokens]
         looks = [prefix.index(self._special.sot), *range(start + guide.at - 1, len(fed))]
-        output, state = self._step(work, fed, state, looks)
-        no_speech = self._no_speech_prob(output)
+        look, state = self._step(work, fed, state, looks, horizon)
+        no_speech = self._no_speech_prob(look)
         # Settled text is no silence; without any, row 1 is the prompt's end.
-        ends = guide.at == 0 and int(output.logits[0, 1].argmax()) == self._special.eot
-        self._follow(work, output, 1, guide.tokens[guide.at :], budget)
+        ends = guide.at == 0 and int(look.logits[1].argmax()) == self._special.eot
+        self._follow(work, look, 1, guide.tokens[guide.at :], budget)
         while not work.done and len(work.tokens) < budget:
             state = self._decoder.rewind(state, start + len(work.tokens) - 1)
             proposal = guide.proposal()[: budget - 1 - len(work.tokens)]
             fed = [work.tokens[-1], *proposal]
-            output, state = self._step(work, fed, state, range(len(fed)))
-            self._follow(work, output, 0, proposal, budget)
+            look, state = self._step(work, fed, state, range(len(fed)), horizon)
+            self._follow(work, look, 0, proposal, budget)
         return work.result(no_speech, ends)
 
     def _usable(self, draft: Sequence[int], most: int) -> Iterator[int]:
@@ -147,24 +170,32 @@ class DraftLoop:
         fed: Sequence[int],
         state: Any,  # noqa: ANN401 - the decoder's own state type
         looks: Sequence[int],
-    ) -> tuple[StepOutput, Any]:
-        tokens = np.array([fed], dtype=np.int64)
-        output, state = self._decoder.step(tokens, state, np.array(looks, dtype=np.int64))
+        horizon: int | None,
+    ) -> tuple[_Look, Any]:
+        tokens, positions = np.array([fed], dtype=np.int64), np.array(looks, dtype=np.int64)
+        output, state = self._decoder.step(tokens, state, positions, alignment=horizon is not None)
         if not np.all(np.isfinite(output.logsumexp)):
             raise ModelError(
                 "the decoder gives values that are no numbers; the checkpoint's weights are broken"
             )
         work.passes += 1
         work.n_fed += len(fed)
-        return output, state
+        guesses = np.zeros(len(positions), np.bool_)
+        if horizon is not None and output.alignment is not None:
+            weights = output.alignment[0].mean(axis=0)[positions]
+            guesses = weights.argmax(axis=-1) >= horizon
+        return _Look(output.logits[0], output.logsumexp[0], guesses), state
 
     def _follow(
-        self, work: _Work, output: StepOutput, first: int, proposal: Sequence[int], budget: int
+        self, work: _Work, look: _Look, first: int, proposal: Sequence[int], budget: int
     ) -> None:
         """Take tokens from one pass for as long as they are the proposed ones, and one more."""
         for index in range(len(proposal) + 1):
             row = first + index
-            chosen = self._choose(output.logits[0, row], output.logsumexp[0, row], work.tokens)
+            chosen = self._choose(look.logits[row], look.logsumexp[row], work.tokens)
+            if look.guesses[row] and chosen.token != self._special.eot:
+                work.held_back = work.done = True
+                return
             work.take(chosen, self._special.eot)
             expected = proposal[index] if index < len(proposal) else None
             if work.done or len(work.tokens) >= budget:
@@ -182,12 +213,11 @@ class DraftLoop:
         logprob = float(raw[token] - ruled.logsumexp)
         return _Chosen(token, logprob, lead(ruled.logits, token, eot, boost))
 
-    def _no_speech_prob(self, output: StepOutput) -> float:
+    def _no_speech_prob(self, look: _Look) -> float:
         """Probability of the no-speech id at start-of-transcript."""
         if self._special.no_speech is None:
             return 0.0
-        logit = output.logits[0, 0, self._special.no_speech]
-        return float(np.exp(logit - output.logsumexp[0, 0]))
+        return float(np.exp(look.logits[0, self._special.no_speech] - look.logsumexp[0]))
 
 
 def lead(logits: FloatArray, token: int, eot: int, eot_boost: float) -> float:
@@ -209,47 +239,14 @@ def lead(logits: FloatArray, token: int, eot: int, eot_boost: float) -> float:
 
 
 @dataclass(slots=True)
-class _Guide:
-    """Follows the draft while tokens are taken, and finds the way back into it.
-
-    Attributes:
-        tokens: the draft.
-        at: where in it the next token is expected.
-        strayed: tokens taken since the draft last held.
-    """
-
-    tokens: tuple[int, ...]
-    at: int = 0
-    strayed: int = 0
-
-    def see(self, token: int) -> None:
-        """Note the token that was taken."""
-        # After a surprise, the token that it seemed to replace may still come: it was put before.
-        begin = max(0, self.at - 1) if self.strayed else self.at
-        ahead = self.tokens[begin : self.at + 1 + _LOOK_AHEAD]
-        if token in ahead:
-            self.at = begin + ahead.index(token) + 1
-            self.strayed = 0
-        else:
-            self.at += 1 if self.strayed == 0 else 0
-            self.strayed += 1
-
-    def proposal(self) -> tuple[int, ...]:
-        """What to try next: all that is left, little after a surprise, nothing after two."""
-        left = self.tokens[self.at :]
-        if self.strayed == 0:
-            return left
-        return left[:_GUESS] if self.strayed == 1 else ()
-
-
-@dataclass(slots=True)
 class _Work:
     """One buffer on its way."""
 
     tokens: list[int]
-    guide: _Guide
+    guide: Guide
     logprobs: list[float] = field(default_factory=list)
     done: bool = False
+    held_back: bool = False
     passes: int = 0
     n_fed: int = 0
     n_accepted: int = 0
@@ -265,7 +262,8 @@ class _Work:
 
     def result(self, no_speech_prob: float, ends_at_once: bool) -> Drafted:
         """What became of it."""
-        chosen = self.logprobs[:-1] if self.done else self.logprobs
+        ended = self.done and not self.held_back
+        chosen = self.logprobs[:-1] if ended else self.logprobs
         n_fixed = len(self.tokens) - len(chosen)
         return Drafted(
             decoded=Decoded(
@@ -280,4 +278,5 @@ class _Work:
             n_fed=self.n_fed,
             n_accepted=self.n_accepted,
             near_ties=self.near_ties,
+            held_back=self.held_back,
         )

@@ -48,7 +48,16 @@ class Oracle:
         logsumexp = np.log(np.exp(logits.astype(np.float64)).sum(-1)).astype(np.float32)
         if self.broken:
             logsumexp[:] = np.nan
-        return StepOutput(logits=logits, logsumexp=logsumexp), history
+        alignment = np.zeros((1, 2, tokens.shape[1], 12), np.float32)
+        for column in range(tokens.shape[1]):
+            at = self.looks_at(history[: len(state) + column + 1])
+            alignment[0, :, column, at] = 1.0
+        return StepOutput(logits, logsumexp, alignment), history
+
+    @staticmethod
+    def looks_at(history: tuple[int, ...]) -> int:
+        """Encoder position that the decoder looks at when it chooses what follows."""
+        return crc32(np.array(history[-2:], np.int64).tobytes()) % 12
 
     def rewind(self, state: tuple[int, ...], n_tokens: int) -> tuple[int, ...]:
         assert len(PREFIX) <= n_tokens <= len(state)
@@ -119,6 +128,24 @@ def test_any_draft_gives_the_text_of_none(
     assert drafted.decoded.avg_logprob == pytest.approx(truth.avg_logprob)
     assert drafted.decoded.no_speech_prob == truth.no_speech_prob
     assert len(drafted.probabilities) == len(truth.tokens)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 10_000), all_options, edits, st.integers(0, 12))
+def test_what_is_held_back_does_not_depend_on_the_draft(
+    seed: int, options: DecodingOptions, changes: list[tuple[str, int, int]], horizon: int
+) -> None:
+    truth = from_scratch(Oracle(seed), options)
+    history = (*PREFIX, *truth.tokens)
+    looks = [Oracle.looks_at(history[:end]) for end in range(len(PREFIX), len(history) + 1)]
+    n_heard = next((i for i, at in enumerate(looks) if at >= horizon), len(truth.tokens))
+    draft = edited(truth.tokens, changes)
+    loop = draft_loop(Oracle(seed), options)
+    drafted = loop.run((), PREFIX, draft, horizon=horizon)
+    assert drafted.decoded.tokens == truth.tokens[:n_heard]
+    assert drafted.held_back == (n_heard < len(truth.tokens))
+    assert len(drafted.probabilities) == n_heard
+    assert drafted.decoded.runaway == (truth.runaway and not drafted.held_back)
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,0 +1,46 @@
+"""Follows a draft while tokens are taken, and finds the way back into it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+_LOOK_AHEAD: Final = 6
+"""How many dropped tokens of a draft are bridged."""
+
+_GUESS: Final = 8
+"""Tokens tried behind a difference before anything shows that the draft holds again."""
+
+
+@dataclass(slots=True)
+class Guide:
+    """Where in a draft the decoding is.
+
+    Attributes:
+        tokens: the draft.
+        at: where in it the next token is expected.
+        strayed: tokens taken since the draft last held.
+    """
+
+    tokens: tuple[int, ...]
+    at: int = 0
+    strayed: int = 0
+
+    def see(self, token: int) -> None:
+        """Note the token that was taken."""
+        # After a surprise, the token that it seemed to replace may still come: it was put before.
+        begin = max(0, self.at - 1) if self.strayed else self.at
+        ahead = self.tokens[begin : self.at + 1 + _LOOK_AHEAD]
+        if token in ahead:
+            self.at = begin + ahead.index(token) + 1
+            self.strayed = 0
+        else:
+            self.at += 1 if self.strayed == 0 else 0
+            self.strayed += 1
+
+    def proposal(self) -> tuple[int, ...]:
+        """What to try next: all that is left, little after a surprise, nothing after two."""
+        left = self.tokens[self.at :]
+        if self.strayed == 0:
+            return left
+        return left[:_GUESS] if self.strayed == 1 else ()

@@ -1,0 +1,134 @@
+"""Asks the engine for the running segment's text: with which draft, how often, and what it cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Final
+
+from whisper_hailo.core.buffers import BufferText
+from whisper_hailo.core.errors import DeviceError
+from whisper_hailo.core.types import FloatArray
+from whisper_hailo.hearing.buffers import Draft
+from whisper_hailo.live.engine import CaptionEngine
+from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.live.running import RunningText
+from whisper_hailo.live.statistics import Statistics
+
+_ATTEMPTS: Final = 3
+"""A final text is asked for so often from a device that fails."""
+
+
+@dataclass(slots=True)
+class RunningSegment:
+    """The segment that is active.
+
+    Attributes:
+        segment_id: its id.
+        text: hypotheses so far.
+        start: its first sample in the stream.
+        carried: it begins where another was cut, and what that one had of its text.
+        shown: samples of it that were heard last.
+        n_skipped: partials that were due but not made.
+        language: as it was detected.
+        first_text: whether some text was shown.
+    """
+
+    segment_id: int
+    text: RunningText
+    start: int
+    carried: Draft | None = None
+    shown: int = 0
+    n_skipped: int = 0
+    language: str | None = None
+    first_text: bool = False
+
+    @property
+    def draft(self) -> Draft:
+        """What its text may begin with."""
+        draft = self.text.draft
+        if draft.tokens or self.carried is None or self.shown:
+            return draft
+        return self.carried
+
+
+class Listener:
+    """Hears running segments.
+
+    Args:
+        engine: hears buffers.
+        options: whether drafts are used, and what of a partial is held back.
+        statistics: where the calls are counted.
+    """
+
+    def __init__(
+        self, engine: CaptionEngine, options: CaptionOptions, statistics: Statistics
+    ) -> None:
+        self._engine = engine
+        self._options = options
+        self._statistics = statistics
+
+    def hear_partial(self, running: RunningSegment, audio: FloatArray) -> BufferText:
+        """What a segment holds so far, more of which is to come.
+
+        Raises:
+            DeviceError: the device failed.
+        """
+        heard = self._hear(running, audio, hold_back_s=self._options.hold_back_s)
+        self._statistics.n_partials += 1
+        self._statistics.partial_passes += heard.passes
+        self._statistics.partial_decode_ms += heard.timings.decode_ms
+        return heard
+
+    def hear_words(self, running: RunningSegment, audio: FloatArray) -> BufferText:
+        """Likewise, to its end and with the times of words where the engine gives them.
+
+        Raises:
+            DeviceError: the device failed.
+        """
+        return self._hear(running, audio, word_times=True)
+
+    def hear_all(self, running: RunningSegment, audio: FloatArray) -> BufferText:
+        """The final text of a segment, asked for again where a device fails.
+
+        Raises:
+            DeviceError: it kept failing.
+        """
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return self._hear(running, audio)
+            except DeviceError:
+                continue
+        return self._hear(running, audio)
+
+    def _hear(
+        self,
+        running: RunningSegment,
+        audio: FloatArray,
+        *,
+        word_times: bool = False,
+        hold_back_s: float = 0.0,
+    ) -> BufferText:
+        draft = running.draft
+        if not self._options.drafts:
+            draft = Draft(draft.tokens[: draft.n_fixed], draft.n_fixed)
+        figures, begin = self._statistics, perf_counter()
+        try:
+            heard = self._engine.hear(
+                audio,
+                draft,
+                language=running.language,
+                word_times=word_times,
+                hold_back_s=hold_back_s,
+            )
+        except DeviceError:
+            figures.n_engine_faults += 1
+            raise
+        finally:
+            figures.compute_s += perf_counter() - begin
+        figures.n_calls += 1
+        figures.n_heard_samples += audio.size
+        figures.near_ties += heard.near_ties
+        running.language = heard.language
+        running.shown = audio.size
+        return heard
