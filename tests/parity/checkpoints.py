@@ -54,6 +54,32 @@ BASE = {
 }
 """Whisper base's true dimensions."""
 
+SMALL_MODEL = {
+    **TINY,
+    "d_model": 768,
+    "encoder_layers": 12,
+    "decoder_layers": 12,
+    "encoder_attention_heads": 12,
+    "decoder_attention_heads": 12,
+    "encoder_ffn_dim": 3072,
+    "decoder_ffn_dim": 3072,
+}
+"""Whisper small's true dimensions."""
+
+LARGE_V3_TURBO = {
+    **SMALL_MODEL,
+    "vocab_size": 51866,
+    "num_mel_bins": 128,
+    "d_model": 1280,
+    "encoder_layers": 32,
+    "decoder_layers": 4,
+    "encoder_attention_heads": 20,
+    "decoder_attention_heads": 20,
+    "encoder_ffn_dim": 5120,
+    "decoder_ffn_dim": 5120,
+}
+"""Large-v3-turbo's true dimensions: its encoder alone passes 2 GB in float32."""
+
 ENGLISH = {**TINY, "vocab_size": 51864, "d_model": 64, "encoder_layers": 1, "decoder_layers": 1}
 ENGLISH |= {"encoder_attention_heads": 1, "decoder_attention_heads": 1}
 """An English-only vocabulary at reduced width."""
