@@ -4,59 +4,64 @@ from __future__ import annotations
 
 import logging
 import sys
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from whisper_hailo.cli.calibrate import calibrate
-from whisper_hailo.cli.caption import caption
-from whisper_hailo.cli.check import check
-from whisper_hailo.cli.compare import compare
-from whisper_hailo.cli.compile import compile_hef
-from whisper_hailo.cli.convert import convert
-from whisper_hailo.cli.cures import cures
-from whisper_hailo.cli.doctor import doctor
-from whisper_hailo.cli.emulate import emulate
-from whisper_hailo.cli.evaluate import evaluate
-from whisper_hailo.cli.fetch_hef import fetch_hef
-from whisper_hailo.cli.inspect import inspect
-from whisper_hailo.cli.prepare import prepare
 from whisper_hailo.cli.report import complain, report
 from whisper_hailo.cli.stdout import ReaderGoneError, emit
-from whisper_hailo.cli.time import time
-from whisper_hailo.cli.transcribe import transcribe
-from whisper_hailo.cli.validate import validate
-from whisper_hailo.cli.write_report import write_report
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.version import __version__
 
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 """Click's base of wrong options and missing arguments: newer Typers carry their own Click."""
 
-app = typer.Typer(
-    name="whisper-hailo",
-    help="Whisper speech-to-text on Hailo NPUs and plain edge CPUs, without a cloud.",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
+COMMANDS = (
+    "transcribe",
+    "cures",
+    "caption",
+    "convert",
+    "check",
+    "validate",
+    "calibrate",
+    "emulate",
+    "compile",
+    "evaluate",
+    "compare",
+    "prepare",
+    "fetch-hef",
+    "report",
+    "inspect",
+    "time",
+    "doctor",
 )
-app.command()(transcribe)
-app.command()(cures)
-app.command()(caption)
-app.command()(convert)
-app.command()(check)
-app.command()(validate)
-app.command()(calibrate)
-app.command()(emulate)
-app.command("compile")(compile_hef)
-app.command()(evaluate)
-app.command()(compare)
-app.command()(prepare)
-app.command("fetch-hef")(fetch_hef)
-app.command("report")(write_report)
-app.command()(inspect)
-app.command()(time)
-app.command()(doctor)
+"""In the order of the help."""
+
+FUNCTIONS = {"compile": "compile.compile_hef", "report": "write_report.write_report"}
+"""Module and function of commands that are not called as they are typed."""
+
+
+def _app(arguments: list[str]) -> typer.Typer:
+    """The command that is called, or all of them for help and for words that are none.
+
+    Importing all takes longer than some of them run: a second on a Raspberry Pi.
+    """
+    app = typer.Typer(
+        name="whisper-hailo",
+        help="Whisper speech-to-text on Hailo NPUs and plain edge CPUs, without a cloud.",
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="markdown",
+    )
+    app.callback(invoke_without_command=True)(_common)
+    called = next((word for word in arguments if not word.startswith("-")), None)
+    for name in COMMANDS if called not in COMMANDS else (called,):
+        own = name.replace("-", "_")
+        module, function = FUNCTIONS.get(name, f"{own}.{own}").split(".")
+        imported = import_module(f"whisper_hailo.cli.{module}")
+        app.command(name)(getattr(imported, function))
+    return app
 
 
 def _print_version(wanted: bool) -> None:
@@ -65,7 +70,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(invoke_without_command=True)
 def _common(
     context: typer.Context,
     version: Annotated[
@@ -89,6 +93,7 @@ def run(arguments: list[str]) -> int:
         the exit code, as documented in `docs/errors.md`.
     """
     try:
+        app = _app(arguments)
         code = int(app(args=arguments, prog_name="whisper-hailo", standalone_mode=False) or 0)
     except UsageError as error:
         complain(f"{_usage_text(error)} (see --help)")

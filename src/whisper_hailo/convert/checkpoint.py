@@ -27,8 +27,8 @@ PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.pt", "mod
 MAX_LISTED = 3
 COMPARED_ROWS = 4096
 
-STRIP_BYTES = 1 << 23
-"""Arrays larger than that are read and written in strips of rows."""
+STRIP_BYTES = 1 << 20
+"""Arrays larger than that are read, hashed and written in strips of rows, which fit the cache."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Thread
 from types import TracebackType
 from typing import Self
 
@@ -30,9 +29,6 @@ EXTERNAL_ALIGNMENT = 4096
 """Page size, so that each weight can be mapped into memory by itself."""
 
 DATA_SUFFIX = ".data"
-
-HASHED_ASIDE_FROM_BYTES = 1 << 20
-"""Below that, starting a thread costs more than it saves."""
 
 # Field numbers of onnx.proto, shifted and marked as length-delimited.
 _MODEL_GRAPH = bytes([7 << 3 | 2])
@@ -73,14 +69,13 @@ def write_graph(graph: Graph, path: Path, *, external: bool = False) -> dict[str
 class HashedFile:
     """A file being written, with its size and SHA-256 so far.
 
-    Large pieces are hashed beside writing them and making the next one: that is a quarter of a
-    conversion's time, and hashing lets other threads run.
+    Pieces of a megabyte are hashed while they still lie in the processor's cache; graphs that are
+    written side by side keep the other cores busy.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._hash = hashlib.sha256()
-        self._hashing: Thread | None = None
         self.size = 0
 
     def __enter__(self) -> Self:
@@ -93,29 +88,16 @@ class HashedFile:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._wait()
         self._file.close()
 
     def write(self, data: bytes | memoryview) -> None:
-        """Append bytes, which must not change afterwards."""
-        self._wait()
-        if len(data) < HASHED_ASIDE_FROM_BYTES:
-            self._hash.update(data)
-        else:
-            self._hashing = Thread(target=self._hash.update, args=(data,))
-            self._hashing.start()
+        """Append bytes."""
+        self._hash.update(data)
         self._file.write(data)
         self.size += len(data)
 
-    def _wait(self) -> None:
-        """Until the piece before is hashed."""
-        if self._hashing is not None:
-            self._hashing.join()
-            self._hashing = None
-
     def record(self) -> FileRecord:
         """Size and hash of what was written."""
-        self._wait()
         return FileRecord(bytes=self.size, sha256=self._hash.hexdigest())
 
 
