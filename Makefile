@@ -3,6 +3,7 @@
 #   make test    unit tests and goldens
 #   make check   all that CI runs
 #   make bench   everything that this machine can measure, and its report, in build/bench
+#   make bench-speed  ours against every rival on the same weights and core, with our targets
 #   make rivals  environments of the systems that ours is measured against
 #   make emulation   what 8 and 16 bits cost the bundled model; writes its tables and picture
 
@@ -14,7 +15,7 @@ DEMO := src/whisper_hailo/assets/demo.flac
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test e2e parity check bench bench-tables rivals run-book emulation lock clean
+.PHONY: demo test e2e parity check bench bench-speed bench-tables rivals run-book emulation lock clean
 
 # Hailo's binding is a package of the system: where it is, the environment may look there, too.
 SEES_SYSTEM = $(shell $(PYTHON) -c 'import importlib.util as u; \
@@ -65,6 +66,10 @@ bench-tables: bench
 	mkdir -p benchmarks/results
 	cp build/bench/run.jsonl benchmarks/results/run.jsonl
 	$(BIN)/python benchmarks/tables.py
+
+# The same weights in ours and in every rival that is there, in turns; the tables of docs/speed.md.
+bench-speed: $(VENV)/dev.stamp
+	$(BIN)/python -m benchmarks.speed $(SPEED)
 
 rivals:
 	PYTHON=$(PYTHON) scripts/rivals

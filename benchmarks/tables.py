@@ -1,4 +1,4 @@
-"""Writes the tables of README.md and docs/benchmarks.md from the run files that are kept.
+"""Writes the tables of README.md, docs/benchmarks.md and docs/speed.md from the kept run files.
 
     python benchmarks/tables.py [--check]
 
@@ -12,28 +12,55 @@ from pathlib import Path
 
 from whisper_hailo.bench.report.blocks import fill
 from whisper_hailo.bench.report.gather import gather
+from whisper_hailo.bench.run_file import read_run
+from whisper_hailo.bench.speed import report as speed
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "benchmarks.md")
+SPEED = RESULTS / "speed" / "run.jsonl"
+SPEED_DOCUMENT = ROOT / "docs" / "speed.md"
+SPEED_CHART = ROOT / "docs" / "img" / "speed.svg"
 
 
 def stale() -> dict[Path, str]:
     """Documents that differ from what the run files say, with what they should be."""
     group = gather([RESULTS])[0] if any(RESULTS.glob("*.jsonl")) else None
     wanted = {path: fill(path.read_text(encoding="utf-8"), group) for path in DOCUMENTS}
-    return {path: text for path, text in wanted.items() if path.read_text("utf-8") != text}
+    wanted |= stale_speed()
+    return {path: text for path, text in wanted.items() if _present(path) != text}
+
+
+def stale_speed() -> dict[Path, str]:
+    """The comparison of speed as its run says; its picture when it shows another run."""
+    if not SPEED.is_file():
+        return {}
+    run = read_run(SPEED)
+    wanted = {SPEED_DOCUMENT: speed.fill(_present(SPEED_DOCUMENT), run)}
+    if speed.run_mark(run) not in _present(SPEED_CHART):
+        wanted[SPEED_CHART] = speed.chart_svg(run)
+    return wanted
+
+
+def write() -> None:
+    """Make stale documents anew."""
+    for path, text in stale().items():
+        path.write_text(text, encoding="utf-8")
+        print(f"wrote {path.relative_to(ROOT)}")
+
+
+def _present(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
 def main() -> None:
+    if "--check" not in sys.argv[1:]:
+        write()
+        return
     found = stale()
-    if "--check" in sys.argv[1:]:
-        for path in found:
-            print(f"{path.relative_to(ROOT)} is stale: run python benchmarks/tables.py")
-        sys.exit(bool(found))
-    for path, text in found.items():
-        path.write_text(text, encoding="utf-8")
-        print(f"wrote {path.relative_to(ROOT)}")
+    for path in found:
+        print(f"{path.relative_to(ROOT)} is stale: run python benchmarks/tables.py")
+    sys.exit(bool(found))
 
 
 if __name__ == "__main__":

@@ -33,6 +33,8 @@ class Transformers:
         self._model: Any = None
         self._tokenizer: Any = None
         self._extractor: Any = None
+        self._encode_ms = 0.0
+        self._encode_begin = 0.0
 
     def open(self, watch: Watch) -> dict[str, Any]:
         case, path = self._loading.case, self._loading.path
@@ -46,6 +48,7 @@ class Transformers:
                 path, dtype=torch.float32
             ).eval(),
         )
+        self._clock_encoder()
         return {"engine": "torch"} | self._options()
 
     def warm_up(self, audio: FloatArray, watch: Watch) -> None:
@@ -53,6 +56,7 @@ class Transformers:
 
     def transcribe(self, audio: FloatArray, language: str) -> Heard:
         texts, n_tokens, mel_ms, eot = [], 0, 0.0, self._model.generation_config.eos_token_id
+        self._encode_ms = 0.0
         begin = perf_counter()
         for start in range(0, len(audio), WINDOW):
             mel_begin = perf_counter()
@@ -68,16 +72,33 @@ class Transformers:
             n_tokens += len(tokens)
             texts.append(self._tokenizer.decode(tokens).strip())
         total_ms = (perf_counter() - begin) * 1000.0
-        return Heard(" ".join(texts), {"mel": mel_ms, "rest": total_ms - mel_ms}, n_tokens)
+        stages_ms = {"mel": mel_ms, "encode": self._encode_ms}
+        stages_ms["decode"] = total_ms - mel_ms - self._encode_ms
+        return Heard(" ".join(texts), stages_ms, n_tokens)
 
     def close(self) -> None:
         self._model = None
+
+    def _clock_encoder(self) -> None:
+        """Note the time of every pass of the encoder."""
+
+        def begin(*_: object) -> None:
+            self._encode_begin = perf_counter()
+
+        def end(*_: object) -> None:
+            self._encode_ms += (perf_counter() - self._encode_begin) * 1000.0
+
+        encoder = self._model.get_encoder()
+        encoder.register_forward_pre_hook(begin)
+        encoder.register_forward_hook(end)
 
     def _options(self) -> dict[str, Any]:
         case = self._loading.case
         if not case.greedy:
             return {}
         bound = {} if case.budget is None else {"max_new_tokens": case.budget}
+        if case.row == "forced":
+            bound["min_new_tokens"] = case.budget
         return bound | {"num_beams": 1, "do_sample": False, "return_timestamps": False}
 
 

@@ -7,17 +7,20 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from whisper_hailo.core.errors import OptionError
 
-Row: TypeAlias = Literal["default", "matched", "study"]
+Row: TypeAlias = Literal["default", "matched", "study", "forced"]
 """Which rules a system runs under.
 
 - `default`: as its authors ship it, whole recordings.
 - `matched`: the same for all: greedy, one temperature, no VAD, no previous text, no timestamps.
 - `study`: `matched`, on the first 9 s of each recording, 28 new tokens at most.
+- `forced`: `matched`, on the first 10 s, without a margin, 28 new tokens at most: on random
+  weights, which never end, the same work for all.
 """
 
 ROWS: Final[tuple[str, ...]] = get_args(Row)
 STUDY_CROP_S: Final = 9.0
 STUDY_BUDGET: Final = 28
+FORCED_CROP_S: Final = 10.0
 SYSTEMS_GROUP: Final = "systems"
 WARM_UPS: Final = 3
 """Warm-up runs before anything is timed, as in the study."""
@@ -55,12 +58,13 @@ class Case:
     @property
     def crop_s(self) -> float | None:
         """Seconds of each recording that are heard; `None` is all."""
-        return STUDY_CROP_S if self.row == "study" else None
+        return {"study": STUDY_CROP_S, "forced": FORCED_CROP_S}.get(self.row)
 
     @property
     def budget(self) -> int | None:
-        """New tokens per window; `None` is the system's own bound."""
-        return STUDY_BUDGET if self.row == "study" else None
+        """New tokens per window; `None` is the system's own bound. `new_tokens` sets another."""
+        bound = STUDY_BUDGET if self.row in {"study", "forced"} else None
+        return self.settings.get("new_tokens", bound)
 
     @property
     def greedy(self) -> bool:

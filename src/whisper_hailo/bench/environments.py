@@ -28,7 +28,7 @@ def command(system: str) -> list[str]:
         OptionError: a script without its environment, or no clone to take it from.
     """
     found = entry(system)
-    python = interpreter(system)
+    python = interpreter(found.environment or system)
     if not found.script:
         return [str(python or sys.executable), "-m", "whisper_hailo.bench.worker"]
     return [str(needed(system, python)), str(script(found.script))]

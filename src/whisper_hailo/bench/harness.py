@@ -90,7 +90,8 @@ class _Process:
     def begin(self, samples: Iterable[Sample]) -> None:
         """Convert what must be converted, start, load and warm up."""
         try:
-            made = artefact(self.case.system, self.case.model)
+            stored = str(self.case.settings.get("stored", ""))
+            made = artefact(self.case.system, self.case.model, stored)
             self._popen = _start(self.case, self._log)
         except WhisperHailoError as error:
             self._record = replace(self._record, error=str(error))

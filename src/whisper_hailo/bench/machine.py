@@ -85,7 +85,13 @@ def rss_mib() -> float:
 
 
 def peak_rss_mib() -> float:
-    """Largest resident memory of this process so far, in MiB."""
+    """Largest resident memory of this process so far, in MiB.
+
+    Not `ru_maxrss`, which begins with what the parent held when it started this process.
+    """
+    for line in _read("/proc/self/status").splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

@@ -32,7 +32,7 @@ STUDY: Final[dict[str, dict[str, Any]]] = {
 ACFT: Final = "futo-org/acft-whisper-tiny.en"
 """Fine-tuned by others to hear short windows without padding."""
 
-RIVALS: Final = tuple(name for name in SYSTEMS if name != "ours")
+RIVALS: Final = tuple(name for name, known in SYSTEMS.items() if name != "ours" and known.whole)
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,7 @@ def score_file(
     return FileScore(
         reference=reference,
         hypothesis=hypothesis,
-        words=_word_score(expected.split(), heard.split()),
+        words=count_units(expected.split(), heard.split()),
         characters=_character_score(expected, heard),
     )
 
@@ -212,7 +212,8 @@ def confidence_interval(
     return float(low), float(high)
 
 
-def _word_score(expected: list[str], heard: list[str]) -> Score:
+def count_units(expected: list[str], heard: list[str]) -> Score:
+    """Compare two sequences of words, or of anything written without blanks."""
     if not expected or not heard:  # jiwer refuses an empty reference before version 4.
         return Score(deletions=len(expected), insertions=len(heard))
     # Joined again, since jiwer takes words apart at blanks only, not at tabs and line ends.

@@ -1,6 +1,6 @@
 """A CTranslate2 model directory, written from a checkpoint through its specification, not torch.
 
-    python -m whisper_hailo.bench.formats.ctranslate2 CHECKPOINT OUT
+    python -m whisper_hailo.bench.formats.ctranslate2 CHECKPOINT OUT [TYPE]
 
 It runs where `ctranslate2` is installed, which may be another environment.
 """
@@ -149,6 +149,6 @@ def _norm(spec: Any, opened: Checkpoint, name: str) -> None:  # noqa: ANN401
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != N_WORDS + 1:
-        sys.exit("usage: python -m whisper_hailo.bench.formats.ctranslate2 CHECKPOINT OUT")
-    write_ctranslate2(Path(sys.argv[1]), Path(sys.argv[2]))
+    if not N_WORDS <= len(sys.argv) - 1 <= N_WORDS + 1:
+        sys.exit("usage: python -m whisper_hailo.bench.formats.ctranslate2 CHECKPOINT OUT [TYPE]")
+    write_ctranslate2(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])

@@ -19,7 +19,7 @@ from whisper_hailo.bench.formats.names import openai_name
 from whisper_hailo.convert.checkpoint import Checkpoint
 from whisper_hailo.convert.graphs.weights import AnyArray
 from whisper_hailo.convert.layout import expected_shapes
-from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.spec import Dimensions
 from whisper_hailo.features import mel_filters
 from whisper_hailo.tokenizer import TOKENIZER_FILE
@@ -27,24 +27,37 @@ from whisper_hailo.tokenizer import TOKENIZER_FILE
 MAGIC: Final = 0x67676D6C
 F32: Final = 0
 F16: Final = 1
+Q8_0: Final = 8
+"""Types of an array."""
+
+FILE_TYPES: Final = {"f16": 1, "q8_0": 2007}
+"""What the header says: 7 for mostly `q8_0`, and 2 thousand for the version of the blocks."""
+
+BLOCK: Final = 32
+"""Values of one `q8_0` block, which share a 16-bit scale."""
 
 
-def write_ggml(checkpoint: Path, out: Path) -> None:
-    """Write a ggml file with 16-bit matrices, as whisper.cpp publishes them.
+def write_ggml(checkpoint: Path, out: Path, stored: str = "f16") -> None:
+    """Write a ggml file as whisper.cpp publishes them.
 
     Args:
         checkpoint: directory in Hugging Face's layout, with its `tokenizer.json`.
         out: file to write.
+        stored: type of the matrices, `f16` or `q8_0`; convolutions are `f16` in both, vectors and
+            positions 32-bit, as whisper.cpp's own tool has it.
 
     Raises:
         ModelError: the checkpoint is none, is broken, or has no tokenizer.
+        OptionError: no such type.
     """
+    if stored not in FILE_TYPES:
+        raise OptionError(f"stored is {stored!r}, expected one of: {', '.join(FILE_TYPES)}")
     opened = Checkpoint(checkpoint)
     config = opened.config
     tokens = ordinary_tokens(checkpoint / TOKENIZER_FILE)
     with out.open("wb") as file:
         file.write(struct.pack("<I", MAGIC))
-        file.write(struct.pack("<11i", *_sizes(config.dims)))
+        file.write(struct.pack("<11i", *_sizes(config.dims), FILE_TYPES[stored]))
         filters = mel_filters(config.dims.n_mels).astype("<f4")
         file.write(struct.pack("<2i", *filters.shape))
         file.write(filters.tobytes())
@@ -53,7 +66,7 @@ def write_ggml(checkpoint: Path, out: Path) -> None:
             file.write(struct.pack("<i", len(token)) + token)
         shapes = expected_shapes(config.dims, config.encoder_ffn, config.decoder_ffn)
         for name in shapes:
-            _write_array(file, openai_name(name), opened.read(name))
+            _write_array(file, openai_name(name), opened.read(name), stored)
 
 
 def ordinary_tokens(tokenizer: Path) -> list[bytes]:
@@ -98,18 +111,38 @@ def _sizes(dims: Dimensions) -> tuple[int, ...]:
         dims.n_decoder_heads,
         dims.n_decoder_layers,
         dims.n_mels,
-        F16,
     )
 
 
-def _write_array(file: BinaryIO, name: str, array: AnyArray) -> None:
+def _write_array(file: BinaryIO, name: str, array: AnyArray, stored: str) -> None:
     """Name, shape with the fastest axis first, values; vectors and positions stay 32-bit."""
     if name.startswith("encoder.conv") and array.ndim == 1:
         array = array[:, np.newaxis]
-    small = array.ndim == 1 or name.endswith(("bias", "positional_embedding"))
-    kind, dtype = (F32, "<f4") if small else (F16, "<f2")
+    if array.ndim == 1 or name.endswith(("bias", "positional_embedding")):
+        kind, content = F32, np.ascontiguousarray(array, dtype="<f4").tobytes()
+    elif stored == "q8_0" and array.ndim == 2:
+        kind, content = Q8_0, q8_0_blocks(array)
+    else:
+        kind, content = F16, np.ascontiguousarray(array, dtype="<f2").tobytes()
     encoded = name.encode("ascii")
     file.write(struct.pack("<3i", array.ndim, len(encoded), kind))
     file.write(struct.pack(f"<{array.ndim}i", *reversed(array.shape)))
     file.write(encoded)
-    file.write(np.ascontiguousarray(array, dtype=dtype).tobytes())
+    file.write(content)
+
+
+def q8_0_blocks(array: AnyArray) -> bytes:
+    """A matrix `(rows, columns)` in blocks of 32 along its rows: a 16-bit scale, then 32 bytes.
+
+    Raises:
+        ModelError: the rows are no whole number of blocks.
+    """
+    if array.shape[-1] % BLOCK:
+        raise ModelError(f"rows of {array.shape[-1]} values are no whole number of q8_0 blocks")
+    values = np.asarray(array, dtype=np.float32).reshape(-1, BLOCK)
+    scales = np.abs(values).max(axis=1, keepdims=True) / np.float32(127.0)
+    inverse = np.divide(1.0, scales, out=np.zeros_like(scales), where=scales > 0)
+    blocks = np.empty(len(values), dtype=[("scale", "<f2"), ("values", "i1", (BLOCK,))])
+    blocks["scale"] = scales[:, 0]
+    blocks["values"] = np.rint(values * inverse)
+    return blocks.tobytes()

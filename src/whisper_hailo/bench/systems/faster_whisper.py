@@ -11,6 +11,8 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import FloatArray
 
 EXTRA = "faster-whisper"
+N_PROMPT = 4
+"""Start-of-transcript, language, task, no timestamps."""
 
 
 class FasterWhisper:
@@ -72,7 +74,8 @@ class FasterWhisper:
         case = self._loading.case
         if not case.greedy:
             return {}
-        bound = {} if case.budget is None else {"max_new_tokens": case.budget}
+        # CTranslate2 takes half of what it is given together with the prompt, if that is less.
+        bound = {} if case.budget is None else {"max_new_tokens": 2 * case.budget - N_PROMPT}
         return bound | {
             "beam_size": 1,
             "best_of": 1,

@@ -15,7 +15,9 @@ from whisper_hailo.core.types import FloatArray, Transcript
 from whisper_hailo.decoding.options import Cures, DecodingOptions, preset
 from whisper_hailo.pipeline import Transcriber
 
-STUDY_MARGIN_S: Final = 1.0
+MARGINS_S: Final = {"study": 1.0, "forced": 0.0}
+"""Rows whose windows are not cut as usual: the study kept a second free, `forced` fills all."""
+
 WATCHED: Final = ("open", "encode", "start", "step")
 """Calls of the two halves in which memory may grow."""
 
@@ -39,7 +41,7 @@ class Ours:
             loading.path,
             convert=conversion(given),
             window_s=given.get("window_s"),
-            margin_s=STUDY_MARGIN_S if case.row == "study" else None,
+            margin_s=MARGINS_S.get(case.row),
             threads=case.threads,
             engine=engine(given),
         )

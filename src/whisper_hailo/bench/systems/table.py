@@ -10,7 +10,9 @@ from typing import Any, Final, Literal, TypeAlias
 from whisper_hailo.bench.systems.protocol import Loading, System
 from whisper_hailo.core.errors import OptionError
 
-Form: TypeAlias = Literal["checkpoint", "ctranslate2", "ggml", "openai", "optimum", "own"]
+Form: TypeAlias = Literal[
+    "checkpoint", "ctranslate2", "ggml", "openai", "optimum", "optimum-int8", "own"
+]
 """What a system loads: our own names, a format a checkpoint is converted to, or its own weights."""
 
 
@@ -24,6 +26,9 @@ class Entry:
         form: what it loads.
         script: file under `benchmarks/rivals/`, for those that need torch.
         label: name for tables.
+        environment: whose environment it runs in; empty for its own.
+        whole: a runtime that people use as it is; the others are engines or recipes, for the
+            comparison of speed only.
     """
 
     label: str
@@ -31,6 +36,8 @@ class Entry:
     module: str = ""
     class_name: str = ""
     script: str = ""
+    environment: str = ""
+    whole: bool = True
 
     def make(self, loading: Loading) -> System:
         """The system itself; its engine is imported when it opens."""
@@ -48,7 +55,12 @@ SYSTEMS: Final[dict[str, Entry]] = {
     "moonshine": Entry("Moonshine", "own", "moonshine", "Moonshine"),
     "openai-whisper": Entry("openai-whisper", "openai", script="openai_whisper.py"),
     "transformers": Entry("Transformers", "checkpoint", script="transformers_whisper.py"),
-}
+    "ctranslate2": Entry(
+        "CTranslate2", "ctranslate2", "ctranslate2", "CTranslate2",
+        environment="faster-whisper", whole=False,
+    ),
+    "study": Entry("the study's recipe", "optimum-int8", "study", "Study", whole=False),
+}  # fmt: skip
 
 
 def entry(name: str) -> Entry:

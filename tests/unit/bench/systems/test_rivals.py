@@ -16,7 +16,8 @@ from whisper_hailo.bench.systems.table import SYSTEMS, entry
 from whisper_hailo.core.errors import ModelError, OptionError, WhisperHailoError
 
 AUDIO = np.zeros(16_000, np.float32)
-IN_PROCESS = [name for name, known in SYSTEMS.items() if not known.script and name != "ours"]
+OWN = ("ours", "study")
+IN_PROCESS = [name for name, known in SYSTEMS.items() if known.module and name not in OWN]
 
 
 def watch(component: str, work: Any) -> Any:
@@ -45,6 +46,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.mark.parametrize("name", IN_PROCESS)
 def test_a_missing_package_names_its_extra(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (
+        "ctranslate2",
         "faster_whisper",
         "pywhispercpp",
         "pywhispercpp.model",
@@ -62,7 +64,7 @@ def test_extras_and_scripts_exist(name: str) -> None:
     known = SYSTEMS[name]
     if known.script:
         assert (root / "benchmarks" / "rivals" / known.script).is_file()
-    elif name != "ours":
+    elif name not in OWN:
         assert f"\n{name} = [" in (root / "pyproject.toml").read_text(encoding="utf-8")
 
 
@@ -96,7 +98,7 @@ def test_faster_whisper(install: Any) -> None:
     assert (heard.text, heard.n_tokens, heard.runaway) == ("Hello there.", 3, None)
     assert set(heard.stages_ms) == {"mel", "encode", "decode"}
     assert all(ms >= 0 for ms in heard.stages_ms.values())
-    assert (heard_as["beam_size"], heard_as["max_new_tokens"]) == (1, 28)
+    assert (heard_as["beam_size"], heard_as["max_new_tokens"]) == (1, 52)  # halved with 4 more
     model = made._model  # type: ignore[attr-defined]
     assert model.made_with == {
         "path": "model", "device": "cpu", "compute_type": "int8", "cpu_threads": 2,
@@ -126,10 +128,74 @@ def test_whisper_cpp(install: Any) -> None:
     made.open(watch)
     assert made.transcribe(AUDIO, "de").text == "16000 de"
     options = made._model.made_with  # type: ignore[attr-defined]
-    assert (options["n_threads"], options["max_tokens"], options["audio_ctx"]) == (2, 28, 500)
+    assert (options["n_threads"], options["max_tokens"], options["audio_ctx"]) == (2, 27, 500)
     assert (options["temperature_inc"], options["greedy"]) == (0.0, {"best_of": 1})
     default = system("whisper-cpp", "default")
     assert "greedy" not in default.open(watch)
+
+
+def test_whisper_cpp_is_timed_without_its_log_mel(install: Any) -> None:
+    calls: list[str] = []
+
+    class Model(WhisperCppModel):
+        _ctx = "context"
+
+        def transcribe(self, audio: Any, **options: Any) -> Any:
+            calls.append(f"full {audio.size}")
+            return super().transcribe(audio, **options)
+
+    def mel(context: str, audio: Any, size: int, threads: int) -> None:
+        calls.append(f"mel {size} by {threads}")
+
+    install("pywhispercpp.model", Model=Model)
+    install(
+        "_pywhispercpp",
+        whisper_pcm_to_mel=mel,
+        whisper_full_n_segments=lambda context: 2,
+        whisper_full_n_tokens=lambda context, index: 10 + index,
+    )
+    made = system("whisper-cpp", "forced")
+    made.open(watch)
+    heard = made.transcribe(AUDIO, "en")
+    assert calls == ["mel 16000 by 2", "full 0"]
+    assert (set(heard.stages_ms), heard.n_tokens) == ({"mel", "rest"}, 21)
+
+
+class CTranslate2Model:
+    n_mels, compute_type = 80, "int8_float32"
+
+    def __init__(self, path: str, **options: Any) -> None:
+        self.asked: list[tuple[Any, ...]] = []
+
+    def encode(self, mel: Any) -> Any:
+        self.asked.append(mel.shape)
+        return mel
+
+    def generate(self, encoded: Any, prompts: Any, **options: Any) -> Any:
+        self.asked.append((prompts[0], options))
+        return [SimpleNamespace(sequences_ids=[[7, 8]])]
+
+
+def test_ctranslate2_hears_short_windows(install: Any) -> None:
+    install(
+        "ctranslate2",
+        models=SimpleNamespace(Whisper=CTranslate2Model),
+        StorageView=SimpleNamespace(from_array=lambda array: array),
+    )
+    micro = Path(__file__).parents[4] / "src" / "whisper_hailo" / "assets" / "micro"
+    made = system("ctranslate2", "forced", str(micro), new_tokens=8)
+    assert made.open(watch)["window_s"] == 10.0
+    heard = made.transcribe(np.zeros(160_000, np.float32), "de")
+    model = made._model  # type: ignore[attr-defined]
+    shape, (prompt, options) = model.asked
+    assert shape == (1, 80, 1000)
+    assert prompt == ["<|startoftranscript|>", "<|de|>", "<|transcribe|>", "<|notimestamps|>"]
+    assert options == {"beam_size": 1, "max_length": 16}
+    assert (heard.n_tokens, set(heard.stages_ms)) == (2, {"mel", "encode", "decode"})
+    # Other rows leave a second free: 10 s are two windows.
+    both = system("ctranslate2", "matched", str(micro))
+    both.open(watch)
+    assert both.transcribe(np.zeros(160_000, np.float32), "de").n_tokens == 4
 
 
 class OnnxAsrModel:

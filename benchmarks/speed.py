@@ -1,0 +1,59 @@
+"""How fast ours is beside the others: the same weights, the same core, in turns.
+
+    python -m benchmarks.speed [--quick] [--parts turns floor batch start accuracy] [--out DIR]
+                               [--note TEXT] [--keep]
+
+What was measured before is kept under `--out` and measured again only when weights, engine or case
+changed; an interrupted run goes on where it was. `--keep` puts the run into
+benchmarks/results/speed and writes the tables of docs/speed.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import shutil
+import sys
+from pathlib import Path
+
+from benchmarks import tables
+from whisper_hailo.bench.run_file import read_run
+from whisper_hailo.bench.speed.report import report_text
+from whisper_hailo.bench.speed.run import PARTS, Plan, run
+from whisper_hailo.cli.report import report as complain
+from whisper_hailo.cli.steps import Steps
+from whisper_hailo.core.errors import WhisperHailoError
+
+ROOT = Path(__file__).parents[1]
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--quick", action="store_true", help="few rounds, to see that all works")
+    parser.add_argument("--parts", nargs="*", default=list(PARTS), choices=PARTS)
+    parser.add_argument("--note", default="", help="what else the machine was doing")
+    parser.add_argument("--out", type=Path, default=None, help="default build/speed[-quick]")
+    parser.add_argument("--keep", action="store_true", help="write the tables of docs/speed.md")
+    return parser.parse_args()
+
+
+def main() -> None:
+    logging.basicConfig(format="%(message)s", level=logging.INFO, stream=sys.stderr)
+    words = options()
+    out = words.out or ROOT / "build" / ("speed-quick" if words.quick else "speed")
+    clips = ROOT / "tests" / "data" / "micro"
+    try:
+        steps = Steps()
+        path = run(Plan(out, clips, words.quick, tuple(words.parts), words.note), steps)
+        steps.close()
+        print(report_text(read_run(path)))
+        if words.keep:
+            tables.SPEED.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, tables.SPEED)
+            tables.write()
+    except WhisperHailoError as error:
+        sys.exit(int(complain(error)))
+
+
+if __name__ == "__main__":
+    main()

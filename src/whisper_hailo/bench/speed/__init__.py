@@ -1,0 +1,1 @@
+"""How fast ours is beside the others on the same weights and the same core."""

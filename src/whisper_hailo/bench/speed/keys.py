@@ -1,0 +1,53 @@
+"""What a kept measurement depends on: when that changes, it is taken again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from whisper_hailo.bench.case import Case
+from whisper_hailo.bench.environments import PACKAGE
+from whisper_hailo.bench.machine import package_versions
+
+NOT_ENGINE: Final = frozenset({"assets", "bench", "cli", "live", "serve", "cluster"})
+"""Parts of the package that decide neither how fast it is nor what it says."""
+
+RUNTIMES: Final = ("onnxruntime", "numpy", "tokenizers")
+OURS: Final = ("ours", "study")
+"""Systems that run our code."""
+
+
+def engine_key() -> dict[str, Any]:
+    """Hash of our engine's source, and the versions of what it runs on."""
+    digest = hashlib.sha256()
+    for file in sorted(PACKAGE.rglob("*.py")):
+        if file.relative_to(PACKAGE).parts[0] not in NOT_ENGINE:
+            digest.update(file.read_bytes())
+    return {"source": digest.hexdigest(), "versions": package_versions(RUNTIMES)}
+
+
+def cases_key(cases: Sequence[Case], weights: dict[str, str], more: object = None) -> str:
+    """Short hash of cases, their weights and, where our code runs, that code.
+
+    Args:
+        cases: what is measured.
+        weights: hashes of the checkpoint's files.
+        more: whatever else decides, as JSON.
+    """
+    ours = any(case.system in OURS for case in cases)
+    facts = [[asdict(case) for case in cases], weights, more, engine_key() if ours else None]
+    return _short(json.dumps(facts, sort_keys=True))
+
+
+def source_key(*files: Path) -> str:
+    """Short hash of our engine and of programs that measure it."""
+    text = json.dumps(engine_key(), sort_keys=True)
+    return _short(text + "".join(file.read_text(encoding="utf-8") for file in files))
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

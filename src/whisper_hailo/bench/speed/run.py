@@ -1,0 +1,216 @@
+"""The whole comparison of speed: parts that are kept one by one, put together in one run file."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from whisper_hailo.bench import environments
+from whisper_hailo.bench.case import Case
+from whisper_hailo.bench.datasets import Dataset, read_dataset
+from whisper_hailo.bench.evaluate import new_header
+from whisper_hailo.bench.formats.prepare import artefact, checkpoint_hashes
+from whisper_hailo.bench.harness import Progress
+from whisper_hailo.bench.records import ComparisonRecord, Record
+from whisper_hailo.bench.run_file import RunWriter
+from whisper_hailo.bench.speed import accuracy, start, turns
+from whisper_hailo.bench.speed.keys import source_key
+from whisper_hailo.bench.speed.plan import Group, accuracy_cases, group
+from whisper_hailo.bench.speed.weights import SIZES, random_checkpoint
+from whisper_hailo.bench.systems.table import entry
+from whisper_hailo.convert.cache import resolve_model
+from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.core.errors import WhisperHailoError
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.outputs import write_atomic
+from whisper_hailo.tokenizer import TOKENIZER_FILE, Tokenizer
+
+MICRO: Final = "micro"
+FULL: Final[dict[tuple[str, int], int]] = {
+    ("tiny", 1): 11, ("tiny", 2): 7, ("base", 1): 7, ("base", 2): 5, (MICRO, 1): 12, (MICRO, 2): 8,
+}  # fmt: skip
+"""Size and threads to rounds, or clips."""
+
+QUICK: Final[dict[tuple[str, int], int]] = {("tiny", 1): 3, (MICRO, 1): 3}
+QUICK_PER_SET: Final = 4
+START_ROUNDS: Final = 7
+START_S: Final = 3.0
+SPEECH_S: Final = 72.0
+"""Eight windows of 10 s with their margins."""
+
+PARTS: Final = ("turns", "floor", "batch", "start", "accuracy")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is measured, and where it is kept.
+
+    Attributes:
+        out: folder of the parts and of `run.jsonl`.
+        clips: the frozen test sets of the bundled model.
+        quick: a few rounds of the smallest models, to see that all works.
+        parts: some of `PARTS`.
+        note: what else the machine was doing.
+    """
+
+    out: Path
+    clips: Path
+    quick: bool = False
+    parts: tuple[str, ...] = PARTS
+    note: str = ""
+
+    def checkpoint(self, size: str) -> str:
+        """A checkpoint's name, made when it is not there."""
+        return str(random_checkpoint(size, self.out / size)) if size in SIZES else size
+
+
+def run(plan: Plan, progress: Progress) -> Path:
+    """Measure what is not there yet, and write all of it into one run file.
+
+    Args:
+        plan: what to measure.
+        progress: told about each step.
+
+    Returns:
+        the run file.
+
+    Raises:
+        OptionError: parts of another machine.
+        WhisperHailoError: a measuring program fails.
+        OutputError: nothing can be written.
+    """
+    plan.out.mkdir(parents=True, exist_ok=True)
+    busy = f"Load average at the start {os.getloadavg()[0]:.1f}."
+    records: list[Record] = [new_header(note=f"{plan.note} {busy}".strip())]
+    makers: dict[str, Callable[[Plan, Progress], Iterator[Record]]] = {
+        "turns": _turns, "floor": _floor, "batch": _batch, "start": _start, "accuracy": _accuracy,
+    }  # fmt: skip
+    for part in plan.parts:
+        records += makers[part](plan, progress)
+    path = plan.out / "run.jsonl"
+    path.unlink(missing_ok=True)
+    with RunWriter(path, new_header(note=f"{plan.note} {busy}".strip())) as writer:
+        for record in records[1:]:
+            writer.write(record)
+    return path
+
+
+def runnable(cases: tuple[Case, ...]) -> tuple[Case, ...]:
+    """Cases whose system has its environment; whoever is missing has no row."""
+    return tuple(case for case in cases if _is_there(case.system))
+
+
+def _is_there(system: str) -> bool:
+    needs = {"study": "optimum", "ours": ""}.get(system, entry(system).environment or system)
+    return not needs or environments.interpreter(needs) is not None
+
+
+def _groups(plan: Plan) -> Iterator[tuple[Group, Dataset]]:
+    for (size, threads), rounds in (QUICK if plan.quick else FULL).items():
+        made = group(size, plan.checkpoint(size), threads, rounds)
+        kept = Group(made.key, size, runnable(made.cases), rounds)
+        spoken = size == MICRO
+        heard = _clips(plan, rounds) if spoken else turns.noise(plan.out, rounds)
+        yield kept, heard
+
+
+def _clips(plan: Plan, count: int) -> Dataset:
+    return read_dataset(plan.clips / "unseen").sampled(count)
+
+
+def _turns(plan: Plan, progress: Progress) -> Iterator[Record]:
+    for one, dataset in _groups(plan):
+        found = turns.take_turns(one, dataset, plan.out, progress, plan.note)
+        yield from found.files
+        yield from found.cases
+
+
+def _floor(plan: Plan, progress: Progress) -> Iterator[Record]:
+    tiny = plan.checkpoint("tiny")
+    rows: list[dict[str, Any]] = []
+    for number, quantize in enumerate(("int4", "int8")):
+        progress(number, 2, f"floor: {quantize}")
+        rows.append(_program(plan, "floor", tiny, quantize, "1"))
+    yield ComparisonRecord("speed-floor", {"model": "tiny", "rounds": "in turns"}, tuple(rows))
+
+
+def _batch(plan: Plan, progress: Progress) -> Iterator[Record]:
+    speech = str(speech_file(plan.clips, plan.out, SPEECH_S))
+    wanted = [(plan.checkpoint("tiny"), "-"), (MICRO, speech)]
+    rows: list[dict[str, Any]] = []
+    for model, audio in wanted:
+        for quantize in ("int4", "int8"):
+            progress(len(rows), 4, f"batch: {Path(model).name} {quantize}")
+            rows.append(_program(plan, "batch", model, quantize, "1", audio))
+    yield ComparisonRecord("speed-batch", {"windows": 8}, tuple(rows))
+
+
+def _program(plan: Plan, name: str, *words: str) -> dict[str, Any]:
+    """What a measuring program of ours says in a fresh process; kept until it changes."""
+    source = Path(__file__).with_name(f"{name}.py")
+    weights = sorted(checkpoint_hashes(words[0]).values())
+    key = source_key(source) + "-" + "-".join(Path(word).stem for word in words)
+    path = plan.out / f"{name}-{key}-{'-'.join(w[:8] for w in weights)}.json"
+    if not path.is_file():
+        done = subprocess.run(
+            [sys.executable, "-m", f"whisper_hailo.bench.speed.{name}", *words],
+            env=environments.variables(threads=1),
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            reason = (done.stderr.strip().splitlines() or ["no message"])[-1][:300]
+            raise WhisperHailoError(f"measuring the {name} failed ({reason})")
+        write_atomic(path, done.stdout)
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def _start(plan: Plan, progress: Progress) -> Iterator[Record]:
+    audio = speech_file(plan.clips, plan.out, START_S)
+    rows: list[dict[str, Any]] = []
+    for number, size in enumerate((MICRO, "tiny")):
+        progress(number, 2, f"start: {size}")
+        model = plan.checkpoint(size)
+        convert = ConvertOptions(quantize="int8", encoder_quantize="int8")
+        directory = str(resolve_model(model, convert))
+        has_rival = environments.interpreter("faster-whisper") is not None
+        rival = artefact("faster-whisper", model, "int8").path if has_rival else ""
+        known = start.programs(size, directory, rival, audio)
+        rows += start.measure(known, 2 if plan.quick else START_ROUNDS)
+    yield ComparisonRecord("speed-start", {"audio_s": START_S, "weights": "INT8"}, tuple(rows))
+
+
+def _accuracy(plan: Plan, progress: Progress) -> Iterator[Record]:
+    per_set = QUICK_PER_SET if plan.quick else accuracy.PER_SET
+    dataset = accuracy.frozen(plan.clips, per_set)
+    cases = runnable(accuracy_cases(MICRO))
+    heard = {case.name: accuracy.hear(case, dataset, plan.out, progress) for case in cases}
+    directory = resolve_model(MICRO, ConvertOptions())
+    special = ModelSpec.load(directory).tokens
+    tokenizer = Tokenizer.load(directory / TOKENIZER_FILE, special)
+    yield accuracy.compare_accuracy(cases, heard, tokenizer)
+
+
+def speech_file(clips: Path, out: Path, seconds: float) -> Path:
+    """So many seconds of the frozen clips, one after the other."""
+    import numpy as np
+    import soundfile
+
+    from whisper_hailo.audio import load_audio
+    from whisper_hailo.core.types import SAMPLE_RATE_HZ
+
+    path = out / f"speech-{seconds:g}s.flac"
+    if not path.is_file():
+        wanted, parts = round(seconds * SAMPLE_RATE_HZ), []
+        for sample in read_dataset(clips / "unseen").samples:
+            parts.append(load_audio(sample.audio))
+            if sum(part.size for part in parts) >= wanted:
+                break
+        soundfile.write(path, np.concatenate(parts)[:wanted], SAMPLE_RATE_HZ)
+    return path

@@ -1,0 +1,61 @@
+"""Groups of cases that take turns, each kept in a file until what it measures changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from whisper_hailo.bench.datasets import Dataset, Sample
+from whisper_hailo.bench.evaluate import evaluate
+from whisper_hailo.bench.formats.prepare import checkpoint_hashes
+from whisper_hailo.bench.harness import Progress
+from whisper_hailo.bench.records import Run
+from whisper_hailo.bench.run_file import read_run
+from whisper_hailo.bench.speed.keys import cases_key
+from whisper_hailo.bench.speed.plan import Group
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
+
+TOGETHER: Final = 32
+"""All cases of a group are alive at once: whoever is not there has no turn."""
+
+NOISE_S: Final = 10.0
+
+
+def noise(out: Path, rounds: int) -> Dataset:
+    """The same 10 s of quiet noise, so many times: random weights hear nothing anyway."""
+    import soundfile
+
+    path = out / "noise.flac"
+    if not path.is_file():
+        drawn = np.random.default_rng(0).standard_normal(round(NOISE_S * SAMPLE_RATE_HZ))
+        soundfile.write(path, 0.1 * drawn, SAMPLE_RATE_HZ)
+    samples = tuple(Sample(f"round-{number:02}", path, "") for number in range(rounds))
+    return Dataset("10 s of noise", out, samples)
+
+
+def take_turns(group: Group, dataset: Dataset, out: Path, progress: Progress, note: str) -> Run:
+    """Measure a group, unless its file is there and whole.
+
+    Args:
+        group: what to measure.
+        dataset: one recording per round.
+        out: folder of the files.
+        progress: told about each step.
+        note: free text for the header.
+    """
+    weights = checkpoint_hashes(group.cases[0].model)
+    key = cases_key(group.cases, weights, [group.rounds, dataset.sha256])
+    path = out / f"{group.key}-{key}.jsonl"
+    if path.is_file() and is_whole(read_run(path), [case.name for case in group.cases]):
+        return read_run(path)
+    path.unlink(missing_ok=True)
+    evaluate(group.cases, dataset, path, progress, together=TOGETHER, note=note)
+    return read_run(path)
+
+
+def is_whole(run: Run, names: Sequence[str]) -> bool:
+    """Whether every case is over: its record comes last."""
+    return {case.name for case in run.cases} >= set(names)

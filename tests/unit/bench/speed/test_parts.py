@@ -1,0 +1,99 @@
+"""What the speed comparison is made of: weights, cases, keys, agreement, bytes of a step."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.checkpoints import TOY, TOY_FFN
+from tests.unit.bench.runs import HEADER
+from whisper_hailo.bench.case import Case
+from whisper_hailo.bench.records import CaseRecord, FileRecord, Run
+from whisper_hailo.bench.speed import keys, plan, turns
+from whisper_hailo.bench.speed.accuracy import agreement
+from whisper_hailo.bench.speed.floor import readers
+from whisper_hailo.bench.speed.weights import random_arrays, random_checkpoint
+from whisper_hailo.convert.checkpoint import Checkpoint
+from whisper_hailo.core.errors import OptionError
+
+
+def test_random_weights_never_end() -> None:
+    arrays = random_arrays(TOY, TOY_FFN, 10)
+    table = arrays["model.decoder.embed_tokens.weight"]
+    assert not table[10:].any()
+    assert table[:10].all(axis=1).any()
+    again = random_arrays(TOY, TOY_FFN, 10)
+    assert all(np.array_equal(array, again[name]) for name, array in arrays.items())
+
+
+def test_sizes_are_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="size is 'huge', expected one of: tiny, base"):
+        random_checkpoint("huge", tmp_path / "huge")
+
+
+def test_a_random_checkpoint_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("whisper_hailo.bench.speed.weights.SIZES", {"toy": (64, 1, 1)})
+    made = random_checkpoint("toy", tmp_path / "toy")
+    opened = Checkpoint(made)
+    assert (opened.config.dims.d_model, opened.config.dims.n_vocab) == (64, 51865)
+    assert "alignment_heads" not in json.loads((made / "generation_config.json").read_text())
+    before = (made / "model.safetensors").stat().st_mtime_ns
+    assert random_checkpoint("toy", made) == made
+    assert (made / "model.safetensors").stat().st_mtime_ns == before
+
+
+def test_groups() -> None:
+    tiny = plan.group("tiny", "there", 1, 3)
+    labels = [plan.label_of(case.name) for case in tiny.cases]
+    assert {*plan.OURS, *plan.RIVALS} < set(labels)
+    assert {case.row for case in tiny.cases} == {"forced"}
+    by_label = dict(zip(labels, tiny.cases, strict=True))
+    assert by_label[plan.few(plan.CTRANSLATE2)].budget == 8
+    assert by_label[plan.CTRANSLATE2].budget == 28
+    assert by_label[f"{plan.INT8_INT4}, {plan.UNPADDED}"].settings["pad_to"] == 0
+    micro = plan.group("micro", "micro", 2, 3)
+    assert {(case.row, case.threads) for case in micro.cases} == {("matched", 2)}
+    assert plan.ONNX_ASR in {plan.label_of(case.name) for case in micro.cases}
+    assert plan.ONNX_ASR not in labels
+    assert len({case.name for case in (*tiny.cases, *micro.cases)}) == len(labels) + len(
+        micro.cases
+    )
+
+
+def test_keys_follow_cases_weights_and_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, rival = Case("a", "ours"), Case("b", "whisper-cpp")
+    key = keys.cases_key([ours], {"w": "1"})
+    assert key == keys.cases_key([ours], {"w": "1"})
+    assert key != keys.cases_key([ours], {"w": "2"})
+    assert key != keys.cases_key([replace(ours, settings={"quantize": "int8"})], {"w": "1"})
+    theirs = keys.cases_key([rival], {"w": "1"})
+    monkeypatch.setattr(keys, "engine_key", lambda: {"source": "another"})
+    assert key != keys.cases_key([ours], {"w": "1"})
+    assert theirs == keys.cases_key([rival], {"w": "1"})
+
+
+def test_a_run_is_whole_when_every_case_is_over() -> None:
+    over = CaseRecord("a", "ours", "forced", "tiny", 1)
+    run = Run(HEADER, (over,), (FileRecord("b", "1"),))
+    assert turns.is_whole(run, ["a"])
+    assert not turns.is_whole(run, ["a", "b"])
+
+
+def test_agreement_counts_equal_tokens_in_order() -> None:
+    score = agreement([((1, 2, 3, 4), (1, 9, 3, 4)), ((), (5,)), ((7,), (7,))])
+    assert (score.hits, score.errors) == (4, 2)
+
+
+def test_readers_read_everything() -> None:
+    for read in readers(8000):
+        assert float(read()) in {1.0, 1000.0} or np.isfinite(read())
+
+
+def test_noise_is_the_same_recording_each_round(tmp_path: Path) -> None:
+    dataset = turns.noise(tmp_path, 3)
+    assert [sample.id for sample in dataset.samples] == ["round-00", "round-01", "round-02"]
+    assert len({sample.audio for sample in dataset.samples}) == 1
