@@ -67,6 +67,7 @@ def machine_json(transcript: Transcript) -> dict[str, Any]:
         "timings_ms": {key.removesuffix("_ms"): round(ms, 3) for key, ms in timings.items()},
         "settings": asdict(transcript.settings),
         "language_probs": transcript.language_probs,
+        "near_ties": transcript.near_ties,
     }
 
 

@@ -41,7 +41,7 @@ def test_machine_json_has_stage_times_and_settings() -> None:
     machine = machine_json(transcript())
     assert list(machine) == [
         "audio", "duration_s", "text", "language", "segments", "timings_ms", "settings",
-        "language_probs",
+        "language_probs", "near_ties",
     ]  # fmt: skip
     assert list(machine["timings_ms"]) == ["load", "mel", "encode", "cross_kv", "decode", "total"]
     assert machine["timings_ms"]["decode"] == 5.0

@@ -77,6 +77,12 @@ class Sink:
                 f"{entry.name}: no speech in {transcript.duration_s:.1f} s of audio",
                 file=sys.stderr,
             )
+        if transcript.near_ties and transcript.settings.batch_size > 1:
+            print(
+                f"{entry.name}: {transcript.near_ties} near-ties, where windows one by one may "
+                "choose another token",
+                file=sys.stderr,
+            )
         for fmt, target in zip(self.formats, self.targets(entry), strict=False):
             write_atomic(target, render(transcript, fmt, self.layout))
             print(f"wrote {target}", file=sys.stderr)

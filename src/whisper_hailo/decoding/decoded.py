@@ -20,6 +20,7 @@ class Decoded:
         runaway: the budget was used up without an end-of-transcript.
         temperature: at which these tokens were found.
         compression_ratio: of the text, see `decoding.text.compression_ratio`; 0 without text.
+        near_ties: choices that another batch might have made differently, in all tries together.
         ends_at_once: before any rule end-of-transcript was the likeliest first id.
     """
 
@@ -30,6 +31,7 @@ class Decoded:
     temperature: float = 0.0
     compression_ratio: float = 0.0
     ends_at_once: bool = False
+    near_ties: int = 0
 
     def is_silence(self, gates: Gates) -> bool:
         """Whether the window holds no speech, so that its tokens are made up.

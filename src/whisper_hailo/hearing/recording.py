@@ -87,6 +87,7 @@ class Recording:
         self._exhausted = False
         self.name = self._stream.name
         self.duration_s = 0.0
+        self.near_ties = 0
 
     @property
     def language(self) -> str:
@@ -128,6 +129,7 @@ class Recording:
     def take(self, heard: Heard) -> None:
         """Note the result of a window, in order."""
         self._n_waiting -= 1
+        self.near_ties += heard.decoded.near_ties
         final = self._plan.take(heard)
         self.segments += final
         self._hearing.remember(self.context, heard, final)

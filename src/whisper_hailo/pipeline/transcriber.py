@@ -188,6 +188,7 @@ class Transcriber(Closing):
             timings=replace(recording.context.clock.timings(), load_ms=load_ms),
             settings=settings,
             language_probs=recording.context.language_probs,
+            near_ties=recording.near_ties,
         )
 
     def hear(

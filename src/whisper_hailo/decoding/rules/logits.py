@@ -63,6 +63,24 @@ def choose(logits: FloatArray, eot: int, eot_boost: float) -> int:
     return best
 
 
+def lead(logits: FloatArray, token: int, eot: int, eot_boost: float) -> float:
+    """How far the chosen token is from losing to another, in logits.
+
+    Taking end-of-transcript when the best logit leads it by less than the boost is the same as
+    adding the boost to it; so the lead is that over the second best.
+
+    Args:
+        logits: `(n_vocab,)` float32 after all rules; they are used up.
+        token: the choice.
+        eot: id of end-of-transcript.
+        eot_boost: as in `choose`.
+    """
+    logits[eot] += np.float32(eot_boost)
+    chosen = float(logits[token])
+    logits[token] = -np.inf
+    return chosen - float(logits.max())
+
+
 def block_ngrams(logits: FloatArray, generated: Sequence[int], n: int) -> FloatArray:
     """Make ids impossible that would complete a run of `n` ids that was there before.
 

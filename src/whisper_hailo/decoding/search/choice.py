@@ -7,14 +7,18 @@ their ruled logits into the hypotheses of the next step.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.rules.book import Ruled
-from whisper_hailo.decoding.rules.logits import choose
+from whisper_hailo.decoding.rules.logits import choose, lead
 from whisper_hailo.decoding.search.hypothesis import Hypothesis
+
+NEAR_TIE: Final = 1e-3
+"""Logits, or sums of log-probabilities, closer together than this may change places in another
+batch, whose sums are rounded in another order."""
 
 
 class Choice(Protocol):
@@ -23,6 +27,11 @@ class Choice(Protocol):
     @property
     def running(self) -> Sequence[Hypothesis]:
         """What is to be continued; empty when the window is done."""
+        ...
+
+    @property
+    def near_ties(self) -> int:
+        """How many choices so far another batch might have made differently; see `NEAR_TIE`."""
         ...
 
     def advance(self, raw: Sequence[FloatArray], ruled: Sequence[Ruled]) -> list[int]:
@@ -54,6 +63,7 @@ class GreedyChoice:
         self._eot = eot
         self._boost = eot_boost
         self._hypothesis = Hypothesis()
+        self.near_ties = 0
 
     @property
     def running(self) -> Sequence[Hypothesis]:
@@ -65,6 +75,7 @@ class GreedyChoice:
         token = choose(ruled[0].logits, self._eot, self._boost)
         logprob = float(raw[0][token] - ruled[0].logsumexp)
         self._hypothesis = self._hypothesis.extended(token, logprob, self._eot)
+        self.near_ties += lead(ruled[0].logits, token, self._eot, self._boost) < NEAR_TIE
         return [] if self._hypothesis.done else [0]
 
     def finish(self) -> list[Hypothesis]:
@@ -91,6 +102,7 @@ class SampledChoice:
         self._generators = [np.random.default_rng(list(seed)) for seed in seeds]
         self._hypotheses = [Hypothesis() for _ in seeds]
         self._begun = False
+        self.near_ties = 0
 
     @property
     def running(self) -> Sequence[Hypothesis]:
@@ -120,7 +132,12 @@ class SampledChoice:
             return self._eot
         weights = np.exp((logits - logits.max()) / self._temperature, dtype=np.float64)
         edges = np.cumsum(weights)
-        return int(np.searchsorted(edges, generator.random() * edges[-1], side="right"))
+        drawn = generator.random() * edges[-1]
+        token = int(np.searchsorted(edges, drawn, side="right"))
+        # Logits that are off by some move the edges by as large a share of all before them.
+        nearest = min(edges[token] - drawn, drawn - (edges[token - 1] if token else 0.0))
+        self.near_ties += bool(nearest < NEAR_TIE * edges[-1])
+        return token
 
     def finish(self) -> list[Hypothesis]:
         """All hypotheses."""
@@ -150,6 +167,7 @@ class BeamChoice:
         self._wanted = max(1, round(beam_size * patience))
         self._live = [Hypothesis()]
         self._finished: list[Hypothesis] = []
+        self.near_ties = 0
 
     @property
     def running(self) -> Sequence[Hypothesis]:
@@ -167,7 +185,7 @@ class BeamChoice:
         candidates.sort(key=lambda candidate: -candidate[0].sum_logprob)
         live: list[Hypothesis] = []
         sources: list[int] = []
-        for hypothesis, source in candidates:
+        for rank, (hypothesis, source) in enumerate(candidates):
             if hypothesis.done:
                 if len(self._finished) < self._wanted:
                     self._finished.append(hypothesis)
@@ -175,6 +193,8 @@ class BeamChoice:
             live.append(hypothesis)
             sources.append(source)
             if len(live) == self._beam_size:
+                left_out = [other.sum_logprob for other, _ in candidates[rank + 1 : rank + 2]]
+                self.near_ties += any(hypothesis.sum_logprob - s < NEAR_TIE for s in left_out)
                 break
         self._live = live
         if not live:

@@ -35,7 +35,7 @@ from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.rules.book import RuleBook
-from whisper_hailo.decoding.rules.logits import choose
+from whisper_hailo.decoding.rules.logits import choose, lead
 from whisper_hailo.decoding.search.guide import Guide
 
 NEAR_TIE: Final = 0.05
@@ -218,24 +218,6 @@ class DraftLoop:
         if self._special.no_speech is None:
             return 0.0
         return float(np.exp(look.logits[0, self._special.no_speech] - look.logsumexp[0]))
-
-
-def lead(logits: FloatArray, token: int, eot: int, eot_boost: float) -> float:
-    """How far the chosen token is from losing to another, in logits.
-
-    Taking end-of-transcript when the best logit leads it by less than the boost is the same as
-    adding the boost to it; so the lead is that over the second best.
-
-    Args:
-        logits: `(n_vocab,)` float32 after all rules; they are used up.
-        token: the choice.
-        eot: id of end-of-transcript.
-        eot_boost: as in `rules.choose`.
-    """
-    logits[eot] += np.float32(eot_boost)
-    chosen = float(logits[token])
-    logits[token] = -np.inf
-    return chosen - float(logits.max())
 
 
 @dataclass(slots=True)

@@ -47,7 +47,12 @@ def decode_with_fallback(
         decoded = loop.run(part, [tasks[row] for row in pending], temperature)
         for row, result in zip(pending, decoded, strict=True):
             text = tokenizer.decode(result.tokens).strip()
-            results[row] = replace(result, compression_ratio=compression_ratio(text))
+            earlier = results[row].near_ties if row in results else 0
+            results[row] = replace(
+                result,
+                compression_ratio=compression_ratio(text),
+                near_ties=earlier + result.near_ties,
+            )
         pending = [row for row in pending if results[row].is_doubtful(options.gates)]
         if not pending:
             break

@@ -199,4 +199,5 @@ class DecodingLoop:
             runaway=not best.done,
             temperature=temperature,
             ends_at_once=ends_at_once,
+            near_ties=choice.near_ties,
         )

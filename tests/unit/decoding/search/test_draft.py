@@ -16,8 +16,8 @@ from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import Cures, DecodingOptions
-from whisper_hailo.decoding.rules.logits import choose
-from whisper_hailo.decoding.search.draft import NEAR_TIE, Drafted, DraftLoop, lead
+from whisper_hailo.decoding.rules.logits import choose, lead
+from whisper_hailo.decoding.search.draft import NEAR_TIE, Drafted, DraftLoop
 from whisper_hailo.decoding.search.loop import DecodingLoop, Task
 
 PREFIX = (11, 12, 14, 19)

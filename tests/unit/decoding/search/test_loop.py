@@ -15,6 +15,7 @@ from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.language import detect_languages
 from whisper_hailo.decoding.option_groups import Gates, Search, TokenLimits
 from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.search.choice import NEAR_TIE
 from whisper_hailo.decoding.search.loop import DecodingLoop, Task
 
 PREFIX = (11, 12, 14, 19)
@@ -248,3 +249,49 @@ def test_the_loop_tells_what_would_have_ended_before_any_rule() -> None:
     ended, spoken = decode(Scripted([[EOT], [1, EOT]]))
     assert ended.ends_at_once
     assert not spoken.ends_at_once
+
+
+@dataclass
+class Close(Scripted):
+    """The script's token, and a rival behind it by so much."""
+
+    rival: int = 9
+    behind: float = 1.0
+
+    def step(self, *args: Any, **named: Any) -> tuple[StepOutput, State]:
+        output, state = super().step(*args, **named)
+        output.logits[:, -1, self.rival] = self.base + 4.0 - self.behind
+        logsumexp = np.log(np.exp(output.logits.astype(np.float64)).sum(-1)).astype(np.float32)
+        return StepOutput(logits=output.logits, logsumexp=logsumexp), state
+
+
+@pytest.mark.parametrize(("behind", "n_ties"), [(NEAR_TIE / 2, 3), (NEAR_TIE * 2, 0)])
+def test_choices_that_another_batch_may_flip_are_counted(behind: float, n_ties: int) -> None:
+    (decoded,) = decode(Close([[1, 2, EOT]], behind=behind))
+    assert decoded.tokens == (1, 2)
+    assert decoded.near_ties == n_ties
+
+
+def test_a_boost_moves_the_tie_to_where_end_of_transcript_wins() -> None:
+    boosted = DecodingOptions(cures=Cures(eot_boost=0.5))
+    close = Close([[1, 2, EOT]], rival=EOT, behind=0.5 + NEAR_TIE / 2)
+    assert [d.near_ties for d in decode(close, boosted)] == [1]
+    assert [d.near_ties for d in decode(close)] == [0]
+
+
+def test_beams_are_tied_at_the_edge_of_the_beam() -> None:
+    beam = DecodingOptions(search=Search(beam_size=2), max_new_tokens=1)
+    far, near = (
+        decode(Close([[1]], rival=2, behind=behind), beam)[0].near_ties for behind in (1.0, 3.9999)
+    )
+    assert (far, near) == (0, 1)  # behind both lie all others, at 4
+
+
+def test_draws_beside_an_edge_are_ties() -> None:
+    many = DecodingOptions(search=Search(best_of=64), max_new_tokens=20)
+    sure, flat = (
+        decode(Scripted([[5]]), many, temperature=temperature)[0].near_ties
+        for temperature in (0.1, 100.0)
+    )
+    assert flat > sure  # a likely id has its edges far apart, thirty equal ones close together
+    assert flat > 5

@@ -1,0 +1,77 @@
+"""Windows decoded together say what they say one by one, and what may differ is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import soundfile
+
+from tests.e2e.conftest import ROOT
+from whisper_hailo import Transcriber
+from whisper_hailo.backends.onnx import CachedDecoder
+from whisper_hailo.core.protocols import Padding
+from whisper_hailo.core.types import FloatArray, Transcript
+from whisper_hailo.decoding.option_groups import Search
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.search.choice import NEAR_TIE
+from whisper_hailo.features import log_mel, pad_or_trim
+
+DATA = ROOT / "tests" / "data" / "micro"
+
+
+@pytest.fixture(scope="module")
+def transcriber() -> Iterator[Transcriber]:
+    with Transcriber.from_model("micro", threads=1) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def clips() -> list[FloatArray]:
+    """Voices of all kinds, one of them longer than a window."""
+    names = [p for folder in ("noisy", "german") for p in sorted((DATA / folder).glob("*.ogg"))[:4]]
+    names += sorted((DATA / "long").glob("*.ogg"))[:1]
+    return [soundfile.read(path, dtype="float32")[0] for path in names]
+
+
+@pytest.mark.parametrize(
+    "search",
+    [Search(), Search(beam_size=3), Search(temperatures=(0.4,), best_of=2)],
+    ids=["greedy", "beam", "sampled"],
+)
+def test_batches_differ_only_where_a_near_tie_is_counted(
+    transcriber: Transcriber, clips: list[FloatArray], search: Search
+) -> None:
+    options = DecodingOptions(search=search)
+    together = list(transcriber.transcribe_many(clips, options, batch_size=5))
+    n_words = 0
+    for audio, batched in zip(clips, together, strict=True):
+        assert isinstance(batched, Transcript)
+        alone = transcriber.transcribe(audio, options)
+        assert batched.text == alone.text or batched.near_ties > 0
+        n_words += len(alone.text.split())
+    assert n_words > 40
+
+
+def test_rounding_in_a_batch_is_less_than_the_tolerance(
+    transcriber: Transcriber, clips: list[FloatArray]
+) -> None:
+    encoder, decoder = transcriber.encoder, transcriber.parts["decoder"]
+    assert encoder is not None
+    assert isinstance(decoder, CachedDecoder)
+    mel = np.stack([log_mel(pad_or_trim(audio, 160_000), 80) for audio in clips])
+    prefix = transcriber.tokenizer.prefix("en", "transcribe")
+    tokens = np.array([[*prefix, 264, 257, 13]] * len(clips), dtype=np.int64)
+    looks = np.arange(len(prefix) - 1, tokens.shape[1], dtype=np.int64)
+
+    def logits(rows: slice) -> FloatArray:
+        features = encoder.encode(mel[rows])
+        state = decoder.start(features, (Padding(1500),) * len(features))
+        found: FloatArray = decoder.step(tokens[rows], state, looks)[0].logits
+        return found
+
+    batch = logits(slice(None))
+    alone = np.concatenate([logits(slice(row, row + 1)) for row in range(len(clips))])
+    # Two logits may move towards each other.
+    assert 2 * np.abs(batch - alone).max() < NEAR_TIE
