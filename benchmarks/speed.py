@@ -1,7 +1,7 @@
 """How fast ours is beside the others: the same weights, the same core, in turns.
 
     python -m benchmarks.speed [--quick] [--parts turns floor batch start accuracy] [--out DIR]
-                               [--note TEXT] [--keep]
+                               [--systems NAME ...] [--minutes N] [--note TEXT] [--keep]
 
 What was measured before is kept under `--out` and measured again only when weights, engine or case
 changed; an interrupted run goes on where it was. `--keep` puts the run into
@@ -12,14 +12,17 @@ from __future__ import annotations
 
 import argparse
 import logging
+import math
 import shutil
 import sys
 from pathlib import Path
+from time import monotonic
 
 from benchmarks import tables
 from whisper_hailo.bench.run_file import read_run
 from whisper_hailo.bench.speed.report import report_text
 from whisper_hailo.bench.speed.run import PARTS, Plan, run
+from whisper_hailo.bench.systems.table import SYSTEMS
 from whisper_hailo.cli.report import report as complain
 from whisper_hailo.cli.steps import Steps
 from whisper_hailo.core.errors import WhisperHailoError
@@ -31,6 +34,8 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="few rounds, to see that all works")
     parser.add_argument("--parts", nargs="*", default=list(PARTS), choices=PARTS)
+    parser.add_argument("--systems", nargs="*", default=[], choices=SYSTEMS, help="only these")
+    parser.add_argument("--minutes", type=float, help="begin nothing new after that; resumable")
     parser.add_argument("--note", default="", help="what else the machine was doing")
     parser.add_argument("--out", type=Path, default=None, help="default build/speed[-quick]")
     parser.add_argument("--keep", action="store_true", help="write the tables of docs/speed.md")
@@ -42,9 +47,12 @@ def main() -> None:
     words = options()
     out = words.out or ROOT / "build" / ("speed-quick" if words.quick else "speed")
     clips = ROOT / "tests" / "data" / "micro"
+    until_s = math.inf if words.minutes is None else monotonic() + 60 * words.minutes
+    parts, systems = tuple(words.parts), tuple(words.systems)
+    plan = Plan(out, clips, words.quick, parts, systems, until_s, words.note)
     try:
         steps = Steps()
-        path = run(Plan(out, clips, words.quick, tuple(words.parts), words.note), steps)
+        path = run(plan, steps)
         steps.close()
         print(report_text(read_run(path)))
         if words.keep:

@@ -43,13 +43,20 @@ def frozen(folder: Path, per_set: int) -> Dataset:
     return Dataset("micro", folder, samples)
 
 
-def hear(case: Case, dataset: Dataset, out: Path, progress: Progress) -> list[FileRecord]:
-    """What one configuration hears in every clip; clips heard before are not heard again."""
+def hear(case: Case, dataset: Dataset, out: Path, progress: Progress | None) -> list[FileRecord]:
+    """What one configuration hears in every clip; clips heard before are not heard again.
+
+    Args:
+        case: the configuration.
+        dataset: the clips.
+        out: folder of the files.
+        progress: told about each step; `None` takes what is kept and hears nothing.
+    """
     key = cases_key([case], checkpoint_hashes(case.model), dataset.sha256)
     path = out / f"accuracy-{key}.jsonl"
     known = _known(path)
     missing = tuple(s for s in dataset.samples if s.id not in known)
-    if missing:
+    if missing and progress is not None:
         evaluate([case], replace(dataset, samples=missing), path, progress, note=case.name)
         known = _known(path)
     return [known[sample.id] for sample in dataset.samples if sample.id in known]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any, Final
 
 from whisper_hailo.bench import environments
@@ -17,11 +19,11 @@ from whisper_hailo.bench.datasets import Dataset, read_dataset
 from whisper_hailo.bench.evaluate import new_header
 from whisper_hailo.bench.formats.prepare import artefact, checkpoint_hashes
 from whisper_hailo.bench.harness import Progress
-from whisper_hailo.bench.records import ComparisonRecord, Record
+from whisper_hailo.bench.records import ComparisonRecord, FileRecord, Record
 from whisper_hailo.bench.run_file import RunWriter
 from whisper_hailo.bench.speed import accuracy, start, turns
 from whisper_hailo.bench.speed.keys import source_key
-from whisper_hailo.bench.speed.plan import Group, accuracy_cases, group
+from whisper_hailo.bench.speed.plan import FLOAT, Group, accuracy_cases, group
 from whisper_hailo.bench.speed.weights import SIZES, random_checkpoint
 from whisper_hailo.bench.systems.table import entry
 from whisper_hailo.convert.cache import resolve_model
@@ -33,7 +35,7 @@ from whisper_hailo.tokenizer import TOKENIZER_FILE, Tokenizer
 
 MICRO: Final = "micro"
 FULL: Final[dict[tuple[str, int], int]] = {
-    ("tiny", 1): 11, ("tiny", 2): 7, ("base", 1): 7, ("base", 2): 5, (MICRO, 1): 12, (MICRO, 2): 8,
+    ("tiny", 1): 11, (MICRO, 1): 12, ("tiny", 2): 7, ("base", 1): 7, (MICRO, 2): 8, ("base", 2): 5,
 }  # fmt: skip
 """Size and threads to rounds, or clips."""
 
@@ -56,6 +58,8 @@ class Plan:
         clips: the frozen test sets of the bundled model.
         quick: a few rounds of the smallest models, to see that all works.
         parts: some of `PARTS`.
+        systems: only these take part; none named is all.
+        until_s: when nothing new is begun, by `time.monotonic`; what is kept is put together.
         note: what else the machine was doing.
     """
 
@@ -63,7 +67,19 @@ class Plan:
     clips: Path
     quick: bool = False
     parts: tuple[str, ...] = PARTS
+    systems: tuple[str, ...] = ()
+    until_s: float = math.inf
     note: str = ""
+
+    @property
+    def over(self) -> bool:
+        """Whether time is up."""
+        return monotonic() >= self.until_s
+
+    def runnable(self, cases: tuple[Case, ...]) -> tuple[Case, ...]:
+        """Cases whose system is asked for and has its environment."""
+        wanted = (case for case in cases if not self.systems or case.system in self.systems)
+        return tuple(case for case in wanted if _is_there(case.system))
 
     def checkpoint(self, size: str) -> str:
         """A checkpoint's name, made when it is not there."""
@@ -101,11 +117,6 @@ def run(plan: Plan, progress: Progress) -> Path:
     return path
 
 
-def runnable(cases: tuple[Case, ...]) -> tuple[Case, ...]:
-    """Cases whose system has its environment; whoever is missing has no row."""
-    return tuple(case for case in cases if _is_there(case.system))
-
-
 def _is_there(system: str) -> bool:
     needs = {"study": "optimum", "ours": ""}.get(system, entry(system).environment or system)
     return not needs or environments.interpreter(needs) is not None
@@ -114,7 +125,7 @@ def _is_there(system: str) -> bool:
 def _groups(plan: Plan) -> Iterator[tuple[Group, Dataset]]:
     for (size, threads), rounds in (QUICK if plan.quick else FULL).items():
         made = group(size, plan.checkpoint(size), threads, rounds)
-        kept = Group(made.key, size, runnable(made.cases), rounds)
+        kept = Group(made.key, size, plan.runnable(made.cases), rounds)
         spoken = size == MICRO
         heard = _clips(plan, rounds) if spoken else turns.noise(plan.out, rounds)
         yield kept, heard
@@ -126,7 +137,10 @@ def _clips(plan: Plan, count: int) -> Dataset:
 
 def _turns(plan: Plan, progress: Progress) -> Iterator[Record]:
     for one, dataset in _groups(plan):
-        found = turns.take_turns(one, dataset, plan.out, progress, plan.note)
+        kept = turns.kept_run(one, dataset, plan.out)
+        if kept is None and plan.over:
+            continue
+        found = kept or turns.take_turns(one, dataset, plan.out, progress, plan.note)
         yield from found.files
         yield from found.cases
 
@@ -136,7 +150,7 @@ def _floor(plan: Plan, progress: Progress) -> Iterator[Record]:
     rows: list[dict[str, Any]] = []
     for number, quantize in enumerate(("int4", "int8")):
         progress(number, 2, f"floor: {quantize}")
-        rows.append(_program(plan, "floor", tiny, quantize, "1"))
+        rows += _program(plan, "floor", tiny, quantize, "1")
     yield ComparisonRecord("speed-floor", {"model": "tiny", "rounds": "in turns"}, tuple(rows))
 
 
@@ -147,17 +161,22 @@ def _batch(plan: Plan, progress: Progress) -> Iterator[Record]:
     for model, audio in wanted:
         for quantize in ("int4", "int8"):
             progress(len(rows), 4, f"batch: {Path(model).name} {quantize}")
-            rows.append(_program(plan, "batch", model, quantize, "1", audio))
+            rows += _program(plan, "batch", model, quantize, "1", audio)
     yield ComparisonRecord("speed-batch", {"windows": 8}, tuple(rows))
 
 
-def _program(plan: Plan, name: str, *words: str) -> dict[str, Any]:
-    """What a measuring program of ours says in a fresh process; kept until it changes."""
+def _program(plan: Plan, name: str, *words: str) -> list[dict[str, Any]]:
+    """What a measuring program of ours says in a fresh process; kept until it changes.
+
+    Nothing when it is not kept and time is up.
+    """
     source = Path(__file__).with_name(f"{name}.py")
     weights = sorted(checkpoint_hashes(words[0]).values())
     key = source_key(source) + "-" + "-".join(Path(word).stem for word in words)
     path = plan.out / f"{name}-{key}-{'-'.join(w[:8] for w in weights)}.json"
     if not path.is_file():
+        if plan.over:
+            return []
         done = subprocess.run(
             [sys.executable, "-m", f"whisper_hailo.bench.speed.{name}", *words],
             env=environments.variables(threads=1),
@@ -167,8 +186,7 @@ def _program(plan: Plan, name: str, *words: str) -> dict[str, Any]:
             reason = (done.stderr.strip().splitlines() or ["no message"])[-1][:300]
             raise WhisperHailoError(f"measuring the {name} failed ({reason})")
         write_atomic(path, done.stdout)
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    return [json.loads(path.read_text(encoding="utf-8"))]
 
 
 def _start(plan: Plan, progress: Progress) -> Iterator[Record]:
@@ -182,15 +200,27 @@ def _start(plan: Plan, progress: Progress) -> Iterator[Record]:
         has_rival = environments.interpreter("faster-whisper") is not None
         rival = artefact("faster-whisper", model, "int8").path if has_rival else ""
         known = start.programs(size, directory, rival, audio)
-        rows += start.measure(known, 2 if plan.quick else START_ROUNDS)
+        rounds = 2 if plan.quick else START_ROUNDS
+        key = source_key(Path(start.__file__)) + f"-{size}-{rounds}-{Path(directory).name}"
+        path = plan.out / f"start-{key}.json"
+        if not path.is_file() and not plan.over:
+            write_atomic(path, json.dumps(start.measure(known, rounds)))
+        rows += json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
     yield ComparisonRecord("speed-start", {"audio_s": START_S, "weights": "INT8"}, tuple(rows))
 
 
 def _accuracy(plan: Plan, progress: Progress) -> Iterator[Record]:
     per_set = QUICK_PER_SET if plan.quick else accuracy.PER_SET
     dataset = accuracy.frozen(plan.clips, per_set)
-    cases = runnable(accuracy_cases(MICRO))
-    heard = {case.name: accuracy.hear(case, dataset, plan.out, progress) for case in cases}
+    heard: dict[str, list[FileRecord]] = {}
+    cases = []
+    for case in plan.runnable(accuracy_cases(MICRO)):
+        found = accuracy.hear(case, dataset, plan.out, None if plan.over else progress)
+        if len(found) == len(dataset.samples):
+            heard[case.name] = found
+            cases.append(case)
+    if FLOAT not in heard:
+        return
     directory = resolve_model(MICRO, ConvertOptions())
     special = ModelSpec.load(directory).tokens
     tokenizer = Tokenizer.load(directory / TOKENIZER_FILE, special)

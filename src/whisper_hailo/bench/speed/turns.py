@@ -37,7 +37,7 @@ def noise(out: Path, rounds: int) -> Dataset:
 
 
 def take_turns(group: Group, dataset: Dataset, out: Path, progress: Progress, note: str) -> Run:
-    """Measure a group, unless its file is there and whole.
+    """Measure a group.
 
     Args:
         group: what to measure.
@@ -46,14 +46,24 @@ def take_turns(group: Group, dataset: Dataset, out: Path, progress: Progress, no
         progress: told about each step.
         note: free text for the header.
     """
-    weights = checkpoint_hashes(group.cases[0].model)
-    key = cases_key(group.cases, weights, [group.rounds, dataset.sha256])
-    path = out / f"{group.key}-{key}.jsonl"
-    if path.is_file() and is_whole(read_run(path), [case.name for case in group.cases]):
-        return read_run(path)
+    path = _path(group, dataset, out)
     path.unlink(missing_ok=True)
     evaluate(group.cases, dataset, path, progress, together=TOGETHER, note=note)
     return read_run(path)
+
+
+def kept_run(group: Group, dataset: Dataset, out: Path) -> Run | None:
+    """What was measured before, when all of it is there."""
+    path = _path(group, dataset, out)
+    found = read_run(path) if path.is_file() else None
+    whole = found is not None and is_whole(found, [case.name for case in group.cases])
+    return found if whole else None
+
+
+def _path(group: Group, dataset: Dataset, out: Path) -> Path:
+    weights = checkpoint_hashes(group.cases[0].model)
+    key = cases_key(group.cases, weights, [group.rounds, dataset.sha256])
+    return out / f"{group.key}-{key}.jsonl"
 
 
 def is_whole(run: Run, names: Sequence[str]) -> bool:
