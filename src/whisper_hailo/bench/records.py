@@ -129,7 +129,7 @@ class ComparisonRecord:
     """The result of one `compare`: a table with the settings it was made with.
 
     Attributes:
-        name: `cache`, `window`, `mel`, `precision` or `padding`.
+        name: `cache`, `window`, `mel`, `precision`, `padding` or `captions`.
         settings: what held for all rows.
         rows: one object per row, in order.
     """

@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_TOKENS_PER_SECOND = 20.0
-"""Fast speech has six words a second; without a bound one runaway would hold everything up."""
-
 
 @dataclass(frozen=True, slots=True)
 class ShowFlags:
@@ -181,11 +178,12 @@ def _decoding(
     prompts: PromptFlags,
 ) -> DecodingOptions:
     from whisper_hailo.decoding.options import DecodingOptions
+    from whisper_hailo.live.engine import TOKENS_PER_SECOND
 
     start: Cures = transcriber.default_cures
     limits = cures.limits()
     if limits.max_per_second is None:
-        limits = replace(limits, max_per_second=_TOKENS_PER_SECOND)
+        limits = replace(limits, max_per_second=TOKENS_PER_SECOND)
     return DecodingOptions(
         language=language.language,
         task=language.task,

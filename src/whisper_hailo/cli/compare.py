@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,15 +13,19 @@ from whisper_hailo.cli.steps import Steps
 
 if TYPE_CHECKING:
     from whisper_hailo.bench.records import ComparisonRecord
+    from whisper_hailo.live.ways import Common
 
-WHAT = ("cache", "window", "mel", "precision", "padding")
+WHAT = ("cache", "window", "mel", "precision", "padding", "captions")
 
 
 def compare(
     what: Annotated[str, typer.Argument(help=f"One of: {', '.join(WHAT)}.")],
     folder: Annotated[
         Path | None,
-        typer.Argument(help="Recordings with texts, as for evaluate; not for mel.", readable=False),
+        typer.Argument(
+            help="Recordings with texts, as for evaluate; one recording for captions; not for mel.",
+            readable=False,
+        ),
     ] = None,
     model: Annotated[str, typer.Option(help="Checkpoint to convert.")] = "tiny",
     row: Annotated[str, typer.Option(help="default, matched or study.")] = "matched",
@@ -30,29 +35,58 @@ def compare(
         int | None, typer.Option(metavar="N", help="Draw N files; see --seed.")
     ] = None,
     seed: Annotated[int, typer.Option(metavar="S", help="Of the drawing.")] = 0,
+    moonshine: Annotated[
+        str,
+        typer.Option(metavar="SIZE|DIR", help="tiny, base or a folder; only for captions."),
+    ] = "tiny",
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Run file to add to.", readable=False)
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compare decoding with and without a cache, windows, log-mels, precisions or paddings."""
+    """Compare caches, windows, log-mels, precisions, paddings or captions."""
     from whisper_hailo.bench.case import Case
     from whisper_hailo.bench.compare.all import compare as run
     from whisper_hailo.bench.datasets import read_dataset
-    from whisper_hailo.bench.report.comparisons import comparison_table
     from whisper_hailo.core.errors import OptionError
+    from whisper_hailo.live.ways import Common
 
     if what not in WHAT:
         raise OptionError(f"cannot compare {what!r}, expected one of: {', '.join(WHAT)}")
+    if what == "captions":
+        _show(_captions(folder, Common(model, language, threads, moonshine), out), as_json=as_json)
+        return
     common = Case("", "ours", row, model, language, threads)  # type: ignore[arg-type]
     if folder is None and what != "mel":
         raise OptionError(f"compare {what} needs a folder of recordings; see evaluate")
     dataset = None if folder is None else read_dataset(folder, language).sampled(limit, seed)
-    steps = Steps()
-    try:
+    with closing(Steps()) as steps:
         record = run(what, dataset, common, steps, out)
-    finally:
-        steps.close()
+    _show(record, as_json=as_json)
+
+
+def _captions(recording: Path | None, common: Common, out: Path | None) -> ComparisonRecord:
+    """Engines and settings on one stream; above the other comparisons, for it captions."""
+    from whisper_hailo.bench.evaluate import new_header
+    from whisper_hailo.bench.run_file import RunWriter
+    from whisper_hailo.core.errors import OptionError
+    from whisper_hailo.live.ways import compare_captions
+
+    if recording is None:
+        raise OptionError("compare captions needs a recording; give a FILE")
+    with closing(Steps()) as steps:
+        record = compare_captions(
+            recording, common, lambda done, total: steps(done, total, "seconds captioned")
+        )
+    if out is not None:
+        with RunWriter(out, new_header(), append=True) as writer:
+            writer.write(record)
+    return record
+
+
+def _show(record: ComparisonRecord, *, as_json: bool) -> None:
+    from whisper_hailo.bench.report.comparisons import comparison_table
+
     if as_json:
         emit_json(_json(record))
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.hearing.buffers import Draft
 from whisper_hailo.pipeline import Transcriber
+
+TOKENS_PER_SECOND: Final = 20.0
+"""Fast speech has six words a second; without a bound one runaway would hold everything up."""
 
 
 class CaptionEngine(Protocol):

@@ -29,6 +29,7 @@ COMPARISON_TITLES = {
     "mel": "Log-mel",
     "precision": "FP32, INT8, INT4",
     "padding": "Padding before and after",
+    "captions": "Live captions",
 }
 
 

@@ -23,7 +23,7 @@ from whisper_hailo.bench.report.canvas import (
 def comparison_chart(record: ComparisonRecord) -> Chart | None:
     """The picture of one comparison; `mel` has none but its table."""
     draw = {"cache": _draw_cache, "window": _draw_window, "precision": _draw_window,
-            "padding": _draw_padding}.get(record.name)  # fmt: skip
+            "padding": _draw_padding, "captions": _draw_captions}.get(record.name)  # fmt: skip
     if draw is None or not record.rows:
         return None
     titles = {
@@ -31,6 +31,7 @@ def comparison_chart(record: ComparisonRecord) -> Chart | None:
         "window": "Short and full windows",
         "precision": "Weights of encoder and decoder",
         "padding": "Padding before cross-attention",
+        "captions": "Live captions of the same stream",
     }
     return draw_chart(
         record.name, titles[record.name], lambda axes: draw(axes, record.rows), (1, 2), 6
@@ -79,6 +80,21 @@ def _draw_padding(axes: Any, rows: Sequence[dict[str, Any]]) -> None:  # noqa: A
     axes[0].set_title(f"files, of {rows[0]['files']}")
     legend(axes[0], 2)
     _error_bars(axes[1], labels, rows)
+    axes[1].set_yticklabels([])
+
+
+def _draw_captions(axes: Any, rows: Sequence[dict[str, Any]]) -> None:  # noqa: ANN401
+    labels = [str(row["way"]) for row in rows]
+    for ax, key, title, colour, digits in (
+        (axes[0], "decode_ms_per_partial", "decoder ms per partial", ORANGE, 1),
+        (axes[1], "corrections_per_word", "words shown and then changed, per word", BLUE, 2),
+    ):
+        values = [row[key] or 0.0 for row in rows]
+        bars = ax.barh(labels, values, color=colour)
+        ax.bar_label(bars, [f" {value:.{digits}f}" for value in values], fontsize=8)
+        ax.invert_yaxis()
+        ax.set_xlim(0, max(0.1, *values) * 1.15)
+        ax.set_title(title)
     axes[1].set_yticklabels([])
 
 

@@ -13,7 +13,7 @@ Row = dict[str, Any]
 
 def comparison_table(record: ComparisonRecord) -> Table:
     """The table of one comparison."""
-    makers = {"cache": _cache, "mel": _mel}
+    makers = {"cache": _cache, "mel": _mel, "captions": _captions}
     return makers.get(record.name, _settings)(record)
 
 
@@ -52,6 +52,37 @@ def _mel(record: ComparisonRecord) -> Table:
             number(row["ratio"], 2),
             f"{row['largest_difference']:.1e}",
             str(row["frames"]),
+        )
+        for row in record.rows
+    )
+    return Table(columns, rows)
+
+
+def _captions(record: ComparisonRecord) -> Table:
+    columns = (
+        "captions",
+        "engine",
+        "partials",
+        "passes per partial",
+        "decoder ms per partial",
+        "times less than anew",
+        "final ms (median, 95 %)",
+        "RTFx",
+        "corrections per word",
+        "WER",
+    )
+    rows = tuple(
+        (
+            str(row["way"]),
+            str(row["engine"]),
+            str(row["partials"]),
+            number(row["passes_per_partial"] or None, 2),
+            number(row["decode_ms_per_partial"]),
+            number(row["less_decoding"], 2),
+            f"{number(row['final_ms_median'])}, {number(row['final_ms_p95'])}",
+            number(row["rtfx"]),
+            number(row["corrections_per_word"], 2),
+            percent(row["wer"]),
         )
         for row in record.rows
     )
