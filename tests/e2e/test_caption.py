@@ -92,6 +92,10 @@ def test_ctrl_c_completes_what_was_heard(
         (("--min-silence", 0, DEMO), 2, "--min-silence is 0"),
         (("--mic", "browser"), 2, "--mic browser needs --web"),
         (("--mic", "0", DEMO), 2, "give one of"),
+        (("--hold-back", -1, DEMO), 2, "--hold-back is -1"),
+        (("--moonshine", "tiny", "--language", "de", DEMO), 2, "Moonshine cannot honour"),
+        (("--moonshine", "tiny", "--max-segment", 70, DEMO), 2, "Moonshine takes less"),
+        (("--moonshine", "/no-such", DEMO), 2, "pip install 'whisper-hailo[moonshine]'"),
     ],
 )
 def test_wrong_use_is_one_line(

@@ -6,8 +6,9 @@ import contextlib
 import logging
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,11 +29,12 @@ if TYPE_CHECKING:
     from whisper_hailo.decoding.options import Cures, DecodingOptions
     from whisper_hailo.live.browser import BrowserSource
     from whisper_hailo.live.captioner import Captioner
+    from whisper_hailo.live.engine import CaptionEngine
     from whisper_hailo.live.events import Event
     from whisper_hailo.live.files import EventSink
+    from whisper_hailo.live.options import CaptionOptions
     from whisper_hailo.live.statistics import Statistics
     from whisper_hailo.live.stream import CaptionStream
-    from whisper_hailo.pipeline import Transcriber
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +81,7 @@ def caption(
 ) -> int:
     """Caption a microphone, a file, a stream or raw PCM while speech runs."""
     from whisper_hailo.live.captioner import Captioner
-    from whisper_hailo.live.engine import TranscriberEngine, warm_up
+    from whisper_hailo.live.engine import warm_up
     from whisper_hailo.live.sources import open_source
     from whisper_hailo.live.stream import CaptionStream
     from whisper_hailo.vad import SileroDetector
@@ -97,11 +99,9 @@ def caption(
             rate_hz=source.rate,
             loops=source.loops,
         )
-        transcriber = model.transcriber(Priority.LIVE)
-        decoding = _decoding(transcriber, language, cures, gates, prompts)
-        engine = TranscriberEngine(transcriber, decoding, snug=options.snug)
+        decoding = partial(_decoding, language, cures, gates, prompts)
+        engine = _engine(model, segments.moonshine, options, decoding, stack)
         detector = SileroDetector()
-        stack.enter_context(transcriber)
         warm_up(engine)
         stack.enter_context(stream_source)
         captioner = Captioner(engine, detector, options)
@@ -114,6 +114,36 @@ def caption(
         finally:
             _report(captioner.statistics, show)
     return ExitCode.INTERRUPTED if interrupted and not stream_source.endless else ExitCode.OK
+
+
+def _engine(
+    model: ModelFlags,
+    moonshine: str | None,
+    options: CaptionOptions,
+    decoding: Callable[[Cures], DecodingOptions],
+    stack: contextlib.ExitStack,
+) -> CaptionEngine:
+    """Our own engine or Moonshine, open until the stack ends.
+
+    Raises:
+        OptionError: a rule that Moonshine cannot honour.
+    """
+    from whisper_hailo.decoding.options import Cures
+    from whisper_hailo.decoding.recognizer import refuse_unhonoured
+    from whisper_hailo.live.engine import TranscriberEngine
+    from whisper_hailo.live.moonshine import LONGEST_S, MoonshineEngine
+
+    if moonshine is None:
+        transcriber = model.transcriber(Priority.LIVE)
+        engine = TranscriberEngine(
+            transcriber, decoding(transcriber.default_cures), snug=options.snug
+        )
+        stack.enter_context(transcriber)
+        return engine
+    bounded = frozenset({"limits.max_per_second"})  # it has a bound of its own
+    refuse_unhonoured(decoding(Cures()), bounded, "Moonshine")
+    longest_s = LONGEST_S if options.max_segment_s is None else options.max_segment_s
+    return stack.enter_context(MoonshineEngine(moonshine, longest_s))
 
 
 def _browser(source: SourceFlags, show: ShowFlags) -> BrowserSource | None:
@@ -171,16 +201,15 @@ def _handling(stop: Any) -> Iterator[None]:  # noqa: ANN401 - a signal handler
 
 
 def _decoding(
-    transcriber: Transcriber,
     language: LanguageFlags,
     cures: CureFlags,
     gates: GateFlags,
     prompts: PromptFlags,
+    start: Cures,
 ) -> DecodingOptions:
     from whisper_hailo.decoding.options import DecodingOptions
     from whisper_hailo.live.engine import TOKENS_PER_SECOND
 
-    start: Cures = transcriber.default_cures
     limits = cures.limits()
     if limits.max_per_second is None:
         limits = replace(limits, max_per_second=TOKENS_PER_SECOND)

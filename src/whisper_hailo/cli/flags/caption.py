@@ -101,6 +101,15 @@ class SegmentFlags:
         ),
     ] = False
 
+    moonshine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE|DIR",
+            help="Hear with Moonshine instead: tiny, base, or a folder with its graphs.",
+            rich_help_panel="Model",
+        ),
+    ] = None
+
     def options(self) -> CaptionOptions:
         """As captioning takes them.
 
