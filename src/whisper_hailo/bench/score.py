@@ -24,6 +24,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from whisper_hailo.bench.bootstrap import FloatTable, drawn_rates, quantiles
 from whisper_hailo.core.errors import OptionError
 
 Form: TypeAlias = Literal["normalised", "simple"]
@@ -193,23 +194,45 @@ def confidence_interval(
     Raises:
         OptionError: `level` or `n_resamples` out of range.
     """
-    if not 0.0 < level < 1.0 or n_resamples < 1:
-        raise OptionError(
-            f"level is {level} and n_resamples {n_resamples}, "
-            "expected a level between 0 and 1 and one resample or more"
-        )
-    n_files = len(scores)
-    errors = np.array([score.errors for score in scores], dtype=np.int64)
-    counts = np.array([score.reference_count for score in scores], dtype=np.int64)
-    drawn = np.random.default_rng(seed).integers(0, max(1, n_files), (n_resamples, n_files))
-    drawn_counts = counts[drawn].sum(axis=1)
-    rated = drawn_counts > 0
-    if not rated.any():
+    rates = _drawn([scores], level, n_resamples, seed)
+    if not rates.size:
         rate = corpus(scores).rate
         return rate, rate
-    rates = errors[drawn].sum(axis=1)[rated] / drawn_counts[rated]
-    low, high = np.quantile(rates, [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
-    return float(low), float(high)
+    return quantiles(rates[0], level)
+
+
+def difference_interval(
+    scores: Sequence[Score],
+    others: Sequence[Score],
+    *,
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """The same for the corpus rate of `scores` less that of `others`, on the same files.
+
+    Each draw takes the same files on both sides (Bisani & Ney, 2004, section 4): files that are
+    hard for both do not widen it, so it shows differences that two intervals would hide.
+
+    Raises:
+        OptionError: `level` or `n_resamples` out of range, or other files.
+    """
+    if [one.reference_count for one in scores] != [one.reference_count for one in others]:
+        raise OptionError(
+            f"{len(scores)} and {len(others)} scores are not of the same files, expected pairs"
+        )
+    rates = _drawn([scores, others], level, n_resamples, seed)
+    if not rates.size:
+        return 0.0, 0.0
+    return quantiles(rates[0] - rates[1], level)
+
+
+def _drawn(
+    sides: Sequence[Sequence[Score]], level: float, n_resamples: int, seed: int
+) -> FloatTable:
+    errors = np.array([[score.errors for score in side] for side in sides], dtype=np.int64)
+    counts = np.array([score.reference_count for score in sides[0]], dtype=np.int64)
+    return drawn_rates(errors, counts, level, n_resamples, seed)
 
 
 def count_units(expected: list[str], heard: list[str]) -> Score:

@@ -16,6 +16,7 @@ from whisper_hailo.bench.score import (
     Score,
     confidence_interval,
     corpus,
+    difference_interval,
     evaluate,
     mean_rate,
     normalise,
@@ -127,6 +128,23 @@ def test_interval_encloses_the_rate_and_follows_the_seed() -> None:
     assert confidence_interval(scores, seed=2, n_resamples=5_000) != (low, high)
     narrow = confidence_interval(scores, level=0.5, seed=1)
     assert low < narrow[0] < narrow[1] < high
+
+
+def test_interval_of_a_difference_draws_the_same_files_on_both_sides() -> None:
+    rng = np.random.default_rng(6)
+    hard = rng.integers(0, 10, 100)  # files differ much more than systems do
+    more = rng.integers(0, 2, 100)
+    worse = [Score(substitutions=int(e), hits=int(20 - e)) for e in hard + more]
+    better = [Score(substitutions=int(e), hits=int(20 - e)) for e in hard]
+    low, high = difference_interval(worse, better, n_resamples=5_000)
+    spread = more.std() / 20 / np.sqrt(len(more))
+    assert high - low == pytest.approx(2 * 1.96 * spread, rel=0.08)
+    assert 0 < low < corpus(worse).rate - corpus(better).rate < high
+    assert confidence_interval(worse)[0] < confidence_interval(better)[1]  # two hide it
+    assert difference_interval(better, better) == (0.0, 0.0)
+    assert difference_interval([], []) == (0.0, 0.0)
+    with pytest.raises(OptionError, match="not of the same files"):
+        difference_interval(worse, better[1:])
 
 
 def test_interval_of_equal_files_is_a_point() -> None:

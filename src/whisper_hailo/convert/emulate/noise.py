@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -95,15 +95,17 @@ def measure_noise(
     network: Network,
     windows: Iterable[Feeds],
     *,
+    tensors: Collection[str] | None = None,
     threads: int = 0,
 ) -> Noise:
-    """Run both graphs over the same windows and compare every tensor between layers.
+    """Run both graphs over the same windows and compare the tensors between layers.
 
     Args:
         exact: the Hailo form.
         rounded: what `emulated` made of it.
         network: layers of the exact graph.
         windows: what enters the chip, per window; others than those of the statistics.
+        tensors: the ones to compare; nothing behind the last of them is computed. `None` takes all.
         threads: threads per operator; 0 lets the runtime choose.
 
     Raises:
@@ -111,11 +113,12 @@ def measure_noise(
     """
     inputs = {value.name for value in rounded.graph.input}
     fed = {name: name if name in inputs else name + EXACT for name in network.entries}
-    wanted = {name: name + ROUNDED if name in inputs else name for name in network.tensors}
-    found = {name: Difference() for name in network.tensors}
+    compared = tuple(n for n in network.tensors if tensors is None or n in tensors)
+    wanted = {name: name + ROUNDED if name in inputs else name for name in compared}
+    found = {name: Difference() for name in compared}
     n_windows = 0
     with (
-        Probe(exact, network.entries, network.tensors, threads) as truth,
+        Probe(exact, network.entries, compared, threads) as truth,
         Probe(rounded, tuple(fed.values()), tuple(wanted.values()), threads) as emulation,
     ):
         for feeds in windows:
@@ -132,11 +135,12 @@ def measure_noise(
 def _noise(network: Network, found: dict[str, Difference], n_windows: int) -> Noise:
     layers, outputs = [], []
     for layer in network.layers:
-        for tensor in layer.gives:
-            layers.append(_entry(layer.name, tensor, found[tensor]))
+        compared = (tensor for tensor in layer.gives if tensor in found)
+        layers += [_entry(layer.name, tensor, found[tensor]) for tensor in compared]
         if layer.kind == "output_layer":
             origin = layer.slots[0].origin
-            outputs.append(_entry(layer.name, origin, found[origin]))
+            if origin in found:
+                outputs.append(_entry(layer.name, origin, found[origin]))
     return Noise(tuple(layers), tuple(outputs), n_windows)
 
 

@@ -79,3 +79,15 @@ def test_windows_of_another_network_are_refused() -> None:
         collect(model, network, [{"mel": np.zeros((1, 2, 2), np.float32)}])
     with pytest.raises(ModelError, match="the graph failed"):
         collect(model, network, [{"x": np.zeros((1, 5, 2), np.float32)}])
+
+
+def test_only_the_tensors_that_are_asked_for_are_compared() -> None:
+    model = graphs.residual()
+    network = read_network(model, (), ())
+    plan = Plan("all8")
+    rounded = emulated(model, plan, collect(model, network, WINDOWS))
+    whole = measure_noise(model, rounded, network, WINDOWS)
+    some = measure_noise(model, rounded, network, WINDOWS, tensors=("linear",))
+    assert [entry.tensor for entry in some.layers] == ["linear"]
+    assert some.layers == tuple(entry for entry in whole.layers if entry.tensor == "linear")
+    assert some.outputs == ()
