@@ -1,0 +1,1 @@
+"""Live captions, measured; see `__main__`."""

@@ -1,0 +1,139 @@
+"""The tables of docs/captions.md: pure functions of the result file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Final
+
+from whisper_hailo.bench.records import ComparisonRecord
+from whisper_hailo.bench.report.comparisons import comparison_table
+from whisper_hailo.bench.report.table import Table
+
+ROOT: Final = Path(__file__).parents[2]
+DOCS: Final = ROOT / "docs" / "captions.md"
+RESULT: Final = ROOT / "benchmarks" / "results" / "captions.json"
+
+
+def insert_tables(document: str, result: dict[str, Any]) -> str:
+    """The document with every table that there is a result for between its marks.
+
+    Raises:
+        SystemExit: the marks are missing.
+    """
+    for name, table in TABLES.items():
+        if name not in result:
+            continue
+        place = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
+        if not place.search(document):
+            raise SystemExit(f"{DOCS} has no place for the table {name}")
+        text = f"{_origin(result[name])}\n\n{table(result[name]).markdown()}"
+        document = place.sub(lambda found: f"{found[1]}{text}{found[2]}", document)  # noqa: B023
+    return document
+
+
+def _origin(part: dict[str, Any]) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in part["versions"].items())
+    note = f"; {part['note']}" if part["note"] else ""
+    return f"{part['model']}, {part['threads']} threads, {part['machine']}, {versions}{note}."
+
+
+def _paired(part: dict[str, Any]) -> Table:
+    return comparison_table(ComparisonRecord("captions", part["settings"], tuple(part["rows"])))
+
+
+def _cost(part: dict[str, Any]) -> Table:
+    columns = (
+        "decoder",
+        "passes: anew, no drafts, drafts",
+        "ms: anew, no drafts, drafts",
+        "times less than anew",
+        "than no drafts",
+        "a pass, ms",
+        "of it the vocabulary",
+        "each further token, ms",
+    )
+    ways = ("anew", "not drafted", "drafted")
+    rows = tuple(
+        (
+            name.replace("none", "FP32").replace("int8", "INT8"),
+            ", ".join(f"{row[f'passes {way}']:.1f}" for way in ways),
+            ", ".join(f"{row[f'ms {way}']:.1f}" for way in ways),
+            f"{row['times less than anew']:.2f}",
+            f"{row['times less than not drafted']:.2f}",
+            f"{row['pass_ms']:.2f}",
+            f"{100 * (1 - row['pass_without_vocabulary_ms'] / row['pass_ms']):.0f} %",
+            f"{row['further_token_ms']:.2f}",
+        )
+        for name, row in part.items()
+        if isinstance(row, dict) and "pass_ms" in row
+    )
+    return Table(columns, rows)
+
+
+def _facts(part: dict[str, Any], facts: dict[str, tuple[str, ...]]) -> Table:
+    rows = tuple(
+        (label, ", ".join(_said(part[key]) for key in keys)) for label, keys in facts.items()
+    )
+    return Table(("what", "measured"), rows)
+
+
+def _said(value: Any) -> str:  # noqa: ANN401 - any figure
+    if isinstance(value, list):
+        return str(len(value))
+    if isinstance(value, dict):
+        return ", ".join(f"{count} {name}" for name, count in value.items())
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+def _live(part: dict[str, Any]) -> Table:
+    return _facts(
+        part,
+        {
+            "seconds of the stream, of speech": ("stream_s", "segment_s"),
+            "RTFx, each second once; as often as it was heard": ("rtfx", "rtfx_recounted"),
+            "share of one core": ("cpu_share",),
+            "first text after the start of speech, s: median, 95 %": (
+                "first_partial_latency_s_median",
+                "first_partial_latency_s_p95",
+            ),
+            "final text after the end of speech, s: median, 95 %": (
+                "final_latency_s_median",
+                "final_latency_s_p95",
+            ),
+            "WER %: live, offline": ("wer_live", "wer_offline"),
+            "segments ended by": ("reasons",),
+            "partials, of them skipped": ("partials", "skipped_partials"),
+            "passes per partial": ("passes_per_partial",),
+            "corrections per word": ("corrections_per_word",),
+            "longest backlog, s": ("longest_backlog_s",),
+            "peak memory, MiB": ("memory_mib",),
+            "violations of the guarantees": ("violations",),
+        },
+    )
+
+
+def _hour(part: dict[str, Any]) -> Table:
+    return _facts(
+        part,
+        {
+            "minutes of the stream, times real time": ("stream_minutes", "times_real_time"),
+            "device stalls, failures": ("stalls", "device_failures"),
+            "overruns of the sound card": ("source_faults",),
+            "times the page came back": ("page_visits",),
+            "segments": ("segments",),
+            "violations of the guarantees": ("violations",),
+            "segments that the page lost, had twice": ("page_lost", "page_doubled"),
+            "partials, of them skipped": ("partials", "skipped_partials"),
+            "longest backlog, s": ("longest_backlog_s",),
+            "resident MiB: second tenth, last tenth": (
+                "memory_second_tenth_mib",
+                "memory_last_tenth_mib",
+            ),
+            "share of one core": ("cpu_share",),
+            "WER %": ("wer",),
+        },
+    )
+
+
+TABLES: Final = {"paired": _paired, "cost": _cost, "live": _live, "hour": _hour}
