@@ -1,0 +1,59 @@
+"""The benchmark of live captions: its conversation, its tables, its forced decoder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+from benchmarks.captions.conversation import conversation
+from benchmarks.captions.cost import Forced
+from benchmarks.captions.table import insert_tables
+
+from tests.unit.decoding.search.test_draft import Oracle
+from tests.unit.shapes import TOY_TOKENS
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.search.draft import DraftLoop
+
+
+def test_a_conversation_is_the_same_each_time(tmp_path: Path) -> None:
+    first = conversation(tmp_path / "a.flac", 0.1)
+    again = conversation(tmp_path / "b.flac", 0.1)
+    assert first.read_bytes() == again.read_bytes()
+    audio, rate_hz = soundfile.read(first)
+    assert rate_hz == 16_000
+    assert audio.size >= 6 * 16_000
+    assert np.abs(audio[:4000]).max() > 0, "there is noise where nobody speaks"
+    assert first.with_suffix(".txt").read_text().strip()
+
+
+def test_a_document_without_marks_is_told_of() -> None:
+    with pytest.raises(SystemExit, match="no place for the table live"):
+        insert_tables("nothing", {"live": {}})
+
+
+class State(tuple[int, ...]):
+    """The oracle's history, with its length as our decoder's state has it."""
+
+    @property
+    def n_tokens(self) -> int:
+        return len(self)
+
+
+class CountingOracle(Oracle):
+    def step(self, tokens: Any, state: Any, positions: Any, **named: Any) -> Any:
+        output, history = super().step(tokens, state, positions, **named)
+        return output, State(history)
+
+    def rewind(self, state: Any, n_tokens: int) -> Any:
+        return State(super().rewind(state, n_tokens))
+
+
+def test_a_forced_decoder_says_what_it_is_told() -> None:
+    prefix, text = (11, 12, 14, 19), (1, 5, 3, 3, 8)
+    forced = Forced(CountingOracle(3), [*text, TOY_TOKENS.eot], len(prefix))  # type: ignore[arg-type]
+    for draft in ((), text, (1, 5, 9), (2,)):
+        loop = DraftLoop(forced, TOY_TOKENS, DecodingOptions())  # type: ignore[arg-type]
+        assert loop.run(State(), prefix, draft).decoded.tokens == text
