@@ -5,6 +5,8 @@
 #   make bench   everything that this machine can measure, and its report, in build/bench
 #   make bench-speed  ours against every rival on the same weights and core, with our targets
 #   make rivals  environments of the systems that ours is measured against
+#   make windows  short windows beside full ones, words against their true times; writes its tables
+#   make fallback  what trying doubtful text again costs and gives; writes its table
 #   make emulation   what 8 and 16 bits cost the bundled model; writes its tables and picture
 
 PYTHON ?= python3
@@ -15,7 +17,8 @@ DEMO := src/whisper_hailo/assets/demo.flac
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test e2e parity check bench bench-speed bench-tables rivals run-book emulation lock clean
+.PHONY: demo test e2e parity check bench bench-speed bench-tables rivals run-book emulation windows \
+	fallback lock clean
 
 # Hailo's binding is a package of the system: where it is, the environment may look there, too.
 SEES_SYSTEM = $(shell $(PYTHON) -c 'import importlib.util as u; \
@@ -80,6 +83,12 @@ run-book: $(VENV)/dev.stamp
 
 emulation: $(VENV)/dev.stamp
 	$(BIN)/python -m benchmarks.emulated_quantisation
+
+windows: $(VENV)/dev.stamp
+	$(BIN)/python -m benchmarks.windows
+
+fallback: $(VENV)/dev.stamp
+	$(BIN)/python -m benchmarks.fallback
 
 # Needs uv; writes versions and hashes for every supported Python.
 lock:

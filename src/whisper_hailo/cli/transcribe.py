@@ -55,7 +55,11 @@ def transcribe(
     inputs = find_inputs(audio)
     sink = Sink(formats, output.output_dir, output.as_json, inputs, layout)
     transcriber = model.transcriber()
-    options = decoding.options(transcriber.default_cures, timestamps=output.wants_times)
+    options = decoding.options(
+        transcriber.default_cures,
+        timestamps=output.wants_times,
+        fallback=transcriber.default_fallback,
+    )
     transcriber.check(options)
     for reason in transcriber.reasons:
         logger.info(reason)

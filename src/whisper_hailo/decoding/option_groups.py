@@ -11,6 +11,9 @@ from whisper_hailo.core.errors import OptionError
 OPENAI_TEMPERATURES: Final = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 """OpenAI Whisper's schedule: greedy or beam first, then hotter and hotter sampling."""
 
+FALLBACK_STEP: Final = 0.2
+"""By how much each try is hotter than the one before in that schedule."""
+
 PREPENDED: Final = "\"'“¿([{-"
 """Punctuation that belongs to the word after it, as OpenAI Whisper's command line has it."""
 

@@ -12,6 +12,7 @@ from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Encoder, Limits
 from whisper_hailo.core.types import Settings
+from whisper_hailo.decoding.option_groups import FALLBACK_STEP
 from whisper_hailo.decoding.options import (
     AUTO_LANGUAGE,
     FIXED_CURES,
@@ -87,6 +88,16 @@ class Parts:
     def default_cures(self) -> Cures:
         """Padding, where there can be any; a fixed decoder has all its positions already."""
         return PRESETS["conservative"] if self.limits.n_positions is None else FIXED_CURES
+
+    @property
+    def default_fallback(self) -> float:
+        """OpenAI Whisper's step of temperature; 0 where a try is dear or cannot be had.
+
+        Without a cache each of the samples that a hotter try draws costs as many passes as it has
+        tokens, and engines with their own loop have no tries.
+        """
+        owns_loop = isinstance(self.decoder, Recognizer | AudioRecognizer)
+        return 0.0 if owns_loop or self.limits.n_positions is not None else FALLBACK_STEP
 
     def check(self, options: DecodingOptions) -> None:
         """Refuse options that these parts cannot honour: see `Transcriber.check`."""

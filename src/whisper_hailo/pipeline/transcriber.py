@@ -253,6 +253,14 @@ class Transcriber(Closing):
         return self._parts.default_cures
 
     @property
+    def default_fallback(self) -> float:
+        """By how much hotter doubtful text is tried again by default; 0 is not at all.
+
+        Only the command has it on of its own accord; here `Search` says which temperatures.
+        """
+        return self._parts.default_fallback
+
+    @property
     def parts(self) -> dict[str, Closeable]:
         """Encoder, where there is one, and decoder by these names, for those who measure them."""
         encoder = {} if self.encoder is None else {"encoder": self.encoder}

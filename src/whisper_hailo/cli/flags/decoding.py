@@ -24,12 +24,13 @@ class DecodingFlags:
     times: TimeFlags
     prompts: PromptFlags
 
-    def options(self, start: Cures, *, timestamps: bool) -> DecodingOptions:
+    def options(self, start: Cures, *, timestamps: bool, fallback: float) -> DecodingOptions:
         """Decoding options.
 
         Args:
             start: the decoder's default cures.
             timestamps: whether the model writes times where the user did not say.
+            fallback: the decoder's default step of temperature for doubtful text.
 
         Raises:
             OptionError: a value out of range.
@@ -43,7 +44,7 @@ class DecodingFlags:
             timestamps=timestamps if asked is None else asked,
             max_initial_timestamp_s=self.times.max_initial_timestamp,
             detect_each_window=self.language.detect_each_window,
-            search=self.search.search(),
+            search=self.search.search(fallback),
             gates=self.gates.gates(),
             limits=self.cures.limits(),
             prompts=self.prompts.prompts(),

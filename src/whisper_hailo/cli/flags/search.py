@@ -38,7 +38,8 @@ class SearchFlags:
         float | None,
         typer.Option(
             metavar="STEP",
-            help="Doubtful text is tried again, hotter by this up to 1. [default: off]",
+            help="Doubtful text is tried again, hotter by this up to 1; 0 is off. "
+            "[default: 0.2; 0 for decoders without a cache or with a loop of their own]",
             rich_help_panel=_SEARCH,
         ),
     ] = None
@@ -47,20 +48,22 @@ class SearchFlags:
     ] = 5
     seed: Annotated[int, typer.Option(metavar="N", rich_help_panel=_SEARCH)] = 0
 
-    def search(self) -> Search:
+    def search(self, fallback: float) -> Search:
         """The search.
+
+        Args:
+            fallback: the decoder's default step; 0 is off.
 
         Raises:
             OptionError: values out of range.
         """
+        step = fallback if self.fallback is None else self.fallback
+        if not 0 <= step <= _TOP_TEMPERATURE:
+            raise OptionError(f"--fallback is {step:g}, expected 0 (off) to 1")
         temperatures = [self.temperature]
-        if self.fallback is not None:
-            if not 0 < self.fallback <= _TOP_TEMPERATURE:
-                raise OptionError(f"--fallback is {self.fallback:g}, expected more than 0, up to 1")
-            steps = int((_TOP_TEMPERATURE - self.temperature) / self.fallback + 1e-6)
-            temperatures += [
-                round(self.temperature + (n + 1) * self.fallback, 3) for n in range(steps)
-            ]
+        if step:
+            steps = int((_TOP_TEMPERATURE - self.temperature) / step + 1e-6)
+            temperatures += [round(self.temperature + (n + 1) * step, 3) for n in range(steps)]
         return Search(
             temperatures=tuple(temperatures),
             beam_size=self.beam_size,

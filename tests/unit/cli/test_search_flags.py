@@ -1,0 +1,38 @@
+"""Temperatures by the command line's options."""
+
+import pytest
+
+from whisper_hailo.cli.flags.search import SearchFlags
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.decoding.option_groups import FALLBACK_STEP, OPENAI_TEMPERATURES
+
+
+def test_the_default_schedule_is_openais() -> None:
+    assert SearchFlags().search(FALLBACK_STEP).temperatures == OPENAI_TEMPERATURES
+
+
+@pytest.mark.parametrize(
+    ("given", "temperature", "expected"),
+    [
+        (None, 0.0, (0.0,)),  # a decoder that has no fallback of its own accord
+        (0.0, 0.0, (0.0,)),
+        (0.5, 0.0, (0.0, 0.5, 1.0)),
+        (0.5, 0.4, (0.4, 0.9)),
+        (0.2, 1.5, (1.5,)),
+    ],
+)
+def test_a_step_of_ones_own(
+    given: float | None, temperature: float, expected: tuple[float, ...]
+) -> None:
+    flags = SearchFlags(fallback=given, temperature=temperature)
+    assert flags.search(0.0).temperatures == expected
+
+
+def test_off_is_off_whatever_the_decoder() -> None:
+    assert SearchFlags(fallback=0.0).search(FALLBACK_STEP).temperatures == (0.0,)
+
+
+@pytest.mark.parametrize("step", [-0.1, 1.1, float("nan")])
+def test_impossible_steps(step: float) -> None:
+    with pytest.raises(OptionError, match=r"--fallback is .*, expected 0 \(off\) to 1"):
+        SearchFlags(fallback=step).search(0.0)
