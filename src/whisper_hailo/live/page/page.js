@@ -16,8 +16,10 @@ function shadeOf(probability) {
 
 function show(element, words, extra) {
   for (const word of words) {
+    const text = word.text.trimStart(); // blanks stand between the words, so that no line is under them
+    if (text.length < word.text.length && element.childNodes.length) element.append(" ");
     const span = document.createElement("span");
-    span.textContent = word.text;
+    span.textContent = text;
     span.className = `${shadeOf(word.probability)} ${extra}`.trim();
     element.append(span);
   }
@@ -32,11 +34,19 @@ function completed(event) {
   const item = document.createElement("li");
   item.id = `segment-${event.segment_id}`;
   show(item, event.words, "");
-  const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 200;
   log.append(item);
   while (log.children.length > KEPT) log.firstElementChild.remove();
-  if (atEnd) log.scrollTop = log.scrollHeight;
+  stayAtEnd();
 }
+
+// Follows the newest caption, unless somebody has scrolled back to read.
+let following = true;
+function stayAtEnd() {
+  if (following) log.scrollTop = log.scrollHeight;
+}
+log.addEventListener("scroll", () => {
+  following = log.scrollHeight - log.scrollTop - log.clientHeight < 80;
+});
 
 function partial(event) {
   running.dataset.segment = event.segment_id;
@@ -56,6 +66,7 @@ function draw(name, value, text) {
   const line = series.map((v, i) => `${(i * step).toFixed(1)},${(38 - (36 * v) / top).toFixed(1)}`);
   document.querySelector(`#${name} polyline`).setAttribute("points", line.join(" "));
   document.getElementById(`${name}-text`).textContent = text;
+  document.getElementById(`${name}-top`).textContent = `up to ${top.toFixed(top < 10 ? 2 : 0)}`;
 }
 
 function figures(message) {
@@ -80,20 +91,25 @@ function take(message) {
   else if (message.event === "partial") partial(message);
   else if (message.event === "figures") figures(message);
   else if (message.event === "end") {
-    state.textContent = "The stream has ended";
+    tell("The stream has ended", "ended");
     ended = true;
   }
 }
 
 let ended = false;
 
+function tell(text, kind) {
+  state.textContent = text;
+  state.dataset.kind = kind;
+}
+
 function connect() {
   const socket = new WebSocket(new URL("events", location.href.replace(/^http/, "ws")));
-  socket.onopen = () => { retryMs = 250; state.textContent = "Listening"; };
+  socket.onopen = () => { retryMs = 250; tell("Listening", "on"); };
   socket.onmessage = (message) => take(JSON.parse(message.data));
   socket.onclose = () => {
     if (ended) return;
-    state.textContent = "Connection lost, trying again";
+    tell("Connection lost, trying again", "lost");
     setTimeout(connect, retryMs);
     retryMs = Math.min(4000, retryMs * 2);
   };
@@ -101,7 +117,8 @@ function connect() {
 
 function resize(factor) {
   scale = Math.min(4, Math.max(0.3, scale * factor));
-  document.documentElement.style.setProperty("--size", `calc(${scale} * clamp(2rem, 6vw, 5.5rem))`);
+  document.documentElement.style.setProperty("--scale", scale);
+  stayAtEnd();
 }
 
 function shade() {
@@ -146,7 +163,7 @@ async function microphone() {
     } };
     button.setAttribute("aria-pressed", "true");
   } catch (error) {
-    state.textContent = `The microphone cannot be used: ${error.message}`;
+    tell(`The microphone cannot be used: ${error.message}`, "lost");
   }
 }
 
@@ -161,5 +178,6 @@ document.addEventListener("keydown", (event) => {
   else if (event.key === "c") shade();
   else if (event.key === "m" && !document.getElementById("microphone").hidden) microphone();
 });
+new ResizeObserver(stayAtEnd).observe(log);
 document.body.classList.add("shaded");
 connect();

