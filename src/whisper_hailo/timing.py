@@ -26,6 +26,10 @@ class StageClock:
         finally:
             self._ms[name] += (perf_counter() - begin) * 1000.0
 
+    def note(self, name: str, ms: float) -> None:
+        """Add time that something else measured to one of `STAGES`."""
+        self._ms[name] += ms
+
     def add(self, other: StageClock, share: float = 1.0) -> None:
         """Add a share of another clock's times: a batch's work, split over its recordings."""
         for stage, ms in other._ms.items():

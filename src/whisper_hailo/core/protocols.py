@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
@@ -112,6 +112,35 @@ class Encoder(Closeable, Protocol):
 
         Returns:
             audio features `(batch, n_frames / 2, d_model)` float32.
+
+        Raises:
+            ShapeError: the window does not fit this encoder.
+        """
+        ...
+
+
+class Encoding(Protocol):
+    """Windows on their way through an encoder that is a machine of its own."""
+
+    @property
+    def took_ms(self) -> float:
+        """Time on that machine, once the result is there."""
+        ...
+
+    def result(self) -> FloatArray:
+        """Wait for the audio features, or raise what went wrong; to be called once."""
+        ...
+
+
+@runtime_checkable
+class AsyncEncoder(Encoder, Protocol):
+    """An encoder that works while the caller does something else."""
+
+    def encode_async(self, mel: FloatArray) -> Encoding:
+        """Begin to encode log-mel windows.
+
+        Args:
+            mel: as for `encode`; not to be changed before the result is there.
 
         Raises:
             ShapeError: the window does not fit this encoder.

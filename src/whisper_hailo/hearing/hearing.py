@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from whisper_hailo.core.protocols import Encoder
+from whisper_hailo.core.protocols import AsyncEncoder, Encoder
 from whisper_hailo.core.types import FloatArray, Segment
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.features import log_mel, pad_or_trim
@@ -71,16 +72,33 @@ class Hearing:
         clock = StageClock()
         if self._encoder is None:
             return Encoded(None, clock)
-        with clock.stage("mel"):
-            n_mels = self._encoder.spec.dims.n_mels
-            mel = np.stack(
-                [
-                    log_mel(pad_or_trim(window.audio, self._plan.window_samples), n_mels)
-                    for window in windows
-                ]
-            )
+        mel = self._mel(self._encoder, windows, clock)
         with clock.stage("encode"):
             return Encoded(self._encoder.encode(mel), clock)
+
+    @property
+    def start(self) -> Callable[[Sequence[Window]], Callable[[], Encoded]] | None:
+        """Begins `encode` and gives back what waits for it, where the encoder works by itself."""
+        encoder = self._encoder
+        return partial(self._start, encoder) if isinstance(encoder, AsyncEncoder) else None
+
+    def _start(self, encoder: AsyncEncoder, windows: Sequence[Window]) -> Callable[[], Encoded]:
+        clock = StageClock()
+        encoding = encoder.encode_async(self._mel(encoder, windows, clock))
+
+        def wait() -> Encoded:
+            features = encoding.result()
+            clock.note("encode", encoding.took_ms)
+            return Encoded(features, clock)
+
+        return wait
+
+    def _mel(self, encoder: Encoder, windows: Sequence[Window], clock: StageClock) -> FloatArray:
+        with clock.stage("mel"):
+            n_mels, size = encoder.spec.dims.n_mels, self._plan.window_samples
+            return np.stack(
+                [log_mel(pad_or_trim(window.audio, size), n_mels) for window in windows]
+            )
 
     def interpret(
         self, encoded: Encoded, windows: Sequence[Window], contexts: Sequence[Context]

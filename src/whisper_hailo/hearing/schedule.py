@@ -73,7 +73,7 @@ def in_batches(
         return _Batch(members, ahead.begin(windows)) if members else None
 
     try:
-        with Ahead(hearing.encode, enabled=encode_ahead) as ahead:
+        with Ahead(hearing.encode, hearing.start, enabled=encode_ahead) as ahead:
             batch = next_batch()
             while batch or active:
                 following = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
+import zlib
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ from hailo_platform._machine import MACHINE
 from hailo_platform.pyhailort.pyhailort import HailoRTException, failure
 
 QUEUE_SIZE = 4
+THREAD = "standin chip"
 
 
 class FormatType:
@@ -79,7 +81,8 @@ class InferModel:
         fault = MACHINE.fault("configure")
         if fault == "hang":
             time.sleep(MACHINE.facts["hang_s"])
-        if fault is not None and fault != "wrong":
+            self.vdevice.check()
+        if fault not in {None, "wrong", "hang"}:
             raise failure(fault)
         if fault == "wrong" or not self._fits:
             known = MACHINE.knows_incompatible
@@ -100,7 +103,7 @@ class ConfiguredInferModel:
         self._jobs: queue.Queue[Any] = queue.Queue()
         self._pending = 0
         self._ready = threading.Condition()
-        self._worker = threading.Thread(target=self._work, daemon=True, name="standin chip")
+        self._worker = threading.Thread(target=self._work, daemon=True, name=THREAD)
         self._worker.start()
         model.vdevice.models.add(self)
 
@@ -125,6 +128,7 @@ class ConfiguredInferModel:
 
     def wait_for_async_ready(self, timeout_ms: int = 1000, frames_count: int = 1) -> None:
         self._check()
+        self._no_callback("wait_for_async_ready")
         with self._ready:
             if not self._ready.wait_for(
                 lambda: self._pending + frames_count <= QUEUE_SIZE, timeout_ms / 1000
@@ -136,6 +140,7 @@ class ConfiguredInferModel:
 
     def run_async(self, bindings: list[Bindings], callback: Any = None) -> Job:
         self._check()
+        self._no_callback("run_async")
         fault = MACHINE.fault("run")
         if fault == "refuse":
             raise failure("HAILO_INVALID_OPERATION")
@@ -145,6 +150,9 @@ class ConfiguredInferModel:
             if self._pending + len(bindings) > QUEUE_SIZE:
                 raise failure("HAILO_QUEUE_IS_FULL")
             self._pending += len(bindings)
+            MACHINE.most_queued = max(MACHINE.most_queued, self._pending)
+        for binding in bindings:
+            binding.hand_over()
         job = Job(bindings, callback, fault)
         self._jobs.put(job)
         return job
@@ -156,6 +164,11 @@ class ConfiguredInferModel:
             self._jobs.put(None)
             if threading.current_thread() is not self._worker:
                 self._worker.join(30)
+
+    def _no_callback(self, what: str) -> None:
+        """Callbacks have one thread: what waits in it for another run waits for itself."""
+        if threading.current_thread() is self._worker:
+            MACHINE.violated(f"{what} is called in a callback")
 
     def _check(self) -> None:
         if not self.alive:
@@ -188,22 +201,27 @@ class ConfiguredInferModel:
             return failure("HAILO_STREAM_ABORT")
         if job.fault is not None and job.fault.startswith("HAILO_"):
             return failure(job.fault)
-        handle = MACHINE.turn()
+        handle = MACHINE.turn(self.priority)
         try:
             MACHINE.latency()
             for binding in job.bindings:
                 binding.execute(self.model.graph)
             MACHINE.ran(priority=self.priority, network=next(iter(self.model.graph.outputs)))
         finally:
-            MACHINE.give(handle)
+            MACHINE.over(handle)
         return None
 
     def _done(self, job: Job, error: HailoRTException | None) -> None:
         with self._ready:
             self._pending -= len(job.bindings)
             self._ready.notify_all()
+        for binding in job.bindings:
+            binding.come_back()
         if job.callback is not None:
-            job.callback(completion_info=SimpleNamespace(exception=error))
+            try:
+                job.callback(completion_info=SimpleNamespace(exception=error))
+            except Exception as escaped:  # it would end the process
+                MACHINE.violated(f"a callback raises {escaped!r}")
         job.error = error
         job.finished.set()
 
@@ -217,6 +235,8 @@ class Job:
         self.finished = threading.Event()
 
     def wait(self, timeout_ms: int) -> None:
+        if threading.current_thread().name == THREAD:
+            MACHINE.violated("a job is waited for in a callback")
         if not self.finished.wait(timeout_ms / 1000):
             raise failure("HAILO_TIMEOUT")
         if self.error is not None:
@@ -227,8 +247,11 @@ class _Bound:
     def __init__(self, stream: _Stream) -> None:
         self.stream = stream
         self.buffer: Any = None
+        self.in_flight = False
 
     def set_buffer(self, buffer: Any) -> None:
+        if self.in_flight:
+            MACHINE.violated(f"{self.stream.name} gets another buffer during a run")
         if not buffer.flags.c_contiguous:
             raise HailoRTException("Buffer must be C_CONTIGUOUS")
         if not buffer.flags.writeable:
@@ -244,7 +267,10 @@ class _Bound:
 
 
 class Bindings:
+    """Buffers of one run. From hand-over to callback they are the chip's alone."""
+
     def __init__(self, model: InferModel) -> None:
+        self._given: dict[str, int] = {}
         self._inputs = {stream.name: _Bound(stream) for stream in model.inputs}
         self._outputs = {stream.name: _Bound(stream) for stream in model.outputs}
 
@@ -260,6 +286,26 @@ class Bindings:
             bound.check()
             if bound.stream.type != FormatType.FLOAT32:
                 MACHINE.violated(f"{bound.stream.name} is not float32 at the boundary")
+
+    def hand_over(self) -> None:
+        """What is there now is what will be computed."""
+        if self._given:
+            MACHINE.violated("bindings are handed over again before their run has ended")
+        self._given = self._sums()
+        self._mark(in_flight=True)
+
+    def come_back(self) -> None:
+        if self._sums() != self._given:
+            MACHINE.violated("an input is changed during its run")
+        self._given = {}
+        self._mark(in_flight=False)
+
+    def _mark(self, *, in_flight: bool) -> None:
+        for bound in (*self._inputs.values(), *self._outputs.values()):
+            bound.in_flight = in_flight
+
+    def _sums(self) -> dict[str, int]:
+        return {name: zlib.crc32(bound.buffer) for name, bound in self._inputs.items()}
 
     def execute(self, graph: Graph) -> None:
         arrays = {name: bound.buffer.view(np.float32) for name, bound in self._inputs.items()}

@@ -13,6 +13,7 @@ import json
 import os
 import threading
 import time
+import weakref
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -45,6 +46,10 @@ class Machine:
         self.plan: Callable[[str, int], str | None] | None = None
         self.violations: list[str] = []
         self.lock = threading.RLock()
+        self.open_devices: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._core = threading.Condition()
+        self._busy = False
+        self._waiting: list[int] = []
 
     def set(self, **facts: Any) -> None:
         """Another machine, as if it had just started."""
@@ -54,6 +59,8 @@ class Machine:
         self.facts: dict[str, Any] = {**_DEFAULTS, **facts}
         self.counts: Counter[str] = Counter()
         self.away = 0
+        self.most_queued = 0
+        self.order: list[int] = []
 
     @property
     def version(self) -> str:
@@ -130,17 +137,43 @@ class Machine:
             return None
         return handle
 
-    def turn(self) -> int:
-        """Wait for the chip's one core."""
+    def turn(self, priority: int) -> int:
+        """Wait for the chip's one core; of several networks that wait the most urgent is next."""
+        with self._core:
+            self._waiting.append(priority)
+            self._core.wait_for(lambda: not self._busy and priority == max(self._waiting))
+            self._waiting.remove(priority)
+            self._busy = True
+            self.order.append(priority)
         if self.folder is None:
             return -1
+        mark = self.folder / f"waits-{priority:02}-{os.getpid()}"
+        mark.touch()
         handle = os.open(self.folder / "core.lock", os.O_RDWR | os.O_CREAT)
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        while not self._foremost(mark.name) or not _locked(handle):
+            time.sleep(0.001)
+        mark.unlink()
         return handle
 
     def give(self, handle: int) -> None:
         if handle >= 0:
             os.close(handle)
+
+    def over(self, handle: int) -> None:
+        """The core is free for the next one."""
+        self.give(handle)
+        with self._core:
+            self._busy = False
+            self._core.notify_all()
+
+    def _foremost(self, mark: str) -> bool:
+        """Whether no process waits with a higher priority; those that were killed do not count."""
+        assert self.folder is not None
+        for other in self.folder.glob("waits-*"):
+            _, priority, pid = other.name.split("-")
+            if int(priority) > int(mark.split("-")[1]) and Path(f"/proc/{pid}").exists():
+                return False
+        return True
 
     def latency(self) -> None:
         if self.facts["latency_ms"]:
@@ -150,6 +183,14 @@ class Machine:
         if self.folder is not None:
             with (self.folder / name).open("a", encoding="utf-8") as file:
                 file.write(line + "\n")
+
+
+def _locked(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 MACHINE = Machine()

@@ -63,13 +63,16 @@ class VDevice:
             if fault == "none":
                 MACHINE.lose(1)
             raise failure("HAILO_OUT_OF_PHYSICAL_DEVICES")
-        if fault is not None:
+        if fault not in {None, "hang"}:
             raise failure(fault)
         if MACHINE.away or not MACHINE.facts["devices"]:
+            raise failure("HAILO_OUT_OF_PHYSICAL_DEVICES")
+        if any(not (self._shares() and other._shares()) for other in MACHINE.open_devices):
             raise failure("HAILO_OUT_OF_PHYSICAL_DEVICES")
         self._lock_handle = MACHINE.take(shared=self._shares())
         if self._lock_handle is None:
             raise failure("HAILO_OUT_OF_PHYSICAL_DEVICES")
+        MACHINE.open_devices.add(self)
 
     @staticmethod
     def create_params() -> Any:
@@ -107,6 +110,7 @@ class VDevice:
         if self.released:
             return
         self.released = True
+        MACHINE.open_devices.discard(self)
         alive = [model for model in self.models if model.alive]
         if alive:
             MACHINE.violated("a VDevice is released before its configured models")

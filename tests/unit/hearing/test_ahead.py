@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.unit.shapes import toy_spec
+from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import DeviceError, WhisperHailoError
 from whisper_hailo.core.types import FloatArray, Segment
 from whisper_hailo.decoding.decoded import Decoded
@@ -207,3 +208,59 @@ def test_results_come_in_the_order_they_are_asked_for() -> None:
         with pytest.raises(ZeroDivisionError):
             zero()
         assert two() == 5
+
+
+@dataclass
+class Chip(Encoder, Closing):
+    """Works by itself: what it is given is not looked at before the result is asked for."""
+
+    order: list[str] = field(default_factory=list)
+    name = "chip"
+    n_frames = 200
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def encode_async(self, mel: FloatArray) -> Any:
+        self.order.append("begun")
+        return ChipRun(self, mel)
+
+
+@dataclass
+class ChipRun:
+    chip: Chip
+    mel: FloatArray
+    took_ms: float = 31.4
+
+    def result(self) -> FloatArray:
+        self.chip.order.append("asked")
+        return self.chip.encode(self.mel)
+
+
+def test_an_encoder_that_works_by_itself_needs_no_thread() -> None:
+    chip = Chip()
+    interpreter = Interpreter(chip)
+    (outcome,) = _run([_noise(4)], chip, interpreter)
+    assert isinstance(outcome, Recording)
+    assert [segment.text for segment in outcome.segments] == ["0", "1", "2", "3"]
+    assert chip.order == ["begun", "begun", "asked", "begun", "asked", "begun", "asked", "asked"]
+    assert set(chip.threads) == {threading.current_thread().name}
+    assert outcome.context.clock.timings().encode_ms == pytest.approx(4 * 31.4), "the chip's time"
+
+
+def test_its_errors_belong_to_their_recordings_too() -> None:
+    chip = Chip(fail_at=3)
+    outcomes = list(_run([_noise(2), _noise(3, 1), _noise(2, 2)], chip, Interpreter(chip)))
+    assert [type(outcome).__name__ for outcome in outcomes] == [
+        "Recording", "DeviceError", "Recording",
+    ]  # fmt: skip
+
+
+def test_what_cannot_even_begin_is_told_when_its_turn_comes() -> None:
+    def start(_x: int) -> Any:
+        raise DeviceError("the chip went away; try again")
+
+    with Ahead(lambda x: x, start) as ahead:
+        waiting = ahead.begin(1)
+        with pytest.raises(DeviceError):
+            waiting()

@@ -4,26 +4,54 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from whisper_hailo.core.errors import DeviceTimeoutError
 
 T = TypeVar("T")
 
 
+_GIVEN_UP: Final[dict[object, str]] = {}
+"""Calls that nobody waits for any more and that have not come back, with what they do."""
+
+
+def given_up() -> list[str]:
+    """What calls are doing that were given up and still hang in the driver."""
+    return list(_GIVEN_UP.values())
+
+
 class _Call(Generic[T]):
     """One call in a thread of its own."""
 
-    def __init__(self, function: Callable[[], T], undo: Callable[[T], object] | None) -> None:
+    def __init__(
+        self,
+        function: Callable[[], T],
+        what: str,
+        undo: Callable[[T], object] | None,
+        over: Callable[[], object] | None,
+    ) -> None:
         self._function = function
+        self._what = what
         self._undo = undo
+        self._over = over
         self._lock = threading.Lock()
-        self._abandoned = False
+        self._abandoned = self._ended = False
         self.results: list[T] = []
         self.error: BaseException | None = None
 
     def run(self) -> None:
-        """The thread's body; a result that nobody waits for any more is undone."""
+        """The thread's body."""
+        try:
+            self._call()
+        finally:
+            with self._lock:
+                self._ended = True
+                _GIVEN_UP.pop(self, None)
+            if self._over is not None:
+                self._over()
+
+    def _call(self) -> None:
+        """A result that nobody waits for any more is undone."""
         try:
             result = self._function()
         except BaseException as error:  # it belongs to the caller, whatever it is
@@ -40,6 +68,8 @@ class _Call(Generic[T]):
         """Wait no longer; `False` if the result came at the last moment."""
         with self._lock:
             self._abandoned = not self.results
+            if not self._ended:
+                _GIVEN_UP[self] = self._what
             return self._abandoned
 
 
@@ -48,6 +78,7 @@ def bounded(
     timeout_s: float,
     what: str,
     undo: Callable[[T], object] | None = None,
+    over: Callable[[], object] | None = None,
 ) -> T:
     """Call a function and wait for it, but not for ever.
 
@@ -59,12 +90,13 @@ def bounded(
         timeout_s: how long to wait.
         what: what it does, such as `opening the chip`.
         undo: what to do with a result that comes too late.
+        over: called when the function has really ended, in time or not, and after `undo`.
 
     Raises:
         DeviceTimeoutError: it did not return in time.
         Exception: whatever it raised.
     """
-    call = _Call(function, undo)
+    call = _Call(function, what, undo, over)
     thread = threading.Thread(target=call.run, name=f"hailo: {what}", daemon=True)
     thread.start()
     try:

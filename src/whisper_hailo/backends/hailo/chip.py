@@ -66,6 +66,7 @@ class Chip:
         self.faults = Faults(self._binding)
         self._lock = threading.RLock()
         self._networks: dict[tuple[str, str, ChipOptions], Network] = {}
+        self._loading = threading.Lock()
         self.facts = self._bounded(self._first_device, options, "looking for the chip")
         self._vdevice = self._bounded(
             lambda: self._open(options), options, "opening the chip", _release
@@ -86,13 +87,27 @@ class Chip:
         with self._lock:
             if key not in self._networks:
                 self.check(hef)
-                self._networks[key] = self._bounded(
-                    lambda: Network(self._device(), (hef, group), options),
-                    options,
-                    f"loading {hef.path}",
-                    Network.close,
-                )
+                self._networks[key] = self._load(hef, group, options)
             return self._networks[key]
+
+    def _load(self, hef: HefFile, group: str, options: ChipOptions) -> Network:
+        """Put a network on the chip; `close` waits until that has really ended.
+
+        Raises:
+            WrongChipError, HefError, DeviceError: it cannot be loaded.
+        """
+        if not self._loading.acquire(timeout=options.open_timeout_s):
+            raise DeviceTimeoutError(
+                f"the Hailo chip is still loading another file, not {hef.path}"
+            )
+        device = OpenDevice(self._binding, self._vdevice, self.faults)
+        return bounded(
+            lambda: Network(device, (hef, group), options),
+            options.open_timeout_s,
+            f"loading {hef.path}",
+            Network.close,
+            self._loading.release,
+        )
 
     def check(self, hef: HefFile) -> None:
         """Refuse a HEF for another chip, and warn of one that is newer than this HailoRT.
@@ -105,9 +120,6 @@ class Chip:
         newer = check_versions(hef, binding_version(self._binding))
         if newer is not None:
             _LOG.warning("%s", newer)
-
-    def _device(self) -> OpenDevice:
-        return OpenDevice(self._binding, self._vdevice, self.faults)
 
     def temperature_c(self) -> float | None:
         """Degrees Celsius of the chip now, if it says so."""
@@ -125,10 +137,11 @@ class Chip:
             return
 
         def release() -> None:
-            for network in networks:
-                with contextlib.suppress(Exception):  # the device is to be released all the same
-                    network.close()
-            _release(vdevice)
+            with self._loading:  # a load that was given up still uses the device
+                for network in networks:
+                    with contextlib.suppress(Exception):  # the device is released all the same
+                        network.close()
+                _release(vdevice)
 
         try:
             bounded(release, _CLOSE_S, "releasing the chip")

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections import deque
+from itertools import islice
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 import numpy as np
 
 from whisper_hailo.backends.checks import check_mel
-from whisper_hailo.backends.hailo.lease import Lease
+from whisper_hailo.backends.hailo.lease import Lease, LeasedRun
 from whisper_hailo.backends.hailo.options import ALONE, ChipOptions
 from whisper_hailo.backends.hailo.preflight import check_encoder
+from whisper_hailo.backends.hef.contract import EncoderShape
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import ShapeError
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_SECOND, FloatArray
+
+_AT_ONCE: Final = 2
+"""Runs of one stream in the chip's queue: while one is computed the next one's mel is there."""
 
 
 class HefEncoder(Closing):
@@ -79,7 +85,18 @@ class HefEncoder(Closing):
 
         Raises:
             ShapeError: another number of frames.
-            DeviceError: the run failed.
+            DeviceError: a run failed.
+        """
+        return self.encode_async(mel).result()
+
+    def encode_async(self, mel: FloatArray) -> HefEncoding:
+        """Hand log-mel windows to the chip; the result waits for them, and tells of failures.
+
+        Args:
+            mel: as for `encode`; not to be changed before the result is there.
+
+        Raises:
+            ShapeError: another number of frames.
         """
         check_mel(mel, self._spec)
         if mel.shape[2] != self.n_frames:
@@ -88,10 +105,40 @@ class HefEncoder(Closing):
                 f"mel has {mel.shape[2]} frames, this encoder takes {self.n_frames} "
                 f"({window_s:g} s window); use --window {window_s:g}"
             )
-        return np.stack([self._encode(row) for row in mel])
+        return HefEncoding(self._lease, self._shape, mel)
 
-    def _encode(self, mel: FloatArray) -> FloatArray:
-        """`(n_mels, n_frames)` to `(n_positions, d_model)`; the chip wants channels last."""
+
+class HefEncoding:
+    """Windows on their way through the chip, a few at a time so that it never waits for the host.
+
+    Args:
+        lease: of the network.
+        shape: of the network.
+        mel: `(batch, n_mels, n_frames)` float32.
+    """
+
+    def __init__(self, lease: Lease, shape: EncoderShape, mel: FloatArray) -> None:
+        self._lease = lease
+        self._shape = shape
+        self._rows = iter(mel)
+        self._runs = deque(self._begin(row) for row in islice(self._rows, _AT_ONCE))
+        self.took_ms = 0.0
+
+    def result(self) -> FloatArray:
+        """Wait for `(batch, n_positions, d_model)` float32. To be called once.
+
+        Raises:
+            DeviceError, HefError: a run failed.
+        """
+        features, output = [], self._shape.output
+        while self._runs:
+            run = self._runs.popleft()
+            features.append(run.result()[output])
+            self.took_ms += run.took_ms
+            self._runs.extend(self._begin(row) for row in islice(self._rows, 1))
+        return np.stack(features).reshape(-1, self._shape.n_positions, self._shape.d_model)
+
+    def _begin(self, mel: FloatArray) -> LeasedRun:
+        """One window `(n_mels, n_frames)`; the chip wants channels last."""
         channels_last = mel.T.astype(np.float32, copy=False)
-        features = self._lease.run({self._shape.input: channels_last}, (self._shape.output,))
-        return features[self._shape.output].reshape(self._shape.n_positions, self._shape.d_model)
+        return self._lease.run_async({self._shape.input: channels_last}, (self._shape.output,))

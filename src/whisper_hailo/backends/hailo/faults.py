@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.backends.hailo.binding import binding_version, one_line
+from whisper_hailo.backends.hailo.bounded import given_up
 from whisper_hailo.backends.hef.read import HefFile, read_hef
 from whisper_hailo.core.errors import (
     BindingMismatchError,
@@ -171,7 +172,14 @@ class Faults:
             found = self._binding.Device.scan()
         except Exception:
             found = []
-        return DeviceBusyError(BUSY) if found else NoDeviceError(NO_DEVICE)
+        if not found:
+            return NoDeviceError(NO_DEVICE)
+        if hanging := given_up():
+            return DeviceBusyError(
+                f"the Hailo chip is still held by this program, where {hanging[0]} was given up "
+                "and hangs in the driver; end the program, reload the driver or reboot"
+            )
+        return DeviceBusyError(BUSY)
 
     def _version(self) -> str:
         return binding_version(self._binding)

@@ -7,12 +7,14 @@ import contextlib
 import logging
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, Self
 
 from whisper_hailo.backends.hailo.chip import Chip
 from whisper_hailo.backends.hailo.network import Network
 from whisper_hailo.backends.hailo.options import ChipOptions
+from whisper_hailo.backends.hailo.run import Run
 from whisper_hailo.backends.hef.read import HefFile
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import (
@@ -21,6 +23,7 @@ from whisper_hailo.core.errors import (
     DeviceLostError,
     DeviceTimeoutError,
     NoDeviceError,
+    WhisperHailoError,
 )
 from whisper_hailo.core.types import FloatArray
 
@@ -132,44 +135,51 @@ class Lease(ChipLease):
         self._group = group
 
     def run(self, inputs: dict[str, FloatArray], wanted: tuple[str, ...]) -> dict[str, FloatArray]:
-        """Run the network; see `Network.run`.
+        """Run the network and wait; see `run_async` and `LeasedRun.result`."""
+        return self.run_async(inputs, wanted).result()
 
-        A chip that goes away is waited for and opened again, once; then the run is tried again.
-        One that does not answer in time is not: that would only double the wait.
+    def run_async(self, inputs: dict[str, FloatArray], wanted: tuple[str, ...]) -> LeasedRun:
+        """Hand one run to the chip; whatever goes wrong is told by its `result`.
+
+        Args:
+            inputs: see `Network.run_async`; not to be changed before the result is there.
+            wanted: names of the outputs to give back.
+        """
+        return LeasedRun(self, inputs, wanted)
+
+    def begin(
+        self, inputs: dict[str, FloatArray], wanted: tuple[str, ...], lost: DeviceError | None
+    ) -> tuple[Run, int]:
+        """A run under way, and the generation of the chip that it is on.
+
+        Args:
+            inputs: see `Network.run_async`.
+            wanted: likewise.
+            lost: what happened to the chip that is now waited for; `None` does not wait.
 
         Raises:
-            DeviceTimeoutError, DeviceLostError, DeviceError: the run failed. The next run
-                opens the chip anew.
+            DeviceError, HefError: it could not be handed over.
         """
-        try:
-            network, generation = self._network()
-        except (NoDeviceError, DeviceBusyError) as gone:
-            if time.monotonic() >= self._held.awaited_until:
-                raise
-            network, generation = self._again(gone)  # as another stream does already
-        try:
-            return self._guarded(network, generation, inputs, wanted)
-        except DeviceLostError as lost:
-            _LOG.warning("%s; opening it again", lost)
-            network, generation = self._again(lost)
-        return self._guarded(network, generation, inputs, wanted)
+        network, generation = self._network() if lost is None else self._again(lost)
+        with self.guarded(generation):
+            return network.run_async(inputs, wanted), generation
 
-    def _guarded(
-        self,
-        network: Network,
-        generation: int,
-        inputs: dict[str, FloatArray],
-        wanted: tuple[str, ...],
-    ) -> dict[str, FloatArray]:
-        """Run; whatever happens in it, a chip in an unknown state is given up."""
+    @contextlib.contextmanager
+    def guarded(self, generation: int) -> Iterator[None]:
+        """Whatever happens in a run, a chip in an unknown state is given up."""
         try:
-            return network.run(inputs, wanted)
+            yield
         except DeviceLostError:
             self._drop(generation, self._options.recovery_s)
             raise
         except BaseException:
             self._drop(generation)
             raise
+
+    @property
+    def awaited(self) -> bool:
+        """Whether a chip that went away is expected back."""
+        return time.monotonic() < self._held.awaited_until
 
     def _acquire(self) -> None:
         self._network()
@@ -203,6 +213,57 @@ class Lease(ChipLease):
             else:
                 self._held.awaited_until = 0.0
                 return found
+
+
+class LeasedRun:
+    """A run on the chip that a lease is for.
+
+    A chip that goes away is waited for and opened again, once; then the run is tried again.
+    One that does not answer in time is not: that would only double the wait.
+
+    Args:
+        lease: open.
+        inputs: see `Network.run_async`.
+        wanted: likewise.
+    """
+
+    def __init__(
+        self, lease: Lease, inputs: dict[str, FloatArray], wanted: tuple[str, ...]
+    ) -> None:
+        self._lease = lease
+        self._arguments = inputs, wanted
+        self._awaited = lease.awaited
+        self._begun: tuple[Run, int] | WhisperHailoError
+        try:
+            self._begun = lease.begin(inputs, wanted, None)
+        except WhisperHailoError as error:  # who hands runs over has others to see to first
+            self._begun = error
+        self.took_ms = 0.0
+
+    def result(self) -> dict[str, FloatArray]:
+        """Wait for the outputs; see `Run.result`. To be called once.
+
+        Raises:
+            DeviceTimeoutError, DeviceLostError, DeviceError, HefError: the run failed. The next
+                run opens the chip anew.
+        """
+        begun = self._begun
+        if isinstance(begun, NoDeviceError | DeviceBusyError) and self._awaited:
+            begun = self._lease.begin(*self._arguments, begun)  # as another stream does already
+        try:
+            return self._finish(begun)
+        except DeviceLostError as lost:
+            _LOG.warning("%s; opening it again", lost)
+            return self._finish(self._lease.begin(*self._arguments, lost))
+
+    def _finish(self, begun: tuple[Run, int] | WhisperHailoError) -> dict[str, FloatArray]:
+        if isinstance(begun, WhisperHailoError):
+            raise begun
+        run, generation = begun
+        with self._lease.guarded(generation):
+            results = run.result()
+        self.took_ms += run.took_ms
+        return results
 
 
 def _give_up(held: _Held) -> None:

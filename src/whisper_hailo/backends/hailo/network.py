@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,26 +12,14 @@ import numpy as np
 
 from whisper_hailo.backends.hailo.faults import Faults
 from whisper_hailo.backends.hailo.options import ChipOptions
+from whisper_hailo.backends.hailo.run import Run, Slot
 from whisper_hailo.backends.hef.read import HefFile
 from whisper_hailo.core.errors import DeviceLostError, DeviceTimeoutError
 from whisper_hailo.core.types import FloatArray
 
 _READY_MS = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """Buffers of one run, bound once and used again and again.
-
-    Attributes:
-        bindings: the binding's own object for them.
-        inputs: name to array, float32, C-contiguous, in the network's shapes.
-        outputs: likewise; all of the network's, also those that nobody reads.
-    """
-
-    bindings: Any
-    inputs: dict[str, FloatArray]
-    outputs: dict[str, FloatArray]
+_DRAIN_S = 1.0
+"""How long runs that nobody waits for any more may take to end before the network is taken off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +57,13 @@ class Network:
         self._hef = hef
         self._faults = faults
         self._options = options
-        self._room = threading.Condition()
-        self._in_flight = 0
+        self._hangs = False
+        self._lock = threading.RLock()
         self._free: list[Slot] = []
+        # One place for each run that HailoRT takes before its queue is full. Callbacks give them
+        # back and must never wait, least of all for a lock that is held while HailoRT is called.
+        self._places = threading.Semaphore(0)
+        self._queue_size = 0
         # Only files with several networks need a name; older bindings do not take one.
         named = {"name": group} if len(hef.groups) > 1 else {}
         with faults.during(f"loading {hef.path}", hef):
@@ -85,50 +78,93 @@ class Network:
             with faults.during(f"setting up {hef.path}", hef):
                 self._configured.set_scheduler_priority(int(options.priority))
                 self._queue_size = max(1, int(self._configured.get_async_queue_size()))
+            self._places.release(self._queue_size)
         except BaseException:
             self.close()  # it must not outlive the device
             raise
 
     def run(self, inputs: dict[str, FloatArray], wanted: tuple[str, ...]) -> dict[str, FloatArray]:
-        """Run once; several threads may, each with buffers of its own.
+        """Run once and wait; see `run_async` and `Run.result`."""
+        return self.run_async(inputs, wanted).result()
+
+    def run_async(self, inputs: dict[str, FloatArray], wanted: tuple[str, ...]) -> Run:
+        """Hand one run to the chip and come back; several threads may, each with its own buffers.
 
         Args:
-            inputs: name to float32 array with as many elements as the network's input has.
+            inputs: name to float32 array with as many elements as the network's input has; they
+                are copied.
             wanted: names of the outputs to give back.
 
         Returns:
-            name to a copy of the output, in the network's shape.
+            the run, whose `result` waits for the outputs.
 
         Raises:
-            DeviceTimeoutError: no answer within the options' time.
+            DeviceTimeoutError: the queue stayed full for the options' time.
             DeviceLostError: the chip gave up or went away.
-            DeviceError: any other failure.
+            DeviceError: it did not take the run.
         """
         self._enter()
-        # After a failure the chip may still write into its buffers: only good ones are used again,
-        # and their place in the queue stays taken.
-        slot = self._take()
-        for name, array in inputs.items():
-            slot.inputs[name][...] = array.reshape(slot.inputs[name].shape)
-        self._execute(slot)
-        results = {name: slot.outputs[name].copy() for name in wanted}
-        with self._room:
-            self._free.append(slot)
-            self._in_flight -= 1
-            self._room.notify()
-        return results
+        handed_over = False
+        try:
+            slot = self._take()
+            for name, array in inputs.items():
+                slot.inputs[name][...] = array.reshape(slot.inputs[name].shape)
+            run = Run(self, slot, wanted, self._options.timeout_s)
+            with self._lock, self._faults.during(self._what, self._hef, running=True):
+                configured = self._still()
+                configured.wait_for_async_ready(timeout_ms=_READY_MS)  # there is room: we count
+                run.begin(configured)
+            handed_over = True
+            return run
+        finally:
+            if not handed_over:
+                self._places.release()
+
+    def leave(self) -> None:
+        """A run's callback came: its place in the queue is free. Called in HailoRT's thread."""
+        self._places.release()
+
+    def give_back(self, slot: Slot) -> None:
+        """Buffers of a run that went well, to be used again."""
+        with self._lock:
+            if self._configured is not None:
+                self._free.append(slot)
+
+    def failed(self, error: BaseException) -> Exception:
+        """A run's failure as one of ours."""
+        return self._faults.translated(error, self._what, self._hef, running=True)
+
+    def silent(self) -> DeviceTimeoutError:
+        """A run's time is over. Nobody waits for its callback when the network is closed."""
+        self._hangs = True
+        return DeviceTimeoutError(
+            f"the Hailo chip did not answer within {self._options.timeout_s:g} s while "
+            f"{self._what}; it is overloaded, too hot or hangs: see whisper-hailo doctor"
+        )
 
     def close(self) -> None:
-        """Take the network off the chip."""
-        with self._room:
+        """Take the network off the chip; runs under way end first, if they do so soon."""
+        with self._lock:
             self._free.clear()
             configured, self._configured = self._configured, None
-            self._room.notify_all()
         if configured is not None:
+            self._drain()
             with contextlib.suppress(Exception):  # it may have failed already
                 configured.shutdown()
             configured.__exit__(None, None, None)
         self._model = None
+
+    def _drain(self) -> None:
+        """Wait for callbacks: HailoRT's `shutdown` keeps Python's lock, which they need, too."""
+        until_s = time.monotonic() + (0.0 if self._hangs else _DRAIN_S)
+        for _ in range(self._queue_size):
+            self._places.acquire(timeout=max(0.0, until_s - time.monotonic()))
+        for _ in range(self._queue_size):
+            self._places.release()  # whoever waited for a place sees that it is over
+
+    @property
+    def _what(self) -> str:
+        return f"running {self._hef.path.name}"
 
     def _enter(self) -> None:
         """Wait for a place in the chip's queue.
@@ -136,17 +172,11 @@ class Network:
         Raises:
             DeviceTimeoutError: there was none in time.
         """
-        with self._room:
-            free = self._room.wait_for(
-                lambda: self._configured is None or self._in_flight < self._queue_size,
-                self._options.timeout_s,
+        if not self._places.acquire(timeout=self._options.timeout_s):
+            raise DeviceTimeoutError(
+                f"the Hailo chip took no more work for {self._options.timeout_s:g} s; it is "
+                "overloaded or hangs: see whisper-hailo doctor"
             )
-            if not free:
-                raise DeviceTimeoutError(
-                    f"the Hailo chip took no more work for {self._options.timeout_s:g} s; it is "
-                    "overloaded or hangs: see whisper-hailo doctor"
-                )
-            self._in_flight += 1
 
     def _still(self) -> Any:  # noqa: ANN401
         """The configured model; called with the lock held, so that it does not end meanwhile.
@@ -161,7 +191,7 @@ class Network:
         return self._configured
 
     def _take(self) -> Slot:
-        with self._room, self._faults.during("binding buffers", self._hef, running=True):
+        with self._lock, self._faults.during("binding buffers", self._hef, running=True):
             configured = self._still()
             if self._free:
                 return self._free.pop()
@@ -176,31 +206,3 @@ class Network:
             for name, array in slot.outputs.items():
                 slot.bindings.output(name).set_buffer(array)
             return slot
-
-    def _execute(self, slot: Slot) -> None:
-        """Hand the buffers to the chip and wait for its callback.
-
-        The callback is waited for, not the binding's job: that one may take twice the time-out,
-        and an interrupt gets through only here.
-        """
-        what = f"running {self._hef.path.name}"
-        finished = threading.Event()
-        failures: list[BaseException] = []
-
-        def on_finished(completion_info: Any) -> None:  # noqa: ANN401 - the binding's own class
-            if completion_info.exception is not None:
-                failures.append(completion_info.exception)
-            finished.set()
-
-        with self._room, self._faults.during(what, self._hef, running=True):
-            configured = self._still()
-            configured.wait_for_async_ready(timeout_ms=_READY_MS)  # there is room: we count
-            configured.run_async([slot.bindings], on_finished)
-        if not finished.wait(self._options.timeout_s):
-            raise DeviceTimeoutError(
-                f"the Hailo chip did not answer within {self._options.timeout_s:g} s while {what}; "
-                "it is overloaded, too hot or hangs: see whisper-hailo doctor"
-            )
-        if failures:
-            error = failures[0]
-            raise self._faults.translated(error, what, self._hef, running=True) from error

@@ -13,6 +13,8 @@ import pytest
 from tests.standin.make_hef import decoder_network, encoder_network, hef
 from tests.unit.backends.hailo.conftest import Hefs
 from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
+from whisper_hailo.backends.hailo import chip
+from whisper_hailo.backends.hailo.bounded import given_up
 from whisper_hailo.backends.hailo.chip import chips
 from whisper_hailo.backends.hailo.decoder import HefRunner
 from whisper_hailo.backends.hailo.encoder import HefEncoder
@@ -203,12 +205,33 @@ def test_what_keeps_a_chip_from_opening(
     kind: type[Exception],
     expected: str,
 ) -> None:
-    machine.set(**facts)
+    machine.set(**facts, hang_s=3.0)
     hangs = "hang" in str(facts)
     options = ChipOptions(open_timeout_s=1.0 if hangs else 60.0)
     with pytest.raises(kind, match=expected), HefEncoder(hefs.encoder, spec, options):
         pass
     machine.set()
+    with HefEncoder(hefs.encoder, spec) as encoder:
+        assert encoder.encode(_mel()).shape == (1, 100, 64)
+
+
+def test_a_load_that_hangs_keeps_its_device_until_it_ends(
+    machine: Any, hefs: Hefs, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its device must not be released under its feet, and whoever asks is told what holds it."""
+    monkeypatch.setattr(chip, "_CLOSE_S", 0.1)
+    machine.set(faults={"configure": {"0": "hang"}}, hang_s=3.0)
+    options = ChipOptions(open_timeout_s=1.0)
+    with (
+        pytest.raises(DeviceTimeoutError, match="loading"),
+        HefEncoder(hefs.encoder, spec, options),
+    ):
+        pass
+    with pytest.raises(DeviceBusyError, match=r"held by this program, where loading .* hangs"):
+        HefEncoder(hefs.encoder, spec).open()
+    until_s = time.monotonic() + 60
+    while given_up() and time.monotonic() < until_s:
+        time.sleep(0.05)
     with HefEncoder(hefs.encoder, spec) as encoder:
         assert encoder.encode(_mel()).shape == (1, 100, 64)
 

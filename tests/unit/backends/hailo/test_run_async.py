@@ -1,0 +1,167 @@
+"""Runs that are handed to the chip and asked for later: overlap, order, failures, priorities."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.backends.hailo.conftest import Hefs
+from whisper_hailo.backends.hailo.encoder import HefEncoder
+from whisper_hailo.backends.hailo.network import Network
+from whisper_hailo.backends.hailo.options import ChipOptions, Priority
+from whisper_hailo.core.errors import (
+    DeviceError,
+    DeviceLostError,
+    DeviceTimeoutError,
+    NoDeviceError,
+    ShapeError,
+)
+from whisper_hailo.core.protocols import AsyncEncoder
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.types import FloatArray
+
+QUICK = ChipOptions(timeout_s=1.5, recovery_s=1.0, open_timeout_s=30)
+
+
+@pytest.fixture(scope="module")
+def spec(hailo_directory: Path) -> ModelSpec:
+    return ModelSpec.load(hailo_directory)
+
+
+def _mel(seed: int, batch: int = 1) -> FloatArray:
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((batch, 80, 200)).astype(np.float32)
+
+
+def _network(encoder: HefEncoder) -> Network:
+    (network,) = encoder._lease.chip._networks.values()
+    return network
+
+
+def test_the_caller_does_something_else_meanwhile(
+    machine: Any, hefs: Hefs, spec: ModelSpec
+) -> None:
+    with HefEncoder(hefs.encoder, spec) as encoder:
+        assert isinstance(encoder, AsyncEncoder)
+        expected = encoder.encode(_mel(1))
+        machine.set(latency_ms=300)
+        begin = time.monotonic()
+        encoding = encoder.encode_async(_mel(1))
+        assert time.monotonic() - begin < 0.25, "it came back before the chip did"
+        np.testing.assert_array_equal(encoding.result(), expected)
+        assert encoding.took_ms >= 300
+
+
+def test_results_belong_to_their_runs_whatever_the_order(
+    machine: Any, hefs: Hefs, spec: ModelSpec
+) -> None:
+    with HefEncoder(hefs.encoder, spec) as encoder:
+        expected = [encoder.encode(_mel(seed)) for seed in range(4)]
+        encodings = [encoder.encode_async(_mel(seed)) for seed in range(4)]
+        for seed in (3, 0, 2, 1):
+            np.testing.assert_array_equal(encodings[seed].result(), expected[seed])
+        assert len(_network(encoder)._free) == 4, "all buffers are there to be used again"
+
+
+def test_a_batch_keeps_the_chip_busy_without_filling_its_queue(
+    machine: Any, hefs: Hefs, spec: ModelSpec
+) -> None:
+    with HefEncoder(hefs.encoder, spec) as encoder:
+        rows = np.concatenate([encoder.encode(_mel(seed)) for seed in range(9)])
+        machine.set()
+        batch = np.concatenate([_mel(seed) for seed in range(9)])
+        np.testing.assert_array_equal(encoder.encode(batch), rows)
+        assert machine.most_queued == 2
+        assert machine.counts["run"] == 9
+        assert len(_network(encoder)._free) <= 2
+
+
+def test_more_streams_than_the_queue_holds(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+    """Nobody asks for a result until all are handed over: places are given back by callbacks."""
+    with HefEncoder(hefs.encoder, spec) as encoder:
+        expected = [encoder.encode(_mel(seed)) for seed in range(10)]
+        encodings = [encoder.encode_async(_mel(seed)) for seed in range(10)]
+        for encoding, features in zip(encodings, expected, strict=True):
+            np.testing.assert_array_equal(encoding.result(), features)
+        assert machine.most_queued <= 4
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [("timeout", DeviceTimeoutError), ("late", DeviceTimeoutError), ("refuse", DeviceError)],
+)
+def test_failures_are_told_when_the_result_is_asked_for(
+    *, machine: Any, hefs: Hefs, spec: ModelSpec, fault: str, kind: type[Exception]
+) -> None:
+    with HefEncoder(hefs.encoder, spec, QUICK) as encoder:
+        expected = encoder.encode(_mel(1))
+        machine.set(faults={"run": {"0": fault}})
+        encoding = encoder.encode_async(_mel(1))
+        with pytest.raises(kind):
+            encoding.result()
+        np.testing.assert_array_equal(encoder.encode(_mel(1)), expected)
+
+
+@pytest.mark.parametrize("fault", ["lost", "abort"])
+def test_runs_in_flight_when_the_chip_goes_are_run_again(
+    machine: Any, hefs: Hefs, spec: ModelSpec, fault: str
+) -> None:
+    with HefEncoder(hefs.encoder, spec) as encoder:
+        expected = [encoder.encode(_mel(seed)) for seed in range(4)]
+        machine.set(faults={"run": {"1": fault}})
+        encodings = [encoder.encode_async(_mel(seed)) for seed in range(4)]
+        for encoding, features in zip(encodings, expected, strict=True):
+            np.testing.assert_array_equal(encoding.result(), features)
+        assert machine.counts["open"] == 1, "opened once more, not once for every run"
+
+
+def test_a_chip_that_is_gone_is_told_by_every_result(
+    machine: Any, hefs: Hefs, spec: ModelSpec
+) -> None:
+    with HefEncoder(hefs.encoder, spec, QUICK) as encoder:
+        machine.set(faults={"run": {"0": "gone"}})
+        first, second = encoder.encode_async(_mel(1)), encoder.encode_async(_mel(2))
+        for encoding in (first, second):
+            with pytest.raises((DeviceLostError, NoDeviceError)):
+                encoding.result()
+
+
+def test_a_result_that_nobody_asks_for_holds_nothing_up(
+    machine: Any, hefs: Hefs, spec: ModelSpec
+) -> None:
+    with HefEncoder(hefs.encoder, spec) as encoder:
+        machine.set(latency_ms=50)
+        for seed in range(8):
+            encoder.encode_async(_mel(seed))
+        gc.collect()
+        assert encoder.encode(_mel(1)).shape == (1, 100, 64)
+        encoder.encode_async(_mel(2))  # under way when the chip is closed
+
+
+def test_another_window_is_refused_at_once(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+    with HefEncoder(hefs.encoder, spec) as encoder, pytest.raises(ShapeError, match="--window 2"):
+        encoder.encode_async(_mel(1)[:, :, :100])
+
+
+def test_live_runs_overtake_those_of_files(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+    """Eight runs of a file wait; a caption's run is next after the one that has begun."""
+    live, batch = (ChipOptions(priority=which) for which in (Priority.LIVE, Priority.BATCH))
+    with (
+        HefEncoder(hefs.encoder, spec, batch) as file,
+        HefEncoder(hefs.encoder, spec, live) as captions,
+    ):
+        machine.set(latency_ms=150)
+        thread = threading.Thread(target=file.encode, args=(_mel(1, batch=8),))
+        thread.start()
+        while not machine.order:
+            time.sleep(0.005)
+        captions.encode(_mel(2))
+        thread.join(60)
+    assert sorted(machine.order) == [12] * 8 + [24]
+    assert machine.order.index(24) <= 3, "one runs, at most one more was taken meanwhile"
