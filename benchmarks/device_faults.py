@@ -3,7 +3,11 @@
 Recordings are transcribed over and over by an encoder on the stand-in for Hailo's binding and our
 decoder on the CPU. Whatever fails, a recording ends with its right text or with a reported error.
 
-    python benchmarks/device_faults.py --faults 1000 --seed 0 [--streams 1] [--json]
+    python benchmarks/device_faults.py --faults 1000 --seed 0 [--streams 1] [--json] [--write]
+
+Memory is looked at twice, before and after all of it: bytes that the C library has handed out, and
+the resident set once it has given back what it keeps for later. With `--write` the run goes into
+`results/device_faults.json` and the table of docs/hailo-device.md.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "standin")]
 from hailo_platform._machine import MACHINE  # noqa: E402
 from tests.standin.make_hef import write_hefs  # noqa: E402
 
+from benchmarks import device_faults_table as kept  # noqa: E402
 from whisper_hailo.backends.hailo.lease import _HELD  # noqa: E402
 from whisper_hailo.backends.hailo.options import ChipOptions  # noqa: E402
 from whisper_hailo.backends.options import EngineOptions  # noqa: E402
@@ -53,8 +58,26 @@ FAULTS = {
 _LONGEST_FILE_S = 30.0
 _WARM_FILES = 20
 _MOST_GROWTH_MIB = 64
+_MOST_HEAP_MIB = 8
+"""Of memory in use, which hardly varies; the resident set depends on what lies beside what."""
 _LOOK_EVERY = 100
 _M_ARENA_MAX = -8
+_C = ctypes.CDLL(None)
+
+
+class _Heap(ctypes.Structure):
+    """What `mallinfo2` of the C library gives."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            *("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks"),
+            *("uordblks", "fordblks", "keepcost"),
+        )
+    ]
+
+
+_C.mallinfo2.restype = _Heap
 
 
 class Plan:
@@ -106,12 +129,15 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--streams", type=int, default=1)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--write", action="store_true", help="keep the result, fill the table")
     # The stand-in makes sessions in short-lived threads, and the C library keeps an arena for each:
     # that would be taken for a leak, or hide one.
-    ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
+    _C.mallopt(_M_ARENA_MAX, 1)
     wanted = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         facts = soak(Path(folder), wanted.faults, wanted.seed, wanted.streams)
+    if wanted.write:
+        kept.keep({"seed": wanted.seed, "streams": wanted.streams, **facts})
     if wanted.json:
         print(json.dumps(facts))
     else:
@@ -156,6 +182,7 @@ def soak(folder: Path, n_faults: int, seed: int, n_streams: int) -> dict[str, An
     closed = all(held.users == 0 and held.chip is None for held in _HELD.values())
     leaks = after["fds"] > before["fds"] or after["threads"] > before["threads"] or not closed
     leaks = leaks or after["rss_mib"] - before["rss_mib"] > _MOST_GROWTH_MIB
+    leaks = leaks or after["heap_mib"] - before["heap_mib"] > _MOST_HEAP_MIB
     good = tally.wrong == 0 and not leaks and not MACHINE.violations
     good = good and tally.longest_s < _LONGEST_FILE_S
     return {
@@ -219,8 +246,14 @@ def _one(transcriber: Transcriber, path: Path, text: str, tally: Tally) -> None:
 def _resources() -> dict[str, int]:
     """Open files, threads, and memory in MiB of this process."""
     gc.collect()
-    fds = len(os.listdir("/proc/self/fd"))
-    return {"fds": fds, "threads": threading.active_count(), "rss_mib": _rss_mib()}
+    _C.malloc_trim(0)
+    heap = _C.mallinfo2()
+    return {
+        "fds": len(os.listdir("/proc/self/fd")),
+        "threads": threading.active_count(),
+        "rss_mib": _rss_mib(),
+        "heap_mib": (heap.uordblks + heap.hblkhd) >> 20,
+    }
 
 
 def _rss_mib() -> int:
