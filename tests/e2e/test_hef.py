@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -11,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.e2e.conftest import ROOT, Command, one_line
-from tests.standin import with_compiler
+from tests.e2e.conftest import DEMO, ROOT, Command, one_line
+from tests.standin import with_chip, with_compiler
 
 SPEECH = ROOT / "tests" / "data"
 STEMS = {"encoder": "micro_encoder_10s", "decoder": "micro_decoder_10s_32"}
@@ -72,6 +73,44 @@ def test_model_to_hef(
     assert facts["snr_db"]["output_layer1"] == 21.5
     assert (model / facts["file"]).stat().st_size == facts["bytes"]
     assert facts["file"] in whisper_hailo("inspect", model).stdout
+
+
+def test_what_was_compiled_is_read_and_run(
+    whisper_hailo: Command, model: Path, sets: dict[str, Path], tmp_path: Path
+) -> None:
+    """From the checkpoint to text: convert, calibrate, compile, inspect, transcribe."""
+    own = tmp_path / "micro"
+    shutil.copytree(model, own)
+    plain = whisper_hailo("transcribe", "--model", own, DEMO)
+    fixed = whisper_hailo("transcribe", "--model", own, "--decoder-backend", "fixed", DEMO)
+    for part in STEMS:
+        result = whisper_hailo(*_compile(own, sets, part), env=with_compiler({}))
+        assert result.returncode == 0, result.stderr
+    encoder, decoder = (own / f"hailo/hailo8l/{STEMS[part]}.hef" for part in STEMS)
+    facts = json.loads(whisper_hailo("inspect", "--json", encoder).stdout)
+    assert (facts["compiled_for"], facts["runs_on"]) == ("hailo8l", ["hailo8", "hailo8l"])
+    (network,) = facts["networks"].values()
+    assert (network["part"], network["window_s"], network["d_model"]) == ("encoder", 10, 128)
+    (network,) = json.loads(whisper_hailo("inspect", "--json", decoder).stdout)["networks"].values()
+    assert (network["part"], network["positions"], network["length"]) == ("decoder", 500, 32)
+    assert "the host adds the position rows" in network["contract"]
+    env = with_chip(tmp_path / "chip", {})
+    named = whisper_hailo("transcribe", "--model", own, "--encoder", encoder, DEMO, env=env)
+    assert named.returncode == 0, named.stderr
+    auto = whisper_hailo("transcribe", "--model", own, DEMO, env=env)
+    assert "encoder hef-hailo8l: on hailo8l" in auto.stderr
+    assert named.stdout == auto.stdout == plain.stdout
+    both = whisper_hailo("transcribe", "--model", own, "--decoder-backend", "hailo", DEMO, env=env)
+    assert "decoder hef-hailo8l" in both.stderr
+    assert both.stdout == fixed.stdout
+    short = whisper_hailo("transcribe", "--model", own, "--window", "5", DEMO, env=env)
+    assert short.returncode == 0, short.stderr
+    assert f"on the CPU, hailo8l 0000:01:00.0, but {encoder.name} takes 10 s" in short.stderr
+    asked = ("--window", "5", "--encoder-backend", "hailo")
+    refused = whisper_hailo("transcribe", "--model", own, *asked, DEMO, env=env)
+    assert refused.returncode == 2
+    assert "--window is 5 s, encoder hef-hailo8l takes 10 s" in one_line(refused)
+    assert not (tmp_path / "chip" / "violations.log").exists()
 
 
 def test_a_missing_compiler_and_what_helps(

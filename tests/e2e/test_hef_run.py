@@ -80,7 +80,7 @@ def test_auto_takes_the_chip_when_there_is_a_hef(
 ) -> None:
     env = with_chip(tmp_path / "machine", {})
     result = whisper_hailo("transcribe", "--model", model, DEMO, env=env)
-    assert "on the CPU, hailo8l 0000:01:00.0 has no HEF of micro" in result.stderr
+    assert "on the CPU, hailo8l 0000:01:00.0, but no HEF of micro" in result.stderr
     own = tmp_path / "micro"
     subprocess.run(["cp", "-r", model, own], check=True)
     (own / "hailo/hailo8l").mkdir()

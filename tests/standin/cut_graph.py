@@ -57,8 +57,10 @@ def cut(
     return name, facts, part.SerializeToString()
 
 
-def hef(arch: str, networks: list[Network], version: int = 1) -> bytes:
-    """A HEF with these networks; the same networks give the same bytes."""
+def hef(
+    arch: str, networks: list[Network], version: int = 1, weights: bytes = b"\x5a" * 4096
+) -> bytes:
+    """A HEF with these networks; the same networks and weights give the same bytes."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         facts = {"arch": arch, "networks": {name: network for name, network, _ in networks}}
@@ -67,7 +69,8 @@ def hef(arch: str, networks: list[Network], version: int = 1) -> bytes:
             archive.writestr(zipfile.ZipInfo(f"{i}.onnx", _LONG_AGO), graph)
     nets = [Net(name, _shapes(f["inputs"]), _shapes(f["outputs"])) for name, f, _ in networks]
     compiler = "3.33.0" if arch.startswith("hailo8") else "5.1.0"
-    return hef_bytes(Wish(nets, arch, version, compiler, mapping=content.getvalue()))
+    wish = Wish(nets, arch, version, compiler, mapping=content.getvalue(), weights=weights)
+    return hef_bytes(wish)
 
 
 def _input(tensor: str, shape: list[int]) -> dict[str, Any]:

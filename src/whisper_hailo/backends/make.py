@@ -118,10 +118,14 @@ def _hef_decoder(request: Request) -> AnyDecoder:
     from whisper_hailo.backends.fixed import FixedDecoder
     from whisper_hailo.backends.hailo.choose import needed_hef
     from whisper_hailo.backends.hailo.decoder import HefRunner
+    from whisper_hailo.backends.hef.contract import CHIP, HOST
 
+    options = request.options
     path = request.path or needed_hef(request.directory, request.spec, "decoder")
-    assets = request.options.decoder_assets or request.directory
-    return FixedDecoder(HefRunner(path, request.spec, assets, request.options.hailo), request.spec)
+    assets = options.decoder_assets or request.directory
+    positions = {"8": HOST, "10h": CHIP}.get(options.host_contract)
+    runner = HefRunner(path, request.spec, assets, options.hailo, positions=positions)
+    return FixedDecoder(runner, request.spec)
 
 
 def _speech2text(request: Request) -> AudioRecognizer:

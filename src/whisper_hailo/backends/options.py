@@ -15,6 +15,9 @@ DECODER_BACKENDS: Final = (
     *(AUTO, "cached", "optimum", "fixed", "hailo"),
     *("ctranslate2", "speech2text", "emulator"),
 )
+HOST_CONTRACTS: Final = (AUTO, "8", "10h")
+"""Who adds the position rows to a HEF decoder's embeddings: on 8 and 8L the host, on 10H the chip.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +32,10 @@ class EngineOptions:
         decoder_assets: directory with the arrays that the host of a HEF decoder needs.
         tokenizer: a `tokenizer.json` to use instead of the model's.
         hailo: how a Hailo chip is used.
+        host_contract: one of `HOST_CONTRACTS`; `auto` goes by what the HEF says of itself.
 
     Raises:
-        OptionError: no such backend.
+        OptionError: no such backend or contract.
     """
 
     encoder: Path | None = None
@@ -41,12 +45,14 @@ class EngineOptions:
     decoder_assets: Path | None = None
     tokenizer: Path | None = None
     hailo: ChipOptions = ALONE
+    host_contract: str = AUTO
 
     def __post_init__(self) -> None:
         """Refuse names that stand for nothing."""
         for option, name, known in (
             ("--encoder-backend", self.encoder_backend, ENCODER_BACKENDS),
             ("--decoder-backend", self.decoder_backend, DECODER_BACKENDS),
+            ("--host-contract", self.host_contract, HOST_CONTRACTS),
         ):
             if name not in known:
                 raise OptionError(f"{option} is {name!r}, expected one of: {', '.join(known)}")

@@ -56,7 +56,13 @@ class Npu:
     why: str
 
 
-def select(directory: Path, spec: ModelSpec, options: EngineOptions, threads: int = 0) -> Engine:
+def select(
+    directory: Path,
+    spec: ModelSpec,
+    options: EngineOptions,
+    threads: int = 0,
+    window_s: float | None = None,
+) -> Engine:
     """Put encoder and decoder together; nothing is loaded yet.
 
     Args:
@@ -64,6 +70,7 @@ def select(directory: Path, spec: ModelSpec, options: EngineOptions, threads: in
         spec: its description.
         options: what the user asked for.
         threads: threads per operator; 0 lets the runtime choose.
+        window_s: the window that the user asked for, which `auto` heeds; `None`: whatever suits.
 
     Raises:
         OptionError: a backend that this program or this path does not have.
@@ -76,7 +83,8 @@ def select(directory: Path, spec: ModelSpec, options: EngineOptions, threads: in
     reasons = [f"decoder {decoder.name}: {choice.why}"]
     encoder = None
     if not isinstance(decoder, AudioRecognizer):
-        choice = _encoder_choice(request)
+        takes = None if isinstance(decoder, Recognizer) else decoder.limits.n_positions
+        choice = _encoder_choice(request, window_s, takes)
         encoder = _made(ENCODERS, "--encoder-backend", choice, request)
         reasons.insert(0, f"encoder {encoder.name}: {choice.why}")
     return Engine(encoder, decoder, tuple(reasons))
@@ -134,7 +142,7 @@ def find_npu() -> Npu:
     return Npu(*usable_chip())
 
 
-def _encoder_choice(request: Request) -> Choice:
+def _encoder_choice(request: Request, window_s: float | None, n_positions: int | None) -> Choice:
     from whisper_hailo.backends.kinds import without_own_name
 
     options = request.options
@@ -150,11 +158,12 @@ def _encoder_choice(request: Request) -> Choice:
     npu = find_npu()
     if npu.arch is None:
         return Choice("onnx", path, f"on the CPU, {npu.why}")
-    from whisper_hailo.backends.hailo.choose import matching_hef
+    from whisper_hailo.backends.hailo.choose import Wanted, fitting_encoder
 
-    hef = matching_hef(request.directory, request.spec, npu.arch, "encoder")
+    wanted = Wanted(window_s, n_positions)
+    hef, why_not = fitting_encoder(request.directory, request.spec, npu.arch, wanted)
     if hef is None:
-        return Choice("onnx", path, f"on the CPU, {npu.why} has no HEF of {request.spec.name}")
+        return Choice("onnx", path, f"on the CPU, {npu.why}, but {why_not}")
     return Choice("hailo", hef, f"on {npu.why}")
 
 

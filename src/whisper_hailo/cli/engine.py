@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from whisper_hailo.backends.options import DECODER_BACKENDS, ENCODER_BACKENDS
+from whisper_hailo.backends.options import DECODER_BACKENDS, ENCODER_BACKENDS, HOST_CONTRACTS
 
 EncoderOption: TypeAlias = Annotated[
     Path | None,
@@ -27,6 +27,13 @@ DecoderBackendOption: TypeAlias = Annotated[str, typer.Option(help=", ".join(DEC
 DecoderAssetsOption: TypeAlias = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Arrays for the host of a HEF decoder.", readable=False),
+]
+HostContractOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        help=f"Who adds a HEF decoder's position rows, 8: the host, 10h: the chip. "
+        f"({', '.join(HOST_CONTRACTS)})"
+    ),
 ]
 TokenizerOption: TypeAlias = Annotated[
     Path | None,

@@ -18,6 +18,7 @@ from whisper_hailo.cli.engine import (
     DeviceTimeoutOption,
     EncoderBackendOption,
     EncoderOption,
+    HostContractOption,
     ShareOption,
     TokenizerOption,
 )
@@ -60,6 +61,7 @@ def time(
     encoder_backend: EncoderBackendOption = AUTO,
     decoder_backend: DecoderBackendOption = AUTO,
     decoder_assets: DecoderAssetsOption = None,
+    host_contract: HostContractOption = AUTO,
     tokenizer: TokenizerOption = None,
     share: ShareOption = False,
     device_timeout: DeviceTimeoutOption = 10.0,
@@ -78,7 +80,7 @@ def time(
         threads=threads,
         engine=EngineOptions(
             encoder, decoder, encoder_backend, decoder_backend, decoder_assets, tokenizer,
-            ChipOptions(share=share, timeout_s=device_timeout),
+            ChipOptions(share=share, timeout_s=device_timeout), host_contract,
         ),
     )  # fmt: skip
     for reason in transcriber.reasons:

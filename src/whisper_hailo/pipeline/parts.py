@@ -66,7 +66,7 @@ class Parts:
     ) -> Parts:
         """The parts of a model by its name: see `Transcriber.from_model`."""
         directory, spec = find_model(model, convert, revision=revision, tokenizer=engine.tokenizer)
-        chosen = select(directory, spec, engine, threads)
+        chosen = select(directory, spec, engine, threads, window_s)
         window_s = engine_window_s(chosen, spec, window_s)
         return cls(
             chosen.encoder,

@@ -1,7 +1,8 @@
 """A strict stand-in for the vendor's compiler: its contracts, none of its work.
 
 It reads the real graph, numbers the layers as the vendor's scripts do, refuses what the contracts
-forbid and says what the real one says. It proves nothing about the real one.
+forbid and says what the real one says. Its HEFs hold the graph between start and end nodes, and
+run on the stand-in for the binding. It proves nothing about the real one.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from cut_graph import cut, hef
 from hailo_sdk_client._alls import read_script
 from hailo_sdk_client._parser import parse
 
@@ -41,6 +43,7 @@ class ClientRunner:
         if har is not None:
             with zipfile.ZipFile(har) as archive:
                 self._state: dict[str, Any] = json.loads(archive.read("state.json"))
+                self._graph = archive.read("graph.onnx")
             return
         if hw_arch not in _ARCHES:
             raise ClientRunnerError(f"unsupported hw_arch {hw_arch}")
@@ -59,6 +62,8 @@ class ClientRunner:
         if not net_name.isidentifier():
             raise ClientRunnerError(f"net name {net_name!r}")
         self._state["hn"] = parse(Path(model), net_name, start_node_names, end_node_names)
+        network = cut(Path(model), net_name, start_node_names, end_node_names)
+        _, self._state["streams"], self._graph = network
         self._state["stage"] = "parsed"
         _say(f"[info] Translation completed on ONNX model {net_name}")
         return json.dumps(self._state["hn"]), {}
@@ -96,8 +101,11 @@ class ClientRunner:
         _maybe_fail("compile")
         _say("[info] Applying selected partition to 9 contexts...")
         self._state["stage"] = "compiled"
-        text = json.dumps(self._state, sort_keys=True)
-        return b"\x01HEF" + hashlib.sha256(text.encode()).digest()
+        name = self._state["hn"]["name"]
+        network = (name, self._state["streams"], self._graph)
+        all_that_went_in = json.dumps(self._state, sort_keys=True).encode()
+        weights = hashlib.sha256(all_that_went_in).digest()
+        return hef(self._state["arch"], [network], weights=weights)
 
     def save_har(self, har_path: str) -> None:
         if not har_path.endswith(".har"):
@@ -108,7 +116,8 @@ class ClientRunner:
         _maybe_fail(f"save-{stage}", Path(har_path))
         with zipfile.ZipFile(har_path, "w") as archive:
             info = zipfile.ZipInfo("state.json")
-            archive.writestr(info, json.dumps(self._state, sort_keys=True))
+            archive.writestr(info, json.dumps(self._state))  # the order of outputs means something
+            archive.writestr(zipfile.ZipInfo("graph.onnx"), self._graph)
 
     def _expect(self, stage: str) -> None:
         if self._state["stage"] != stage:

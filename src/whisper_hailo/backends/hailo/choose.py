@@ -1,16 +1,42 @@
-"""Is there a chip that can be used, and a HEF of this model for it? Asked by `auto`."""
+"""Is there a chip that can be used, and a HEF of this model for it?"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from whisper_hailo.backends.hailo.binding import system_binding
 from whisper_hailo.backends.hailo.chip import chips
 from whisper_hailo.backends.hailo.faults import NO_DEVICE
 from whisper_hailo.backends.hailo.known import fetched
+from whisper_hailo.backends.hailo.preflight import check_encoder
 from whisper_hailo.backends.hef.contract import RUNS_ON
-from whisper_hailo.core.errors import DeviceError, ModelError, NoBindingError, NoDeviceError
+from whisper_hailo.core.errors import (
+    DeviceError,
+    HefError,
+    ModelError,
+    NoBindingError,
+    NoDeviceError,
+)
 from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.types import FRAMES_PER_SECOND
+
+_SAME_S: Final = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a run asks of its encoder.
+
+    Attributes:
+        window_s: window in seconds; `None`: any.
+        n_positions: most that the decoder takes; `None`: any number.
+    """
+
+    window_s: float | None = None
+    n_positions: int | None = None
 
 
 def usable_chip() -> tuple[str | None, str]:
@@ -30,8 +56,42 @@ def usable_chip() -> tuple[str | None, str]:
     return found[0].arch, f"{found[0].arch} {found[0].device}"
 
 
+def fitting_encoder(
+    directory: Path, spec: ModelSpec, arch: str, wanted: Wanted
+) -> tuple[Path | None, str]:
+    """An encoder HEF for `auto`: one that this run can take as it is.
+
+    Args:
+        directory: the model directory.
+        spec: its description.
+        arch: chip of this machine.
+        wanted: by the rest of the run.
+
+    Returns:
+        the file and nothing, or `None` and why there is none.
+    """
+    reasons = []
+    for path in _hefs(directory, spec, arch, "encoder"):
+        try:
+            _, shape = check_encoder(path, spec)
+        except HefError as error:
+            reasons.append(str(error).split(";", maxsplit=1)[0])
+            continue
+        window_s = shape.n_frames / FRAMES_PER_SECOND
+        if wanted.window_s is not None and abs(wanted.window_s - window_s) > _SAME_S:
+            reasons.append(f"{path.name} takes {window_s:g} s, --window is {wanted.window_s:g} s")
+        elif wanted.n_positions is not None and shape.n_positions > wanted.n_positions:
+            reasons.append(
+                f"{path.name} gives {shape.n_positions} positions, "
+                f"the decoder takes {wanted.n_positions}"
+            )
+        else:
+            return path, ""
+    return None, "; ".join(reasons) or f"no HEF of {spec.name}"
+
+
 def matching_hef(directory: Path, spec: ModelSpec, arch: str, part: str) -> Path | None:
-    """A HEF of this model that the chip takes: compiled from it, or fetched for it.
+    """The first HEF of this model that the chip takes.
 
     Args:
         directory: the model directory.
@@ -39,14 +99,20 @@ def matching_hef(directory: Path, spec: ModelSpec, arch: str, part: str) -> Path
         arch: chip of this machine.
         part: `encoder` or `decoder`.
     """
+    return next(_hefs(directory, spec, arch, part), None)
+
+
+def _hefs(directory: Path, spec: ModelSpec, arch: str, part: str) -> Iterator[Path]:
+    """HEFs of this model that the chip takes: compiled from it, or fetched for it."""
     takes = RUNS_ON[arch]
     # One for this very chip comes before one for a smaller chip.
-    records = sorted(spec.hefs, key=lambda record: record.arch != arch)
-    for record in records:
+    for record in sorted(spec.hefs, key=lambda record: record.arch != arch):
         path = directory / record.file
         if record.part == part and record.arch in takes and path.is_file():
-            return path
-    return fetched(spec, arch, part)
+            yield path
+    path_fetched = fetched(spec, arch, part)
+    if path_fetched is not None:
+        yield path_fetched
 
 
 def needed_hef(directory: Path, spec: ModelSpec, part: str) -> Path:

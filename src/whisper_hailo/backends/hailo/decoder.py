@@ -26,18 +26,26 @@ class HefRunner(Closing):
         spec: the model that it should be of.
         assets: folder with the host's arrays.
         options: how the chip is used.
+        positions: `host` or `chip`, who adds the position rows; `None` goes by the file.
 
     Raises:
         HefError, ModelError: broken, no decoder, or decoder or arrays of another model.
     """
 
     def __init__(
-        self, path: Path, spec: ModelSpec, assets: Path, options: ChipOptions = ALONE
+        self,
+        path: Path,
+        spec: ModelSpec,
+        assets: Path,
+        options: ChipOptions = ALONE,
+        *,
+        positions: str | None = None,
     ) -> None:
         hef, self._shape = check_decoder(path, spec)
         dims = spec.dims
         self._outputs = self._shape.logits(dims.n_vocab)
         self._sizes = (dims.n_vocab, dims.d_model, self._shape.length)
+        self._on_host = (positions or self._shape.positions) == HOST
         self._folder = assets
         self._assets: DecoderAssets | None = None
         self._arch = hef.arch
@@ -64,8 +72,7 @@ class HefRunner(Closing):
         Raises:
             DeviceError, HefError, ModelError: each says what to do.
         """
-        on_host = self._shape.positions == HOST
-        self._assets = load_assets(self._folder, self._sizes, positions=on_host)
+        self._assets = load_assets(self._folder, self._sizes, positions=self._on_host)
         self._lease.open()
         return self
 

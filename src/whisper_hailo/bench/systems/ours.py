@@ -18,11 +18,11 @@ from whisper_hailo.pipeline import Transcriber
 MARGINS_S: Final = {"study": 1.0, "forced": 0.0}
 """Rows whose windows are not cut as usual: the study kept a second free, `forced` fills all."""
 
-WATCHED: Final = ("open", "encode", "start", "step")
+WATCHED: Final = ("open", "encode", "encode_async", "start", "step")
 """Calls of the two halves in which memory may grow."""
 
 ENGINE_PATHS: Final = ("encoder", "decoder", "decoder_assets", "tokenizer")
-ENGINE_BACKENDS: Final = ("encoder_backend", "decoder_backend")
+ENGINE_BACKENDS: Final = ("encoder_backend", "decoder_backend", "host_contract")
 
 
 class Ours:
@@ -30,7 +30,8 @@ class Ours:
 
     Settings: `window_s`, `quantize`, `encoder_quantize`, `preset`, `pad_to`, `repetition_penalty`,
     `eot_boost`; `hailo_window_s` and `hailo_length` also convert the fixed forms; `encoder`,
-    `decoder`, `encoder_backend`, `decoder_backend` and `decoder_assets` as in `transcribe`.
+    `decoder`, `encoder_backend`, `decoder_backend`, `decoder_assets` and `host_contract` as in
+    `transcribe`.
     """
 
     packages = ("whisper-hailo", "onnxruntime", "numpy", "tokenizers")

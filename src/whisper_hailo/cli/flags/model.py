@@ -16,6 +16,7 @@ from whisper_hailo.cli.engine import (
     DeviceTimeoutOption,
     EncoderBackendOption,
     EncoderOption,
+    HostContractOption,
     ShareOption,
     TokenizerOption,
 )
@@ -65,6 +66,7 @@ class ModelFlags:
     encoder_backend: EncoderBackendOption = AUTO
     decoder_backend: DecoderBackendOption = AUTO
     decoder_assets: DecoderAssetsOption = None
+    host_contract: HostContractOption = AUTO
     tokenizer: TokenizerOption = None
     share: ShareOption = False
     device_timeout: DeviceTimeoutOption = 10.0
@@ -99,5 +101,6 @@ class ModelFlags:
                 self.decoder_assets,
                 self.tokenizer,
                 ChipOptions(share=self.share, priority=priority, timeout_s=self.device_timeout),
+                self.host_contract,
             ),
         )

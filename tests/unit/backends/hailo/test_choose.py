@@ -1,0 +1,135 @@
+"""What `auto` takes on a machine with a chip, and contracts that a file does not tell."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.standin.make_hef import decoder_network, encoder_network, hef
+from tests.unit.backends.hailo.conftest import Hefs
+from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
+from whisper_hailo.backends.hailo.choose import Wanted, fitting_encoder
+from whisper_hailo.backends.options import EngineOptions
+from whisper_hailo.backends.select import select
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.hailo import HefRecord
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.types import FloatArray
+
+
+@pytest.fixture
+def directory(hailo_directory: Path, hefs: Hefs, tmp_path: Path) -> Path:
+    """The toy with an encoder HEF of 2 s in it."""
+    copy = tmp_path / "model"
+    shutil.copytree(hailo_directory, copy)
+    shutil.copy(hefs.encoder, copy / "own.hef")
+    return copy
+
+
+@pytest.fixture
+def spec(directory: Path) -> ModelSpec:
+    """Its description, which lists the HEF."""
+    record = HefRecord(
+        part="encoder", arch="hailo8l", file="own.hef", bytes=1, sha256="x", graph_sha256="x",
+        script_sha256="x", calibration_sha256="x", compiler_version="3.33.0",
+    )  # fmt: skip
+    return replace(ModelSpec.load(directory), hefs=(record,))
+
+
+def _reason(directory: Path, spec: ModelSpec, window_s: float | None, **asked: str) -> str:
+    return select(directory, spec, EngineOptions(**asked), window_s=window_s).reasons[0]  # type: ignore[arg-type]
+
+
+def test_auto_takes_a_hef_that_suits_the_window(
+    machine: Any, directory: Path, spec: ModelSpec
+) -> None:
+    for window_s in (None, 2, 2.0):
+        assert _reason(directory, spec, window_s).startswith("encoder hef-hailo8l: on hailo8l")
+
+
+def test_auto_stays_on_the_cpu_for_another_window(
+    machine: Any, directory: Path, spec: ModelSpec
+) -> None:
+    assert _reason(directory, spec, 1) == (
+        "encoder onnx-fp32: on the CPU, hailo8l 0000:01:00.0, "
+        "but own.hef takes 2 s, --window is 1 s"
+    )
+    assert _reason(directory, spec, 1, encoder_backend="hailo").startswith("encoder hef-")
+
+
+def test_auto_stays_on_the_cpu_for_a_decoder_with_fewer_positions(
+    directory: Path, spec: ModelSpec
+) -> None:
+    found, why_not = fitting_encoder(directory, spec, "hailo8l", Wanted(n_positions=50))
+    assert found is None
+    assert why_not == "own.hef gives 100 positions, the decoder takes 50"
+    assert fitting_encoder(directory, spec, "hailo8l", Wanted(n_positions=100))[0]
+
+
+def test_a_broken_or_foreign_hef_is_no_reason_to_fail(directory: Path, spec: ModelSpec) -> None:
+    broken = directory / "broken.hef"
+    broken.write_bytes((directory / "own.hef").read_bytes()[:100])
+    (record,) = spec.hefs
+    worse = replace(spec, hefs=(replace(record, file="broken.hef"),))
+    found, why_not = fitting_encoder(directory, worse, "hailo8l", Wanted())
+    assert found is None
+    assert str(broken) in why_not
+    wide = replace(spec, dims=replace(spec.dims, d_model=128))
+    assert "has width 64" in fitting_encoder(directory, wide, "hailo8l", Wanted())[1]
+    second = replace(spec, hefs=(replace(record, file="broken.hef"), record))
+    assert fitting_encoder(directory, second, "hailo8l", Wanted())[0] == directory / "own.hef"
+
+
+@pytest.mark.parametrize(
+    ("arch", "version", "positions", "contract"),
+    [("hailo8l", "4.23.0", "chip", "10h"), ("hailo10h", "5.1.1", "host", "8")],
+)
+def test_a_contract_that_the_file_does_not_tell_is_given(
+    *,
+    machine: Any,
+    hailo_directory: Path,
+    tmp_path: Path,
+    arch: str,
+    version: str,
+    positions: str,
+    contract: str,
+) -> None:
+    """A decoder built the other way round than its chip lets one think."""
+    machine.set(chip=arch, version=version)
+    spec = ModelSpec.load(hailo_directory)
+    path = tmp_path / "odd.hef"
+    path.write_bytes(hef(arch, [decoder_network(hailo_directory, positions)]))
+    rng = np.random.default_rng(0)
+    tokens, features = rng.integers(0, 200, (1, 16)), rng.standard_normal((1, 100, 64))
+    features = features.astype(np.float32)
+
+    def logits(**asked: str) -> FloatArray:
+        options = EngineOptions(decoder=path, encoder_backend="onnx", **asked)  # type: ignore[arg-type]
+        decoder: Any = select(hailo_directory, spec, options).decoder
+        with decoder:
+            found: FloatArray = decoder._runner.run(tokens, features)
+            return found
+
+    form = next(form for form in spec.hailo if form.part == "decoder")
+    with OnnxFixedRunner(hailo_directory / form.file, spec) as cpu:
+        expected = cpu.run(tokens, features)
+    assert np.abs(logits() - expected).max() > 0.1, "rows added twice, or not at all"
+    assert np.abs(logits(host_contract=contract) - expected).max() < 1e-5
+
+
+def test_contracts_that_do_not_exist() -> None:
+    with pytest.raises(OptionError, match="--host-contract is '9', expected one of: auto, 8, 10h"):
+        EngineOptions(host_contract="9")
+
+
+def test_both_networks_of_one_file_are_told_apart(directory: Path, spec: ModelSpec) -> None:
+    both = directory / "both.hef"
+    both.write_bytes(hef("hailo8l", [decoder_network(directory), encoder_network(directory)]))
+    (record,) = spec.hefs
+    joint = replace(spec, hefs=(replace(record, file="both.hef"),))
+    assert fitting_encoder(directory, joint, "hailo8l", Wanted(2.0, 100)) == (both, "")
