@@ -48,7 +48,7 @@ def calibrate(
 def _describe(result: CalibrationSet) -> str:
     text = (
         f"{result.path}: {result.n_windows} windows of {result.n_files} recordings, "
-        f"{result.n_speakers} speakers"
+        f"{result.n_speakers} speaker{'s' if result.n_speakers != 1 else ''}"
     )
     if result.n_windows < result.n_wanted:
         text += f"; {result.n_wanted} were wanted, give more speech for a better set"

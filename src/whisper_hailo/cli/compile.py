@@ -46,12 +46,27 @@ def compile_hef(
             metavar="ZIP", help="Only pack the build, to be run elsewhere.", readable=False
         ),
     ] = None,
+    built: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Only take over what a bundle built: its out folder.",
+            readable=False,
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Build a HEF with the Hailo Dataflow Compiler; an interrupted build goes on."""
+    from whisper_hailo.convert.hailo.adopt import adopt_hef
     from whisper_hailo.convert.hailo.bundle import write_bundle
     from whisper_hailo.convert.hailo.compile import CompileOptions, compile_part
 
+    if built is not None:
+        others = (calibration, script, optimization_level, out, python, bundle)
+        if any(other is not None for other in others):
+            raise OptionError("--built takes over a finished build; leave out what it was made by")
+        _emit(adopt_hef(model_dir, arch, part, built), as_json)
+        return
     if calibration is None:
         raise OptionError(
             "--calibration is missing: the compiler quantises by real speech; make a set with: "
@@ -74,10 +89,15 @@ def compile_hef(
         else:
             emit(
                 f"{bundle}: {size_mib:.1f} MiB. On an x86-64 machine with the Hailo compiler: "
-                f"unzip {bundle.name} -d build && python3 build/build.py\n"
+                f"unzip {bundle.name} -d build && python3 build/build.py; then here, with its "
+                f"folder: whisper-hailo compile {model_dir} --arch {arch} --part {part} "
+                "--built build/out\n"
             )
         return
-    hef = compile_part(model_dir, options)
+    _emit(compile_part(model_dir, options), as_json)
+
+
+def _emit(hef: Hef, as_json: bool) -> None:
     if as_json:
         emit_json({"path": str(hef.path), "recorded": hef.recorded, **asdict(hef.record)})
     else:

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.convert.check.finding import ARCHES
 from whisper_hailo.convert.options import QUANTIZATIONS, ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.spec import ModelSpec
@@ -41,6 +42,10 @@ def convert(
     decoder_length: Annotated[
         int | None, typer.Option(metavar="N", help="Text positions of the Hailo decoder.")
     ] = None,
+    arch: Annotated[
+        str | None,
+        typer.Option(help=f"Chip whose known window and length they get: {', '.join(ARCHES)}."),
+    ] = None,
     revision: Annotated[
         str | None, typer.Option(help="Hub commit, tag or branch. [default: main]")
     ] = None,
@@ -54,7 +59,7 @@ def convert(
         quantize=quantize,
         encoder_quantize=encoder_quantize,
         tokenizer=tokenizer,
-        hailo=_hailo_options(hailo, window, decoder_length),
+        hailo=_hailo_options(hailo, window, decoder_length, arch),
     )
     name = parse_name(checkpoint)
     if name.path is not None and is_model_directory(name.path):
@@ -75,12 +80,15 @@ def convert(
         print(f"converted in {elapsed_s:.1f} s", file=sys.stderr)
 
 
-def _hailo_options(wanted: bool, window_s: float | None, length: int | None) -> HailoOptions | None:
+def _hailo_options(
+    wanted: bool, window_s: float | None, length: int | None, arch: str | None
+) -> HailoOptions | None:
     if wanted:
-        return HailoOptions(window_s=window_s, decoder_length=length)
-    for name, value in (("--window", window_s), ("--decoder-length", length)):
+        return HailoOptions(window_s=window_s, decoder_length=length, arch=arch)
+    for name, value in (("--window", window_s), ("--decoder-length", length), ("--arch", arch)):
         if value is not None:
-            raise OptionError(f"{name} {value:g} belongs to the Hailo graphs; add --hailo")
+            shown = value if isinstance(value, str) else f"{value:g}"
+            raise OptionError(f"{name} {shown} belongs to the Hailo graphs; add --hailo")
     return None
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from whisper_hailo.convert.check.finding import ARCHES
 from whisper_hailo.core.errors import OptionError
 
 QUANTIZATIONS: Final = ("none", "int8", "int4")
@@ -18,10 +19,19 @@ class HailoOptions:
     Attributes:
         window_s: seconds of audio of one encoder run; `None` takes the size's known window.
         decoder_length: text positions of the decoder without cache; `None` takes the size's.
+        arch: chip whose known sizes are taken; `None` takes those of Hailo-8 and 8L.
+
+    Raises:
+        OptionError: no such chip.
     """
 
     window_s: float | None = None
     decoder_length: int | None = None
+    arch: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.arch is not None and self.arch not in ARCHES:
+            raise OptionError(f"--arch is {self.arch!r}, expected one of: {', '.join(ARCHES)}")
 
 
 @dataclass(frozen=True, slots=True)

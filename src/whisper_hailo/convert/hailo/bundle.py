@@ -36,7 +36,10 @@ and keeps every finished stage: start it again after an interruption.
 
 The result is out/{stem}.hef for {arch}, with its record out/{stem}.hef.json (chip, compiler
 version, script, hashes, signal-to-noise ratios). The model script is
-written to out/{stem}.alls once the compiler has parsed the graph.
+written to out/{stem}.alls once the compiler has parsed the graph. Copy the folder out to where
+the model is, and let it take the HEF over:
+
+    whisper-hailo compile MODEL_DIR --arch {arch} --part {part} --built out
 """
 
 
@@ -73,7 +76,9 @@ def write_bundle(directory: Path, options: CompileOptions, target: Path) -> None
     first, beyond = VERSIONS[job.arch]
     versions = f"{first[0]}.{first[1]} or newer, below {beyond[0]}.0"
     texts = {
-        "README.txt": _README.format(versions=versions, stem=job.stem, arch=job.arch),
+        "README.txt": _README.format(
+            versions=versions, stem=job.stem, arch=job.arch, part=job.part
+        ),
         "build.py": _BUILD,
         "job.json": packed.to_json(),
     }

@@ -109,7 +109,7 @@ def compile_part(directory: Path, options: CompileOptions) -> Hef:
     with _one_line_each(), _alone(Path(job.out)):
         write_whole(job_path, job.to_json().encode())
         facts = supervise(job_path, lambda line: logger.info("%s", line), options.python)
-    return _record(directory, Path(job.out) / facts["hef"], facts)
+    return record_hef(directory, Path(job.out) / facts["hef"], facts)
 
 
 def make_job(directory: Path, spec: ModelSpec, options: CompileOptions) -> Job:
@@ -164,8 +164,18 @@ def check_graph(directory: Path, spec: ModelSpec, form: HailoForm) -> None:
             )
 
 
-def _record(directory: Path, path: Path, facts: dict[str, Any]) -> Hef:
-    """List the HEF in `model.json`, in the place of an earlier one."""
+def record_hef(directory: Path, path: Path, facts: dict[str, Any]) -> Hef:
+    """List the HEF in `model.json`, in the place of an earlier one.
+
+    Args:
+        directory: the model directory.
+        path: the HEF; one outside the directory is described, not listed.
+        facts: the record that the build made.
+
+    Raises:
+        ModelError: the directory has become unreadable.
+        OutputError: it cannot be written.
+    """
     names = HefRecord.__slots__
     is_inside = path.is_relative_to(directory.resolve())
     file = path.relative_to(directory.resolve()).as_posix() if is_inside else path.name

@@ -17,6 +17,10 @@ TINY_D_MODEL: Final = 384
 SMALL_WINDOW_S, SMALL_LENGTH = 10, 32
 """What the vendor compiled for tiny; narrower models get it too."""
 
+BASE_D_MODEL: Final = 512
+BASE_10H_WINDOW_S, BASE_10H_LENGTH = 10, 64
+"""What the vendor compiled for base on a Hailo-10H."""
+
 LARGE_WINDOW_S, LARGE_LENGTH = 5, 24
 """What the vendor compiled for base, whose compilation fails at 10 s on Hailo-8. Nobody has
 published a larger size; it gets the shortest window known, as the likeliest to fit."""
@@ -56,13 +60,20 @@ def fixed_sizes(options: HailoOptions, dims: Dimensions) -> FixedSizes:
             f"--hailo: a model with {dims.n_audio_ctx} encoder positions and {dims.n_vocab} tokens "
             f"has no Hailo form, expected a window of 1 s or more and {N_CHUNKS} tokens or more"
         )
-    narrow = dims.d_model <= TINY_D_MODEL
-    known_window_s = SMALL_WINDOW_S if narrow else LARGE_WINDOW_S
-    known_length = SMALL_LENGTH if narrow else LARGE_LENGTH
+    known_window_s, known_length = _known(dims.d_model, options.arch)
     return FixedSizes(
         window_s=_window(options.window_s, known_window_s, dims),
         length=_length(options.decoder_length, known_length, dims),
     )
+
+
+def _known(d_model: int, arch: str | None) -> tuple[int, int]:
+    """Window and length that are known, or likeliest, to compile."""
+    if d_model <= TINY_D_MODEL:
+        return SMALL_WINDOW_S, SMALL_LENGTH
+    if arch == "hailo10h" and d_model <= BASE_D_MODEL:
+        return BASE_10H_WINDOW_S, BASE_10H_LENGTH
+    return LARGE_WINDOW_S, LARGE_LENGTH
 
 
 def _window(wanted: float | None, known: int, dims: Dimensions) -> int:

@@ -19,6 +19,20 @@ def test_each_size_has_its_defaults(name: str, expected: tuple[int, int]) -> Non
     assert fixed_sizes(HailoOptions(), MODELS[name]) == FixedSizes(*expected)
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"), [("tiny", (10, 32)), ("base", (10, 64)), ("small", (5, 24))]
+)
+def test_hailo_10h_has_defaults_of_its_own(name: str, expected: tuple[int, int]) -> None:
+    options = HailoOptions(arch="hailo10h")
+    assert fixed_sizes(options, MODELS[name]) == FixedSizes(*expected)
+    assert fixed_sizes(replace(options, window_s=3), MODELS[name]).window_s == 3
+
+
+def test_an_unknown_chip_is_refused() -> None:
+    with pytest.raises(OptionError, match="--arch is 'hailo9', expected one of: hailo8, "):
+        HailoOptions(arch="hailo9")
+
+
 def test_defaults_fit_small_contexts() -> None:
     dims = replace(TINY, n_audio_ctx=150, n_text_ctx=20)
     assert fixed_sizes(HailoOptions(), dims) == FixedSizes(window_s=3, length=20)

@@ -34,8 +34,8 @@ def load_sdk() -> Any:  # noqa: ANN401 - a package without types
             DEVICE,
             "the Hailo Dataflow Compiler (hailo_sdk_client) is not installed for "
             f"{sys.executable}; "
-            "use the Python that has it (compile --python), or pack the build with compile "
-            "--bundle OUT.zip and run it on an x86-64 machine that has it",
+            "use the Python that has it (compile --python PYTHON; of a bundle: PYTHON "
+            "build.py), or pack the build with compile --bundle OUT.zip and run it where it is",
         ) from error
     except Exception as error:
         raise BuildError(
