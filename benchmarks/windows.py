@@ -24,7 +24,7 @@ import numpy as np
 
 from whisper_hailo import Transcriber
 from whisper_hailo.bench.machine import this_machine
-from whisper_hailo.bench.score import FileScore, Score, corpus, score_file
+from whisper_hailo.bench.score import FileScore, Score, corpus, difference_interval, score_file
 from whisper_hailo.core.types import Transcript
 from whisper_hailo.core.version import __version__
 from whisper_hailo.decoding.option_groups import WordOptions
@@ -37,7 +37,6 @@ PAGE = ROOT / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- windows: begin -->", "<!-- windows: end -->"
 SETS = ("seen", "unseen", "noisy", "long", "german")
 SHORT_S, FULL_S = 10.0, 30.0
-N_DRAWS = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,23 +138,12 @@ def run(sets: Sequence[str], limit: int | None) -> dict[str, Any]:
     return {"version": __version__, "machine": this_machine().label, "limit": limit, "rows": rows}
 
 
-def difference(short: Sequence[Sequence[int]], full: Sequence[Sequence[int]]) -> list[float]:
-    """WER of short windows less that of full ones, with a bootstrap interval over the clips.
-
-    Both are drawn together, so that a clip that is hard for both does not blur the difference.
-    """
-    counts = np.array([short, full])
-    errors, words = counts[..., :3].sum(-1), counts[..., [0, 1, 3]].sum(-1)
-    drawn = np.random.default_rng(0).integers(0, errors.shape[1], (N_DRAWS, errors.shape[1]))
-    rates = errors[:, drawn].sum(-1) / words[:, drawn].sum(-1)
-    low, high = np.quantile(rates[0] - rates[1], [0.025, 0.975])
-    both = errors.sum(-1) / words.sum(-1)
-    return [float(both[0] - both[1]), float(low), float(high)]
-
-
 def table(result: dict[str, Any]) -> str:
     """Markdown: error rates by window, then times of words."""
-    rows = {(row["case"], row["set"]): row for row in result["rows"]}
+    rows = {
+        (row["case"], row["set"]): {**row, "counts": [Score(*counts) for counts in row["counts"]]}
+        for row in result["rows"]
+    }
     sets = [name for name in SETS if (CASES[0].name, name) in rows]
     limit = result["limit"]
     which = "all frozen clips" if limit is None else f"the first {limit} clips of each frozen set"
@@ -171,8 +159,9 @@ def table(result: dict[str, Any]) -> str:
     for name in sets:
         short = rows[CASES[0].name, name]["counts"]
         cells = [_rate(rows.get((case.name, name))) for case in CASES]
-        point, low, high = difference(short, rows[CASES[1].name, name]["counts"])
-        n_words = sum(row[0] + row[1] + row[3] for row in short)
+        full = rows[CASES[1].name, name]["counts"]
+        low, high = difference_interval(short, full)
+        point, n_words = corpus(short).rate - corpus(full).rate, corpus(short).reference_count
         lines.append(
             f"| {name} | {len(short)} | {n_words} | {' | '.join(cells)} | "
             f"{100 * point:+.1f} ({100 * low:+.1f} to {100 * high:+.1f}) |"
@@ -194,8 +183,7 @@ def table(result: dict[str, Any]) -> str:
 def _rate(row: dict[str, Any] | None) -> str:
     if row is None:
         return "-"
-    total = corpus(Score(*counts) for counts in row["counts"])
-    return f"{100 * total.rate:.1f} %"
+    return f"{100 * corpus(row['counts']).rate:.1f} %"
 
 
 def _starts(name: str, case: Case, errors_s: Sequence[float]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import cache
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.spec import Dimensions
@@ -10,6 +11,14 @@ from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
+
+
+@cache
+def _tell_once(n_tokens: int, room: int) -> None:
+    """A prompt maker is made for the check and for each recording; the user is told once."""
+    logger.warning(
+        "--initial-prompt has %d tokens, this model takes %d; its end is used", n_tokens, room
+    )
 
 
 class PromptMaker:
@@ -48,10 +57,13 @@ class PromptMaker:
     def _encode(self, option: str, text: str | None) -> tuple[int, ...]:
         if text is None:
             return ()
-        tokens = self._tokenizer.encode(" " + text.strip())
-        if not tokens or any(token >= self._tokenizer.special.eot for token in tokens):
+        shown, special = text.strip(), self._tokenizer.special
+        # Bytes that are no UTF-8 come from a command line as lone surrogates, which no text has.
+        is_text = not any("\ud800" <= letter <= "\udfff" for letter in shown)
+        tokens = self._tokenizer.encode(f" {shown}") if is_text else ()
+        if not tokens or any(token >= special.eot for token in tokens):
             raise OptionError(
-                f"{option} {text.strip()[:40]!r} gives no plain tokens in this model's vocabulary; "
+                f"{option} {shown[:40]!r} gives no plain tokens in this model's vocabulary; "
                 "give ordinary words"
             )
         return tokens
@@ -64,10 +76,7 @@ class PromptMaker:
                 )
         room = self._room - len(self._hotwords)
         if len(self.initial) > room:
-            logger.warning(
-                "--initial-prompt has %d tokens, this model takes %d; its end is used",
-                *(len(self.initial), room),
-            )
+            _tell_once(len(self.initial), room)
 
     def tokens(
         self, language: str, previous: tuple[int, ...], *, is_first: bool

@@ -1,4 +1,4 @@
-"""The window benchmark: its tables follow from its result, and its figures from the counts."""
+"""The window benchmark: its tables follow from its result, and word starts from what was said."""
 
 from __future__ import annotations
 
@@ -26,13 +26,15 @@ def test_starts_are_compared_where_the_word_was_heard_as_said() -> None:
     assert windows.start_errors(clip, transcript()) == []
 
 
-def test_the_difference_is_of_rates_in_words_not_of_clips() -> None:
-    short = [[1, 0, 0, 9], [0, 0, 0, 30]]  # 1 error in 40 words
-    full = [[1, 0, 0, 9], [1, 1, 1, 28]]  # 4 errors
-    point, low, high = windows.difference(short, full)
-    assert point == pytest.approx(-3 / 40)
-    assert low <= point <= high
-    assert windows.difference(full, full) == [0.0, 0.0, 0.0]
+def test_the_table_gives_rates_of_words_not_of_clips() -> None:
+    counts = {"10 s": [[1, 0, 0, 9], [0, 0, 0, 30]], "30 s": [[1, 0, 0, 9], [1, 1, 1, 28]]}
+    rows = [
+        {"case": case, "set": "seen", "counts": found, "start_errors_s": [0.05, -0.15, 0.3]}
+        for case, found in counts.items()
+    ]
+    table = windows.table({"machine": "m", "limit": 2, "rows": rows})
+    assert "| seen | 2 | 40 | 2.5 % | 10.0 % | - | -7.5 (" in table
+    assert "| seen | 10 s | 3 | 0.15 | +0.07 | 33 % | 67 % |" in table
 
 
 def test_the_committed_tables_are_what_the_result_says() -> None:

@@ -1,0 +1,99 @@
+"""Audio that is hard, and words that are odd, through the real command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from benchmarks.sounds import music
+
+from tests.e2e.conftest import DEMO, ROOT, Command, one_line
+from whisper_hailo import Transcriber
+from whisper_hailo.core.types import FloatArray
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.longform.plan import LongOptions
+
+DATA = ROOT / "tests" / "data" / "micro"
+MICRO = ("transcribe", "--model", "micro", "--threads", 1)
+
+
+def speech(path: Path) -> FloatArray:
+    audio: FloatArray = soundfile.read(path, dtype="float32")[0]
+    return audio
+
+
+@pytest.fixture(scope="module")
+def transcriber() -> Iterator[Transcriber]:
+    with Transcriber.from_model("micro", threads=1) as opened:
+        yield opened
+
+
+def test_music_ends_and_its_times_rise(whisper_hailo: Command, tmp_path: Path) -> None:
+    soundfile.write(tmp_path / "music.wav", music(40.0), 16_000)
+    result = whisper_hailo(*MICRO, "--timestamps", "--json", tmp_path / "music.wav")
+    assert result.returncode == 0, result.stderr
+    printed = json.loads(result.stdout)
+    edges = [edge for s in printed["segments"] for edge in (s["start_s"], s["end_s"])]
+    assert edges == sorted(edges)
+    assert all(0 <= edge <= 40 for edge in edges)
+    for segment in printed["segments"]:
+        # What repeats itself was tried again up to the hottest temperature.
+        assert segment["compression_ratio"] <= 2.4 or segment["temperature"] == 1.0
+
+
+def test_voice_detection_hears_no_words_in_music_and_minutes_of_silence(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
+    quiet = np.zeros(600 * 16_000, np.float32)
+    soundfile.write(tmp_path / "hold.wav", np.concatenate([music(20.0), quiet]), 16_000)
+    result = whisper_hailo(*MICRO, "--long", "vad", tmp_path / "hold.wav")
+    assert (result.returncode, result.stdout.strip()) == (0, "")
+    assert "no speech in 620.0 s" in result.stderr
+
+
+def test_an_offset_changes_nothing_and_clipping_little(transcriber: Transcriber) -> None:
+    audio = speech(DEMO)
+    clean = transcriber.transcribe(audio).text.split()
+    louder = np.clip(2 * audio / np.abs(audio).max(), -1, 1)
+    for hurt, most in ((audio * 0.5 + 0.4, 0), (louder, len(clean) // 3)):
+        heard = transcriber.transcribe(hurt).text.split()
+        assert len(set(clean) - set(heard)) <= most
+
+
+@pytest.mark.parametrize("index", range(3))
+def test_languages_that_change_in_the_middle(transcriber: Transcriber, index: int) -> None:
+    """Each window is heard in the language that its clip has alone."""
+    options = DecodingOptions(language="auto", detect_each_window=True)
+    parts = [speech(sorted((DATA / name).glob("*.ogg"))[index]) for name in ("german", "seen")]
+    padded = [np.pad(part, (0, 9 * 16_000 - part.size)) for part in parts]
+    whole = transcriber.transcribe(
+        np.concatenate(padded), options, long=LongOptions(strategy="consecutive")
+    )
+    alone = [transcriber.transcribe(part, options) for part in padded]
+    assert [t.language for t in alone] == ["de", "en"]
+    assert whole.language == "de"
+    assert [s.language for s in whole.segments] == [s.language for t in alone for s in t.segments]
+    assert whole.text == " ".join(t.text for t in alone)
+
+
+@pytest.mark.parametrize("words", ["<|endoftext|>", "<|en|>", "caf\udce9"])
+@pytest.mark.parametrize("option", ["--hotwords", "--initial-prompt"])
+def test_words_that_are_no_plain_text_are_refused(
+    whisper_hailo: Command, option: str, words: str
+) -> None:
+    result = whisper_hailo(*MICRO, option, words, DEMO)
+    assert result.returncode == 2
+    assert f"{option} " in one_line(result)
+    assert "gives no plain tokens" in one_line(result)
+
+
+def test_words_of_any_script_are_taken_and_long_prompts_cut(whisper_hailo: Command) -> None:
+    long = "a word " * 1000
+    result = whisper_hailo(*MICRO, "--hotwords", "😀 ก ข", "--initial-prompt", long, DEMO, DEMO)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.count("--initial-prompt has ") == 1
+    assert "its end is used" in result.stderr

@@ -1,0 +1,72 @@
+"""Speech found by the real detector, where speech is, and nowhere else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from benchmarks.sounds import music, noise
+
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.longform.clips import WHOLE
+from whisper_hailo.longform.feed import AudioFeed
+from whisper_hailo.longform.plan import LongOptions
+from whisper_hailo.longform.speech import SpeechPlan
+from whisper_hailo.vad import SileroDetector
+from whisper_hailo.windows import Window, WindowPlan
+
+DATA = Path(__file__).parents[1] / "data" / "micro"
+PLAN = WindowPlan(10.0, 1.0)
+
+
+def windows(audio: FloatArray) -> list[Window]:
+    feed = AudioFeed(iter(np.array_split(audio, 7)))
+    return list(SpeechPlan(feed, WHOLE, PLAN, LongOptions(), SileroDetector()).windows())
+
+
+def said() -> tuple[FloatArray, list[tuple[float, float]]]:
+    """Clips with long pauses between, and where their words are."""
+    lines = (DATA / "manifest.jsonl").read_text(encoding="utf-8").splitlines()
+    entries = [json.loads(line) for line in lines if '"set": "seen"' in line][:5]
+    parts, words, at = [], [], 0
+    for entry in entries:
+        audio = soundfile.read(DATA / "seen" / f"{entry['id']}.ogg", dtype="float32")[0]
+        parts += [np.zeros(4 * SAMPLE_RATE_HZ, np.float32), audio]
+        at += parts[-2].size
+        begin_s = at / SAMPLE_RATE_HZ
+        own = [word for sentence in entry["sentences"] for word in sentence["words"]]
+        words += [(begin_s + start_s, begin_s + end_s) for _, start_s, end_s in own]
+        at += audio.size
+    return np.concatenate(parts), words
+
+
+def test_windows_hold_the_words_and_little_of_the_pauses() -> None:
+    audio, words = said()
+    kept = np.zeros(audio.size, bool)
+    for window in windows(audio):
+        for piece in window.pieces:
+            start = round(piece.start_s * SAMPLE_RATE_HZ)
+            kept[start : start + round(piece.duration_s * SAMPLE_RATE_HZ)] = True
+    spoken = np.zeros(audio.size, bool)
+    for start_s, end_s in words:
+        spoken[round(start_s * SAMPLE_RATE_HZ) : round(end_s * SAMPLE_RATE_HZ)] = True
+    assert kept[spoken].mean() > 0.95
+    assert kept.mean() < spoken.mean() + 0.25  # more than half of it are pauses
+
+
+@pytest.mark.parametrize(
+    "sound",
+    [
+        np.zeros(30 * SAMPLE_RATE_HZ, np.float32),
+        np.full(10 * SAMPLE_RATE_HZ, 0.4, np.float32),
+        noise(20.0),
+        noise(20.0, colour=2.0),
+        music(20.0),
+    ],
+    ids=["silence", "offset", "white noise", "brown noise", "music"],
+)
+def test_there_is_no_speech_in_what_is_none(sound: FloatArray) -> None:
+    assert windows(sound) == []
