@@ -72,6 +72,25 @@ def test_hearing_a_buffer_gives_the_text_of_transcribing_it(
     assert heard.timings.decode_ms > 0
 
 
+def test_what_is_held_back_is_the_end_and_the_same_with_drafts(
+    micro: Transcriber, speech: FloatArray
+) -> None:
+    draft, n_held_back = Draft(), 0
+    for end in range(8000, speech.size, 4800):
+        whole = micro.hear(speech[:end], OPTIONS).tokens
+        plain = micro.hear(speech[:end], OPTIONS, hold_back_s=0.3)
+        drafted = micro.hear(speech[:end], OPTIONS, draft, hold_back_s=0.3)
+        assert plain.tokens == whole[: len(plain.tokens)]
+        assert drafted.tokens == plain.tokens or plain.near_ties
+        n_held_back += len(plain.tokens) < len(whole)
+        draft = Draft(plain.tokens)
+    assert n_held_back > 0
+    assert micro.hear(speech, OPTIONS, hold_back_s=20.0).tokens == ()
+    kept = draft.tokens[:2]
+    settled = micro.hear(speech, OPTIONS, Draft(kept, len(kept)), hold_back_s=20.0)
+    assert settled.tokens == kept, "what is settled is never held back"
+
+
 def test_a_growing_buffer_gives_the_same_text_with_and_without_drafts(
     micro: Transcriber, speech: FloatArray
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.live.scripted import Fickle, Loudness, Speller, silence, speech, spoken
+from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.hearing.buffers import Draft
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Completed, Event, Partial, Started, violations
 from whisper_hailo.live.options import CaptionOptions
@@ -175,6 +178,27 @@ def test_no_partials_on_request() -> None:
     events, captioner = run(speech(range(8)), Speller(), CaptionOptions(min_partial_s=0))
     assert [type(event).__name__ for event in events] == ["Started", "Completed"]
     assert captioner.statistics.n_skipped == 0
+
+
+@dataclass
+class Noting(Speller):
+    """Notes what it was asked to hold back, and how much it was given."""
+
+    asked: list[tuple[int, float]] = field(default_factory=list)
+
+    def hear(self, audio: FloatArray, draft: Draft, **named: Any) -> BufferText:
+        self.asked.append((audio.size, named["hold_back_s"]))
+        return super().hear(audio, draft, **named)
+
+
+def test_only_partials_are_held_back() -> None:
+    engine = Noting()
+    audio = np.concatenate([speech(range(6)), silence(0.5)])
+    events, captioner = run(audio, engine, CaptionOptions(hold_back_s=0.3))
+    assert texts(events) == "w0 w1 w2 w3 w4 w5"
+    assert [size for size, held in engine.asked if held == 0.0] == [engine.asked[-1][0]]
+    assert {held for _, held in engine.asked[:-1]} == {0.3}
+    assert captioner.statistics.n_partials == len(engine.asked) - 1
 
 
 def test_latencies_of_live_audio_run_from_its_capture() -> None:
