@@ -82,6 +82,19 @@ def test_ctrl_c_completes_what_was_heard(
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize("option", ["--events", "--output"])
+def test_a_full_disk_is_one_line(whisper_hailo: Command, tmp_path: Path, option: str) -> None:
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("no /dev/full on this system")
+    target = tmp_path / ("a.jsonl" if option == "--events" else "a.srt")
+    target.symlink_to(full)
+    result = whisper_hailo("caption", "--model", "micro", "--min-partial", 0, option, target, DEMO)
+    assert result.returncode == 7
+    assert "No space left on device" in one_line(result)
+    assert "full_segments" in result.stderr, "the statistics are told all the same"
+
+
 @pytest.mark.parametrize(
     ("words", "code", "why"),
     [

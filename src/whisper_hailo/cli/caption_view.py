@@ -39,7 +39,8 @@ class TerminalView:
         """Show an event."""
         if isinstance(event, Completed):
             erase = _ERASE if self._terminal else ""
-            line = self._shaded(event.words) if self._colour else clean(event.text)
+            words = _from_margin(event.words)
+            line = self._shaded(words) if self._colour else clean(event.text)
             if event.text:
                 emit(f"{erase}{line}\n")
             elif erase:
@@ -55,7 +56,7 @@ class TerminalView:
     def _running(self, event: Partial) -> str:
         """The end of the running text, as much as one line holds."""
         room = max(4, get_terminal_size().columns - 1)  # the last column may wrap
-        words = [*event.committed, *event.tentative]
+        words = _from_margin([*event.committed, *event.tentative])
         texts = [clean(word.text) for word in words]
         shown = fitting(texts, room)
         kept = words[len(words) - len(shown) :]
@@ -74,6 +75,11 @@ class TerminalView:
             shade = next(code for limit, code in _SHADES if probability < limit)
             parts.append(f"{shade}{clean(word.text)}{_RESET}")
         return "".join(parts)
+
+
+def _from_margin(words: Sequence[CaptionWord]) -> list[CaptionWord]:
+    """Words whose first one has no blank before it."""
+    return [replace(word, text=word.text.lstrip()) for word in words[:1]] + list(words[1:])
 
 
 def clean(text: str) -> str:

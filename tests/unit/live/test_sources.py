@@ -204,6 +204,15 @@ def test_an_address_that_gives_sound(tmp_path: Path) -> None:
     assert similarity(audio, tone(SAMPLE_RATE_HZ, 2.0)) > 0.9
 
 
+@pytest.mark.parametrize("address", ["rtsp://camera/stream", "http://radio/stream"])
+def test_an_address_without_the_library_is_one_line(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "av", None)
+    with pytest.raises(AudioError, match=r"needs PyAV.*pip install 'whisper-hailo\[media\]'"):
+        NetworkSource(address).open()
+
+
 def test_an_address_without_an_answer() -> None:
     pytest.importorskip("av", reason="the media extra is not installed")
     with pytest.raises(AudioError, match="cannot be opened"), NetworkSource("file:///no/such.mp3"):
