@@ -7,6 +7,7 @@
 #   make rivals  environments of the systems that ours is measured against
 #   make windows  short windows beside full ones, words against their true times; writes its tables
 #   make fallback  what trying doubtful text again costs and gives; writes its table
+#   make captions   live captions: drafts, real time, an hour of faults; writes docs/captions.md's tables
 #   make emulation   what 8 and 16 bits cost the bundled model; writes its tables and picture
 
 PYTHON ?= python3
@@ -17,7 +18,7 @@ DEMO := src/whisper_hailo/assets/demo.flac
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test e2e parity check bench bench-speed bench-tables rivals run-book emulation windows \
+.PHONY: demo test e2e parity check bench bench-speed bench-tables rivals run-book captions emulation windows \
 	fallback lock clean
 
 # Hailo's binding is a package of the system: where it is, the environment may look there, too.
@@ -80,6 +81,9 @@ rivals:
 # The device run book: docs/run-book.md.
 run-book: $(VENV)/dev.stamp
 	scripts/run-book $(RUN_BOOK)
+
+captions: $(VENV)/dev.stamp
+	$(BIN)/python -m benchmarks.captions $(CAPTIONS)
 
 emulation: $(VENV)/dev.stamp
 	$(BIN)/python -m benchmarks.emulated_quantisation
