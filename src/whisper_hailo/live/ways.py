@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -73,7 +72,7 @@ def compare_captions(
         return score_file(reference, heard, "normalised", common.language).words.rate
 
     with ExitStack() as stack:
-        ways = list(_ours(common, stack)) + list(_moonshine(common, stack))
+        ways = list(_ours(common, stack)) + list(moonshine_way(common, stack))
         lanes = run_lanes(ways, audio, SileroDetector, tick)
         rows = _with_ratios(lanes, error_rate)
     settings = {
@@ -124,12 +123,9 @@ def _engine(common: Common, quantize: str, stack: ExitStack) -> TranscriberEngin
     return TranscriberEngine(stack.enter_context(transcriber), options)
 
 
-def _moonshine(common: Common, stack: ExitStack) -> Iterator[Way]:
+def moonshine_way(common: Common, stack: ExitStack) -> Iterator[Way]:
     """Moonshine, where its package and its weights are."""
     if not common.moonshine:
-        return
-    if find_spec("moonshine_onnx") is None:
-        logger.warning("Moonshine is left out: pip install 'whisper-hailo[moonshine]'")
         return
     engine = MoonshineEngine(common.moonshine)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -19,6 +20,7 @@ from whisper_hailo.live.comparison import Way, row_of, run_lanes
 from whisper_hailo.live.events import Partial
 from whisper_hailo.live.moonshine import MoonshineEngine
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.live.ways import Common, moonshine_way
 
 STREAM = np.concatenate([silence(0.5), speech(range(8)), silence(0.5), speech(range(8, 12))])
 
@@ -95,3 +97,17 @@ def test_moonshine_says_what_is_missing(weights: Path, monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "moonshine_onnx", None)
     with pytest.raises(OptionError, match=r"pip install 'whisper-hailo\[moonshine\]'"):
         MoonshineEngine(str(weights)).open()
+
+
+def test_moonshine_is_left_out_with_a_reason_where_it_cannot_be_had(
+    weights: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ExitStack() as stack:
+        found = [way.label for way in moonshine_way(Common("micro", moonshine=str(weights)), stack)]
+        assert found == ["Moonshine"]
+        assert list(moonshine_way(Common("micro", moonshine=""), stack)) == []
+        assert list(moonshine_way(Common("micro", moonshine="tiny"), stack)) == []
+        assert "no route to the hub" in caplog.text
+        monkeypatch.setitem(sys.modules, "moonshine_onnx", None)
+        assert list(moonshine_way(Common("micro"), stack)) == []
+        assert "pip install 'whisper-hailo[moonshine]'" in caplog.text
