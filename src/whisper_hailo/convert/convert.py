@@ -21,6 +21,7 @@ from whisper_hailo.convert.graphs.cross_kv import cross_kv_graph
 from whisper_hailo.convert.graphs.decoder import decoder_graph
 from whisper_hailo.convert.graphs.encoder import encoder_graph
 from whisper_hailo.convert.graphs.onnx_file import write_graph
+from whisper_hailo.convert.graphs.products import Arithmetic
 from whisper_hailo.convert.hailo.sizes import FixedSizes, fixed_sizes
 from whisper_hailo.convert.hailo.write import Job, hailo_forms
 from whisper_hailo.convert.options import ConvertOptions
@@ -41,7 +42,14 @@ from whisper_hailo.tokenizer import TOKENIZER_FILE
 
 logger = logging.getLogger(__name__)
 
-BITS = {"none": None, "int8": 8, "int4": 4}
+DECODER_ARITHMETIC = {
+    "none": Arithmetic.FLOAT,
+    "int8": Arithmetic.BLOCKS_8,
+    "int4": Arithmetic.BLOCKS_4,
+}
+ENCODER_ARITHMETIC = {**DECODER_ARITHMETIC, "int8": Arithmetic.TENSOR_8}
+"""An encoder has many rows at once, a decoder's step has one."""
+
 CONFIG_FILES = ("config.json", "generation_config.json", INDEX_FILE)
 
 
@@ -135,19 +143,19 @@ def _side_by_side(
 
 def _graph_jobs(checkpoint: Checkpoint, work: Path, spec: ModelSpec) -> list[Job]:
     """What writes the graphs with a cache, the largest first."""
-    bits = BITS[spec.quantization]
-    encoder_bits = BITS[spec.encoder_quantization]
+    of_decoder = DECODER_ARITHMETIC[spec.quantization]
+    of_encoder = ENCODER_ARITHMETIC[spec.encoder_quantization]
     # Cross keys and values stay at 8 bits: 4 would save a hundredth and is heard in every step.
-    cross_bits = None if bits is None else 8
+    of_cross = Arithmetic.FLOAT if of_decoder is Arithmetic.FLOAT else Arithmetic.BLOCKS_8
 
     def decoder() -> dict[str, FileRecord]:
-        graph = decoder_graph(checkpoint, spec.alignment_heads, bits)
+        graph = decoder_graph(checkpoint, spec.alignment_heads, of_decoder)
         return write_graph(graph, work / DECODER_FILE, external=True)
 
     return [
         decoder,
-        lambda: write_graph(encoder_graph(checkpoint, encoder_bits), work / ENCODER_FILE),
-        lambda: write_graph(cross_kv_graph(checkpoint, cross_bits), work / CROSS_KV_FILE),
+        lambda: write_graph(encoder_graph(checkpoint, of_encoder), work / ENCODER_FILE),
+        lambda: write_graph(cross_kv_graph(checkpoint, of_cross), work / CROSS_KV_FILE),
     ]
 
 

@@ -6,11 +6,12 @@ import numpy as np
 
 from whisper_hailo.convert.checkpoint import Checkpoint
 from whisper_hailo.convert.graphs.builder import FLOAT, Graph, GraphBuilder
-from whisper_hailo.convert.graphs.layers import checkpoint_linear, linear, split_heads
+from whisper_hailo.convert.graphs.layers import split_heads
+from whisper_hailo.convert.graphs.products import Arithmetic, checkpoint_linear, linear
 from whisper_hailo.convert.graphs.weights import ready
 
 
-def cross_kv_graph(checkpoint: Checkpoint, bits: int | None = None) -> Graph:
+def cross_kv_graph(checkpoint: Checkpoint, arithmetic: Arithmetic = Arithmetic.FLOAT) -> Graph:
     """Author the cross-attention key and value projections of all decoder layers.
 
     Input `audio_features (batch, n_positions, d_model)`; outputs for each layer i
@@ -21,7 +22,7 @@ def cross_kv_graph(checkpoint: Checkpoint, bits: int | None = None) -> Graph:
 
     Args:
         checkpoint: where the arrays come from.
-        bits: 8 or 4 for weight-only blocks, `None` for float32.
+        arithmetic: of the projections.
     """
     dims = checkpoint.config.dims
     b = GraphBuilder("whisper_cross_kv")
@@ -32,8 +33,8 @@ def cross_kv_graph(checkpoint: Checkpoint, bits: int | None = None) -> Graph:
         attention = f"decoder.layers.{i}.encoder_attn"
         k_proj = checkpoint_linear(checkpoint, f"{attention}.k_proj", bias=False)
         v_proj = checkpoint_linear(checkpoint, f"{attention}.v_proj")
-        key = linear(b, padded, f"{attention}.k", k_proj, bits)
-        value = linear(b, padded, f"{attention}.v", v_proj, bits)
+        key = linear(b, padded, f"{attention}.k", k_proj, arithmetic)
+        value = linear(b, padded, f"{attention}.v", v_proj, arithmetic)
         heads, size = dims.n_decoder_heads, dims.head_size
         split_heads(b, key, f"cross_key_{i}", heads, turned=True)
         split_heads(b, value, f"cross_value_{i}", heads)

@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from whisper_hailo.convert.checkpoint import Checkpoint
 from whisper_hailo.convert.graphs.builder import FLOAT, INT64, Graph, GraphBuilder
 from whisper_hailo.convert.graphs.decoder_ends import embed_tokens, project_to_vocabulary
-from whisper_hailo.convert.graphs.layers import (
+from whisper_hailo.convert.graphs.layers import layer_norm, merge_heads, mlp, split_heads
+from whisper_hailo.convert.graphs.products import (
+    Arithmetic,
     checkpoint_linear,
     fused_qkv,
-    layer_norm,
     linear,
-    merge_heads,
-    mlp,
     query,
-    split_heads,
 )
 from whisper_hailo.core.spec import Dimensions
 
@@ -34,18 +32,20 @@ class _Context:
 
     checkpoint: Checkpoint
     dims: Dimensions
-    bits: int | None
+    arithmetic: Arithmetic
     self_bias: str
     cross_bias: str
 
 
-def decoder_graph(checkpoint: Checkpoint, alignment: HeadPairs, bits: int | None = None) -> Graph:
+def decoder_graph(
+    checkpoint: Checkpoint, alignment: HeadPairs, arithmetic: Arithmetic = Arithmetic.FLOAT
+) -> Graph:
     """Author the decoder; `docs/conversion.md` lists its inputs and outputs.
 
     Args:
         checkpoint: where the arrays come from.
         alignment: `(layer, head)` pairs whose cross-attention weights are an output.
-        bits: 8 or 4 for weight-only blocks, `None` for float32.
+        arithmetic: `FLOAT` or blocks.
     """
     dims = checkpoint.config.dims
     b = GraphBuilder("whisper_decoder")
@@ -56,17 +56,17 @@ def decoder_graph(checkpoint: Checkpoint, alignment: HeadPairs, bits: int | None
     cross_bias = b.input("cross_bias", FLOAT, ("batch", 1, 1, "n_positions + 1"))
     _declare_caches(b, dims)
     self_bias, text_positions = _mask_and_positions(b, tokens, first)
-    context = _Context(checkpoint, dims, bits, self_bias, cross_bias)
-    x = embed_tokens(b, checkpoint, tokens, text_positions, bits)
+    context = _Context(checkpoint, dims, arithmetic, self_bias, cross_bias)
+    x = embed_tokens(b, checkpoint, tokens, text_positions, arithmetic.block_bits)
     weights = []
     for i in range(dims.n_decoder_layers):
         x = _self_attention(b, x, i, context)
         x, layer_weights = _cross_attention(b, x, i, context)
         weights.append(layer_weights)
-        x = mlp(b, x, f"decoder.layers.{i}", checkpoint, bits)
+        x = mlp(b, x, f"decoder.layers.{i}", checkpoint, arithmetic)
     wanted = b.op("Gather", (x, positions), "decoder.wanted", axis=1)
     hidden = layer_norm(b, wanted, "decoder.hidden", checkpoint, "decoder.layer_norm")
-    project_to_vocabulary(b, checkpoint, hidden, bits)
+    project_to_vocabulary(b, checkpoint, hidden, arithmetic.block_bits)
     _alignment(b, weights, aligned, alignment)
     return b.build()
 
@@ -117,7 +117,7 @@ def _self_attention(b: GraphBuilder, x: str, i: int, context: _Context) -> str:
     heads = context.dims.n_decoder_heads
     normed = layer_norm(b, x, f"{name}.normed", context.checkpoint, f"{name}_layer_norm")
     weights = fused_qkv(context.checkpoint, name, context.dims.head_size)
-    qkv = linear(b, normed, f"{name}.qkv", weights, context.bits)
+    qkv = linear(b, normed, f"{name}.qkv", weights, context.arithmetic)
     parts = b.ops("Split", (qkv,), [f"{name}.{part}" for part in "qkv"], axis=-1)
     q, k, v = (split_heads(b, part, f"{part}_heads", heads) for part in parts)
     key = b.op("Concat", (f"past_key_{i}", k), f"present_key_{i}", axis=2)
@@ -132,7 +132,7 @@ def _cross_attention(b: GraphBuilder, x: str, i: int, context: _Context) -> tupl
     name = f"decoder.layers.{i}.encoder_attn"
     normed = layer_norm(b, x, f"{name}.normed", context.checkpoint, f"{name}_layer_norm")
     weights = query(context.checkpoint, name, context.dims.head_size)
-    projected = linear(b, normed, f"{name}.q", weights, context.bits)
+    projected = linear(b, normed, f"{name}.q", weights, context.arithmetic)
     q = split_heads(b, projected, f"{name}.q_heads", context.dims.n_decoder_heads)
     mixed, attention = _attend(
         b, name, q, (f"cross_key_{i}", f"cross_value_{i}", context.cross_bias)
@@ -154,7 +154,7 @@ def _attend(
 def _project_out(b: GraphBuilder, x: str, mixed: str, name: str, context: _Context) -> str:
     merged = merge_heads(b, mixed, f"{name}.merged")
     out_proj = checkpoint_linear(context.checkpoint, f"{name}.out_proj")
-    out = linear(b, merged, f"{name}.out", out_proj, context.bits)
+    out = linear(b, merged, f"{name}.out", out_proj, context.arithmetic)
     return b.op("Add", (x, out), f"{name}.residual")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from whisper_hailo.convert.checkpoint import Checkpoint
 from whisper_hailo.convert.graphs.builder import FLOAT, MICROSOFT, GraphBuilder
-from whisper_hailo.convert.graphs.layers import matmul_n_bits
+from whisper_hailo.convert.graphs.products import matmul_n_bits
 from whisper_hailo.convert.graphs.quantize import BLOCK_SIZE, quantized
 from whisper_hailo.convert.graphs.weights import Weight
 

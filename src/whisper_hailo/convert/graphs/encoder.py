@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from whisper_hailo.convert.checkpoint import Checkpoint
-from whisper_hailo.convert.graphs.builder import FLOAT, Graph, GraphBuilder
-from whisper_hailo.convert.graphs.layers import (
+from whisper_hailo.convert.graphs.builder import FLOAT, MICROSOFT, Graph, GraphBuilder
+from whisper_hailo.convert.graphs.convolution import convolution, convolution_as_product
+from whisper_hailo.convert.graphs.layers import gelu, layer_norm, mlp
+from whisper_hailo.convert.graphs.products import (
+    Arithmetic,
     checkpoint_linear,
     fused_qkv,
-    gelu,
-    layer_norm,
     linear,
-    merge_heads,
-    mlp,
-    split_heads,
 )
 
+_CONVOLUTIONS = (("encoder.conv1", 1), ("encoder.conv2", 2))
+"""Names and strides."""
 
-def encoder_graph(checkpoint: Checkpoint, bits: int | None = None) -> Graph:
+
+def encoder_graph(checkpoint: Checkpoint, arithmetic: Arithmetic = Arithmetic.FLOAT) -> Graph:
     """Author the encoder.
 
     Input `mel (batch, n_mels, n_frames)` float32, output `audio_features
@@ -24,28 +25,31 @@ def encoder_graph(checkpoint: Checkpoint, bits: int | None = None) -> Graph:
 
     Args:
         checkpoint: where the arrays come from.
-        bits: 8 or 4 for matrix products in weight-only blocks; all else stays float32.
+        arithmetic: of the matrix products and, with `TENSOR_8`, of the convolutions; attention,
+            norms, additions and softmax stay float32.
     """
     dims = checkpoint.config.dims
     b = GraphBuilder("whisper_encoder")
     mel = b.input("mel", FLOAT, ("batch", dims.n_mels, "n_frames"))
-    x = _positions(b, checkpoint, _convolutions(b, checkpoint, mel))
+    x = _positions(b, checkpoint, _convolutions(b, checkpoint, mel, arithmetic))
     for i in range(dims.n_encoder_layers):
-        x = _self_attention(b, x, f"encoder.layers.{i}", checkpoint, bits)
-        x = mlp(b, x, f"encoder.layers.{i}", checkpoint, bits)
+        x = _self_attention(b, x, f"encoder.layers.{i}", checkpoint, arithmetic)
+        x = mlp(b, x, f"encoder.layers.{i}", checkpoint, arithmetic)
     layer_norm(b, x, "audio_features", checkpoint, "encoder.layer_norm")
     b.output("audio_features", FLOAT, ("batch", "n_positions", dims.d_model))
     return b.build()
 
 
-def _convolutions(b: GraphBuilder, checkpoint: Checkpoint, mel: str) -> str:
+def _convolutions(b: GraphBuilder, checkpoint: Checkpoint, mel: str, arithmetic: Arithmetic) -> str:
     """`(batch, n_mels, n_frames)` -> `(batch, n_positions, d_model)`."""
+    if arithmetic is Arithmetic.TENSOR_8:
+        x = b.op("Transpose", (mel,), "mel.turned", perm=[0, 2, 1])
+        for name, stride in _CONVOLUTIONS:
+            x = gelu(b, convolution_as_product(b, x, name, checkpoint, stride), f"{name}.gelu")
+        return x
     x = mel
-    for name, stride in (("encoder.conv1", 1), ("encoder.conv2", 2)):
-        weight = b.weight(f"{name}.weight", checkpoint.weight(f"{name}.weight"))
-        bias = b.weight(f"{name}.bias", checkpoint.weight(f"{name}.bias"))
-        x = b.op("Conv", (x, weight, bias), name, kernel_shape=[3], pads=[1, 1], strides=[stride])
-        x = gelu(b, x, f"{name}.gelu")
+    for name, stride in _CONVOLUTIONS:
+        x = gelu(b, convolution(b, x, name, checkpoint, stride), f"{name}.gelu")
     return b.op("Transpose", (x,), "encoder.conv.turned", perm=[0, 2, 1])
 
 
@@ -60,28 +64,28 @@ def _positions(b: GraphBuilder, checkpoint: Checkpoint, x: str) -> str:
 
 
 def _self_attention(
-    b: GraphBuilder, x: str, name: str, checkpoint: Checkpoint, bits: int | None
+    b: GraphBuilder, x: str, name: str, checkpoint: Checkpoint, arithmetic: Arithmetic
 ) -> str:
-    """`x + out(attention(norm(x)))` over all positions."""
+    """`x + out(attention(norm(x)))` over all positions.
+
+    The runtime's fused operator never holds the whole matrix of scores, which at 30 s is most of
+    an encoder's memory.
+    """
     attention = f"{name}.self_attn"
     dims = checkpoint.config.dims
     heads = dims.n_encoder_heads
     normed = layer_norm(b, x, f"{attention}.normed", checkpoint, f"{attention}_layer_norm")
     weights = fused_qkv(checkpoint, attention, dims.d_model // heads)
-    qkv = linear(b, normed, f"{attention}.qkv", weights, bits)
-    q, k, v = b.ops("Split", (qkv,), [f"{attention}.{part}" for part in "qkv"], axis=-1)
-    scores = b.op(
-        "MatMul",
-        (
-            split_heads(b, q, f"{attention}.q_heads", heads),
-            split_heads(b, k, f"{attention}.k_heads", heads, turned=True),
-        ),
-        f"{attention}.scores",
+    qkv = linear(b, normed, f"{attention}.qkv", weights, arithmetic)
+    parts = b.ops("Split", (qkv,), [f"{attention}.{part}" for part in "qkv"], axis=-1)
+    mixed = b.op(
+        "MultiHeadAttention",
+        parts,
+        f"{attention}.mixed",
+        domain=MICROSOFT,
+        num_heads=heads,
+        scale=1.0,  # folded into the query's weights
     )
-    weights_ = b.op("Softmax", (scores,), f"{attention}.weights", axis=-1)
-    values = split_heads(b, v, f"{attention}.v_heads", heads)
-    mixed = b.op("MatMul", (weights_, values), f"{attention}.mixed")
-    merged = merge_heads(b, mixed, f"{attention}.merged")
     out_proj = checkpoint_linear(checkpoint, f"{attention}.out_proj")
-    out = linear(b, merged, f"{attention}.out", out_proj, bits)
+    out = linear(b, mixed, f"{attention}.out", out_proj, arithmetic)
     return b.op("Add", (x, out), f"{attention}.residual")

@@ -1,7 +1,8 @@
-"""Weight-only blocks: 8- or 4-bit codes with one scale for every 32 values of a row.
+"""Weights in few bits: blocks of 32 values with a scale each, or one scale for each output.
 
-The layout is that of ONNX Runtime's MatMulNBits and GatherBlockQuantized:
-value = (code - 2^(bits-1)) * scale, codes of a row packed lowest first.
+Blocks hold 8- or 4-bit codes in the layout of ONNX Runtime's MatMulNBits and GatherBlockQuantized:
+value = (code - 2^(bits-1)) * scale, codes of a row packed lowest first. Outputs with one scale hold
+signed 8-bit codes, value = code * scale, laid out as MatMul wants its matrix.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.types import FloatArray
 
 Codes: TypeAlias = NDArray[np.uint8]
+SignedCodes: TypeAlias = NDArray[np.int8]
 
 BLOCK_SIZE = 32
 CHUNK_ROWS = 4096
@@ -58,6 +60,39 @@ def quantized(matrix: Weight, bits: int) -> tuple[Weight, Weight]:
     blocks = (n_out, n_in // BLOCK_SIZE)
     codes_shape = (*blocks, BLOCK_SIZE * bits // 8)
     return Weight(codes_shape, "uint8", lambda: both()[0]), Weight(blocks, "float32", scales)
+
+
+def quantized_outputs(matrix: Weight) -> tuple[Weight, Weight]:
+    """Promise a matrix with one scale for each of its outputs.
+
+    Args:
+        matrix: `(n_out, n_in)` float32.
+
+    Returns:
+        codes `(n_in, n_out)` int8 from -127 to 127 and scales `(n_out,)` float32.
+    """
+    n_out, n_in = matrix.shape
+
+    def scales() -> FloatArray:
+        return output_scales(matrix.load())
+
+    def codes() -> SignedCodes:
+        values = matrix.load()
+        return np.ascontiguousarray(output_codes(values, output_scales(values)).T)
+
+    return Weight((n_in, n_out), "int8", codes), Weight((n_out,), "float32", scales)
+
+
+def output_scales(matrix: FloatArray) -> FloatArray:
+    """`(n_out,)` scales by which the largest value of each row becomes 127 steps; 1 for zeros."""
+    scales: FloatArray = np.abs(matrix).max(axis=1) / np.float32(127)
+    return np.where(scales == 0, np.float32(1), scales)
+
+
+def output_codes(matrix: FloatArray, scales: FloatArray) -> SignedCodes:
+    """Nearest code of every value, `(n_out, n_in)` int8."""
+    codes: SignedCodes = np.rint(matrix / scales[:, None]).astype(np.int8)
+    return codes
 
 
 def quantize_blocks(matrix: FloatArray, bits: int) -> tuple[Codes, FloatArray]:

@@ -35,7 +35,7 @@ def hailo_encoder_graph(checkpoint: Checkpoint, sizes: FixedSizes) -> Graph:
     for i in range(dims.n_encoder_layers):
         name = f"encoder.layers.{i}"
         x = _self_attention(b, x, f"{name}.self_attn", checkpoint, shape)
-        x = mlp(b, x, name, checkpoint, None)
+        x = mlp(b, x, name, checkpoint)
     stem = "encoder.layer_norm"
     weights = [b.weight(f"{stem}.{part}", checkpoint.weight(f"{stem}.{part}")) for part in _NORM]
     b.op(

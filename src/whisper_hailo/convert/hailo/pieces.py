@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from whisper_hailo.convert.checkpoint import Checkpoint
 from whisper_hailo.convert.graphs.builder import GraphBuilder
-from whisper_hailo.convert.graphs.layers import LAYER_NORM_EPSILON, checkpoint_linear, gelu, linear
+from whisper_hailo.convert.graphs.layers import LAYER_NORM_EPSILON, gelu
+from whisper_hailo.convert.graphs.products import checkpoint_linear, linear
 from whisper_hailo.convert.graphs.weights import stacked, transposed
 
 

@@ -15,6 +15,7 @@ from whisper_hailo.convert.graphs.decoder import decoder_graph
 from whisper_hailo.convert.graphs.encoder import encoder_graph
 from whisper_hailo.convert.graphs.layers import gelu
 from whisper_hailo.convert.graphs.onnx_file import write_graph
+from whisper_hailo.convert.graphs.products import Arithmetic
 
 DEEP = replace(TOY, n_encoder_layers=3)
 
@@ -36,19 +37,39 @@ def test_encoder_nodes(checkpoint: Checkpoint) -> None:
     n_layers = DEEP.n_encoder_layers
     assert counts["Conv"] == 2
     assert counts["LayerNormalization"] == 2 * n_layers + 1
-    assert counts["MatMul"] == 6 * n_layers  # fused qkv, scores, mix, out, fc1, fc2
-    assert counts["Softmax"] == n_layers
+    assert counts["MatMul"] == 4 * n_layers  # fused qkv, out, fc1, fc2
+    assert counts["MultiHeadAttention"] == n_layers
     assert counts["Erf"] == n_layers + 2
 
 
-def test_encoder_int8_touches_matrix_products_only(checkpoint: Checkpoint) -> None:
+def test_encoder_int8_leaves_attention_norms_and_additions_in_float(checkpoint: Checkpoint) -> None:
     plain = Counter(node.op_type for node in encoder_graph(checkpoint).proto.node)
-    int8 = Counter(node.op_type for node in encoder_graph(checkpoint, 8).proto.node)
+    graph = encoder_graph(checkpoint, Arithmetic.TENSOR_8)
+    int8 = Counter(node.op_type for node in graph.proto.node)
     n_layers = DEEP.n_encoder_layers
-    assert int8.pop("MatMulNBits") == 4 * n_layers
-    assert int8.pop("MatMul") == plain.pop("MatMul") - 4 * n_layers
-    assert int8.pop("Add") == plain.pop("Add") - 4 * n_layers  # their biases
-    assert int8 == plain
+    assert int8["DynamicQuantizeMatMul"] == 4 * n_layers + 2  # products and convolutions
+    assert int8["MatMul"] == int8["Conv"] == 0
+    for kept in ("MultiHeadAttention", "LayerNormalization", "Erf", "Mul", "Div"):
+        assert int8[kept] == plain[kept]
+    assert int8["Add"] == plain["Add"] - 4 * n_layers  # the products' biases
+    codes = [item for item in graph.initializers if item.name.endswith(".codes")]
+    assert len(codes) == 4 * n_layers + 2
+    assert {item.weight.dtype for item in codes} == {"int8"}
+
+
+@pytest.mark.parametrize("n_frames", [2, 8, 100])
+def test_encoder_int8_is_close_to_float(
+    checkpoint: Checkpoint, tmp_path: Path, n_frames: int
+) -> None:
+    """Also at both edges of the window, where a convolution sees padding."""
+    mel = np.random.default_rng(1).standard_normal((2, 80, n_frames)).astype(np.float32)
+    plain = _session(encoder_graph(checkpoint), tmp_path / "encoder.onnx")
+    int8 = _session(encoder_graph(checkpoint, Arithmetic.TENSOR_8), tmp_path / "int8.onnx")
+    (expected,), (got,) = (session.run(None, {"mel": mel}) for session in (plain, int8))
+    assert got.shape == expected.shape == (2, n_frames // 2, 64)
+    error = got - expected
+    assert 0 < np.sqrt(np.square(error).mean()) < 0.05 * np.sqrt(np.square(expected).mean())
+    assert np.abs(error).max() < 0.2
 
 
 def test_encoder_accepts_any_even_length(checkpoint: Checkpoint, tmp_path: Path) -> None:

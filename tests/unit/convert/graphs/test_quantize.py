@@ -6,11 +6,13 @@ import pytest
 from numpy.typing import NDArray
 
 from whisper_hailo.convert.graphs.builder import FLOAT, INT64, MICROSOFT, GraphBuilder
-from whisper_hailo.convert.graphs.layers import Linear, linear
 from whisper_hailo.convert.graphs.onnx_file import write_graph
+from whisper_hailo.convert.graphs.products import Arithmetic, Linear, linear
 from whisper_hailo.convert.graphs.quantize import (
     BLOCK_SIZE,
     dequantize_blocks,
+    output_codes,
+    output_scales,
     quantize_blocks,
     quantized,
 )
@@ -72,7 +74,8 @@ def test_runtime_reads_the_codes_as_we_write_them(tmp_path: Path, bits: int) -> 
     b = GraphBuilder("blocks")
     x = b.input("x", FLOAT, ("batch", "n", 64))
     ids = b.input("ids", INT64, ("k",))
-    product = linear(b, x, "product", Linear(ready(matrix), ready(bias)), bits)
+    arithmetic = {8: Arithmetic.BLOCKS_8, 4: Arithmetic.BLOCKS_4}[bits]
+    product = linear(b, x, "product", Linear(ready(matrix), ready(bias)), arithmetic)
     b.output(product, FLOAT, ("batch", "n", 96))
     b.view("flat", "product.codes", (96, 64 * bits // 8))
     b.op(
@@ -95,3 +98,23 @@ def test_runtime_reads_the_codes_as_we_write_them(tmp_path: Path, bits: int) -> 
     np.testing.assert_allclose(got_rows, values[[95, 0, 7]], atol=1e-6)
     # One-hot inputs are exact in int8, so the product shows the weights themselves.
     np.testing.assert_allclose(got_product[0], values.T + bias, atol=2e-3)
+
+
+def test_one_scale_for_each_output(tmp_path: Path) -> None:
+    """What the runtime computes with them, and outputs whose weights are all zero."""
+    matrix, bias = _matrix(), _matrix(1, 96)[0]
+    matrix[5] = 0
+    scales = output_scales(matrix)
+    codes = output_codes(matrix, scales)
+    assert codes.min() >= -127
+    assert np.all(np.abs(codes * scales[:, None] - matrix) <= scales[:, None] * 0.5 + 1e-6)
+    b = GraphBuilder("outputs")
+    x = b.input("x", FLOAT, ("n", 64))
+    weights = Linear(ready(matrix), ready(bias))
+    b.output(linear(b, x, "product", weights, Arithmetic.TENSOR_8), FLOAT, ("n", 96))
+    path = tmp_path / "outputs.onnx"
+    write_graph(b.build(), path)
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    # One-hot inputs are exact in 8 bits, so the product shows the weights themselves.
+    (got,) = session.run(None, {"x": np.eye(64, dtype=np.float32)})
+    np.testing.assert_allclose(got, (codes * scales[:, None]).T + bias, atol=1e-5)

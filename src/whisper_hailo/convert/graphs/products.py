@@ -1,0 +1,145 @@
+"""Matrix products with their weights, in any of the arithmetics that a graph may be written in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from whisper_hailo.convert.checkpoint import Checkpoint
+from whisper_hailo.convert.graphs.builder import MICROSOFT, GraphBuilder
+from whisper_hailo.convert.graphs.quantize import BLOCK_SIZE, quantized, quantized_outputs
+from whisper_hailo.convert.graphs.weights import Weight, scaled, stacked, transposed, zeros
+
+ACCURACY_INT8 = 4
+"""MatMulNBits' `accuracy_level` that lets the CPU multiply in int8."""
+
+
+class Arithmetic(Enum):
+    """How a graph's matrix products compute.
+
+    Attributes:
+        FLOAT: in float32.
+        BLOCKS_8: weights in 8-bit blocks, which also rounds what they meet block by block: quick
+            where few rows share one read of the weights, as in a decoder's step.
+        BLOCKS_4: the same in 4-bit blocks.
+        TENSOR_8: 8-bit weights with a scale for each output, times a tensor that is rounded to 8
+            bits as a whole: quick where there are many rows, as in an encoder.
+    """
+
+    FLOAT = "float"
+    BLOCKS_8 = "blocks of 8 bits"
+    BLOCKS_4 = "blocks of 4 bits"
+    TENSOR_8 = "8 bits"
+
+    @property
+    def block_bits(self) -> int | None:
+        """Bits of the blocks, `None` where there are none."""
+        return {Arithmetic.BLOCKS_8: 8, Arithmetic.BLOCKS_4: 4}.get(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """A matrix product with its bias, as the checkpoint holds it.
+
+    Attributes:
+        matrix: `(n_out, n_in)` float32.
+        bias: `(n_out,)` float32, or `None`.
+    """
+
+    matrix: Weight
+    bias: Weight | None = None
+
+
+def checkpoint_linear(checkpoint: Checkpoint, name: str, *, bias: bool = True) -> Linear:
+    """The product called `name` in a checkpoint."""
+    return Linear(
+        checkpoint.weight(f"{name}.weight"), checkpoint.weight(f"{name}.bias") if bias else None
+    )
+
+
+def query(checkpoint: Checkpoint, attention: str, head_size: int) -> Linear:
+    """Query projection with the attention's 1 / sqrt(head size) folded in.
+
+    Whisper's heads are 64 wide, so the factor is 1/8 and folding it changes no bit.
+    """
+    factor = head_size**-0.5
+    plain = checkpoint_linear(checkpoint, f"{attention}.q_proj")
+    bias = None if plain.bias is None else scaled(plain.bias, factor)
+    return Linear(scaled(plain.matrix, factor), bias)
+
+
+def fused_qkv(checkpoint: Checkpoint, attention: str, head_size: int) -> Linear:
+    """Query, key and value projections as one product `(3 d_model, d_model)`."""
+    return joined(
+        query(checkpoint, attention, head_size),
+        checkpoint_linear(checkpoint, f"{attention}.k_proj", bias=False),
+        checkpoint_linear(checkpoint, f"{attention}.v_proj"),
+    )
+
+
+def joined(*parts: Linear) -> Linear:
+    """Products of the same input as one, their outputs side by side."""
+    biases = [part.bias or zeros(part.matrix.shape[0]) for part in parts]
+    return Linear(stacked([part.matrix for part in parts]), stacked(biases))
+
+
+def linear(
+    b: GraphBuilder,
+    x: str,
+    name: str,
+    weights: Linear,
+    arithmetic: Arithmetic = Arithmetic.FLOAT,
+) -> str:
+    """`x @ matrix.T + bias`, `(..., n_in)` -> `(..., n_out)`.
+
+    Args:
+        b: the graph.
+        x: value with at least two axes.
+        name: name of the result, and stem of the weights' names.
+        weights: what to multiply with.
+        arithmetic: how.
+    """
+    if arithmetic is Arithmetic.TENSOR_8:
+        return _tensor_linear(b, x, name, weights)
+    if arithmetic.block_bits is not None:
+        return _blocked_linear(b, x, name, weights, arithmetic.block_bits)
+    matrix = b.weight(f"{name}.weight", transposed(weights.matrix))
+    if weights.bias is None:
+        return b.op("MatMul", (x, matrix), name)
+    product = b.op("MatMul", (x, matrix), f"{name}.product")
+    return b.op("Add", (product, b.weight(f"{name}.bias", weights.bias)), name)
+
+
+def _tensor_linear(b: GraphBuilder, x: str, name: str, weights: Linear) -> str:
+    """One node that rounds, multiplies in integers, scales and adds the bias."""
+    codes, scales = quantized_outputs(weights.matrix)
+    inputs = [x, b.weight(f"{name}.codes", codes), b.weight(f"{name}.scales", scales)]
+    if weights.bias is not None:
+        inputs += ["", b.weight(f"{name}.bias", weights.bias)]
+    return b.op("DynamicQuantizeMatMul", inputs, name, domain=MICROSOFT)
+
+
+def _blocked_linear(b: GraphBuilder, x: str, name: str, weights: Linear, bits: int) -> str:
+    codes, scales = quantized(weights.matrix, bits)
+    n_out, n_in = weights.matrix.shape
+    inputs = [x, b.weight(f"{name}.codes", codes), b.weight(f"{name}.scales", scales)]
+    if weights.bias is not None:
+        inputs += ["", "", b.weight(f"{name}.bias", weights.bias)]
+    return matmul_n_bits(b, inputs, name, bits=bits, n_in=n_in, n_out=n_out)
+
+
+def matmul_n_bits(
+    b: GraphBuilder, inputs: list[str], name: str, *, bits: int, n_in: int, n_out: int
+) -> str:
+    """A product with weight-only blocks; see ONNX Runtime's contrib operator MatMulNBits."""
+    return b.op(
+        "MatMulNBits",
+        inputs,
+        name,
+        domain=MICROSOFT,
+        K=n_in,
+        N=n_out,
+        bits=bits,
+        block_size=BLOCK_SIZE,
+        accuracy_level=ACCURACY_INT8,
+    )
