@@ -91,12 +91,15 @@ def check_step(
     if tokens.ndim != 2 or tokens.shape[0] != state.batch or tokens.shape[1] == 0:
         raise ShapeError(f"tokens have shape {tokens.shape}, expected ({state.batch}, 1 or more)")
     n_tokens = tokens.shape[1]
-    if tokens.min() < 0 or tokens.max() >= spec.dims.n_vocab:
+    # Plain Python: at every step NumPy's reductions would have to be fetched into the cache anew,
+    # which the weights have just been read through.
+    ids = tokens.ravel().tolist()
+    if min(ids) < 0 or max(ids) >= spec.dims.n_vocab:
         raise ShapeError(
-            f"token ids go from {tokens.min()} to {tokens.max()}, this decoder has "
+            f"token ids go from {min(ids)} to {max(ids)}, this decoder has "
             f"{spec.dims.n_vocab}; tokenizer and model must be of one checkpoint"
         )
-    if positions.ndim != 1 or np.any((positions < 0) | (positions >= n_tokens)):
+    if positions.ndim != 1 or not all(0 <= place < n_tokens for place in positions.tolist()):
         raise ShapeError(f"positions are {positions.tolist()}, expected indices below {n_tokens}")
     if state.n_tokens + n_tokens > spec.dims.n_text_ctx:
         raise ShapeError(

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from whisper_hailo.backends.cache import Arrays, Cache, CacheNames, bind_in_place
 from whisper_hailo.backends.checks import check_features, check_mel, check_rewind, check_step
 from whisper_hailo.backends.session import GraphFile, open_session, running
-from whisper_hailo.backends.state import (
-    CachedState,
-    cross_bias,
-    empty_past,
-    rewind_tokens,
-    select_rows,
-)
+from whisper_hailo.backends.state import CachedState, StepInputs, cross_bias, select_rows
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.protocols import Limits, Padding, StepOutput
@@ -29,7 +24,10 @@ if TYPE_CHECKING:
 
 AnyArray: TypeAlias = NDArray[Any]
 
-_STEP_INPUTS = frozenset({"tokens", "first", "positions", "aligned", "cross_bias"})
+_STEP_INPUTS = frozenset(("tokens", "text_positions", "positions", "aligned")) | frozenset(
+    ("self_bias", "cross_bias", "last_column", "n_columns")
+)
+_NONE = np.zeros(0, np.int64)
 _STEP_OUTPUTS = frozenset({"logits", "logsumexp", "alignment"})
 
 
@@ -93,15 +91,18 @@ class OnnxEncoder(Closing):
         check_mel(mel, self._spec)
         session = _opened(self._session, self.name)
         array = np.ascontiguousarray(mel, dtype=np.float32)
+        # One by one: a window fills the processor by itself, needs less memory, and what it is
+        # rounded to in 8 bits does not depend on its neighbours.
         with running(ENCODER_FILE):
-            features: FloatArray = session.run(["audio_features"], {"mel": array})[0]
+            rows = [session.run(["audio_features"], {"mel": row[np.newaxis]})[0] for row in array]
+        features: FloatArray = rows[0] if len(rows) == 1 else np.concatenate(rows)
         return features
 
 
 class CachedDecoder(Closing):
     """The cross-attention and decoder graphs of a model directory, with a key and value cache.
 
-    The cache lives in the runtime's memory from step to step; states share what did not change.
+    The runtime adds to the cache in place; states share what did not change.
 
     Args:
         directory: the model directory.
@@ -115,10 +116,8 @@ class CachedDecoder(Closing):
         self._threads = threads
         self._cross_kv: onnxruntime.InferenceSession | None = None
         self._decoder: onnxruntime.InferenceSession | None = None
-        layers = range(spec.dims.n_decoder_layers)
-        self._past_names = _layer_names("past", layers)
-        self._present_names = _layer_names("present", layers)
-        self._cross_names = _layer_names("cross", layers)
+        self._inputs = StepInputs(spec.dims.n_text_ctx)
+        self._names = CacheNames.of(spec.dims.n_decoder_layers)
 
     @property
     def spec(self) -> ModelSpec:
@@ -142,9 +141,9 @@ class CachedDecoder(Closing):
             ModelError: a file is missing, broken or of another model.
         """
         if self._decoder is None:
-            cross = frozenset(self._cross_names)
-            inputs = _STEP_INPUTS | cross | frozenset(self._past_names)
-            outputs = _STEP_OUTPUTS | frozenset(self._present_names)
+            cross = frozenset(self._names.cross)
+            inputs = _STEP_INPUTS | cross | frozenset(self._names.past)
+            outputs = _STEP_OUTPUTS | frozenset(self._names.present)
             graphs = (
                 GraphFile(CROSS_KV_FILE, frozenset({"audio_features"}), cross),
                 GraphFile(DECODER_FILE, inputs, outputs),
@@ -171,24 +170,38 @@ class CachedDecoder(Closing):
             ShapeError: the features do not fit this decoder.
         """
         n_positions = check_features(audio_features, paddings, n_positions, self._spec)
-        session = _opened(self._cross_kv, self.name)
-        binding = session.io_binding()
-        array = np.ascontiguousarray(audio_features, dtype=np.float32)
-        binding.bind_cpu_input("audio_features", array)
-        for name in self._cross_names:
-            binding.bind_output(name, "cpu")
-        with running(CROSS_KV_FILE):
-            session.run_with_iobinding(binding)
         batch, n_audio_ctx, _ = audio_features.shape
         dims = self._spec.dims
         return CachedState(
-            past=empty_past(dims.n_decoder_layers, (batch, dims.n_decoder_heads, dims.head_size)),
-            cross=tuple(binding.get_outputs()),
+            cache=Cache.empty(
+                dims.n_decoder_layers,
+                (batch, dims.n_decoder_heads, dims.head_size),
+                dims.n_text_ctx,
+            ),
+            cross=self._cross(np.ascontiguousarray(audio_features, dtype=np.float32)),
             cross_bias=cross_bias(paddings, n_positions, n_audio_ctx),
             first=np.zeros(batch, np.int64),
             audio_rows=tuple(range(batch)),
             n_tokens=0,
         )
+
+    def _cross(self, audio_features: FloatArray) -> Arrays:
+        """Keys and values of all layers, `(batch, heads, n_positions + 1, head_size)` each.
+
+        Row by row, as the encoder does, each straight to its place in the batch.
+        """
+        session = _opened(self._cross_kv, self.name)
+        (batch, n_positions, _), dims = audio_features.shape, self._spec.dims
+        shape = (dims.n_decoder_heads, n_positions + 1, dims.head_size)
+        arrays = tuple(np.empty((batch, *shape), np.float32) for _ in self._names.cross)
+        binding = session.io_binding()
+        for row in range(batch):
+            binding.bind_cpu_input("audio_features", audio_features[row : row + 1])
+            for name, array in zip(self._names.cross, arrays, strict=True):
+                bind_in_place(binding, name, array[row : row + 1])
+            with running(CROSS_KV_FILE):
+                session.run_with_iobinding(binding)
+        return arrays
 
     def step(
         self,
@@ -204,47 +217,59 @@ class CachedDecoder(Closing):
         Raises:
             ShapeError: more tokens than the text context holds, or arrays that do not fit.
         """
+        tokens = np.ascontiguousarray(tokens, dtype=np.int64)
+        positions = np.ascontiguousarray(positions, dtype=np.int64)
         first = check_step(tokens, state, positions, first, self._spec)
-        arrays: dict[str, AnyArray] = {
-            "tokens": np.ascontiguousarray(tokens, dtype=np.int64),
-            "first": first,
-            "positions": np.ascontiguousarray(positions, dtype=np.int64),
-            "aligned": np.arange(tokens.shape[1] if alignment else 0, dtype=np.int64),
-            "cross_bias": state.cross_bias,
-        }
-        wanted = ("logits", "logsumexp", *(["alignment"] if alignment else []))
-        outputs = self._run_step(arrays, state, wanted)
-        looked_at = [value.numpy() for value in outputs[: len(wanted)]]
+        n_new = tokens.shape[1]
+        if n_new > 1 and state.n_tokens and state.batch > 1:
+            return self._steps(tokens, state, positions, alignment=alignment)
+        cache = state.cache.with_room(state.n_tokens, n_new)
+        arrays = self._inputs.make(tokens, state, first)
+        arrays["positions"] = positions
+        arrays["aligned"] = np.arange(n_new) if alignment else _NONE
+        outputs = self._output_shapes(state, positions.size, arrays["aligned"].size)
+        session = _opened(self._decoder, self.name)
+        binding = cache.bound(session, self._names, state.cross)
+        with running(DECODER_FILE):
+            looked_at = binding.run(arrays, outputs)
         return StepOutput(*looked_at), CachedState(
-            past=tuple(outputs[len(wanted) :]),
+            cache=cache,
             cross=state.cross,
             cross_bias=state.cross_bias,
             first=first,
             audio_rows=state.audio_rows,
-            n_tokens=state.n_tokens + tokens.shape[1],
+            n_tokens=state.n_tokens + n_new,
         )
 
-    def _run_step(
-        self, arrays: dict[str, AnyArray], state: CachedState, wanted: tuple[str, ...]
-    ) -> list[onnxruntime.OrtValue]:
-        """Run the decoder; gives the wanted outputs, then the longer cache.
+    def _steps(
+        self, tokens: IntArray, state: CachedState, positions: IntArray, *, alignment: bool
+    ) -> tuple[StepOutput, CachedState]:
+        """Many tokens behind others for many rows: the runtime's attention takes one at a time."""
+        outputs = []
+        for column in range(tokens.shape[1]):
+            one = tokens[:, column : column + 1]
+            output, state = self.step(one, state, np.array([0]), alignment=alignment)
+            outputs.append(output)
+        aligned = [output.alignment for output in outputs if output.alignment is not None]
+        joined = StepOutput(
+            np.concatenate([output.logits for output in outputs], axis=1)[:, positions],
+            np.concatenate([output.logsumexp for output in outputs], axis=1)[:, positions],
+            np.concatenate(aligned, axis=2) if aligned else None,
+        )
+        return joined, state
 
-        The binding reads `arrays` in place: they must live until the run is over.
-        """
-        session = _opened(self._decoder, self.name)
-        binding = session.io_binding()
-        for name, array in arrays.items():
-            binding.bind_cpu_input(name, array)
-        for name, value in zip(self._past_names, state.past, strict=True):
-            binding.bind_ortvalue_input(name, value)
-        for name, value in zip(self._cross_names, state.cross, strict=True):
-            binding.bind_ortvalue_input(name, value)
-        for name in (*wanted, *self._present_names):
-            binding.bind_output(name, "cpu")
-        with running(DECODER_FILE):
-            session.run_with_iobinding(binding)
-        outputs: list[onnxruntime.OrtValue] = binding.get_outputs()
-        return outputs
+    def _output_shapes(
+        self, state: CachedState, n_looks: int, n_aligned: int
+    ) -> dict[str, tuple[int, ...]]:
+        """What the outputs of a step look like, in the order of a `StepOutput`."""
+        shapes: dict[str, tuple[int, ...]] = {
+            "logits": (state.batch, n_looks, self._spec.dims.n_vocab),
+            "logsumexp": (state.batch, n_looks),
+        }
+        if n_aligned:
+            n_heads, n_columns = len(self._spec.alignment_heads), state.cross_bias.shape[-1]
+            shapes["alignment"] = (state.batch, n_heads, n_aligned, n_columns - 1)
+        return shapes
 
     def batch_size(self, state: CachedState) -> int:
         """Number of rows of a state."""
@@ -261,12 +286,7 @@ class CachedDecoder(Closing):
             ShapeError: the cache holds fewer tokens.
         """
         check_rewind(state, n_tokens)
-        return state if n_tokens == state.n_tokens else rewind_tokens(state, n_tokens)
-
-
-def _layer_names(kind: str, layers: Sequence[int]) -> tuple[str, ...]:
-    """`kind_key_0, kind_value_0, kind_key_1 ...`: the order of tensors in a state."""
-    return tuple(f"{kind}_{part}_{i}" for i in layers for part in ("key", "value"))
+        return state if n_tokens == state.n_tokens else replace(state, n_tokens=n_tokens)
 
 
 def _precision(quantization: str) -> str:

@@ -1,36 +1,39 @@
-"""The explicit state of the cached decoder: tensors that stay in the runtime's memory."""
+"""The explicit state of the cached decoder, and what the graph is told of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from whisper_hailo.backends.cache import Arrays, Cache
 from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     import onnxruntime
 
-    Tensors = tuple[onnxruntime.OrtValue, ...]
+AnyArray: TypeAlias = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class CachedState:
-    """A batch of hypotheses between two decoder steps; nothing in it is ever written to.
+    """A batch of hypotheses between two decoder steps; what it stands for never changes.
 
     Attributes:
-        past: key and value of each decoder layer in turn, `(batch, heads, n_tokens, head_size)`.
-        cross: cross key and value of each layer in turn; see `docs/conversion.md`.
+        cache: keys and values, of which the first `n_tokens` places are this state's.
+        cross: cross key and value of each layer in turn, `(batch, heads, n_positions + 1,
+            head_size)`.
         cross_bias: `(batch, 1, 1, n_positions + 1)` float32.
         first: `(batch,)` int64 column of each row's first real token.
         audio_rows: for each row, which row of `start`'s audio features it listens to.
         n_tokens: tokens in the cache.
     """
 
-    past: Tensors
-    cross: Tensors
+    cache: Cache
+    cross: Arrays
     cross_bias: FloatArray
     first: IntArray
     audio_rows: tuple[int, ...]
@@ -40,6 +43,73 @@ class CachedState:
     def batch(self) -> int:
         """Number of rows."""
         return len(self.audio_rows)
+
+    @property
+    def past(self) -> Arrays:
+        """Key and value of each layer in turn, `(batch, heads, n_tokens, head_size)`."""
+        return tuple(array[:, :, : self.n_tokens] for array in self.cache.arrays)
+
+
+class StepInputs:
+    """What the decoder graph is told of a step besides its caches and what to look at.
+
+    A column is a place in the cache. Rows with shorter prompts begin at column `first`; columns
+    before it are padding. A padding query may look at padding, so that softmax never sees only
+    -inf; no real query looks at padding. What comes later is hidden by the graph.
+
+    The step that comes most often, one token of one row, is put together from tables: between two
+    steps the weights have been read through the cache, and every NumPy function that is called
+    anew costs more than it does.
+
+    Args:
+        n_text_ctx: columns there can be at most.
+    """
+
+    def __init__(self, n_text_ctx: int) -> None:
+        self._places = np.arange(n_text_ctx + 1)[np.newaxis]
+        self._counts = np.arange(n_text_ctx + 1, dtype=np.int32)
+        self._unbiased = np.zeros((1, 1, 1, n_text_ctx), np.float32)
+
+    def make(self, tokens: IntArray, state: CachedState, first: IntArray) -> dict[str, AnyArray]:
+        """Inputs by name; those of the tables are read-only in spirit.
+
+        Args:
+            tokens: `(batch, n_new)`.
+            state: before them.
+            first: `(batch,)` column of each row's first real token.
+        """
+        n_past = state.n_tokens
+        if tokens.shape != (1, 1) or first.item():
+            return _general_inputs(tokens, state, first)
+        return {
+            "tokens": tokens,
+            "text_positions": self._places[:, n_past : n_past + 1],
+            "self_bias": self._unbiased[:, :, :, : n_past + 1],
+            "cross_bias": state.cross_bias,
+            "last_column": self._counts[n_past : n_past + 1],
+            "n_columns": self._counts[n_past + 1 : n_past + 2],
+        }
+
+
+def _general_inputs(tokens: IntArray, state: CachedState, first: IntArray) -> dict[str, AnyArray]:
+    """For any number of rows and tokens."""
+    (batch, n_new), n_past = tokens.shape, state.n_tokens
+    n_columns = n_past + n_new
+    queries = np.arange(n_past, n_columns)
+    self_bias = np.zeros((batch, 1, n_new, n_columns), np.float32)
+    if first.any():
+        begins = first[:, np.newaxis, np.newaxis, np.newaxis]
+        hidden = (np.arange(n_columns) < begins) & (queries[:, np.newaxis] >= begins)
+        self_bias[hidden] = -np.inf
+    cross = state.cross_bias
+    return {
+        "tokens": tokens,
+        "text_positions": np.maximum(queries - first[:, np.newaxis], 0),
+        "self_bias": self_bias,
+        "cross_bias": cross if n_new == 1 else np.repeat(cross, n_new, axis=2),
+        "last_column": np.full(batch, n_columns - 1, np.int32),
+        "n_columns": np.array([n_columns], np.int32),
+    }
 
 
 def cross_bias(
@@ -71,18 +141,12 @@ def select_rows(state: CachedState, rows: IntArray) -> CachedState:
     same_audio = audio_rows == state.audio_rows
     return replace(
         state,
-        past=tuple(take_rows(t, rows) for t in state.past),
-        cross=state.cross if same_audio else tuple(take_rows(t, rows) for t in state.cross),
+        cache=state.cache.select(rows, state.n_tokens),
+        cross=state.cross if same_audio else tuple(array[rows] for array in state.cross),
         cross_bias=state.cross_bias if same_audio else state.cross_bias[rows],
         first=state.first[rows],
         audio_rows=audio_rows,
     )
-
-
-def rewind_tokens(state: CachedState, n_tokens: int) -> CachedState:
-    """State cut back to its first `n_tokens` cached tokens."""
-    past = tuple(cut_tokens(t, n_tokens) for t in state.past)
-    return replace(state, past=past, n_tokens=n_tokens)
 
 
 def take_rows(tensor: onnxruntime.OrtValue, rows: IntArray) -> onnxruntime.OrtValue:
@@ -93,13 +157,6 @@ def take_rows(tensor: onnxruntime.OrtValue, rows: IntArray) -> onnxruntime.OrtVa
 def cut_tokens(tensor: onnxruntime.OrtValue, n_tokens: int) -> onnxruntime.OrtValue:
     """A copy of the first tokens of a cache `(batch, heads, tokens, head_size)`."""
     return _tensor(np.ascontiguousarray(tensor.numpy()[:, :, :n_tokens]))
-
-
-def empty_past(n_layers: int, shape: tuple[int, int, int]) -> Tensors:
-    """Caches without a token: `shape` is batch, heads, head size."""
-    batch, heads, size = shape
-    empty = _tensor(np.zeros((batch, heads, 0, size), np.float32))
-    return (empty,) * (2 * n_layers)
 
 
 def _tensor(array: FloatArray) -> onnxruntime.OrtValue:

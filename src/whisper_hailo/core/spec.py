@@ -19,8 +19,8 @@ PARITY_FILES = ("parity.json", "parity.svg", "parity-against.json", "parity-agai
 """What `validate` leaves in a model directory; a new conversion makes it void."""
 
 SPEC_VERSION = 4
-READABLE_VERSIONS = (2, 3, 4)
-"""2 knew no HEFs, 4 has other operators in its encoder; they are otherwise the same."""
+READABLE_VERSIONS = (4,)
+"""Those before 4 have a decoder graph with other inputs."""
 
 _LARGEST = {
     "n_mels": 1024,

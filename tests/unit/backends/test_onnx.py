@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.checkpoints import write_checkpoint
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
+from whisper_hailo.convert.convert import convert_checkpoint
+from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, ShapeError
 from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.spec import ModelSpec
@@ -126,13 +129,85 @@ def test_padding_columns_themselves_are_finite(decoder: CachedDecoder) -> None:
 def test_states_are_never_changed(decoder: CachedDecoder) -> None:
     state = decoder.start(_features(1, 30, 64), (FULL,))
     _, prompt = decoder.step(_ids([11, 5]), state, _last(2))
-    before = [value.numpy().copy() for value in prompt.past]
+    before = [array.copy() for array in prompt.past]
     once, _ = decoder.step(_ids([7]), prompt, _last(1))
     decoder.step(_ids([8]), prompt, _last(1))
     again, _ = decoder.step(_ids([7]), prompt, _last(1))
     np.testing.assert_array_equal(once.logits, again.logits)
-    for kept, value in zip(before, prompt.past, strict=True):
-        np.testing.assert_array_equal(kept, value.numpy())
+    for kept, array in zip(before, prompt.past, strict=True):
+        np.testing.assert_array_equal(kept, array)
+
+
+def test_states_share_a_cache_until_one_goes_back(decoder: CachedDecoder) -> None:
+    start = decoder.start(_features(1, 30, 64), (FULL,))
+    _, prompt = decoder.step(_ids([11, 5]), start, _last(2))
+    _, later = decoder.step(_ids([7]), prompt, _last(1))
+    assert later.cache is prompt.cache
+    _, other = decoder.step(_ids([8]), prompt, _last(1))
+    assert other.cache is not prompt.cache
+    for mine, copied in zip(prompt.past, other.past, strict=True):
+        np.testing.assert_array_equal(mine, copied[:, :, :2])
+
+
+def test_cache_grows_with_the_text(decoder: CachedDecoder) -> None:
+    """Through every place of the text context, one token at a time and all at once."""
+    tokens = np.random.default_rng(3).integers(0, 200, (2, 64))
+    state = decoder.start(_features(2, 30, 64), (FULL, NONE))
+    whole, _ = decoder.step(tokens, state, np.arange(64))
+    _, state = decoder.step(tokens[:, :2], state, _last(2))
+    places = set()
+    for i in range(2, 64):
+        out, state = decoder.step(tokens[:, i : i + 1], state, _last(1))
+        places.add(state.cache.arrays[0].shape[2])
+        np.testing.assert_allclose(out.logits[:, 0], whole.logits[:, i], atol=ATOL)
+    assert places == {64}
+    assert state.past[0].shape == (2, 2, 64, 32)
+
+
+def test_many_tokens_behind_others(decoder: CachedDecoder) -> None:
+    """Of one row in one pass, of several rows one after the other: the same either way."""
+    tokens = _ids([11, 5, 7, 9, 3, 8], [11, 6, 2, 4, 1, 5])
+    state = decoder.start(_features(2, 30, 64), (FULL, NONE))
+    whole, _ = decoder.step(tokens, state, np.arange(6), alignment=True)
+    _, state = decoder.step(tokens[:, :2], state, _last(2))
+    rest, after = decoder.step(tokens[:, 2:], state, np.array([3, 0]), alignment=True)
+    assert after.n_tokens == 6
+    np.testing.assert_allclose(rest.logits, whole.logits[:, [5, 2]], atol=ATOL)
+    np.testing.assert_allclose(rest.logsumexp, whole.logsumexp[:, [5, 2]], atol=ATOL)
+    assert rest.alignment is not None
+    assert whole.alignment is not None
+    np.testing.assert_allclose(rest.alignment, whole.alignment[:, :, 2:], atol=ATOL)
+    for row in range(2):
+        alone = decoder.select(state, np.array([row]))
+        out, _ = decoder.step(tokens[row : row + 1, 2:], alone, _last(4))
+        np.testing.assert_allclose(out.logits[0, 0], whole.logits[row, 5], atol=ATOL)
+
+
+def test_outputs_of_a_step_outlive_the_next(decoder: CachedDecoder) -> None:
+    state = decoder.start(_features(1, 30, 64), (FULL,))
+    out, state = decoder.step(_ids([11]), state, _last(1))
+    before = out.logits.copy()
+    decoder.step(_ids([7]), state, _last(1))
+    np.testing.assert_array_equal(out.logits, before)
+
+
+def test_rows_of_a_batch_are_rounded_apart(tmp_path: Path) -> None:
+    """In 8 bits a loud window beside it would change a quiet one, were both one tensor."""
+    checkpoint = write_checkpoint(tmp_path / "checkpoint")
+    options = ConvertOptions(quantize="int8", encoder_quantize="int8")
+    spec = convert_checkpoint(checkpoint, tmp_path / "model", options)
+    mel = _features(2, 80, 60) * np.array([0.1, 10], np.float32)[:, np.newaxis, np.newaxis]
+    with (
+        OnnxEncoder(tmp_path / "model", spec, threads=1) as encoder,
+        CachedDecoder(tmp_path / "model", spec, threads=1) as decoder,
+    ):
+        both = encoder.encode(mel)
+        cross = decoder.start(both, (FULL, FULL)).cross
+        for row in range(2):
+            alone = encoder.encode(mel[row : row + 1])
+            np.testing.assert_array_equal(both[row], alone[0])
+            for of_both, own in zip(cross, decoder.start(alone, (FULL,)).cross, strict=True):
+                np.testing.assert_array_equal(of_both[row], own[0])
 
 
 def test_select_gives_rows_for_beams(decoder: CachedDecoder) -> None:

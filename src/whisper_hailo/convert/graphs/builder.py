@@ -129,4 +129,5 @@ class GraphBuilder:
 
 
 FLOAT = int(TensorProto.FLOAT)
+INT32 = int(TensorProto.INT32)
 INT64 = int(TensorProto.INT64)

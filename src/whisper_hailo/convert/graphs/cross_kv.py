@@ -7,7 +7,12 @@ import numpy as np
 from whisper_hailo.convert.checkpoint import Checkpoint
 from whisper_hailo.convert.graphs.builder import FLOAT, Graph, GraphBuilder
 from whisper_hailo.convert.graphs.layers import split_heads
-from whisper_hailo.convert.graphs.products import Arithmetic, checkpoint_linear, linear
+from whisper_hailo.convert.graphs.products import (
+    Arithmetic,
+    checkpoint_linear,
+    joined,
+    linear,
+)
 from whisper_hailo.convert.graphs.weights import ready
 
 
@@ -15,10 +20,9 @@ def cross_kv_graph(checkpoint: Checkpoint, arithmetic: Arithmetic = Arithmetic.F
     """Author the cross-attention key and value projections of all decoder layers.
 
     Input `audio_features (batch, n_positions, d_model)`; outputs for each layer i
-    `cross_key_{i} (batch, heads, head_size, n_positions + 1)`, stored turned so that a decoder
-    step multiplies without moving it, and `cross_value_{i} (batch, heads, n_positions + 1,
-    head_size)`. The last position is that of a zero row of audio features: key 0 (keys have no
-    bias), value b_v. One such position with score ln P is worth P zero rows.
+    `cross_key_{i}` and `cross_value_{i} (batch, heads, n_positions + 1, head_size)`. The last
+    position is that of a zero row of audio features: key 0 (keys have no bias), value b_v. One such
+    position with score ln P is worth P zero rows.
 
     Args:
         checkpoint: where the arrays come from.
@@ -28,18 +32,19 @@ def cross_kv_graph(checkpoint: Checkpoint, arithmetic: Arithmetic = Arithmetic.F
     b = GraphBuilder("whisper_cross_kv")
     features = b.input("audio_features", FLOAT, ("batch", "n_positions", dims.d_model))
     padded = _one_zero_row_more(b, features, dims.d_model)
-    n_columns = "n_positions + 1"
     for i in range(dims.n_decoder_layers):
         attention = f"decoder.layers.{i}.encoder_attn"
-        k_proj = checkpoint_linear(checkpoint, f"{attention}.k_proj", bias=False)
-        v_proj = checkpoint_linear(checkpoint, f"{attention}.v_proj")
-        key = linear(b, padded, f"{attention}.k", k_proj, arithmetic)
-        value = linear(b, padded, f"{attention}.v", v_proj, arithmetic)
+        weights = joined(
+            checkpoint_linear(checkpoint, f"{attention}.k_proj", bias=False),
+            checkpoint_linear(checkpoint, f"{attention}.v_proj"),
+        )
+        both = linear(b, padded, f"{attention}.kv", weights, arithmetic)
+        names = (f"cross_key_{i}", f"cross_value_{i}")
+        parts = b.ops("Split", (both,), [f"{name}.flat" for name in names], axis=-1)
         heads, size = dims.n_decoder_heads, dims.head_size
-        split_heads(b, key, f"cross_key_{i}", heads, turned=True)
-        split_heads(b, value, f"cross_value_{i}", heads)
-        b.output(f"cross_key_{i}", FLOAT, ("batch", heads, size, n_columns))
-        b.output(f"cross_value_{i}", FLOAT, ("batch", heads, n_columns, size))
+        for name, part in zip(names, parts, strict=True):
+            split_heads(b, part, name, heads, size)
+            b.output(name, FLOAT, ("batch", heads, "n_positions + 1", size))
     return b.build()
 
 

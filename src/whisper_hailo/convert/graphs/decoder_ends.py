@@ -11,7 +11,7 @@ from __future__ import annotations
 from whisper_hailo.convert.checkpoint import Checkpoint
 from whisper_hailo.convert.graphs.builder import FLOAT, MICROSOFT, GraphBuilder
 from whisper_hailo.convert.graphs.products import matmul_n_bits
-from whisper_hailo.convert.graphs.quantize import BLOCK_SIZE, quantized
+from whisper_hailo.convert.graphs.quantize import block_size, quantized
 from whisper_hailo.convert.graphs.weights import Weight
 
 _EMBEDDING = "decoder.embed_tokens.weight"
@@ -43,7 +43,7 @@ def _gather_blocks(b: GraphBuilder, table: Weight, tokens: str, bits: int) -> st
         "decoder.tokens",
         domain=MICROSOFT,
         bits=bits,
-        block_size=BLOCK_SIZE,
+        block_size=block_size(d_model, bits),
         gather_axis=0,
         quantize_axis=1,
     )
@@ -95,7 +95,7 @@ def _blocked_logits(
     dims = checkpoint.config.dims
     if tied:
         blocks = f"{_EMBEDDING}.blocks"
-        shape = (dims.n_vocab, dims.d_model // BLOCK_SIZE)
+        shape = (dims.n_vocab, dims.d_model // block_size(dims.d_model, bits))
         scales = b.view(f"{_PROJECTION}.scales", f"{_EMBEDDING}.scales", shape)
     else:
         codes, scale_weight = quantized(checkpoint.projection(), bits)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from whisper_hailo.convert.checkpoint import Checkpoint
-from whisper_hailo.convert.graphs.builder import FLOAT, MICROSOFT, Graph, GraphBuilder
+from whisper_hailo.convert.graphs.attention import attend
+from whisper_hailo.convert.graphs.builder import FLOAT, Graph, GraphBuilder
 from whisper_hailo.convert.graphs.convolution import convolution, convolution_as_product
 from whisper_hailo.convert.graphs.layers import gelu, layer_norm, mlp
 from whisper_hailo.convert.graphs.products import (
@@ -66,26 +67,15 @@ def _positions(b: GraphBuilder, checkpoint: Checkpoint, x: str) -> str:
 def _self_attention(
     b: GraphBuilder, x: str, name: str, checkpoint: Checkpoint, arithmetic: Arithmetic
 ) -> str:
-    """`x + out(attention(norm(x)))` over all positions.
-
-    The runtime's fused operator never holds the whole matrix of scores, which at 30 s is most of
-    an encoder's memory.
-    """
+    """`x + out(attention(norm(x)))` over all positions."""
     attention = f"{name}.self_attn"
     dims = checkpoint.config.dims
     heads = dims.n_encoder_heads
     normed = layer_norm(b, x, f"{attention}.normed", checkpoint, f"{attention}_layer_norm")
     weights = fused_qkv(checkpoint, attention, dims.d_model // heads)
     qkv = linear(b, normed, f"{attention}.qkv", weights, arithmetic)
-    parts = b.ops("Split", (qkv,), [f"{attention}.{part}" for part in "qkv"], axis=-1)
-    mixed = b.op(
-        "MultiHeadAttention",
-        parts,
-        f"{attention}.mixed",
-        domain=MICROSOFT,
-        num_heads=heads,
-        scale=1.0,  # folded into the query's weights
-    )
+    q, k, v = b.ops("Split", (qkv,), [f"{attention}.{part}" for part in "qkv"], axis=-1)
+    mixed = attend(b, f"{attention}.mixed", (q, k, v), heads)
     out_proj = checkpoint_linear(checkpoint, f"{attention}.out_proj")
     out = linear(b, mixed, f"{attention}.out", out_proj, arithmetic)
     return b.op("Add", (x, out), f"{attention}.residual")

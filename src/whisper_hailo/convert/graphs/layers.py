@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from whisper_hailo.convert.checkpoint import Checkpoint
-from whisper_hailo.convert.graphs.builder import GraphBuilder
+from whisper_hailo.convert.graphs.builder import MICROSOFT, GraphBuilder
 from whisper_hailo.convert.graphs.products import Arithmetic, checkpoint_linear, linear
 
 LAYER_NORM_EPSILON = 1e-5
@@ -24,17 +24,38 @@ def gelu(b: GraphBuilder, x: str, name: str) -> str:
     return b.op("Mul", (b.op("Mul", (x, shifted), f"{name}.mul"), b.constant(0.5)), name)
 
 
-def split_heads(b: GraphBuilder, x: str, name: str, n_heads: int, *, turned: bool = False) -> str:
-    """`(batch, n, d_model)` -> `(batch, heads, n, head_size)`; `turned` swaps the last two."""
-    shape = b.constant([0, 0, n_heads, -1])
+def split_heads(b: GraphBuilder, x: str, name: str, n_heads: int, head_size: int) -> str:
+    """`(batch, n, d_model)` -> `(batch, heads, n, head_size)`."""
+    shape = b.constant([0, 0, n_heads, head_size])  # not -1: there may be no row at all
     apart = b.op("Reshape", (x, shape), f"{name}.apart")
-    return b.op("Transpose", (apart,), name, perm=[0, 2, 3, 1] if turned else [0, 2, 1, 3])
+    return b.op("Transpose", (apart,), name, perm=[0, 2, 1, 3])
 
 
-def merge_heads(b: GraphBuilder, x: str, name: str) -> str:
-    """`(batch, heads, n, head_size)` -> `(batch, n, d_model)`."""
-    turned = b.op("Transpose", (x,), f"{name}.turned", perm=[0, 2, 1, 3])
-    return b.op("Reshape", (turned, b.constant([0, 0, -1])), name)
+def add_and_norm(
+    b: GraphBuilder, x: str, change: str, checkpoint: Checkpoint, stem: str
+) -> tuple[str, str]:
+    """`x + change` and its LayerNormalization with the weights called `stem`, in one node.
+
+    Args:
+        b: the graph.
+        x: residual stream `(batch, n, d_model)`.
+        change: what a layer adds to it.
+        checkpoint: where the norm's weights are.
+        stem: their name.
+
+    Returns:
+        the residual stream after the addition, and normed.
+    """
+    scale = b.weight(f"{stem}.weight", checkpoint.weight(f"{stem}.weight"))
+    bias = b.weight(f"{stem}.bias", checkpoint.weight(f"{stem}.bias"))
+    normed, _, _, added = b.ops(
+        "SkipLayerNormalization",
+        (x, change, scale, bias),
+        (f"{stem}.out", "", "", f"{stem}.in"),
+        domain=MICROSOFT,
+        epsilon=LAYER_NORM_EPSILON,
+    )
+    return added, normed
 
 
 def mlp(
@@ -46,8 +67,14 @@ def mlp(
 ) -> str:
     """`x + fc2(gelu(fc1(norm(x))))` of the layer called `name`."""
     normed = layer_norm(b, x, f"{name}.mlp_normed", checkpoint, f"{name}.final_layer_norm")
+    change = mlp_change(b, normed, name, checkpoint, arithmetic)
+    return b.op("Add", (x, change), f"{name}.out")
+
+
+def mlp_change(
+    b: GraphBuilder, normed: str, name: str, checkpoint: Checkpoint, arithmetic: Arithmetic
+) -> str:
+    """`fc2(gelu(fc1(normed)))`: what the layer called `name` adds last."""
     fc1, fc2 = (checkpoint_linear(checkpoint, f"{name}.{part}") for part in ("fc1", "fc2"))
     inner = linear(b, normed, f"{name}.fc1", fc1, arithmetic)
-    active = gelu(b, inner, f"{name}.gelu")
-    outer = linear(b, active, f"{name}.fc2", fc2, arithmetic)
-    return b.op("Add", (x, outer), f"{name}.out")
+    return linear(b, gelu(b, inner, f"{name}.gelu"), f"{name}.fc2", fc2, arithmetic)

@@ -7,7 +7,7 @@ from enum import Enum
 
 from whisper_hailo.convert.checkpoint import Checkpoint
 from whisper_hailo.convert.graphs.builder import MICROSOFT, GraphBuilder
-from whisper_hailo.convert.graphs.quantize import BLOCK_SIZE, quantized, quantized_outputs
+from whisper_hailo.convert.graphs.quantize import block_size, quantized, quantized_outputs
 from whisper_hailo.convert.graphs.weights import Weight, scaled, stacked, transposed, zeros
 
 ACCURACY_INT8 = 4
@@ -140,6 +140,6 @@ def matmul_n_bits(
         K=n_in,
         N=n_out,
         bits=bits,
-        block_size=BLOCK_SIZE,
+        block_size=block_size(n_in, bits),
         accuracy_level=ACCURACY_INT8,
     )

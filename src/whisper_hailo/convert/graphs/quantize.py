@@ -1,4 +1,4 @@
-"""Weights in few bits: blocks of 32 values with a scale each, or one scale for each output.
+"""Weights in few bits: blocks of values with a scale each, or one scale for each output.
 
 Blocks hold 8- or 4-bit codes in the layout of ONNX Runtime's MatMulNBits and GatherBlockQuantized:
 value = (code - 2^(bits-1)) * scale, codes of a row packed lowest first. Outputs with one scale hold
@@ -20,11 +20,32 @@ from whisper_hailo.core.types import FloatArray
 Codes: TypeAlias = NDArray[np.uint8]
 SignedCodes: TypeAlias = NDArray[np.int8]
 
-BLOCK_SIZE = 32
+SMALLEST_BLOCK = 32
+LARGEST_BLOCK = {8: 128, 4: 64}
+"""Values with one scale, where rows can be cut so: the larger, the faster, and the coarser. 8 bits
+can afford it, 4 bits less so (`docs/decisions/decoder-speed.md`)."""
+
 CHUNK_ROWS = 4096
 SHRINKS_4BIT = (1.0, 0.93, 0.86, 0.8)
 """Scales tried for 4-bit blocks, relative to the one that just reaches the largest value: losing
 a little of the outlier often gains more on the other 31 values."""
+
+
+def block_size(n_in: int, bits: int) -> int:
+    """Values of a block in rows of `n_in` values: a power of two.
+
+    Raises:
+        ModelError: rows cannot be cut into blocks of 32.
+    """
+    size = LARGEST_BLOCK[bits]
+    while n_in % size:
+        size //= 2
+    if size < SMALLEST_BLOCK:
+        raise ModelError(
+            f"a product with {n_in} inputs cannot be cut into blocks of {SMALLEST_BLOCK} for "
+            f"int{bits}; convert this checkpoint with --quantize none"
+        )
+    return size
 
 
 def quantized(matrix: Weight, bits: int) -> tuple[Weight, Weight]:
@@ -35,17 +56,14 @@ def quantized(matrix: Weight, bits: int) -> tuple[Weight, Weight]:
         bits: 8 or 4.
 
     Returns:
-        codes `(n_out, n_in / 32, 4 * bits)` uint8 and scales `(n_out, n_in / 32)` float32.
+        codes `(n_out, n_blocks, block size * bits / 8)` uint8 and scales `(n_out, n_blocks)`
+        float32.
 
     Raises:
         ModelError: rows cannot be cut into blocks of 32.
     """
     n_out, n_in = matrix.shape
-    if n_in % BLOCK_SIZE:
-        raise ModelError(
-            f"a product with {n_in} inputs cannot be cut into blocks of {BLOCK_SIZE} for "
-            f"int{bits}; convert this checkpoint with --quantize none"
-        )
+    size = block_size(n_in, bits)
 
     # Codes and scales are written one after the other: keep the pair between the two.
     @lru_cache(maxsize=1)
@@ -57,8 +75,8 @@ def quantized(matrix: Weight, bits: int) -> tuple[Weight, Weight]:
         both.cache_clear()
         return result
 
-    blocks = (n_out, n_in // BLOCK_SIZE)
-    codes_shape = (*blocks, BLOCK_SIZE * bits // 8)
+    blocks = (n_out, n_in // size)
+    codes_shape = (*blocks, size * bits // 8)
     return Weight(codes_shape, "uint8", lambda: both()[0]), Weight(blocks, "float32", scales)
 
 
@@ -98,11 +116,12 @@ def output_codes(matrix: FloatArray, scales: FloatArray) -> SignedCodes:
 def quantize_blocks(matrix: FloatArray, bits: int) -> tuple[Codes, FloatArray]:
     """Quantise a matrix `(n_out, n_in)` float32 block by block; see `quantized`."""
     n_out, n_in = matrix.shape
-    codes = np.empty((n_out, n_in // BLOCK_SIZE, BLOCK_SIZE * bits // 8), np.uint8)
-    scales = np.empty((n_out, n_in // BLOCK_SIZE), np.float32)
+    size = block_size(n_in, bits)
+    codes = np.empty((n_out, n_in // size, size * bits // 8), np.uint8)
+    scales = np.empty((n_out, n_in // size), np.float32)
     for start in range(0, n_out, CHUNK_ROWS):  # bounds the temporaries
         rows = slice(start, min(start + CHUNK_ROWS, n_out))
-        blocks = matrix[rows].reshape(-1, n_in // BLOCK_SIZE, BLOCK_SIZE)
+        blocks = matrix[rows].reshape(-1, n_in // size, size)
         codes[rows], scales[rows] = _quantize8(blocks) if bits == 8 else _quantize4(blocks)
     return codes, scales
 
@@ -110,7 +129,7 @@ def quantize_blocks(matrix: FloatArray, bits: int) -> tuple[Codes, FloatArray]:
 def dequantize_blocks(codes: Codes, scales: FloatArray, bits: int) -> FloatArray:
     """The float32 matrix `(n_out, n_in)` that codes and scales stand for."""
     if bits == 4:
-        codes = np.stack([codes & 0xF, codes >> 4], axis=-1).reshape(*codes.shape[:2], BLOCK_SIZE)
+        codes = np.stack([codes & 0xF, codes >> 4], axis=-1).reshape(*codes.shape[:2], -1)
     centred = codes.astype(np.float32) - np.float32(2 ** (bits - 1))
     values: FloatArray = (centred * scales[..., None]).reshape(codes.shape[0], -1)
     return values

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -77,6 +77,8 @@ class InnerGraph:
                 f"{label} has a graph inside a graph ({nested[0] or 'unnamed'}), whose values "
                 "cannot be looked at; export it without branches (not merged, without a cache)"
             )
+        sizes = _sizes(model, feeds)
+        _drop_unnamed_outputs(model.graph.node)
         return cls(
             label=label,
             nodes=tuple(model.graph.node),
@@ -84,7 +86,7 @@ class InnerGraph:
             constants=_constants(model.graph),
             outputs=tuple(value.name for value in model.graph.output),
             feeds=feeds,
-            sizes=_sizes(model, feeds),
+            sizes=sizes,
             folder=folder,
             encoded=encoded,
         )
@@ -198,6 +200,14 @@ def _session(encoded: bytes, folder: Path) -> onnxruntime.InferenceSession:
         "session.model_external_initializers_file_folder_path", str(folder)
     )
     return onnxruntime.InferenceSession(encoded, sess_options=options, providers=PROVIDERS)
+
+
+def _drop_unnamed_outputs(nodes: Iterable[NodeProto]) -> None:
+    """Outputs that a node could have and nobody wanted: no values, and no link between nodes."""
+    for node in nodes:
+        named = [name for name in node.output if name]
+        del node.output[:]
+        node.output.extend(named)
 
 
 def _constants(graph: GraphProto) -> dict[str, AnyArray]:

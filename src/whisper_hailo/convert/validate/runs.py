@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
-from whisper_hailo.backends.state import cross_bias
+from whisper_hailo.backends.state import StepInputs
 from whisper_hailo.convert.graphs.weights import AnyArray
 from whisper_hailo.convert.hailo import decoder as hailo_decoder
 from whisper_hailo.convert.hailo import encoder as hailo_encoder
@@ -141,18 +141,13 @@ def _step_feeds(
     dims = spec.dims
     with CachedDecoder(directory, spec) as decoder:
         state = decoder.start(features, (padding,))
-    names = [f"{part}_{i}" for i in range(dims.n_decoder_layers) for part in ("key", "value")]
-    n_positions = np.array([features.shape[1]])
-    feeds: dict[str, AnyArray] = {
-        "tokens": tokens,
-        "first": np.zeros(1, np.int64),
-        "positions": np.arange(tokens.shape[1]),
-        "aligned": np.zeros(0, np.int64),
-        "cross_bias": cross_bias((padding,), n_positions, features.shape[1]),
-    }
-    for name, past, cross in zip(names, state.past, state.cross, strict=True):
-        feeds |= {f"past_{name}": past.numpy(), f"cross_{name}": cross.numpy()}
-    return feeds
+    layers = range(dims.n_decoder_layers)
+    names = [f"cross_{part}_{i}" for i in layers for part in ("key", "value")]
+    cache = np.zeros((1, dims.n_decoder_heads, tokens.shape[1], dims.head_size), np.float32)
+    feeds: dict[str, AnyArray] = dict(zip(names, state.cross, strict=True))
+    feeds |= {name.replace("cross", "past"): cache for name in names}
+    feeds |= StepInputs(dims.n_text_ctx).make(tokens, state, np.zeros(1, np.int64))
+    return feeds | {"positions": np.arange(tokens.shape[1]), "aligned": np.zeros(0, np.int64)}
 
 
 def hailo_encoder_run(path: Path, encoded: bytes | None = None, name: str = "") -> EncoderRun:

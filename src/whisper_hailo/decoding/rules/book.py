@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from whisper_hailo.core.spec import Dimensions, SpecialTokens
-from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, FloatArray
+from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, FloatArray, IntArray
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.decoding.rules.logits import block_ngrams, penalise_repetition, suppress
 from whisper_hailo.decoding.rules.times import (
@@ -74,11 +75,14 @@ class RuleBook:
             logsumexp: of this row.
             generated: ids generated so far in this window.
         """
-        logits = suppress(raw.copy(), self._never if generated else self._never_first)
-        logits = block_ngrams(logits, generated, self._ngram)
-        if self._begin is not None:
-            logits = self._time_rules(logits, generated, self._begin)
-        allowed = allowed_logsumexp(raw, logits, logsumexp)
+        never = self._never if generated else self._never_first
+        logits = suppress(raw.copy(), never)
+        if self._ngram or self._begin is not None:
+            logits = block_ngrams(logits, generated, self._ngram)
+            if self._begin is not None:
+                logits = self._time_rules(logits, generated, self._begin)
+            never = np.flatnonzero(np.isneginf(logits))
+        allowed = allowed_logsumexp(raw, never, logsumexp)
         penalty = self._cures.repetition_penalty
         return Ruled(penalise_repetition(logits, generated, penalty), allowed)
 
@@ -90,18 +94,23 @@ class RuleBook:
         return prefer_timestamps(logits, begin)
 
 
-def allowed_logsumexp(raw: FloatArray, masked: FloatArray, logsumexp: float) -> float:
+def allowed_logsumexp(raw: FloatArray, never: IntArray, logsumexp: float) -> float:
     """Log-sum-exp of the ids that are not masked.
 
     Few ids are masked at most steps: taking their part off the known sum needs no pass of
     exponentials over the vocabulary. Where they hold nearly all, little accuracy would be left.
+
+    Args:
+        raw: `(n_vocab,)` float32, the model's own logits.
+        never: ids that are masked, each once.
+        logsumexp: of all logits.
     """
-    never = np.flatnonzero(np.isneginf(masked))
-    if never.size < masked.size // 8:
+    if never.size < raw.size // 8:
         part = float(np.exp(raw[never].astype(np.float64) - logsumexp).sum())
         if part < _LARGEST_PART:
-            return float(logsumexp + np.log1p(-part))
-    allowed = masked[masked > -np.inf].astype(np.float64)
+            return logsumexp + math.log1p(-part)
+    allowed = np.delete(raw, never).astype(np.float64)
+    allowed = allowed[allowed > -np.inf]
     if not allowed.size:
         return logsumexp
     largest = allowed.max()

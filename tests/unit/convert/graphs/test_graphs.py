@@ -80,18 +80,31 @@ def test_encoder_accepts_any_even_length(checkpoint: Checkpoint, tmp_path: Path)
         assert features.shape == (batch, n_frames // 2, 64)
 
 
-def test_cross_kv_ends_with_the_free_padding_column(checkpoint: Checkpoint, tmp_path: Path) -> None:
-    session = _session(cross_kv_graph(checkpoint), tmp_path / "cross_kv.onnx")
+@pytest.mark.parametrize("arithmetic", [Arithmetic.FLOAT, Arithmetic.TENSOR_8])
+def test_cross_kv_ends_with_the_free_padding_column(
+    checkpoint: Checkpoint, tmp_path: Path, arithmetic: Arithmetic
+) -> None:
+    session = _session(cross_kv_graph(checkpoint, arithmetic), tmp_path / "cross_kv.onnx")
     features = np.random.default_rng(0).standard_normal((2, 7, 64)).astype(np.float32)
     arrays = random_arrays(DEEP)
     for i in range(DEEP.n_decoder_layers):
         names = [f"cross_key_{i}", f"cross_value_{i}"]
         key, value = session.run(names, {"audio_features": features})
-        assert key.shape == (2, 2, 32, 8)
+        assert key.shape == (2, 2, 8, 32)
         assert value.shape == (2, 2, 8, 32)
         bias = arrays[f"decoder.layers.{i}.encoder_attn.v_proj.bias"].reshape(2, 32)
-        assert np.all(key[..., -1] == 0)
+        assert np.all(key[:, :, -1] == 0)
         np.testing.assert_array_equal(value[:, :, -1], np.broadcast_to(bias, (2, 2, 32)))
+
+
+def test_decoder_step_is_few_nodes(checkpoint: Checkpoint) -> None:
+    """Each costs microseconds at every step, whatever it computes."""
+    counts = Counter(node.op_type for node in decoder_graph(checkpoint, ((1, 0),)).proto.node)
+    n_layers = DEEP.n_decoder_layers
+    assert counts["GroupQueryAttention"] == counts["MultiHeadAttention"] == n_layers
+    assert counts["SkipLayerNormalization"] == 3 * n_layers
+    assert counts["LayerNormalization"] == 1
+    assert counts["Range"] == counts["Where"] == 0  # masks come from the host
 
 
 def test_decoder_alignment_follows_the_pairs(checkpoint: Checkpoint) -> None:

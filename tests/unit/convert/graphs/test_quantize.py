@@ -9,7 +9,7 @@ from whisper_hailo.convert.graphs.builder import FLOAT, INT64, MICROSOFT, GraphB
 from whisper_hailo.convert.graphs.onnx_file import write_graph
 from whisper_hailo.convert.graphs.products import Arithmetic, Linear, linear
 from whisper_hailo.convert.graphs.quantize import (
-    BLOCK_SIZE,
+    block_size,
     dequantize_blocks,
     output_codes,
     output_scales,
@@ -30,10 +30,17 @@ def _matrix(n_out: int = 96, n_in: int = 64) -> NDArray[np.float32]:
 def test_error_is_at_most_a_step(bits: int) -> None:
     matrix = _matrix()
     codes, scales = quantize_blocks(matrix, bits)
-    error = np.abs(dequantize_blocks(codes, scales, bits) - matrix).reshape(96, 2, BLOCK_SIZE)
+    error = np.abs(dequantize_blocks(codes, scales, bits) - matrix).reshape(*scales.shape, -1)
     # 8 bits round to the nearest step; 4 bits may also clip an outlier to gain on the rest.
     steps = 0.5 if bits == 8 else 2.0
     assert np.all(error <= np.abs(scales)[..., None] * steps + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("n_in", "of_8_bits", "of_4_bits"), [(384, 128, 64), (64, 64, 64), (96, 32, 32)]
+)
+def test_blocks_are_as_large_as_rows_allow(n_in: int, of_8_bits: int, of_4_bits: int) -> None:
+    assert (block_size(n_in, 8), block_size(n_in, 4)) == (of_8_bits, of_4_bits)
 
 
 @pytest.mark.parametrize(("bits", "largest_rms"), [(8, 0.008), (4, 0.095)])
@@ -62,8 +69,8 @@ def test_promised_shapes_are_kept_and_work_is_done_once() -> None:
     weight = ready(matrix)
     counting = type(weight)(weight.shape, weight.dtype, lambda: (calls.append(1), matrix)[1])
     codes, scales = quantized(counting, 4)
-    assert codes.load().shape == codes.shape == (96, 2, 16)
-    assert scales.load().shape == scales.shape == (96, 2)
+    assert codes.load().shape == codes.shape == (96, 1, 32)
+    assert scales.load().shape == scales.shape == (96, 1)
     assert len(calls) == 1
 
 
@@ -84,7 +91,7 @@ def test_runtime_reads_the_codes_as_we_write_them(tmp_path: Path, bits: int) -> 
         "rows",
         domain=MICROSOFT,
         bits=bits,
-        block_size=BLOCK_SIZE,
+        block_size=block_size(64, bits),
         gather_axis=0,
         quantize_axis=1,
     )

@@ -1,0 +1,166 @@
+"""The self-attention cache: memory that grows, to which the runtime adds in place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whisper_hailo.core.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+AnyArray: TypeAlias = NDArray[Any]
+Arrays: TypeAlias = tuple[FloatArray, ...]
+Named: TypeAlias = dict[str, AnyArray]
+
+_FEWEST_PLACES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class CacheNames:
+    """Inputs and outputs of the graphs that hold keys and values, in the order of a state.
+
+    Attributes:
+        past: inputs of the decoder: the cache before a step.
+        present: its outputs: the cache after it.
+        cross: outputs of the cross-attention graph and inputs of the decoder.
+    """
+
+    past: tuple[str, ...]
+    present: tuple[str, ...]
+    cross: tuple[str, ...]
+
+    @classmethod
+    def of(cls, n_layers: int) -> CacheNames:
+        """`past_key_0, past_value_0, past_key_1 ...` and so on."""
+        return cls(
+            *(
+                tuple(f"{kind}_{part}_{i}" for i in range(n_layers) for part in ("key", "value"))
+                for kind in ("past", "present", "cross")
+            )
+        )
+
+
+class Binding:
+    """What the runtime has been told of a cache, so that a step tells it only what is new.
+
+    Args:
+        session: the decoder's.
+        kept: inputs that stay as they are, by name.
+        cache: outputs that the runtime writes into these arrays, by name.
+    """
+
+    def __init__(self, session: onnxruntime.InferenceSession, kept: Named, cache: Named) -> None:
+        self.session = session
+        self._io = session.io_binding()
+        self._cache = cache
+        self._fed: Named = {}
+        self._outputs: Named = {}
+        for name, array in kept.items():
+            self._io.bind_cpu_input(name, array)
+
+    def run(self, inputs: Named, outputs: dict[str, tuple[int, ...]]) -> list[FloatArray]:
+        """One step.
+
+        Args:
+            inputs: the inputs that are not kept.
+            outputs: names and shapes of the outputs wanted besides the cache.
+
+        Returns:
+            copies of these outputs.
+        """
+        for name, array in inputs.items():
+            self._feed(name, array)
+        if outputs != {name: array.shape for name, array in self._outputs.items()}:
+            self._outputs = {name: np.empty(s, np.float32) for name, s in outputs.items()}
+            self._io.clear_binding_outputs()
+            for name, array in (self._outputs | self._cache).items():
+                bind_in_place(self._io, name, array)
+        self.session.run_with_iobinding(self._io)
+        return [array.copy() for array in self._outputs.values()]
+
+    def _feed(self, name: str, array: AnyArray) -> None:
+        """An array of the same size goes where the last one was, which needs no binding."""
+        held = self._fed.get(name)
+        if held is not None and held.shape == array.shape:
+            held[...] = array
+        else:
+            self._fed[name] = held = array.copy()
+            self._io.bind_cpu_input(name, held)
+
+
+def bind_in_place(io: Any, name: str, array: AnyArray) -> None:  # noqa: ANN401 - a C++ class
+    """Let the runtime write an output into a contiguous array, which must outlive the run."""
+    io.bind_output(name, "cpu", 0, np.float32, array.shape, array.ctypes.data)
+
+
+@dataclass(slots=True)
+class Cache:
+    """Keys and values of a batch of hypotheses.
+
+    States that follow one another share one cache, each knowing how many of its places are its own.
+    Only places that no state has filled yet are written to: a state that goes on from further back
+    gets a copy. So nothing that a state stands for ever changes.
+
+    Attributes:
+        arrays: key and value of each layer in turn, `(batch, heads, n_places, head_size)`.
+        n_text_ctx: places there can be at most.
+        n_filled: places that are some state's own.
+        binding: made at the first step.
+    """
+
+    arrays: Arrays
+    n_text_ctx: int
+    n_filled: int = 0
+    binding: Binding | None = field(default=None, repr=False)
+
+    @classmethod
+    def empty(cls, n_layers: int, shape: tuple[int, int, int], n_text_ctx: int) -> Cache:
+        """Without any place; `shape` is batch, heads, head size."""
+        batch, heads, size = shape
+        nothing = np.zeros((batch, heads, 0, size), np.float32)
+        return cls((nothing,) * (2 * n_layers), n_text_ctx)
+
+    def bound(
+        self, session: onnxruntime.InferenceSession, names: CacheNames, cross: Arrays
+    ) -> Binding:
+        """This cache and the keys and values of the audio, made known to a session once."""
+        if self.binding is None or self.binding.session is not session:
+            past = dict(zip(names.past, self.arrays, strict=True))
+            kept = past | dict(zip(names.cross, cross, strict=True))
+            self.binding = Binding(
+                session, kept, dict(zip(names.present, self.arrays, strict=True))
+            )
+        return self.binding
+
+    def with_room(self, n_kept: int, n_new: int) -> Cache:
+        """A cache with the first `n_kept` places of this one and `n_new` free ones after them.
+
+        They count as filled from now on.
+        """
+        n_total = n_kept + n_new
+        cache = self
+        if self.n_filled != n_kept or self.arrays[0].shape[2] < n_total:
+            n_places = min(self.n_text_ctx, max(_FEWEST_PLACES, 2 * n_total))
+            copies = tuple(_longer(array[:, :, :n_kept], n_places) for array in self.arrays)
+            cache = Cache(copies, self.n_text_ctx)
+        cache.n_filled = n_total
+        return cache
+
+    def select(self, rows: IntArray, n_kept: int) -> Cache:
+        """The first `n_kept` places of some rows, in that order."""
+        n_places = self.arrays[0].shape[2]
+        copies = tuple(_longer(array[rows, :, :n_kept], n_places) for array in self.arrays)
+        return Cache(copies, self.n_text_ctx, n_kept)
+
+
+def _longer(array: FloatArray, n_places: int) -> FloatArray:
+    """A copy of a cache with more places."""
+    batch, heads, n_kept, size = array.shape
+    longer = np.zeros((batch, heads, n_places, size), np.float32)
+    longer[:, :, :n_kept] = array
+    return longer
