@@ -137,6 +137,11 @@ def _n_positions(decoder: AnyDecoder | AudioRecognizer) -> int | None:
 
 def find_npu() -> Npu:
     """Look for a chip that HEFs can run on, without opening it for inference."""
+    from whisper_hailo.backends.hailo.binding import why_no_binding
+
+    why = why_no_binding()  # first, since all else takes a tenth of a second to import
+    if why is not None:
+        return Npu(None, why)
     from whisper_hailo.backends.hailo.choose import usable_chip
 
     return Npu(*usable_chip())

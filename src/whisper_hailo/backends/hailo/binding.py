@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -69,6 +69,8 @@ def binding_version(binding: Any) -> str:  # noqa: ANN401
     """The binding's version, or `unknown`."""
     version = getattr(binding, "__version__", None)
     if version is None:
+        from importlib import metadata  # fifty milliseconds, which only its users should pay
+
         try:
             version = metadata.version("hailort")
         except metadata.PackageNotFoundError:
@@ -80,6 +82,15 @@ def major(version: str) -> int | None:
     """First number of a version."""
     match = re.match(r"\d+", version)
     return int(match.group()) if match else None
+
+
+def why_no_binding() -> str | None:
+    """Why there is no binding to import, `None` if there is one; imports nothing itself."""
+    if find_spec(_PACKAGE) is not None:
+        return None
+    if system_binding() is not None:
+        return "the Hailo binding is installed but invisible to this environment (doctor)"
+    return "no Hailo binding in this environment"
 
 
 def system_binding() -> Path | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from whisper_hailo.backends.hailo.binding import system_binding
+from whisper_hailo.backends.hailo.binding import why_no_binding
 from whisper_hailo.backends.hailo.chip import chips
 from whisper_hailo.backends.hailo.faults import NO_DEVICE
 from whisper_hailo.backends.hailo.known import fetched
@@ -17,7 +17,6 @@ from whisper_hailo.core.errors import (
     DeviceError,
     HefError,
     ModelError,
-    NoBindingError,
     NoDeviceError,
 )
 from whisper_hailo.core.spec import ModelSpec
@@ -41,12 +40,11 @@ class Wanted:
 
 def usable_chip() -> tuple[str | None, str]:
     """Name of the chip, such as `hailo8l`, and what was found; `None` if none can be used."""
+    why = why_no_binding()
+    if why is not None:
+        return None, why
     try:
         found = chips()
-    except NoBindingError:
-        if system_binding() is not None:
-            return None, "the Hailo binding is installed but invisible to this environment (doctor)"
-        return None, "no Hailo binding in this environment"
     except DeviceError as error:
         return None, str(error).split(";", maxsplit=1)[0]
     if not found:
