@@ -19,8 +19,7 @@ PARITY_FILES = ("parity.json", "parity.svg", "parity-against.json", "parity-agai
 """What `validate` leaves in a model directory; a new conversion makes it void."""
 
 SPEC_VERSION = 4
-READABLE_VERSIONS = (4,)
-"""Those before 4 have a decoder graph with other inputs."""
+"""Before 4 decoder graphs had other inputs."""
 
 _LARGEST = {
     "n_mels": 1024,
@@ -217,7 +216,7 @@ class ModelSpec:
         try:
             raw: dict[str, Any] = json.loads(text)
             version = raw.pop("version")
-            if version not in READABLE_VERSIONS:
+            if version != SPEC_VERSION:
                 raise ModelError(
                     f"{where} has format version {version}, this program reads {SPEC_VERSION}; "
                     "convert the checkpoint again"
@@ -239,7 +238,7 @@ class ModelSpec:
                 source=Source(**raw["source"]),
                 files={name: FileRecord(**record) for name, record in raw["files"].items()},
                 hailo=tuple(HailoForm.from_dict(form) for form in raw["hailo"]),
-                hefs=tuple(HefRecord(**hef) for hef in raw.get("hefs", ())),
+                hefs=tuple(HefRecord(**hef) for hef in raw["hefs"]),
             )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ModelError(
