@@ -175,7 +175,7 @@ class CachedDecoder(Closing):
         return CachedState(
             cache=Cache.empty(
                 dims.n_decoder_layers,
-                (batch, dims.n_decoder_heads, dims.head_size),
+                (batch, dims.n_decoder_heads, dims.cache_head_size),
                 dims.n_text_ctx,
             ),
             cross=self._cross(np.ascontiguousarray(audio_features, dtype=np.float32)),

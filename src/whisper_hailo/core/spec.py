@@ -73,6 +73,14 @@ class Dimensions:
         return self.d_model // self.n_decoder_heads
 
     @property
+    def cache_head_size(self) -> int:
+        """Width of a head in the decoder's cache: the runtime takes multiples of 8 only.
+
+        Every published Whisper's heads are 64 wide.
+        """
+        return -(-self.head_size // 8) * 8
+
+    @property
     def max_frames(self) -> int:
         """Log-mel frames of the full context (3000)."""
         return self.n_audio_ctx * FRAMES_PER_POSITION

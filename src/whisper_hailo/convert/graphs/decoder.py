@@ -16,6 +16,8 @@ from whisper_hailo.convert.graphs.products import (
     fused_qkv,
     linear,
     query,
+    with_wider_inputs,
+    with_wider_outputs,
 )
 from whisper_hailo.core.spec import Dimensions
 
@@ -88,22 +90,25 @@ def _declare_inputs(b: GraphBuilder, dims: Dimensions) -> None:
     b.input("cross_bias", FLOAT, ("batch", 1, "n_tokens", "n_positions + 1"))
     b.input("last_column", INT32, ("batch",))
     b.input("n_columns", INT32, (1,))
-    heads, size = dims.n_decoder_heads, dims.head_size
+    heads, size, width = dims.n_decoder_heads, dims.head_size, dims.cache_head_size
     for i in range(dims.n_decoder_layers):
         for part in ("key", "value"):
-            b.input(f"past_{part}_{i}", FLOAT, ("batch", heads, "n_places", size))
-            b.output(f"present_{part}_{i}", FLOAT, ("batch", heads, "n_places", size))
+            b.input(f"past_{part}_{i}", FLOAT, ("batch", heads, "n_places", width))
+            b.output(f"present_{part}_{i}", FLOAT, ("batch", heads, "n_places", width))
             b.input(f"cross_{part}_{i}", FLOAT, ("batch", heads, "n_positions + 1", size))
 
 
 def _self_attention(b: GraphBuilder, normed: str, i: int, of: _Decoder) -> str:
     """`out(attention(normed))` over the cache and this step's tokens."""
     name = f"decoder.layers.{i}.self_attn"
+    heads, width = of.dims.n_decoder_heads, of.dims.cache_head_size
     weights = fused_qkv(of.checkpoint, name, of.dims.head_size)
-    qkv = linear(b, normed, f"{name}.qkv", weights, of.arithmetic)
-    mixed = attend_to_cache(b, f"{name}.mixed", qkv, i, of.dims.n_decoder_heads)
+    wide = with_wider_outputs(weights, 3 * heads, width)
+    qkv = linear(b, normed, f"{name}.qkv", wide, of.arithmetic)
+    mixed = attend_to_cache(b, f"{name}.mixed", qkv, i, heads)
     out_proj = checkpoint_linear(of.checkpoint, f"{name}.out_proj")
-    return linear(b, mixed, f"{name}.out", out_proj, of.arithmetic)
+    back = with_wider_inputs(out_proj, heads, width)
+    return linear(b, mixed, f"{name}.out", back, of.arithmetic)
 
 
 def _cross_attention(b: GraphBuilder, normed: str, i: int, of: _Decoder) -> tuple[str, str]:

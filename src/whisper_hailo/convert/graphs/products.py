@@ -5,10 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+import numpy as np
+
 from whisper_hailo.convert.checkpoint import Checkpoint
 from whisper_hailo.convert.graphs.builder import MICROSOFT, GraphBuilder
 from whisper_hailo.convert.graphs.quantize import block_size, quantized, quantized_outputs
-from whisper_hailo.convert.graphs.weights import Weight, scaled, stacked, transposed, zeros
+from whisper_hailo.convert.graphs.weights import (
+    AnyArray,
+    Weight,
+    scaled,
+    stacked,
+    transposed,
+    zeros,
+)
 
 ACCURACY_INT8 = 4
 """MatMulNBits' `accuracy_level` that lets the CPU multiply in int8."""
@@ -81,6 +90,44 @@ def joined(*parts: Linear) -> Linear:
     """Products of the same input as one, their outputs side by side."""
     biases = [part.bias or zeros(part.matrix.shape[0]) for part in parts]
     return Linear(stacked([part.matrix for part in parts]), stacked(biases))
+
+
+def with_wider_outputs(weights: Linear, n_heads: int, width: int) -> Linear:
+    """Every head's outputs followed by zeros until it is `width` wide."""
+    n_out, n_in = weights.matrix.shape
+    size = n_out // n_heads
+    if size == width:
+        return weights
+
+    def widened(array: AnyArray) -> AnyArray:
+        apart = array.reshape(n_heads, size, -1)
+        return np.pad(apart, ((0, 0), (0, width - size), (0, 0)))
+
+    matrix = Weight(
+        (n_heads * width, n_in),
+        weights.matrix.dtype,
+        lambda: widened(weights.matrix.load()).reshape(-1, n_in),
+    )
+    bias = weights.bias
+    if bias is None:
+        return Linear(matrix)
+    return Linear(
+        matrix, Weight((n_heads * width,), bias.dtype, lambda: widened(bias.load()).reshape(-1))
+    )
+
+
+def with_wider_inputs(weights: Linear, n_heads: int, width: int) -> Linear:
+    """Takes heads that are followed by anything until they are `width` wide."""
+    n_out, n_in = weights.matrix.shape
+    if n_in // n_heads == width:
+        return weights
+
+    def widened() -> AnyArray:
+        apart = weights.matrix.load().reshape(n_out, n_heads, -1)
+        return np.pad(apart, ((0, 0), (0, 0), (0, width - n_in // n_heads))).reshape(n_out, -1)
+
+    matrix = Weight((n_out, n_heads * width), weights.matrix.dtype, widened)
+    return Linear(matrix, weights.bias)
 
 
 def linear(

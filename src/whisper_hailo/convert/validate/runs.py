@@ -143,7 +143,8 @@ def _step_feeds(
         state = decoder.start(features, (padding,))
     layers = range(dims.n_decoder_layers)
     names = [f"cross_{part}_{i}" for i in layers for part in ("key", "value")]
-    cache = np.zeros((1, dims.n_decoder_heads, tokens.shape[1], dims.head_size), np.float32)
+    shape = (1, dims.n_decoder_heads, tokens.shape[1], dims.cache_head_size)
+    cache = np.zeros(shape, np.float32)
     feeds: dict[str, AnyArray] = dict(zip(names, state.cross, strict=True))
     feeds |= {name.replace("cross", "past"): cache for name in names}
     feeds |= StepInputs(dims.n_text_ctx).make(tokens, state, np.zeros(1, np.int64))
