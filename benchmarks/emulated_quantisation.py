@@ -49,7 +49,7 @@ KINDS = {
 }
 """Kinds of layers that are set to 8 bits alone, all else having 16."""
 
-N_CLIPS = 60
+N_CLIPS = 48
 """Noisy clips that words are counted on, the same for every plan and part."""
 
 

@@ -4,8 +4,10 @@
 
 PYTHON is an interpreter with torch, transformers, onnx and onnxscript; without it only our side
 runs.
-Checkpoints are random, of the true sizes. Every run is a fresh process, sides take turns, figures
-are medians, one JSON line for each side. Ours also hashes every file and writes the cached forms.
+Checkpoints are random, of the true sizes. Every run is a fresh process, sides take turns; one JSON
+line for each run, then one with the medians of each side. Ours writes both Hailo forms, the three
+graphs with a cache and the host's arrays, and hashes everything. `fixed` are torch's encoder and
+decoder in the sizes of the Hailo forms, `all` those and the three that decode with a cache.
 """
 
 from __future__ import annotations
@@ -54,7 +56,11 @@ def sides(checkpoint: Path, out: Path, size: str, torch: str | None) -> dict[str
     if torch:
         rival = [torch, str(ROOT / "benchmarks" / "rivals" / "torch_export.py"), str(checkpoint)]
         rival += [str(out / "torch"), str(window_s), str(length)]
-        commands |= {"torchscript": rival, "dynamo": [*rival, "--dynamo"]}
+        commands |= {
+            "torchscript, fixed": rival,
+            "torchscript, all": [*rival, "--cached"],
+            "dynamo, all": [*rival, "--dynamo", "--cached"],
+        }
     return commands
 
 
@@ -71,12 +77,13 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--torch", help="interpreter that has torch")
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--sizes", nargs="+", default=list(SIZES), choices=SIZES)
     parser.add_argument("--make", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.make:
         make_checkpoint(options.make[0], Path(options.make[1]))
         return
-    for size in SIZES:
+    for size in options.sizes:
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder)
             # Elsewhere, because a process counts the peak of the one that it was forked from.
@@ -86,12 +93,16 @@ def main() -> None:
             for _ in range(options.runs):
                 for side, command in sides(out / size, out, size, options.torch).items():
                     runs.setdefault(side, []).append(measure(command))
+                    print(json.dumps({"size": size, "side": side, **runs[side][-1]}), flush=True)
             for side, results in runs.items():
                 figures = {
                     key: round(statistics.median(run[key] for run in results), 2)
                     for key in ("seconds", "cpu_seconds", "peak_mib")
                 }
-                print(json.dumps({"size": size, "side": side, "runs": len(results), **figures}))
+                print(
+                    json.dumps({"size": size, "side": side, "runs": len(results), **figures}),
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -153,14 +153,15 @@ def check_graph(directory: Path, spec: ModelSpec, form: HailoForm) -> None:
     """Refuse a graph that is not the one that `model.json` describes.
 
     Raises:
-        ModelError: it changed since it was written.
+        ModelError: it changed since it was written, or is gone.
     """
     for name, record in spec.files.items():
         is_ours = name in (form.file, f"{form.file}.data")
-        if is_ours and sha256(directory / name) != record.sha256:
+        path = directory / name
+        if is_ours and (not path.is_file() or sha256(path) != record.sha256):
+            what = "is not the file that" if path.is_file() else "is missing, which"
             raise ModelError(
-                f"{directory / name} is not the file that {SPEC_FILE} describes; convert the "
-                "checkpoint again with --hailo"
+                f"{path} {what} {SPEC_FILE} describes; convert the checkpoint again with --hailo"
             )
 
 
