@@ -222,6 +222,9 @@ def test_a_graph_that_changed_is_refused(model: Path, encoder: CompileOptions) -
         file.write(b"\0")
     with pytest.raises(ModelError, match=r"is not the file that model.json describes"):
         compile_part(model, encoder)
+    (model / "hailo" / "encoder-2s.onnx").unlink()
+    with pytest.raises(ModelError, match=r"is missing, which model.json describes; convert"):
+        compile_part(model, encoder)
 
 
 def test_results_elsewhere_leave_the_model_as_it_was(
