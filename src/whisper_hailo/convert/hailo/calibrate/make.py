@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import zipfile
 from contextlib import ExitStack
@@ -78,7 +79,7 @@ def calibrate(
     except OSError as error:
         raise OutputError(
             f"cannot write {out} ({error.strerror or error}); give a writable place with "
-            f"{_bytes_of(form, n_wanted) / 1e9:.1f} GB free and start again: it goes on"
+            f"{math.ceil(_bytes_of(form, n_wanted) / 1e6):,} MB free and start again: it goes on"
         ) from error
 
 

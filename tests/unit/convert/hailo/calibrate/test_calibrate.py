@@ -148,7 +148,7 @@ def test_a_full_disk_is_one_line_and_no_loss(
     micro: Path, recordings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _break_after(monkeypatch, 4, OSError(errno.ENOSPC, "No space left on device"))
-    with pytest.raises(OutputError, match=r"No space left on device.*GB free"):
+    with pytest.raises(OutputError, match=r"No space left on device.*MB free"):
         calibrate(micro, recordings, tmp_path / "out", TEN)
     monkeypatch.undo()
     assert calibrate(micro, recordings, tmp_path / "out", TEN).n_windows == 10
