@@ -11,8 +11,8 @@ from hailo_platform._machine import MACHINE
 
 MACHINE.refuse_import()
 
+from hailo_platform._bindings import FormatType  # noqa: E402
 from hailo_platform._device import Device  # noqa: E402
-from hailo_platform._infer import FormatType  # noqa: E402
 from hailo_platform._vdevice import HEF, HailoSchedulingAlgorithm, VDevice  # noqa: E402
 from hailo_platform.pyhailort.pyhailort import (  # noqa: E402
     HailoCommunicationClosedException,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
+from hailo_platform._machine import MACHINE
 from hef_file import read_mapping
 
 
@@ -23,6 +24,7 @@ class Graph:
             name: tuple(stream["shape"]) for name, stream in facts["outputs"].items()
         }
         self._facts = facts
+        self._known: dict[bytes, dict[str, Any]] = {}
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         options.log_severity_level = 4
@@ -31,6 +33,14 @@ class Graph:
         )
 
     def run(self, arrays: dict[str, Any]) -> dict[str, Any]:
+        if not MACHINE.facts["remember"]:
+            return self._computed(arrays)
+        key = b"".join(arrays[name].tobytes() for name in self.inputs)
+        if key not in self._known:
+            self._known[key] = self._computed(arrays)
+        return self._known[key]
+
+    def _computed(self, arrays: dict[str, Any]) -> dict[str, Any]:
         feeds = {}
         for name, stream in self._facts["inputs"].items():
             array = arrays[name].reshape(stream["shape"])

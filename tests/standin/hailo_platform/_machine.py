@@ -25,6 +25,7 @@ _DEFAULTS: dict[str, Any] = {
     "devices": 1,
     "service": False,
     "latency_ms": 0.0,
+    "remember": False,  # a chip costs the processor nothing: what was computed before is kept
     "hang_s": 3600.0,
     "late_s": 2.5,
     "temperature_c": 48.5,

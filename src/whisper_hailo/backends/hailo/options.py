@@ -44,9 +44,14 @@ class ChipOptions:
     recovery_s: float = 10.0
 
     def __post_init__(self) -> None:
-        for name in ("timeout_s", "open_timeout_s"):
-            if not 0 < getattr(self, name) <= _LONGEST_S:
-                raise OptionError(f"{name} is {getattr(self, name)}, expected 0 to {_LONGEST_S:g}")
+        for name, seconds in (
+            ("--device-timeout", self.timeout_s),
+            ("open_timeout_s", self.open_timeout_s),
+        ):
+            if not 0 < seconds <= _LONGEST_S:
+                raise OptionError(
+                    f"{name} is {seconds:g} s, expected more than 0 and at most {_LONGEST_S:g} s"
+                )
         if not 0 <= self.recovery_s <= _LONGEST_S:
             raise OptionError(f"recovery_s is {self.recovery_s}, expected 0 to {_LONGEST_S:g}")
 

@@ -14,6 +14,7 @@ from tests.standin.make_hef import decoder_network, encoder_network, hef
 from tests.unit.backends.hailo.conftest import Hefs
 from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
 from whisper_hailo.backends.hailo.choose import Wanted, fitting_encoder
+from whisper_hailo.backends.hailo.options import ChipOptions
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.backends.select import select
 from whisper_hailo.core.errors import OptionError
@@ -125,6 +126,14 @@ def test_a_contract_that_the_file_does_not_tell_is_given(
 def test_contracts_that_do_not_exist() -> None:
     with pytest.raises(OptionError, match="--host-contract is '9', expected one of: auto, 8, 10h"):
         EngineOptions(host_contract="9")
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), 4000])
+def test_times_that_cannot_be(seconds: float) -> None:
+    with pytest.raises(
+        OptionError, match=r"--device-timeout is .* expected more than 0 and at most"
+    ):
+        ChipOptions(timeout_s=seconds)
 
 
 def test_both_networks_of_one_file_are_told_apart(directory: Path, spec: ModelSpec) -> None:
