@@ -4,9 +4,10 @@
     python benchmarks/backend_matrix.py run WORK                          # fresh process per pair
     python benchmarks/backend_matrix.py table [--write]                   # into docs/benchmarks.md
 
-`run` writes `benchmarks/results/backend_matrix.json`; the table is a function of that file alone.
-HEFs run on the strict stand-in for the vendor's binding: their texts are true, their times are not
-those of a chip and are left out.
+`run` may be interrupted and goes on where it was. It writes `results/backend_matrix.json`, and the
+table is a function of that file alone. Times are this process's processor time, since what
+else the machine does would be in the others. HEFs run on the strict stand-in for the vendor's
+binding: their texts are true, their times are not those of a chip and are left out.
 """
 
 from __future__ import annotations
@@ -14,22 +15,29 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
+
+from benchmarks.backend_matrix_table import filled, table  # noqa: E402
+from whisper_hailo.backends.options import AUTO, EngineOptions  # noqa: E402
+from whisper_hailo.core.files import sha256  # noqa: E402
+
 MICRO = ROOT / "src" / "whisper_hailo" / "assets" / "micro"
 CLIPS = ROOT / "tests" / "data" / "micro" / "seen"
 RESULT = Path(__file__).parent / "results" / "backend_matrix.json"
 PAGE = ROOT / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- backend matrix: begin -->", "<!-- backend matrix: end -->"
+REAL = ROOT / "tests" / "data" / "jfk.flac"
 N_CLIPS = 10
-N_REPEATS = 8
-"""Runs of one clip, of which the quickest counts: on a busy machine all others say less."""
+N_WARM_UPS = 3
 
 ENCODERS = {
     "onnx fp32, 10 s": ["fp32"],
@@ -95,132 +103,110 @@ def _run(words: list[str]) -> None:
 
 def cell(work: Path, encoder: str, decoder: str) -> dict[str, Any]:
     """One pair, measured in this process."""
-    from whisper_hailo.backends.options import AUTO, EngineOptions
     from whisper_hailo.bench.machine import peak_rss_mib, rss_mib
-    from whisper_hailo.bench.score import evaluate
     from whisper_hailo.core.errors import WhisperHailoError
     from whisper_hailo.pipeline import Transcriber
 
-    encoder_path, *encoder_backend = ENCODERS[encoder]
-    decoder_path, *decoder_backend = DECODERS[decoder]
-    options = EngineOptions(
-        encoder=None if encoder_backend else work / encoder_path,
-        decoder=None if decoder_backend else work / decoder_path,
-        encoder_backend=(encoder_backend or [AUTO])[0],
-        decoder_backend=(decoder_backend or [AUTO])[0],
-        decoder_assets=work / "fp32" if decoder_path.endswith(".hef") else None,
-    )
+    options = _options(work, encoder, decoder)
     before = rss_mib()
     try:
         transcriber = Transcriber.from_model(str(work / "fp32"), threads=1, engine=options)
     except WhisperHailoError as error:
-        return {"refused": _nameless(str(error), work)}
+        return {"refused": str(error).replace(f"{work}/", "")}
     clips = sorted(CLIPS.glob("*.ogg"))[:N_CLIPS]
-    with transcriber.with_parts(encode_ahead=False) as opened:
+    with (
+        transcriber.with_parts(encode_ahead=False) as opened,
+        # Other work on the machine takes wall-clock time, but not this process's.
+        mock.patch("whisper_hailo.timing.perf_counter", time.process_time),
+    ):
         loaded = rss_mib()
-        for _ in range(3):
+        for _ in range(N_WARM_UPS):
             opened.transcribe(clips[0])
         warm = rss_mib()
         transcripts = [opened.transcribe(clip) for clip in clips]
-        times = [opened.transcribe(clips[0]).timings for _ in range(N_REPEATS)]
-    pairs = [
-        (clip.with_suffix(".txt").read_text(encoding="utf-8"), transcript.text)
-        for clip, transcript in zip(clips, transcripts, strict=True)
-    ]
-    words = evaluate(pairs).words
+        real = opened.transcribe(REAL)
+    times = [transcript.timings for transcript in transcripts]
+    settings = transcripts[0].settings
     return {
-        "names": [transcripts[0].settings.encoder, transcripts[0].settings.decoder],
-        "pad_to": transcripts[0].settings.pad_to,
-        "repetition_penalty": transcripts[0].settings.repetition_penalty,
+        "names": [settings.encoder, settings.decoder],
+        "pad_to": settings.pad_to,
+        "repetition_penalty": settings.repetition_penalty,
         "text": transcripts[0].text,
-        "wer": words.rate,
-        "errors": words.errors,
-        "words": words.reference_count,
-        "encoder_ms": min(t.encode_ms for t in times),
-        "decoder_ms": min(t.cross_kv_ms + t.decode_ms for t in times),
-        "total_ms": min(t.total_ms for t in times),
+        "text_of_real_recording": real.text,
+        **_errors(clips, [transcript.text for transcript in transcripts]),
+        "encoder_ms": statistics.median(t.encode_ms for t in times),
+        "decoder_ms": statistics.median(t.cross_kv_ms + t.decode_ms for t in times),
+        "total_ms": statistics.median(t.total_ms for t in times),
         "load_mib": loaded - before,
         "warm_mib": warm - before,
         "peak_mib": peak_rss_mib(),
     }
 
 
-def _nameless(message: str, work: Path) -> str:
-    return message.replace(f"{work}/", "")
+def _options(work: Path, encoder: str, decoder: str) -> EngineOptions:
+    encoder_path, *encoder_backend = ENCODERS[encoder]
+    decoder_path, *decoder_backend = DECODERS[decoder]
+    return EngineOptions(
+        encoder=None if encoder_backend else work / encoder_path,
+        decoder=None if decoder_backend else work / decoder_path,
+        encoder_backend=(encoder_backend or [AUTO])[0],
+        decoder_backend=(decoder_backend or [AUTO])[0],
+        decoder_assets=work / "fp32" if decoder_path.endswith(".hef") else None,
+    )
+
+
+def _errors(clips: list[Path], texts: list[str]) -> dict[str, Any]:
+    from whisper_hailo.bench.score import evaluate
+
+    spoken = [clip.with_suffix(".txt").read_text(encoding="utf-8") for clip in clips]
+    words = evaluate(list(zip(spoken, texts, strict=True))).words
+    return {"wer": words.rate, "errors": words.errors, "words": words.reference_count}
 
 
 def run(work: Path) -> None:
-    """All pairs, each in a process of its own."""
+    """All pairs, each in a process of its own; those that were measured before are kept."""
     from whisper_hailo.bench.machine import this_machine
 
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "standin")])
-    cells = []
+    places = [str(ROOT), str(ROOT / "tests" / "standin"), os.environ.get("PYTHONPATH", "")]
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, places))
+    weights = sha256(MICRO / "model.safetensors")
+    kept = work / "cells.jsonl"
+    done = _measured(kept, weights)
     for encoder, decoder in pairs():
+        if (encoder, decoder) in done:
+            continue
         words = [sys.executable, __file__, "cell", str(work), encoder, decoder]
-        done = subprocess.run(
+        ended = subprocess.run(
             words, env=environment, capture_output=True, text=True, timeout=600, check=False
         )
-        if done.returncode:
-            sys.exit(f"{encoder} with {decoder}: {done.stderr[-2000:]}")
-        found = json.loads(done.stdout)
-        cells.append({"encoder": encoder, "decoder": decoder, **found})
-        print(encoder, decoder, found.get("refused") or f"{found['wer']:.3f}", file=sys.stderr)
+        if ended.returncode:
+            sys.exit(f"{encoder} with {decoder}: {ended.stderr[-2000:]}")
+        found = {"encoder": encoder, "decoder": decoder, **json.loads(ended.stdout)}
+        done[encoder, decoder] = found
+        with kept.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"weights": weights, **found}) + "\n")
+        shown = found.get("refused") or f"WER {found['wer']:.3f}"
+        print(f"{len(done)}: {encoder} with {decoder}: {shown}", file=sys.stderr, flush=True)
+    cells = [done[pair] for pair in pairs()]
+    result = {"machine": this_machine().label, "clips": N_CLIPS, "weights": weights, "cells": cells}
     RESULT.parent.mkdir(exist_ok=True)
-    result = {"machine": this_machine().label, "clips": N_CLIPS, "timed": True, "cells": cells}
     RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+def _measured(kept: Path, weights: str) -> dict[tuple[str, str], dict[str, Any]]:
+    """Pairs that an earlier run measured with the same weights."""
+    found = {}
+    for line in kept.read_text(encoding="utf-8").splitlines() if kept.is_file() else []:
+        row = json.loads(line)
+        if row.pop("weights") == weights:
+            found[row["encoder"], row["decoder"]] = row
+    return found
 
 
 def pairs() -> Iterator[tuple[str, str]]:
     """Every encoder with every decoder."""
     return ((encoder, decoder) for encoder in ENCODERS for decoder in DECODERS)
-
-
-def table(result: dict[str, Any]) -> str:
-    """Markdown: one line per pair; times only where the machine had time for them."""
-    timed = result["timed"]
-    times = (
-        f"times are the quickest of {N_REPEATS} runs of one clip; HEFs run on the stand-in for the "
-        "vendor's binding: true texts, no times"
-        if timed
-        else "other work left these processes a few percent of a core each, so no times are given; "
-        "HEFs run on the stand-in for the vendor's binding"
-    )
-    lines = [
-        f"`python benchmarks/backend_matrix.py`: `micro`, {result['clips']} clips of "
-        "`tests/data/micro/seen`, one thread, a fresh process per pair, memory after loading / "
-        f"after warm-up, without the interpreter; {result['machine']}; {times}.",
-        "",
-        f"| encoder | decoder | WER % |{' encoder ms | decoder ms | total ms |' * timed} MiB |",
-        f"|---|---|---|{'---|---|---|' * timed}---|",
-    ]
-    refused: dict[str, list[str]] = {}
-    for row in result["cells"]:
-        if "refused" in row:
-            refused.setdefault(row["refused"], []).append(f"{row['encoder']} with {row['decoder']}")
-        else:
-            lines.append(_line(row, timed))
-    lines += ["", "Refused before anything is loaded:", ""]
-    lines += [f'- "{message}": {"; ".join(who)}' for message, who in refused.items()]
-    return "\n".join(lines)
-
-
-def _line(row: dict[str, Any], timed: bool) -> str:
-    pair = f"{row['encoder']} | {row['decoder']}"
-    on_chip = "HEF" in pair
-    cells = [pair, f"{100 * row['wer']:.1f}"]
-    if timed:
-        parts = ("encoder", "decoder", "total")
-        cells += ["-" if on_chip else f"{row[f'{part}_ms']:.1f}" for part in parts]
-    cells.append("-" if on_chip else f"{row['load_mib']:.0f} / {row['warm_mib']:.0f}")
-    return f"| {' | '.join(cells)} |"
-
-
-def filled(page: str, result: dict[str, Any]) -> str:
-    """The page with the table of this result in its place."""
-    head, _, rest = page.partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    return f"{head}{BEGIN}\n{table(result)}\n{END}{tail}"
 
 
 def main() -> None:
