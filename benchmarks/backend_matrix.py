@@ -172,7 +172,7 @@ def run(work: Path) -> None:
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, places))
     weights = sha256(MICRO / "model.safetensors")
     kept = work / "cells.jsonl"
-    done = _measured(kept, weights)
+    done = measured(kept, weights)
     for encoder, decoder in pairs():
         if (encoder, decoder) in done:
             continue
@@ -194,7 +194,7 @@ def run(work: Path) -> None:
     RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
-def _measured(kept: Path, weights: str) -> dict[tuple[str, str], dict[str, Any]]:
+def measured(kept: Path, weights: str) -> dict[tuple[str, str], dict[str, Any]]:
     """Pairs that an earlier run measured with the same weights."""
     found = {}
     for line in kept.read_text(encoding="utf-8").splitlines() if kept.is_file() else []:
