@@ -1,6 +1,7 @@
 # Every target works from a fresh clone: it makes its own environment first.
 #   make demo    transcribe the bundled recording with the bundled model, offline
 #   make test    unit tests and goldens
+#   make test-aarch64  demo, tests and decoder steps as aarch64 programs, emulated
 #   make check   all that CI runs
 #   make bench   everything that this machine can measure, and its report, in build/bench
 #   make bench-speed  ours against every rival on the same weights and core, with our targets
@@ -18,7 +19,7 @@ DEMO := src/whisper_hailo/assets/demo.flac
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test e2e parity check bench bench-speed bench-tables rivals run-book captions emulation windows \
+.PHONY: demo test test-aarch64 e2e parity check bench bench-speed bench-tables rivals run-book captions emulation windows \
 	fallback lock clean
 
 # Hailo's binding is a package of the system: where it is, the environment may look there, too.
@@ -55,6 +56,10 @@ test: $(VENV)/dev.stamp
 
 e2e: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest tests/e2e
+
+# As aarch64 Python on an emulated Cortex-A76, fetched into build/aarch64: docs/aarch64.md.
+test-aarch64: $(VENV)/dev.stamp
+	scripts/test-aarch64 $(AARCH64)
 
 parity: $(PARITY)/parity.stamp
 	$(PARITY)/bin/python -m pytest tests/parity tests/unit/training

@@ -13,8 +13,14 @@ from whisper_hailo.bench.case import Case
 from whisper_hailo.bench.environments import PACKAGE
 from whisper_hailo.bench.machine import package_versions
 
-NOT_ENGINE: Final = frozenset({"assets", "bench", "cli", "live", "serve", "cluster"})
-"""Parts of the package that decide neither how fast it is nor what it says."""
+NOT_ENGINE: Final = frozenset(
+    {
+        *("assets", "bench", "cli", "live", "serve", "cluster"),
+        *("backends/hailo", "backends/hef", "core/errors.py"),
+        *("convert/check", "convert/emulate", "convert/hailo", "convert/validate"),
+    }
+)
+"""Parts of the package that decide neither how fast it is on the CPU nor what it says there."""
 
 RUNTIMES: Final = ("onnxruntime", "numpy", "tokenizers")
 OURS: Final = ("ours", "study")
@@ -25,7 +31,8 @@ def engine_key() -> dict[str, Any]:
     """Hash of our engine's source, and the versions of what it runs on."""
     digest = hashlib.sha256()
     for file in sorted(PACKAGE.rglob("*.py")):
-        if file.relative_to(PACKAGE).parts[0] not in NOT_ENGINE:
+        inside = file.relative_to(PACKAGE)
+        if NOT_ENGINE.isdisjoint({path.as_posix() for path in (inside, *inside.parents)}):
             digest.update(file.read_bytes())
     return {"source": digest.hexdigest(), "versions": package_versions(RUNTIMES)}
 

@@ -1,0 +1,82 @@
+"""Logits of both machines beside each other, and the instructions that the steps took.
+
+    python -m benchmarks.aarch64.compare X86.npz AARCH64.npz STEPS.jsonl --out REPORT.json
+
+Exits with 1 when logits differ by more than the bounds, or the likeliest token does where it leads
+by more than that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from whisper_hailo.bench.report.table import Table
+
+BOUNDS = {"none": 1e-3, "int8": 0.15, "int4": 0.15}
+"""Largest difference of a logit. Blocks are multiplied by activations rounded to 8 bits; what lies
+at the edge of a step may be rounded either way."""
+
+
+def row(model: str, here: Any, there: Any) -> dict[str, Any]:  # noqa: ANN401 - arrays
+    """Differences of one model, over all steps."""
+    difference = float(np.abs(here - there).max())
+    bound = BOUNDS[model.split("-")[1]]
+    top = np.sort(here, axis=-1)
+    leads = top[:, -1] - top[:, -2] > 2 * bound
+    same = here.argmax(axis=-1) == there.argmax(axis=-1)
+    return {
+        "model": model,
+        "largest_difference": difference,
+        "bound": bound,
+        "steps": len(here),
+        "same_token": int(same.sum()),
+        "good": difference <= bound and bool(same[leads].all()),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    for name in ("x86", "aarch64", "steps"):
+        parser.add_argument(name, type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    words = parser.parse_args()
+    told = [json.loads(line) for line in words.steps.read_text(encoding="utf-8").splitlines()]
+    counted = {line["model"]: line["instructions"] for line in told}
+    with np.load(words.x86) as here, np.load(words.aarch64) as there:
+        rows = [
+            row(name, here[name], there[name]) | {"instructions": counted[name]}
+            for name in sorted(there.files)
+        ]
+        kept = set(there.files)
+    rows += [{"model": n, "instructions": counted[n]} for n in counted if n not in kept]
+    words.out.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    print(table(rows).markdown())
+    sys.exit(not all(found.get("good", True) for found in rows))
+
+
+def table(rows: list[dict[str, Any]]) -> Table:
+    """One line per model."""
+    columns = ("decoder", "million instructions per step", "largest difference of a logit", "bound",
+               "same likeliest token")  # fmt: skip
+    cells = tuple(
+        (found["model"], f"{found['instructions'] / 1e6:.2f}", *_equality(found)) for found in rows
+    )  # fmt: skip
+    return Table(columns, cells)
+
+
+def _equality(found: dict[str, Any]) -> tuple[str, str, str]:
+    """Cells about the logits; dashes where only instructions were counted."""
+    if "bound" not in found:
+        return "-", "-", "-"
+    same = f"{found['same_token']} of {found['steps']}"
+    return f"{found['largest_difference']:.1e}", f"{found['bound']:g}", same
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""Model directories for `steps.py`: `python -m benchmarks.aarch64.prepare OUT`, on this machine.
+
+Every quantisation of the bundled model, and of tiny's dimensions with random weights; of the block
+formats also with float32 arithmetic instead of 8-bit (`accuracy_level` of `MatMulNBits`), which is
+the other kernel that ONNX Runtime has for them.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from whisper_hailo.audio import load_audio
+from whisper_hailo.bench.speed.weights import random_checkpoint
+from whisper_hailo.convert.cache import resolve_model
+from whisper_hailo.convert.options import QUANTIZATIONS, ConvertOptions
+from whisper_hailo.core.spec import DECODER_FILE
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.features import log_mel, pad_or_trim
+
+WINDOW_S = 10
+IN_FLOAT = 1
+"""`accuracy_level` of float32 arithmetic."""
+
+
+def copy(model: str, quantize: str, target: Path) -> Path:
+    """A model directory of its own."""
+    made = resolve_model(model, ConvertOptions(quantize=quantize, encoder_quantize=quantize))
+    if target.is_dir():
+        shutil.rmtree(target)
+    shutil.copytree(made, target)
+    return target
+
+
+def with_float_kernels(source: Path) -> None:
+    """The same model whose decoder computes its blocks in float32; nothing where it has none."""
+    graph = onnx.load(str(source / DECODER_FILE), load_external_data=False)
+    changed = 0
+    for node in graph.graph.node:
+        for attribute in node.attribute:
+            if node.op_type == "MatMulNBits" and attribute.name == "accuracy_level":
+                attribute.i = IN_FLOAT
+                changed += 1
+    if changed:
+        target = source.with_name(f"{source.name}-float-kernel")
+        if target.is_dir():
+            shutil.rmtree(target)
+        shutil.copytree(source, target)
+        content = graph.SerializeToString()
+        (target / DECODER_FILE).write_bytes(content)
+
+
+def main() -> None:
+    out = Path(sys.argv[1])
+    out.mkdir(parents=True, exist_ok=True)
+    tiny = str(random_checkpoint("tiny", out.parent / "tiny"))
+    for name, model in (("micro", "micro"), ("tiny", tiny)):
+        for quantize in QUANTIZATIONS:
+            with_float_kernels(copy(model, quantize, out / f"{name}-{quantize}"))
+    demo = Path(str(resources.files("whisper_hailo") / "assets" / "demo.flac"))
+    audio = pad_or_trim(load_audio(demo), WINDOW_S * SAMPLE_RATE_HZ)
+    mel = log_mel(audio, 80)[np.newaxis]
+    drawn = np.random.default_rng(0).standard_normal((1, mel.shape[-1] // 2, 384))
+    for directory in out.glob("*-*"):
+        if directory.name.startswith("micro"):
+            np.save(directory / "mel.npy", mel)
+        else:  # an emulated encoder of tiny's size takes minutes
+            np.save(directory / "features.npy", drawn.astype(np.float32))
+
+
+if __name__ == "__main__":
+    main()
