@@ -116,7 +116,7 @@ def programs(size: str, model: str, rival: str, audio: Path) -> tuple[Program, .
             "ours, command line", size,
             (ours, "-m", "whisper_hailo", "transcribe", str(audio), "--model", model,
              "--language", "en", "--threads", "1",
-             "--max-new-tokens", "28"),
+             "--max-new-tokens", "28", "--fallback", "0"),
             expects_json=False,
         ),
     ]  # fmt: skip
