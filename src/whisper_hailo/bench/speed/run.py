@@ -140,7 +140,9 @@ def _turns(plan: Plan, progress: Progress) -> Iterator[Record]:
         kept = turns.kept_run(one, dataset, plan.out)
         if kept is None and plan.over:
             continue
-        found = kept or turns.take_turns(one, dataset, plan.out, progress, plan.note)
+        found = kept or turns.take_turns(
+            one, dataset, plan.out, progress, note=plan.note, is_over=lambda: plan.over
+        )
         yield from found.files
         yield from found.cases
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 TOGETHER: Final = 32
 """All cases of a group are alive at once: whoever is not there has no turn."""
 
+LEAST_ROUNDS: Final = 3
 NOISE_S: Final = 10.0
 
 
@@ -36,7 +38,19 @@ def noise(out: Path, rounds: int) -> Dataset:
     return Dataset("10 s of noise", out, samples)
 
 
-def take_turns(group: Group, dataset: Dataset, out: Path, progress: Progress, note: str) -> Run:
+class _TimeIsUpError(Exception):
+    """Enough rounds are done, and no more are begun."""
+
+
+def take_turns(
+    group: Group,
+    dataset: Dataset,
+    out: Path,
+    progress: Progress,
+    *,
+    note: str = "",
+    is_over: Callable[[], bool] = lambda: False,
+) -> Run:
     """Measure a group.
 
     Args:
@@ -45,10 +59,18 @@ def take_turns(group: Group, dataset: Dataset, out: Path, progress: Progress, no
         out: folder of the files.
         progress: told about each step.
         note: free text for the header.
+        is_over: whether time is up; then `LEAST_ROUNDS` are enough.
     """
+
+    def told(done: int, total: int, what: str) -> None:
+        progress(done, total, what)
+        if is_over() and done >= (1 + LEAST_ROUNDS) * len(group.cases):
+            raise _TimeIsUpError
+
     path = _path(group, dataset, out)
     path.unlink(missing_ok=True)
-    evaluate(group.cases, dataset, path, progress, together=TOGETHER, note=note)
+    with suppress(_TimeIsUpError):  # every case is closed and on record all the same
+        evaluate(group.cases, dataset, path, told, together=TOGETHER, note=note)
     return read_run(path)
 
 

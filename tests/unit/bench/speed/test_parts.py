@@ -11,7 +11,10 @@ import pytest
 
 from tests.checkpoints import TOY, TOY_FFN
 from tests.unit.bench.runs import HEADER
+from tests.unit.bench.test_harness import STANDIN
+from whisper_hailo.bench import environments, harness
 from whisper_hailo.bench.case import Case
+from whisper_hailo.bench.formats.prepare import Artefact
 from whisper_hailo.bench.records import CaseRecord, FileRecord, Run
 from whisper_hailo.bench.speed import keys, plan, turns
 from whisper_hailo.bench.speed.accuracy import agreement
@@ -97,3 +100,25 @@ def test_noise_is_the_same_recording_each_round(tmp_path: Path) -> None:
     dataset = turns.noise(tmp_path, 3)
     assert [sample.id for sample in dataset.samples] == ["round-00", "round-01", "round-02"]
     assert len({sample.audio for sample in dataset.samples}) == 1
+
+
+def test_a_group_that_runs_out_of_time_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rounds that were done are kept, and every case has its record."""
+    monkeypatch.setattr(environments, "command", lambda system: STANDIN)
+    monkeypatch.setattr(harness, "artefact", lambda system, model, stored: Artefact("there", {}))
+    monkeypatch.setattr(turns, "checkpoint_hashes", lambda model: {"w": "1"})
+    cases = tuple(Case(f"g: {name}", "ours", "forced", group="g") for name in "ab")
+    group = plan.Group("g", "tiny", cases, 9)
+    steps: list[int] = []
+    found = turns.take_turns(
+        group, turns.noise(tmp_path, 9), tmp_path,
+        lambda done, total, what: steps.append(done), is_over=lambda: True,
+    )  # fmt: skip
+    assert {case.name for case in found.cases} == {"g: a", "g: b"}
+    assert [len(found.files_of(case.name)) for case in cases] == [3, 3]
+    kept = turns.kept_run(group, turns.noise(tmp_path, 9), tmp_path)
+    assert kept is not None
+    assert kept.files == found.files
+    assert turns.kept_run(group, turns.noise(tmp_path, 8), tmp_path) is None
