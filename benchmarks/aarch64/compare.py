@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from whisper_hailo.bench.report.table import Table
+from whisper_hailo.bench.report.aarch64 import steps_table
 
 BOUNDS = {"none": 1e-3, "int8": 0.15, "int4": 0.15}
 """Largest difference of a logit. Blocks are multiplied by activations rounded to 8 bits; what lies
@@ -56,26 +56,8 @@ def main() -> None:
         kept = set(there.files)
     rows += [{"model": n, "instructions": counted[n]} for n in counted if n not in kept]
     words.out.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
-    print(table(rows).markdown())
+    print(steps_table(rows).markdown())
     sys.exit(not all(found.get("good", True) for found in rows))
-
-
-def table(rows: list[dict[str, Any]]) -> Table:
-    """One line per model."""
-    columns = ("decoder", "million instructions per step", "largest difference of a logit", "bound",
-               "same likeliest token")  # fmt: skip
-    cells = tuple(
-        (found["model"], f"{found['instructions'] / 1e6:.2f}", *_equality(found)) for found in rows
-    )  # fmt: skip
-    return Table(columns, cells)
-
-
-def _equality(found: dict[str, Any]) -> tuple[str, str, str]:
-    """Cells about the logits; dashes where only instructions were counted."""
-    if "bound" not in found:
-        return "-", "-", "-"
-    same = f"{found['same_token']} of {found['steps']}"
-    return f"{found['largest_difference']:.1e}", f"{found['bound']:g}", same
 
 
 if __name__ == "__main__":

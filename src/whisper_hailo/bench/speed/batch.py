@@ -22,7 +22,7 @@ from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.longform.plan import LongOptions
 from whisper_hailo.pipeline import Transcriber
 
-ROUNDS: Final = 7
+ROUNDS: Final = 4
 WINDOWS: Final = 8
 WINDOW_S: Final = 10.0
 

@@ -12,6 +12,8 @@ from whisper_hailo.bench.records import CaseRecord, FileRecord, Run
 from whisper_hailo.bench.speed.plan import FEW_TOKENS, few, label_of
 
 MANY_TOKENS: Final = 28
+BUSY: Final = 1.25
+"""Times the processor time of one thread: from here on its wall clock tells of others, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,18 @@ class Speed:
     """A run, looked at case by case."""
 
     run: Run
+
+    @property
+    def busy(self) -> bool:
+        """Whether others used the processor: one thread took much longer than it computed."""
+        found = [
+            f.total_ms / (1000.0 * f.cpu_s)
+            for case in self.run.cases
+            if case.threads == 1
+            for f in self.run.files_of(case.name)
+            if not f.error and f.cpu_s > 0
+        ]
+        return bool(found) and float(np.median(found)) > BUSY
 
     def groups(self) -> tuple[str, ...]:
         """Keys of groups of cases, in order."""

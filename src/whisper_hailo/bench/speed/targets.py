@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from whisper_hailo.bench.report.table import Table
@@ -30,6 +30,7 @@ class Target:
         by_cpu: the same by processor time, which a busy machine disturbs less.
         unit: such as `x`.
         note: price and conditions.
+        busy: the machine was, so that processor time decides where it is known.
     """
 
     what: str
@@ -39,13 +40,20 @@ class Target:
     by_cpu: float | None = None
     unit: str = "x"
     note: str = ""
+    busy: bool = False
+
+    @property
+    def decides(self) -> float | None:
+        """The figure that is held against the bound."""
+        return self.by_cpu if self.busy and self.by_cpu is not None else self.measured
 
     @property
     def verdict(self) -> str:
         """`met`, `not met`, or a dash where nothing was measured."""
-        if self.measured is None:
+        value = self.decides
+        if value is None:
             return "-"
-        good = self.measured >= self.wanted if self.at_least else self.measured <= self.wanted
+        good = value >= self.wanted if self.at_least else value <= self.wanted
         return "met" if good else "not met"
 
 
@@ -73,6 +81,11 @@ def _with_unit(value: float | None, unit: str) -> str:
 
 def targets(speed: Speed) -> Iterator[Target]:
     """All targets, in the order in which they were set."""
+    busy = speed.busy
+    yield from (replace(target, busy=busy) for target in _all(speed))
+
+
+def _all(speed: Speed) -> Iterator[Target]:
     yield from _against(speed, INT8, {
         plan.FASTER_WHISPER: 7.0, plan.CTRANSLATE2: 2.0, plan.CPP_F16: 4.0, plan.CPP_Q8: 4.0,
         plan.STUDY: 2.5,

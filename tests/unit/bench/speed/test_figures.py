@@ -118,3 +118,13 @@ def test_the_chart_shows_its_run() -> None:
     other = replace(RUN, files=RUN.files[1:])
     assert run_mark(other) != run_mark(RUN)
     assert len(LABELS) == len(RUN.cases)
+
+
+def test_on_a_busy_machine_processor_time_decides() -> None:
+    free = found("start with tiny's dimensions")
+    assert (free.measured, free.by_cpu, free.decides) == (2.0, 1.5, 2.0)
+    slow = tuple(replace(f, total_ms=3 * f.total_ms) for f in RUN.files)
+    assert Speed(replace(RUN, files=slow)).busy
+    busy = found("start with tiny's dimensions", replace(RUN, files=slow))
+    assert busy.decides == 1.5
+    assert found("8 windows", replace(RUN, files=slow)).decides == 3.0
