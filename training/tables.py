@@ -16,7 +16,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "training" / "results"
-LOG = ROOT / "training" / "runs" / "micro-2" / "log.jsonl"
+LOG = ROOT / "training" / "runs" / "micro-3" / "log.jsonl"
 PAGES = (ROOT / "training/README.md", ROOT / "src/whisper_hailo/assets/micro/README.md")
 TEXT_ROWS = {
     "seen": "unseen sentences, seen voices",
