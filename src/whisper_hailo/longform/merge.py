@@ -16,6 +16,9 @@ NEAR_S: Final = 0.35
 
 _MIN_SHARE: Final = 0.3
 
+_OFF_S: Final = 0.1
+"""Two windows' times of one moment; what is left of a word at an edge is hardly longer."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
@@ -47,7 +50,7 @@ def seam(
     """
     first = next((i for i, w in enumerate(left) if w.end_s > start_s - SLACK_S), len(left))
     after = next((i for i, w in enumerate(right) if w.start_s >= end_s + SLACK_S), len(right))
-    pairs = _paired(left[first:], right[:after])
+    pairs = _paired(left[first:], right[:after], end_s - start_s)
     middle_s = (start_s + end_s) / 2
     if pairs:
         best = min(pairs, key=lambda pair: abs(_middle(left[first + pair.left]) - middle_s))
@@ -57,8 +60,14 @@ def seam(
     return len(left), 0
 
 
-def _paired(left: Sequence[Word], right: Sequence[Word]) -> list[_Pair]:
-    """The best pairing that keeps the order of both sides, by the surest evidence there is."""
+def _paired(left: Sequence[Word], right: Sequence[Word], farthest_s: float) -> list[_Pair]:
+    """The best pairing that keeps the order of both sides, by the surest evidence there is.
+
+    Args:
+        left: words of the earlier window.
+        right: words of the later one.
+        farthest_s: however useless their times, two of one word are not farther apart.
+    """
     n, m = len(left), len(right)
     reads = [[_plain(a.text) == _plain(b.text) for b in right] for a in left]
     apart_s = [[abs(_middle(a) - _middle(b)) for b in right] for a in left]
@@ -71,13 +80,17 @@ def _paired(left: Sequence[Word], right: Sequence[Word]) -> list[_Pair]:
         return _nearness(apart_s[i][j], NEAR_S) if reads[i][j] else 0.0
 
     def likely(i: int, j: int) -> float:
-        """Two words in a row are no chance, whatever the times, which may be useless."""
-        return 0.1 + _nearness(apart_s[i][j], SLACK_S) if reads[i][j] and in_a_row(i, j) else 0.0
+        """Two words in a row are no chance; their times may be useless."""
+        a, b = left[i], right[j]
+        between_s = max(a.start_s, b.start_s) - min(a.end_s, b.end_s)
+        if between_s > farthest_s or not (reads[i][j] and in_a_row(i, j)):
+            return 0.0
+        return 0.1 + _nearness(apart_s[i][j], SLACK_S)
 
     def same_time(i: int, j: int) -> float:
         """One of the two was misheard."""
         a, b = left[i], right[j]
-        shared_s = min(a.end_s, b.end_s) - max(a.start_s, b.start_s)
+        shared_s = min(a.end_s, b.end_s) - max(a.start_s, b.start_s) + _OFF_S
         share = shared_s / max(min(a.end_s - a.start_s, b.end_s - b.start_s), 1e-3)
         return share if share >= _MIN_SHARE else 0.0
 

@@ -1,7 +1,8 @@
 """Windows side by side or overlapping, for decoders that write no times.
 
-Words at the edge of a window are cut and misheard. Neighbours that overlap both hear them, one of
-them whole; `merge` decides which to keep.
+Words at the edge of a window are cut and misheard, and a decoder makes up how they go on. So a
+window ends in a pause where there is one near its end. Elsewhere neighbours overlap, and both hear
+the words there, one of them whole; `merge` decides which to keep.
 """
 
 from __future__ import annotations
@@ -14,20 +15,27 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment, Word
 from whisper_hailo.longform.clips import Clip
 from whisper_hailo.longform.feed import AudioFeed
 from whisper_hailo.longform.merge import seam
+from whisper_hailo.longform.pauses import find_pause
 from whisper_hailo.longform.plan import MIN_SAMPLES, Heard
 from whisper_hailo.windows import Window, WindowPlan
 
 DEFAULT_OVERLAP_S: Final = 2.0
 
+_LOOKED_AT: Final = 1.5
+"""Pauses are looked for in so many overlaps before the end: on average no window is wasted."""
+
+_HALF_SAMPLE_S: Final = 0.5 / SAMPLE_RATE_HZ
+
 
 class OverlapPlan:
-    """Windows at a fixed distance.
+    """Windows from pause to pause, or at a fixed distance.
 
     Args:
         feed: the recording.
         clips: the stretches to transcribe.
         plan: sizes of the windows.
-        overlap_s: seconds that neighbours share; 0 for windows side by side.
+        overlap_s: seconds that neighbours share where there is no pause between them; 0 for
+            windows side by side, pause or not.
         keep_words: leave the words in the segments.
         sequential: each window is shown the text of the one before.
     """
@@ -51,18 +59,24 @@ class OverlapPlan:
         self.sequential = sequential
 
     def windows(self) -> Iterator[Window]:
-        """Windows until each clip's end; only those with neighbours need words."""
+        """Windows until each clip's end; only those that overlap need words."""
         for clip in self._clips:
-            at, is_first = clip.start, True
+            at, shared, is_first = clip.start, 0, True
             while True:
                 wanted = self._content if clip.end is None else min(self._content, clip.end - at)
-                least = 1 if is_first else MIN_SAMPLES + self._overlap
+                least = 1 if is_first else MIN_SAMPLES + shared
                 if wanted < least or not self._feed.reaches(at + least - 1):
                     break
-                audio = self._feed.read(at, wanted)
-                joins = self._overlap > 0 and (not is_first or self._goes_on(clip, at))
-                yield Window(audio, at / SAMPLE_RATE_HZ, needs_words=joins)
-                at, is_first = at + self._content - self._overlap, False
+                audio, joined = self._feed.read(at, wanted), shared
+                shared = self._overlap
+                if shared and self._goes_on(clip, at):
+                    looked_at = round(_LOOKED_AT * shared)
+                    pause = find_pause(audio, self._content - looked_at)
+                    if pause is not None:
+                        audio, shared = audio[:pause], 0
+                    joined += shared
+                yield Window(audio, at / SAMPLE_RATE_HZ, needs_words=joined > 0)
+                at, is_first = at + audio.size - shared, False
 
     def _goes_on(self, clip: Clip, at: int) -> bool:
         end = at + self._content + MIN_SAMPLES
@@ -76,7 +90,7 @@ class OverlapPlan:
         if held is None:
             return []
         start_s, end_s = heard.window.start_s, held.window.end_s
-        if start_s >= end_s:  # a new clip
+        if start_s > end_s - _HALF_SAMPLE_S:  # behind a pause, or a new clip
             return self._final(held)
         left = [word for segment in held.segments for word in segment.words]
         right = [word for segment in heard.segments for word in segment.words]
