@@ -40,7 +40,7 @@ WORD_S = 0.1
 
 N_CLIPS = int(os.environ.get("WHISPER_HAILO_PARITY_CLIPS", "3"))
 LONG_S = float(os.environ.get("WHISPER_HAILO_PARITY_SECONDS", "120"))
-"""Ten minutes take half an hour of a core; WHISPER_HAILO_PARITY_SECONDS=600 does them."""
+"""Ten minutes take a core a quarter of an hour; WHISPER_HAILO_PARITY_SECONDS=600 does them."""
 
 PROMPT = "Peter and Emma talked about their journey to Vienna."
 PREFIX = "Good morning"
