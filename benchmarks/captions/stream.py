@@ -27,6 +27,7 @@ from whisper_hailo.live.hub import Client, Hub, Message
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.sources import Block, FileSource
 from whisper_hailo.live.stream import CaptionStream
+from whisper_hailo.longform.plan import LongOptions
 from whisper_hailo.vad import SileroDetector
 
 
@@ -62,7 +63,10 @@ def text_of(events: list[Event]) -> str:
 def real_time(path: Path, model: str, threads: int) -> dict[str, Any]:
     """The recording at the speed of speech, and its offline transcription for comparison."""
     with Transcriber.from_model(model, threads=threads) as transcriber:
-        offline = transcriber.transcribe(path).text
+        offline = {
+            strategy: transcriber.transcribe(path, long=LongOptions(strategy=strategy)).text
+            for strategy in ("auto", "vad")
+        }
     with engine_of(model, threads) as engine:
         captioner = Captioner(engine, SileroDetector())
         begin_s, cpu_s = time.perf_counter(), time.process_time()
@@ -72,8 +76,8 @@ def real_time(path: Path, model: str, threads: int) -> dict[str, Any]:
     live, reference = text_of(events), said(path)
     return {
         "wer_live": percent_wrong(reference, live),
-        "wer_offline": percent_wrong(reference, offline),
-        "wer_live_against_offline": percent_wrong(offline, live),
+        "wer_offline": percent_wrong(reference, offline["auto"]),
+        "wer_offline_vad": percent_wrong(reference, offline["vad"]),
         "violations": list(violations(events)),
         "wall_s": round(wall_s, 1),
         "cpu_share": round(cpu_s / wall_s, 3),

@@ -101,7 +101,11 @@ def _live(part: dict[str, Any]) -> Table:
                 "final_latency_s_median",
                 "final_latency_s_p95",
             ),
-            "WER %: live, offline": ("wer_live", "wer_offline"),
+            "WER %: live; offline, windows on end; offline, speech only": (
+                "wer_live",
+                "wer_offline",
+                "wer_offline_vad",
+            ),
             "segments ended by": ("reasons",),
             "partials, of them skipped": ("partials", "skipped_partials"),
             "passes per partial": ("passes_per_partial",),
