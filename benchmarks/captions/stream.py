@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -26,9 +26,12 @@ from whisper_hailo.live.events import Completed, Event, Started, violations
 from whisper_hailo.live.hub import Client, Hub, Message
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.sources import Block, FileSource
+from whisper_hailo.live.statistics import Statistics
 from whisper_hailo.live.stream import CaptionStream
 from whisper_hailo.longform.plan import LongOptions
 from whisper_hailo.vad import SileroDetector
+
+MOST_WAITING_S: Final = 30
 
 
 @contextmanager
@@ -90,11 +93,22 @@ def real_time(path: Path, model: str, threads: int) -> dict[str, Any]:
 
 
 class Overrunning(FileSource):
-    """A file played live whose sound card reports overruns."""
+    """A file played live whose sound card reports overruns.
+
+    It waits when the captioner is `MOST_WAITING_S` behind: a machine too slow for the speed asked
+    for plays more slowly, so that what grows is not what merely waits.
+    """
+
+    statistics = Statistics()
 
     def blocks(self) -> Iterator[Block]:
         """Every thousandth piece comes with a fault."""
+        played = 0
         for index, block in enumerate(super().blocks()):
+            most = self.statistics.n_stream_samples + MOST_WAITING_S * SAMPLE_RATE_HZ
+            while played > most:
+                time.sleep(0.01)
+            played += block.audio.size
             fault = "input overflow" if index % 1000 == 999 else None
             yield Block(block.audio, block.captured_s, fault)
 
@@ -188,7 +202,7 @@ def hour(
     hub = Hub()
     page = Page(hub, rng, hub.join(lambda: None))
     memory: list[float] = []
-    options = CaptionOptions(min_partial_s=0.5, snug=True)
+    options = CaptionOptions(min_partial_s=1.0, snug=True)
     with engine_of(model, threads, snug=True) as engine:
         unsteady = Unsteady(engine, rng)
         captioner = Captioner(unsteady, SileroDetector(), options, now)
@@ -196,6 +210,7 @@ def hour(
         played = Overrunning(
             path, real_time=True, loops=loops, now=now, sleep=lambda s: time.sleep(s / speed)
         )
+        played.statistics = captioner.statistics
         begin_s, cpu_s = time.perf_counter(), time.process_time()
         with played as source:
             for event in CaptionStream(source, captioner).events():

@@ -35,7 +35,8 @@ def insert_tables(document: str, result: dict[str, Any]) -> str:
 def _origin(part: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in part["versions"].items())
     note = f"; {part['note']}" if part["note"] else ""
-    return f"{part['model']}, {part['threads']} threads, {part['machine']}, {versions}{note}."
+    threads = "one thread" if part["threads"] == 1 else f"{part['threads']} threads"
+    return f"{part['model']}, {threads}, {part['machine']}, {versions}{note}."
 
 
 def _paired(part: dict[str, Any]) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 import soundfile
 from benchmarks.captions.conversation import conversation
 from benchmarks.captions.cost import Forced
-from benchmarks.captions.table import insert_tables
+from benchmarks.captions.table import DOCS, RESULT, TABLES, insert_tables
 
 from tests.unit.decoding.search.test_draft import Oracle
 from tests.unit.shapes import TOY_TOKENS
@@ -27,6 +28,15 @@ def test_a_conversation_is_the_same_each_time(tmp_path: Path) -> None:
     assert audio.size >= 6 * 16_000
     assert np.abs(audio[:4000]).max() > 0, "there is noise where nobody speaks"
     assert first.with_suffix(".txt").read_text().strip()
+
+
+def test_the_tables_are_those_of_the_result_file() -> None:
+    result: dict[str, Any] = json.loads(RESULT.read_text(encoding="utf-8"))
+    document = DOCS.read_text(encoding="utf-8")
+    again = "write them anew with: python -m benchmarks.captions --table"
+    assert insert_tables(document, result) == document, again
+    assert set(result) <= set(TABLES)
+    assert not any(part.get("violations") for part in result.values())
 
 
 def test_a_document_without_marks_is_told_of() -> None:
