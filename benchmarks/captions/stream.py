@@ -105,8 +105,7 @@ class Overrunning(FileSource):
         """Every thousandth piece comes with a fault."""
         played = 0
         for index, block in enumerate(super().blocks()):
-            most = self.statistics.n_stream_samples + MOST_WAITING_S * SAMPLE_RATE_HZ
-            while played > most:
+            while played - self.statistics.n_stream_samples > MOST_WAITING_S * SAMPLE_RATE_HZ:
                 time.sleep(0.01)
             played += block.audio.size
             fault = "input overflow" if index % 1000 == 999 else None
