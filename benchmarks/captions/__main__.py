@@ -34,7 +34,7 @@ from whisper_hailo.live.ways import Common, compare_captions
 from whisper_hailo.vad import SileroDetector
 
 WHAT = ("paired", "cost", "live", "hour")
-PARTIALS = 60  # of the minute's, evenly spaced, on other decoders
+PARTIALS = 30  # of those with a text, evenly spaced, on other decoders
 
 
 def paired(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -55,7 +55,8 @@ def cost(arguments: argparse.Namespace) -> dict[str, Any]:
     audio = load_audio(first_minute(arguments.audio))
     with engine_of(arguments.model, 1) as engine:
         (lane,) = run_lanes([Way("drafts", engine, CaptionOptions())], audio, SileroDetector)
-    some = lane.partials[:: max(1, len(lane.partials) // PARTIALS)]
+    texts = [call for call in lane.partials if call.heard.tokens]
+    some = texts[:: max(1, len(texts) // PARTIALS)]
     found: dict[str, Any] = {"partials": len(some)}
     for size in SIZES:
         for quantize in ("none", "int8"):
