@@ -41,7 +41,7 @@ FULL: Final[dict[tuple[str, int], int]] = {
 
 QUICK: Final[dict[tuple[str, int], int]] = {("tiny", 1): 3, (MICRO, 1): 3}
 QUICK_PER_SET: Final = 4
-START_ROUNDS: Final = 7
+START_ROUNDS: Final = 5
 START_S: Final = 3.0
 SPEECH_S: Final = 72.0
 """Eight windows of 10 s with their margins."""
