@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 from benchmarks.aarch64.compare import row
 from benchmarks.aarch64.steps import counter
 
@@ -19,15 +20,18 @@ def logits(*values: float) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
 
 
 def test_a_difference_within_the_bound_is_good() -> None:
-    found = row("micro-int8", logits(5.0, 1.0), logits(5.1, 1.0))
+    exact = logits(5.2, 1.0)
+    found = row("micro-int8", logits(5.0, 1.0), logits(5.1, 1.0), exact)
     assert found["good"]
     assert (found["same_token"], found["steps"]) == (1, 1)
-    assert not row("micro-none", logits(5.0, 1.0), logits(5.1, 1.0))["good"]
+    assert found["bound"] == pytest.approx(0.2)  # what the quantisation itself costs
+    assert not row("micro-int8", logits(5.0, 1.0), logits(5.3, 1.0), exact)["good"]
+    assert not row("micro-none", logits(5.0, 1.0), logits(5.1, 1.0), exact)["good"]
 
 
 def test_near_ties_may_fall_either_way_and_nothing_else() -> None:
-    assert row("micro-int4", logits(1.0, 0.95), logits(1.0, 1.04))["good"]
-    flipped = row("micro-int4-float-kernel", logits(5.0, 1.0), logits(1.0, 5.0))
+    assert row("micro-int4", logits(1.0, 0.95), logits(1.0, 1.04), logits(1.1, 0.95))["good"]
+    flipped = row("micro-int4-float-kernel", logits(5.0, 1.0), logits(1.0, 5.0), logits(5.1, 1.0))
     assert not flipped["good"]
     assert flipped["same_token"] == 0
 
@@ -44,9 +48,11 @@ def test_the_counter_is_read_from_the_file_that_is_shared(tmp_path: Path) -> Non
 
 
 def test_the_table_has_dashes_where_only_instructions_are_known() -> None:
-    known = row("tiny-int8", logits(5.0, 1.0), logits(5.0, 1.0)) | {"instructions": 10_428_320}
+    known = row("tiny-int8", logits(5.0, 1.0), logits(5.0, 1.0), logits(5.5, 1.0)) | {
+        "instructions": 10_428_320
+    }
     text = steps_table([known, {"model": "ctranslate2-int8", "instructions": 2_000_000}]).markdown()
-    assert "| tiny-int8 | 10.43 | 0.0e+00 | 0.15 | 1 of 1 |" in text
+    assert "| tiny-int8 | 10.43 | 0.0e+00 | 5.0e-01 | 1 of 1 |" in text
     assert "| ctranslate2-int8 | 2.00 | - | - | - |" in text
 
 

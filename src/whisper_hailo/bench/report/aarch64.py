@@ -22,4 +22,4 @@ def _equality(found: dict[str, Any]) -> tuple[str, str, str]:
     if "bound" not in found:
         return "-", "-", "-"
     same = f"{found['same_token']} of {found['steps']}"
-    return f"{found['largest_difference']:.1e}", f"{found['bound']:g}", same
+    return f"{found['largest_difference']:.1e}", f"{found['bound']:.1e}", same
