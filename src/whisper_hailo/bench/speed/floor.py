@@ -123,7 +123,6 @@ def measure(model: str, quantize: str, threads: int) -> dict[str, Any]:
         "floor_ms": floor_ms,
         "gb_per_s": sum(parts.values()) / floor_ms / 1e6,
         "ratio": float(np.median(np.array(steps_ms) / np.array(reads_ms))),
-        "best_ratio": min(steps_ms) / min(reads_ms),
         "steps_ms": steps_ms,
         "reads_ms": reads_ms,
     }
