@@ -9,9 +9,14 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def log_level() -> Iterator[None]:
-    """A command that ran with --quiet would keep later tests from reading the log."""
-    logger = logging.getLogger("whisper_hailo")
-    before = logger.level
+def own_logging() -> Iterator[None]:
+    """A command writes its log to a stream that ends with its test, at a level of its own."""
+    loggers = (logging.getLogger(), logging.getLogger("whisper_hailo"))
+    before = [(logger.level, [*logger.handlers]) for logger in loggers]
     yield
-    logger.setLevel(before)
+    for logger, (level, handlers) in zip(loggers, before, strict=True):
+        logger.setLevel(level)
+        for handler in [*logger.handlers]:
+            # Exactly this type: pytest's own, which come and go with the phases, are of others.
+            if type(handler) is logging.StreamHandler and handler not in handlers:
+                logger.removeHandler(handler)
