@@ -34,9 +34,9 @@ def latency_table(source: Source) -> Table:
                 number(times.total_ms if times else None),
                 number(times.median_ms if times else None),
                 number(times.p95_ms if times else None),
-                number(s.rtfx),
+                number(s.rtfx if times else None),
                 speed_up(source, s, base),
-                number(s.cpu_per_audio_s, 3),
+                number(s.cpu_per_audio_s if times else None, 3),
             )
         )
     over = f"times {base.case.name}" if base else "speed-up"
@@ -57,24 +57,26 @@ def speed_up(source: Source, summary: Summary, base: Summary | None) -> str:
 
 def accuracy_table(summaries: Sequence[Summary]) -> Table:
     """Error rates in both forms, with counts and an interval."""
-    rows = tuple(
-        (
-            s.case.name,
-            score_text(s.normalised.words),
-            interval(s.normalised),
-            percent(s.normalised.mean_wer),
-            percent(s.normalised.characters.rate),
-            percent(s.simple.words.rate),
-            f"{percent(s.simple.mean_wer)} / {percent(s.simple.mean_cer)}",
-            f"{s.n_failed} of {s.n_files}",
-        )
-        for s in summaries
-    )
+    rows = tuple((s.case.name, *_rates(s), f"{s.n_failed} of {s.n_files}") for s in summaries)
     columns = (
         "case", "WER, corpus", "95 % interval", "WER, mean", "CER, corpus", "simple WER, corpus",
         "simple WER / CER, mean", "failed files",
     )  # fmt: skip
     return Table(columns, rows)
+
+
+def _rates(s: Summary) -> tuple[str, ...]:
+    """Six cells; dashes where every file failed, since no word was counted then."""
+    if s.n_failed == s.n_files:
+        return ("-",) * 6
+    return (
+        score_text(s.normalised.words),
+        interval(s.normalised),
+        percent(s.normalised.mean_wer),
+        percent(s.normalised.characters.rate),
+        percent(s.simple.words.rate),
+        f"{percent(s.simple.mean_wer)} / {percent(s.simple.mean_cer)}",
+    )
 
 
 def interval(scores: Evaluation) -> str:
@@ -93,6 +95,7 @@ def hallucination_table(summaries: Iterable[Summary]) -> Table:
             share(s.n_repetitive, s.n_heard),
         )
         for s in summaries
+        if s.n_failed < s.n_files
     )
     return Table(("case", "text for silence", "budget ran out", "repeats itself"), rows)
 

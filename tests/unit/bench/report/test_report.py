@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.unit.bench.runs import CACHE, HEADER, MACHINE, OURS, OURS_FILES, RUN
-from whisper_hailo.bench.records import ComparisonRecord, Run
+from tests.unit.bench.runs import CACHE, HEADER, MACHINE, OURS, OURS_FILES, RIVAL, RUN
+from whisper_hailo.bench.records import ComparisonRecord, FileRecord, Run
 from whisper_hailo.bench.report import charts, comparison_charts, study
 from whisper_hailo.bench.report.build import build, report
 from whisper_hailo.bench.report.canvas import Chart
@@ -107,6 +107,17 @@ def test_the_html_page_needs_nothing_else() -> None:
     assert "<script" not in html
     ids = re.findall(r' id="([^"]+)"', html)
     assert len(ids) == len(set(ids))
+
+
+def test_a_case_that_never_ran_has_dashes_for_rates() -> None:
+    lost = tuple(
+        FileRecord(RIVAL.name, r.id, reference=r.reference, error="no weights") for r in OURS_FILES
+    )
+    failed = replace(RIVAL, error="no weights")
+    markdown = page(replace(RUN, cases=(OURS, failed), files=OURS_FILES + lost)).markdown()
+    dashes = " | ".join("-" * 6)
+    assert f"| {RIVAL.name} | {dashes} | 3 of 3 |" in markdown
+    assert "no weights" in markdown
 
 
 def test_the_studys_rows_are_marked_as_published() -> None:
