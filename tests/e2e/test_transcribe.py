@@ -51,7 +51,8 @@ def test_json_says_where_the_time_went_and_with_which_settings(whisper_hailo: Co
     assert printed["settings"] == {
         "model": "micro", "encoder": "onnx-fp32", "decoder": "cached-fp32", "window_s": 10.0,
         "margin_s": 1.0, "pad_to": 1500, "repetition_penalty": 1.0, "eot_boost": 0.0,
-        "quantization": "none", "threads": 1, "windows": "overlap", "search": "greedy",
+        "quantization": "none", "threads": 1, "windows": "overlap",
+        "search": "greedy, then 0.2, 0.4, 0.6, 0.8, 1",
         "timestamps": False, "batch_size": 1,
     }  # fmt: skip
     edges = [(segment["start_s"], segment["end_s"]) for segment in printed["segments"]]
