@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file
 from whisper.model import ModelDimensions, Whisper
 
+from whisper_hailo.bench.formats.names import openai_name
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 
 ROOT = Path(__file__).parents[2]
@@ -24,37 +25,6 @@ CHECKPOINT = Path(
     )
 )
 CLIPS = ROOT / "tests" / "data" / "micro"
-
-_PARTS = {
-    "self_attn.q_proj": "attn.query",
-    "self_attn.k_proj": "attn.key",
-    "self_attn.v_proj": "attn.value",
-    "self_attn.out_proj": "attn.out",
-    "self_attn_layer_norm": "attn_ln",
-    "encoder_attn.q_proj": "cross_attn.query",
-    "encoder_attn.k_proj": "cross_attn.key",
-    "encoder_attn.v_proj": "cross_attn.value",
-    "encoder_attn.out_proj": "cross_attn.out",
-    "encoder_attn_layer_norm": "cross_attn_ln",
-    "fc1": "mlp.0",
-    "fc2": "mlp.2",
-    "final_layer_norm": "mlp_ln",
-    "layers": "blocks",
-    "embed_positions.weight": "positional_embedding",
-    "embed_tokens": "token_embedding",
-}
-
-
-def openai_name(name: str) -> str:
-    """A checkpoint's array by the name that OpenAI's program has for it."""
-    name = name.removeprefix("model.")
-    if name.endswith(("encoder.layer_norm.weight", "encoder.layer_norm.bias")):
-        return name.replace("layer_norm", "ln_post")
-    if name.endswith(("decoder.layer_norm.weight", "decoder.layer_norm.bias")):
-        return name.replace("layer_norm", "ln")
-    for ours, theirs in _PARTS.items():
-        name = name.replace(f".{ours}", f".{theirs}")
-    return name
 
 
 def load(checkpoint: Path = CHECKPOINT) -> Whisper:
@@ -75,7 +45,11 @@ def load(checkpoint: Path = CHECKPOINT) -> Whisper:
     )
     model = Whisper(dims)
     arrays = load_file(checkpoint / "model.safetensors")
-    state = {openai_name(n): a.float() for n, a in arrays.items() if n != "proj_out.weight"}
+    state = {
+        openai_name(n.removeprefix("model.")): a.float()
+        for n, a in arrays.items()
+        if n != "proj_out.weight"
+    }
     model.load_state_dict(state)
     heads = torch.zeros(dims.n_text_layer, dims.n_text_head, dtype=torch.bool)
     for layer, head in generation["alignment_heads"]:
