@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -31,13 +32,20 @@ _KINDS: Final[dict[str, type[Any]]] = {
 }
 
 
+_FOLDERS: Final = re.compile(r"(?<![\w:/.])/(?:[^\s/:\"']+/)+(?=[^\s/])")
+"""Of an absolute path, all but its last part; addresses of the network are left."""
+
+
 def to_line(record: Record) -> str:
-    """One JSON line."""
+    """One JSON line. A case names files without their folders, which mean nothing elsewhere."""
     kind = next(name for name, type_ in _KINDS.items() if type_ is type(record))
     head: dict[str, Any] = {"kind": kind}
     if kind == "run":
         head["version"] = FORMAT_VERSION
-    return json.dumps(head | _rounded(asdict(record)), ensure_ascii=False, allow_nan=False)
+    values = _rounded(asdict(record))
+    if isinstance(record, CaseRecord):
+        values = _without_folders(values)
+    return json.dumps(head | values, ensure_ascii=False, allow_nan=False)
 
 
 class RunWriter:
@@ -171,6 +179,17 @@ def _rounded(value: Any) -> Any:  # noqa: ANN401 - any JSON value
         return {key: _rounded(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_rounded(item) for item in value]
+    return value
+
+
+def _without_folders(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """Strings with the names of files in the place of their paths."""
+    if isinstance(value, str):
+        return _FOLDERS.sub("", value)
+    if isinstance(value, dict):
+        return {key: _without_folders(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_folders(item) for item in value]
     return value
 
 

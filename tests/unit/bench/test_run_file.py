@@ -80,3 +80,21 @@ def test_an_unwritable_place_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(OutputError, match="give another --out"):
         RunWriter(tmp_path / "file" / "run.jsonl", HEADER)
+
+
+def test_a_case_names_files_without_the_folders_of_its_machine() -> None:
+    case = replace(
+        RUN.cases[0],
+        model="/data/models/tiny",
+        heard_as={"reasons": ["encoder: /var/cache/tiny/encoder.onnx is given"], "window_s": 10.0},
+        error="see https://example.org/docs/run.html and ./build/run.jsonl",
+    )
+    line = json.loads(to_line(case))
+    assert line["model"] == "tiny"
+    assert line["heard_as"] == {"reasons": ["encoder: encoder.onnx is given"], "window_s": 10.0}
+    assert line["error"] == case.error
+
+
+def test_what_was_said_is_left_as_it_is() -> None:
+    said = "It lies in /usr/share/words."
+    assert json.loads(to_line(FileRecord("ours", "x", reference=said)))["reference"] == said
