@@ -61,6 +61,7 @@ class Demands:
         cut: share of full windows that end within a sentence (these have times).
         previous: share of windows that are told what was said before them.
         disturbances: how often each occurs.
+        mistaken: share of the text's tokens that the decoder is told wrongly, and must not heed.
     """
 
     timestamps: float = 0.0
@@ -68,6 +69,7 @@ class Demands:
     cut: float = 0.0
     previous: float = 0.0
     disturbances: Shares = FIRST_RUN
+    mistaken: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,16 +207,13 @@ class Batcher:
         rng, task, room = self._rng, self._task(chosen), int(room_s * SAMPLE_RATE_HZ)
         if rng.random() < NO_SPEECH_SHARE:
             return self._silence(task, window_s, room)
-        audio = np.zeros(int(window_s * SAMPLE_RATE_HZ), np.float32)
         starts = self._starts(chosen, room)
         if cut_share and rng.random() < cut_share:
             # Moved behind each other and up to the end, so that the last one is cut.
             late = room - starts[-1] - int(rng.uniform(0.1, 0.95) * chosen[-1].samples.size)
             starts[-1] += max(0, late)
             task = Task(task.language, task.translate, timestamps=True)
-        for start, other in zip(starts, chosen, strict=True):
-            heard = other.samples[: room - start].astype(np.float32) / 32768
-            audio[start : start + heard.size] = heard
+        audio = _sound(chosen, starts, int(window_s * SAMPLE_RATE_HZ), room)
         segments, phones, said, silent_from = _segments(chosen, starts, task, room, first_s)
         audio[silent_from:] = 0.0
         at = min(room, starts[-1] + chosen[-1].samples.size)
@@ -224,6 +223,7 @@ class Batcher:
             (start - first_s, end - first_s) for start, end in self._rows.spans(task, segments)
         ]
         tokens, targets = self._rows.speech(task, segments)
+        tokens = self._rows.with_mistakes(tokens, self._demands.mistaken, rng)
         previous = self._previous(chosen[0].group)
         return Window(
             audio,
@@ -256,6 +256,15 @@ class Batcher:
             [given.said for given in windows],
             torch.tensor([given.spans + [NOWHERE] * n for given, n in pairs]),
         )
+
+
+def _sound(chosen: list[Utterance], starts: list[int], size: int, room: int) -> np.ndarray:
+    """Returns utterances at their places, `(size,)` float32; none sounds behind sample `room`."""
+    audio = np.zeros(size, np.float32)
+    for start, other in zip(starts, chosen, strict=True):
+        heard = other.samples[: room - start].astype(np.float32) / 32768
+        audio[start : start + heard.size] = heard
+    return audio
 
 
 def _segments(

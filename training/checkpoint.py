@@ -56,6 +56,36 @@ def trimmed(model: Whisper, kept: KeptTokens) -> tuple[Whisper, KeptTokens]:
     return model, KeptTokens(tuple(kept.ids[row] for row in known.nonzero()[:, 0].tolist()))
 
 
+def deepened(
+    state: dict[str, Tensor], n_layers: int, fresh: dict[str, Tensor]
+) -> dict[str, Tensor]:
+    """Spreads an encoder's layers over `n_layers`, the new ones among them changing nothing yet.
+
+    Half of the new layers follow the old ones' first half and the rest the second, so that the
+    middle, which the CTC of phones reads, stays where it was. A layer adds nothing while what its
+    two parts put out is multiplied by 0.
+
+    Args:
+        state: weights of a model of fewer layers, or of as many.
+        n_layers: those wanted, by as even a number more as there are.
+        fresh: weights of an untrained model of `n_layers`.
+    """
+    prefix = "encoder.layers."
+    old = 1 + max(int(name.split(".")[2]) for name in state if name.startswith(prefix))
+    half, more = (old + 1) // 2, (n_layers - old) // 2
+    spread = {name: value for name, value in state.items() if not name.startswith(prefix)}
+    for name, value in fresh.items():
+        if name.startswith(prefix):
+            silent = ".out_proj." in name or ".fc2." in name
+            spread[name] = torch.zeros_like(value) if silent else value
+    for name, value in state.items():
+        if name.startswith(prefix):
+            number, rest = name.removeprefix(prefix).split(".", 1)
+            place = int(number) + (more if int(number) >= half else 0)
+            spread[f"{prefix}{place}.{rest}"] = value
+    return spread
+
+
 @torch.no_grad()
 def start_from(model: Whisper, kept: KeptTokens, folder: Path, aids: Path | None = None) -> int:
     """Gives `model`, of the vocabulary `kept`, the weights of a checkpoint; returns the new rows.
@@ -71,7 +101,7 @@ def start_from(model: Whisper, kept: KeptTokens, folder: Path, aids: Path | None
         aids: the CTC heads that `export` kept of the checkpoint's run, if that had this vocabulary.
 
     Raises:
-        RuntimeError: the sizes differ.
+        RuntimeError: the sizes differ in more than the number of the encoder's layers.
     """
     trained, _ = load_checkpoint(folder)
     state = trained.state_dict()
@@ -82,6 +112,7 @@ def start_from(model: Whisper, kept: KeptTokens, folder: Path, aids: Path | None
     noise[:, BIAS_CHANNEL] = 0.0
     rows[~known] = rows[known].mean(dim=0) + noise
     own = model.state_dict()
+    state = deepened(state, len(model.encoder.layers), own)
     heads = {name: value for name, value in own.items() if name.startswith("ctc_")}
     model.load_state_dict(state | heads | {"decoder.embed_tokens.weight": rows})
     if aids is not None:

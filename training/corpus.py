@@ -5,6 +5,7 @@ version 2 (several sentences with times, two languages, translations, see `make_
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,24 +66,39 @@ class Utterance:
 
 
 class Corpus:
-    """All shards of a folder that are whole; `refresh` takes in those that came since."""
+    """All shards of some folders that are whole; `refresh` takes in those that came since.
+
+    Args:
+        folders: of shards.
+        tokenizer: of the texts.
+        kept: the trimmed vocabulary.
+        phones: of the words.
+        copies: how many times over utterances of a voice are held, by its name; 1 for all others.
+    """
 
     def __init__(
-        self, folder: Path, tokenizer: Tokenizer, kept: KeptTokens, phones: Phones
+        self,
+        folders: list[Path],
+        tokenizer: Tokenizer,
+        kept: KeptTokens,
+        phones: Phones,
+        copies: Mapping[str, int] | None = None,
     ) -> None:
-        self._folder = folder
+        self._folders = folders
         self._tokenizer = tokenizer
         self._phones = phones
+        self._copies = copies or {}
         self._index = {token: row for row, token in enumerate(kept.ids)}
-        self._seen: set[str] = set()
+        self._seen: set[Path] = set()
         self.utterances: list[Utterance] = []
         self.n_skipped = 0
 
     def refresh(self) -> int:
         """Reads new shards; returns the number of utterances held."""
-        for manifest in sorted(self._folder.glob("*.jsonl")):
-            if manifest.name not in self._seen:
-                self._seen.add(manifest.name)
+        manifests = [file for folder in self._folders for file in sorted(folder.glob("*.jsonl"))]
+        for manifest in manifests:
+            if manifest not in self._seen:
+                self._seen.add(manifest)
                 self._read(manifest)
         return len(self.utterances)
 
@@ -100,7 +116,9 @@ class Corpus:
                 continue
             start = entry["offset"]
             samples = pcm[start : start + entry["n_samples"]]
-            self.utterances.append(Utterance(entry["text"], language, sentences, samples))
+            utterance = Utterance(entry["text"], language, sentences, samples)
+            voice = entry["voice"]["name"] if self._copies else ""
+            self.utterances += [utterance] * self._copies.get(voice, 1)
 
     def _rows(self, text: str) -> list[int]:
         return [self._index[token] for token in self._tokenizer.encode(" " + text).ids]

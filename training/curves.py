@@ -1,6 +1,6 @@
 """Draws a run's log: losses and word error rates over the steps.
 
-python -m training.curves training/runs/micro-3/log.jsonl training/runs/micro-3/curves.svg
+python -m training.curves training/runs/micro-6/log.jsonl training/runs/micro-6/curves.svg
 """
 
 import argparse

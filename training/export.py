@@ -138,6 +138,17 @@ def preprocessor_config(sizes: Dimensions) -> dict[str, Any]:
     }
 
 
+def write_settings(out: Path, tokenizer: Tokenizer, sizes: Dimensions) -> None:
+    """Writes the files of a checkpoint directory that hold no weights."""
+    contents = {
+        "config.json": config(sizes),
+        "generation_config.json": generation_config(tokenizer, sizes),
+        "preprocessor_config.json": preprocessor_config(sizes),
+    }
+    for name, content in contents.items():
+        (out / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
 def export(run: Path, out: Path) -> None:
     """Writes the checkpoint of `run` into the folder `out` (the data card is not touched).
 
@@ -155,13 +166,7 @@ def export(run: Path, out: Path) -> None:
     (out / "model.safetensors").chmod(0o644)
     shutil.copyfile(run / "tokenizer.json", out / "tokenizer.json")
     tokenizer = Tokenizer.from_file(str(run / "tokenizer.json"))
-    contents = {
-        "config.json": config(sizes),
-        "generation_config.json": generation_config(tokenizer, sizes),
-        "preprocessor_config.json": preprocessor_config(sizes),
-    }
-    for name, content in contents.items():
-        (out / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    write_settings(out, tokenizer, sizes)
 
 
 def main() -> None:

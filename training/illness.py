@@ -45,11 +45,14 @@ class Row:
     tokens: float
 
 
-def measure(transcriber: Transcriber, clips: list[Path], window_s: float, cures: Cures) -> Row:
+def measure(
+    transcriber: Transcriber, clips: list[Path], window_s: float, options: DecodingOptions
+) -> Row:
     """Runs one cell over `clips`, each with its reference beside it."""
+    cures = options.cures
     pairs, runaway, tokens = [], 0, 0
     for clip in clips:
-        transcript = transcriber.transcribe(clip, DecodingOptions(cures=cures))
+        transcript = transcriber.transcribe(clip, options)
         pairs.append((clip.with_suffix(".txt").read_text(encoding="utf-8"), transcript.text))
         runaway += any(segment.runaway for segment in transcript.segments)
         tokens += sum(len(segment.tokens) for segment in transcript.segments)
@@ -67,15 +70,19 @@ def measure(transcriber: Transcriber, clips: list[Path], window_s: float, cures:
     )
 
 
-def grid(checkpoint: str, clips: list[Path]) -> list[Row]:
-    """Returns all rows: 10 s windows with every target, then 30 s windows."""
+def grid(checkpoint: str, clips: list[Path], budget: int | None) -> list[Row]:
+    """Returns all rows: 10 s windows with every target, then 30 s windows.
+
+    `budget` is the number of tokens that a window may have; `None` is half the text context.
+    """
     rows = []
     for window_s, targets in ((10.0, TARGETS), (30.0, (0,))):
         with Transcriber.from_model(checkpoint, window_s=window_s) as transcriber:
             for target in targets:
                 for penalty, boost in RULES:
                     cures = Cures(target, penalty, boost)
-                    rows.append(measure(transcriber, clips, window_s, cures))
+                    options = DecodingOptions(cures=cures, max_new_tokens=budget)
+                    rows.append(measure(transcriber, clips, window_s, options))
                     sys.stderr.write(f"{rows[-1]}\n")
     return rows
 
@@ -87,10 +94,11 @@ def main() -> None:
     parser.add_argument("sets", type=Path, help="folder of the frozen test sets")
     parser.add_argument("--set", default="seen")
     parser.add_argument("--clips", type=int, default=80)
+    parser.add_argument("--budget", type=int, help="tokens per window; half the text context")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     clips = sorted((options.sets / options.set).glob("*.ogg"))[: options.clips]
-    rows = [asdict(row) for row in grid(options.checkpoint, clips)]
+    rows = [asdict(row) for row in grid(options.checkpoint, clips, options.budget)]
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 

@@ -48,3 +48,21 @@ def looking_loss(seen: list[Tensor], spans: Tensor) -> Tensor:
         for layer, head in GUIDED_HEADS
     ]
     return torch.stack(losses).sum() / max(1, int(known.sum()) * len(GUIDED_HEADS))
+
+
+def resting_loss(seen: list[Tensor], heard: Tensor, ends: Tensor) -> Tensor:
+    """Returns how little all heads look at zero rows where text ends, per end and head.
+
+    Args:
+        seen: as in `looking_loss`; what is missing to 1 went to the zero rows at the end.
+        heard: `(batch, n_positions)` bool, which rows are not zeros themselves.
+        ends: `(batch, n_tokens)` bool, where the target is the end of the text.
+    """
+    losses = [
+        -(1 - (weights.float() * heard[:, None, None]).sum(-1))
+        .transpose(1, 2)[ends]
+        .clamp(min=1e-4)
+        .log()
+        for weights in seen
+    ]
+    return torch.stack(losses).mean()

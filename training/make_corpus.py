@@ -48,6 +48,8 @@ class Order:
         engines: those that may be used.
         unheard: whether to use the voices that are never trained on.
         max_s: longest utterance in seconds.
+        scrambled: share of sentences that are words in any order, the language's own if `None`.
+            Rare words are as frequent there as any, and only the sound tells them.
     """
 
     seed: int
@@ -56,6 +58,7 @@ class Order:
     engines: tuple[str, ...] = ENGINES
     unheard: bool = False
     max_s: float = MAX_SPEECH_S
+    scrambled: float | None = None
 
 
 class Speakers:
@@ -89,7 +92,7 @@ def utterance(
     rng = Random(f"{order.seed}/{number}")
     draw_voice = unheard_task_voice if order.unheard else task_voice
     while True:
-        plan = draw_plan(rng, order.split, order.kinds)
+        plan = draw_plan(rng, order.split, order.kinds, order.scrambled)
         voice = draw_voice(rng, plan.language, order.engines)
         audio, sentences = speak_plan(speakers.of(voice), plan, voice, rng)
         if audio.size <= order.max_s * SAMPLE_RATE_HZ:
@@ -154,7 +157,15 @@ def chosen_order(options: argparse.Namespace) -> Order:
             f"{packages}, or make another set without them: --without {names}"
         )
     kinds = {kind: KINDS[kind] for kind in options.kinds.split(",")}
-    return Order(options.seed, options.split, kinds, engines, options.unheard, options.max_s)
+    return Order(
+        options.seed,
+        options.split,
+        kinds,
+        engines,
+        options.unheard,
+        options.max_s,
+        options.scrambled,
+    )
 
 
 def main() -> None:
@@ -168,6 +179,7 @@ def main() -> None:
     parser.add_argument("--unheard", action="store_true", help="voices that are never trained on")
     parser.add_argument("--without", default="", help="engines to leave out, by comma")
     parser.add_argument("--max-s", type=float, default=MAX_SPEECH_S, help="longest utterance")
+    parser.add_argument("--scrambled", type=float, help="share of sentences in any order")
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     order = chosen_order(options)

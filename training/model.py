@@ -24,7 +24,7 @@ class Dimensions:
 
     n_mels: int = 80
     d_model: int = 128
-    n_encoder_layers: int = 4
+    n_encoder_layers: int = 6
     n_decoder_layers: int = 2
     ffn: int = 512
     head_size: int = 64

@@ -16,7 +16,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "training" / "results"
-LOG = ROOT / "training" / "runs" / "micro-3" / "log.jsonl"
+LOG = max((ROOT / "training" / "runs").glob("micro-*")) / "log.jsonl"
 PAGES = (ROOT / "training/README.md", ROOT / "src/whisper_hailo/assets/micro/README.md")
 TEXT_ROWS = {
     "seen": "unseen sentences, seen voices",
@@ -113,6 +113,7 @@ def _json(path: Path) -> Any:  # noqa: ANN401 - whatever the file holds
 TABLES: dict[str, Callable[[], str]] = {
     "figures": lambda: figures_table(_json(RESULTS / "micro.json")),
     "illness": lambda: illness_table(_json(RESULTS / "illness.json")),
+    "ill": lambda: illness_table(_json(RESULTS / "ill.json")),
     "run": lambda: run_table([json.loads(line) for line in LOG.read_text().splitlines()]),
 }
 

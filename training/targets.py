@@ -9,6 +9,8 @@ for, and whether times are. The language is: so it can be detected.
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from training import whisper_vocabulary as ids
 from training.kept_tokens import KeptTokens
 
@@ -97,6 +99,22 @@ class TokenRows:
             return tokens, [tokens[1], IGNORED, *tokens[3:], self.eot]
         tokens = [*prefix, self._index[ids.NO_TIMESTAMPS], *text]
         return tokens, [tokens[1], IGNORED, IGNORED, *tokens[4:], self.eot]
+
+    def with_mistakes(self, tokens: list[int], share: float, rng: np.random.Generator) -> list[int]:
+        """Exchanges some of the text's rows for random ones, as after mistakes of one's own.
+
+        A decoder that has only ever seen true text goes on from a wrong word with whatever often
+        follows it; one that cannot trust the text listens on.
+        """
+        if not share:
+            return tokens
+        n_text = self.eot  # rows are in the order of the ids, and text comes before this one
+        wrong = rng.random(len(tokens)) < share
+        others = rng.integers(0, n_text, len(tokens)).tolist()
+        return [
+            other if exchange and row < n_text else row
+            for row, other, exchange in zip(tokens, others, wrong, strict=True)
+        ]
 
     def previous(self, segments: list[Segment], timestamps: bool) -> list[int]:
         """Returns `<|startofprev|>` and the text of what was said before a window."""

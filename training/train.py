@@ -1,6 +1,6 @@
 """Trains `micro`: short windows first, Whisper's own windows at the end.
 
-    python -m training.train RUN DATA [--short-steps N] [--long-steps N] [--resume]
+    python -m training.train RUN DATA ... [--short-steps N] [--long-steps N] [--resume]
 
 RUN holds `tokenizer.json` before, and `state.pt`, `kept.json`, `log.jsonl` after. The state is
 saved every few minutes; `--resume` goes on from it, also with other numbers of steps.
@@ -12,6 +12,7 @@ import json
 import math
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -38,20 +39,44 @@ N_DEV = 160
 BETAS = (0.9, 0.999)
 """With a shorter memory of squared gradients each rare token's row jumps whenever it is met."""
 ALL_TASKS = Demands(
-    timestamps=0.5, translate=0.5, cut=0.15, previous=0.1, disturbances=ALL_DISTURBANCES
+    timestamps=0.5,
+    translate=0.5,
+    cut=0.15,
+    previous=0.1,
+    disturbances=ALL_DISTURBANCES,
+    mistaken=0.06,
 )
 
 
+def make_optimizers(model: Whisper, recipe: Recipe) -> list[torch.optim.Optimizer]:
+    """Returns Muon for the matrices of the layers and AdamW for all the rest.
+
+    With the same rate for both, 400 steps from the third run's weights had a loss 4 to 10 % lower
+    than AdamW alone gave, for 4 to 8 % more time.
+    """
+    layers = [*model.encoder.layers.parameters(), *model.decoder.layers.parameters()]
+    matrices = [weight for weight in layers if weight.ndim == 2]
+    taken = {id(weight) for weight in matrices}
+    rest = [weight for weight in model.parameters() if id(weight) not in taken]
+    decay = recipe.weight_decay
+    return [
+        torch.optim.Muon(matrices, recipe.rate, weight_decay=decay, adjust_lr_fn="match_rms_adamw"),
+        torch.optim.AdamW(rest, recipe.rate, BETAS, weight_decay=decay, fused=True),
+    ]
+
+
 class Training:
-    """State of a run: model, optimiser, data, and the step it is at."""
+    """State of a run: model, optimisers, data, and the step it is at."""
 
     def __init__(
         self,
         run: Path,
-        data: Path,
+        data: list[Path],
         recipe: Recipe,
+        *,
         all_tasks: bool = False,
         device: str = "cpu",
+        copies: Mapping[str, int] | None = None,
     ) -> None:
         self.device = torch.device(device)
         self.run, self.recipe, self.step, self.active_s = run, recipe, 0, 0.0
@@ -66,16 +91,10 @@ class Training:
         words = words_of("en") if all_tasks else Grammar().words()
         german = frozenset(words_of("de")) if all_tasks else frozenset[str]()
         phones = make_phones(words, run / "phones.json", german)
-        self.corpus = Corpus(data, tokenizer, self.kept, phones)
+        self.corpus = Corpus(data, tokenizer, self.kept, phones, copies)
         self.corpus.refresh()
         self.model = Whisper(Dimensions(), len(self.kept.ids), len(phones.names)).to(self.device)
-        self.optimizer = torch.optim.AdamW(
-            self.model.parameters(),
-            recipe.rate,
-            BETAS,
-            weight_decay=recipe.weight_decay,
-            fused=True,
-        )
+        self.optimizers = make_optimizers(self.model, recipe)
 
     def save(self) -> None:
         """Writes the state, whole or not at all."""
@@ -83,7 +102,7 @@ class Training:
             "step": self.step,
             "active_s": self.active_s,
             "model": self.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
+            "optimizers": [each.state_dict() for each in self.optimizers],
         }
         torch.save(state, self.run / "state.partial")
         (self.run / "state.partial").rename(self.run / "state.pt")
@@ -93,9 +112,8 @@ class Training:
         state = torch.load(self.run / "state.pt", self.device)
         self.step, self.active_s = state["step"], state["active_s"]
         self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        for group in self.optimizer.param_groups:
-            group["betas"] = BETAS
+        for each, saved in zip(self.optimizers, state["optimizers"], strict=True):
+            each.load_state_dict(saved)
 
     def losses(self, given: Step) -> Losses:
         """Returns the losses of a step, those of CTC 0 where they count for nothing."""
@@ -119,15 +137,16 @@ class Training:
 
     def update(self, given: Step) -> tuple[float, ...]:
         """Takes one step; returns its losses."""
-        for group in self.optimizer.param_groups:
+        for group in (group for each in self.optimizers for group in each.param_groups):
             group["lr"] = self.recipe.rate_at(self.step)
         losses = self.losses(given)
-        self.optimizer.zero_grad()
+        self.model.zero_grad()
         loss = losses.tokens + self.recipe.aid_at(self.step) * self._aids(losses)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         if math.isfinite(float(norm)):
-            self.optimizer.step()
+            for each in self.optimizers:
+                each.step()
         self.step += 1
         return tuple(float(loss.detach()) for loss in losses)
 
@@ -177,7 +196,7 @@ def main() -> None:
     """Entry point of the command line."""
     parser = argparse.ArgumentParser(description="Trains the bundled model.")
     parser.add_argument("run", type=Path)
-    parser.add_argument("data", type=Path)
+    parser.add_argument("data", type=Path, nargs="+", help="folders of shards")
     parser.add_argument(
         "--dev", type=Path, required=True, nargs="+", help="folders of shards never trained on"
     )
@@ -192,11 +211,21 @@ def main() -> None:
     parser.add_argument("--device", default="cpu", help="of torch: cpu, cuda")
     parser.add_argument("--all-tasks", action="store_true", help="data of make_corpus")
     parser.add_argument("--resume", action="store_true")
+    parser.add_argument(
+        "--more", nargs="+", default=[], help="voices heard more often, as NAME=TIMES"
+    )
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch.manual_seed(7)
     recipe = Recipe(*(getattr(options, field.name) for field in dataclasses.fields(Recipe)))
-    training = Training(options.run, options.data, recipe, options.all_tasks, options.device)
+    training = Training(
+        options.run,
+        options.data,
+        recipe,
+        all_tasks=options.all_tasks,
+        device=options.device,
+        copies={name: int(times) for name, times in (word.split("=") for word in options.more)},
+    )
     if options.resume:
         training.load()
     elif options.start_from:

@@ -88,9 +88,10 @@ def _with_variants(name: str) -> str:
 def task_voice(rng: Random, language: str, engines: tuple[str, ...] = ENGINES) -> Voice:
     """Returns a random trained voice for `language`, among the engines that may be used.
 
-    German is spoken by espeak-ng alone; English also by flite and by festival's diphone voices.
+    German is spoken by espeak-ng alone; English also by flite and by festival's diphone voices,
+    and by these alone where espeak-ng is left out.
     """
-    chance = rng.random()
+    chance = rng.random() * (1.0 if "espeak" in engines else FESTIVAL_SHARE + FLITE_SHARE)
     if language == "en" and chance < FESTIVAL_SHARE and "festival" in engines:
         rate, warp = round(rng.uniform(0.8, 1.25), 2), round(rng.uniform(0.86, 1.16), 2)
         return Voice("festival", rng.choice(FESTIVAL_VOICES), rate, 0, warp)

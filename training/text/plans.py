@@ -1,6 +1,6 @@
 """What an utterance is to say: one to four sentences of one language, some with a translation."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
 from typing import Literal
@@ -33,9 +33,10 @@ class Plan:
 
 
 @cache
-def grammar_of(language: str) -> Grammar:
-    """Returns the grammar of `en` or `de`."""
-    return Grammar({"en": ENGLISH, "de": GERMAN}[language])
+def grammar_of(language: str, scrambled: float | None = None) -> Grammar:
+    """Returns the grammar of `en` or `de`, with its own share of scrambled sentences or this."""
+    lexicon = {"en": ENGLISH, "de": GERMAN}[language]
+    return Grammar(lexicon if scrambled is None else replace(lexicon, scrambled_share=scrambled))
 
 
 def filled(german: str, english: str, rng: Random) -> tuple[str, str]:
@@ -75,13 +76,19 @@ def all_phrases() -> list[tuple[str, str]]:
     return [(de[0].upper() + de[1:], en[0].upper() + en[1:]) for de, en in pairs]
 
 
-def draw_plan(rng: Random, split: Split, kinds: dict[Kind, float] | None = None) -> Plan:
+def draw_plan(
+    rng: Random,
+    split: Split,
+    kinds: dict[Kind, float] | None = None,
+    scrambled: float | None = None,
+) -> Plan:
     """Returns the next utterance of `split`, of at most `MAX_WORDS` words.
 
     Args:
         rng: source of chance.
         split: which sentences may occur.
         kinds: shares of the kinds, `KINDS` if not given.
+        scrambled: share of sentences that are words in any order, the lexicon's if not given.
     """
     shares = kinds or KINDS
     (kind,) = rng.choices(list(shares), list(shares.values()))
@@ -91,7 +98,7 @@ def draw_plan(rng: Random, split: Split, kinds: dict[Kind, float] | None = None)
             pairs = [draw_phrase(rng, split) for _ in range(n_sentences)]
             plan = Plan("de", tuple(de for de, _ in pairs), tuple(en for _, en in pairs))
         else:
-            grammar = grammar_of(kind)
+            grammar = grammar_of(kind, scrambled)
             plan = Plan(kind, tuple(draw_sentence(grammar, rng, split) for _ in range(n_sentences)))
         if sum(len(text.split()) for text in plan.sentences) <= MAX_WORDS:
             return plan

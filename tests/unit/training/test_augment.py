@@ -8,6 +8,7 @@ from training.augment import (
     Shares,
     band_limited,
     clipped,
+    coded,
     disturbed,
     level,
     reverberant,
@@ -67,3 +68,12 @@ def test_clipping_flattens_the_peaks() -> None:
     tone = np.sin(np.arange(4000) * 0.1).astype(np.float32)
     peak = np.abs(clipped(tone, np.random.default_rng(2))).max()
     assert 0.14 < peak < 0.61
+
+
+def test_a_codec_keeps_length_and_place_and_most_of_the_sound() -> None:
+    time_s = np.arange(16_123) / 16_000
+    tone = (0.3 * np.sin(2 * np.pi * 440 * time_s) * (time_s > 0.5)).astype(np.float32)
+    decoded = coded(tone, np.random.default_rng(6))
+    assert (decoded.dtype, decoded.shape) == (np.float32, tone.shape)
+    assert np.corrcoef(decoded, tone)[0, 1] > 0.95
+    assert not np.array_equal(decoded, tone)

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 from tokenizers import Tokenizer  # noqa: E402
 from training import whisper_vocabulary as ids  # noqa: E402
 from training.batches import IGNORED, Batcher, Demands  # noqa: E402
-from training.corpus import Corpus, Utterance, sentence_entries  # noqa: E402
+from training.corpus import Corpus, Sentence, Utterance, sentence_entries  # noqa: E402
 from training.kept_tokens import KeptTokens  # noqa: E402
 from training.phones import Phones  # noqa: E402
 
@@ -41,7 +41,7 @@ def utterances(tmp_path: Path) -> list[Utterance]:
     lines = "".join(json.dumps(entry) + "\n" for entry in entries)
     (tmp_path / "00000.jsonl").write_text(lines, encoding="utf-8")
     np.full(48_000, 8000, np.int16).tofile(tmp_path / "00000.pcm")
-    corpus = Corpus(tmp_path, Tokenizer.from_file(str(TOKENIZER)), KEPT, PHONES)
+    corpus = Corpus([tmp_path], Tokenizer.from_file(str(TOKENIZER)), KEPT, PHONES)
     assert corpus.refresh() == 2
     assert corpus.n_skipped == 1
     return corpus.utterances
@@ -133,3 +133,27 @@ def test_what_was_said_before_is_told_and_not_learnt(utterances: list[Utterance]
         assert begins > 1
         assert set(batch.targets[number, :begins].tolist()) == {IGNORED}
         assert set(batch.spans[number, :begins, 1].tolist()) == {-1.0}
+
+
+def test_what_the_decoder_is_told_wrongly_is_still_to_be_learnt(
+    utterances: list[Utterance],
+) -> None:
+    def drawn(mistaken: float) -> tuple[list[list[int]], list[list[int]]]:
+        demands = Demands(timestamps=0.5, mistaken=mistaken)
+        rng = np.random.default_rng(5)
+        windows = [Batcher(utterances, KEPT, rng, demands).long(10.0, 1) for _ in range(12)]
+        return [w.tokens[0].tolist() for w in windows], [w.targets[0].tolist() for w in windows]
+
+    tokens, targets = drawn(0.999)
+    told = [token for row in tokens for token in row if token < ids.EOT]
+    wanted = [token for row in targets for token in row if 0 <= token < ids.EOT]
+    assert len(told) == len(wanted) > 12
+    assert set(wanted) <= {
+        token for other in utterances for s in other.sentences for token in rows(s)
+    }
+    assert sum(a == b for a, b in zip(told, wanted, strict=True)) < len(told) / 4
+    assert all(row[0] == ids.SOT for row in tokens)  # only text is exchanged
+
+
+def rows(sentence: Sentence) -> list[int]:
+    return [*sentence.rows, *(sentence.translation or [])]

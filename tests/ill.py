@@ -1,0 +1,42 @@
+"""The variant of `micro` that short windows make ill, as a whole checkpoint, without torch.
+
+    python -m tests.ill DIRECTORY
+
+`training.make_ill` trains it; its file leaves out the rows of untrained ids: all the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from whisper_hailo.convert.hub import ASSETS
+
+PACKED = Path(__file__).parent / "data" / "ill"
+EMBEDDING = "model.decoder.embed_tokens.weight"
+N_VOCAB = 51_865
+
+
+def write_ill_checkpoint(directory: Path) -> Path:
+    """Write a Hugging Face checkpoint directory; returns it."""
+    arrays = load_file(PACKED / "packed.safetensors")
+    kept = arrays.pop("kept_ids")
+    rows = np.tile(arrays.pop("other_row"), (N_VOCAB, 1))
+    rows[kept] = arrays[EMBEDDING]
+    directory.mkdir(parents=True, exist_ok=True)
+    save_file(arrays | {EMBEDDING: rows}, directory / "model.safetensors")
+    for config in PACKED.glob("*.json"):
+        shutil.copyfile(config, directory / config.name)
+    # The vocabulary is OpenAI Whisper's, whatever the weights.
+    shutil.copyfile(ASSETS / "micro" / "tokenizer.json", directory / "tokenizer.json")
+    return directory
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Writes the ill variant as a checkpoint.")
+    parser.add_argument("directory", type=Path)
+    write_ill_checkpoint(parser.parse_args().directory)
