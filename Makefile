@@ -7,8 +7,9 @@
 #   make bench-speed  ours against every rival on the same weights and core, with our targets
 #   make rivals  environments of the systems that ours is measured against
 #   make windows  short windows beside full ones, words against their true times; writes its tables
+#   make short-windows  windows as short as the audio beside 10 s: time and words; writes its table
 #   make fallback  what trying doubtful text again costs and gives; writes its table
-#   make captions   live captions: drafts, real time, an hour of faults; writes docs/captions.md's tables
+#   make captions   live captions: drafts, settings, real time; CAPTIONS=hour: an hour of faults; writes their tables
 #   make emulation   what 8 and 16 bits cost the bundled model; writes its tables and picture
 
 PYTHON ?= python3
@@ -19,8 +20,8 @@ DEMO := src/whisper_hailo/assets/demo.flac
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-aarch64 e2e parity check bench bench-speed bench-tables rivals run-book captions emulation windows \
-	fallback lock clean
+.PHONY: demo test test-aarch64 e2e browser parity check bench bench-speed bench-tables rivals run-book captions emulation windows \
+	short-windows fallback lock clean
 
 # Hailo's binding is a package of the system: where it is, the environment may look there, too.
 SEES_SYSTEM = $(shell $(PYTHON) -c 'import importlib.util as u; \
@@ -57,6 +58,10 @@ test: $(VENV)/dev.stamp
 e2e: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest tests/e2e
 
+# Drives Debian's chromium; in no lock, since whoever has no browser has no use for it.
+browser: $(VENV)/dev.stamp
+	$(BIN)/python $(PIP_INSTALL) playwright==1.65.2
+
 # As aarch64 Python on an emulated Cortex-A76, fetched into build/aarch64: docs/aarch64.md.
 test-aarch64: $(VENV)/dev.stamp
 	scripts/test-aarch64 $(AARCH64)
@@ -87,14 +92,18 @@ rivals:
 run-book: $(VENV)/dev.stamp
 	scripts/run-book $(RUN_BOOK)
 
+# NumPy's idle threads sleep, as in the command.
 captions: $(VENV)/dev.stamp
-	$(BIN)/python -m benchmarks.captions $(CAPTIONS)
+	OPENBLAS_THREAD_TIMEOUT=4 $(BIN)/python -m benchmarks.captions $(CAPTIONS)
 
 emulation: $(VENV)/dev.stamp
 	$(BIN)/python -m benchmarks.emulated_quantisation
 
 windows: $(VENV)/dev.stamp
 	$(BIN)/python -m benchmarks.windows
+
+short-windows: $(VENV)/dev.stamp
+	$(BIN)/python -m benchmarks.short_windows
 
 fallback: $(VENV)/dev.stamp
 	$(BIN)/python -m benchmarks.fallback

@@ -1,7 +1,8 @@
 """How fast ours is beside the others: the same weights, the same core, in turns.
 
-    python -m benchmarks.speed [--quick] [--parts turns floor batch start accuracy] [--out DIR]
-                               [--systems NAME ...] [--minutes N] [--note TEXT] [--keep]
+    python -m benchmarks.speed [--quick] [--short] [--parts turns floor batch start accuracy]
+                               [--groups tiny-1 ...] [--systems NAME ...] [--minutes N]
+                               [--out DIR] [--note TEXT] [--keep]
 
 What was measured before is kept under `--out` and measured again only when weights, engine or case
 changed; an interrupted run goes on where it was. `--keep` puts the run into
@@ -20,6 +21,8 @@ from time import monotonic
 
 from benchmarks import tables
 from whisper_hailo.bench.run_file import read_run
+from whisper_hailo.bench.speed.keys import use_cache
+from whisper_hailo.bench.speed.plan import GROUPS
 from whisper_hailo.bench.speed.report import report_text
 from whisper_hailo.bench.speed.run import PARTS, Plan, run
 from whisper_hailo.bench.systems.table import SYSTEMS
@@ -28,12 +31,16 @@ from whisper_hailo.cli.steps import Steps
 from whisper_hailo.core.errors import WhisperHailoError
 
 ROOT = Path(__file__).parents[1]
+SHORT_PARTS = ("turns", "floor", "start")
+SHORT_GROUPS = ("tiny-1",)
 
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="few rounds, to see that all works")
+    parser.add_argument("--short", action="store_true", help="tiny on one thread, floor, start")
     parser.add_argument("--parts", nargs="*", default=list(PARTS), choices=PARTS)
+    parser.add_argument("--groups", nargs="*", default=[], choices=GROUPS, help="only these")
     parser.add_argument("--systems", nargs="*", default=[], choices=SYSTEMS, help="only these")
     parser.add_argument("--minutes", type=float, help="begin nothing new after that; resumable")
     parser.add_argument("--note", default="", help="what else the machine was doing")
@@ -48,8 +55,11 @@ def main() -> None:
     out = words.out or ROOT / "build" / ("speed-quick" if words.quick else "speed")
     clips = ROOT / "tests" / "data" / "micro"
     until_s = math.inf if words.minutes is None else monotonic() + 60 * words.minutes
-    parts, systems = tuple(words.parts), tuple(words.systems)
-    plan = Plan(out, clips, words.quick, parts, systems, until_s, words.note)
+    parts, groups = tuple(words.parts), tuple(words.groups)
+    if words.short:
+        parts, groups = SHORT_PARTS, SHORT_GROUPS
+    use_cache(ROOT / "build" / "speed-cache")
+    plan = Plan(out, clips, words.quick, parts, groups, tuple(words.systems), until_s, words.note)
     try:
         steps = Steps()
         path = run(plan, steps)

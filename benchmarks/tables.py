@@ -1,4 +1,4 @@
-"""Writes the tables of README.md, docs/benchmarks.md and docs/speed.md from the kept run files.
+"""Writes the tables of the documents from the kept run files.
 
     python benchmarks/tables.py [--check]
 
@@ -7,11 +7,13 @@ With `--check` nothing is written; it fails when a document is not what the run 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import sys
 from pathlib import Path
 
+from whisper_hailo.bench.report import captions, short_windows
 from whisper_hailo.bench.report.aarch64 import steps_table
 from whisper_hailo.bench.report.blocks import fill
 from whisper_hailo.bench.report.gather import gather
@@ -25,6 +27,10 @@ AARCH64 = RESULTS / "aarch64.json"
 AARCH64_DOCUMENT = ROOT / "docs" / "aarch64.md"
 SPEED = RESULTS / "speed" / "run.jsonl"
 SPEED_DOCUMENT = ROOT / "docs" / "speed.md"
+SHORT_WINDOWS = RESULTS / "short_windows.json"
+MICRO = ROOT / "src" / "whisper_hailo" / "assets" / "micro"
+CAPTIONS = RESULTS / "captions.json"
+CAPTIONS_DOCUMENT = ROOT / "docs" / "captions.md"
 SPEED_CHART = ROOT / "docs" / "img" / "speed.svg"
 
 
@@ -32,16 +38,18 @@ def stale() -> dict[Path, str]:
     """Documents that differ from what the run files say, with what they should be."""
     group = gather([RESULTS])[0] if any(RESULTS.glob("*.jsonl")) else None
     wanted = {path: fill(path.read_text(encoding="utf-8"), group) for path in DOCUMENTS}
-    wanted |= stale_speed() | stale_aarch64()
+    wanted |= stale_speed() | stale_aarch64() | stale_captions()
     return {path: text for path, text in wanted.items() if _present(path) != text}
 
 
 def stale_speed() -> dict[Path, str]:
-    """The comparison of speed as its run says; its picture when it shows another run."""
+    """The comparison of speed as its run says, and short windows; a picture of another run."""
     if not SPEED.is_file():
         return {}
-    run = read_run(SPEED)
-    wanted = {SPEED_DOCUMENT: speed.fill(_present(SPEED_DOCUMENT), run)}
+    run, text = read_run(SPEED), _present(SPEED_DOCUMENT)
+    if SHORT_WINDOWS.is_file():
+        text = short_windows.fill(text, json.loads(SHORT_WINDOWS.read_text(encoding="utf-8")))
+    wanted = {SPEED_DOCUMENT: speed.fill(text, run)}
     if speed.run_mark(run) not in _present(SPEED_CHART):
         wanted[SPEED_CHART] = speed.chart_svg(run)
     return wanted
@@ -57,6 +65,22 @@ def stale_aarch64() -> dict[Path, str]:
         lambda m: m[1] + steps_table(rows).markdown() + m[2], _present(AARCH64_DOCUMENT)
     )
     return {AARCH64_DOCUMENT: text}
+
+
+def stale_captions() -> dict[Path, str]:
+    """What was measured of live captions."""
+    if not CAPTIONS.is_file():
+        return {}
+    result = json.loads(CAPTIONS.read_text(encoding="utf-8"))
+    return {CAPTIONS_DOCUMENT: captions.fill(_present(CAPTIONS_DOCUMENT), result, mark_of(MICRO))}
+
+
+def mark_of(model: Path) -> str:
+    """Tells the weights in a checkpoint's folder from others."""
+    found = hashlib.sha256()
+    for path in sorted(model.glob("*.safetensors")):
+        found.update(path.read_bytes())
+    return found.hexdigest()[:12]
 
 
 def write() -> None:

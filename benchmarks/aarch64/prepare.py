@@ -1,14 +1,16 @@
-"""Model directories for `steps.py`: `python -m benchmarks.aarch64.prepare OUT`, on this machine.
+"""Model directories for `steps.py`, made on this machine.
 
-Every quantisation of the bundled model, and of tiny's dimensions with random weights; of the block
-formats also with float32 arithmetic instead of 8-bit (`accuracy_level` of `MatMulNBits`), which is
-the other kernel that ONNX Runtime has for them.
+    python -m benchmarks.aarch64.prepare OUT [--sizes micro tiny] [--float-kernels]
+
+Every quantisation of the bundled model, and of tiny's dimensions with random weights; on request,
+of the block formats also with float32 arithmetic instead of 8-bit (`accuracy_level` of
+`MatMulNBits`), which is the other kernel that ONNX Runtime has for them.
 """
 
 from __future__ import annotations
 
+import argparse
 import shutil
-import sys
 from importlib import resources
 from pathlib import Path
 
@@ -16,6 +18,7 @@ import numpy as np
 import onnx
 
 from whisper_hailo.audio import load_audio
+from whisper_hailo.bench.speed.keys import use_cache
 from whisper_hailo.bench.speed.weights import random_checkpoint
 from whisper_hailo.convert.cache import resolve_model
 from whisper_hailo.convert.options import QUANTIZATIONS, ConvertOptions
@@ -23,6 +26,7 @@ from whisper_hailo.core.spec import DECODER_FILE
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.features import log_mel, pad_or_trim
 
+SIZES = ("micro", "tiny")
 WINDOW_S = 10
 IN_FLOAT = 1
 """`accuracy_level` of float32 arithmetic."""
@@ -31,8 +35,6 @@ IN_FLOAT = 1
 def copy(model: str, quantize: str, target: Path) -> Path:
     """A model directory of its own."""
     made = resolve_model(model, ConvertOptions(quantize=quantize, encoder_quantize=quantize))
-    if target.is_dir():
-        shutil.rmtree(target)
     shutil.copytree(made, target)
     return target
 
@@ -48,20 +50,27 @@ def with_float_kernels(source: Path) -> None:
                 changed += 1
     if changed:
         target = source.with_name(f"{source.name}-float-kernel")
-        if target.is_dir():
-            shutil.rmtree(target)
         shutil.copytree(source, target)
         content = graph.SerializeToString()
         (target / DECODER_FILE).write_bytes(content)
 
 
 def main() -> None:
-    out = Path(sys.argv[1])
-    out.mkdir(parents=True, exist_ok=True)
-    tiny = str(random_checkpoint("tiny", out.parent / "tiny"))
-    for name, model in (("micro", "micro"), ("tiny", tiny)):
+    parser = argparse.ArgumentParser()
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--sizes", nargs="+", choices=SIZES, default=SIZES)
+    parser.add_argument("--float-kernels", action="store_true")
+    words = parser.parse_args()
+    out = words.out
+    shutil.rmtree(out, ignore_errors=True)  # what an earlier call asked for
+    out.mkdir(parents=True)
+    use_cache(out.parent / "cache-x86")
+    for name in words.sizes:
+        model = name if name == "micro" else str(random_checkpoint(name, out.parent / name))
         for quantize in QUANTIZATIONS:
-            with_float_kernels(copy(model, quantize, out / f"{name}-{quantize}"))
+            made = copy(model, quantize, out / f"{name}-{quantize}")
+            if words.float_kernels:
+                with_float_kernels(made)
     demo = Path(str(resources.files("whisper_hailo") / "assets" / "demo.flac"))
     audio = pad_or_trim(load_audio(demo), WINDOW_S * SAMPLE_RATE_HZ)
     mel = log_mel(audio, 80)[np.newaxis]

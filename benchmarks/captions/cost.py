@@ -37,10 +37,11 @@ N_POSITIONS: Final = 500
 """Encoder positions of the 10 s window."""
 
 SIZES: Final = {
+    "micro": Dimensions(80, 1500, 128, 1, 2, 2, 2, 448, 51865),
     "tiny": Dimensions(80, 1500, 384, 1, 6, 4, 6, 448, 51865),
     "base": Dimensions(80, 1500, 512, 1, 8, 6, 8, 448, 51865),
 }
-"""Decoders of the checkpoints; their encoders play no part here and have one layer."""
+"""Decoders of these checkpoints; their encoders play no part here and have one layer."""
 
 
 @dataclass

@@ -196,6 +196,12 @@ class AudioStream(Closing):
         self._resources.close()
 
 
+def _own_name(file: object) -> str:
+    """Of an open file; a temporary one's is a number, standard input's stands in brackets."""
+    name = getattr(file, "name", None)
+    return name.strip("<>") if isinstance(name, str) else "audio"
+
+
 def open_audio(
     source: AudioSource, name: str | None = None, *, max_duration_s: float | None = None
 ) -> AudioStream:
@@ -228,7 +234,7 @@ def open_audio(
             reader: Reader = ArrayReader(source, label)
         else:
             is_path = isinstance(source, str | Path)
-            label = name or str(source if is_path else getattr(source, "name", "audio"))
+            label = name or (str(source) if is_path else _own_name(source))
             file = _open_path(Path(source), label) if isinstance(source, str | Path) else source
             if is_path:
                 resources.enter_context(file)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from whisper_hailo.core.errors import OptionError, OutputError
 from whisper_hailo.core.files import ordinary_mode
-from whisper_hailo.core.types import Segment, Transcript, Word
+from whisper_hailo.core.types import FRAMES_PER_SECOND, Segment, Transcript, Word
 from whisper_hailo.subtitles import Layout, srt, tsv, vtt
 
 FORMATS: Final = ("txt", "srt", "vtt", "tsv", "json")
@@ -76,23 +76,30 @@ def _machine_segment(segment: Segment) -> dict[str, Any]:
 
 
 def verbose_json(transcript: Transcript) -> dict[str, Any]:
-    """The `verbose_json` layout of OpenAI's transcription API, words in their segments."""
+    """The `verbose_json` layout of OpenAI's transcription API, words in their segments.
+
+    As there, and in OpenAI Whisper's own file, a segment's text begins with the blank that parts
+    it from the one before, and the whole text does not: programs put segments together by it.
+    """
     return {
         "task": transcript.task,
         "language": transcript.language,
         "duration": round(transcript.duration_s, 4),
         "text": transcript.text,
-        "segments": [_verbose(index, s) for index, s in enumerate(transcript.segments)],
+        "segments": [
+            _verbose(index, segment, transcript.blank)
+            for index, segment in enumerate(transcript.segments)
+        ],
     }
 
 
-def _verbose(index: int, segment: Segment) -> dict[str, Any]:
+def _verbose(index: int, segment: Segment, blank: str) -> dict[str, Any]:
     entry = {
         "id": index,
-        "seek": round(segment.start_s * 100),
+        "seek": round(segment.window_start_s * FRAMES_PER_SECOND),
         "start": segment.start_s,
         "end": segment.end_s,
-        "text": segment.text,
+        "text": blank + segment.text,
         "tokens": list(segment.tokens),
         "temperature": segment.temperature,
         "avg_logprob": segment.avg_logprob,

@@ -20,7 +20,7 @@ class Layout:
     Attributes:
         max_line_width: most characters per line.
         max_line_count: most lines per cue; with a width, cues may then reach over segments.
-        max_words_per_line: most words per line, where no width is given.
+        max_words_per_line: most words per line; without a width, a cue is one line.
         highlight_words: a cue per word, which is underlined.
 
     Raises:
@@ -145,7 +145,9 @@ class _Page:
 
     def takes(self, word: Word) -> bool:
         """Whether there is room, on this line or another."""
-        return self._fits_line(word) or self._n_lines != self._layout.max_line_count
+        has_lines = self._layout.max_line_width is not None
+        another = has_lines and self._n_lines != self._layout.max_line_count
+        return another or self._fits_line(word)
 
     def add(self, word: Word, speaker: int | None) -> None:
         """Set a word, on a new line where this one is full."""

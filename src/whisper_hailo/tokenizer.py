@@ -2,24 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from whisper_hailo.core.errors import OptionError, TokenizerError
+from whisper_hailo.core.languages import similar_language
 from whisper_hailo.core.spec import SpecialTokens
-
-if TYPE_CHECKING:
-    import tokenizers
+from whisper_hailo.vocabulary import Vocabulary
 
 TASKS = ("transcribe", "translate")
 TOKENIZER_FILE = "tokenizer.json"
 
 
+class Backend(Protocol):
+    """What is used of the `tokenizers` library's class."""
+
+    def token_to_id(self, token: str) -> int | None:
+        """Id of a token by its name."""
+
+    def encode(self, sequence: str, *, add_special_tokens: bool) -> Any:  # noqa: ANN401 - its own
+        """Ids of a text, in an object that has them as `ids`."""
+
+    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
+        """Text of ids."""
+
+
+class QuickBackend:
+    """Turns ids into text by a vocabulary alone; encoding loads the library's class.
+
+    Args:
+        vocabulary: with which ids are turned into text.
+        load: gives the library's class, when first needed.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, load: Callable[[], Backend]) -> None:
+        self._vocabulary = vocabulary
+        self._load = load
+        self._whole: Backend | None = None
+
+    def token_to_id(self, token: str) -> int | None:
+        """Id of a control token by its name."""
+        return self._vocabulary.added.get(token)
+
+    def encode(self, sequence: str, *, add_special_tokens: bool) -> Any:  # noqa: ANN401 - its own
+        """Ids of a text.
+
+        Raises:
+            TokenizerError: the file is broken where only encoding needs it.
+        """
+        if self._whole is None:
+            self._whole = self._load()
+        return self._whole.encode(sequence, add_special_tokens=add_special_tokens)
+
+    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
+        """Text of ids below those of control tokens, which have none."""
+        return self._vocabulary.text(ids)
+
+
 class Tokenizer:
     """A model's `tokenizer.json` together with its control token ids."""
 
-    def __init__(self, backend: tokenizers.Tokenizer, special: SpecialTokens) -> None:
+    def __init__(self, backend: Backend, special: SpecialTokens) -> None:
         self.backend = backend
         self.special = special
 
@@ -30,20 +74,12 @@ class Tokenizer:
         Raises:
             TokenizerError: no such file, or it is broken.
         """
-        from tokenizers import Tokenizer as Backend
-
         if not path.is_file():
             raise TokenizerError(
                 f"{path} is missing, so tokens cannot be turned into text; convert the checkpoint "
                 "again with --tokenizer tokenizer.json"
             )
-        try:
-            backend = Backend.from_file(str(path))
-        except Exception as error:  # the library raises bare Exception for broken files
-            raise TokenizerError(
-                f"{path} is no tokenizer ({error}); convert the checkpoint again"
-            ) from error
-        tokenizer = cls(backend, special)
+        tokenizer = cls(_quick(path, special) or _whole(path), special)
         tokenizer._check(path)
         return tokenizer
 
@@ -101,8 +137,12 @@ class Tokenizer:
         try:
             return self.special.languages[language]
         except KeyError:
+            near = similar_language(language, self.special.languages)
+            meant = f"did you mean {near}? " if near else ""
             known = ", ".join(self.special.languages)
-            raise OptionError(f"unknown language {language!r}; this model knows: {known}") from None
+            raise OptionError(
+                f"unknown language {language!r}; {meant}this model knows: {known}"
+            ) from None
 
     def _task_id(self, task: str) -> int:
         ids = {"transcribe": self.special.transcribe, "translate": self.special.translate}
@@ -110,3 +150,26 @@ class Tokenizer:
         if token is None:
             raise OptionError(f"unknown task {task!r}; expected one of: {', '.join(TASKS)}")
         return token
+
+
+def _quick(path: Path, special: SpecialTokens) -> Backend | None:
+    """By the vocabulary alone, where no token before the control tokens is outside of it."""
+    try:
+        vocabulary = Vocabulary.read(path)
+    except OSError as error:
+        raise TokenizerError(f"{path} cannot be read ({error.strerror})") from error
+    if vocabulary is None or any(token < special.eot for token in vocabulary.added.values()):
+        return None
+    return QuickBackend(vocabulary, lambda: _whole(path))
+
+
+def _whole(path: Path) -> Backend:
+    from tokenizers import Tokenizer as Library
+
+    try:
+        backend: Backend = Library.from_file(str(path))
+    except Exception as error:  # the library raises bare Exception for broken files
+        raise TokenizerError(
+            f"{path} is no tokenizer ({error}); convert the checkpoint again"
+        ) from error
+    return backend

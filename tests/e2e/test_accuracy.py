@@ -12,7 +12,7 @@ from benchmarks.micro_wer import Case, measure
 RESULTS = Path(__file__).parents[2] / "training" / "results" / "micro.json"
 
 INT8_LOSS = 0.01
-INT4_LOSS = 0.03
+INT4_LOSS = 0.01
 
 
 @pytest.fixture(scope="module")

@@ -107,7 +107,7 @@ def broken_checkpoint(tmp_path: Path, kind: str) -> Path:
     else:
         config = json.loads((path / "config.json").read_text(encoding="utf-8"))
         config.update(
-            {"misshapen": {"d_model": 192}, "missing": {"encoder_layers": 5},
+            {"misshapen": {"d_model": 192}, "missing": {"encoder_layers": 7},
              "other": {"model_type": "bert"}}[kind]
         )  # fmt: skip
         (path / "config.json").write_text(json.dumps(config), encoding="utf-8")
@@ -124,7 +124,7 @@ def broken_checkpoint(tmp_path: Path, kind: str) -> Path:
         ("no weights", "safetensors"),
         ("bad config", "config.json"),
         ("misshapen", "expected"),
-        ("missing", "layers.4"),
+        ("missing", "layers.6"),
         ("other", "bert"),
     ],
 )

@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.e2e.conftest import DEMO, DEMO_TEXT, Command, one_line
+from tests.e2e.conftest import DEMO, DEMO_TEXT, PATIENCE_S, Command, one_line
 
 
 def test_an_output_never_replaces_an_input(whisper_hailo: Command, tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_closed_streams(environment: dict[str, str], tmp_path: Path) -> None:
     )
     for closed in (">&-", "2>&-", ">&- 2>&-", "<&-"):
         done = subprocess.run(
-            ["sh", "-c", f"{command} {closed}"], env=environment, check=False, timeout=120
+            ["sh", "-c", f"{command} {closed}"], env=environment, check=False, timeout=PATIENCE_S
         )
         assert done.returncode == 0, closed
         assert (out / "demo.txt").read_text(encoding="utf-8").strip() == DEMO_TEXT
@@ -68,7 +68,7 @@ def test_a_terminated_conversion_leaves_nothing(
         )  # fmt: skip
         time.sleep(tenth / 10)
         process.terminate()
-        codes.add(process.wait(timeout=60))
+        codes.add(process.wait(timeout=PATIENCE_S))
         left = [entry.name for entry in tmp_path.iterdir()]
         assert left in ([], ["out"])
         if left:

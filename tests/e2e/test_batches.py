@@ -9,14 +9,15 @@ import pytest
 import soundfile
 
 from tests.e2e.conftest import ROOT
-from whisper_hailo import Transcriber
+from whisper_hailo import ConvertOptions, Transcriber
 from whisper_hailo.backends.onnx import CachedDecoder
 from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.types import FloatArray, Transcript
 from whisper_hailo.decoding.option_groups import Search
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.choice import NEAR_TIE
+from whisper_hailo.decoding.search.hypothesis import NEAR_TIE
 from whisper_hailo.features import log_mel, pad_or_trim
+from whisper_hailo.hearing.buffers import Draft
 
 DATA = ROOT / "tests" / "data" / "micro"
 
@@ -51,6 +52,23 @@ def test_batches_differ_only_where_a_near_tie_is_counted(
         alone = transcriber.transcribe(audio, options)
         assert batched.text == alone.text or batched.near_ties > 0
         n_words += len(alone.text.split())
+    assert n_words > 40
+
+
+@pytest.mark.parametrize("quantize", ["none", "int8", "int4"])
+def test_drafts_differ_only_where_a_near_tie_is_counted(
+    clips: list[FloatArray], quantize: str
+) -> None:
+    options, n_words = DecodingOptions(), 0
+    convert = ConvertOptions(quantize=quantize)
+    with Transcriber.from_model("micro", threads=1, convert=convert) as hearing:
+        for audio in clips:
+            plain = hearing.hear(audio[:144_000], options)
+            draft = plain.tokens[:3] + plain.tokens[4:]  # right, but for a token that was lost
+            drafted = hearing.hear(audio[:144_000], options, Draft(draft))
+            assert drafted.tokens == plain.tokens or plain.near_ties + drafted.near_ties > 0
+            assert drafted.passes < plain.passes
+            n_words += len(plain.text.split())
     assert n_words > 40
 
 

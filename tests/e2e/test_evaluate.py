@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import ROOT, Command
+from tests.e2e.conftest import PATIENCE_S, ROOT, Command
 from whisper_hailo.bench import environments
 from whisper_hailo.bench.systems.table import SYSTEMS
 
@@ -97,7 +97,7 @@ def test_rivals_hear_the_same_with_the_same_weights(
     result = whisper_hailo(
         "evaluate", folder, "--model", "micro", "--row", "matched", "--threads", 1,
         "--system", "ours", "--system", system, "--window", 30, "--json",
-        env={environments.PYTHON_VARIABLE: str(environments.ENVIRONMENTS)}, timeout=300,
+        env={environments.PYTHON_VARIABLE: str(environments.ENVIRONMENTS)}, timeout=PATIENCE_S,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr + result.stdout
     files = [json.loads(line) for line in result.stdout.splitlines()][:4]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import DEMO, ROOT, Command, one_line
+from tests.e2e.conftest import DEMO, PATIENCE_S, ROOT, Command, one_line
 from tests.standin import FOLDER, with_chip
 from tests.standin.make_hef import decoder_network, encoder_network, hef, write_hefs
 
@@ -214,7 +214,7 @@ def test_one_chip_for_several_processes(
     alone = subprocess.run(
         [*command, str(DEMO)], env=env, capture_output=True, text=True, check=False
     )
-    outputs = [process.communicate(timeout=100) for process in shared]
+    outputs = [process.communicate(timeout=PATIENCE_S) for process in shared]
     assert [process.returncode for process in shared] == [0] * 4, outputs
     assert all(text.strip() for text, _ in outputs)
     assert len({run["pid"] for run in _clean(tmp_path)}) >= 4
@@ -262,7 +262,7 @@ def test_an_interrupt_gives_the_chip_back(
         assert line, "it ended before it began"
     time.sleep(1.5)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(20) == 143
+    assert process.wait(PATIENCE_S) == 143
     process.stderr.close()
     assert not (tmp_path / "violations.log").exists()
 

@@ -52,6 +52,9 @@ def test_standard_input(whisper_hailo: Command) -> None:
     with DEMO.open("rb") as file:
         result = whisper_hailo(*MICRO, "-", stdin=file)
     assert result.stdout.strip() == DEMO_TEXT
+    piped = whisper_hailo(*MICRO, "--json", "-", text=False, input=DEMO.read_bytes())
+    assert json.loads(piped.stdout)["audio"] == "stdin"
+    assert json.loads(piped.stdout)["text"] == DEMO_TEXT
 
 
 def test_channels_are_speakers_on_one_timeline(whisper_hailo: Command, tmp_path: Path) -> None:
@@ -82,9 +85,17 @@ def test_word_times_rise_and_stay_inside(whisper_hailo: Command) -> None:
     [
         (("--clip-timestamps", "5,2"), 2, "an end is not after its start"),
         (("--clip-timestamps=-1,2",), 2, "a time is negative"),
+        (("--clip-timestamps", "nan,2"), 2, "a time is negative or no number"),
+        (("--hallucination-silence", 2), 2, "--hallucination-silence needs --word-timestamps"),
+        (
+            ("--hallucination-silence", 2, "--word-timestamps", "--long", "overlap"),
+            2,
+            "--hallucination-silence skips silence by seeking, the windows are 'overlap'",
+        ),
         (("--hotwords", " "), 2, "--hotwords is blank"),
         (("--prefix", "word " * 200), 2, "this model takes 112"),
         (("--language", "xx"), 2, "unknown language 'xx'"),
+        (("--detect-each-window",), 2, "--detect-each-window needs --language auto"),
         (("--beam-size", 0), 2, "--beam-size is 0, expected 1 to 64"),
         (("--temperature", 5), 2, "--temperature is 5, expected numbers from 0 to 2"),
         (("--highlight-words",), 2, "--highlight-words needs --word-timestamps"),
@@ -100,6 +111,13 @@ def test_one_line_for_each_slip(
 ) -> None:
     result = whisper_hailo(*MICRO, *words, DEMO)
     assert (result.returncode, message in one_line(result)) == (code, True), result.stderr
+
+
+def test_clips_behind_the_end_are_told(whisper_hailo: Command) -> None:
+    result = whisper_hailo(*MICRO, "--clip-timestamps", "0,2,500,510", DEMO)
+    assert result.returncode == 0
+    assert result.stdout.strip()
+    assert "--clip-timestamps asks for what is behind 500 s" in result.stderr
 
 
 @pytest.mark.parametrize("kind", ["blink", "silence", "clipped", "offset"])

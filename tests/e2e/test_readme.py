@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.e2e.conftest import DEMO_TEXT, ROOT
+from tests.e2e.conftest import DEMO_TEXT, PATIENCE_S, ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -27,7 +27,7 @@ def test_the_readme_has_commands_and_python() -> None:
 def test_commands(script: str, environment: dict[str, str]) -> None:
     result = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
-        cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=300,
+        cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE_S,
     )  # fmt: skip
     assert result.returncode == 0, f"{script}\n{result.stdout}\n{result.stderr}"
     if script.startswith("make demo"):
@@ -38,7 +38,7 @@ def test_commands(script: str, environment: dict[str, str]) -> None:
 def test_python(code: str, environment: dict[str, str]) -> None:
     result = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
-        cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120,
+        cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE_S,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     assert DEMO_TEXT in result.stdout.replace("\n", " ")

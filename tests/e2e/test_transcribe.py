@@ -6,14 +6,13 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile as sf
 
-from tests.e2e.conftest import DEMO, DEMO_TEXT, ROOT, Command
+from tests.e2e.conftest import DEMO, DEMO_TEXT, PATIENCE_S, ROOT, Command
 from whisper_hailo.bench.score import evaluate
 
 CLIPS = ROOT / "tests" / "data" / "micro" / "seen"
@@ -53,7 +52,7 @@ def test_json_says_where_the_time_went_and_with_which_settings(whisper_hailo: Co
         "margin_s": 1.0, "pad_to": 1500, "repetition_penalty": 1.0, "eot_boost": 0.0,
         "quantization": "none", "threads": 1, "windows": "overlap",
         "search": "greedy, then 0.2, 0.4, 0.6, 0.8, 1",
-        "timestamps": False, "batch_size": 1,
+        "timestamps": False, "batch_size": 1, "snug": False,
     }  # fmt: skip
     edges = [(segment["start_s"], segment["end_s"]) for segment in printed["segments"]]
     assert edges == sorted(edges)
@@ -157,9 +156,14 @@ def test_python_interface_takes_samples(demo: tuple[np.ndarray, int]) -> None:
     assert demo[1] == 16_000
     result = subprocess.run(
         [sys.executable, "-W", "error", "-c", code, str(DEMO)],
-        capture_output=True, text=True, check=False, timeout=120,
+        capture_output=True, text=True, check=False, timeout=PATIENCE_S,
     )  # fmt: skip
     assert result.stdout.strip() == DEMO_TEXT, result.stderr
+
+
+def heeds_interrupts() -> None:
+    """In the child: jobs that a script starts in the background ignore them, and hand that on."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def test_ctrl_c_ends_at_once_and_leaves_nothing_half_written(
@@ -176,10 +180,13 @@ def test_ctrl_c_ends_at_once_and_leaves_nothing_half_written(
         [sys.executable, "-m", "whisper_hailo", "transcribe", "--model", "micro",
          "--output-dir", str(out), str(long)],
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=heeds_interrupts,  # noqa: PLW1509 - it takes no lock
     )  # fmt: skip
-    time.sleep(3)
+    assert process.stderr is not None
+    while "decoder cached" not in (line := process.stderr.readline()):
+        assert line, "it ended before it began"
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert "Traceback" not in errors
     assert "interrupted" in errors

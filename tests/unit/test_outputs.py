@@ -1,5 +1,6 @@
 import json
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from whisper_hailo.core.errors import OptionError, OutputError
 from whisper_hailo.core.types import Segment, Settings, Timings, Transcript
 from whisper_hailo.decoding.text import compression_ratio
-from whisper_hailo.outputs import machine_json, render, write_atomic
+from whisper_hailo.outputs import machine_json, render, verbose_json, write_atomic
 
 SETTINGS = Settings("toy", "onnx-fp32", "cached-none", 10.0, 1.0, 1500, 1.0, 0.0, "none", 1)
 
@@ -15,7 +16,7 @@ SETTINGS = Settings("toy", "onnx-fp32", "cached-none", 10.0, 1.0, 1500, 1.0, 0.0
 def transcript() -> Transcript:
     segments = (
         Segment(0.0, 9.0, "Grüße.", (1, 2), -0.25, 0.01),
-        Segment(9.0, 12.5, "All the rest.", (3,), -0.5, 0.02, runaway=True),
+        Segment(9.0, 12.5, "All the rest.", (3,), -0.5, 0.02, runaway=True, window_start_s=8.5),
     )
     timings = Timings(load_ms=1.0, mel_ms=2.0, encode_ms=3.0, decode_ms=5.0, total_ms=10.0)
     return Transcript("a.wav", 12.5, "en", "transcribe", segments, timings, SETTINGS)
@@ -30,11 +31,19 @@ def test_json_has_openai_s_verbose_layout() -> None:
     assert {"task", "language", "duration", "text", "segments"} == set(verbose)
     first, second = verbose["segments"]
     assert (first["id"], first["seek"], first["start"], first["end"]) == (0, 0, 0.0, 9.0)
-    assert (second["id"], second["seek"], second["tokens"]) == (1, 900, [3])
+    assert (second["id"], second["seek"], second["tokens"]) == (1, 850, [3])
     assert set(first) == {
         "id", "seek", "start", "end", "text", "tokens", "temperature", "avg_logprob",
         "compression_ratio", "no_speech_prob",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("language", "blank"), [("en", " "), ("ja", "")])
+def test_texts_of_segments_put_together_are_the_text(language: str, blank: str) -> None:
+    verbose = verbose_json(replace(transcript(), language=language))
+    joined = "".join(segment["text"] for segment in verbose["segments"])
+    assert joined == blank + verbose["text"]
+    assert verbose["text"] == f"Grüße.{blank}All the rest."
 
 
 def test_machine_json_has_stage_times_and_settings() -> None:

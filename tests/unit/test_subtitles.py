@@ -76,7 +76,9 @@ def test_lines_and_cues_are_as_long_as_asked_for() -> None:
     paired = list(cues(shown, Layout(max_line_width=9, max_line_count=2)))
     assert [cue.text for cue in paired] == ["one two\nthree", "four five\nsix seven", "eight"]
     by_words = list(cues(shown, Layout(max_words_per_line=4)))
-    assert [cue.text for cue in by_words] == ["one two three four\nfive six", "seven eight"]
+    assert [cue.text for cue in by_words] == ["one two three four", "five six", "seven eight"]
+    in_lines = list(cues(shown, Layout(max_words_per_line=4, max_line_width=80)))
+    assert [cue.text for cue in in_lines] == ["one two three four\nfive six", "seven eight"]
     assert (paired[1].start_s, paired[1].end_s) == (1.5, 3.4)
 
 

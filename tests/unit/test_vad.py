@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -70,3 +73,27 @@ def test_windows_hold_the_words_and_little_of_the_pauses() -> None:
 )
 def test_there_is_no_speech_in_what_is_none(sound: FloatArray) -> None:
     assert windows(sound) == []
+
+
+ONE_THREAD = """
+import os, sys
+import numpy as np
+from whisper_hailo.vad import SileroDetector
+
+before = dict(os.environ)
+detector = SileroDetector()
+threads = len(os.listdir("/proc/self/task"))
+for _ in range(3):
+    detector.probability(np.zeros(512, np.float32))
+assert dict(os.environ) == before
+sys.stdout.write(f"{threads} {len(os.listdir('/proc/self/task'))}")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted where Linux lists them")
+def test_the_detector_starts_no_threads_and_leaves_the_environment_alone() -> None:
+    environment = {**os.environ, "OMP_NUM_THREADS": "4"}
+    run = [sys.executable, "-c", ONE_THREAD]
+    found = subprocess.run(run, env=environment, capture_output=True, text=True, check=True)
+    before, after = found.stdout.split()
+    assert before == after

@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from whisper_hailo.backends.arrays import AnyArray, Named, bind_in_place
+from whisper_hailo.backends.cross import CrossKV
 from whisper_hailo.core.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     import onnxruntime
 
-AnyArray: TypeAlias = NDArray[Any]
 Arrays: TypeAlias = tuple[FloatArray, ...]
-Named: TypeAlias = dict[str, AnyArray]
 
 _FEWEST_PLACES = 64
 
 
 @dataclass(frozen=True, slots=True)
 class CacheNames:
-    """Inputs and outputs of the graphs that hold keys and values, in the order of a state.
+    """Inputs and outputs of the decoder that hold the cache, in the order of a state.
 
     Attributes:
-        past: inputs of the decoder: the cache before a step.
-        present: its outputs: the cache after it.
-        cross: outputs of the cross-attention graph and inputs of the decoder.
+        past: inputs: the cache before a step.
+        present: outputs: the cache after it.
     """
 
     past: tuple[str, ...]
     present: tuple[str, ...]
-    cross: tuple[str, ...]
 
     @classmethod
     def of(cls, n_layers: int) -> CacheNames:
@@ -40,7 +37,7 @@ class CacheNames:
         return cls(
             *(
                 tuple(f"{kind}_{part}_{i}" for i in range(n_layers) for part in ("key", "value"))
-                for kind in ("past", "present", "cross")
+                for kind in ("past", "present")
             )
         )
 
@@ -51,15 +48,16 @@ class Binding:
     Args:
         session: the decoder's.
         kept: inputs that stay as they are, by name.
-        cache: outputs that the runtime writes into these arrays, by name.
+        in_place: outputs that the runtime writes into these arrays, by name.
     """
 
-    def __init__(self, session: onnxruntime.InferenceSession, kept: Named, cache: Named) -> None:
+    def __init__(self, session: onnxruntime.InferenceSession, kept: Named, in_place: Named) -> None:
         self.session = session
         self._io = session.io_binding()
-        self._cache = cache
+        self._in_place = in_place
+        self._kept = kept
         self._fed: Named = {}
-        self._outputs: Named = {}
+        self._outputs: tuple[str, ...] = ()
         for name, array in kept.items():
             self._io.bind_cpu_input(name, array)
 
@@ -71,17 +69,20 @@ class Binding:
             outputs: names and shapes of the outputs wanted besides the cache.
 
         Returns:
-            copies of these outputs.
+            these outputs, in new arrays that are the caller's.
         """
         for name, array in inputs.items():
             self._feed(name, array)
-        if outputs != {name: array.shape for name, array in self._outputs.items()}:
-            self._outputs = {name: np.empty(s, np.float32) for name, s in outputs.items()}
+        if self._outputs != tuple(outputs):
+            self._outputs = tuple(outputs)
             self._io.clear_binding_outputs()
-            for name, array in (self._outputs | self._cache).items():
+            for name, array in self._in_place.items():
                 bind_in_place(self._io, name, array)
+        arrays = [np.empty(shape, np.float32) for shape in outputs.values()]
+        for name, array in zip(outputs, arrays, strict=True):
+            bind_in_place(self._io, name, array)
         self.session.run_with_iobinding(self._io)
-        return [array.copy() for array in self._outputs.values()]
+        return arrays
 
     def _feed(self, name: str, array: AnyArray) -> None:
         """An array of the same size goes where the last one was, which needs no binding."""
@@ -91,11 +92,6 @@ class Binding:
         else:
             self._fed[name] = held = array.copy()
             self._io.bind_cpu_input(name, held)
-
-
-def bind_in_place(io: Any, name: str, array: AnyArray) -> None:  # noqa: ANN401 - a C++ class
-    """Let the runtime write an output into a contiguous array, which must outlive the run."""
-    io.bind_output(name, "cpu", 0, np.float32, array.shape, array.ctypes.data)
 
 
 @dataclass(slots=True)
@@ -126,15 +122,13 @@ class Cache:
         return cls((nothing,) * (2 * n_layers), n_text_ctx)
 
     def bound(
-        self, session: onnxruntime.InferenceSession, names: CacheNames, cross: Arrays
+        self, session: onnxruntime.InferenceSession, names: CacheNames, cross: CrossKV
     ) -> Binding:
         """This cache and the keys and values of the audio, made known to a session once."""
         if self.binding is None or self.binding.session is not session:
             past = dict(zip(names.past, self.arrays, strict=True))
-            kept = past | dict(zip(names.cross, cross, strict=True))
-            self.binding = Binding(
-                session, kept, dict(zip(names.present, self.arrays, strict=True))
-            )
+            present = dict(zip(names.present, self.arrays, strict=True))
+            self.binding = Binding(session, past | cross.read(), present | cross.same())
         return self.binding
 
     def with_room(self, n_kept: int, n_new: int) -> Cache:
@@ -150,6 +144,11 @@ class Cache:
             cache = Cache(copies, self.n_text_ctx)
         cache.n_filled = n_total
         return cache
+
+    def row(self, row: int) -> Cache:
+        """One row in its place: what is added to it is added to this cache."""
+        arrays = tuple(array[row : row + 1] for array in self.arrays)
+        return Cache(arrays, self.n_text_ctx, self.n_filled)
 
     def select(self, rows: IntArray, n_kept: int) -> Cache:
         """The first `n_kept` places of some rows, in that order."""

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from whisper_hailo.backends.cache import Arrays, Cache, CacheNames, bind_in_place
+from whisper_hailo.backends.arrays import bind_in_place
+from whisper_hailo.backends.cache import Cache, CacheNames
 from whisper_hailo.backends.checks import check_features, check_mel, check_rewind, check_step
+from whisper_hailo.backends.cross import CrossKV, CrossNames, alignment_weights, heads_by_layer
+from whisper_hailo.backends.pieces import in_pieces
 from whisper_hailo.backends.session import GraphFile, open_session, running
-from whisper_hailo.backends.state import CachedState, StepInputs, cross_bias, select_rows
+from whisper_hailo.backends.state import (
+    CachedState,
+    StepInputs,
+    cross_bias,
+    select_rows,
+)
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.protocols import Limits, Padding, StepOutput
@@ -22,13 +30,8 @@ from whisper_hailo.core.types import FloatArray, IntArray
 if TYPE_CHECKING:
     import onnxruntime
 
-AnyArray: TypeAlias = NDArray[Any]
-
-_STEP_INPUTS = frozenset(("tokens", "text_positions", "positions", "aligned")) | frozenset(
-    ("self_bias", "cross_bias", "last_column", "n_columns")
-)
-_NONE = np.zeros(0, np.int64)
-_STEP_OUTPUTS = frozenset({"logits", "logsumexp", "alignment"})
+_STEP_INPUTS = frozenset(("tokens", "text_positions", "positions", "self_bias", "cross_bias"))
+_STEP_INPUTS |= frozenset(("last_column", "n_columns"))
 
 
 class OnnxEncoder(Closing):
@@ -118,6 +121,8 @@ class CachedDecoder(Closing):
         self._decoder: onnxruntime.InferenceSession | None = None
         self._inputs = StepInputs(spec.dims.n_text_ctx)
         self._names = CacheNames.of(spec.dims.n_decoder_layers)
+        self._cross_names = CrossNames.of(spec)
+        self._alignment_heads = heads_by_layer(spec.alignment_heads)
 
     @property
     def spec(self) -> ModelSpec:
@@ -141,11 +146,12 @@ class CachedDecoder(Closing):
             ModelError: a file is missing, broken or of another model.
         """
         if self._decoder is None:
-            cross = frozenset(self._names.cross)
-            inputs = _STEP_INPUTS | cross | frozenset(self._names.past)
-            outputs = _STEP_OUTPUTS | frozenset(self._names.present)
+            cross = self._cross_names
+            inputs = _STEP_INPUTS | cross.read | frozenset(self._names.past)
+            outputs = frozenset(("logits", "logsumexp", *self._names.present, *cross.same))
+            outputs |= {f"query_{layer}" for layer, _ in self._alignment_heads}
             graphs = (
-                GraphFile(CROSS_KV_FILE, frozenset({"audio_features"}), cross),
+                GraphFile(CROSS_KV_FILE, frozenset({"audio_features"}), cross.made),
                 GraphFile(DECODER_FILE, inputs, outputs),
             )
             self._cross_kv, self._decoder = (
@@ -185,23 +191,22 @@ class CachedDecoder(Closing):
             n_tokens=0,
         )
 
-    def _cross(self, audio_features: FloatArray) -> Arrays:
-        """Keys and values of all layers, `(batch, heads, n_positions + 1, head_size)` each.
+    def _cross(self, audio_features: FloatArray) -> CrossKV:
+        """Keys and values of all layers, row by row, each straight to its place in the batch.
 
-        Row by row, as the encoder does, each straight to its place in the batch.
+        So does the encoder: what a window is rounded to does not depend on its neighbours.
         """
         session = _opened(self._cross_kv, self.name)
-        (batch, n_positions, _), dims = audio_features.shape, self._spec.dims
-        shape = (dims.n_decoder_heads, n_positions + 1, dims.head_size)
-        arrays = tuple(np.empty((batch, *shape), np.float32) for _ in self._names.cross)
+        batch, n_positions, _ = audio_features.shape
+        cross = CrossKV.empty(self._cross_names, self._spec.dims, batch, n_positions)
         binding = session.io_binding()
         for row in range(batch):
             binding.bind_cpu_input("audio_features", audio_features[row : row + 1])
-            for name, array in zip(self._names.cross, arrays, strict=True):
+            for name, array in cross.made().items():
                 bind_in_place(binding, name, array[row : row + 1])
             with running(CROSS_KV_FILE):
                 session.run_with_iobinding(binding)
-        return arrays
+        return cross
 
     def step(
         self,
@@ -221,55 +226,37 @@ class CachedDecoder(Closing):
         positions = np.ascontiguousarray(positions, dtype=np.int64)
         first = check_step(tokens, state, positions, first, self._spec)
         n_new = tokens.shape[1]
-        if n_new > 1 and state.n_tokens and state.batch > 1:
-            return self._steps(tokens, state, positions, alignment=alignment)
         cache = state.cache.with_room(state.n_tokens, n_new)
-        arrays = self._inputs.make(tokens, state, first)
-        arrays["positions"] = positions
-        arrays["aligned"] = np.arange(n_new) if alignment else _NONE
-        outputs = self._output_shapes(state, positions.size, arrays["aligned"].size)
-        session = _opened(self._decoder, self.name)
-        binding = cache.bound(session, self._names, state.cross)
-        with running(DECODER_FILE):
-            looked_at = binding.run(arrays, outputs)
-        return StepOutput(*looked_at), CachedState(
-            cache=cache,
-            cross=state.cross,
-            cross_bias=state.cross_bias,
-            first=first,
-            audio_rows=state.audio_rows,
-            n_tokens=state.n_tokens + n_new,
-        )
+        shared = (state.cross, state.cross_bias, first, state.audio_rows)
+        new = CachedState(cache, *shared, state.n_tokens)
+        if n_new > 1 and state.batch > 1 and (state.n_tokens or state.cross.scales):
+            output = in_pieces(partial(self._pass, alignment=alignment), tokens, new, positions)
+        else:
+            output = self._pass(tokens, new, positions, alignment=alignment)
+        return output, CachedState(cache, *shared, state.n_tokens + n_new)
 
-    def _steps(
+    def _pass(
         self, tokens: IntArray, state: CachedState, positions: IntArray, *, alignment: bool
-    ) -> tuple[StepOutput, CachedState]:
-        """Many tokens behind others for many rows: the runtime's attention takes one at a time."""
-        outputs = []
-        for column in range(tokens.shape[1]):
-            one = tokens[:, column : column + 1]
-            output, state = self.step(one, state, np.array([0]), alignment=alignment)
-            outputs.append(output)
-        aligned = [output.alignment for output in outputs if output.alignment is not None]
-        joined = StepOutput(
-            np.concatenate([output.logits for output in outputs], axis=1)[:, positions],
-            np.concatenate([output.logsumexp for output in outputs], axis=1)[:, positions],
-            np.concatenate(aligned, axis=2) if aligned else None,
-        )
-        return joined, state
-
-    def _output_shapes(
-        self, state: CachedState, n_looks: int, n_aligned: int
-    ) -> dict[str, tuple[int, ...]]:
-        """What the outputs of a step look like, in the order of a `StepOutput`."""
-        shapes: dict[str, tuple[int, ...]] = {
-            "logits": (state.batch, n_looks, self._spec.dims.n_vocab),
-            "logsumexp": (state.batch, n_looks),
+    ) -> StepOutput:
+        """One run of the graph for a state whose cache has room for the tokens."""
+        arrays = self._inputs.make(tokens, state)
+        arrays["positions"] = positions
+        dims, (batch, n_new) = self._spec.dims, tokens.shape
+        outputs: dict[str, tuple[int, ...]] = {
+            "logits": (batch, positions.size, dims.n_vocab),
+            "logsumexp": (batch, positions.size),
         }
-        if n_aligned:
-            n_heads, n_columns = len(self._spec.alignment_heads), state.cross_bias.shape[-1]
-            shapes["alignment"] = (state.batch, n_heads, n_aligned, n_columns - 1)
-        return shapes
+        if alignment:
+            for layer, _ in self._alignment_heads:
+                outputs[f"query_{layer}"] = (batch, n_new, dims.d_model)
+        session = _opened(self._decoder, self.name)
+        binding = state.cache.bound(session, self._names, state.cross)
+        with running(DECODER_FILE):
+            logits, logsumexp, *queries = binding.run(arrays, outputs)
+        if not alignment:
+            return StepOutput(logits, logsumexp)
+        weights = alignment_weights(queries, state.cross, state.cross_bias, self._alignment_heads)
+        return StepOutput(logits, logsumexp, weights)
 
     def batch_size(self, state: CachedState) -> int:
         """Number of rows of a state."""

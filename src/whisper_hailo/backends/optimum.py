@@ -83,21 +83,24 @@ class OptimumDecoder(Closing):
 
     def __init__(self, path: Path, spec: ModelSpec, threads: int = 0) -> None:
         self._graphs = find_graphs(path, spec)
-        self._spec = spec
+        first = self._graphs.first
+        self._precision = precision(first.path, first.inputs[FEATURES].dtype)
+        of_graph = {"fp32": "none", "fp16": "fp16"}.get(
+            self._precision, f"exported {self._precision}"
+        )
+        self._spec = replace(spec, quantization=of_graph)
         self._threads = threads
         self._sessions: dict[Path, onnxruntime.InferenceSession] = {}
 
     @property
     def spec(self) -> ModelSpec:
-        """The model that this decoder belongs to."""
+        """The model that this decoder belongs to, with the graph's own quantisation."""
         return self._spec
 
     @property
     def name(self) -> str:
         """`optimum-fp32`, `optimum-merged-int8` and so on."""
-        first = self._graphs.first
-        kind = precision(first.path, first.inputs[FEATURES].dtype)
-        return f"optimum-{'merged-' if self._graphs.merged else ''}{kind}"
+        return f"optimum-{'merged-' if self._graphs.merged else ''}{self._precision}"
 
     @property
     def limits(self) -> Limits:

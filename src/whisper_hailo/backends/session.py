@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -137,7 +138,28 @@ def _options(threads: int) -> onnxruntime.SessionOptions:
     # A plan of memory for each set of sizes would be made anew at every step of a growing text, and
     # its block be held beside what the first run took (docs/decisions/engine-speed.md).
     options.enable_mem_pattern = False
+    # What a run of the encoder gives back, the decoder's may use.
+    _register_arena()
+    options.add_session_config_entry("session.use_env_allocators", "1")
     # Threads that spin while they wait take the cores from everything else in the pipeline: on a
     # busy two-core machine a decoder step is twice as fast without (docs/conversion.md).
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return options
+
+
+@cache
+def _register_arena() -> None:
+    """Make one arena of memory for all sessions of this process that ask for it."""
+    import onnxruntime
+
+    kind, usual = onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR, onnxruntime.OrtMemType.DEFAULT
+    where = onnxruntime.OrtMemoryInfo("Cpu", kind, 0, usual)
+    chosen_by_runtime = {
+        "max_mem": 0,
+        "arena_extend_strategy": -1,
+        "initial_chunk_size_bytes": -1,
+        "max_dead_bytes_per_chunk": -1,
+    }
+    # A program around this one may have registered its own, which serves as well.
+    with suppress(RuntimeError):
+        onnxruntime.create_and_register_allocator(where, onnxruntime.OrtArenaCfg(chosen_by_runtime))

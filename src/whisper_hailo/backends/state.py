@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from whisper_hailo.backends.arrays import AnyArray
 from whisper_hailo.backends.cache import Arrays, Cache
+from whisper_hailo.backends.cross import CrossKV
 from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     import onnxruntime
-
-AnyArray: TypeAlias = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +23,7 @@ class CachedState:
 
     Attributes:
         cache: keys and values, of which the first `n_tokens` places are this state's.
-        cross: cross key and value of each layer in turn, `(batch, heads, n_positions + 1,
-            head_size)`.
+        cross: keys and values of the audio.
         cross_bias: `(batch, 1, 1, n_positions + 1)` float32.
         first: `(batch,)` int64 column of each row's first real token.
         audio_rows: for each row, which row of `start`'s audio features it listens to.
@@ -33,7 +31,7 @@ class CachedState:
     """
 
     cache: Cache
-    cross: Arrays
+    cross: CrossKV
     cross_bias: FloatArray
     first: IntArray
     audio_rows: tuple[int, ...]
@@ -70,17 +68,16 @@ class StepInputs:
         self._counts = np.arange(n_text_ctx + 1, dtype=np.int32)
         self._unbiased = np.zeros((1, 1, 1, n_text_ctx), np.float32)
 
-    def make(self, tokens: IntArray, state: CachedState, first: IntArray) -> dict[str, AnyArray]:
+    def make(self, tokens: IntArray, state: CachedState) -> dict[str, AnyArray]:
         """Inputs by name; those of the tables are read-only in spirit.
 
         Args:
             tokens: `(batch, n_new)`.
             state: before them.
-            first: `(batch,)` column of each row's first real token.
         """
         n_past = state.n_tokens
-        if tokens.shape != (1, 1) or first.item():
-            return _general_inputs(tokens, state, first)
+        if tokens.shape != (1, 1) or state.first.item():
+            return _general_inputs(tokens, state)
         return {
             "tokens": tokens,
             "text_positions": self._places[:, n_past : n_past + 1],
@@ -91,9 +88,9 @@ class StepInputs:
         }
 
 
-def _general_inputs(tokens: IntArray, state: CachedState, first: IntArray) -> dict[str, AnyArray]:
+def _general_inputs(tokens: IntArray, state: CachedState) -> dict[str, AnyArray]:
     """For any number of rows and tokens."""
-    (batch, n_new), n_past = tokens.shape, state.n_tokens
+    (batch, n_new), n_past, first = tokens.shape, state.n_tokens, state.first
     n_columns = n_past + n_new
     queries = np.arange(n_past, n_columns)
     self_bias = np.zeros((batch, 1, n_new, n_columns), np.float32)
@@ -142,7 +139,7 @@ def select_rows(state: CachedState, rows: IntArray) -> CachedState:
     return replace(
         state,
         cache=state.cache.select(rows, state.n_tokens),
-        cross=state.cross if same_audio else tuple(array[rows] for array in state.cross),
+        cross=state.cross if same_audio else state.cross.rows(rows),
         cross_bias=state.cross_bias if same_audio else state.cross_bias[rows],
         first=state.first[rows],
         audio_rows=audio_rows,

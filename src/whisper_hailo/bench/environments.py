@@ -14,6 +14,9 @@ PACKAGE: Final = Path(__file__).resolve().parents[1]
 REPOSITORY: Final = PACKAGE.parents[1]
 RIVALS: Final = REPOSITORY / "benchmarks" / "rivals"
 ENVIRONMENTS: Final = REPOSITORY / ".venv-rivals"
+UNCOMPILED: Final = "PYTHONDONTWRITEBYTECODE"
+"""Makes Python compile a source tree anew at every start, which no user's installation does."""
+
 PYTHON_VARIABLE: Final = "WHISPER_HAILO_RIVALS"
 """Folder with one virtual environment per system, instead of `.venv-rivals` in a clone."""
 
@@ -70,7 +73,7 @@ def interpreter(system: str) -> Path | None:
 
 def variables(threads: int) -> dict[str, str]:
     """Environment of a system's process: this source tree, and threads that do not spin."""
-    mine = dict(os.environ)
+    mine = compiling()
     paths = [str(PACKAGE.parent), mine.get("PYTHONPATH", "")]
     mine["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     mine["OMP_WAIT_POLICY"] = "PASSIVE"
@@ -78,6 +81,11 @@ def variables(threads: int) -> dict[str, str]:
     if threads:
         mine["OMP_NUM_THREADS"] = str(threads)
     return mine
+
+
+def compiling() -> dict[str, str]:
+    """This environment; Python keeps what it compiles, as an installed package has it compiled."""
+    return {name: value for name, value in os.environ.items() if name != UNCOMPILED}
 
 
 def _root() -> Path:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from whisper_hailo.cli.report import complain, report
+from whisper_hailo.cli.report import complain, report, was_interrupted
 from whisper_hailo.cli.stdout import ReaderGoneError, emit
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.version import __version__
@@ -53,6 +53,8 @@ def _app(arguments: list[str]) -> typer.Typer:
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown",
+        # `--initial_prompt` as in OpenAI Whisper's command is `--initial-prompt`.
+        context_settings={"token_normalize_func": lambda token: token.replace("_", "-")},
     )
     app.callback(invoke_without_command=True)(_common)
     called = next((word for word in arguments if not word.startswith("-")), None)
@@ -103,7 +105,9 @@ def run(arguments: list[str]) -> int:
     except ReaderGoneError:
         return ExitCode.OK
     except Exception as error:  # the last resort of the whole program
-        return report(error)
+        if not was_interrupted(error):
+            return report(error)
+        code = ExitCode.INTERRUPTED
     if code == ExitCode.INTERRUPTED:  # newer Typers return it, older ones raise
         complain("interrupted")
     return code

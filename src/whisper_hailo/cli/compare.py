@@ -10,6 +10,7 @@ import typer
 
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.cli.steps import Steps
+from whisper_hailo.core.languages import language_code
 
 if TYPE_CHECKING:
     from whisper_hailo.bench.records import ComparisonRecord
@@ -29,7 +30,9 @@ def compare(
     ] = None,
     model: Annotated[str, typer.Option(help="Checkpoint to convert.")] = "tiny",
     row: Annotated[str, typer.Option(help="default, matched or study.")] = "matched",
-    language: Annotated[str, typer.Option(help="Language of the recordings.")] = "en",
+    language: Annotated[
+        str, typer.Option(parser=language_code, metavar="L", help="Code or English name.")
+    ] = "en",
     threads: Annotated[int, typer.Option(min=0, max=256, help="Per operator.")] = 1,
     limit: Annotated[
         int | None, typer.Option(metavar="N", help="Draw N files; see --seed.")

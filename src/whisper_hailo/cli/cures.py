@@ -12,6 +12,7 @@ from whisper_hailo.cli.flags.model import ModelFlags
 from whisper_hailo.cli.groups import grouped
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.core.errors import ExitCode, OptionError
+from whisper_hailo.core.languages import language_code
 
 if TYPE_CHECKING:
     from whisper_hailo.bench.cures.run import Row
@@ -27,7 +28,9 @@ def cures(
         ),
     ],
     model: ModelFlags,
-    language: Annotated[str, typer.Option(help="Language code.")] = "en",
+    language: Annotated[
+        str, typer.Option(parser=language_code, metavar="L", help="Code or English name.")
+    ] = "en",
     pad_to: Annotated[
         str, typer.Option(metavar="N,N,...", help="Padding targets.")
     ] = "0,500,600,650,700,1000,1500",

@@ -12,6 +12,7 @@ from whisper_hailo.bench.systems.table import SYSTEMS
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.cli.steps import Steps
 from whisper_hailo.core.errors import ExitCode
+from whisper_hailo.core.languages import language_code
 
 if TYPE_CHECKING:
     from whisper_hailo.bench.records import Run
@@ -43,7 +44,9 @@ def evaluate(
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="Further setting of a system; see the docs."),
     ] = None,
-    language: Annotated[str, typer.Option(help="Language of the recordings.")] = "en",
+    language: Annotated[
+        str, typer.Option(parser=language_code, metavar="L", help="Code or English name.")
+    ] = "en",
     threads: Annotated[int, typer.Option(min=0, max=256, help="For all systems alike.")] = 0,
     limit: Annotated[
         int | None, typer.Option(metavar="N", help="Draw N files; see --seed.")

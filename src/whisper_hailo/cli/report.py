@@ -30,6 +30,17 @@ def report(error: BaseException) -> ExitCode:
     return ExitCode.INTERNAL
 
 
+def was_interrupted(error: BaseException) -> bool:
+    """Whether Ctrl-C is what an error comes from.
+
+    Extensions that are being imported when it is pressed make an `ImportError` of it.
+    """
+    chain: BaseException | None = error
+    while chain is not None and not isinstance(chain, KeyboardInterrupt):
+        chain = chain.__cause__ or chain.__context__
+    return chain is not None
+
+
 def describe(error: BaseException) -> str:
     """The line of an error; one that nobody foresaw asks to be reported."""
     if isinstance(error, WhisperHailoError):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from whisper_hailo.cli.inputs import Input
-from whisper_hailo.cli.report import describe, report
+from whisper_hailo.cli.report import describe, report, was_interrupted
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.core.errors import ExitCode, OptionError
 from whisper_hailo.core.types import Transcript
@@ -87,14 +87,21 @@ class Sink:
             write_atomic(target, render(transcript, fmt, self.layout))
             print(f"wrote {target}", file=sys.stderr)
         if self.as_json:
-            emit_json(machine_json(transcript))
+            # A stream has no name of its own, or the number of a temporary file.
+            emit_json(machine_json(replace(transcript, audio=entry.name)))
         elif self.output_dir is None:
             fmt = self.formats[0]
             prefix = f"{entry.name}: " if len(self.inputs) > 1 and fmt == "txt" else ""
             emit(prefix + render(transcript, fmt, self.layout))
 
     def put_error(self, entry: Input, error: Exception) -> ExitCode:
-        """Report an input that failed; returns its exit code."""
+        """Report an input that failed; returns its exit code.
+
+        Raises:
+            KeyboardInterrupt: it failed because the user ended the program.
+        """
+        if was_interrupted(error):
+            raise KeyboardInterrupt from error
         code = report(error)
         if self.as_json:
             emit_json({"audio": entry.name, "error": describe(error), "exit_code": int(code)})

@@ -51,7 +51,7 @@ def transcribe(
     formats = output.formats()
     words = decoding.times.words()
     layout = output.layout(has_words=words is not None)
-    long.options()
+    windows = long.options()
     inputs = find_inputs(audio)
     sink = Sink(formats, output.output_dir, output.as_json, inputs, layout)
     transcriber = model.transcriber()
@@ -60,7 +60,7 @@ def transcribe(
         timestamps=output.wants_times,
         fallback=transcriber.default_fallback,
     )
-    transcriber.check(options)
+    transcriber.check(options, windows)
     for reason in transcriber.reasons:
         logger.info(reason)
     if output.skip_existing:

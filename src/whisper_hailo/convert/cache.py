@@ -21,6 +21,10 @@ from whisper_hailo.core.version import __version__
 
 logger = logging.getLogger(__name__)
 
+_REVISION = 3
+"""Of what conversions write. Raised when the same checkpoint and options give other values in the
+same format: directories from before still run, those in the cache are made anew."""
+
 
 def resolve_model(
     name: str, options: ConvertOptions | None = None, *, revision: str | None = None
@@ -83,7 +87,7 @@ def _folder(parsed: CheckpointName, options: ConvertOptions, revision: str | Non
 
 def _stamp(parsed: CheckpointName, options: ConvertOptions) -> str:
     """What must be unchanged for a cached conversion to be used: program and checkpoint files."""
-    lines = [f"whisper-hailo {__version__} format {SPEC_VERSION}"]
+    lines = [f"whisper-hailo {__version__} format {SPEC_VERSION} revision {_REVISION}"]
     files = [] if parsed.path is None else sorted(parsed.path.glob("*"))
     if options.tokenizer is not None:
         files.append(options.tokenizer)

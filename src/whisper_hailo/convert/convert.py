@@ -16,7 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from whisper_hailo.convert.alignment import alignment_heads
-from whisper_hailo.convert.checkpoint import INDEX_FILE, Checkpoint
+from whisper_hailo.convert.checkpoint import Checkpoint
+from whisper_hailo.convert.config import INDEX_FILE
 from whisper_hailo.convert.graphs.cross_kv import cross_kv_graph
 from whisper_hailo.convert.graphs.decoder import decoder_graph
 from whisper_hailo.convert.graphs.encoder import encoder_graph

@@ -11,7 +11,7 @@ from typing import Final
 
 from whisper_hailo.convert.alignment import alignment_heads
 from whisper_hailo.convert.cache import resolve_model
-from whisper_hailo.convert.checkpoint import INDEX_FILE, PICKLES, SINGLE_FILE, read_config
+from whisper_hailo.convert.config import INDEX_FILE, PICKLES, SINGLE_FILE, read_config
 from whisper_hailo.convert.hub import is_model_directory, parse_name
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.convert.tokens import read_special_tokens

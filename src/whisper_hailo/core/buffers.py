@@ -38,6 +38,7 @@ class BufferText:
         n_accepted: ids of the draft that were confirmed.
         near_ties: choices that kernels of other shapes may make differently.
         runaway: the token budget was used up.
+        guess: ids that may follow, held back because more audio has to tell.
         timings: stage times of this buffer.
     """
 
@@ -47,6 +48,7 @@ class BufferText:
     n_accepted: int = 0
     near_ties: int = 0
     runaway: bool = False
+    guess: tuple[int, ...] = ()
     timings: Timings = field(default_factory=Timings)
 
     @property
@@ -56,5 +58,5 @@ class BufferText:
 
     @property
     def tokens(self) -> tuple[int, ...]:
-        """Ids of all words: the draft of the next buffer."""
+        """Ids of all words: with the guess behind them the draft of the next buffer."""
         return tuple(token for word in self.words for token in word.tokens)

@@ -33,6 +33,8 @@ class Padding:
 class StepOutput:
     """What one decoder pass gives, for the K positions that were asked for.
 
+    The arrays are the caller's until the next pass: the rules change logits in place.
+
     Attributes:
         logits: `(batch, K, n_vocab)` float32.
         logsumexp: `(batch, K)` float32, natural log of the sum of exponentials of each logits row,

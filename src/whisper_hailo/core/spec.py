@@ -18,8 +18,8 @@ DECODER_FILE = "decoder.onnx"
 PARITY_FILES = ("parity.json", "parity.svg", "parity-against.json", "parity-against.svg")
 """What `validate` leaves in a model directory; a new conversion makes it void."""
 
-SPEC_VERSION = 4
-"""Before 4 decoder graphs had other inputs."""
+SPEC_VERSION = 5
+"""Before 5 decoder graphs had other inputs and outputs."""
 
 _LARGEST = {
     "n_mels": 1024,
@@ -79,6 +79,14 @@ class Dimensions:
         Every published Whisper's heads are 64 wide.
         """
         return -(-self.head_size // 8) * 8
+
+    @property
+    def cross_in_8_bits(self) -> bool:
+        """Whether a quantised decoder keeps cross keys and values in 8 bits.
+
+        The runtime's attention over 8 bits takes heads that are multiples of 8 wide.
+        """
+        return self.head_size % 8 == 0
 
     @property
     def max_frames(self) -> int:
@@ -162,7 +170,8 @@ class ModelSpec:
 
     Attributes:
         name: short name for results, such as `tiny`.
-        quantization: decoder weights: `none`, `int8` or `int4`.
+        quantization: decoder weights: `none`, `int8` or `int4`; of a graph of another program, what
+            that made of them.
         encoder_quantization: encoder weights: `none`, `int8` or `int4`.
         alignment_heads: `(layer, head)` pairs whose cross-attention follows the audio.
         files: file name to size and hash.

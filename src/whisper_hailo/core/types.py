@@ -84,6 +84,7 @@ class Segment:
         words: where asked for.
         language: of the window.
         speaker: channel of the input, where channels are transcribed apart.
+        window_start_s: where the window that it was heard in begins in the input, in seconds.
     """
 
     start_s: float
@@ -98,6 +99,7 @@ class Segment:
     words: tuple[Word, ...] = ()
     language: str = ""
     speaker: int | None = None
+    window_start_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,7 @@ class Settings:
         search: how tokens were chosen.
         timestamps: whether the model wrote times.
         batch_size: windows that were decoded together, at most.
+        snug: windows that were not full were cut behind their audio.
     """
 
     model: str
@@ -137,6 +140,7 @@ class Settings:
     search: str = "greedy"
     timestamps: bool = False
     batch_size: int = 1
+    snug: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +170,11 @@ class Transcript:
     near_ties: int = 0
 
     @property
+    def blank(self) -> str:
+        """What stands between two segments: nothing in languages that are written without it."""
+        return "" if self.language in UNSPACED_LANGUAGES else " "
+
+    @property
     def text(self) -> str:
         """The texts of all segments, joined by blanks where the language has them."""
-        blank = "" if self.language in UNSPACED_LANGUAGES else " "
-        return blank.join(segment.text for segment in self.segments if segment.text)
+        return self.blank.join(segment.text for segment in self.segments if segment.text)

@@ -59,9 +59,10 @@ class Search:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        temperatures = ", ".join(f"{t:g}" for t in self.temperatures) or "empty"
-        fits = bool(self.temperatures) and all(0.0 <= t <= 2.0 for t in self.temperatures)
-        expect(fits, "--temperature", temperatures, "numbers from 0 to 2")
+        wrong = [f"{t:g}" for t in self.temperatures if not 0.0 <= t <= 2.0]
+        shown = ", ".join(wrong) or "empty"
+        fits = bool(self.temperatures) and not wrong
+        expect(fits, "--temperature", shown, "numbers from 0 to 2")
         hypotheses = f"1 to {_MOST_HYPOTHESES} hypotheses"
         expect(1 <= self.beam_size <= _MOST_HYPOTHESES, "--beam-size", self.beam_size, hypotheses)
         expect(1 <= self.best_of <= _MOST_HYPOTHESES, "--best-of", self.best_of, hypotheses)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.languages import language_code
 from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.spec import Dimensions
 from whisper_hailo.decoding.option_groups import (
@@ -103,7 +104,7 @@ class DecodingOptions:
     """What a caller asks of the decoder.
 
     Attributes:
-        language: language code, or `auto`.
+        language: language code, an English name of the language, which becomes its code, or `auto`.
         task: `transcribe` or `translate` (to English).
         cures: padding, repetition penalty, end-of-transcript boost.
         max_new_tokens: token budget per window; `None` is half the text context.
@@ -134,6 +135,7 @@ class DecodingOptions:
     words: WordOptions | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "language", language_code(self.language))
         budget, latest_s = self.max_new_tokens, self.max_initial_timestamp_s
         expect(budget is None or budget >= 1, "token budget", budget, "1 or more")
         fits = latest_s is None or (math.isfinite(latest_s) and latest_s >= 0)

@@ -40,6 +40,7 @@ def assemble(
         advance_s=split.advance_s,
         ends_alone=split.ends_alone,
         silent=silent,
+        end_s=window.locate(min(timed[-1].end_s, content_s)) if timed else None,
     )
 
 
@@ -48,8 +49,8 @@ def _segment(
 ) -> Segment:
     content_s = window.content_s
     return Segment(
-        start_s=round(window.locate(min(part.start_s, content_s), is_start=True), 4),
-        end_s=round(window.locate(min(part.end_s, content_s)), 4),
+        start_s=window.locate(min(part.start_s, content_s), is_start=True),
+        end_s=window.locate(min(part.end_s, content_s)),
         text=tokenizer.decode(part.tokens).strip(),
         tokens=part.tokens,
         avg_logprob=decoded.avg_logprob,
@@ -58,6 +59,26 @@ def _segment(
         temperature=decoded.temperature,
         compression_ratio=decoded.compression_ratio,
         language=language,
+        window_start_s=window.start_s,
+    )
+
+
+def rounded(segment: Segment) -> Segment:
+    """A segment with its times to a tenth of a millisecond, as they are told.
+
+    Before, they are left as they were computed: rules about words compare their differences, and
+    half a second more or less is a matter of the last bit.
+    """
+    words = tuple(
+        replace(word, start_s=round(word.start_s, 4), end_s=round(word.end_s, 4))
+        for word in segment.words
+    )
+    return replace(
+        segment,
+        start_s=round(segment.start_s, 4),
+        end_s=round(segment.end_s, 4),
+        words=words,
+        window_start_s=round(segment.window_start_s, 4),
     )
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -30,9 +29,6 @@ from whisper_hailo.features import log_mel, pad_or_trim
 from whisper_hailo.timing import StageClock
 from whisper_hailo.tokenizer import Tokenizer
 from whisper_hailo.windows import WindowPlan
-
-_SNUG_STEP_S: Final = 1.0
-"""Windows that fit their audio come in whole seconds, so that the runtime meets few shapes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +97,8 @@ class BufferHearing:
         encoder = self.encoder
         if encoder is None:
             raise ModelError(f"{self.decoder.name} needs an encoder; give one with --encoder")
-        n_samples = self.plan.window_samples
-        if self.snug and encoder.n_frames is None:
-            seconds = audio.size / SAMPLE_RATE_HZ + self.plan.margin_s
-            step = round(_SNUG_STEP_S * SAMPLE_RATE_HZ)
-            n_samples = min(n_samples, step * max(1, math.ceil(seconds / _SNUG_STEP_S)))
+        plan = replace(self.plan, snug=self.snug and encoder.n_frames is None)
+        n_samples = plan.samples_for(audio.size)
         with clock.stage("mel"):
             mel = log_mel(pad_or_trim(audio, n_samples), encoder.spec.dims.n_mels)[np.newaxis]
         with clock.stage("encode"):
@@ -161,6 +154,7 @@ class BufferHearing:
             n_accepted=drafted.n_accepted,
             near_ties=drafted.near_ties,
             runaway=drafted.decoded.runaway,
+            guess=drafted.guess,
         )
 
     def _horizon(self, decoder: AnyDecoder, content_s: float) -> int | None:

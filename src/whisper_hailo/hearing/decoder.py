@@ -19,7 +19,6 @@ from whisper_hailo.decoding.search.fallback import decode_with_fallback
 from whisper_hailo.decoding.search.loop import DecodingLoop, Task
 from whisper_hailo.decoding.words.align import align_words
 from whisper_hailo.decoding.words.cleanup import words_into_segments
-from whisper_hailo.decoding.words.split import TokenWord
 from whisper_hailo.hearing.assemble import assemble, spread_words
 from whisper_hailo.hearing.interpreter import Context
 from whisper_hailo.longform.plan import Heard
@@ -89,7 +88,8 @@ class DecoderInterpreter:
         tasks = []
         for window, context, language in zip(windows, contexts, languages, strict=True):
             first = context.n_windows == 0
-            prompt = self._prompts.tokens(language, context.previous, is_first=first)
+            previous = context.previous if first or context.sequential else ()
+            prompt = self._prompts.tokens(language, previous, is_first=first)
             tasks.append(Task(prompt, window.content_s, round(window.start_s * 100)))
             context.n_windows += 1
         decoded = decode_with_fallback(
@@ -156,15 +156,10 @@ class DecoderInterpreter:
         )
         segments = words_into_segments(
             heard.segments,
-            [_located(word, window) for word in aligned],
+            aligned,
+            window,
             self._options.words or WordOptions(),
             eot=special.eot,
             last_speech_s=context.last_speech_s,
         )
         return replace(heard, segments=tuple(segments))
-
-
-def _located(word: TokenWord, window: Window) -> TokenWord:
-    """With times in the recording."""
-    start_s = window.locate(word.start_s, is_start=True)
-    return replace(word, start_s=start_s, end_s=max(start_s, window.locate(word.end_s)))

@@ -147,6 +147,7 @@ class AudioInterpreter:
             avg_logprob=0.0,
             no_speech_prob=0.0,
             language=context.language,
+            window_start_s=window.start_s,
         )
         heard = Heard(
             window=window,

@@ -95,7 +95,9 @@ class Hearing:
 
     def _mel(self, encoder: Encoder, windows: Sequence[Window], clock: StageClock) -> FloatArray:
         with clock.stage("mel"):
-            n_mels, size = encoder.spec.dims.n_mels, self._plan.window_samples
+            # A batch has one shape: that of its longest audio.
+            size = self._plan.samples_for(max(window.audio.size for window in windows))
+            n_mels = encoder.spec.dims.n_mels
             return np.stack(
                 [log_mel(pad_or_trim(window.audio, size), n_mels) for window in windows]
             )
@@ -116,20 +118,38 @@ class Hearing:
             context.clock.add(clock, 1 / len(contexts))
         return heard
 
-    def remember(self, context: Context, heard: Heard, final: Sequence[Segment]) -> None:
+    def remember(
+        self,
+        context: Context,
+        heard: Heard,
+        final: Sequence[Segment],
+        pending: Sequence[Segment] = (),
+    ) -> None:
         """Note what the recording's next window is to know.
 
         Args:
             context: of the recording.
             heard: the window's result.
-            final: segments that the plan made of it.
+            final: segments that are final with it.
+            pending: segments that the plan holds back until the next window.
         """
-        words_end = [segment.end_s for segment in final if segment.words]
+        words_end = [segment.words[-1].end_s for segment in final if segment.words]
+        if not heard.segments and heard.end_s is not None:
+            words_end.append(heard.end_s)  # times without text: there, as OpenAI Whisper has it
         context.last_speech_s = max([context.last_speech_s, *words_end])
-        if heard.silent:
+        if not self._conditions:
+            if not heard.silent:
+                context.previous = ()
             return
-        if heard.decoded.temperature > _HOT or not self._conditions:
-            context.previous = ()
-        else:
-            tokens = tuple(token for segment in final for token in segment.tokens)
-            context.previous = (*context.previous, *tokens)[-_MOST_TOKENS:]
+        waiting = _tokens(pending)
+        if heard.decoded.temperature > _HOT and not heard.silent:
+            context.previous, context.n_open, context.doubted = (), 0, bool(waiting)
+            return
+        settled = context.previous[: len(context.previous) - context.n_open]
+        said = () if context.doubted else _tokens(final)
+        context.previous = (*settled, *said, *waiting)[-_MOST_TOKENS:]
+        context.n_open, context.doubted = len(waiting), False
+
+
+def _tokens(segments: Sequence[Segment]) -> tuple[int, ...]:
+    return tuple(token for segment in segments for token in segment.tokens)

@@ -19,6 +19,10 @@ class Context:
     Attributes:
         language: code; `auto` until it was detected.
         previous: ids of the text so far, as far as the next window is to see it.
+        n_open: so many at its end a plan may still change.
+        doubted: the text that a plan holds back is not to be shown.
+        sequential: windows wait for each other; where they do not, only the first one is shown
+            what was before it, in whatever batch the others are.
         language_probs: of the detection.
         last_speech_s: end of the last word.
         n_windows: windows heard so far.
@@ -27,6 +31,9 @@ class Context:
 
     language: str
     previous: tuple[int, ...] = ()
+    n_open: int = 0
+    doubted: bool = False
+    sequential: bool = True
     language_probs: dict[str, float] = field(default_factory=dict)
     last_speech_s: float = 0.0
     n_windows: int = 0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import ExitStack
 
 from whisper_hailo.audio import AudioSource, open_audio
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment
 from whisper_hailo.decoding.options import AUTO_LANGUAGE, DecodingOptions
+from whisper_hailo.hearing.assemble import rounded
 from whisper_hailo.hearing.hearing import Hearing
 from whisper_hailo.hearing.interpreter import Context
 from whisper_hailo.longform.feed import AudioFeed
@@ -16,6 +18,8 @@ from whisper_hailo.longform.seek import SeekPlan
 from whisper_hailo.longform.speech import SpeechPlan
 from whisper_hailo.vad import SileroDetector
 from whisper_hailo.windows import Window, WindowPlan
+
+logger = logging.getLogger(__name__)
 
 _READ_SAMPLES = SAMPLE_RATE_HZ
 
@@ -75,6 +79,7 @@ class Recording:
         long: LongOptions,
     ) -> None:
         self._hearing = hearing
+        self._clips = long.clips
         self.context: Context = hearing.context()
         self.segments: list[Segment] = []
         with self.context.clock.stage("total"), ExitStack() as opened:
@@ -83,6 +88,7 @@ class Recording:
             self._plan = make_plan(self._feed, plan, options, long)
             self._stack = opened.pop_all()
         self._windows = self._plan.windows()
+        self.context.sequential = self._plan.sequential
         self._n_waiting = 0
         self._exhausted = False
         self.name = self._stream.name
@@ -123,8 +129,19 @@ class Recording:
                 self._exhausted = True
                 self._feed.drain()
                 self.duration_s = self._feed.duration_s
+                self._tell_of_clips_behind_the_end()
         self._n_waiting += window is not None
         return window
+
+    def _tell_of_clips_behind_the_end(self) -> None:
+        for clip in self._clips:
+            if clip.start > 0 and clip.start >= self._feed.n_samples:
+                logger.warning(
+                    "%s is %.1f s long; --clip-timestamps asks for what is behind %g s",
+                    self.name,
+                    self.duration_s,
+                    clip.start / SAMPLE_RATE_HZ,
+                )
 
     def take(self, heard: Heard) -> None:
         """Note the result of a window, in order."""
@@ -132,11 +149,11 @@ class Recording:
         self.near_ties += heard.decoded.near_ties
         final = self._plan.take(heard)
         self.segments += final
-        self._hearing.remember(self.context, heard, final)
+        self._hearing.remember(self.context, heard, final, self._plan.pending)
 
     def finish(self) -> None:
         """All windows are heard."""
-        self.segments += self._plan.finish()
+        self.segments = [rounded(segment) for segment in (*self.segments, *self._plan.finish())]
         self.close()
 
     def close(self) -> None:

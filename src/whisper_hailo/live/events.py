@@ -17,9 +17,9 @@ checks them; the tests run it over random streams, engines and faults.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 Reason: TypeAlias = Literal["silence", "length", "end"]
@@ -155,28 +155,47 @@ def violations(events: Iterable[Event]) -> Iterator[str]:
     Yields:
         one line for each breach; nothing for a good stream.
     """
-    told = list(events)
-    for before, after in pairwise(told):
-        if after.at_s < before.at_s or after.heard_s < before.heard_s:
-            yield f"time runs backwards at {after}"
-    watch = _Watch()
-    for event in told:
-        yield from watch.started(event) if isinstance(event, Started) else watch.told(event)
-    if watch.active is not None:
-        yield f"segment {watch.active.segment_id} is never completed"
+    watch = Watch()
+    for event in events:
+        yield from watch.see(event)
+    yield from watch.end()
 
 
 @dataclass(slots=True)
-class _Watch:
-    """What was told so far of the segments."""
+class Watch:
+    """Checks the guarantees event by event; what it remembers does not grow.
+
+    Attributes:
+        active: the segment that has started and is not completed.
+        committed: its committed text so far.
+        n_skipped: its skipped partials so far.
+        last_end_s: where the segment before ended.
+        next_id: of the segment that starts next.
+        heard_s: of the event before.
+        at_s: likewise.
+    """
 
     active: Started | None = None
     committed: str = ""
     n_skipped: int = 0
     last_end_s: float = 0.0
     next_id: int = 0
+    heard_s: float = 0.0
+    at_s: float = -math.inf
 
-    def started(self, event: Started) -> Iterator[str]:
+    def see(self, event: Event) -> Iterator[str]:
+        """Take the next event; a line for each guarantee that it breaks."""
+        if event.at_s < self.at_s or event.heard_s < self.heard_s:
+            yield f"time runs backwards at {event}"
+        self.at_s, self.heard_s = event.at_s, event.heard_s
+        yield from self._started(event) if isinstance(event, Started) else self._told(event)
+
+    def end(self) -> Iterator[str]:
+        """Likewise, after the last event."""
+        if self.active is not None:
+            yield f"segment {self.active.segment_id} is never completed"
+
+    def _started(self, event: Started) -> Iterator[str]:
         if self.active is not None:
             yield f"segment {event.segment_id} starts within segment {self.active.segment_id}"
         if event.segment_id != self.next_id:
@@ -186,7 +205,7 @@ class _Watch:
         self.active, self.next_id = event, event.segment_id + 1
         self.committed, self.n_skipped = "", 0
 
-    def told(self, event: Partial | Completed) -> Iterator[str]:
+    def _told(self, event: Partial | Completed) -> Iterator[str]:
         if self.active is None or event.segment_id != self.active.segment_id:
             yield f"segment {event.segment_id} is told of while it is not active"
             return

@@ -14,6 +14,9 @@ Message: TypeAlias = dict[str, Any]
 HISTORY: Final = 200
 """Completed segments that a browser gets when it comes, or comes back."""
 
+_FIGURES: Final = 60
+"""Points of the page's graphs."""
+
 _LONGEST_QUEUE: Final = 64
 """Messages that may wait for one browser."""
 
@@ -55,6 +58,7 @@ class Hub:
         self._run = secrets.token_hex(8)  # ids count from 0 again when the program is started anew
         self._browser_microphone = browser_microphone
         self._completed: deque[Message] = deque(maxlen=HISTORY)
+        self._figures: deque[Message] = deque(maxlen=_FIGURES)
         self._partial: Message | None = None
         self._ended = False
         self._clients: dict[Client, Callable[[], None]] = {}
@@ -66,6 +70,11 @@ class Hub:
             client.put({"event": "end"})
         self._clients[client] = wake
         return client
+
+    @property
+    def n_clients(self) -> int:
+        """Those that have come and not left."""
+        return len(self._clients)
 
     def leave(self, client: Client) -> None:
         """A client is gone."""
@@ -87,6 +96,7 @@ class Hub:
             self._partial = message
         self._tell(message)
         if figures is not None:
+            self._figures.append(figures)
             self._tell({"event": "figures", **figures})
 
     def end(self) -> None:
@@ -102,6 +112,7 @@ class Hub:
             "browser_microphone": self._browser_microphone,
             "completed": list(self._completed),
             "partial": self._partial,
+            "figures": list(self._figures),
         }
 
     def _tell(self, message: Message) -> None:

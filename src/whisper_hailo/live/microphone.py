@@ -40,10 +40,10 @@ class InputDevice:
 
 
 def input_devices() -> list[InputDevice]:
-    """All devices that hear.
+    """All devices that hear, at least one.
 
     Raises:
-        DeviceError: the library is not there, or PortAudio has a fault.
+        DeviceError: there is none, the library is not there, or PortAudio has a fault.
     """
     sounddevice = _sounddevice()
     try:
@@ -51,7 +51,7 @@ def input_devices() -> list[InputDevice]:
         default = int(sounddevice.default.device[0])
     except sounddevice.PortAudioError as error:
         raise DeviceError(f"sound devices cannot be listed ({error}); is ALSA set up?") from error
-    return [
+    devices = [
         InputDevice(
             index,
             str(device["name"]),
@@ -62,18 +62,19 @@ def input_devices() -> list[InputDevice]:
         for index, device in enumerate(found)
         if device["max_input_channels"] > 0
     ]
+    if not devices:
+        raise DeviceError("no microphone found; plug one in, or give a file or - for raw PCM")
+    return devices
 
 
 def choose_device(wanted: str) -> InputDevice:
     """A device by its number or a part of its name; the default one when nothing is wanted.
 
     Raises:
-        DeviceError: there is none at all.
+        DeviceError: as `input_devices`.
         OptionError: none of that name or number, or several.
     """
     devices = input_devices()
-    if not devices:
-        raise DeviceError("no microphone found; plug one in, or give a file or - for raw PCM")
     listed = "; ".join(f"{device.index}: {device.name}" for device in devices)
     if not wanted:
         return next((device for device in devices if device.is_default), devices[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any, Final, Self
@@ -15,11 +16,15 @@ from whisper_hailo.live.sources import Block
 
 _TIMEOUT_S: Final = 10.0
 
+_OWN_SPEED: Final = ("rtsp:", "rtsps:", "rtmp:", "rtp:", "udp:", "srt:")
+"""Senders that wait for nobody."""
+
 
 class NetworkSource(Closing):
     """A stream at an address.
 
-    What has a length is a recording and is read as fast as it is heard; what has none is live.
+    What has a length is a recording and is read as fast as it is heard; what has none is live, and
+    so is what comes at its own speed.
 
     Args:
         address: such as `rtsp://camera/audio` or `https://host/stream.mp3`.
@@ -31,6 +36,8 @@ class NetworkSource(Closing):
         self.endless = True
         self._container: Any = None
         self._closed = False
+        self._reading = False
+        self._ending = threading.Lock()
 
     def open(self) -> Self:
         """Connect.
@@ -55,11 +62,22 @@ class NetworkSource(Closing):
         if not self._container.streams.audio:
             self._container.close()
             raise AudioError(f"{self.name} has no sound; give an address with an audio stream")
-        self.live = self.endless = self._container.duration is None
+        self.endless = self._container.duration is None
+        self.live = self.endless or self.name.lower().startswith(_OWN_SPEED)
         return self
 
     def blocks(self) -> Iterator[Block]:
         """Decoded sound as it arrives."""
+        with self._ending:
+            if self._closed or self._container is None:
+                return
+            self._reading = True
+        try:
+            yield from self._decoded()
+        finally:
+            self._container.close()
+
+    def _decoded(self) -> Iterator[Block]:
         import av
 
         resampler = av.AudioResampler(format="flt", layout="mono", rate=SAMPLE_RATE_HZ)
@@ -78,11 +96,15 @@ class NetworkSource(Closing):
             ) from error
 
     def close(self) -> None:
-        """Disconnect at the next piece."""
-        self._closed = True
-        container, self._container = self._container, None
-        if container is not None:
-            container.close()
+        """Disconnect at the next piece.
+
+        Whoever reads closes the connection: FFmpeg would go on in memory that is gone.
+        """
+        with self._ending:
+            self._closed = True
+            if self._reading or self._container is None:
+                return
+        self._container.close()
 
 
 def _samples(frame: Any) -> FloatArray:  # noqa: ANN401 - a class without types

@@ -42,6 +42,7 @@ class RunningText:
         tentative: words behind them.
         settled_s: a moment by which all committed words had been said, from the buffer's start.
         n_corrected: tentative words that were shown and then changed or taken back.
+        guess: ids that were held back of the last hypothesis: not shown, but worth a try.
 
     Source: local agreement (Liu et al. 2020; Macháček et al. 2023), with a span of time.
     """
@@ -51,13 +52,14 @@ class RunningText:
     tentative: list[Tentative] = field(default_factory=list)
     settled_s: float = 0.0
     n_corrected: int = 0
+    guess: tuple[int, ...] = ()
 
     @property
     def draft(self) -> Draft:
         """What the next hypothesis may begin with; what is committed is settled."""
         fixed = tuple(token for word in self.committed for token in word.tokens)
         rest = tuple(token for tentative in self.tentative for token in tentative.word.tokens)
-        return Draft(fixed + rest, len(fixed))
+        return Draft(fixed + rest + self.guess, len(fixed))
 
     @property
     def known(self) -> tuple[BufferWord, ...]:
@@ -81,6 +83,7 @@ class RunningText:
             for word, old in zip(words, self.tentative[:agreed], strict=False)
         ]
         self.tentative = now + [Tentative(word, length_s) for word in words[agreed:]]
+        self.guess = heard.guess
         self._commit(length_s)
 
     def finish(self, heard: BufferText) -> tuple[BufferWord, ...]:

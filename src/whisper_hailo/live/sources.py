@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +21,10 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 
 BLOCK_S: Final = 0.032
 """Live audio comes in pieces of this length, one VAD frame each."""
+
+
+_LOOK_MS: Final = 100
+"""So often a pipe that nothing comes from is left, to see whether it is still wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +156,11 @@ class PcmSource(Closing):
     def blocks(self) -> Iterator[Block]:
         """What comes, as soon as it comes."""
         odd = b""
+        coming = select.poll()
+        coming.register(self._descriptor, select.POLLIN)
         while not self._closed:
+            if not coming.poll(_LOOK_MS):
+                continue
             try:
                 raw = os.read(self._descriptor, 1 << 16)
             except OSError as error:
@@ -172,7 +181,7 @@ class PcmSource(Closing):
             yield Block(rest)
 
     def close(self) -> None:
-        """End at the next piece."""
+        """End soon, whether something comes or not."""
         self._closed = True
 
 

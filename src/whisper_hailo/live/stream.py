@@ -6,6 +6,7 @@ import queue
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Final
 
 import numpy as np
 
@@ -14,7 +15,12 @@ from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Event
 from whisper_hailo.live.sources import Block, Source
 
-_END_WAIT_S = 2.0
+_END_WAIT_S: Final = 2.0
+"""A source that was told to end and gives nothing for so long is left alone."""
+
+
+class _Stop:
+    """Put where pieces wait, behind what was captured before."""
 
 
 class CaptionStream:
@@ -32,16 +38,17 @@ class CaptionStream:
     def __init__(self, source: Source, captioner: Captioner) -> None:
         self._source = source
         self._captioner = captioner
-        self._queue: queue.SimpleQueue[Block | BaseException | None] = queue.SimpleQueue()
-        self._stopped = threading.Event()
+        self._queue: queue.SimpleQueue[Block | BaseException | _Stop | None] = queue.SimpleQueue()
+        self._stopped = False
 
     def stop(self) -> None:
         """End the stream: what was captured is heard, the running segment completed.
 
-        It may be called from a signal handler or from another thread.
+        It may be called from another thread, and from a signal handler: it takes no lock that the
+        interrupted thread may hold.
         """
-        self._stopped.set()
-        self._queue.put(None)
+        self._stopped = True
+        self._queue.put(_Stop())
 
     def events(self) -> Iterator[Event]:
         """All events, the last segment's completion included.
@@ -62,31 +69,42 @@ class CaptionStream:
 
     def _pulled(self) -> Iterator[Block]:
         for block in self._source.blocks():
-            if self._stopped.is_set():
+            if self._stopped:
                 return
             yield block
 
     def _live(self) -> Iterator[Block]:
+        """What comes until the source ends; it is told to when the stream is stopped."""
         thread = threading.Thread(target=self._listen, name="caption-source", daemon=True)
         thread.start()
         try:
-            ended = False
+            ended, patience_s = False, None
             while not ended:
-                waiting = [self._queue.get()]
-                with suppress(queue.Empty):
-                    while True:
-                        waiting.append(self._queue.get_nowait())
+                waiting = self._waiting(patience_s)
                 blocks = [item for item in waiting if isinstance(item, Block)]
                 if blocks:
                     yield self._joined(blocks)
                 for item in waiting:
                     if isinstance(item, BaseException):
                         raise item
+                    if isinstance(item, _Stop):
+                        self._source.close()
+                        patience_s = _END_WAIT_S
                     ended = ended or item is None
         finally:
-            self._stopped.set()
             self._source.close()
             thread.join(_END_WAIT_S)
+
+    def _waiting(self, patience_s: float | None) -> list[Block | BaseException | _Stop | None]:
+        """All that has come, at least one; the end when nothing comes for so long."""
+        try:
+            found = [self._queue.get(timeout=patience_s)]
+        except queue.Empty:
+            return [None]
+        with suppress(queue.Empty):
+            while True:
+                found.append(self._queue.get_nowait())
+        return found
 
     def _joined(self, blocks: list[Block]) -> Block:
         """All that waits, as one piece."""
@@ -102,8 +120,6 @@ class CaptionStream:
         try:
             for block in self._source.blocks():
                 self._queue.put(block)
-                if self._stopped.is_set():
-                    break
         except Exception as error:  # told on the main thread
             self._queue.put(error)
         else:

@@ -27,7 +27,7 @@ from whisper_hailo.vad import SileroDetector
 logger = logging.getLogger(__name__)
 
 BASE: Final = "decoded anew"
-"""What the others' decoder time is divided by."""
+"""How the labels begin of what the decoder time of others with the same engine is divided by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def compare_captions(
     with ExitStack() as stack:
         ways = list(_ours(common, stack)) + list(moonshine_way(common, stack))
         lanes = run_lanes(ways, audio, SileroDetector, tick)
-        rows = _with_ratios(lanes, error_rate)
+        rows = with_ratios(lanes, error_rate)
     settings = {
         "model": common.model,
         "threads": common.threads,
@@ -86,15 +86,23 @@ def compare_captions(
     return ComparisonRecord("captions", settings, tuple(rows))
 
 
-def _with_ratios(
+def with_ratios(
     lanes: list[Lane], error_rate: Callable[[str], float | None]
 ) -> Iterator[dict[str, object]]:
+    """Rows with their decoder time as a ratio to that of the same engine decoding anew.
+
+    Args:
+        lanes: after the stream; the first of an engine that decodes anew is its measure.
+        error_rate: word error rate of a text; `None` where what was said is not known.
+    """
     rows = [row_of(lane, error_rate) for lane in lanes]
-    anew_ms = next(row for row in rows if row["way"] == BASE)["decode_ms_per_partial"]
-    for row in rows:
-        ms = row["decode_ms_per_partial"]
-        own = row["passes_per_partial"]  # decoders of other kinds have no passes to tell
-        yield row | {"less_decoding": anew_ms / ms if ms and anew_ms and own else None}
+    anew_ms: dict[int, float | None] = {}
+    for lane, row in zip(lanes, rows, strict=True):
+        if row["way"].startswith(BASE):
+            anew_ms.setdefault(id(lane.way.engine), row["decode_ms_per_partial"])
+    for lane, row in zip(lanes, rows, strict=True):
+        ms, base_ms = row["decode_ms_per_partial"], anew_ms.get(id(lane.way.engine))
+        yield row | {"less_decoding": base_ms / ms if ms and base_ms else None}
 
 
 def _ours(common: Common, stack: ExitStack) -> Iterator[Way]:
@@ -106,9 +114,12 @@ def _ours(common: Common, stack: ExitStack) -> Iterator[Way]:
     yield Way("drafts, guesses shown", engine, whole)
     yield Way("no drafts, guesses shown", engine, replace(whole, drafts=False))
     yield Way(BASE, engine, whole, keeps=False)
+    yield Way("decoded anew, guesses held back", engine, CaptionOptions(), keeps=False)
     yield Way("drafts, a partial each 0.5 s", engine, CaptionOptions(min_partial_s=0.5))
-    yield Way("drafts, 8-bit weights", _engine(common, "int8", stack), CaptionOptions())
-    yield Way("drafts, 4-bit weights", _engine(common, "int4", stack), CaptionOptions())
+    for quantize, weights in (("int8", "8-bit weights"), ("int4", "4-bit weights")):
+        smaller = _engine(common, quantize, stack)
+        yield Way(f"drafts, {weights}", smaller, CaptionOptions())
+        yield Way(f"{BASE}, {weights}", smaller, whole, keeps=False)
 
 
 def _engine(common: Common, quantize: str, stack: ExitStack) -> TranscriberEngine:

@@ -37,6 +37,11 @@ _HEADERS: Final = {
 _LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 _MOST_BYTES: Final = 1 << 16
 _WRONG_ORIGIN, _BUSY = 1008, 1013
+_END_LOOKS: Final = 20
+"""Tenths of a second that pages have to read that the stream is over."""
+
+_CLOSED_S: Final = 60.0
+"""No wait is so long; a server that hangs does not keep the program."""
 
 
 class WebView(Closing):
@@ -115,9 +120,8 @@ class WebView(Closing):
         """Tell the pages that it is over, and stop."""
         loop, self._loop = self._loop, None
         if loop is not None and self._thread is not None:
-            loop.call_soon_threadsafe(self._hub.end)
-            loop.call_soon_threadsafe(loop.call_later, 0.2, self._stop)
-            self._thread.join(5)
+            asyncio.run_coroutine_threadsafe(self._end(), loop)
+            self._thread.join(_CLOSED_S)
 
     def put(self, event: Event) -> None:
         """Hand an event to the server's thread."""
@@ -142,9 +146,15 @@ class WebView(Closing):
         asyncio.run(run())
         listener.close()
 
-    def _stop(self) -> None:
+    async def _end(self) -> None:
+        """Pages that read are told; sockets of those that do not are cut."""
+        self._hub.end()
+        for _ in range(_END_LOOKS):
+            if not self._hub.n_clients:
+                break
+            await asyncio.sleep(0.1)
         self._server.should_exit = True
-        self._server.force_exit = True  # sockets of pages that stay open are cut
+        self._server.force_exit = True
 
     def _app(self) -> Any:  # noqa: ANN401 - an ASGI application
         from starlette.applications import Starlette
@@ -180,6 +190,9 @@ class WebView(Closing):
             while not gone.done():
                 while (message := client.take()) is not None:
                     await websocket.send_json(message)
+                    if message["event"] == "end":
+                        await websocket.close()
+                        return
                 wake.clear()
                 waiting = asyncio.ensure_future(wake.wait())
                 await asyncio.wait({waiting, gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -197,10 +210,10 @@ class WebView(Closing):
         if self._browser is None or self._recording:
             await websocket.close(_BUSY)
             return
-        if not await self._accepted(websocket):
-            return
-        self._recording = True
+        self._recording = True  # before anything is waited for, or two would come in
         try:
+            if not await self._accepted(websocket):
+                return
             while True:
                 self._browser.push(await websocket.receive_bytes())
         except (WebSocketDisconnect, KeyError):

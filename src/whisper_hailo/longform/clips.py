@@ -47,13 +47,16 @@ def clips_of(times_s: list[float] | tuple[float, ...]) -> tuple[Clip, ...]:
         return WHOLE
     shown = ",".join(f"{time:g}" for time in times_s)
     if not all(math.isfinite(time) and time >= 0 for time in times_s):
-        raise OptionError(f"--clip-timestamps is {shown!r}: a time is negative; {_EXPECTED}")
-    if any(later < earlier for earlier, later in pairwise(times_s)) or any(
-        end <= start for start, end in zip(times_s[::2], times_s[1::2], strict=False)
-    ):
         raise OptionError(
-            f"--clip-timestamps is {shown!r}: an end is not after its start; {_EXPECTED}"
+            f"--clip-timestamps is {shown!r}: a time is negative or no number; {_EXPECTED}"
         )
+    wrong = None
+    if any(end <= start for start, end in zip(times_s[::2], times_s[1::2], strict=False)):
+        wrong = "an end is not after its start"
+    elif any(later < earlier for earlier, later in pairwise(times_s)):
+        wrong = "a clip begins before the one before it ends"
+    if wrong:
+        raise OptionError(f"--clip-timestamps is {shown!r}: {wrong}; {_EXPECTED}")
     samples = [round(time * SAMPLE_RATE_HZ) for time in times_s]
     ends: list[int | None] = [*samples[1::2]]
     if len(samples) % 2:

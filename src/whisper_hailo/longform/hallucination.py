@@ -66,9 +66,7 @@ def drop_hallucinations(
     start_s, segments = heard.window.start_s, heard.segments
     window_end_s = start_s + window_s
     seek_s: float | None = None
-    last_s = next((s.words[-1].end_s for s in reversed(segments) if s.words), None)
-    if last_s is None and segments:
-        last_s = segments[-1].end_s
+    last_s = heard.last_word_end_s
     if not heard.ends_alone and last_s is not None and last_s > start_s:
         near_end = window_end_s - last_s <= silence_s
         seek_s = start_s + heard.window.content_s if near_end else last_s

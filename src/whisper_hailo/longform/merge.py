@@ -37,6 +37,8 @@ def seam(
     text alone, two words in a row; at last by time alone, one of them misheard. The pair nearest
     to the middle of the overlap, farthest from both edges, is the seam: the left window's words up
     to it, the right window's after it, the word itself from the one whose edge is farther away.
+    Where a pair has nothing but its time in common, one window may have taken a whole sentence for
+    a word: what the better one heard where the other heard nothing goes on belonging to it.
     Without any pair no word was heard twice, and all are kept.
 
     Args:
@@ -50,23 +52,35 @@ def seam(
     """
     first = next((i for i, w in enumerate(left) if w.end_s > start_s - SLACK_S), len(left))
     after = next((i for i, w in enumerate(right) if w.start_s >= end_s + SLACK_S), len(right))
-    pairs = _paired(left[first:], right[:after], end_s - start_s)
+    pairs, read_alike = _paired(left[first:], right[:after], end_s - start_s)
+    if not pairs:
+        return len(left), 0
     middle_s = (start_s + end_s) / 2
-    if pairs:
-        best = min(pairs, key=lambda pair: abs(_middle(left[first + pair.left]) - middle_s))
-        # The window whose edge is farther away heard it better.
-        own = int(_middle(left[first + best.left]) < middle_s)
-        return first + best.left + own, best.right + own
-    return len(left), 0
+    best = min(pairs, key=lambda pair: abs(_middle(left[first + pair.left]) - middle_s))
+    # The window whose edge is farther away heard it better.
+    own = int(_middle(left[first + best.left]) < middle_s)
+    n, m = first + best.left + own, best.right + own
+    if read_alike:
+        return n, m
+    while own and n < len(left) and (m == len(right) or left[n].end_s <= right[m].start_s):
+        n += 1
+    while not own and m > 0 and (n == 0 or right[m - 1].start_s >= left[n - 1].end_s):
+        m -= 1
+    return n, m
 
 
-def _paired(left: Sequence[Word], right: Sequence[Word], farthest_s: float) -> list[_Pair]:
+def _paired(
+    left: Sequence[Word], right: Sequence[Word], farthest_s: float
+) -> tuple[list[_Pair], bool]:
     """The best pairing that keeps the order of both sides, by the surest evidence there is.
 
     Args:
         left: words of the earlier window.
         right: words of the later one.
         farthest_s: however useless their times, two of one word are not farther apart.
+
+    Returns:
+        the pairs, and whether they read alike, or have only their times in common.
     """
     n, m = len(left), len(right)
     reads = [[_plain(a.text) == _plain(b.text) for b in right] for a in left]
@@ -97,8 +111,8 @@ def _paired(left: Sequence[Word], right: Sequence[Word], farthest_s: float) -> l
     for evidence in (sure, likely, same_time):
         pairs = _best_in_order([[evidence(i, j) for j in range(m)] for i in range(n)])
         if pairs:
-            return pairs
-    return []
+            return pairs, evidence is not same_time
+    return [], False
 
 
 def _nearness(apart_s: float, limit_s: float) -> float:

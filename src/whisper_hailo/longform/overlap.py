@@ -7,7 +7,7 @@ the words there, one of them whole; `merge` decides which to keep.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -57,6 +57,11 @@ class OverlapPlan:
         self._keep_words = keep_words
         self._held: Heard | None = None
         self.sequential = sequential
+
+    @property
+    def pending(self) -> Sequence[Segment]:
+        """The last window's segments, whose end the next window may hear better."""
+        return () if self._held is None else self._held.segments
 
     def windows(self) -> Iterator[Window]:
         """Windows until each clip's end; only those that overlap need words."""

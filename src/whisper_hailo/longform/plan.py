@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -31,6 +31,7 @@ class LongOptions:
         vad_threshold: probability above which a frame is speech.
         min_silence_s: silence that ends a stretch of speech.
         speech_pad_s: kept before and after each stretch of speech.
+        snug: encode only as much of a window as its audio fills; of a batch, its longest audio.
 
     Raises:
         OptionError: a value out of range.
@@ -42,6 +43,7 @@ class LongOptions:
     vad_threshold: float = 0.5
     min_silence_s: float = 0.5
     speech_pad_s: float = 0.2
+    snug: bool = False
 
     def __post_init__(self) -> None:
         if self.strategy not in STRATEGIES:
@@ -73,6 +75,7 @@ class Heard:
         advance_s: seconds to where the next window begins, by the model's timestamps.
         ends_alone: a single timestamp ends the window: nothing was said after it.
         silent: the window holds no speech.
+        end_s: end of the last segment in the recording, counting empty ones; `None` if unknown.
     """
 
     window: Window
@@ -81,6 +84,25 @@ class Heard:
     advance_s: float
     ends_alone: bool = False
     silent: bool = False
+    end_s: float | None = None
+
+    @property
+    def last_word_end_s(self) -> float | None:
+        """End of the last word, or of the last segment where there are no words.
+
+        A window without text but with a time leads there, as in OpenAI Whisper.
+        """
+        if self.end_s is not None and not any(segment.words for segment in self.segments):
+            return self.end_s
+        return last_word_end(self.segments)
+
+
+def last_word_end(segments: Sequence[Segment]) -> float | None:
+    """End of the last word of segments, or of the last one where there are no words."""
+    for segment in reversed(segments):
+        if segment.words:
+            return segment.words[-1].end_s
+    return segments[-1].end_s if segments else None
 
 
 class Plan(Protocol):
@@ -89,6 +111,11 @@ class Plan(Protocol):
     @property
     def sequential(self) -> bool:
         """Whether each window depends on what came of the one before."""
+        ...
+
+    @property
+    def pending(self) -> Sequence[Segment]:
+        """Segments held back, of which the next window may change the end."""
         ...
 
     def windows(self) -> Iterator[Window]:

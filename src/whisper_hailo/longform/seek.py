@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from whisper_hailo.core.types import FRAMES_PER_SECOND, SAMPLE_RATE_HZ, Segment
@@ -11,11 +10,11 @@ from whisper_hailo.decoding.option_groups import WordOptions
 from whisper_hailo.longform.clips import Clip
 from whisper_hailo.longform.feed import AudioFeed
 from whisper_hailo.longform.hallucination import drop_hallucinations
-from whisper_hailo.longform.plan import MIN_SAMPLES, Heard
+from whisper_hailo.longform.plan import MIN_SAMPLES, Heard, last_word_end
 from whisper_hailo.windows import Window, WindowPlan
 
 _HOP: Final = SAMPLE_RATE_HZ // FRAMES_PER_SECOND
-_MIN_ADVANCE_FRAMES: Final = 10
+_MIN_ADVANCE_FRAMES: Final = 2
 """A model that closes segments of nothing would otherwise never get to the end."""
 
 
@@ -30,6 +29,7 @@ class SeekPlan:
     """
 
     sequential = True
+    pending: Sequence[Segment] = ()
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class SeekPlan:
         at_end = heard.ends_alone or heard.advance_s >= window.content_s
         frame = whole if at_end else before + round(heard.advance_s * FRAMES_PER_SECOND)
         if self._words is not None:
-            last_s = _last_word_end(segments)
+            last_s = heard.last_word_end_s
             if not heard.ends_alone and last_s is not None and last_s > window.start_s:
                 frame = round(last_s * FRAMES_PER_SECOND)
             if self._words.hallucination_silence_s is not None:
@@ -83,18 +83,12 @@ class SeekPlan:
                 segments = list(kept.segments)
                 if kept.seek_s is not None:
                     frame = round(kept.seek_s * FRAMES_PER_SECOND)
-            self._last_speech_s = _last_word_end(segments) or self._last_speech_s
+            if len(segments) < len(heard.segments):  # the rest was made up
+                last_s = last_word_end(segments)
+            self._last_speech_s = last_s or self._last_speech_s
         self._frame = max(frame, before + min(_MIN_ADVANCE_FRAMES, whole - before))
-        return [replace(s) for s in segments if s.text and s.end_s > s.start_s]
+        return [s for s in segments if s.text and s.end_s > s.start_s]
 
     def finish(self) -> list[Segment]:
         """Nothing is held back."""
         return []
-
-
-def _last_word_end(segments: list[Segment]) -> float | None:
-    """End of the last word, or of the last segment where there are no words."""
-    for segment in reversed(segments):
-        if segment.words:
-            return segment.words[-1].end_s
-    return segments[-1].end_s if segments else None

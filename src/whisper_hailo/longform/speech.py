@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -30,6 +30,8 @@ class SpeechPlan:
         detector: of speech; one recording after the other, so that it needs no reset.
         sequential: each window is shown the text of the one before.
     """
+
+    pending: Sequence[Segment] = ()
 
     def __init__(
         self,

@@ -99,12 +99,13 @@ class Parts:
         owns_loop = isinstance(self.decoder, Recognizer | AudioRecognizer)
         return 0.0 if owns_loop or self.limits.n_positions is not None else FALLBACK_STEP
 
-    def check(self, options: DecodingOptions) -> None:
+    def check(self, options: DecodingOptions, long: LongOptions | None = None) -> None:
         """Refuse options that these parts cannot honour: see `Transcriber.check`."""
         decoder, pad_to = self.decoder, options.cures.pad_to or 0
         special = self.tokenizer.special
         if options.timestamps and special.timestamp_begin is None:
             raise OptionError("this model has no timestamp tokens; leave out --timestamps")
+        _check_silence(options, strategy_of(options, long or LongOptions()))
         if not isinstance(decoder, Recognizer | AudioRecognizer):
             takes = decoder.limits.n_positions
             if takes is not None and pad_to > takes:
@@ -138,6 +139,12 @@ class Parts:
     def long(self, long: LongOptions | None, options: DecodingOptions) -> LongOptions:
         """Windows that overlap are joined by the times of their words, which not all can tell."""
         long = long or LongOptions()
+        if long.snug and (self.encoder is None or self.encoder.n_frames is not None):
+            takes = "no windows" if self.encoder is None else f"{self.encoder.n_frames} frames only"
+            raise OptionError(
+                f"--snug needs an encoder that takes windows of any length, this engine's takes "
+                f"{takes}; leave it out, or choose --encoder-backend onnx"
+            )
         overlaps = strategy_of(options, long) == "overlap"
         if long.strategy == "auto" and overlaps and not self.limits.aligns:
             return replace(long, strategy="consecutive")
@@ -164,4 +171,15 @@ class Parts:
             search=options.search.name,
             timestamps=options.timestamps,
             batch_size=batch_size,
+            snug=long is not None and long.snug,
+        )
+
+
+def _check_silence(options: DecodingOptions, strategy: str) -> None:
+    """Silence is skipped by seeking behind it, which no other plan of windows does."""
+    words = options.words
+    if words is not None and words.hallucination_silence_s is not None and strategy != "seek":
+        raise OptionError(
+            f"--hallucination-silence skips silence by seeking, the windows are {strategy!r}; "
+            "give --timestamps and no other --long than seek"
         )

@@ -158,10 +158,11 @@ class Transcriber(Closing):
         parts = self._parts
         options = options or DecodingOptions(cures=self.default_cures)
         long = parts.long(long, options)
-        self.check(options)
+        self.check(options, long)
         if not 1 <= batch_size <= MAX_BATCH:
             raise OptionError(f"--batch-size is {batch_size}, expected 1 to {MAX_BATCH}")
-        hearing = Hearing(parts.encoder, parts.interpreter(options), parts.plan, options)
+        plan = replace(parts.plan, snug=long.snug)
+        hearing = Hearing(parts.encoder, parts.interpreter(options), plan, options)
         settings = self.settings(options, long, batch_size)
 
         def begin(source: AudioInput) -> Recording:
@@ -292,15 +293,15 @@ class Transcriber(Closing):
         )
         return Transcriber(changed)
 
-    def check(self, options: DecodingOptions) -> None:
+    def check(self, options: DecodingOptions, long: LongOptions | None = None) -> None:
         """Refuse options that this model cannot honour, before any audio is touched.
 
         Raises:
             OptionError: unknown language or task, padding beyond the model's context, prompts that
                 it cannot take, timestamps or alignment that it does not have, or a rule that the
-                engine does not have.
+                engine or the plan of windows does not have.
         """
-        self._parts.check(options)
+        self._parts.check(options, long)
 
     def settings(
         self, options: DecodingOptions, long: LongOptions | None = None, batch_size: int = 1

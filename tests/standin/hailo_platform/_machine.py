@@ -8,6 +8,7 @@ fault. Processes share a chip through lock files in that folder, where `runs.log
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -15,7 +16,7 @@ import threading
 import time
 import weakref
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,8 @@ class Machine:
         self._core = threading.Condition()
         self._busy = False
         self._waiting: list[int] = []
+        self._gate = threading.Event()
+        self._gate.set()
 
     def set(self, **facts: Any) -> None:
         """Another machine, as if it had just started."""
@@ -176,7 +179,23 @@ class Machine:
                 return False
         return True
 
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """No run of this process ends before the block does."""
+        self._gate.clear()
+        try:
+            yield
+        finally:
+            self._gate.set()
+
+    @property
+    def waiting(self) -> list[int]:
+        """Priorities of the networks that wait for the core."""
+        with self._core:
+            return list(self._waiting)
+
     def latency(self) -> None:
+        self._gate.wait(60)
         if self.facts["latency_ms"]:
             time.sleep(float(self.facts["latency_ms"]) / 1000)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -117,7 +118,9 @@ def test_a_directory_takes_the_merged_graph_and_a_file_says_which(
     for name in ("decoder_model", "decoder_with_past_model"):
         (tmp_path / "onnx").mkdir(exist_ok=True)
         shutil.copy(export / f"{name}_quantized.onnx", tmp_path / "onnx")
-    assert OptimumDecoder(tmp_path, spec).name == "optimum-int8"
+    decoder = OptimumDecoder(tmp_path, spec)
+    assert (decoder.name, decoder.spec.quantization) == ("optimum-int8", "exported int8")
+    assert OptimumDecoder(export, replace(spec, quantization="int4")).spec.quantization == "none"
 
 
 @pytest.mark.parametrize("export", EXPORTS)

@@ -24,9 +24,20 @@ def test_a_difference_within_the_bound_is_good() -> None:
     found = row("micro-int8", logits(5.0, 1.0), logits(5.1, 1.0), exact)
     assert found["good"]
     assert (found["same_token"], found["steps"]) == (1, 1)
-    assert found["bound"] == pytest.approx(0.2)  # what the quantisation itself costs
-    assert not row("micro-int8", logits(5.0, 1.0), logits(5.3, 1.0), exact)["good"]
+    assert found["rms_bound"] == pytest.approx(0.4 / 2**0.5)  # twice what the quantisation costs
+    assert found["bound"] == pytest.approx(0.4)
+    assert not row("micro-int8", logits(5.0, 1.0), logits(5.5, 1.0), exact)["good"]
     assert not row("micro-none", logits(5.0, 1.0), logits(5.1, 1.0), exact)["good"]
+
+
+def test_one_large_difference_is_chance_and_many_are_a_fault() -> None:
+    here, exact = np.zeros((1, 100), np.float32), np.full((1, 100), 0.1, np.float32)
+    there = here.copy()
+    there[0, 7] = 0.19  # 1.9 times the largest loss, and little in the mean
+    assert row("micro-int8", here, there, exact)["good"]
+    there[0, 7] = 0.21
+    assert not row("micro-int8", here, there, exact)["good"]
+    assert not row("micro-int8", here, here - 0.21, exact)["good"]
 
 
 def test_near_ties_may_fall_either_way_and_nothing_else() -> None:
@@ -52,8 +63,8 @@ def test_the_table_has_dashes_where_only_instructions_are_known() -> None:
         "instructions": 10_428_320
     }
     text = steps_table([known, {"model": "ctranslate2-int8", "instructions": 2_000_000}]).markdown()
-    assert "| tiny-int8 | 10.43 | 0.0e+00 | 5.0e-01 | 1 of 1 |" in text
-    assert "| ctranslate2-int8 | 2.00 | - | - | - |" in text
+    assert "| tiny-int8 | 10.43 | 0.0e+00 | 7.1e-01 | 0.0e+00 | 1.0e+00 | 1 of 1 |" in text
+    assert "| ctranslate2-int8 | 2.00 | - | - | - | - | - |" in text
 
 
 def test_the_lane_names_tests_that_exist() -> None:

@@ -11,10 +11,12 @@ import pytest
 import soundfile
 from benchmarks.captions.conversation import conversation
 from benchmarks.captions.cost import Forced
-from benchmarks.captions.table import DOCS, RESULT, TABLES, insert_tables
+from benchmarks.tables import CAPTIONS, CAPTIONS_DOCUMENT, stale_captions
 
 from tests.unit.decoding.search.test_draft import Oracle
 from tests.unit.shapes import TOY_TOKENS
+from whisper_hailo.bench.report.captions import TABLES, fill
+from whisper_hailo.core.errors import OptionError
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.draft import DraftLoop
 
@@ -31,17 +33,24 @@ def test_a_conversation_is_the_same_each_time(tmp_path: Path) -> None:
 
 
 def test_the_tables_are_those_of_the_result_file() -> None:
-    result: dict[str, Any] = json.loads(RESULT.read_text(encoding="utf-8"))
-    document = DOCS.read_text(encoding="utf-8")
-    again = "write them anew with: python -m benchmarks.captions --table"
-    assert insert_tables(document, result) == document, again
+    result: dict[str, Any] = json.loads(CAPTIONS.read_text(encoding="utf-8"))
+    document = CAPTIONS_DOCUMENT.read_text(encoding="utf-8")
+    assert stale_captions() == {CAPTIONS_DOCUMENT: document}, "python benchmarks/tables.py"
     assert set(result) <= set(TABLES)
     assert not any(part.get("violations") for part in result.values())
 
 
 def test_a_document_without_marks_is_told_of() -> None:
-    with pytest.raises(SystemExit, match="no place for the table live"):
-        insert_tables("nothing", {"live": {}})
+    with pytest.raises(OptionError, match="no place for the table live"):
+        fill("nothing", {"live": {}}, "")
+
+
+def test_what_was_measured_with_other_weights_says_so() -> None:
+    result: dict[str, Any] = json.loads(CAPTIONS.read_text(encoding="utf-8"))
+    part = result["same"] | {"weights": "these"}
+    document = "<!-- same -->\n<!-- /same -->"
+    assert "other weights" not in fill(document, {"same": part}, "these")
+    assert "other weights than the present ones" in fill(document, {"same": part}, "those")
 
 
 class State(tuple[int, ...]):

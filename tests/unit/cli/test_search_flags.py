@@ -32,7 +32,15 @@ def test_off_is_off_whatever_the_decoder() -> None:
     assert SearchFlags(fallback=0.0).search(FALLBACK_STEP).temperatures == (0.0,)
 
 
-@pytest.mark.parametrize("step", [-0.1, 1.1, float("nan")])
+@pytest.mark.parametrize("step", [-0.1, 1e-9, 1.1, float("nan")])
 def test_impossible_steps(step: float) -> None:
-    with pytest.raises(OptionError, match=r"--fallback is .*, expected 0 \(off\) to 1"):
+    with pytest.raises(
+        OptionError, match=r"--fallback is .*, expected 0 \(off\) or a step of 0.01 to 1"
+    ):
         SearchFlags(fallback=step).search(0.0)
+
+
+@pytest.mark.parametrize("temperature", [-1.0, 3.0, float("nan")])
+def test_an_impossible_temperature_is_named_alone(temperature: float) -> None:
+    with pytest.raises(OptionError, match=rf"--temperature is {temperature:g}, expected"):
+        SearchFlags(temperature=temperature).search(FALLBACK_STEP)

@@ -70,6 +70,15 @@ def test_a_changed_checkpoint_is_converted_again(
     assert len(conversions) == 2
 
 
+def test_what_an_older_program_converted_is_converted_again(
+    conversions: list[object], checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache.resolve_model(str(checkpoint))
+    monkeypatch.setattr(cache, "_REVISION", cache._REVISION + 1)
+    cache.resolve_model(str(checkpoint))
+    assert len(conversions) == 2
+
+
 def test_two_checkpoints_of_the_same_name_do_not_meet(
     conversions: list[object], checkpoint: Path, tmp_path: Path
 ) -> None:

@@ -67,6 +67,16 @@ def test_misshapen_array_is_named_with_both_shapes(tmp_path: Path) -> None:
     assert "encoder.conv1.bias has shape (63,), expected (64,)" in message
 
 
+def test_layers_that_the_config_does_not_have_are_not_dropped(tmp_path: Path) -> None:
+    arrays = random_arrays()
+    arrays["encoder.layers.1.fc1.bias"] = arrays["encoder.layers.0.fc1.bias"]
+    message = _one_line(write_checkpoint(tmp_path / "deep", arrays))
+    assert "encoder.layers.1.fc1.bias has no place in the 1 encoder and 2 decoder" in message
+    arrays = random_arrays()
+    arrays["decoder.layers.0.fc1.lora_A.weight"] = np.ones((4, 64), np.float32)
+    assert "adapter is not merged" in _one_line(write_checkpoint(tmp_path / "adapted", arrays))
+
+
 def test_key_bias_means_another_architecture(tmp_path: Path) -> None:
     arrays = random_arrays()
     arrays["decoder.layers.0.self_attn.k_proj.bias"] = np.ones(64, np.float32)

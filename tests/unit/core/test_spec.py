@@ -34,7 +34,11 @@ def test_a_spec_survives_its_file(tmp_path: Path) -> None:
     assert ModelSpec.load(tmp_path).to_json() == spec.to_json()
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 4}', '{"version": 4, "dims": 3}'])
+VERSION = f'"version": {SPEC_VERSION}'
+NOT_SPECS = ["", "[]", "{}", "{" + VERSION + "}", "{" + VERSION + ', "dims": 3}']
+
+
+@pytest.mark.parametrize("text", NOT_SPECS)
 def test_a_broken_spec_says_so(text: str) -> None:
     with pytest.raises(ModelError, match=r"here/model\.json is not a model description"):
         ModelSpec.from_json(text, "here/model.json")

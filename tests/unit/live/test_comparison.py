@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -15,12 +16,13 @@ from tests.unit.live.scripted import Loudness, Speller, silence, speech
 from whisper_hailo.bench.records import ComparisonRecord
 from whisper_hailo.bench.report.comparisons import comparison_table
 from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.core.types import Timings
 from whisper_hailo.hearing.buffers import Draft
 from whisper_hailo.live.comparison import Way, row_of, run_lanes
 from whisper_hailo.live.events import Partial
 from whisper_hailo.live.moonshine import MoonshineEngine
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.live.ways import Common, moonshine_way
+from whisper_hailo.live.ways import BASE, Common, moonshine_way, with_ratios
 
 STREAM = np.concatenate([silence(0.5), speech(range(8)), silence(0.5), speech(range(8, 12))])
 
@@ -43,6 +45,30 @@ def test_ways_hear_the_same_stream_and_keep_what_they_may() -> None:
     kept, anew = lanes
     assert any(call.draft.n_fixed for call in kept.partials)
     assert not any(call.draft.tokens for call in anew.partials)
+
+
+def test_ratios_are_to_the_same_engine_decoding_anew() -> None:
+    class Slow(Speller):
+        cost_ms = 6.0
+
+        def hear(self, *given: Any, **named: Any) -> Any:
+            return replace(super().hear(*given, **named), timings=Timings(decode_ms=self.cost_ms))
+
+    class Dear(Slow):
+        cost_ms = 18.0
+
+    slow, dear, options = Slow(), Dear(), CaptionOptions()
+    ways = [
+        Way("drafts", slow, options),
+        Way(BASE, slow, options, keeps=False),
+        Way(f"{BASE}, dear", dear, options, keeps=False),
+        Way("drafts, never anew", Slow(), options),
+    ]
+    lanes = run_lanes(ways, STREAM, Loudness)
+    rows = {row["way"]: row["less_decoding"] for row in with_ratios(lanes, lambda _: None)}
+    assert rows == pytest.approx(
+        {"drafts": 1, BASE: 1, f"{BASE}, dear": 1, "drafts, never anew": None}
+    )
 
 
 def test_the_table_names_every_way() -> None:

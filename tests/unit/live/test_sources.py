@@ -84,6 +84,17 @@ def test_pcm_that_cannot_be_read_is_an_error() -> None:
         list(PcmSource(reading).blocks())
 
 
+def test_a_pipe_that_nothing_comes_from_can_be_left() -> None:
+    reading, writing = os.pipe()
+    source = PcmSource(reading)
+    thread = threading.Thread(target=lambda: list(source.blocks()))
+    thread.start()
+    source.close()
+    thread.join()
+    os.close(reading)
+    os.close(writing)
+
+
 class PortAudioError(Exception):
     pass
 

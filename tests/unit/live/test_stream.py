@@ -14,7 +14,7 @@ from tests.unit.live.scripted import Loudness, Speller, silence, speech
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError, DeviceError
-from whisper_hailo.core.types import FloatArray
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Completed, Event, Partial, violations
 from whisper_hailo.live.sources import Block
@@ -32,48 +32,73 @@ class Played(Closing):
         audio: FloatArray,
         *,
         live: bool = True,
-        pause_s: float = 0.0,
         failure: Exception | None = None,
         waits: bool = False,
     ) -> None:
         self.live = live
         self._audio = audio
-        self._pause_s = pause_s
         self._failure = failure
         self._waits = waits
         self._closed = threading.Event()
+        self._moved = threading.Condition()
+        self._n_taken = 0
+        self._ended = False
 
     def open(self) -> Played:
         return self
 
     def blocks(self) -> Iterator[Block]:
-        for at in range(0, self._audio.size, 512):
-            if self._pause_s:
-                time.sleep(self._pause_s)
-            yield Block(self._audio[at : at + 512], time.perf_counter())
+        try:
+            for at in range(0, self._audio.size, 512):
+                yield Block(self._audio[at : at + 512], time.perf_counter())
+                self._taken()
+        finally:
+            self._taken(ended=True)
         if self._failure is not None:
             raise self._failure
         if self._waits:
-            self._closed.wait(10)
+            self._closed.wait()
+
+    def _taken(self, *, ended: bool = False) -> None:
+        with self._moved:
+            self._n_taken += 1
+            self._ended = self._ended or ended
+            self._moved.notify_all()
+
+    def wait_for_more(self, n_blocks: int) -> None:
+        """Until so many further pieces were taken, or there are none."""
+        with self._moved:
+            wanted = self._n_taken + n_blocks
+            self._moved.wait_for(lambda: self._ended or self._n_taken >= wanted)
 
     def close(self) -> None:
         self._closed.set()
 
 
-class Slow(Speller):
-    """Takes its time, and fails where it is told to."""
+class Failing(Speller):
+    """Fails at the calls that it is told; -1 is all of them."""
 
-    def __init__(self, seconds: float = 0.0, failing: tuple[int, ...] = ()) -> None:
+    def __init__(self, *failing: int) -> None:
         super().__init__()
-        self._seconds = seconds
         self._failing = failing
         self._calls = 0
 
     def hear(self, audio: FloatArray, *rest: Any, **named: Any) -> BufferText:
         self._calls += 1
-        time.sleep(self._seconds)
         if self._calls in self._failing or -1 in self._failing:
             raise DeviceError("the device stalled; wait")
+        return super().hear(audio, *rest, **named)
+
+
+class Behind(Speller):
+    """Takes so long for each buffer that 0.8 s of the source wait when it is done."""
+
+    def __init__(self, source: Played) -> None:
+        super().__init__()
+        self._source = source
+
+    def hear(self, audio: FloatArray, *rest: Any, **named: Any) -> BufferText:
+        self._source.wait_for_more(25)
         return super().hear(audio, *rest, **named)
 
 
@@ -99,27 +124,64 @@ def test_a_source_that_waits_is_heard_piece_by_piece() -> None:
 
 
 def test_a_slow_engine_skips_partials_and_no_audio() -> None:
-    events, captioner = events_of(Played(AUDIO, pause_s=0.001), Slow(0.05))
+    source = Played(AUDIO)
+    events, captioner = events_of(source, Behind(source))
     assert list(violations(events)) == []
     assert text_of(events) == TEXT
     assert captioner.statistics.n_skipped > 0
-    assert captioner.statistics.longest_backlog_s > 0.1
+    assert captioner.statistics.longest_backlog_s >= 0.8
 
 
-def test_stopping_completes_what_was_heard() -> None:
+def test_stopping_hears_and_completes_what_was_captured() -> None:
     source = Played(AUDIO[:48_000], waits=True)
     stream = CaptionStream(source, Captioner(Speller(), Loudness()))
-    timer = threading.Timer(0.2, stream.stop)
-    timer.start()
-    begin = time.perf_counter()
+    events: list[Event] = []
     with source:
-        events = list(stream.events())
-    assert time.perf_counter() - begin < 5
+        for event in stream.events():
+            events.append(event)
+            stream.stop()
     assert list(violations(events)) == []
     last = events[-1]
     assert isinstance(last, Completed)
     assert last.reason == "end"
-    assert last.text.startswith("w0 w1")
+    assert last.end_s == pytest.approx(3.0, abs=512 / SAMPLE_RATE_HZ)
+    assert last.text.startswith("w0 w1 w2 w3 w4 w5 w6 w7 w8")
+
+
+class Hanging(Played):
+    """Does not end when it is told to, as a connection that gives nothing."""
+
+    def close(self) -> None:
+        pass
+
+    def let_go(self) -> None:
+        super().close()
+
+
+def test_a_source_that_hangs_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("whisper_hailo.live.stream._END_WAIT_S", 0.01)
+    source = Hanging(AUDIO[:48_000], waits=True)
+    stream = CaptionStream(source, Captioner(Speller(), Loudness()))
+    events: list[Event] = []
+    for event in stream.events():
+        events.append(event)
+        stream.stop()
+    source.let_go()
+    assert list(violations(events)) == []
+    assert isinstance(events[-1], Completed)
+
+
+def test_a_source_that_waits_is_stopped_between_two_pieces() -> None:
+    source = Played(AUDIO, live=False)
+    stream = CaptionStream(source, Captioner(Speller(), Loudness()))
+    events: list[Event] = []
+    with source:
+        for event in stream.events():
+            events.append(event)
+            stream.stop()
+    assert list(violations(events)) == []
+    assert isinstance(events[-1], Completed)
+    assert events[-1].end_s < 1.0
 
 
 @pytest.mark.parametrize("live", [True, False])
@@ -135,7 +197,7 @@ def test_a_source_that_breaks_off_completes_the_segment_first(live: bool) -> Non
 
 
 def test_a_device_that_stalls_now_and_then_loses_nothing() -> None:
-    engine = Slow(failing=(2, 3, 9, 10, 11, 30))
+    engine = Failing(2, 3, 9, 10, 11, 30)
     events, captioner = events_of(Played(AUDIO, live=False), engine)
     assert list(violations(events)) == []
     assert text_of(events) == TEXT
@@ -145,7 +207,7 @@ def test_a_device_that_stalls_now_and_then_loses_nothing() -> None:
 
 def test_a_device_that_is_dead_ends_the_stream_with_its_error() -> None:
     source = Played(AUDIO, live=False)
-    stream = CaptionStream(source, Captioner(Slow(failing=(-1,)), Loudness()))
+    stream = CaptionStream(source, Captioner(Failing(-1), Loudness()))
     events: list[Event] = []
     with source, pytest.raises(DeviceError, match="stalled"):
         events.extend(stream.events())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -16,6 +17,9 @@ from whisper_hailo.live.browser import BrowserSource
 from whisper_hailo.live.events import CaptionWord, Completed, Partial, Started
 from whisper_hailo.live.hub import HISTORY, Hub
 from whisper_hailo.live.statistics import Statistics
+
+PATIENCE_S = 300
+"""For a machine that does much else; no wait is that long."""
 
 
 def completed(index: int, text: str = "said") -> Completed:
@@ -34,11 +38,14 @@ def taken(client: Any) -> list[dict[str, Any]]:
 def test_a_new_client_sees_what_was_and_what_is() -> None:
     hub = Hub()
     for index in range(HISTORY + 5):
-        hub.put(completed(index))
+        hub.put(completed(index), {"rtfx": float(index)})
     hub.put(partial(999, " now"))
     (snapshot,) = taken(hub.join(lambda: None))
     assert [event["segment_id"] for event in snapshot["completed"]] == list(range(5, HISTORY + 5))
     assert snapshot["partial"]["text"] == "now"
+    assert [point["rtfx"] for point in snapshot["figures"]] == list(
+        range(HISTORY - 55, HISTORY + 5)
+    )
 
 
 def test_newer_partials_take_the_place_of_those_that_wait() -> None:
@@ -89,11 +96,14 @@ def test_clients_that_left_are_told_nothing() -> None:
     assert [m["event"] for m in taken(hub.join(lambda: None))] == ["snapshot", "end"]
 
 
+def needs_web() -> None:
+    for module in ("starlette", "uvicorn", "websockets"):
+        pytest.importorskip(module, reason="the web extra is not installed")
+
+
 @pytest.fixture
 def served() -> Iterator[tuple[Any, BrowserSource]]:
-    reason = "the web extra is not installed"
-    for module in ("starlette", "uvicorn", "websockets"):
-        pytest.importorskip(module, reason=reason)
+    needs_web()
     from whisper_hailo.live.web import WebView
 
     browser = BrowserSource()
@@ -104,7 +114,8 @@ def served() -> Iterator[tuple[Any, BrowserSource]]:
 def connect(view: Any, path: str, **options: Any) -> Any:
     from websockets.sync.client import connect as websocket
 
-    return websocket(view.address.replace("http", "ws") + path, **options)
+    address = view.address.replace("http", "ws") + path
+    return websocket(address, open_timeout=PATIENCE_S, **options)
 
 
 def test_the_page_and_its_parts_are_served(served: tuple[Any, BrowserSource]) -> None:
@@ -115,7 +126,7 @@ def test_the_page_and_its_parts_are_served(served: tuple[Any, BrowserSource]) ->
         ("page.css", b"--ground"),
         ("recorder.js", b"registerProcessor"),
     ):
-        with urllib.request.urlopen(view.address + name, timeout=10) as response:  # noqa: S310
+        with urllib.request.urlopen(view.address + name, timeout=PATIENCE_S) as response:  # noqa: S310
             assert inside in response.read()
             assert "default-src 'self'" in response.headers["Content-Security-Policy"]
 
@@ -125,16 +136,38 @@ def test_events_reach_every_page_and_again_after_a_reconnect(
 ) -> None:
     view, _ = served
     with connect(view, "events") as first:
-        assert json.loads(first.recv(10))["event"] == "snapshot"
+        assert json.loads(first.recv())["event"] == "snapshot"
         view.put(partial(0, " so"))
         view.put(completed(0))
-        kinds = [json.loads(first.recv(10))["event"] for _ in range(3)]
+        kinds = [json.loads(first.recv())["event"] for _ in range(3)]
         assert kinds == ["partial", "completed", "figures"]
     view.put(completed(1))
     with connect(view, "events") as again:
-        snapshot = json.loads(again.recv(10))
+        snapshot = json.loads(again.recv())
     assert [event["text"] for event in snapshot["completed"]] == ["said0", "said1"]
     assert snapshot["browser_microphone"]
+
+
+def test_a_page_is_told_of_the_end_before_its_socket_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    needs_web()
+    from websockets.exceptions import ConnectionClosed
+
+    from whisper_hailo.live.web import WebView
+
+    monkeypatch.setattr("whisper_hailo.live.web._END_LOOKS", 10 * PATIENCE_S)
+    monkeypatch.setattr("whisper_hailo.live.web._CLOSED_S", PATIENCE_S)
+    view = WebView(Statistics, port=0).open()
+    with connect(view, "events") as page:
+        assert json.loads(page.recv())["event"] == "snapshot"
+        view.put(completed(0))
+        view.close()
+        kinds = [json.loads(page.recv())["event"] for _ in range(3)]
+        assert kinds == ["completed", "figures", "end"]
+        with pytest.raises(ConnectionClosed):
+            page.recv()
+    assert not any(thread.name == "caption-web" for thread in threading.enumerate())
 
 
 def test_a_browser_may_be_the_microphone_one_at_a_time(
@@ -153,6 +186,33 @@ def test_a_browser_may_be_the_microphone_one_at_a_time(
     assert list(blocks) == []
 
 
+def test_of_browsers_that_come_at_once_one_is_the_microphone(
+    served: tuple[Any, BrowserSource],
+) -> None:
+    from websockets.exceptions import InvalidStatus
+
+    view, _ = served
+    together, decided = (threading.Barrier(6, timeout=PATIENCE_S) for _ in range(2))
+    outcomes: list[str] = []
+
+    def come() -> None:
+        together.wait()
+        try:
+            with connect(view, "audio"):
+                outcomes.append("taken")
+                decided.wait()
+        except InvalidStatus:
+            outcomes.append("refused")
+            decided.wait()
+
+    pages = [threading.Thread(target=come) for _ in range(6)]
+    for page in pages:
+        page.start()
+    for page in pages:
+        page.join()
+    assert sorted(outcomes) == [*(["refused"] * 5), "taken"]
+
+
 def test_foreign_pages_and_foreign_names_are_refused(served: tuple[Any, BrowserSource]) -> None:
     from websockets.exceptions import InvalidStatus
 
@@ -161,7 +221,7 @@ def test_foreign_pages_and_foreign_names_are_refused(served: tuple[Any, BrowserS
         pass
     request = urllib.request.Request(view.address, headers={"Host": "evil.example"})  # noqa: S310
     with pytest.raises(urllib.error.HTTPError, match="421") as refused:
-        urllib.request.urlopen(request, timeout=10)  # noqa: S310
+        urllib.request.urlopen(request, timeout=PATIENCE_S)  # noqa: S310
     refused.value.close()
 
 

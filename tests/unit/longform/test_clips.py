@@ -16,7 +16,7 @@ def test_clips_are_pairs_and_the_last_end_may_be_left_out() -> None:
         ("-1,2", "a time is negative"),
         ("5,2", "an end is not after its start"),
         ("2,2", "an end is not after its start"),
-        ("0,5,4,6", "an end is not after its start"),
+        ("0,5,4,6", "a clip begins before the one before it ends"),
         ("a,b", "expected start,end"),
         ("nan,1", "a time is negative"),
     ],

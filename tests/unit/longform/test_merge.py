@@ -35,6 +35,18 @@ def words(*said: Said) -> list[Word]:
             [" no", " no", " no", " no"],
             id="said again after a pause longer than the overlap",
         ),
+        pytest.param(
+            [(41.7, 42.1, " In"), (42.1, 42.3, " the"), (42.3, 42.8, " end"), (43.1, 43.6, " all")],
+            [(42.0, 42.4, " Olivia"), (44.2, 44.8, " runs")],
+            [" In", " the", " end", " all", " runs"],
+            id="a sentence that the right window took for a word at its start",
+        ),
+        pytest.param(
+            [(41.2, 41.8, " runs"), (43.6, 44.0, " Olivia")],
+            [(42.3, 42.8, " in"), (42.8, 43.2, " the"), (43.5, 43.8, " end"), (44.1, 44.4, " all")],
+            [" runs", " in", " the", " end", " all"],
+            id="a sentence that the left window took for a word at its end",
+        ),
     ],
 )
 def test_every_word_once(left: list[Said], right: list[Said], kept: list[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
+from whisper_hailo.decoding.option_groups import WordOptions
 from whisper_hailo.decoding.segments import split_at_timestamps
 from whisper_hailo.longform.clips import WHOLE, Clip
 from whisper_hailo.longform.feed import AudioFeed
@@ -96,6 +98,16 @@ def test_seeking_always_gets_to_the_end(n_samples: int, advances: list[float]) -
         plan.take(heard(window, advance_s=advances[index % len(advances)]))
         assert index < 10 * n_samples // 1600 + 10
     assert n_samples - end < 160
+
+
+def test_with_words_a_window_of_a_time_alone_leads_to_that_time() -> None:
+    audio = ramp(40 * SAMPLE_RATE_HZ)
+    for words, at_s in ((WordOptions(), 1.5), (None, 9.0)):
+        plan = SeekPlan(feed_of(audio), WHOLE, PLAN, words)
+        windows = plan.windows()
+        result = replace(heard(next(windows)), end_s=1.5)
+        assert plan.take(result) == []
+        assert next(windows).start_s == pytest.approx(at_s)
 
 
 def test_clips_bound_the_windows_of_every_plan() -> None:

@@ -54,6 +54,10 @@ _HELD: Final[dict[bool, _Held]] = {False: _Held(), True: _Held()}
 """By whether the chip is shared with other processes."""
 
 
+class _AwayError(DeviceLostError):
+    """No chip is there while one that another stream lost is waited for."""
+
+
 class ChipLease(Closing):
     """The right to use the chip of this process, from `open` to `close`.
 
@@ -176,17 +180,17 @@ class Lease(ChipLease):
             self._drop(generation)
             raise
 
-    @property
-    def awaited(self) -> bool:
-        """Whether a chip that went away is expected back."""
-        return time.monotonic() < self._held.awaited_until
-
     def _acquire(self) -> None:
         self._network()
 
     def _network(self) -> tuple[Network, int]:
         with self._held.lock:
-            chip = self.chip
+            try:
+                chip = self.chip
+            except (NoDeviceError, DeviceBusyError) as error:
+                if time.monotonic() < self._held.awaited_until:  # another stream may end the wait
+                    raise _AwayError(str(error)) from error
+                raise
             try:
                 network = chip.network(self._hef, self._group, self._options)
             except (DeviceLostError, DeviceTimeoutError):
@@ -200,11 +204,12 @@ class Lease(ChipLease):
         Raises:
             DeviceLostError: it did not, in time.
         """
+        until = time.monotonic() + self._options.recovery_s
         while True:
             try:
                 found = self._network()
             except (NoDeviceError, DeviceBusyError, DeviceLostError) as error:
-                if time.monotonic() >= self._held.awaited_until:
+                if time.monotonic() >= until:
                     raise DeviceLostError(
                         f"{lost}; it did not come back within {self._options.recovery_s:g} s "
                         f"({error})"
@@ -232,7 +237,6 @@ class LeasedRun:
     ) -> None:
         self._lease = lease
         self._arguments = inputs, wanted
-        self._awaited = lease.awaited
         self._begun: tuple[Run, int] | WhisperHailoError
         try:
             self._begun = lease.begin(inputs, wanted, None)
@@ -248,7 +252,7 @@ class LeasedRun:
                 run opens the chip anew.
         """
         begun = self._begun
-        if isinstance(begun, NoDeviceError | DeviceBusyError) and self._awaited:
+        if isinstance(begun, _AwayError):
             begun = self._lease.begin(*self._arguments, begun)  # as another stream does already
         try:
             return self._finish(begun)

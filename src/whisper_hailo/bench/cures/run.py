@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
+from whisper_hailo.bench.around import EncoderAround
 from whisper_hailo.bench.cures.grid import Setting, first_difference
 from whisper_hailo.bench.datasets import Sample
 from whisper_hailo.bench.score import evaluate
 from whisper_hailo.core.protocols import Encoder
-from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.pipeline import Transcriber
@@ -68,7 +67,7 @@ class Row:
         return asdict(self)
 
 
-class ZeroRows:
+class ZeroRows(EncoderAround):
     """An encoder whose features are followed by rows of zeros, as the study's simulation had it.
 
     Args:
@@ -77,47 +76,14 @@ class ZeroRows:
     """
 
     def __init__(self, encoder: Encoder, pad_to: int) -> None:
-        self._encoder = encoder
+        super().__init__(encoder)
         self._pad_to = pad_to
-
-    @property
-    def spec(self) -> ModelSpec:
-        """The model that it belongs to."""
-        return self._encoder.spec
-
-    @property
-    def name(self) -> str:
-        """Of the real one."""
-        return self._encoder.name
-
-    @property
-    def n_frames(self) -> int | None:
-        """Of the real one."""
-        return self._encoder.n_frames
 
     def encode(self, mel: FloatArray) -> FloatArray:
         """Features `(batch, max(n_positions, pad_to), d_model)`."""
         features = self._encoder.encode(mel)
         missing = max(0, self._pad_to - features.shape[1])
         return np.pad(features, ((0, 0), (0, missing), (0, 0)))
-
-    def open(self) -> Self:
-        """Nothing of its own."""
-        return self
-
-    def close(self) -> None:
-        """Nothing of its own."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        return
 
 
 def compare(

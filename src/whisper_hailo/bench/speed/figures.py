@@ -63,6 +63,14 @@ class Speed:
         """How many times as long one case takes as another: median over their common rounds."""
         return _ratio(self._pairs(group, slow, fast, what))
 
+    def spread(self, group: str, slow: str, fast: str) -> tuple[float, float] | None:
+        """Between which ratios half of the rounds lie: how far noise moves one."""
+        pairs = self._pairs(group, slow, fast, "work").values()
+        if not pairs:
+            return None
+        low, high = np.quantile([a / b for a, b in pairs], [0.25, 0.75])
+        return float(low), float(high)
+
     def step_ms(self, group: str, label: str, what: str = "work") -> float | None:
         """A decoder step alone: what 20 more tokens cost, a twentieth of it."""
         found = self._steps(group, label, what)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +14,8 @@ from typing import Any, Final
 from whisper_hailo.bench.case import Case
 from whisper_hailo.bench.environments import PACKAGE
 from whisper_hailo.bench.machine import package_versions
+from whisper_hailo.core.files import CACHE_VARIABLE
+from whisper_hailo.outputs import write_atomic
 
 NOT_ENGINE: Final = frozenset(
     {
@@ -58,3 +62,21 @@ def source_key(*files: Path) -> str:
 
 def _short(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def use_cache(folder: Path) -> None:
+    """Keep converted models in a folder of the benchmark's own, by the code that is there now.
+
+    The user's cache keeps what an installed version converted, which is right for a release but not
+    for code that is being changed: graphs that older code wrote would be measured. What rivals load
+    does not depend on our code and stays.
+
+    Args:
+        folder: of this process and those that it starts, from here on.
+    """
+    stamp, key = folder / "engine.json", json.dumps(engine_key(), sort_keys=True)
+    if not stamp.is_file() or stamp.read_text(encoding="utf-8") != key:
+        shutil.rmtree(folder / "models", ignore_errors=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomic(stamp, key)
+    os.environ[CACHE_VARIABLE] = str(folder.resolve())

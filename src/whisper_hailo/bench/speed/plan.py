@@ -9,6 +9,16 @@ from whisper_hailo.bench.case import Case, Row
 
 Settings = dict[str, Any]
 
+MICRO: Final = "micro"
+FULL: Final[dict[tuple[str, int], int]] = {
+    ("tiny", 1): 11, (MICRO, 1): 12, ("tiny", 2): 7, ("base", 1): 7, (MICRO, 2): 8, ("base", 2): 5,
+}  # fmt: skip
+"""Size and threads to rounds, or clips."""
+
+GROUPS: Final = tuple(f"{size}-{threads}" for size, threads in FULL)
+
+QUICK: Final[dict[tuple[str, int], int]] = {("tiny", 1): 3, (MICRO, 1): 3}
+
 SHORT_CTX: Final = 512
 """whisper.cpp's encoder positions for 10 s of audio: 500, rounded up to what its kernels like."""
 

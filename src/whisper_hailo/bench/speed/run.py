@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final
@@ -23,7 +25,15 @@ from whisper_hailo.bench.records import ComparisonRecord, FileRecord, Record
 from whisper_hailo.bench.run_file import RunWriter
 from whisper_hailo.bench.speed import accuracy, start, turns
 from whisper_hailo.bench.speed.keys import source_key
-from whisper_hailo.bench.speed.plan import FLOAT, Group, accuracy_cases, group
+from whisper_hailo.bench.speed.plan import (
+    FLOAT,
+    FULL,
+    MICRO,
+    QUICK,
+    Group,
+    accuracy_cases,
+    group,
+)
 from whisper_hailo.bench.speed.weights import SIZES, random_checkpoint
 from whisper_hailo.bench.systems.table import entry
 from whisper_hailo.convert.cache import resolve_model
@@ -33,13 +43,8 @@ from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.outputs import write_atomic
 from whisper_hailo.tokenizer import TOKENIZER_FILE, Tokenizer
 
-MICRO: Final = "micro"
-FULL: Final[dict[tuple[str, int], int]] = {
-    ("tiny", 1): 11, (MICRO, 1): 12, ("tiny", 2): 7, ("base", 1): 7, (MICRO, 2): 8, ("base", 2): 5,
-}  # fmt: skip
-"""Size and threads to rounds, or clips."""
+logger = logging.getLogger(__name__)
 
-QUICK: Final[dict[tuple[str, int], int]] = {("tiny", 1): 3, (MICRO, 1): 3}
 QUICK_PER_SET: Final = 4
 START_ROUNDS: Final = 5
 START_S: Final = 3.0
@@ -57,7 +62,9 @@ class Plan:
         out: folder of the parts and of `run.jsonl`.
         clips: the frozen test sets of the bundled model.
         quick: a few rounds of the smallest models, to see that all works.
-        parts: some of `PARTS`.
+        parts: some of `PARTS`; of the others, what is kept is taken.
+        groups: keys of the groups that take turns, such as `tiny-1`; of the others, what is kept is
+            taken. None named is all.
         systems: only these take part; none named is all.
         until_s: when nothing new is begun, by `time.monotonic`; what is kept is put together.
         note: what else the machine was doing.
@@ -67,6 +74,7 @@ class Plan:
     clips: Path
     quick: bool = False
     parts: tuple[str, ...] = PARTS
+    groups: tuple[str, ...] = ()
     systems: tuple[str, ...] = ()
     until_s: float = math.inf
     note: str = ""
@@ -75,6 +83,10 @@ class Plan:
     def over(self) -> bool:
         """Whether time is up."""
         return monotonic() >= self.until_s
+
+    def only_kept(self) -> Plan:
+        """The same, measuring nothing."""
+        return replace(self, until_s=-math.inf)
 
     def runnable(self, cases: tuple[Case, ...]) -> tuple[Case, ...]:
         """Cases whose system is asked for and has its environment."""
@@ -107,8 +119,10 @@ def run(plan: Plan, progress: Progress) -> Path:
     makers: dict[str, Callable[[Plan, Progress], Iterator[Record]]] = {
         "turns": _turns, "floor": _floor, "batch": _batch, "start": _start, "accuracy": _accuracy,
     }  # fmt: skip
-    for part in plan.parts:
-        records += makers[part](plan, progress)
+    for part in PARTS:
+        begin = monotonic()
+        records += makers[part](plan if part in plan.parts else plan.only_kept(), progress)
+        logger.info("%s: %.0f s", part, monotonic() - begin)
     path = plan.out / "run.jsonl"
     path.unlink(missing_ok=True)
     with RunWriter(path, new_header(note=f"{plan.note} {busy}".strip())) as writer:
@@ -137,12 +151,14 @@ def _clips(plan: Plan, count: int) -> Dataset:
 
 def _turns(plan: Plan, progress: Progress) -> Iterator[Record]:
     for one, dataset in _groups(plan):
-        kept = turns.kept_run(one, dataset, plan.out)
-        if kept is None and plan.over:
+        kept, begin = turns.kept_run(one, dataset, plan.out), monotonic()
+        is_asked = not plan.groups or one.key in plan.groups
+        if kept is None and (plan.over or not is_asked):
             continue
         found = kept or turns.take_turns(
             one, dataset, plan.out, progress, note=plan.note, is_over=lambda: plan.over
         )
+        logger.info("%s: %.0f s", one.key, monotonic() - begin)
         yield from found.files
         yield from found.cases
 
@@ -192,35 +208,45 @@ def _program(plan: Plan, name: str, *words: str) -> list[dict[str, Any]]:
 
 
 def _start(plan: Plan, progress: Progress) -> Iterator[Record]:
-    audio = speech_file(plan.clips, plan.out, START_S)
+    rounds = 2 if plan.quick else START_ROUNDS
     rows: list[dict[str, Any]] = []
     for number, size in enumerate((MICRO, "tiny")):
         progress(number, 2, f"start: {size}")
         model = plan.checkpoint(size)
-        convert = ConvertOptions(quantize="int8", encoder_quantize="int8")
-        directory = str(resolve_model(model, convert))
-        has_rival = environments.interpreter("faster-whisper") is not None
-        rival = artefact("faster-whisper", model, "int8").path if has_rival else ""
-        known = start.programs(size, directory, rival, audio)
-        rounds = 2 if plan.quick else START_ROUNDS
-        key = source_key(Path(start.__file__)) + f"-{size}-{rounds}-{Path(directory).name}"
+        weights = "-".join(value[:8] for value in sorted(checkpoint_hashes(model).values()))
+        key = source_key(Path(start.__file__)) + f"-{size}-{rounds}-{weights}"
         path = plan.out / f"start-{key}.json"
         if not path.is_file() and not plan.over:
-            write_atomic(path, json.dumps(start.measure(known, rounds)))
+            write_atomic(path, json.dumps(_started(plan, size, model, rounds)))
         rows += json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
     yield ComparisonRecord("speed-start", {"audio_s": START_S, "weights": "INT8"}, tuple(rows))
+
+
+def _started(plan: Plan, size: str, model: str, rounds: int) -> list[dict[str, Any]]:
+    convert = ConvertOptions(quantize="int8", encoder_quantize="int8")
+    directory = str(resolve_model(model, convert))
+    has_rival = environments.interpreter("faster-whisper") is not None
+    rival = artefact("faster-whisper", model, "int8").path if has_rival else ""
+    audio = speech_file(plan.clips, plan.out, START_S)
+    return start.measure(start.programs(size, directory, rival, audio), rounds)
 
 
 def _accuracy(plan: Plan, progress: Progress) -> Iterator[Record]:
     per_set = QUICK_PER_SET if plan.quick else accuracy.PER_SET
     dataset = accuracy.frozen(plan.clips, per_set)
     heard: dict[str, list[FileRecord]] = {}
-    cases = []
-    for case in plan.runnable(accuracy_cases(MICRO)):
-        found = accuracy.hear(case, dataset, plan.out, None if plan.over else progress)
+    cases = plan.runnable(accuracy_cases(MICRO))
+    told = None if plan.over else progress
+
+    def hear(case: Case) -> None:
+        found = accuracy.hear(case, dataset, plan.out, told)
         if len(found) == len(dataset.samples):
             heard[case.name] = found
-            cases.append(case)
+
+    # No time is measured here, so each core takes a case; the rivals, which are last, take longest.
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        list(pool.map(hear, reversed(cases)))
+    cases = tuple(case for case in cases if case.name in heard)
     if FLOAT not in heard:
         return
     directory = resolve_model(MICRO, ConvertOptions())

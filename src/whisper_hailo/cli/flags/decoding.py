@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from whisper_hailo.cli.flags.cures import CureFlags
 from whisper_hailo.cli.flags.gates import GateFlags
-from whisper_hailo.cli.flags.language import LanguageFlags
+from whisper_hailo.cli.flags.language import RecordingLanguageFlags
 from whisper_hailo.cli.flags.prompts import PromptFlags
 from whisper_hailo.cli.flags.search import SearchFlags
 from whisper_hailo.cli.flags.times import TimeFlags
@@ -17,7 +17,7 @@ from whisper_hailo.decoding.options import Cures, DecodingOptions
 class DecodingFlags:
     """All groups of decoding together."""
 
-    language: LanguageFlags
+    language: RecordingLanguageFlags
     cures: CureFlags
     search: SearchFlags
     gates: GateFlags
@@ -29,13 +29,15 @@ class DecodingFlags:
 
         Args:
             start: the decoder's default cures.
-            timestamps: whether the model writes times where the user did not say.
+            timestamps: whether the model writes times where the user did not say, nor asked for
+                what needs them.
             fallback: the decoder's default step of temperature for doubtful text.
 
         Raises:
             OptionError: a value out of range.
         """
         asked = self.times.timestamps
+        timestamps = timestamps or self.times.hallucination_silence is not None
         return DecodingOptions(
             language=self.language.language,
             task=self.language.task,

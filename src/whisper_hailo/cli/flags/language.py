@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from whisper_hailo.core.errors import OptionError
+
 _LANGUAGE = "Language"
 
 
@@ -15,12 +17,22 @@ class LanguageFlags:
     """What is spoken, and what is written."""
 
     language: Annotated[
-        str, typer.Option(help="Language code, or auto.", rich_help_panel=_LANGUAGE)
+        str, typer.Option(help="Code or English name, or auto.", rich_help_panel=_LANGUAGE)
     ] = "en"
     task: Annotated[
         str,
         typer.Option(help="transcribe, or translate to English.", rich_help_panel=_LANGUAGE),
     ] = "transcribe"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingLanguageFlags(LanguageFlags):
+    """The same of a recording, which has one language unless it is told otherwise.
+
+    Raises:
+        OptionError: languages to detect, and one that is given.
+    """
+
     detect_each_window: Annotated[
         bool,
         typer.Option(
@@ -29,3 +41,7 @@ class LanguageFlags:
             rich_help_panel=_LANGUAGE,
         ),
     ] = False
+
+    def __post_init__(self) -> None:
+        if self.detect_each_window and self.language != "auto":
+            raise OptionError("--detect-each-window needs --language auto; give both")

@@ -57,6 +57,13 @@ class LongFlags:
         typer.Option(help="mix, or split: each channel a speaker.", rich_help_panel=_PANEL),
     ] = "mix"
 
+    snug: Annotated[
+        bool,
+        typer.Option(
+            "--snug", help="Encode only what of a window is filled.", rich_help_panel=_PANEL
+        ),
+    ] = False
+
     def options(self) -> LongOptions:
         """How recordings are taken apart.
 
@@ -74,4 +81,5 @@ class LongFlags:
             vad_threshold=self.vad_threshold,
             min_silence_s=self.vad_min_silence,
             speech_pad_s=self.vad_speech_pad,
+            snug=self.snug,
         )

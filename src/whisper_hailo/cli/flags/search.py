@@ -12,6 +12,7 @@ from whisper_hailo.decoding.option_groups import Search
 
 _SEARCH = "Search and fallback"
 _TOP_TEMPERATURE = 1.0
+_LEAST_STEP = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +59,12 @@ class SearchFlags:
             OptionError: values out of range.
         """
         step = fallback if self.fallback is None else self.fallback
-        if not 0 <= step <= _TOP_TEMPERATURE:
-            raise OptionError(f"--fallback is {step:g}, expected 0 (off) to 1")
+        if step != 0 and not _LEAST_STEP <= step <= _TOP_TEMPERATURE:
+            raise OptionError(
+                f"--fallback is {step:g}, expected 0 (off) or a step of {_LEAST_STEP:g} to 1"
+            )
         temperatures = [self.temperature]
-        if step:
+        if step and self.temperature >= 0.0:
             steps = int((_TOP_TEMPERATURE - self.temperature) / step + 1e-6)
             temperatures += [round(self.temperature + (n + 1) * step, 3) for n in range(steps)]
         return Search(

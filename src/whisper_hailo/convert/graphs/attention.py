@@ -1,12 +1,13 @@
-"""Attention by the runtime's fused operators, and its weights where somebody looks at them.
+"""Attention by the runtime's fused operators.
 
 All queries come with 1 / sqrt(head size) folded into their projection, so the scale is one.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from whisper_hailo.convert.graphs.builder import MICROSOFT, GraphBuilder
-from whisper_hailo.convert.graphs.layers import split_heads
 
 
 def attend(
@@ -55,21 +56,37 @@ def attend_to_cache(b: GraphBuilder, name: str, qkv: str, layer: int, n_heads: i
     )[0]
 
 
-def attention_weights(
-    b: GraphBuilder, name: str, query_key: tuple[str, str], bias: str, shape: tuple[int, int]
-) -> str:
-    """Weights of all heads, `(batch, heads, n, n_keys)`; no query costs nearly nothing.
+def attend_in_8_bits(b: GraphBuilder, name: str, query: str, layer: int, n_heads: int) -> str:
+    """Attention to keys and values of the audio that are held in 8 bits.
+
+    "Grouped" attention to a cache to which this step adds nothing. Every channel of a window has a
+    scale of its own. The operator takes the same scales for all rows of a batch: so it is told
+    that they are one, and the query takes the keys' scales, the result those of the values.
 
     Args:
-        b: the graph.
-        name: name of the result.
-        query_key: `(batch, n, d_model)` and `(batch, heads, n_keys, head_size)`.
-        bias: what is added to the scores, `(batch, 1, n, n_keys)`.
-        shape: number of heads and their size.
+        b: the graph, with the inputs `cross_key_{i}`, `cross_value_{i}`, their scales,
+            `last_position`, `n_positions`, `nothing_new` and `cross_bias`.
+        name: name of the result `(batch, n, d_model)`.
+        query: `(batch, n, d_model)`, with the scales of the keys.
+        layer: i.
+        n_heads: number of heads.
     """
-    query, key = query_key
-    apart = split_heads(b, query, f"{name}.heads", *shape)
-    turned = b.op("Transpose", (key,), f"{name}.key_turned", perm=[0, 1, 3, 2])
-    scores = b.op("MatMul", (apart, turned), f"{name}.scores")
-    masked = b.op("Add", (scores, bias), f"{name}.masked")
-    return b.op("Softmax", (masked,), name, axis=-1)
+    cache = (f"cross_key_{layer}", f"cross_value_{layer}")
+    one = b.constant(np.ones(1, np.float32))
+    new = ("nothing_new",) * 2
+    lengths = ("last_position", "n_positions")
+    outputs = (f"{name}.codes", f"same_key_{layer}", f"same_value_{layer}")
+    codes = b.ops(
+        "GroupQueryAttention",
+        (query, *new, *cache, *lengths, "", "", "", "cross_bias", "", one, one),
+        outputs,
+        domain=MICROSOFT,
+        num_heads=n_heads,
+        kv_num_heads=n_heads,
+        scale=1.0,
+        causal=0,
+        kv_cache_bit_width=8,
+        k_quant_type="PER_TENSOR",
+        v_quant_type="PER_TENSOR",
+    )[0]
+    return b.op("Mul", (codes, f"cross_value_scale_{layer}"), name)

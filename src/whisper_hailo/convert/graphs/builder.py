@@ -129,5 +129,6 @@ class GraphBuilder:
 
 
 FLOAT = int(TensorProto.FLOAT)
+INT8 = int(TensorProto.INT8)
 INT32 = int(TensorProto.INT32)
 INT64 = int(TensorProto.INT64)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from whisper_hailo.convert.checkpoint import Checkpoint
-from whisper_hailo.convert.graphs.attention import attend, attend_to_cache, attention_weights
-from whisper_hailo.convert.graphs.builder import FLOAT, INT32, INT64, Graph, GraphBuilder
+from whisper_hailo.convert.graphs.attention import attend, attend_in_8_bits, attend_to_cache
+from whisper_hailo.convert.graphs.builder import FLOAT, INT8, INT32, INT64, Graph, GraphBuilder
 from whisper_hailo.convert.graphs.decoder_ends import embed_tokens, project_to_vocabulary
 from whisper_hailo.convert.graphs.layers import add_and_norm, layer_norm, mlp_change
+from whisper_hailo.convert.graphs.precision import Precision
 from whisper_hailo.convert.graphs.products import (
     Arithmetic,
     checkpoint_linear,
@@ -30,7 +31,12 @@ class _Decoder:
 
     checkpoint: Checkpoint
     dims: Dimensions
-    arithmetic: Arithmetic
+    precision: Precision
+
+    @property
+    def cross_in_8_bits(self) -> bool:
+        """Whether keys and values of the audio come in 8 bits."""
+        return self.precision.vocabulary is not Arithmetic.FLOAT and self.dims.cross_in_8_bits
 
 
 def decoder_graph(
@@ -43,30 +49,30 @@ def decoder_graph(
 
     Args:
         checkpoint: where the arrays come from.
-        alignment: `(layer, head)` pairs whose cross-attention weights are an output.
-        arithmetic: `FLOAT` or blocks.
+        alignment: `(layer, head)` pairs whose cross-attention weights will be wanted: the queries
+            of their layers are outputs.
+        arithmetic: `FLOAT` or blocks; `Precision` says which products keep more bits.
     """
-    of = _Decoder(checkpoint, checkpoint.config.dims, arithmetic)
+    precision = Precision.of(arithmetic, checkpoint.config)
+    of = _Decoder(checkpoint, checkpoint.config.dims, precision)
     b = GraphBuilder("whisper_decoder")
-    _declare_inputs(b, of.dims)
-    bits = arithmetic.block_bits
-    x = embed_tokens(b, checkpoint, "tokens", "text_positions", bits)
+    _declare_inputs(b, of)
+    x = embed_tokens(b, checkpoint, "tokens", "text_positions", precision.embedding)
     normed = layer_norm(b, x, f"{_norms(0)[0]}.out", checkpoint, _norms(0)[0])
-    queries = []
     for i in range(of.dims.n_decoder_layers):
         _, before_cross, before_mlp = _norms(i)
         change = _self_attention(b, normed, i, of)
         x, normed = add_and_norm(b, x, change, checkpoint, before_cross)
-        change, asked = _cross_attention(b, normed, i, of)
-        queries.append(asked)
+        change = _cross_attention(b, normed, i, of)
         x, normed = add_and_norm(b, x, change, checkpoint, before_mlp)
-        change = mlp_change(b, normed, f"decoder.layers.{i}", checkpoint, arithmetic)
+        change = mlp_change(b, normed, f"decoder.layers.{i}", checkpoint, precision.others)
         is_last = i + 1 == of.dims.n_decoder_layers
         following = "decoder.layer_norm" if is_last else _norms(i + 1)[0]
         x, normed = add_and_norm(b, x, change, checkpoint, following)
     hidden = b.op("Gather", (normed, "positions"), "decoder.hidden", axis=1)
-    project_to_vocabulary(b, checkpoint, hidden, bits)
-    _alignment(b, queries, alignment, (of.dims.n_decoder_heads, of.dims.head_size))
+    project_to_vocabulary(b, checkpoint, hidden, precision)
+    for i in sorted({layer for layer, _ in alignment}):
+        b.output(f"query_{i}", FLOAT, ("batch", "n_tokens", of.dims.d_model))
     return b.build()
 
 
@@ -80,22 +86,39 @@ def _norms(layer: int) -> tuple[str, str, str]:
     )
 
 
-def _declare_inputs(b: GraphBuilder, dims: Dimensions) -> None:
+def _declare_inputs(b: GraphBuilder, of: _Decoder) -> None:
     """Inputs, and the longer caches, which come out as they are made."""
+    dims = of.dims
     b.input("tokens", INT64, ("batch", "n_tokens"))
     b.input("text_positions", INT64, ("batch", "n_tokens"))
     b.input("positions", INT64, ("K",))
-    b.input("aligned", INT64, ("A",))
     b.input("self_bias", FLOAT, ("batch", 1, "n_tokens", "n_columns"))
-    b.input("cross_bias", FLOAT, ("batch", 1, "n_tokens", "n_positions + 1"))
     b.input("last_column", INT32, ("batch",))
     b.input("n_columns", INT32, (1,))
-    heads, size, width = dims.n_decoder_heads, dims.head_size, dims.cache_head_size
+    heads, width = dims.n_decoder_heads, dims.cache_head_size
     for i in range(dims.n_decoder_layers):
         for part in ("key", "value"):
             b.input(f"past_{part}_{i}", FLOAT, ("batch", heads, "n_places", width))
             b.output(f"present_{part}_{i}", FLOAT, ("batch", heads, "n_places", width))
-            b.input(f"cross_{part}_{i}", FLOAT, ("batch", heads, "n_positions + 1", size))
+    _declare_audio(b, of)
+
+
+def _declare_audio(b: GraphBuilder, of: _Decoder) -> None:
+    """Keys and values of the audio, and which of them each row may look at."""
+    dims = of.dims
+    shape = ("batch", dims.n_decoder_heads, "n_positions + 1", dims.head_size)
+    dtype = INT8 if of.cross_in_8_bits else FLOAT
+    for i in range(dims.n_decoder_layers):
+        for part in ("key", "value"):
+            b.input(f"cross_{part}_{i}", dtype, shape)
+            if of.cross_in_8_bits:
+                b.input(f"cross_{part}_scale_{i}", FLOAT, ("batch", 1, dims.d_model))
+                b.output(f"same_{part}_{i}", INT8, shape)
+    b.input("cross_bias", FLOAT, ("batch", 1, "n_tokens", "n_positions + 1"))
+    if of.cross_in_8_bits:
+        b.input("last_position", INT32, ("batch",))
+        b.input("n_positions", INT32, (1,))
+        b.input("nothing_new", FLOAT, ("batch", 0, dims.d_model))
 
 
 def _self_attention(b: GraphBuilder, normed: str, i: int, of: _Decoder) -> str:
@@ -104,43 +127,24 @@ def _self_attention(b: GraphBuilder, normed: str, i: int, of: _Decoder) -> str:
     heads, width = of.dims.n_decoder_heads, of.dims.cache_head_size
     weights = fused_qkv(of.checkpoint, name, of.dims.head_size)
     wide = with_wider_outputs(weights, 3 * heads, width)
-    qkv = linear(b, normed, f"{name}.qkv", wide, of.arithmetic)
+    qkv = linear(b, normed, f"{name}.qkv", wide, of.precision.self_attention)
     mixed = attend_to_cache(b, f"{name}.mixed", qkv, i, heads)
     out_proj = checkpoint_linear(of.checkpoint, f"{name}.out_proj")
     back = with_wider_inputs(out_proj, heads, width)
-    return linear(b, mixed, f"{name}.out", back, of.arithmetic)
+    return linear(b, mixed, f"{name}.out", back, of.precision.others)
 
 
-def _cross_attention(b: GraphBuilder, normed: str, i: int, of: _Decoder) -> tuple[str, str]:
-    """`out(attention(normed))` over the audio; also the queries."""
-    name = f"decoder.layers.{i}.encoder_attn"
+def _cross_attention(b: GraphBuilder, normed: str, i: int, of: _Decoder) -> str:
+    """`out(attention(normed))` over the audio."""
+    name, heads = f"decoder.layers.{i}.encoder_attn", of.dims.n_decoder_heads
     weights = query(of.checkpoint, name, of.dims.head_size)
-    asked = linear(b, normed, f"{name}.q", weights, of.arithmetic)
-    qkv = (asked, f"cross_key_{i}", f"cross_value_{i}")
-    mixed = attend(b, f"{name}.mixed", qkv, of.dims.n_decoder_heads, bias="cross_bias")
+    if of.cross_in_8_bits:
+        asked = linear(b, normed, f"{name}.q", weights, of.precision.others)
+        scaled = b.op("Mul", (asked, f"cross_key_scale_{i}"), f"query_{i}")
+        mixed = attend_in_8_bits(b, f"{name}.mixed", scaled, i, heads)
+    else:
+        asked = linear(b, normed, f"query_{i}", weights, of.precision.others)
+        qkv = (asked, f"cross_key_{i}", f"cross_value_{i}")
+        mixed = attend(b, f"{name}.mixed", qkv, heads, bias="cross_bias")
     out_proj = checkpoint_linear(of.checkpoint, f"{name}.out_proj")
-    return linear(b, mixed, f"{name}.out", out_proj, of.arithmetic), asked
-
-
-def _alignment(
-    b: GraphBuilder, queries: Sequence[str], pairs: HeadPairs, shape: tuple[int, int]
-) -> None:
-    """Output `alignment (batch, len(pairs), A, n_positions)`, the padding column dropped.
-
-    The fused operators keep their weights to themselves: those of the tokens that are looked at are
-    computed once more. The runtime computes every output whether it is asked for or not, so these
-    nodes work on nothing when `aligned` is empty.
-    """
-    bias = b.op("Gather", ("cross_bias", "aligned"), "alignment.bias", axis=2)
-    parts = []
-    for layer in sorted({layer for layer, _ in pairs}):
-        heads = b.constant([head for pair_layer, head in pairs if pair_layer == layer])
-        name = f"alignment.{layer}"
-        chosen = b.op("Gather", (queries[layer], "aligned"), f"{name}.queries", axis=1)
-        query_key = (chosen, f"cross_key_{layer}")
-        weights = attention_weights(b, f"{name}.weights", query_key, bias, shape)
-        parts.append(b.op("Gather", (weights, heads), name, axis=1))
-    joined = b.op("Concat", parts, "alignment.joined", axis=1)
-    limits = (b.constant([0]), b.constant([-1]), b.constant([3]))
-    b.op("Slice", (joined, *limits), "alignment")
-    b.output("alignment", FLOAT, ("batch", len(pairs), "A", "n_positions"))
+    return linear(b, mixed, f"{name}.out", out_proj, of.precision.others)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from whisper_hailo.convert.checkpoint import Checkpoint
-from whisper_hailo.convert.graphs.builder import MICROSOFT, GraphBuilder
+from whisper_hailo.convert.graphs.builder import GraphBuilder
 from whisper_hailo.convert.graphs.products import Arithmetic, checkpoint_linear, linear
 
 LAYER_NORM_EPSILON = 1e-5
@@ -34,7 +34,9 @@ def split_heads(b: GraphBuilder, x: str, name: str, n_heads: int, head_size: int
 def add_and_norm(
     b: GraphBuilder, x: str, change: str, checkpoint: Checkpoint, stem: str
 ) -> tuple[str, str]:
-    """`x + change` and its LayerNormalization with the weights called `stem`, in one node.
+    """`x + change` and its LayerNormalization with the weights called `stem`.
+
+    The runtime's operator for both takes 2 us for each row beyond the first; these two a tenth.
 
     Args:
         b: the graph.
@@ -46,16 +48,8 @@ def add_and_norm(
     Returns:
         the residual stream after the addition, and normed.
     """
-    scale = b.weight(f"{stem}.weight", checkpoint.weight(f"{stem}.weight"))
-    bias = b.weight(f"{stem}.bias", checkpoint.weight(f"{stem}.bias"))
-    normed, _, _, added = b.ops(
-        "SkipLayerNormalization",
-        (x, change, scale, bias),
-        (f"{stem}.out", "", "", f"{stem}.in"),
-        domain=MICROSOFT,
-        epsilon=LAYER_NORM_EPSILON,
-    )
-    return added, normed
+    added = b.op("Add", (x, change), f"{stem}.in")
+    return added, layer_norm(b, added, f"{stem}.out", checkpoint, stem)
 
 
 def mlp(

@@ -172,11 +172,12 @@ def _blocked_linear(b: GraphBuilder, x: str, name: str, weights: Linear, bits: i
     inputs = [x, b.weight(f"{name}.codes", codes), b.weight(f"{name}.scales", scales)]
     if weights.bias is not None:
         inputs += ["", "", b.weight(f"{name}.bias", weights.bias)]
-    return matmul_n_bits(b, inputs, name, bits=bits, n_in=n_in, n_out=n_out)
+    block = block_size(n_in, bits)
+    return matmul_n_bits(b, inputs, name, bits=bits, n_in=n_in, n_out=n_out, block=block)
 
 
 def matmul_n_bits(
-    b: GraphBuilder, inputs: list[str], name: str, *, bits: int, n_in: int, n_out: int
+    b: GraphBuilder, inputs: list[str], name: str, *, bits: int, n_in: int, n_out: int, block: int
 ) -> str:
     """A product with weight-only blocks; see ONNX Runtime's contrib operator MatMulNBits."""
     return b.op(
@@ -187,6 +188,6 @@ def matmul_n_bits(
         K=n_in,
         N=n_out,
         bits=bits,
-        block_size=block_size(n_in, bits),
+        block_size=block,
         accuracy_level=ACCURACY_INT8,
     )

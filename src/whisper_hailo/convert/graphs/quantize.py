@@ -23,7 +23,7 @@ SignedCodes: TypeAlias = NDArray[np.int8]
 SMALLEST_BLOCK = 32
 LARGEST_BLOCK = {8: 128, 4: 64}
 """Values with one scale, where rows can be cut so: the larger, the faster, and the coarser. 8 bits
-can afford it, 4 bits less so (`docs/decisions/decoder-speed.md`)."""
+can afford it, 4 bits less so (`docs/decisions/engine-speed.md`)."""
 
 CHUNK_ROWS = 4096
 SHRINKS_4BIT = (1.0, 0.93, 0.86, 0.8)
@@ -31,13 +31,18 @@ SHRINKS_4BIT = (1.0, 0.93, 0.86, 0.8)
 a little of the outlier often gains more on the other 31 values."""
 
 
-def block_size(n_in: int, bits: int) -> int:
+def block_size(n_in: int, bits: int, largest: int | None = None) -> int:
     """Values of a block in rows of `n_in` values: a power of two.
+
+    Args:
+        n_in: values of a row.
+        bits: 8 or 4.
+        largest: values of a block at most; `None` takes what is usual for the bits.
 
     Raises:
         ModelError: rows cannot be cut into blocks of 32.
     """
-    size = LARGEST_BLOCK[bits]
+    size = largest or LARGEST_BLOCK[bits]
     while n_in % size:
         size //= 2
     if size < SMALLEST_BLOCK:
@@ -48,12 +53,13 @@ def block_size(n_in: int, bits: int) -> int:
     return size
 
 
-def quantized(matrix: Weight, bits: int) -> tuple[Weight, Weight]:
+def quantized(matrix: Weight, bits: int, largest: int | None = None) -> tuple[Weight, Weight]:
     """Promise the codes and scales of a matrix.
 
     Args:
         matrix: `(n_out, n_in)` float32.
         bits: 8 or 4.
+        largest: see `block_size`.
 
     Returns:
         codes `(n_out, n_blocks, block size * bits / 8)` uint8 and scales `(n_out, n_blocks)`
@@ -63,12 +69,12 @@ def quantized(matrix: Weight, bits: int) -> tuple[Weight, Weight]:
         ModelError: rows cannot be cut into blocks of 32.
     """
     n_out, n_in = matrix.shape
-    size = block_size(n_in, bits)
+    size = block_size(n_in, bits, largest)
 
     # Codes and scales are written one after the other: keep the pair between the two.
     @lru_cache(maxsize=1)
     def both() -> tuple[Codes, FloatArray]:
-        return quantize_blocks(matrix.load(), bits)
+        return quantize_blocks(matrix.load(), bits, largest)
 
     def scales() -> FloatArray:
         result = both()[1]
@@ -78,6 +84,36 @@ def quantized(matrix: Weight, bits: int) -> tuple[Weight, Weight]:
     blocks = (n_out, n_in // size)
     codes_shape = (*blocks, size * bits // 8)
     return Weight(codes_shape, "uint8", lambda: both()[0]), Weight(blocks, "float32", scales)
+
+
+def rounding_shift(matrix: Weight, mean: Weight, bits: int, largest: int | None = None) -> Weight:
+    """Promise what blocks take away from a product's outputs on average.
+
+    Added to the outputs as a bias, it leaves only errors that change sides from input to input
+    (bias correction: Nagel et al., 2019). A norm's bias is the mean of what the norm gives.
+
+    Args:
+        matrix: `(n_out, n_in)` float32.
+        mean: `(n_in,)` float32 of the inputs.
+        bits: 8 or 4.
+        largest: see `block_size`.
+
+    Returns:
+        `(n_out,)` float32.
+    """
+    n_out = matrix.shape[0]
+
+    def shift() -> FloatArray:
+        values, average = matrix.load(), mean.load()
+        codes, scales = quantize_blocks(values, bits, largest)
+        result = np.empty(n_out, np.float32)
+        for start in range(0, n_out, CHUNK_ROWS):
+            rows = slice(start, start + CHUNK_ROWS)
+            lost = values[rows] - dequantize_blocks(codes[rows], scales[rows], bits)
+            result[rows] = lost @ average
+        return result
+
+    return Weight((n_out,), "float32", shift)
 
 
 def quantized_outputs(matrix: Weight) -> tuple[Weight, Weight]:
@@ -113,10 +149,12 @@ def output_codes(matrix: FloatArray, scales: FloatArray) -> SignedCodes:
     return codes
 
 
-def quantize_blocks(matrix: FloatArray, bits: int) -> tuple[Codes, FloatArray]:
+def quantize_blocks(
+    matrix: FloatArray, bits: int, largest: int | None = None
+) -> tuple[Codes, FloatArray]:
     """Quantise a matrix `(n_out, n_in)` float32 block by block; see `quantized`."""
     n_out, n_in = matrix.shape
-    size = block_size(n_in, bits)
+    size = block_size(n_in, bits, largest)
     codes = np.empty((n_out, n_in // size, size * bits // 8), np.uint8)
     scales = np.empty((n_out, n_in // size), np.float32)
     for start in range(0, n_out, CHUNK_ROWS):  # bounds the temporaries

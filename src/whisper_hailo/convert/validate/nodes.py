@@ -29,7 +29,7 @@ class NodeDifference:
         how: how the counterpart was found: `name`, `operator`, `value`, or `operator, other
             weights`.
         found: how far both are apart.
-        healed: a later node that takes this one's result agrees again: the same is computed in
+        healed: on every way on from this node a later one agrees again: the same is computed in
             another way, such as with a factor folded into other weights.
     """
 
@@ -154,25 +154,35 @@ def compare_by_topology(
 def _with_healed(
     ours: InnerGraph, nodes: Sequence[NodeDifference], limit: Limit
 ) -> Iterable[NodeDifference]:
-    """Mark nodes that differ although something made of them agrees."""
-    agreeing = {node.node for node in nodes if limit.holds(node.found)}
+    """Mark nodes that differ although all that is made of them agrees."""
+    harmless = _harmless(ours, {node.node: limit.holds(node.found) for node in nodes})
     for node in nodes:
-        if node.node in agreeing:
-            yield node
-        else:
-            yield replace(node, healed=not agreeing.isdisjoint(_descendants(ours, node.node)))
+        differs = not limit.holds(node.found)
+        yield replace(node, healed=True) if differs and node.node in harmless else node
 
 
-def _descendants(graph: InnerGraph, label: str) -> set[str]:
-    """Labels of all nodes behind one."""
-    reached: set[str] = set()
+def _harmless(graph: InnerGraph, agrees: dict[str, bool]) -> set[str]:
+    """Labels of nodes whose result agrees, or comes to agree on every way that leads on from it.
+
+    One way is not enough: what is added to a residual stream goes on beside every attention that
+    does not mind it.
+
+    Args:
+        graph: nodes in the order in which they run.
+        agrees: whether those that were compared do, by label.
+    """
     found: set[str] = set()
-    for node in graph.nodes:
-        name = node.name or node.output[0]
-        if name == label or not reached.isdisjoint(node.input):
-            reached.update(node.output)
-            found.add(name)
-    return found - {label}
+    # Of values: whether all nodes so far, from the end, that take one are harmless.
+    fine: dict[str, bool] = {}
+    for node in reversed(graph.nodes):
+        label = node.name or node.output[0]
+        taken = [fine[name] for name in node.output if name in fine]
+        good = agrees.get(label, False) or (bool(taken) and all(taken))
+        if good:
+            found.add(label)
+        for name in node.input:
+            fine[name] = fine.get(name, True) and good
+    return found
 
 
 def _parting(ours: InnerGraph, matching: Matching) -> str | None:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from whisper_hailo.backends.cache import CacheNames
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.backends.state import StepInputs
 from whisper_hailo.convert.graphs.weights import AnyArray
@@ -141,14 +142,10 @@ def _step_feeds(
     dims = spec.dims
     with CachedDecoder(directory, spec) as decoder:
         state = decoder.start(features, (padding,))
-    layers = range(dims.n_decoder_layers)
-    names = [f"cross_{part}_{i}" for i in layers for part in ("key", "value")]
     shape = (1, dims.n_decoder_heads, tokens.shape[1], dims.cache_head_size)
-    cache = np.zeros(shape, np.float32)
-    feeds: dict[str, AnyArray] = dict(zip(names, state.cross, strict=True))
-    feeds |= {name.replace("cross", "past"): cache for name in names}
-    feeds |= StepInputs(dims.n_text_ctx).make(tokens, state, np.zeros(1, np.int64))
-    return feeds | {"positions": np.arange(tokens.shape[1]), "aligned": np.zeros(0, np.int64)}
+    past = dict.fromkeys(CacheNames.of(dims.n_decoder_layers).past, np.zeros(shape, np.float32))
+    feeds = state.cross.read() | past | StepInputs(dims.n_text_ctx).make(tokens, state)
+    return feeds | {"positions": np.arange(tokens.shape[1])}
 
 
 def hailo_encoder_run(path: Path, encoded: bytes | None = None, name: str = "") -> EncoderRun:

@@ -9,9 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from whisper_hailo.core.spec import Dimensions, SpecialTokens
-from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, FloatArray, IntArray
+from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, FloatArray
 from whisper_hailo.decoding.options import Cures, DecodingOptions
-from whisper_hailo.decoding.rules.logits import block_ngrams, penalise_repetition, suppress
+from whisper_hailo.decoding.rules.logits import (
+    block_ngrams,
+    penalise_repetition,
+    suppress,
+)
 from whisper_hailo.decoding.rules.times import (
     begin_with_timestamp,
     keep_order,
@@ -38,7 +42,7 @@ class Ruled:
 
 
 class RuleBook:
-    """The rules of a model and its options, applied row by row.
+    """The rules of a model and its options, applied to one row or to all rows of a batch.
 
     Args:
         special: control token ids.
@@ -60,7 +64,8 @@ class RuleBook:
         listed = special.suppress if options.limits.suppress is None else options.limits.suppress
         self._never = np.array(never_sampled(special, listed), dtype=np.int64)
         blank = special.begin_suppress if options.limits.suppress_blank else ()
-        self._never_first = np.union1d(self._never, np.array(blank, np.int64))
+        first = dict.fromkeys((*self._never.tolist(), *blank))  # each once: their parts are summed
+        self._never_first = np.array(list(first), np.int64)
         self._begin = special.timestamp_begin if options.timestamps else None
         latest_s = options.max_initial_timestamp_s
         self._latest = None if latest_s is None else round(latest_s / SECONDS_PER_TIMESTAMP)
@@ -82,9 +87,40 @@ class RuleBook:
             if self._begin is not None:
                 logits = self._time_rules(logits, generated, self._begin)
             never = np.flatnonzero(np.isneginf(logits))
-        allowed = allowed_logsumexp(raw, never, logsumexp)
+        allowed = allowed_logsumexp(logits, raw[never], logsumexp)
         penalty = self._cures.repetition_penalty
         return Ruled(penalise_repetition(logits, generated, penalty), allowed)
+
+    def apply_rows(
+        self, logits: FloatArray, logsumexp: FloatArray, generated: Sequence[Sequence[int]]
+    ) -> tuple[list[Ruled], FloatArray]:
+        """Apply all rules to a batch of rows, in place where that can be.
+
+        Between two steps the decoder's weights have been read through the processor's cache, and
+        what is called then is fetched from memory again: so the ids that never come are masked in
+        all rows at once, and the rest is plain Python.
+
+        Args:
+            logits: `(rows, n_vocab)` float32, the model's own; changed.
+            logsumexp: `(rows,)` of these rows.
+            generated: ids generated so far in each row: in none, or in all.
+
+        Returns:
+            the rows after the rules, and the model's own logits of the ids that are allowed.
+        """
+        if self._ngram or self._begin is not None:
+            each = zip(logits, logsumexp.tolist(), generated, strict=True)
+            return [self.apply(*row) for row in each], logits
+        never = self._never if generated[0] else self._never_first
+        masked = logits[:, never]
+        logits[:, never] = -np.inf
+        penalty = self._cures.repetition_penalty
+        raw = logits if penalty == 1.0 else logits.copy()
+        ruled = []
+        for row, was, total, ids in zip(logits, masked, logsumexp.tolist(), generated, strict=True):
+            allowed = allowed_logsumexp(row, was, total)
+            ruled.append(Ruled(penalise_repetition(row, ids, penalty), allowed))
+        return ruled, raw
 
     def _time_rules(self, logits: FloatArray, generated: Sequence[int], begin: int) -> FloatArray:
         logits = stay_inside(logits, begin, self._last)
@@ -94,23 +130,22 @@ class RuleBook:
         return prefer_timestamps(logits, begin)
 
 
-def allowed_logsumexp(raw: FloatArray, never: IntArray, logsumexp: float) -> float:
+def allowed_logsumexp(logits: FloatArray, masked: FloatArray, logsumexp: float) -> float:
     """Log-sum-exp of the ids that are not masked.
 
     Few ids are masked at most steps: taking their part off the known sum needs no pass of
     exponentials over the vocabulary. Where they hold nearly all, little accuracy would be left.
 
     Args:
-        raw: `(n_vocab,)` float32, the model's own logits.
-        never: ids that are masked, each once.
+        logits: `(n_vocab,)` float32, -inf where an id is masked.
+        masked: `(n,)` float32, what the masked ids had, each once.
         logsumexp: of all logits.
     """
-    if never.size < raw.size // 8:
-        part = float(np.exp(raw[never].astype(np.float64) - logsumexp).sum())
+    if masked.size < logits.size // 8:
+        part = sum([math.exp(value - logsumexp) for value in masked.tolist()])
         if part < _LARGEST_PART:
             return logsumexp + math.log1p(-part)
-    allowed = np.delete(raw, never).astype(np.float64)
-    allowed = allowed[allowed > -np.inf]
+    allowed = logits[logits > -np.inf].astype(np.float64)
     if not allowed.size:
         return logsumexp
     largest = allowed.max()

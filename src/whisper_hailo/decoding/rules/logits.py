@@ -1,6 +1,6 @@
 """Logits rules, one function each. All of them take and give `(n_vocab,)` float32 logits.
 
-They change the array they are given and return it: the loop hands each its own copy of a row.
+They change the array they are given and return it.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def penalise_repetition(
     """
     if penalty == 1.0 or not generated:
         return logits
-    ids = np.unique(np.fromiter(generated, dtype=np.int64, count=len(generated)))
-    picked = logits[ids]
+    ids = np.fromiter(generated, dtype=np.int64, count=len(generated))
+    picked = logits[ids]  # before any is changed: an id that comes again is set to the same
     logits[ids] = np.where(picked > 0, picked / penalty, picked * penalty)
     return logits
 

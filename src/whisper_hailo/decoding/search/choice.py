@@ -1,4 +1,4 @@
-"""How the next token of a window is chosen: greedily, by sampling, or by beam search.
+"""How the next token of a window is chosen by sampling or by beam search.
 
 One object per window. It holds the hypotheses that are still running and, at each step, turns
 their ruled logits into the hypotheses of the next step.
@@ -7,18 +7,14 @@ their ruled logits into the hypotheses of the next step.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.rules.book import Ruled
-from whisper_hailo.decoding.rules.logits import choose, lead
+from whisper_hailo.decoding.rules.logits import choose
 from whisper_hailo.decoding.search.hypothesis import Hypothesis
-
-NEAR_TIE: Final = 1e-3
-"""Logits, or sums of log-probabilities, closer together than this may change places in another
-batch, whose sums are rounded in another order."""
 
 
 class Choice(Protocol):
@@ -31,7 +27,7 @@ class Choice(Protocol):
 
     @property
     def near_ties(self) -> int:
-        """How many choices so far another batch might have made differently; see `NEAR_TIE`."""
+        """How many choices so far another batch might have made differently; see `near_tie`."""
         ...
 
     def advance(self, raw: Sequence[FloatArray], ruled: Sequence[Ruled]) -> list[int]:
@@ -51,38 +47,6 @@ class Choice(Protocol):
         ...
 
 
-class GreedyChoice:
-    """The best token at every step.
-
-    Args:
-        eot: id of end-of-transcript.
-        eot_boost: lead under which end-of-transcript is taken.
-    """
-
-    def __init__(self, eot: int, eot_boost: float) -> None:
-        self._eot = eot
-        self._boost = eot_boost
-        self._hypothesis = Hypothesis()
-        self.near_ties = 0
-
-    @property
-    def running(self) -> Sequence[Hypothesis]:
-        """The one hypothesis, until it is done."""
-        return () if self._hypothesis.done else (self._hypothesis,)
-
-    def advance(self, raw: Sequence[FloatArray], ruled: Sequence[Ruled]) -> list[int]:
-        """Take the best token."""
-        token = choose(ruled[0].logits, self._eot, self._boost)
-        logprob = float(raw[0][token] - ruled[0].logsumexp)
-        self._hypothesis = self._hypothesis.extended(token, logprob, self._eot)
-        self.near_ties += lead(ruled[0].logits, token, self._eot, self._boost) < NEAR_TIE
-        return [] if self._hypothesis.done else [0]
-
-    def finish(self) -> list[Hypothesis]:
-        """The one hypothesis."""
-        return [self._hypothesis]
-
-
 class SampledChoice:
     """Several hypotheses, each drawn token by token with a generator of its own.
 
@@ -91,14 +55,21 @@ class SampledChoice:
         eot_boost: lead under which end-of-transcript is taken.
         temperature: above 0; logits are divided by it.
         seeds: one per hypothesis; the same seeds draw the same tokens, in any batch.
+        near_tie: a draw whose distance to an edge, as a share of all, is less is counted.
     """
 
     def __init__(
-        self, eot: int, eot_boost: float, temperature: float, seeds: Sequence[Sequence[int]]
+        self,
+        eot: int,
+        eot_boost: float,
+        temperature: float,
+        seeds: Sequence[Sequence[int]],
+        near_tie: float,
     ) -> None:
         self._eot = eot
         self._boost = eot_boost
         self._temperature = temperature
+        self._near_tie = near_tie
         self._generators = [np.random.default_rng(list(seed)) for seed in seeds]
         self._hypotheses = [Hypothesis() for _ in seeds]
         self._begun = False
@@ -119,7 +90,7 @@ class SampledChoice:
             if hypothesis.done:
                 continue
             token = self._draw(ruled[row].logits, self._generators[index])
-            logprob = float(raw[row][token] - ruled[row].logsumexp)
+            logprob = float(raw[row][token]) - ruled[row].logsumexp
             self._hypotheses[index] = hypothesis.extended(token, logprob, self._eot)
             if token != self._eot:
                 sources.append(row)
@@ -136,7 +107,7 @@ class SampledChoice:
         token = int(np.searchsorted(edges, drawn, side="right"))
         # Logits that are off by some move the edges by as large a share of all before them.
         nearest = min(edges[token] - drawn, drawn - (edges[token - 1] if token else 0.0))
-        self.near_ties += bool(nearest < NEAR_TIE * edges[-1])
+        self.near_ties += bool(nearest < self._near_tie * edges[-1])
         return token
 
     def finish(self) -> list[Hypothesis]:
@@ -156,14 +127,18 @@ class BeamChoice:
         eot_boost: lead under which end-of-transcript is a hypothesis' only continuation.
         beam_size: hypotheses kept.
         patience: see above.
+        near_tie: an edge of the beam whose lead is less is counted.
 
     Source: OpenAI Whisper, `BeamSearchDecoder`; patience from Kasai et al. 2022.
     """
 
-    def __init__(self, eot: int, eot_boost: float, beam_size: int, patience: float) -> None:
+    def __init__(
+        self, eot: int, eot_boost: float, beam_size: int, patience: float, near_tie: float
+    ) -> None:
         self._eot = eot
         self._boost = eot_boost
         self._beam_size = beam_size
+        self._near_tie = near_tie
         self._wanted = max(1, round(beam_size * patience))
         self._live = [Hypothesis()]
         self._finished: list[Hypothesis] = []
@@ -178,7 +153,7 @@ class BeamChoice:
         """Extend the beam by one token."""
         del raw  # with a repetition penalty it is the penalised logits that compete
         candidates = [
-            (hypothesis.extended(token, float(row.logits[token] - row.logsumexp), self._eot), index)
+            (hypothesis.extended(token, float(row.logits[token]) - row.logsumexp, self._eot), index)
             for index, (hypothesis, row) in enumerate(zip(self._live, ruled, strict=True))
             for token in self._best(row.logits)
         ]
@@ -194,7 +169,7 @@ class BeamChoice:
             sources.append(source)
             if len(live) == self._beam_size:
                 left_out = [other.sum_logprob for other, _ in candidates[rank + 1 : rank + 2]]
-                self.near_ties += any(hypothesis.sum_logprob - s < NEAR_TIE for s in left_out)
+                self.near_ties += any(hypothesis.sum_logprob - s < self._near_tie for s in left_out)
                 break
         self._live = live
         if not live:

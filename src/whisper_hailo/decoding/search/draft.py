@@ -7,12 +7,13 @@ that they confirm is kept. Where they differ, the cache is rewound to the first 
 is left of the draft is tried again behind it.
 
 The tokens are those of decoding from scratch. One thing may differ: kernels that take many tokens
-at once round differently from those that take one, so that two logits closer together than
-`NEAR_TIE` may change places; how many choices were that close is counted.
+at once round differently from those that take one, as those for batches do, so that two logits
+closer together than `near_tie` says may change places; how many choices were that close is counted.
 
 The text of audio that goes on may be held back where it is no more than a guess: when the decoder
 chooses a token it looks at the place in the audio where that is said, and a model that has heard
-half a sentence looks at the very end while it makes the rest up.
+half a sentence looks at the very end while it makes the rest up. What was held back is told, too:
+when more audio shows that it was right, the word takes no pass of its own.
 
 Source: greedy speculative decoding (Leviathan et al. 2023; Stern et al. 2018, blockwise parallel
 decoding) with the previous hypothesis in place of a draft model; holding back as AlignAtt does
@@ -37,9 +38,11 @@ from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.rules.book import RuleBook
 from whisper_hailo.decoding.rules.logits import choose, lead
 from whisper_hailo.decoding.search.guide import Guide
+from whisper_hailo.decoding.search.hypothesis import near_tie
 
-NEAR_TIE: Final = 0.05
-"""Logits closer together than this may change places between kernels."""
+_AT_ONCE: Final = 32
+"""Tokens of a draft that are looked at in one pass: a hypothesis that ran away would take a row of
+logits for each of its tokens, and the memory of the largest pass is not given back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +56,9 @@ class Drafted:
         passes: decoder passes.
         n_fed: tokens fed in all passes together.
         n_accepted: ids of the draft that were confirmed, those taken for granted not counted.
-        near_ties: choices whose two best logits lay within `NEAR_TIE`.
-        held_back: the text ends where it became a guess, not with end-of-transcript.
+        near_ties: choices whose two best logits lay within `near_tie` of the decoder.
+        guess: ids at which the text was held back; empty where it ends with end-of-transcript. They
+            often come true, so the draft of the next buffer does well to end with them.
     """
 
     decoded: Decoded
@@ -63,14 +67,19 @@ class Drafted:
     n_fed: int
     n_accepted: int
     near_ties: int
-    held_back: bool = False
+    guess: tuple[int, ...] = ()
+
+    @property
+    def held_back(self) -> bool:
+        """The text ends where it became a guess."""
+        return bool(self.guess)
 
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
     token: int
     logprob: float
-    margin: float
+    tied: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +117,7 @@ class DraftLoop:
         self._decoder = decoder
         self._special = special
         self._options = options
+        self._near_tie = near_tie(decoder.spec.quantization)
         self._rules = RuleBook(special, decoder.spec.dims, options, window_s)
 
     def run(
@@ -142,16 +152,17 @@ class DraftLoop:
         work = _Work(list(guide.tokens[:n_fixed]), guide)
         guide.at = len(work.tokens)
         start = len(prefix)  # tokens in the cache before the first one of the text
-        fed = [*prefix, *guide.tokens]
+        proposal = guide.tokens[guide.at : guide.at + _AT_ONCE]
+        fed = [*prefix, *work.tokens, *proposal]
         looks = [prefix.index(self._special.sot), *range(start + guide.at - 1, len(fed))]
         look, state = self._step(work, fed, state, looks, horizon)
         no_speech = self._no_speech_prob(look)
         # Settled text is no silence; without any, row 1 is the prompt's end.
         ends = guide.at == 0 and int(look.logits[1].argmax()) == self._special.eot
-        self._follow(work, look, 1, guide.tokens[guide.at :], budget)
+        self._follow(work, look, 1, proposal, budget)
         while not work.done and len(work.tokens) < budget:
             state = self._decoder.rewind(state, start + len(work.tokens) - 1)
-            proposal = guide.proposal()[: budget - 1 - len(work.tokens)]
+            proposal = guide.proposal()[: min(_AT_ONCE, budget - 1 - len(work.tokens))]
             fed = [work.tokens[-1], *proposal]
             look, state = self._step(work, fed, state, range(len(fed)), horizon)
             self._follow(work, look, 0, proposal, budget)
@@ -194,7 +205,8 @@ class DraftLoop:
             row = first + index
             chosen = self._choose(look.logits[row], look.logsumexp[row], work.tokens)
             if look.guesses[row] and chosen.token != self._special.eot:
-                work.held_back = work.done = True
+                held = index < len(proposal) and chosen.token == proposal[index]
+                work.hold_back(proposal[index:] if held else (chosen.token,))
                 return
             work.take(chosen, self._special.eot)
             expected = proposal[index] if index < len(proposal) else None
@@ -206,12 +218,13 @@ class DraftLoop:
             work.n_accepted += 1
 
     def _choose(self, raw: FloatArray, logsumexp: float, generated: Sequence[int]) -> _Chosen:
-        """One step of the greedy loop, and by how much its choice leads."""
+        """One step of the greedy loop, and whether its choice was a close one."""
         eot, boost = self._special.eot, self._options.cures.eot_boost
         ruled = self._rules.apply(raw, float(logsumexp), generated)
         token = choose(ruled.logits, eot, boost)
-        logprob = float(raw[token] - ruled.logsumexp)
-        return _Chosen(token, logprob, lead(ruled.logits, token, eot, boost))
+        logprob = float(raw[token]) - ruled.logsumexp
+        margin = lead(ruled.logits, token, eot, boost)
+        return _Chosen(token, logprob, tied=margin < self._near_tie)
 
     def _no_speech_prob(self, look: _Look) -> float:
         """Probability of the no-speech id at start-of-transcript."""
@@ -228,7 +241,7 @@ class _Work:
     guide: Guide
     logprobs: list[float] = field(default_factory=list)
     done: bool = False
-    held_back: bool = False
+    guess: tuple[int, ...] = ()
     passes: int = 0
     n_fed: int = 0
     n_accepted: int = 0
@@ -237,14 +250,18 @@ class _Work:
     def take(self, chosen: _Chosen, eot: int) -> None:
         """Note a choice."""
         self.logprobs.append(chosen.logprob)
-        self.near_ties += chosen.margin < NEAR_TIE
+        self.near_ties += chosen.tied
         self.done = chosen.token == eot
         if not self.done:
             self.tokens.append(chosen.token)
 
+    def hold_back(self, guess: Sequence[int]) -> None:
+        """End before ids that are no more than a guess."""
+        self.guess, self.done = tuple(guess), True
+
     def result(self, no_speech_prob: float, ends_at_once: bool) -> Drafted:
         """What became of it."""
-        ended = self.done and not self.held_back
+        ended = self.done and not self.guess
         chosen = self.logprobs[:-1] if ended else self.logprobs
         n_fixed = len(self.tokens) - len(chosen)
         return Drafted(
@@ -260,5 +277,5 @@ class _Work:
             n_fed=self.n_fed,
             n_accepted=self.n_accepted,
             near_ties=self.near_ties,
-            held_back=self.held_back,
+            guess=self.guess,
         )

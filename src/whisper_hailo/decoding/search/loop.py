@@ -15,8 +15,14 @@ from whisper_hailo.core.types import FloatArray, IntArray
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.rules.book import RuleBook
-from whisper_hailo.decoding.search.choice import BeamChoice, Choice, GreedyChoice, SampledChoice
+from whisper_hailo.decoding.search.choice import BeamChoice, Choice, SampledChoice
+from whisper_hailo.decoding.search.greedy import GreedySearch
+from whisper_hailo.decoding.search.hypothesis import Found, Search, near_tie
 from whisper_hailo.decoding.search.ranking import best_of
+from whisper_hailo.decoding.search.windows import WindowSearch
+
+_LAST = np.zeros(1, np.int64)
+"""Where a step of one token is looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,7 @@ class DecodingLoop:
         self._decoder = decoder
         self._special = special
         self._options = options
+        self._near_tie = near_tie(decoder.spec.quantization)
         self._rules = RuleBook(special, decoder.spec.dims, options, window_s)
 
     def run(
@@ -82,19 +89,18 @@ class DecodingLoop:
         budgets = [
             self._options.budget(self._decoder.spec.dims, width, task.content_s) for task in tasks
         ]
-        choices = [self._choice(task, temperature) for task in tasks]
-        rows = list(range(len(tasks)))
-        for step in range(max(budgets)):
-            sources, tokens, rows = self._advance(output, rows, choices, budgets, step)
-            if not rows or step == max(budgets) - 1:
+        search = self._search(tasks, budgets, temperature)
+        while True:
+            sources, ids = search.advance(output)
+            if not sources:
                 break
             if sources != list(range(self._decoder.batch_size(state))):
                 state = self._decoder.select(state, np.array(sources, dtype=np.int64))
-            fed = np.array(tokens, dtype=np.int64)[:, np.newaxis]
-            output, state = self._decoder.step(fed, state, np.array([0], dtype=np.int64))
+            fed = np.array(ids, dtype=np.int64)[:, np.newaxis]
+            output, state = self._decoder.step(fed, state, _LAST)
         return tuple(
-            self._result(choice, temperature, float(p), bool(at_once))
-            for choice, p, at_once in zip(choices, no_speech, ends, strict=True)
+            self._result(found, temperature, float(p), bool(at_once))
+            for found, p, at_once in zip(search.finish(), no_speech, ends, strict=True)
         )
 
     def _prefill(
@@ -127,56 +133,20 @@ class DecodingLoop:
         at_sot = np.searchsorted(looks[:-1], np.array(sot))
         return output, state, self._no_speech_probs(output, at_sot)
 
-    def _advance(
-        self,
-        output: StepOutput,
-        rows: list[int],
-        choices: Sequence[Choice],
-        budgets: Sequence[int],
-        step: int,
-    ) -> tuple[list[int], list[int], list[int]]:
-        """One token more for every window that runs.
-
-        Args:
-            output: of the last pass.
-            rows: for each row of that pass, its window; rows of one window lie together.
-            choices: one per window.
-            budgets: most tokens of each window.
-            step: tokens chosen before.
-
-        Returns:
-            the rows to continue, the ids to feed them, and their windows.
-        """
-        sources: list[int] = []
-        tokens: list[int] = []
-        windows: list[int] = []
-        for window, choice in enumerate(choices):
-            own = [row for row, of in enumerate(rows) if of == window]
-            running = choice.running if step < budgets[window] else ()
-            if not own or not running:
-                continue
-            raw = [output.logits[row, -1] for row in own]
-            ruled = [
-                self._rules.apply(logits, float(output.logsumexp[row, -1]), hypothesis.tokens)
-                for logits, row, hypothesis in zip(raw, own, running, strict=True)
-            ]
-            kept = choice.advance(raw, ruled)
-            if step + 1 == budgets[window]:
-                continue
-            sources += [own[source] for source in kept]
-            tokens += [hypothesis.tokens[-1] for hypothesis in choice.running]
-            windows += [window] * len(kept)
-        return sources, tokens, windows
+    def _search(self, tasks: Sequence[Task], budgets: Sequence[int], temperature: float) -> Search:
+        eot, boost, search = self._special.eot, self._options.cures.eot_boost, self._options.search
+        if temperature == 0 and search.beam_size == 1:
+            return GreedySearch(self._rules, eot, boost, budgets, self._near_tie)
+        choices = [self._choice(task, temperature) for task in tasks]
+        return WindowSearch(self._rules, choices, budgets)
 
     def _choice(self, task: Task, temperature: float) -> Choice:
         eot, boost, search = self._special.eot, self._options.cures.eot_boost, self._options.search
-        if temperature > 0:
-            key = (search.seed, task.key, round(temperature * 1000))
-            seeds = [(*key, index) for index in range(search.best_of)]
-            return SampledChoice(eot, boost, temperature, seeds)
-        if search.beam_size > 1:
-            return BeamChoice(eot, boost, search.beam_size, search.patience)
-        return GreedyChoice(eot, boost)
+        if temperature == 0:
+            return BeamChoice(eot, boost, search.beam_size, search.patience, self._near_tie)
+        key = (search.seed, task.key, round(temperature * 1000))
+        seeds = [(*key, index) for index in range(search.best_of)]
+        return SampledChoice(eot, boost, temperature, seeds, self._near_tie)
 
     def _no_speech_probs(self, output: StepOutput, at_sot: IntArray) -> FloatArray:
         """`(batch,)` probability of the no-speech id at start-of-transcript."""
@@ -189,9 +159,9 @@ class DecodingLoop:
         return np.exp(logprobs)
 
     def _result(
-        self, choice: Choice, temperature: float, no_speech_prob: float, ends_at_once: bool
+        self, found: Found, temperature: float, no_speech_prob: float, ends_at_once: bool
     ) -> Decoded:
-        best = best_of(choice.finish(), self._options.search.length_penalty)
+        best = best_of(found.hypotheses, self._options.search.length_penalty)
         return Decoded(
             tokens=best.tokens,
             avg_logprob=best.avg_logprob,
@@ -199,5 +169,5 @@ class DecodingLoop:
             runaway=not best.done,
             temperature=temperature,
             ends_at_once=ends_at_once,
-            near_ties=choice.near_ties,
+            near_ties=found.near_ties,
         )

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from whisper_hailo.core.protocols import AnyDecoder
-from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, FloatArray, IntArray
+from whisper_hailo.core.types import (
+    SAMPLE_RATE_HZ,
+    SECONDS_PER_TIMESTAMP,
+    FloatArray,
+    IntArray,
+)
 from whisper_hailo.decoding.words.dtw import token_starts
 from whisper_hailo.decoding.words.split import TokenWord, split_words
 from whisper_hailo.tokenizer import Tokenizer
+
+_POSITIONS_PER_S: Final = round(1 / SECONDS_PER_TIMESTAMP)
+_SAMPLES_PER_POSITION: Final = SAMPLE_RATE_HZ // _POSITIONS_PER_S
+
+
+def whole_positions(content_s: float) -> int:
+    """Encoder positions that are all audio, by samples: 0.58 / 0.02 is 28.99 in binary."""
+    return max(1, round(content_s * SAMPLE_RATE_HZ) // _SAMPLES_PER_POSITION)
 
 
 def align_words(
@@ -45,7 +58,7 @@ def align_words(
     output, _ = decoder.step(fed, state, looks, alignment=True)
     if output.alignment is None:
         return []
-    n_positions = min(output.alignment.shape[-1], max(1, int(content_s / SECONDS_PER_TIMESTAMP)))
+    n_positions = min(output.alignment.shape[-1], whole_positions(content_s))
     # The row of a token is that of the one before it, where the decoder looks for it.
     rows = slice(len(prefix) - 1, len(prefix) + len(text))
     starts = token_starts(output.alignment[0], n_positions, rows)
@@ -58,8 +71,8 @@ def align_words(
             TokenWord(
                 text=word,
                 tokens=ids,
-                start_s=float(starts[at]) * SECONDS_PER_TIMESTAMP,
-                end_s=float(starts[after]) * SECONDS_PER_TIMESTAMP,
+                start_s=float(starts[at]) / _POSITIONS_PER_S,
+                end_s=float(starts[after]) / _POSITIONS_PER_S,
                 probability=float(probabilities[at:after].mean()),
             )
         )

@@ -15,6 +15,7 @@ import numpy as np
 from whisper_hailo.core.types import Segment, Word
 from whisper_hailo.decoding.option_groups import WordOptions
 from whisper_hailo.decoding.words.split import TokenWord, join_punctuation
+from whisper_hailo.windows import Window
 
 _SENTENCE_ENDS: Final = ".。!！?？"  # noqa: RUF001 - full-width marks are meant
 _LONGEST_MEDIAN_S: Final = 0.7
@@ -25,6 +26,7 @@ _SLACK_S: Final = 0.5
 def words_into_segments(
     segments: Sequence[Segment],
     aligned: Sequence[TokenWord],
+    window: Window,
     options: WordOptions,
     *,
     eot: int,
@@ -34,7 +36,9 @@ def words_into_segments(
 
     Args:
         segments: of one window, in order.
-        aligned: the window's words, with times in the recording.
+        aligned: the window's words, with times in the window: their lengths are compared there,
+            as OpenAI Whisper's are, for hours later a tie is broken by another last bit.
+        window: where they were heard.
         options: punctuation.
         eot: id of end-of-transcript: text ids are below it.
         last_speech_s: end of the last word before this window.
@@ -52,7 +56,7 @@ def words_into_segments(
         taken, own = 0, []
         while at < len(words) and taken < n_text:
             if words[at].text:
-                own.append(_placed(words[at]))
+                own.append(_placed(words[at], window))
             taken += len(words[at].tokens)
             at += 1
         timed = _mend(segment, own, median_s, last_speech_s)
@@ -76,10 +80,12 @@ def _shorten_at_sentence_ends(words: Sequence[TokenWord], longest_s: float) -> l
     return mended
 
 
-def _placed(word: TokenWord) -> Word:
+def _placed(word: TokenWord, window: Window) -> Word:
+    """With times in the recording."""
+    start_s = window.locate(word.start_s, is_start=True)
     return Word(
-        start_s=round(word.start_s, 2),
-        end_s=round(word.end_s, 2),
+        start_s=round(start_s, 2),
+        end_s=round(max(start_s, window.locate(word.end_s)), 2),
         text=word.text,
         probability=word.probability,
         tokens=word.tokens,

@@ -5,6 +5,8 @@ const log = document.getElementById("log");
 const running = document.getElementById("running");
 const state = document.getElementById("state");
 const KEPT = 500; // elements, for a page that stays open for days
+const LISTENING = "Listening";
+const MOST_WAITING = 10000; // pieces of 32 ms: five minutes without a connection, 10 MB
 const points = { latency: [], rtfx: [] };
 let scale = 1;
 let retryMs = 250;
@@ -64,6 +66,7 @@ function draw(name, value, text) {
   const top = Math.max(...series, 1e-9);
   const step = 240 / Math.max(1, series.length - 1);
   const line = series.map((v, i) => `${(i * step).toFixed(1)},${(38 - (36 * v) / top).toFixed(1)}`);
+  if (line.length === 1) line.push(line[0].replace(/^0.0/, "240")); // a line needs two
   document.querySelector(`#${name} polyline`).setAttribute("points", line.join(" "));
   document.getElementById(`${name}-text`).textContent = text;
   document.getElementById(`${name}-top`).textContent = `up to ${top.toFixed(top < 10 ? 2 : 0)}`;
@@ -84,6 +87,8 @@ function take(message) {
       delete running.dataset.segment;
     }
     document.getElementById("microphone").hidden = !message.browser_microphone;
+    points.latency.length = points.rtfx.length = 0;
+    message.figures.forEach(figures);
     message.completed.forEach(completed);
     if (message.partial) partial(message.partial);
     else running.replaceChildren();
@@ -93,6 +98,7 @@ function take(message) {
   else if (message.event === "end") {
     tell("The stream has ended", "ended");
     ended = true;
+    if (recording) microphone();
   }
 }
 
@@ -105,7 +111,7 @@ function tell(text, kind) {
 
 function connect() {
   const socket = new WebSocket(new URL("events", location.href.replace(/^http/, "ws")));
-  socket.onopen = () => { retryMs = 250; tell("Listening", "on"); };
+  socket.onopen = () => { retryMs = 250; tell(LISTENING, "on"); };
   socket.onmessage = (message) => take(JSON.parse(message.data));
   socket.onclose = () => {
     if (ended) return;
@@ -127,15 +133,18 @@ function shade() {
 }
 
 let recording = null;
+let asking = false; // the browser asks whether the microphone may be used
 
 async function microphone() {
   const button = document.getElementById("microphone");
+  if (asking) return;
   if (recording) {
     recording.stop();
     recording = null;
     button.setAttribute("aria-pressed", "false");
     return;
   }
+  asking = true;
   try {
     const media = await navigator.mediaDevices.getUserMedia({ audio: { channelCount: 1 } });
     const context = new AudioContext({ sampleRate: 16000 });
@@ -146,13 +155,20 @@ async function microphone() {
     let on = true;
     const open = () => {
       socket = new WebSocket(new URL("audio", location.href.replace(/^http/, "ws")));
-      socket.onopen = () => { while (waiting.length) socket.send(waiting.shift()); };
-      socket.onclose = () => { if (on) setTimeout(open, 500); };
+      socket.onopen = () => {
+        tell(LISTENING, "on");
+        while (waiting.length) socket.send(waiting.shift());
+      };
+      socket.onclose = () => {
+        if (!on) return;
+        tell("The microphone is not heard: no connection, or another page records", "lost");
+        setTimeout(open, 500);
+      };
     };
     open();
     node.port.onmessage = ({ data }) => {
       if (socket.readyState === WebSocket.OPEN) socket.send(data);
-      else waiting.push(data);
+      else if (waiting.push(data) > MOST_WAITING) waiting.shift();
     };
     context.createMediaStreamSource(media).connect(node);
     recording = { stop() {
@@ -164,6 +180,8 @@ async function microphone() {
     button.setAttribute("aria-pressed", "true");
   } catch (error) {
     tell(`The microphone cannot be used: ${error.message}`, "lost");
+  } finally {
+    asking = false;
   }
 }
 

@@ -8,17 +8,33 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.standin import FOLDER
 from tests.standin.make_hef import write_hefs
 from whisper_hailo.backends.hailo import lease
+from whisper_hailo.backends.hailo.options import ChipOptions
+from whisper_hailo.core.spec import ModelSpec
+
+QUICK = ChipOptions(timeout_s=1.5, recovery_s=1.0, open_timeout_s=30)
 
 
 @dataclass(frozen=True)
 class Hefs:
     encoder: Path
     decoder: Path
+
+
+def mel_of(batch: int = 1) -> Any:
+    """Noise as a log-mel of the toy's window, `(batch, 80, 200)` float32."""
+    rng = np.random.default_rng(batch)
+    return rng.standard_normal((batch, 80, 200)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def spec(hailo_directory: Path) -> ModelSpec:
+    return ModelSpec.load(hailo_directory)
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,9 +20,11 @@ from whisper_hailo.bench.records import CaseRecord, FileRecord, Run
 from whisper_hailo.bench.speed import keys, plan, turns
 from whisper_hailo.bench.speed.accuracy import agreement
 from whisper_hailo.bench.speed.floor import readers
+from whisper_hailo.bench.speed.run import Plan
 from whisper_hailo.bench.speed.weights import random_arrays, random_checkpoint
 from whisper_hailo.convert.checkpoint import Checkpoint
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.files import CACHE_VARIABLE
 
 
 def test_random_weights_never_end() -> None:
@@ -122,3 +125,34 @@ def test_a_group_that_runs_out_of_time_is_whole(
     assert kept is not None
     assert kept.files == found.files
     assert turns.kept_run(group, turns.noise(tmp_path, 8), tmp_path) is None
+
+
+def test_models_of_other_code_are_converted_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CACHE_VARIABLE, "elsewhere")
+    ours, theirs = tmp_path / "models" / "tiny", tmp_path / "rivals" / "tiny"
+    keys.use_cache(tmp_path)
+    assert os.environ[CACHE_VARIABLE] == str(tmp_path)
+    for made in (ours, theirs):
+        made.mkdir(parents=True)
+    keys.use_cache(tmp_path)
+    assert ours.is_dir()
+    monkeypatch.setattr(keys, "engine_key", lambda: {"source": "another"})
+    keys.use_cache(tmp_path)
+    assert not ours.exists()
+    assert theirs.is_dir()
+
+
+def test_measured_processes_keep_what_python_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(environments.UNCOMPILED, "1")
+    monkeypatch.setenv("KEPT", "1")
+    for variables in (environments.compiling(), environments.variables(1)):
+        assert environments.UNCOMPILED not in variables
+        assert variables["KEPT"] == "1"
+
+
+def test_a_plan_that_takes_what_is_kept_is_over() -> None:
+    whole = Plan(Path("out"), Path("clips"))
+    assert not whole.over
+    assert whole.only_kept().over

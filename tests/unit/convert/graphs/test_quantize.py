@@ -15,6 +15,7 @@ from whisper_hailo.convert.graphs.quantize import (
     output_scales,
     quantize_blocks,
     quantized,
+    rounding_shift,
 )
 from whisper_hailo.convert.graphs.weights import ready
 from whisper_hailo.core.errors import ModelError
@@ -41,6 +42,7 @@ def test_error_is_at_most_a_step(bits: int) -> None:
 )
 def test_blocks_are_as_large_as_rows_allow(n_in: int, of_8_bits: int, of_4_bits: int) -> None:
     assert (block_size(n_in, 8), block_size(n_in, 4)) == (of_8_bits, of_4_bits)
+    assert block_size(n_in, 4, 128) == of_8_bits
 
 
 @pytest.mark.parametrize(("bits", "largest_rms"), [(8, 0.008), (4, 0.095)])
@@ -56,6 +58,20 @@ def test_zero_blocks_and_lone_extremes(bits: int) -> None:
     matrix[1, 40] = -3.0
     values = dequantize_blocks(*quantize_blocks(matrix, bits), bits)
     np.testing.assert_allclose(values, matrix, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_out", [96, 4100])
+def test_the_shift_takes_the_mean_error_away(n_out: int) -> None:
+    """Inputs around a mean that is large in one channel, as trained norms have it."""
+    matrix, mean = _matrix(n_out), _matrix(1)[0]
+    mean[7] = 16.0
+    inputs = mean + 0.5 * _matrix(400)
+    lost = inputs @ (matrix - dequantize_blocks(*quantize_blocks(matrix, 4), 4)).T
+    shift = rounding_shift(ready(matrix), ready(mean), 4, 64)
+    got = shift.load()
+    assert got.shape == shift.shape == (n_out,)
+    assert np.square(lost - got).mean() < 0.2 * np.square(lost).mean()
+    assert np.abs((lost - got).mean()) < 0.01
 
 
 def test_rows_that_are_no_whole_blocks_are_refused() -> None:

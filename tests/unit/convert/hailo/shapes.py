@@ -9,7 +9,8 @@ import onnx
 from onnx import TensorProto, helper
 
 from tests.unit.shapes import TINY
-from whisper_hailo.convert.checkpoint import Checkpoint, Config
+from whisper_hailo.convert.checkpoint import Checkpoint
+from whisper_hailo.convert.config import Config
 from whisper_hailo.convert.graphs.builder import Graph
 from whisper_hailo.convert.graphs.onnx_file import IR_VERSION
 from whisper_hailo.convert.graphs.weights import AnyArray, Weight

@@ -42,7 +42,7 @@ def _build(folder: Path, **wishes: str) -> subprocess.CompletedProcess[str]:
         env=with_compiler(**wishes),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+from unittest.mock import patch
 from zlib import crc32
 
 import numpy as np
@@ -17,7 +18,7 @@ from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.decoding.rules.logits import choose, lead
-from whisper_hailo.decoding.search.draft import NEAR_TIE, Drafted, DraftLoop
+from whisper_hailo.decoding.search.draft import Drafted, DraftLoop
 from whisper_hailo.decoding.search.loop import DecodingLoop, Task
 
 PREFIX = (11, 12, 14, 19)
@@ -130,6 +131,20 @@ def test_any_draft_gives_the_text_of_none(
     assert len(drafted.probabilities) == len(truth.tokens)
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 10_000), all_options, edits, st.integers(1, 4))
+def test_a_long_draft_is_looked_at_in_parts(
+    seed: int, options: DecodingOptions, changes: list[tuple[str, int, int]], at_once: int
+) -> None:
+    truth = from_scratch(Oracle(seed), options)
+    draft, oracle = edited(truth.tokens, changes), Oracle(seed)
+    with patch("whisper_hailo.decoding.search.draft._AT_ONCE", at_once):
+        drafted = draft_loop(oracle, options).run((), PREFIX, draft)
+    assert drafted.decoded.tokens == truth.tokens
+    assert oracle.passes[0] <= len(PREFIX) + at_once
+    assert all(n_fed <= 1 + at_once for n_fed in oracle.passes[1:])
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 10_000), all_options, edits, st.integers(0, 12))
 def test_what_is_held_back_does_not_depend_on_the_draft(
@@ -144,8 +159,26 @@ def test_what_is_held_back_does_not_depend_on_the_draft(
     drafted = loop.run((), PREFIX, draft, horizon=horizon)
     assert drafted.decoded.tokens == truth.tokens[:n_heard]
     assert drafted.held_back == (n_heard < len(truth.tokens))
+    assert drafted.guess[:1] == truth.tokens[n_heard : n_heard + 1]
     assert len(drafted.probabilities) == n_heard
     assert drafted.decoded.runaway == (truth.runaway and not drafted.held_back)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), edits, st.integers(0, 12))
+def test_a_guess_that_comes_true_takes_no_pass(
+    seed: int, changes: list[tuple[str, int, int]], horizon: int
+) -> None:
+    loop = draft_loop(Oracle(seed), DecodingOptions())
+    draft = edited(loop.run((), PREFIX).decoded.tokens, changes)
+    held = loop.run((), PREFIX, draft, horizon=horizon)
+    known = held.decoded.tokens
+    plain, guessed = (loop.run((), PREFIX, [*known, *more]) for more in ((), held.guess[:1]))
+    assert guessed.decoded.tokens == plain.decoded.tokens
+    assert guessed.passes == plain.passes - held.held_back
+    again = loop.run((), PREFIX, [*known, *held.guess], horizon=horizon)
+    assert (again.decoded.tokens, again.guess) == (known, held.guess)
+    assert again.passes == 1
 
 
 @settings(max_examples=60, deadline=None)
@@ -243,13 +276,24 @@ def test_the_lead_is_what_it_takes_to_flip_the_choice(
     assert choose(logits, eot, boost) != token
 
 
-def test_near_ties_are_counted() -> None:
-    class Close(Oracle):
-        def _logits(self, history: tuple[int, ...]) -> np.ndarray:
-            logits = np.zeros(TOY.n_vocab, np.float32)
-            at = len(history) - len(PREFIX)
-            logits[[1, 2]] = 5.0, 5.0 - NEAR_TIE / 2
-            logits[EOT] = 9.0 if at >= 3 else 0.0
-            return logits
+@dataclass
+class Close(Oracle):
+    """Whatever comes, the second best lies so far behind."""
 
-    assert draft_loop(Close(), DecodingOptions()).run((), PREFIX, [1, 1]).near_ties == 3
+    behind: float = 0.0
+
+    def _logits(self, history: tuple[int, ...]) -> np.ndarray:
+        logits = np.zeros(TOY.n_vocab, np.float32)
+        logits[[1, 2]] = 5.0, 5.0 - self.behind
+        logits[EOT] = 9.0 if len(history) - len(PREFIX) >= 3 else 0.0
+        return logits
+
+
+@pytest.mark.parametrize(
+    ("quantization", "behind", "n_ties"),
+    [("none", 5e-4, 3), ("none", 0.3, 0), ("int8", 0.3, 3), ("int4", 0.3, 3), ("int8", 0.7, 0)],
+)
+def test_near_ties_are_counted(quantization: str, behind: float, n_ties: int) -> None:
+    close = Close(behind=behind)
+    close.spec = replace(toy_spec(), quantization=quantization)
+    assert draft_loop(close, DecodingOptions()).run((), PREFIX, [1, 1]).near_ties == n_ties

@@ -15,7 +15,7 @@ from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.language import detect_languages
 from whisper_hailo.decoding.option_groups import Gates, Search, TokenLimits
 from whisper_hailo.decoding.options import Cures, DecodingOptions
-from whisper_hailo.decoding.search.choice import NEAR_TIE
+from whisper_hailo.decoding.search.hypothesis import NEAR_TIE
 from whisper_hailo.decoding.search.loop import DecodingLoop, Task
 
 PREFIX = (11, 12, 14, 19)
@@ -272,6 +272,18 @@ def test_choices_that_another_batch_may_flip_are_counted(behind: float, n_ties: 
     assert decoded.near_ties == n_ties
 
 
+@pytest.mark.parametrize(
+    ("quantization", "n_ties"), [("none", 0), ("int8", 3), ("int4", 3), ("exported int8", 3)]
+)
+def test_rounded_weights_flip_choices_that_lie_farther_apart(
+    quantization: str, n_ties: int
+) -> None:
+    close = Close([[1, 2, EOT]], behind=0.3)
+    close.spec = replace(toy_spec(), quantization=quantization)
+    (decoded,) = decode(close)
+    assert decoded.near_ties == n_ties
+
+
 def test_a_boost_moves_the_tie_to_where_end_of_transcript_wins() -> None:
     boosted = DecodingOptions(cures=Cures(eot_boost=0.5))
     close = Close([[1, 2, EOT]], rival=EOT, behind=0.5 + NEAR_TIE / 2)
@@ -295,3 +307,40 @@ def test_draws_beside_an_edge_are_ties() -> None:
     )
     assert flat > sure  # a likely id has its edges far apart, thirty equal ones close together
     assert flat > 5
+
+
+def test_done_rows_stay_while_most_others_run() -> None:
+    """To leave, the keys and values of those that stay are copied: not for each one."""
+    decoder = Scripted([[1, EOT], [2, 2, EOT], [3, 3, 3, 3, EOT], [4, 4, 4, EOT]])
+    alone = [run(Scripted([script]))[0] for script in decoder.scripts]
+    assert run(decoder) == alone == [(1,), (2, 2), (3, 3, 3, 3), (4, 4, 4)]
+    assert [len(fed) for fed in decoder.fed] == [4, 4, 4, 2, 1]
+    assert decoder.fed[2] == [[EOT], [2], [3], [4]]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        DecodingOptions(max_new_tokens=9),
+        DecodingOptions(cures=Cures(repetition_penalty=1.7, eot_boost=0.4), max_new_tokens=9),
+        DecodingOptions(timestamps=True, max_new_tokens=9),
+        DecodingOptions(limits=TokenLimits(no_repeat_ngram=2), max_new_tokens=9),
+    ],
+)
+def test_a_batch_is_its_rows(options: DecodingOptions) -> None:
+    """Tokens, log-probabilities and near ties, under every kind of rule."""
+
+    class Noisy(Scripted):
+        def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any) -> Any:
+            output, after = super().step(tokens, state, positions)
+            for row, of in enumerate(state.rows):
+                rng = np.random.default_rng([self.scripts[of][0], state.step])
+                output.logits[row] += rng.normal(0, 2, TOY.n_vocab)
+            logsumexp = np.log(np.exp(output.logits.astype(np.float64)).sum(-1))
+            return StepOutput(output.logits, logsumexp.astype(np.float32)), after
+
+    scripts = [[seed, 3, 5, EOT] for seed in range(5)]
+    batch = decode(Noisy(scripts), options)
+    for script, of_batch in zip(scripts, batch, strict=True):
+        (alone,) = decode(Noisy([script]), options)
+        assert of_batch == alone

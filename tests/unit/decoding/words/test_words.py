@@ -12,11 +12,15 @@ from tests.unit.shapes import TOY_TOKENS
 from whisper_hailo.convert.tokens import read_special_tokens
 from whisper_hailo.core.types import Segment
 from whisper_hailo.decoding.option_groups import APPENDED, PREPENDED, WordOptions
+from whisper_hailo.decoding.words.align import whole_positions
 from whisper_hailo.decoding.words.cleanup import words_into_segments
 from whisper_hailo.decoding.words.dtw import median_filter, token_starts, warp
 from whisper_hailo.decoding.words.split import TokenWord, join_punctuation, split_words
+from whisper_hailo.hearing.assemble import rounded
 from whisper_hailo.tokenizer import Tokenizer
+from whisper_hailo.windows import Window
 
+WINDOW = Window(np.zeros(480_000, np.float32), 0.0)
 MICRO = Path(whisper_hailo.__file__).parent / "assets" / "micro"
 
 
@@ -100,8 +104,32 @@ def test_words_go_to_their_segments_and_move_their_edges() -> None:
         TokenWord(" Three.", (3,), 2.2, 2.6, 0.7),
     ]
     first, second = words_into_segments(
-        segments, words, WordOptions(), eot=TOY_TOKENS.eot, last_speech_s=0.0
+        segments, words, WINDOW, WordOptions(), eot=TOY_TOKENS.eot, last_speech_s=0.0
     )
     assert [word.text for word in first.words] == [" One", " two."]
     assert (first.start_s, first.end_s, second.start_s, second.end_s) == (0.1, 0.9, 2.2, 2.6)
     assert second.words[0].tokens == (3,)
+
+
+def test_half_a_second_is_compared_as_openai_whisper_computes_it() -> None:
+    """226.24 + 8.4 - 0.5 is more than 234.14, 234.64 - 0.5 is not: the last bit decides."""
+    window = Window(np.zeros(480_000, np.float32), 226.24)
+    said = Segment(226.24 + 8.4, 236.0, "One two three four.", (1, 2, 3, 4), -0.1, 0.0)
+    edges = [n / 50 for n in (363, 424, 438, 453, 467)]
+    words = [
+        TokenWord(f" {text}", (token,), edges[token - 1], edges[token], 0.9)
+        for token, text in enumerate(("One", "two", "three", "four."), start=1)
+    ]
+    (mended,) = words_into_segments(
+        [said], words, window, WordOptions(), eot=TOY_TOKENS.eot, last_speech_s=220.0
+    )
+    assert mended.words[0].start_s == pytest.approx(234.43)
+    assert mended.start_s == said.start_s
+    assert rounded(mended).start_s == 234.64
+
+
+@pytest.mark.parametrize("n_positions", [1, 29, 57, 479, 717, 1499, 1500])
+def test_whole_positions_are_counted_by_samples(n_positions: int) -> None:
+    assert whole_positions(n_positions * 320 / 16_000) == n_positions
+    assert whole_positions((n_positions * 320 + 319) / 16_000) == n_positions
+    assert whole_positions(0.001) == 1  # never none

@@ -1,46 +1,62 @@
-"""The tables of docs/captions.md: pure functions of the result file."""
+"""The tables of live captions, from what was measured of them."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.bench.records import ComparisonRecord
 from whisper_hailo.bench.report.comparisons import comparison_table
 from whisper_hailo.bench.report.table import Table
-
-ROOT: Final = Path(__file__).parents[2]
-DOCS: Final = ROOT / "docs" / "captions.md"
-RESULT: Final = ROOT / "benchmarks" / "results" / "captions.json"
+from whisper_hailo.core.errors import OptionError
 
 
-def insert_tables(document: str, result: dict[str, Any]) -> str:
-    """The document with every table that there is a result for between its marks.
+def fill(document: str, result: dict[str, Any], weights: str) -> str:
+    """A document with every table that there is a result for between its marks.
+
+    Args:
+        document: a table stands between `<!-- NAME -->` and `<!-- /NAME -->`.
+        result: of `benchmarks.captions`: what was measured, by the names of the tables.
+        weights: mark of the model's present weights; what was measured with others says so.
 
     Raises:
-        SystemExit: the marks are missing.
+        OptionError: the marks of a table are missing.
     """
     for name, table in TABLES.items():
         if name not in result:
             continue
         place = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
         if not place.search(document):
-            raise SystemExit(f"{DOCS} has no place for the table {name}")
-        text = f"{_origin(result[name])}\n\n{table(result[name]).markdown()}"
+            raise OptionError(f"the document has no place for the table {name}")
+        text = f"{_origin(result[name], weights)}\n\n{table(result[name]).markdown()}"
+        if name in NOTES:
+            text = f"{text.rstrip()}\n\n{NOTES[name](result[name])}\n"
         document = place.sub(lambda found: f"{found[1]}{text}{found[2]}", document)  # noqa: B023
     return document
 
 
-def _origin(part: dict[str, Any]) -> str:
+def _origin(part: dict[str, Any], weights: str) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in part["versions"].items())
     note = f"; {part['note']}" if part["note"] else ""
     threads = "one thread" if part["threads"] == 1 else f"{part['threads']} threads"
-    return f"{part['model']}, {threads}, {part['machine']}, {versions}{note}."
+    other = "" if part.get("weights") == weights else "; other weights than the present ones"
+    return f"{part['model']}, {threads}, {part['machine']}, {versions}{other}{note}."
 
 
 def _paired(part: dict[str, Any]) -> Table:
     return comparison_table(ComparisonRecord("captions", part["settings"], tuple(part["rows"])))
+
+
+def _drafts_alone(part: dict[str, Any]) -> str:
+    rows = {row["way"]: row for row in part["rows"]}
+    one, other = rows["drafts"], rows["no drafts"]
+    passes = one["passes_per_partial"], other["passes_per_partial"]
+    less = other["decode_ms_per_partial"] / one["decode_ms_per_partial"]
+    took, bound = f"{passes[0]:.2f} passes instead of {passes[1]:.2f}", passes[1] / passes[0]
+    return (
+        f"Drafts alone, at the same text, take {took}, and {less:.2f} times less decoder time;\n"
+        f"if the further tokens of a pass cost nothing, it would be {bound:.2f} times."
+    )
 
 
 def _cost(part: dict[str, Any]) -> Table:
@@ -72,6 +88,17 @@ def _cost(part: dict[str, Any]) -> Table:
     return Table(columns, rows)
 
 
+def _same(part: dict[str, Any]) -> Table:
+    counted = ("same", "near-tie", "wrong", "with near-ties")
+    passes = ("passes from scratch", "passes with drafts")
+    columns = ("decoder", "texts", "the same", "other by a near-tie", "wrong", "with near-ties")
+    rows = tuple(
+        (name, str(part["buffers"]), *(str(row.get(column, 0)) for column in (*counted, *passes)))
+        for name, row in part["rows"].items()
+    )
+    return Table((*columns, *passes), rows)
+
+
 def _facts(part: dict[str, Any], facts: dict[str, tuple[str, ...]]) -> Table:
     rows = tuple(
         (label, ", ".join(_said(part[key]) for key in keys)) for label, keys in facts.items()
@@ -81,7 +108,10 @@ def _facts(part: dict[str, Any], facts: dict[str, tuple[str, ...]]) -> Table:
 
 def _said(value: Any) -> str:  # noqa: ANN401 - any figure
     if isinstance(value, list):
-        return str(len(value))
+        figures = all(isinstance(entry, float) for entry in value)
+        return (
+            ", ".join(f"{entry:.0f}" for entry in value) if value and figures else str(len(value))
+        )
     if isinstance(value, dict):
         return ", ".join(f"{count} {name}" for name, count in value.items())
     return f"{value:.2f}" if isinstance(value, float) else str(value)
@@ -131,14 +161,18 @@ def _hour(part: dict[str, Any]) -> Table:
             "segments that the page lost, had twice": ("page_lost", "page_doubled"),
             "partials, of them skipped": ("partials", "skipped_partials"),
             "longest backlog, s": ("longest_backlog_s",),
-            "resident MiB: second tenth, last tenth": (
-                "memory_second_tenth_mib",
-                "memory_last_tenth_mib",
+            "final text after the end of speech, s: median, 95 %": (
+                "final_latency_s_median",
+                "final_latency_s_p95",
             ),
+            "resident MiB in each tenth": ("memory_tenths_mib",),
             "share of one core": ("cpu_share",),
             "WER %": ("wer",),
         },
     )
 
 
-TABLES: Final = {"paired": _paired, "cost": _cost, "live": _live, "hour": _hour}
+TABLES: Final = {"paired": _paired, "same": _same, "cost": _cost, "live": _live, "hour": _hour}
+
+NOTES: Final = {"paired": _drafts_alone}
+"""Sentences behind a table that hold its figures."""

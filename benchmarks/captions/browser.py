@@ -1,0 +1,87 @@
+"""A browser as the page's server sees it: it reads slowly, and goes and comes back."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import Any, Final, Self
+
+import numpy as np
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+from whisper_hailo.core.closing import Closing
+
+_READ_S: Final = 0.5
+_LAST_WAIT_S: Final = 300.0
+"""A text that has not come by then is lost; a busy machine is no reason."""
+
+
+class Browser(Closing):
+    """Reads the page's events over a socket, on a thread of its own, one text per segment id.
+
+    Args:
+        address: of the page.
+        seed: of its moods.
+
+    Attributes:
+        texts: segment id to final text.
+        twice: ids that came with two texts.
+        n_visits: times that it connected.
+    """
+
+    def __init__(self, address: str, seed: int) -> None:
+        self._address = address.replace("http", "ws", 1) + "events"
+        self._rng = np.random.default_rng(seed)
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._live, name="browser", daemon=True)
+        self.texts: dict[int, str] = {}
+        self.twice: set[int] = set()
+        self.n_visits = 0
+
+    def open(self) -> Self:
+        """Begin to look."""
+        self._thread.start()
+        return self
+
+    def close(self) -> None:
+        """Look no more."""
+        self._closed.set()
+        self._thread.join(_LAST_WAIT_S)
+
+    def read_to(self, segment_id: int) -> None:
+        """Wait until this segment's text has come, or long enough to say that it is lost."""
+        end_s = time.monotonic() + _LAST_WAIT_S
+        while segment_id >= 0 and segment_id not in self.texts and time.monotonic() < end_s:
+            time.sleep(0.05)
+
+    def _live(self) -> None:
+        while not self._closed.is_set():
+            self.n_visits += 1
+            with connect(
+                self._address, max_size=None, open_timeout=_LAST_WAIT_S, close_timeout=1
+            ) as socket:
+                self._visit(socket, int(self._rng.integers(5, 100)))
+
+    def _visit(self, socket: Any, n_messages: int) -> None:  # noqa: ANN401 - a socket's class
+        """Read so many messages, some of them after a while, and leave without a word."""
+        for _ in range(n_messages):
+            if self._closed.is_set():
+                return
+            try:
+                message = json.loads(socket.recv(timeout=_READ_S))
+            except TimeoutError:
+                continue
+            except ConnectionClosed:
+                return
+            for entry in (message, *message.get("completed", [])):
+                self._note(entry)
+            if self._rng.random() < 0.05:
+                time.sleep(float(self._rng.uniform(0.05, 0.5)))
+
+    def _note(self, entry: dict[str, Any]) -> None:
+        if entry["event"] == "completed" and entry["text"]:
+            known = self.texts.setdefault(entry["segment_id"], entry["text"])
+            if known != entry["text"]:
+                self.twice.add(entry["segment_id"])

@@ -1,0 +1,143 @@
+"""Keys and values of the audio: made once for each window, read at every step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from whisper_hailo.backends.arrays import AnyArray, Named, rows_of
+from whisper_hailo.core.spec import Dimensions, ModelSpec
+from whisper_hailo.core.types import FloatArray, IntArray
+
+IN_8_BITS = ("last_position", "n_positions", "nothing_new")
+"""Inputs of a step besides keys, values and scales: how many there are, and that none are added."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrossNames:
+    """Outputs of the cross-attention graph, which are inputs of the decoder.
+
+    Attributes:
+        arrays: key and value of each layer in turn.
+        scales: of each of these, where they are codes of 8 bits; else none.
+        same: outputs of the decoder, which are the arrays again; likewise.
+    """
+
+    arrays: tuple[str, ...]
+    scales: tuple[str, ...]
+    same: tuple[str, ...]
+
+    @classmethod
+    def of(cls, spec: ModelSpec) -> CrossNames:
+        """`cross_key_0, cross_value_0, cross_key_1 ...` and so on."""
+        layers = range(spec.dims.n_decoder_layers)
+        parts = [(part, i) for i in layers for part in ("key", "value")]
+        arrays = tuple(f"cross_{part}_{i}" for part, i in parts)
+        if spec.quantization == "none" or not spec.dims.cross_in_8_bits:
+            return cls(arrays, (), ())
+        scales = tuple(f"cross_{part}_scale_{i}" for part, i in parts)
+        return cls(arrays, scales, tuple(f"same_{part}_{i}" for part, i in parts))
+
+    @property
+    def made(self) -> frozenset[str]:
+        """What the cross-attention graph gives."""
+        return frozenset((*self.arrays, *self.scales))
+
+    @property
+    def read(self) -> frozenset[str]:
+        """What the decoder is told of it."""
+        return self.made | frozenset(IN_8_BITS if self.scales else ())
+
+
+@dataclass(frozen=True, slots=True)
+class CrossKV:
+    """Keys and values of a batch of windows.
+
+    Attributes:
+        names: what the graphs call them.
+        arrays: key and value of each layer in turn, `(batch, heads, n_positions + 1, head_size)`,
+            float32 or int8.
+        scales: of each array, `(batch, 1, d_model)` float32: what one step of a channel is worth;
+            none for float32.
+    """
+
+    names: CrossNames
+    arrays: tuple[AnyArray, ...]
+    scales: tuple[FloatArray, ...]
+
+    @classmethod
+    def empty(cls, names: CrossNames, dims: Dimensions, batch: int, n_positions: int) -> CrossKV:
+        """Memory for what the graph makes of so many windows."""
+        shape = (batch, dims.n_decoder_heads, n_positions + 1, dims.head_size)
+        dtype = np.int8 if names.scales else np.float32
+        arrays = tuple(np.empty(shape, dtype) for _ in names.arrays)
+        scale = (batch, 1, dims.d_model)
+        return cls(names, arrays, tuple(np.empty(scale, np.float32) for _ in names.scales))
+
+    def made(self) -> Named:
+        """Outputs of the cross-attention graph."""
+        pairs = zip(
+            (*self.names.arrays, *self.names.scales), (*self.arrays, *self.scales), strict=True
+        )
+        return dict(pairs)
+
+    def read(self) -> Named:
+        """Inputs of the decoder that stay as they are for a whole text."""
+        if not self.scales:
+            return self.made()
+        batch, heads, n_keys, size = self.arrays[0].shape
+        return self.made() | {
+            "last_position": np.full(batch, n_keys - 1, np.int32),
+            "n_positions": np.array([n_keys], np.int32),
+            "nothing_new": np.zeros((batch, 0, heads * size), np.float32),
+        }
+
+    def same(self) -> Named:
+        """Outputs of the decoder that are its inputs: given their memory, nothing is copied."""
+        return dict(zip(self.names.same, self.arrays, strict=bool(self.names.same)))
+
+    def rows(self, rows: IntArray) -> CrossKV:
+        """Those of some windows, in that order, repeats allowed."""
+        arrays, scales = rows_of(self.arrays, rows), rows_of(self.scales, rows)
+        return CrossKV(self.names, arrays, scales)
+
+
+def heads_by_layer(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, list[int]]]:
+    """Layers of `(layer, head)` pairs in their order, each with its heads."""
+    layers = sorted({layer for layer, _ in pairs})
+    return [(layer, [head for of, head in pairs if of == layer]) for layer in layers]
+
+
+def alignment_weights(
+    queries: Sequence[FloatArray],
+    cross: CrossKV,
+    cross_bias: FloatArray,
+    heads: Sequence[tuple[int, Sequence[int]]],
+) -> FloatArray:
+    """Cross-attention weights of some heads over the real positions.
+
+    The fused operators keep their weights to themselves: those that somebody looks at are computed
+    here once more, from the queries of the pass.
+
+    Args:
+        queries: of each layer in `heads`, `(batch, n_tokens, d_model)`, with the keys' scales.
+        cross: keys and values of the batch.
+        cross_bias: `(batch, 1, 1, n_positions + 1)`, what is added to the scores.
+        heads: layers and their heads.
+
+    Returns:
+        `(batch, heads of all layers, n_tokens, n_positions)` float32.
+    """
+    parts = []
+    for query, (layer, chosen) in zip(queries, heads, strict=True):
+        keys = cross.arrays[2 * layer][:, chosen].astype(np.float32, copy=False)
+        batch, n_tokens, _ = query.shape
+        n_heads, size = cross.arrays[0].shape[1], cross.arrays[0].shape[3]
+        apart = query.reshape(batch, n_tokens, n_heads, size).transpose(0, 2, 1, 3)[:, chosen]
+        scores = apart @ keys.transpose(0, 1, 3, 2) + cross_bias
+        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        weights /= weights.sum(axis=-1, keepdims=True)
+        parts.append(weights[..., :-1])
+    return np.concatenate(parts, axis=1)

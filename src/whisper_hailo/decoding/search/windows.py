@@ -1,0 +1,57 @@
+"""Searches that keep several hypotheses of a window: one object per window, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from whisper_hailo.core.protocols import StepOutput
+from whisper_hailo.decoding.rules.book import RuleBook
+from whisper_hailo.decoding.search.choice import Choice
+from whisper_hailo.decoding.search.hypothesis import Found
+
+
+class WindowSearch:
+    """A batch of windows, each with hypotheses of its own.
+
+    Args:
+        rules: which tokens may come.
+        choices: one per window.
+        budgets: most tokens of each window.
+    """
+
+    def __init__(self, rules: RuleBook, choices: Sequence[Choice], budgets: Sequence[int]) -> None:
+        self._rules = rules
+        self._choices = choices
+        self._budgets = budgets
+        self._rows = list(range(len(choices)))
+        """For each row of the last pass, its window; rows of one window lie together."""
+        self._n_steps = 0
+
+    def advance(self, output: StepOutput) -> tuple[list[int], list[int]]:
+        """One token more for every hypothesis that runs; see `Search`."""
+        sources: list[int] = []
+        tokens: list[int] = []
+        windows: list[int] = []
+        for window, choice in enumerate(self._choices):
+            own = [row for row, of in enumerate(self._rows) if of == window]
+            running = choice.running if self._n_steps < self._budgets[window] else ()
+            if not own or not running:
+                continue
+            raw = [output.logits[row, -1] for row in own]
+            ruled = [
+                self._rules.apply(logits, float(output.logsumexp[row, -1]), hypothesis.tokens)
+                for logits, row, hypothesis in zip(raw, own, running, strict=True)
+            ]
+            kept = choice.advance(raw, ruled)
+            if self._n_steps + 1 == self._budgets[window]:
+                continue
+            sources += [own[source] for source in kept]
+            tokens += [hypothesis.tokens[-1] for hypothesis in choice.running]
+            windows += [window] * len(kept)
+        self._rows = windows
+        self._n_steps += 1
+        return sources, tokens
+
+    def finish(self) -> list[Found]:
+        """All hypotheses of each window."""
+        return [Found(choice.finish(), choice.near_ties) for choice in self._choices]

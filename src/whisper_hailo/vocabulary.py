@@ -1,0 +1,102 @@
+"""What turning token ids into text needs of a `tokenizer.json`, read without the rest of it.
+
+Three quarters of the time and most of the memory that the whole file takes go into what only
+encoding needs, the merges above all; a transcript without a prompt never encodes anything.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+_VOCABULARY: Final = b'"vocab":'
+_MERGES: Final = b'"merges":'
+
+
+def _byte_letters() -> dict[str, int]:
+    """The letter that stands for each byte in a byte-level vocabulary, as GPT-2 chose them.
+
+    Bytes that print as one letter of Latin-1 stand for themselves, the others, in order, for the
+    letters from 256 on.
+    """
+    plain = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    others = (byte for byte in range(256) if byte not in plain)
+    shifted = {chr(256 + number): byte for number, byte in enumerate(others)}
+    return {chr(byte): byte for byte in plain} | shifted
+
+
+_BYTES: Final = _byte_letters()
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The texts of a byte-level vocabulary.
+
+    Attributes:
+        letters: by token id, in the letters that stand for bytes; empty for ids that have none.
+        added: ids of control tokens and others outside the vocabulary, by name.
+    """
+
+    letters: tuple[str, ...]
+    added: dict[str, int]
+
+    @classmethod
+    def read(cls, path: Path) -> Vocabulary | None:
+        """Read a file that is laid out as the `tokenizers` library writes it.
+
+        Returns:
+            nothing for a file that this does not understand, or that is damaged: the library, which
+            reads all of it, says more about that.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        raw = path.read_bytes()
+        start, end = raw.find(_VOCABULARY), raw.rfind(_MERGES)
+        is_whole = raw.rstrip().endswith(b"}")
+        if start < 0 or end < start or not is_whole:
+            return None
+        start += len(_VOCABULARY)
+        try:
+            # The vocabulary stands in the last object but one that is open there.
+            around = json.loads(raw[:start] + b"{}}}")
+            vocabulary = json.loads(raw[start:end].rstrip().rstrip(b","))
+            if not _is_byte_level(around):
+                return None
+            added = {token["content"]: token["id"] for token in around["added_tokens"]}
+            return cls(_by_id(vocabulary), added)
+        except (ValueError, TypeError, LookupError, AttributeError):
+            return None
+
+    def text(self, tokens: Iterable[int]) -> str:
+        """Text of token ids; ids without a text give none, incomplete UTF-8 gives U+FFFD."""
+        known = range(len(self.letters))
+        parts = (_as_bytes(self.letters[token]) for token in tokens if token in known)
+        return b"".join(parts).decode("utf-8", errors="replace")
+
+
+def _as_bytes(letters: str) -> bytes:
+    """What a token stands for; one with a letter that is no byte stands for itself."""
+    try:
+        return bytes([_BYTES[letter] for letter in letters])
+    except KeyError:
+        return letters.encode()
+
+
+def _is_byte_level(around: dict[str, Any]) -> bool:
+    return (around["model"]["type"], around["decoder"]["type"]) == ("BPE", "ByteLevel")
+
+
+def _by_id(vocabulary: dict[str, int]) -> tuple[str, ...]:
+    """Names in the order of their ids.
+
+    Raises:
+        IndexError: ids that are far from consecutive.
+    """
+    letters: list[str] = [""] * (2 * len(vocabulary))
+    for name, number in vocabulary.items():
+        letters[number] = name
+    return tuple(letters[: 1 + max(vocabulary.values(), default=-1)])

@@ -1,0 +1,82 @@
+"""Whatever recordings are decoded together, each says what it says alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.e2e.conftest import ROOT
+from whisper_hailo import Transcriber
+from whisper_hailo.audio import load_audio
+from whisper_hailo.core.types import FloatArray, Segment, Transcript
+from whisper_hailo.decoding.option_groups import Prompts, Search
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.longform.plan import LongOptions
+
+SHORTEST_S, LONGEST_S = 0.01, 6.0
+
+OPTIONS = {
+    "greedy": DecodingOptions(),
+    "beam": DecodingOptions(search=Search(beam_size=3)),
+    "sampled": DecodingOptions(search=Search(temperatures=(0.7,), best_of=2, seed=3)),
+    "timed": DecodingOptions(timestamps=True),
+    "prompted": DecodingOptions(prompts=Prompts(initial_prompt="Vienna", hotwords="peninsula")),
+    "conditioned": DecodingOptions(prompts=Prompts(condition_on_previous_text=True)),
+}
+
+
+@pytest.fixture(scope="module")
+def micro() -> Iterator[Transcriber]:
+    with Transcriber.from_model("micro", window_s=3, threads=1) as transcriber:
+        yield transcriber
+
+
+@pytest.fixture(scope="module")
+def speech() -> FloatArray:
+    clips = sorted((ROOT / "tests" / "data" / "micro" / "seen").glob("*.ogg"))[:3]
+    return np.concatenate([load_audio(clip) for clip in clips])
+
+
+@st.composite
+def cuts(draw: st.DrawFn) -> list[tuple[float, float]]:
+    """Where recordings begin in the speech, as a share of it, and how long they are."""
+    begin, length_s = st.floats(0, 0.6), st.floats(SHORTEST_S, LONGEST_S)
+    return draw(st.lists(st.tuples(begin, length_s), min_size=2, max_size=4))
+
+
+def exactly(transcript: Transcript) -> list[Segment]:
+    """Segments without what another order of sums rounds differently."""
+    return [replace(s, avg_logprob=0.0, no_speech_prob=0.0) for s in transcript.segments]
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+@given(cuts(), st.integers(2, 5), st.sampled_from(["auto", "consecutive"]))
+@settings(
+    max_examples=4,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+def test_a_batch_says_what_each_recording_says_alone(  # noqa: PLR0917
+    micro: Transcriber,
+    speech: FloatArray,
+    name: str,
+    layout: list[tuple[float, float]],
+    batch_size: int,
+    strategy: str,
+) -> None:
+    options, long = replace(OPTIONS[name], max_new_tokens=12), LongOptions(strategy=strategy)
+    recordings = []
+    for begin, length_s in layout:
+        at = int(begin * speech.size)
+        recordings.append(speech[at : at + int(length_s * 16_000)])
+    together = micro.transcribe_many(recordings, options, long=long, batch_size=batch_size)
+    for recording, batched in zip(recordings, together, strict=True):
+        assert isinstance(batched, Transcript)
+        alone = micro.transcribe(recording, options, long=long)
+        assert exactly(batched) == exactly(alone) or batched.near_ties > 0

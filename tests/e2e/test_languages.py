@@ -1,0 +1,62 @@
+"""Languages through the real command: named, detected, refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import ASSETS, DEMO, DEMO_TEXT, ROOT, Command, one_line
+
+GERMAN = ROOT / "tests" / "data" / "micro" / "german" / "german-000.ogg"
+FIRST = ("transcribe", "--threads", 1, "--json", "--model")
+
+
+@pytest.fixture(scope="module")
+def english_only(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bundled checkpoint as if it were a `.en` one."""
+    checkpoint = tmp_path_factory.mktemp("checkpoints") / "micro.en"
+    shutil.copytree(ASSETS / "micro", checkpoint)
+    generation = checkpoint / "generation_config.json"
+    config = json.loads(generation.read_text(encoding="utf-8"))
+    generation.write_text(json.dumps({**config, "is_multilingual": False}), encoding="utf-8")
+    return checkpoint
+
+
+def test_detection_tells_all_probabilities(whisper_hailo: Command) -> None:
+    printed = json.loads(whisper_hailo(*FIRST, "micro", "--language", "auto", DEMO).stdout)
+    probabilities = printed["language_probs"]
+    assert printed["language"] == next(iter(probabilities)) == "en"
+    assert len(probabilities) == 99
+    assert sum(probabilities.values()) == pytest.approx(1.0, abs=1e-3)
+    assert list(probabilities.values()) == sorted(probabilities.values(), reverse=True)
+    assert printed["text"] == DEMO_TEXT
+
+
+def test_a_language_has_a_name_and_a_code(whisper_hailo: Command) -> None:
+    runs = [whisper_hailo(*FIRST, "micro", "--language", n, GERMAN) for n in ("de", "German")]
+    code, name = (json.loads(run.stdout) for run in runs)
+    assert code["language"] == name["language"] == "de"
+    assert code["text"] == name["text"]
+
+
+@pytest.mark.parametrize(
+    "words", [("--language", "German"), ("--language", "xx"), ("--task", "translate")]
+)
+def test_english_only_models_refuse_what_they_cannot(
+    whisper_hailo: Command, english_only: Path, words: tuple[str, ...]
+) -> None:
+    result = whisper_hailo(*FIRST, english_only, *words, DEMO)
+    assert result.returncode == 2
+    assert "this model only transcribes English, got language" in one_line(result)
+    assert "use a multilingual model" in one_line(result)
+
+
+def test_english_only_models_have_nothing_to_detect(
+    whisper_hailo: Command, english_only: Path
+) -> None:
+    result = whisper_hailo(*FIRST, english_only, "--language", "auto", DEMO)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["language_probs"] == {"en": 1.0}

@@ -1,0 +1,129 @@
+"""A run that was killed goes on where it ended: its tree is that of a run that was not."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.e2e.conftest import ROOT, Command
+from whisper_hailo.outputs import FORMATS
+
+SEEN = ROOT / "tests" / "data" / "micro" / "seen"
+N_CLIPS = 6
+MICRO = ("transcribe", "--model", "micro", "--threads", 1, "--format", "all", "--word-timestamps")
+
+
+@pytest.fixture(scope="module")
+def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Recordings in two folders."""
+    root = tmp_path_factory.mktemp("clips")
+    for index, clip in enumerate(sorted(SEEN.glob("*.ogg"))[:N_CLIPS]):
+        folder = root / ("a" if index < N_CLIPS // 2 else "b/c")
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(clip, folder)
+    return root
+
+
+def tree(folder: Path, suffix: str = "") -> dict[str, str]:
+    """Content by name; what a killed process was just writing has a hidden name."""
+    return {
+        str(path.relative_to(folder)): path.read_text(encoding="utf-8")
+        for path in sorted(folder.rglob(f"*{suffix}"))
+        if path.is_file() and not path.name.startswith(".")
+    }
+
+
+@pytest.fixture(scope="module")
+def straight(
+    whisper_hailo: Command, clips: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, str]:
+    """What a run gives that nobody disturbs."""
+    folder = tmp_path_factory.mktemp("straight")
+    assert whisper_hailo(*MICRO, "--output-dir", folder, clips).returncode == 0
+    found = tree(folder)
+    assert len(found) == N_CLIPS * len(FORMATS)
+    return found
+
+
+def killed_after(n_files: int, environment: dict[str, str], *words: object) -> None:
+    """Start the command and kill it as soon as it has told of so many files."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "whisper_hailo", *map(str, words)],
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    with process.stderr:
+        for line in process.stderr:
+            n_files -= line.startswith("wrote ")
+            if not n_files:
+                process.kill()
+                break
+    assert process.wait() == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("n_files", [1, 7])
+def test_a_killed_run_goes_on_to_the_tree_of_a_straight_one(  # noqa: PLR0917
+    environment: dict[str, str],
+    whisper_hailo: Command,
+    clips: Path,
+    straight: dict[str, str],
+    tmp_path: Path,
+    n_files: int,
+) -> None:
+    words = (*MICRO, "--output-dir", tmp_path, clips)
+    killed_after(n_files, environment, *words)
+    left = tree(tmp_path)
+    assert n_files <= len(left) < len(straight)
+    assert left.items() <= straight.items()  # whole files, none of them half written
+    # As if it had been killed between two formats of its first recording.
+    (tmp_path / next(iter(left))).unlink()
+    resumed = whisper_hailo(*words, "--skip-existing")
+    assert resumed.returncode == 0, resumed.stderr
+    assert tree(tmp_path) == straight
+    again = whisper_hailo(*words, "--skip-existing")
+    assert f"{N_CLIPS} of {N_CLIPS} are there already" in again.stderr
+    assert "wrote" not in again.stderr
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_part_of_a_tree_is_there_the_rest_is_filled_in(
+    whisper_hailo: Command, clips: Path, straight: dict[str, str], tmp_path: Path, seed: int
+) -> None:
+    kept = np.random.default_rng(seed).random(len(straight)) < 0.7
+    for (name, text), is_kept in zip(straight.items(), kept, strict=True):
+        if is_kept:
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text, encoding="utf-8")
+    result = whisper_hailo(*MICRO, "--output-dir", tmp_path, "--skip-existing", clips)
+    assert result.returncode == 0, result.stderr
+    assert tree(tmp_path) == straight
+    stems = {str(Path(name).with_suffix("")) for name in straight}
+    whole = sum(
+        all(kept[i] for i, name in enumerate(straight) if name.startswith(stem)) for stem in stems
+    )
+    assert result.stderr.count("wrote ") == (N_CLIPS - whole) * len(FORMATS)
+
+
+def test_batches_of_a_killed_run_say_the_same_in_other_company(
+    environment: dict[str, str],
+    whisper_hailo: Command,
+    clips: Path,
+    straight: dict[str, str],
+    tmp_path: Path,
+) -> None:
+    """Their probabilities are rounded in another order, so texts are compared."""
+    words = (*MICRO, "--batch-size", 4, "--output-dir", tmp_path, clips)
+    killed_after(3, environment, *words)
+    assert len(tree(tmp_path)) < len(straight)
+    assert whisper_hailo(*words, "--skip-existing").returncode == 0
+    assert tree(tmp_path).keys() == straight.keys()
+    texts = {name: text for name, text in straight.items() if name.endswith(".txt")}
+    assert tree(tmp_path, ".txt") == texts

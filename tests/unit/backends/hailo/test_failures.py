@@ -1,0 +1,138 @@
+"""Runs that fail on the stand-in: lost chips, time-outs, refusals, interrupts."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.backends.hailo.conftest import QUICK, Hefs, mel_of
+from whisper_hailo.backends.hailo.encoder import HefEncoder
+from whisper_hailo.backends.hailo.lease import Lease
+from whisper_hailo.backends.hailo.options import ChipOptions
+from whisper_hailo.core.errors import (
+    DeviceError,
+    DeviceLostError,
+    DeviceTimeoutError,
+    NoDeviceError,
+)
+from whisper_hailo.core.spec import ModelSpec
+
+
+@pytest.mark.parametrize("fault", ["lost", "abort", "HAILO_COMMUNICATION_CLOSED"])
+def test_a_chip_that_comes_back_goes_on(
+    *, machine: Any, hefs: Hefs, spec: ModelSpec, fault: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with HefEncoder(hefs.encoder, spec) as encoder:
+        expected = encoder.encode(mel_of())
+        machine.set(faults={"run": {"0": fault}})
+        np.testing.assert_array_equal(encoder.encode(mel_of()), expected)
+        assert machine.counts["open"] == 1, "opened once more"
+    assert "opening it again" in caplog.text
+
+
+def test_a_chip_that_stays_away_is_given_up_in_time(
+    machine: Any, hefs: Hefs, spec: ModelSpec
+) -> None:
+    with HefEncoder(hefs.encoder, spec, QUICK) as encoder:
+        machine.set(faults={"run": {"0": "gone"}})
+        start = time.monotonic()
+        with pytest.raises(DeviceLostError, match=r"did not come back within 1 s"):
+            encoder.encode(mel_of())
+        assert time.monotonic() - start < 60
+        with pytest.raises(NoDeviceError):
+            encoder.encode(mel_of())
+        machine.set()
+        assert encoder.encode(mel_of()).shape == (1, 100, 64), "back, and used again"
+
+
+def test_it_is_reopened_once_and_no_more(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+    with HefEncoder(hefs.encoder, spec, QUICK) as encoder:
+        machine.set(faults={"run": {"0": "abort", "1": "abort"}})
+        with pytest.raises(DeviceLostError, match="gave up while running"):
+            encoder.encode(mel_of())
+        assert encoder.encode(mel_of()).shape == (1, 100, 64)
+
+
+@pytest.mark.parametrize("fault", ["timeout", "late"])
+def test_time_outs_are_real(machine: Any, hefs: Hefs, spec: ModelSpec, fault: str) -> None:
+    with HefEncoder(hefs.encoder, spec, QUICK) as encoder:
+        expected = encoder.encode(mel_of())
+        machine.set(faults={"run": {"0": fault}})
+        start = time.monotonic()
+        with pytest.raises(DeviceTimeoutError, match=r"did not answer within 1.5 s while running"):
+            encoder.encode(mel_of(2))
+        assert time.monotonic() - start < 60
+        np.testing.assert_array_equal(encoder.encode(mel_of()), expected)
+
+
+def test_other_failures_say_where_to_look(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+    with HefEncoder(hefs.encoder, spec) as encoder:
+        machine.set(faults={"run": {"0": "refuse"}})
+        with pytest.raises(DeviceError, match=r"HailoRT 4.23.0 failed while running .*hailort.log"):
+            encoder.encode(mel_of())
+
+
+def test_an_interrupt_leaves_nothing_open(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+    def interrupted(place: str, count: int) -> str | None:
+        if place == "run":
+            raise KeyboardInterrupt
+        return None
+
+    machine.plan = interrupted
+    with pytest.raises(KeyboardInterrupt), HefEncoder(hefs.encoder, spec) as encoder:
+        encoder.encode(mel_of())
+
+
+def test_several_streams_survive_one_loss(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+    """All fail at once; the chip is given up once for each time it was lost, not once for each."""
+    with HefEncoder(hefs.encoder, spec, QUICK) as encoder:
+        expected = encoder.encode(mel_of())
+        machine.set(faults={"run": {"5": "lost"}})
+        failed: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                for _ in range(6):
+                    np.testing.assert_array_equal(encoder.encode(mel_of()), expected)
+            except BaseException as error:
+                failed.append(error)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        assert failed == []
+        assert machine.counts["open"] <= 2
+
+
+def test_a_stream_that_comes_while_the_chip_is_away(
+    machine: Any, hefs: Hefs, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All was well when it set out and the chip gone when it asked: it waits like the other."""
+    begin, away = Lease.begin, threading.Event()
+
+    def begins(lease: Lease, inputs: Any, wanted: Any, lost: DeviceError | None) -> Any:
+        if lost is not None:
+            away.set()  # the first stream has lost it, and waits
+        elif threading.current_thread() is not threading.main_thread():
+            assert away.wait(30)
+            try:
+                return begin(lease, inputs, wanted, lost)
+            finally:
+                machine.away = 0  # back only now
+        return begin(lease, inputs, wanted, lost)
+
+    with HefEncoder(hefs.encoder, spec, ChipOptions(recovery_s=30)) as encoder:
+        expected = encoder.encode(mel_of())
+        monkeypatch.setattr(Lease, "begin", begins)
+        machine.set(faults={"run": {"0": "gone"}})
+        with ThreadPoolExecutor(1) as pool:
+            second = pool.submit(encoder.encode, mel_of())
+            np.testing.assert_array_equal(encoder.encode(mel_of()), expected)
+            np.testing.assert_array_equal(second.result(60), expected)

@@ -1,0 +1,185 @@
+"""A quantised decoder's keys and values of the audio, which are held in 8 bits."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.checkpoints import TOY, TOY_FFN, config_of, random_arrays, write_checkpoint
+from whisper_hailo.backends.cross import CrossKV
+from whisper_hailo.backends.onnx import CachedDecoder
+from whisper_hailo.convert.convert import convert_checkpoint
+from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.core.protocols import Padding
+from whisper_hailo.core.spec import Dimensions, ModelSpec
+from whisper_hailo.core.types import FloatArray
+
+NONE, FULL = Padding(None), Padding(150)
+ATOL = 2e-4
+"""Kernels of one and of many rows round activations to 8 bits in another order."""
+
+
+@pytest.fixture(scope="module")
+def decoder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CachedDecoder]:
+    root = tmp_path_factory.mktemp("eight")
+    options = ConvertOptions(quantize="int8")
+    spec = convert_checkpoint(write_checkpoint(root / "checkpoint"), root / "model", options)
+    with CachedDecoder(root / "model", spec, threads=1) as opened:
+        yield opened
+
+
+def _features(*shape: int) -> FloatArray:
+    array: FloatArray = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    return array
+
+
+def _ids(*rows: list[int]) -> NDArray[np.int64]:
+    return np.array(rows, np.int64)
+
+
+def _values(cross: CrossKV) -> list[FloatArray]:
+    """What codes and scales stand for."""
+    values = []
+    for codes, scale in zip(cross.arrays, cross.scales, strict=True):
+        batch, heads, _, size = codes.shape
+        values.append(codes * scale.reshape(batch, heads, 1, size))
+    return values
+
+
+def test_they_are_close_to_float_and_a_quarter_of_it(
+    decoder: CachedDecoder, model_directory: Path, spec: ModelSpec
+) -> None:
+    features = _features(1, 30, 64)
+    cross = decoder.start(features, (FULL,)).cross
+    with CachedDecoder(model_directory, spec, threads=1) as plain:
+        exact = plain.start(features, (FULL,)).cross
+    assert {array.dtype for array in cross.arrays} == {np.dtype(np.int8)}
+    assert {array.dtype for array in exact.arrays} == {np.dtype(np.float32)}
+    assert exact.scales == ()
+    for value, expected in zip(_values(cross), exact.arrays, strict=True):
+        step = np.abs(expected).max(axis=2).mean() / 127
+        assert np.sqrt(np.square(value - expected).mean()) < step  # codes, and their product
+    for array, scale in zip(cross.arrays, cross.scales, strict=True):
+        assert np.abs(array.astype(int)).max(axis=2).min() == 127  # every channel uses its range
+        assert scale.shape == (1, 1, 64)
+
+
+def test_prefill_is_step_by_step(decoder: CachedDecoder) -> None:
+    tokens = _ids([11, 5, 7, 9, 3, 120])
+    state = decoder.start(_features(1, 30, 64), (FULL,))
+    whole, _ = decoder.step(tokens, state, np.arange(6), alignment=True)
+    for i in range(6):
+        out, state = decoder.step(tokens[:, i : i + 1], state, np.array([0]), alignment=True)
+        np.testing.assert_allclose(out.logits[:, 0], whole.logits[:, i], atol=ATOL)
+        assert out.alignment is not None
+        assert whole.alignment is not None
+        np.testing.assert_allclose(out.alignment[:, :, 0], whole.alignment[:, :, i], atol=ATOL)
+
+
+def test_a_batch_is_its_rows(decoder: CachedDecoder) -> None:
+    """Prompts of other lengths, other paddings and loudness, many tokens at once and single ones;
+    rows that follow each other, and rows that change places."""
+    features = _features(3, 40, 64) * np.array([1, 9, 0.1], np.float32)[:, None, None]
+    paddings = (NONE, FULL, Padding(60))
+    prompts = [[11, 5, 6], [12, 8], [11, 7, 9]]
+    tokens = _ids(prompts[0], [0, *prompts[1]], prompts[2])
+    first = np.array([0, 1, 0])
+    batch, state = decoder.step(
+        tokens, decoder.start(features, paddings), np.array([2]), first=first, alignment=True
+    )
+    later, state = decoder.step(_ids([1], [2], [3]), state, np.array([0]))
+    more, _ = decoder.step(_ids([4, 5], [4, 5], [4, 5]), state, np.arange(2))
+    turned, _ = decoder.step(_ids([4], [4]), decoder.select(state, np.array([2, 0])), np.array([0]))
+    tail, _ = decoder.step(_ids([4], [4]), decoder.select(state, np.array([1, 2])), np.array([0]))
+    for row, prompt in enumerate(prompts):
+        alone = decoder.start(features[row : row + 1], (paddings[row],))
+        n = len(prompt)
+        out, alone = decoder.step(_ids(prompt), alone, np.array([n - 1]), alignment=True)
+        assert batch.alignment is not None
+        assert out.alignment is not None
+        np.testing.assert_allclose(batch.logits[row], out.logits[0], atol=ATOL)
+        np.testing.assert_allclose(batch.alignment[row][:, 3 - n :], out.alignment[0], atol=ATOL)
+        out, alone = decoder.step(_ids([row + 1]), alone, np.array([0]))
+        np.testing.assert_allclose(later.logits[row], out.logits[0], atol=ATOL)
+        out, _ = decoder.step(_ids([4, 5]), alone, np.arange(2))
+        np.testing.assert_allclose(more.logits[row], out.logits[0], atol=ATOL)
+        if row != 1:
+            np.testing.assert_allclose(turned.logits[1 - row // 2, 0], out.logits[0, 0], atol=ATOL)
+        if row:
+            np.testing.assert_allclose(tail.logits[row - 1, 0], out.logits[0, 0], atol=ATOL)
+
+
+@pytest.mark.parametrize("positions", [[0, 4], [4, 4], [3], []])
+@pytest.mark.parametrize("batch", [2, 5, 7])
+def test_many_tokens_of_many_rows_are_each_row_alone(
+    decoder: CachedDecoder, batch: int, positions: list[int]
+) -> None:
+    """More tokens than rows, as many, and fewer: a row or a token at a time."""
+    features = _features(batch, 40, 64)
+    tokens = np.random.default_rng(1).integers(0, TOY.n_vocab, (batch, 5))
+    first = np.arange(batch) % 3
+    looks, state = np.array(positions, np.int64), decoder.start(features, (FULL,) * batch)
+    got, state = decoder.step(tokens, state, looks, first=first, alignment=True)
+    assert got.alignment is not None
+    assert got.logits.shape == (batch, len(positions), TOY.n_vocab)
+    after, _ = decoder.step(tokens[:, :1], state, np.array([0]))
+    for row in range(batch):
+        begin = int(first[row])
+        alone = decoder.start(features[row : row + 1], (FULL,))
+        ids = tokens[row : row + 1, begin:]
+        out, alone = decoder.step(ids, alone, np.arange(5 - begin), alignment=True)
+        assert out.alignment is not None
+        for k, place in enumerate(positions):
+            if place < begin:
+                continue  # padding
+            np.testing.assert_allclose(got.logits[row, k], out.logits[0, place - begin], atol=ATOL)
+            expected = out.logsumexp[0, place - begin]
+            assert got.logsumexp[row, k] == pytest.approx(expected, abs=ATOL)
+        np.testing.assert_allclose(got.alignment[row][:, begin:], out.alignment[0], atol=ATOL)
+        out, _ = decoder.step(tokens[row : row + 1, :1], alone, np.array([0]))
+        np.testing.assert_allclose(after.logits[row], out.logits[0], atol=ATOL)
+
+
+def test_free_padding_equals_real_zero_rows(decoder: CachedDecoder) -> None:
+    features = _features(1, 30, 64)
+    zeros = np.zeros((1, 40, 64), np.float32)
+    real = decoder.start(np.concatenate([features, zeros], axis=1), (NONE,))
+    free = decoder.start(features, (Padding(70),))
+    got, _ = decoder.step(_ids([11, 5, 7]), free, np.arange(3))
+    expected, _ = decoder.step(_ids([11, 5, 7]), real, np.arange(3))
+    np.testing.assert_allclose(got.logits, expected.logits, atol=ATOL)
+
+
+def test_silence_divides_by_nothing(decoder: CachedDecoder) -> None:
+    state = decoder.start(np.zeros((1, 5, 64), np.float32), (NONE,))
+    out, _ = decoder.step(_ids([11]), state, np.array([0]))
+    assert np.isfinite(out.logits).all()
+    assert all(np.isfinite(scale).all() for scale in state.cross.scales)
+    assert all(not array.any() for array in state.cross.arrays[::2])  # keys have no bias
+
+
+def test_rows_that_follow_each_other_are_not_copied(decoder: CachedDecoder) -> None:
+    cross = decoder.start(_features(4, 30, 64), (FULL,) * 4).cross
+    kept = cross.rows(np.array([1, 2]))
+    assert all(np.shares_memory(a, b) for a, b in zip(kept.arrays, cross.arrays, strict=True))
+    moved = cross.rows(np.array([2, 1]))
+    for a, b in zip(moved.made().values(), cross.made().values(), strict=True):
+        assert not np.shares_memory(a, b)
+        np.testing.assert_array_equal(a, b[[2, 1]])
+
+
+def test_heads_of_odd_width_stay_in_float(tmp_path: Path) -> None:
+    """The runtime's attention over 8 bits takes multiples of 8 only."""
+    sizes = {name: getattr(TOY, name) for name in TOY.__dataclass_fields__}
+    odd = Dimensions(**sizes | {"n_decoder_heads": 16})
+    assert odd.head_size == 4
+    arrays, config = random_arrays(odd), config_of(odd, TOY_FFN)
+    checkpoint = write_checkpoint(tmp_path / "checkpoint", arrays, config=config)
+    spec = convert_checkpoint(checkpoint, tmp_path / "model", ConvertOptions(quantize="int8"))
+    with CachedDecoder(tmp_path / "model", spec, threads=1) as decoder:
+        state = decoder.start(_features(2, 30, 64), (FULL, FULL))
+        assert state.cross.arrays[0].dtype == np.float32
+        out, _ = decoder.step(_ids([11, 5], [11, 6]), state, np.array([1]))
+    assert np.isfinite(out.logits).all()

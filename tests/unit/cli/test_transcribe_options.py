@@ -1,0 +1,186 @@
+"""Every option of `transcribe` gets where it belongs, through the command line that users type."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any
+
+import pytest
+
+from whisper_hailo.cli.app import run
+from whisper_hailo.cli.flags.decoding import DecodingFlags
+from whisper_hailo.cli.flags.long import LongFlags
+from whisper_hailo.cli.flags.model import ModelFlags
+from whisper_hailo.cli.flags.output import OutputFlags
+from whisper_hailo.cli.groups import grouped
+from whisper_hailo.core.types import Segment, Settings, Timings, Transcript, Word
+from whisper_hailo.decoding.options import PRESETS, Cures, DecodingOptions
+from whisper_hailo.longform.clips import Clip
+from whisper_hailo.longform.plan import LongOptions
+
+TEXT = "Good morning to all of you."
+
+
+def said() -> Transcript:
+    """A word each half second."""
+    words = tuple(
+        Word(at / 2, at / 2 + 0.5, f" {word}", 0.9) for at, word in enumerate(TEXT.split())
+    )
+    segment = Segment(0.0, 3.0, TEXT, (1, 2), -0.1, 0.0, words=words)
+    settings = Settings("toy", "onnx-fp32", "cached", 10.0, 1.0, 1500, 1.0, 0.0, "none", 1)
+    return Transcript("a.wav", 3.0, "en", "transcribe", (segment,), Timings(), settings)
+
+
+@dataclass
+class Listener:
+    """Stands for the transcriber and keeps what it was asked."""
+
+    default_cures = Cures()
+    default_fallback = 0.2
+    reasons: tuple[str, ...] = ()
+    asked: list[tuple[DecodingOptions, LongOptions, int]] = field(default_factory=list)
+
+    def __enter__(self) -> Listener:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def check(self, options: DecodingOptions, long: LongOptions) -> None: ...
+
+    def transcribe(
+        self,
+        _source: object,
+        options: DecodingOptions,
+        _progress: object,
+        *,
+        long: LongOptions,
+        batch_size: int,
+    ) -> Transcript:
+        self.asked.append((options, long, batch_size))
+        return said()
+
+
+@pytest.fixture
+def listener(monkeypatch: pytest.MonkeyPatch) -> Listener:
+    found = Listener()
+    monkeypatch.setattr(ModelFlags, "transcriber", lambda _: found)
+    return found
+
+
+DECODING: list[tuple[str, str, object]] = [
+    ("--language German", "language", "de"),
+    ("--language auto --detect-each-window", "detect_each_window", True),
+    ("--task translate --language de", "task", "translate"),
+    ("--preset balanced", "cures", PRESETS["balanced"]),
+    ("--pad-to 700", "cures.pad_to", 700),
+    ("--repetition-penalty 1.2", "cures.repetition_penalty", 1.2),
+    ("--eot-boost 0.3", "cures.eot_boost", 0.3),
+    ("--no-repeat-ngram 3", "limits.no_repeat_ngram", 3),
+    ("--max-tokens-per-second 9", "limits.max_per_second", 9.0),
+    ("--max-new-tokens 28", "max_new_tokens", 28),
+    ("--suppress-tokens 5,6", "limits.suppress", (5, 6)),
+    ("--suppress-tokens=-1", "limits.suppress", None),
+    ("--no-suppress-blank", "limits.suppress_blank", False),
+    ("--beam-size 5", "search.beam_size", 5),
+    ("--patience 2", "search.patience", 2.0),
+    ("--length-penalty 0.6", "search.length_penalty", 0.6),
+    ("--temperature 0.8", "search.temperatures", (0.8, 1.0)),
+    ("--fallback 0.5", "search.temperatures", (0.0, 0.5, 1.0)),
+    ("--fallback 0", "search.temperatures", (0.0,)),
+    ("", "search.temperatures", (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)),
+    ("--best-of 3", "search.best_of", 3),
+    ("--seed 7", "search.seed", 7),
+    ("--no-speech-threshold 0.4", "gates.no_speech", 0.4),
+    ("--logprob-threshold -0.5", "gates.logprob", -0.5),
+    ("--compression-ratio-threshold 2", "gates.compression_ratio", 2.0),
+    ("--no-speech-threshold none", "gates.no_speech", None),
+    ("--logprob_threshold None", "gates.logprob", None),
+    ("--compression_ratio_threshold None", "gates.compression_ratio", None),
+    ("--timestamps", "timestamps", True),
+    ("--format srt", "timestamps", True),
+    ("--format srt --no-timestamps", "timestamps", False),
+    ("--max-initial-timestamp 0.5", "max_initial_timestamp_s", 0.5),
+    ("", "words", None),
+    ("--word-timestamps --hallucination-silence 2", "words.hallucination_silence_s", 2.0),
+    ("--word-timestamps --prepend-punctuations <", "words.prepended", "<"),
+    ("--word-timestamps --append-punctuations >", "words.appended", ">"),
+    ("--initial-prompt hello", "prompts.initial_prompt", "hello"),
+    ("--carry-initial-prompt", "prompts.carry_initial_prompt", True),
+    ("--prefix hello", "prompts.prefix", "hello"),
+    ("--hotwords hello", "prompts.hotwords", "hello"),
+    ("--condition-on-previous-text", "prompts.condition_on_previous_text", True),
+]
+
+LONG: list[tuple[str, str, object]] = [
+    ("--long vad", "strategy", "vad"),
+    ("--overlap 3", "overlap_s", 3.0),
+    ("--clip-timestamps 1,2", "clips", (Clip(16_000, 32_000),)),
+    ("--vad-threshold 0.4", "vad_threshold", 0.4),
+    ("--vad-min-silence 0.3", "min_silence_s", 0.3),
+    ("--vad-speech-pad 0.1", "speech_pad_s", 0.1),
+    ("--snug", "snug", True),
+]
+
+PRINTED: list[tuple[str, str]] = [
+    ("--format txt", "Good morning to all of you."),
+    ("--json", '"near_ties": 0'),
+    ("--format srt", "00:00:00,000 --> 00:00:03,000\nGood morning to all of you.\n"),
+    ("--format vtt --max-line-width 12", "Good morning\nto all of\nyou.\n"),
+    ("--format srt --max-line-width 12 --max-line-count 1", "Good morning\n\n2\n"),
+    ("--format srt --max-words-per-line 2", "Good morning\n\n2\n"),
+    ("--format vtt --word-timestamps --highlight-words", "<u>Good</u> morning to all of you."),
+]
+
+ELSEWHERE = {"output_dir", "skip_existing", "batch_size", "channels"}
+"""Batches in a test below; the others on real recordings, in `tests/e2e/test_long.py`."""
+
+
+@pytest.mark.parametrize(("words", "path", "expected"), DECODING)
+def test_options_of_decoding(listener: Listener, words: str, path: str, expected: object) -> None:
+    assert run(["transcribe", "a.wav", *words.split()]) == 0
+    assert attrgetter(path)(listener.asked[0][0]) == expected
+
+
+@pytest.mark.parametrize(("words", "path", "expected"), LONG)
+def test_options_of_windows(listener: Listener, words: str, path: str, expected: object) -> None:
+    assert run(["transcribe", "a.wav", *words.split()]) == 0
+    assert attrgetter(path)(listener.asked[0][1]) == expected
+    assert attrgetter(path)(LongOptions()) != expected
+
+
+@pytest.mark.parametrize(("words", "expected"), PRINTED)
+@pytest.mark.usefixtures("listener")
+def test_options_of_results(capsys: pytest.CaptureFixture[str], words: str, expected: str) -> None:
+    assert run(["transcribe", "a.wav", *words.split()]) == 0
+    assert expected in capsys.readouterr().out
+
+
+def test_a_batch(listener: Listener) -> None:
+    assert run(["transcribe", "a.wav", "--batch-size", "4"]) == 0
+    assert listener.asked[0][2] == 4
+
+
+@pytest.mark.usefixtures("listener")
+def test_what_is_no_number_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["transcribe", "a.wav", "--logprob-threshold", "low"]) == 2
+    assert "'low', expected a number, or none (off)" in capsys.readouterr().err
+
+
+def test_no_option_is_left_out() -> None:
+    @grouped
+    def all_of_them(decoding: DecodingFlags, long: LongFlags, output: OutputFlags) -> int:
+        raise NotImplementedError
+
+    names = {"fmt": "format", "as_json": "json", "preset_name": "preset"}
+    given: list[Any] = [*DECODING, *LONG, *PRINTED]
+    tried = {
+        word.removeprefix("--").partition("=")[0].replace("-", "_")
+        for row in given
+        for word in row[0].split()
+        if word.startswith("--")
+    }
+    for parameter in inspect.signature(all_of_them).parameters:
+        name = names.get(parameter, parameter)
+        assert {name, f"no_{name}"} & (tried | ELSEWHERE), f"{name} is tried nowhere"

@@ -1,0 +1,133 @@
+"""The cures on a model that needs them: a variant of `micro` that short windows make ill.
+
+What `training.make_ill` trained, in `tests/data/ill`, does not change when `micro` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from tests.ill import write_ill_checkpoint
+from whisper_hailo.bench.cures.run import ZeroRows
+from whisper_hailo.convert.convert import convert_checkpoint
+from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.core.types import Transcript
+from whisper_hailo.decoding.option_groups import TokenLimits
+from whisper_hailo.decoding.options import PRESETS, Cures, DecodingOptions
+from whisper_hailo.pipeline import Transcriber
+
+CLIPS = sorted((Path(__file__).parents[2] / "data/micro/seen").glob("*.ogg"))[:8]
+BUDGET = 80
+"""Twice as many tokens as any of these clips holds."""
+UNPADDED = Cures(pad_to=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Ward:
+    """The ill model with 10 s windows, 500 encoder positions; what it has written is kept."""
+
+    transcriber: Transcriber
+    charts: dict[tuple[Cures, int], list[Transcript]] = field(default_factory=dict)
+
+    def hear(self, cures: Cures, ngram: int = 0) -> list[Transcript]:
+        """What it writes of each clip."""
+        if (cures, ngram) not in self.charts:
+            limits = TokenLimits(no_repeat_ngram=ngram)
+            options = DecodingOptions(cures=cures, max_new_tokens=BUDGET, limits=limits)
+            heard = [self.transcriber.transcribe(clip, options) for clip in CLIPS]
+            self.charts[cures, ngram] = heard
+        return self.charts[cures, ngram]
+
+    def hear_with_real_zeros(self, pad_to: int) -> list[Transcript]:
+        """The same with zero rows that the encoder adds."""
+        encoder = self.transcriber.encoder
+        assert encoder is not None
+        return Ward(self.transcriber.with_parts(encoder=ZeroRows(encoder, pad_to))).hear(UNPADDED)
+
+
+@pytest.fixture(scope="module")
+def ward(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ward]:
+    folder = tmp_path_factory.mktemp("ill")
+    convert_checkpoint(
+        write_ill_checkpoint(folder / "checkpoint"), folder / "model", ConvertOptions()
+    )
+    with Transcriber.from_model(str(folder / "model"), window_s=10, threads=1) as transcriber:
+        yield Ward(transcriber)
+
+
+@pytest.fixture(scope="module")
+def untreated(ward: Ward) -> list[Transcript]:
+    return ward.hear(UNPADDED)
+
+
+def runaways(heard: list[Transcript]) -> int:
+    return sum(any(segment.runaway for segment in each.segments) for each in heard)
+
+
+def tokens_of(transcript: Transcript) -> list[int]:
+    return [token for segment in transcript.segments for token in segment.tokens]
+
+
+def n_tokens(heard: list[Transcript]) -> int:
+    return sum(len(tokens_of(each)) for each in heard)
+
+
+def test_without_padding_the_model_does_not_end(untreated: list[Transcript]) -> None:
+    assert runaways(untreated) >= 2
+    assert n_tokens(untreated) > 30 * len(CLIPS)
+
+
+@pytest.mark.parametrize("name", ["conservative", "balanced"])
+def test_presets_that_pad_cure(ward: Ward, untreated: list[Transcript], name: str) -> None:
+    cured = ward.hear(PRESETS[name])
+    assert runaways(cured) == 0
+    assert 2 * n_tokens(cured) < n_tokens(untreated)
+
+
+def test_what_it_makes_up_comes_after_what_was_said(
+    ward: Ward, untreated: list[Transcript]
+) -> None:
+    cured = ward.hear(PRESETS["conservative"])
+    firsts = [(a.text.split()[0], b.text.split()[0]) for a, b in zip(cured, untreated, strict=True)]
+    assert sum(a == b for a, b in firsts) > len(CLIPS) // 2
+
+
+def test_more_padding_cures_more(ward: Ward, untreated: list[Transcript]) -> None:
+    some, all_of_it = n_tokens(ward.hear(Cures(600))), n_tokens(ward.hear(Cures()))
+    assert all_of_it < some < n_tokens(untreated)
+
+
+@pytest.mark.parametrize("pad_to", [500, 600, 700, 1000, 1500])
+def test_free_padding_is_worth_the_rows_it_stands_for(ward: Ward, pad_to: int) -> None:
+    free, real = ward.hear(Cures(pad_to)), ward.hear_with_real_zeros(pad_to)
+    pairs = [(a, b) for a, b in zip(free, real, strict=True) if not a.near_ties]
+    assert len(pairs) > len(CLIPS) // 2
+    assert [tokens_of(a) for a, _ in pairs] == [tokens_of(b) for _, b in pairs]
+
+
+def test_the_full_context_is_1500_positions(ward: Ward) -> None:
+    assert [tokens_of(each) for each in ward.hear(Cures(1500))] == [
+        tokens_of(each) for each in ward.hear(Cures())
+    ]
+
+
+@pytest.mark.parametrize("cures", [PRESETS["aggressive"], Cures(0, 1.0, 4.0)])
+def test_a_boost_ends_a_text_sooner_and_changes_nothing_before(ward: Ward, cures: Cures) -> None:
+    boosted, without = ward.hear(cures), ward.hear(replace(cures, eot_boost=0.0))
+    for a, b in zip(boosted, without, strict=True):
+        assert tokens_of(a) == tokens_of(b)[: len(tokens_of(a))]
+    assert n_tokens(boosted) < n_tokens(without)
+    assert runaways(boosted) <= runaways(without)
+
+
+def test_runs_that_may_not_come_twice_end_no_text(ward: Ward, untreated: list[Transcript]) -> None:
+    blocked = ward.hear(UNPADDED, ngram=3)
+    for tokens in map(tokens_of, blocked):
+        runs = list(zip(tokens, tokens[1:], tokens[2:], strict=False))
+        assert len(set(runs)) == len(runs)
+    assert runaways(blocked) > 0
+    assert 2 * n_tokens(blocked) > n_tokens(untreated)
