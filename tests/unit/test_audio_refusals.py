@@ -15,6 +15,7 @@ import soundfile
 from tests.unit.sounds import noisy_speech, similarity, tone, write
 from whisper_hailo.audio import load_audio, open_audio
 from whisper_hailo.core.errors import AudioError
+from whisper_hailo.core.extras import to_add
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -185,7 +186,7 @@ def test_media_extra_is_named_where_it_is_missing(
     monkeypatch.setattr(builtins, "__import__", without_av)
     (tmp_path / "a.m4a").write_bytes(b"\0\0\0\x18ftypM4A " + bytes(100))
     message = refusal(tmp_path / "a.m4a")
-    assert "pip install 'whisper-hailo[media]'" in message
+    assert to_add("media") in message
     assert "WAV, FLAC, OGG or MP3" in message
 
 

@@ -18,6 +18,7 @@ from whisper_hailo.backends.host_side import with_zero_rows
 from whisper_hailo.backends.session import running
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.decoded import Decoded
@@ -66,8 +67,7 @@ class CTranslate2Recognizer(Closing):
     def __init__(self, directory: Path, spec: ModelSpec, threads: int = 0) -> None:
         if find_spec("ctranslate2") is None:
             raise OptionError(
-                "--decoder-backend ctranslate2: it is not installed; "
-                "pip install 'whisper-hailo[ctranslate2]'"
+                f"--decoder-backend ctranslate2: it is not installed; {to_add('ctranslate2')}"
             )
         _check_vocabulary(directory / "vocabulary.json", spec)
         _check_suppressed(directory / "config.json", spec)

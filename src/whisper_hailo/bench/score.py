@@ -26,6 +26,7 @@ import numpy as np
 
 from whisper_hailo.bench.bootstrap import FloatTable, drawn_rates, quantiles
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.extras import to_add
 
 Form: TypeAlias = Literal["normalised", "simple"]
 """How texts are prepared before they are compared."""
@@ -278,6 +279,4 @@ def _normaliser(language: str) -> Callable[[str], str]:
 
 
 def _missing(package: str) -> OptionError:
-    return OptionError(
-        f"scoring needs {package}, which is not installed: pip install 'whisper-hailo[bench]'"
-    )
+    return OptionError(f"scoring needs {package}, which is not installed: {to_add('bench')}")

@@ -17,6 +17,7 @@ import typer
 from whisper_hailo.cli.checks import BROKEN, NOTE, OK, Check
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.core.errors import ExitCode
+from whisper_hailo.core.extras import to_add
 
 _CPU_FEATURES: Final = ("avx2", "avx_vnni", "avx512_vnni", "asimd", "asimddp", "i8mm")
 _EXCLUDED_RUNTIMES: Final = ("1.24.1", "1.25.", "1.26.0")
@@ -102,7 +103,7 @@ def _audio() -> Check:
 
 def _media() -> Check:
     if find_spec("av") is None:
-        advice = "for m4a, mp4 and webm: pip install 'whisper-hailo[media]'"
+        advice = f"for m4a, mp4 and webm: {to_add('media')}"
         return Check("video and m4a", NOTE, "PyAV is not installed", advice)
     return Check("video and m4a", OK, f"PyAV {metadata.version('av')}")
 

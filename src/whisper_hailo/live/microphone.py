@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError, DeviceError, OptionError
+from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.live.sources import BLOCK_S, Block, Resampler
 
@@ -169,7 +170,7 @@ def _sounddevice() -> Any:  # noqa: ANN401 - a module without types
         import sounddevice
     except (ImportError, OSError) as error:  # OSError: the PortAudio library itself is missing
         raise DeviceError(
-            f"microphones need sounddevice and PortAudio ({error}); pip install "
-            "'whisper-hailo[live]' and apt install libportaudio2"
+            f"microphones need sounddevice and PortAudio ({error}); "
+            f"sudo apt install libportaudio2, and {to_add('live')}"
         ) from error
     return sounddevice

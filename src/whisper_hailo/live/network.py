@@ -11,6 +11,7 @@ import numpy as np
 
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError
+from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.sources import Block
 
@@ -49,8 +50,7 @@ class NetworkSource(Closing):
             import av
         except ImportError as error:
             raise AudioError(
-                f"{self.name} needs PyAV, which is not installed ({error}); "
-                "pip install 'whisper-hailo[media]'"
+                f"{self.name} needs PyAV, which is not installed ({error}); {to_add('media')}"
             ) from error
         options = {"rtsp_transport": "tcp"} if self.name.startswith("rtsp") else {}
         try:

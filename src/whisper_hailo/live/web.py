@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.extras import to_add
 from whisper_hailo.live.browser import BrowserSource
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.hub import Hub, Message
@@ -89,8 +90,7 @@ class WebView(Closing):
             import websockets  # noqa: F401 - uvicorn speaks WebSocket through it
         except ImportError as error:
             raise OptionError(
-                f"--web needs starlette, uvicorn and websockets ({error}); "
-                "pip install 'whisper-hailo[web]'"
+                f"--web needs starlette, uvicorn and websockets ({error}); {to_add('web')}"
             ) from error
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
         listener = socket.socket(family)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,6 +17,7 @@ from tests.unit.live.scripted import Loudness, Speller, silence, speech
 from whisper_hailo.bench.records import ComparisonRecord
 from whisper_hailo.bench.report.comparisons import comparison_table
 from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import Timings
 from whisper_hailo.hearing.buffers import Draft
 from whisper_hailo.live.comparison import Way, row_of, run_lanes
@@ -121,7 +123,7 @@ def test_moonshine_says_what_is_missing(weights: Path, monkeypatch: pytest.Monke
     with pytest.raises(OptionError, match="--max-segment is 70 s, Moonshine takes less"):
         MoonshineEngine(str(weights), 70.0)
     monkeypatch.setitem(sys.modules, "moonshine_onnx", None)
-    with pytest.raises(OptionError, match=r"pip install 'whisper-hailo\[moonshine\]'"):
+    with pytest.raises(OptionError, match=re.escape(to_add("moonshine"))):
         MoonshineEngine(str(weights)).open()
 
 
@@ -136,4 +138,4 @@ def test_moonshine_is_left_out_with_a_reason_where_it_cannot_be_had(
         assert "no route to the hub" in caplog.text
         monkeypatch.setitem(sys.modules, "moonshine_onnx", None)
         assert list(moonshine_way(Common("micro"), stack)) == []
-        assert "pip install 'whisper-hailo[moonshine]'" in caplog.text
+        assert to_add("moonshine") in caplog.text

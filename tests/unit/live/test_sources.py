@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 from pathlib import Path
@@ -15,6 +16,7 @@ import soundfile
 
 from tests.unit.sounds import similarity, tone, write
 from whisper_hailo.core.errors import AudioError, DeviceError, OptionError
+from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.microphone import MicrophoneSource, choose_device, input_devices
 from whisper_hailo.live.network import NetworkSource
@@ -199,7 +201,7 @@ def test_a_microphone_that_is_busy_absent_or_silent_is_told(
 
 def test_microphones_without_the_library_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sounddevice", None)
-    with pytest.raises(DeviceError, match="pip install 'whisper-hailo\\[live\\]'"):
+    with pytest.raises(DeviceError, match=re.escape(to_add("live"))):
         input_devices()
 
 
@@ -220,7 +222,7 @@ def test_an_address_without_the_library_is_one_line(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "av", None)
-    with pytest.raises(AudioError, match=r"needs PyAV.*pip install 'whisper-hailo\[media\]'"):
+    with pytest.raises(AudioError, match="needs PyAV.*" + re.escape(to_add("media"))):
         NetworkSource(address).open()
 
 

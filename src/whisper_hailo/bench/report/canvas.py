@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.extras import to_add
 
 BLUE, ORANGE, GREEN, RED, GREY = "#0072b2", "#e69f00", "#009e73", "#d55e00", "#999999"
 
@@ -74,8 +75,7 @@ def draw_chart(
         from matplotlib.figure import Figure
     except ImportError as error:
         raise OptionError(
-            f"charts need matplotlib, which is not installed ({error}): "
-            "pip install 'whisper-hailo[bench]'"
+            f"charts need matplotlib, which is not installed ({error}): {to_add('bench')}"
         ) from error
     look: dict[Any, Any] = {
         "svg.hashsalt": name, "font.size": 9, "axes.spines.top": False, "axes.spines.right": False,

@@ -11,6 +11,7 @@ import numpy as np
 
 from whisper_hailo.bench.systems.protocol import Heard, Loading, Watch
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.features import log_mel, pad_or_trim
 
@@ -43,9 +44,7 @@ class CTranslate2:
         try:
             import ctranslate2
         except ImportError as error:
-            raise OptionError(
-                f"ctranslate2 is not installed ({error}); pip install 'whisper-hailo[{EXTRA}]'"
-            ) from error
+            raise OptionError(f"ctranslate2 is not installed ({error}); {to_add(EXTRA)}") from error
         from tokenizers import Tokenizer
 
         self._tokenizer = Tokenizer.from_file(str(Path(self._loading.path) / "tokenizer.json"))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any
+from typing import Any, Final
 
 from whisper_hailo.bench.systems.protocol import Heard, Loading, Watch
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import FloatArray
 
-EXTRA = "faster-whisper"
+EXTRA: Final = "faster-whisper"
 N_PROMPT = 4
 """Start-of-transcript, language, task, no timestamps."""
 
@@ -32,7 +33,7 @@ class FasterWhisper:
             from faster_whisper import WhisperModel
         except ImportError as error:
             raise OptionError(
-                f"faster-whisper is not installed ({error}); pip install 'whisper-hailo[{EXTRA}]'"
+                f"faster-whisper is not installed ({error}); {to_add(EXTRA)}"
             ) from error
         self._model = watch(
             "model",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from whisper_hailo.bench.systems.protocol import Heard, Loading, Watch
 from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import FloatArray
 
-EXTRA = "moonshine"
+EXTRA: Final = "moonshine"
 GRAPHS = ("encoder_model.onnx", "decoder_model_merged.onnx")
 SIZES = ("tiny", "base")
 MAX_S = 64.0
@@ -39,8 +40,7 @@ class Moonshine:
             import moonshine_onnx
         except ImportError as error:
             raise OptionError(
-                f"useful-moonshine-onnx is not installed ({error}); "
-                f"pip install 'whisper-hailo[{EXTRA}]'"
+                f"useful-moonshine-onnx is not installed ({error}); {to_add(EXTRA)}"
             ) from error
         self._model = watch("model", lambda: self._load(moonshine_onnx))
         self._tokenizer = moonshine_onnx.load_tokenizer()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from whisper_hailo.bench.systems.protocol import Heard, Loading, Watch
 from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import FloatArray
 
-EXTRA = "onnx-asr"
+EXTRA: Final = "onnx-asr"
 FILES = ("config.json", "vocab.json", "added_tokens.json")
 
 
@@ -30,9 +31,7 @@ class OnnxAsr:
         try:
             import onnx_asr
         except ImportError as error:
-            raise OptionError(
-                f"onnx-asr is not installed ({error}); pip install 'whisper-hailo[{EXTRA}]'"
-            ) from error
+            raise OptionError(f"onnx-asr is not installed ({error}); {to_add(EXTRA)}") from error
         folder = Path(self._loading.path)
         missing = [name for name in FILES if not (folder / name).is_file()]
         if missing:

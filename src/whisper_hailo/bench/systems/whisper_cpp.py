@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from whisper_hailo.bench.systems.protocol import Heard, Loading, Watch
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import FloatArray
 
-EXTRA = "whisper-cpp"
+EXTRA: Final = "whisper-cpp"
 
 
 class WhisperCpp:
@@ -33,7 +34,7 @@ class WhisperCpp:
             from pywhispercpp.model import Model
         except ImportError as error:
             raise OptionError(
-                f"pywhispercpp is not installed ({error}); pip install 'whisper-hailo[{EXTRA}]'"
+                f"pywhispercpp is not installed ({error}); {to_add(EXTRA)}"
             ) from error
         options = self._options()
         self._model = watch(
