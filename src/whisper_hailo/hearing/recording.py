@@ -44,7 +44,8 @@ def make_plan(
     if strategy == "seek":
         return SeekPlan(feed, long.clips, plan, options.words)
     if strategy == "vad":
-        return SpeechPlan(feed, long.clips, plan, long, SileroDetector(), sequential=sequential)
+        detector = SileroDetector(instead="--long overlap")
+        return SpeechPlan(feed, long.clips, plan, long, detector, sequential=sequential)
     overlap_s = DEFAULT_OVERLAP_S if long.overlap_s is None else long.overlap_s
     return OverlapPlan(
         feed,
