@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -39,6 +40,21 @@ def test_a_file_becomes_lines_events_and_subtitles(whisper_hailo: Command, tmp_p
     said = (ASSETS / "demo.txt").read_text(encoding="utf-8").lower().split()
     heard = result.stdout.lower().split()
     assert len(set(said) & set(heard)) >= len(set(said)) // 2
+
+
+def test_verbose_tells_what_each_look_cost(whisper_hailo: Command) -> None:
+    result = whisper_hailo("caption", *QUICK, "--verbose", "--json", DEMO)
+    assert result.returncode == 0, result.stderr
+    *events, figures = [json.loads(line) for line in result.stdout.splitlines()]
+    told = [line for line in result.stderr.splitlines() if line.startswith("segment ")]
+    assert len(told) == len(events)
+    for line, event in zip(told, events, strict=True):
+        assert line.startswith(f"segment {event['segment_id']}")
+        assert (" starts at " in line) == (event["event"] == "started")
+        assert (f"({event.get('reason')})" in line) == (event["event"] == "completed")
+    costs = [re.search(r"([\d.]+) s heard in (\d+) ms", line) for line in told]
+    heard_s = sum(float(cost[1]) for cost in costs if cost)
+    assert heard_s == pytest.approx(figures["speech_s"], abs=0.01 * len(told))
 
 
 def test_raw_pcm_on_standard_input(whisper_hailo: Command, pcm: bytes) -> None:

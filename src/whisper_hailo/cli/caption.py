@@ -55,6 +55,10 @@ class ShowFlags:
     as_json: Annotated[
         bool, typer.Option("--json", help="Print events and statistics as JSON Lines.")
     ] = False
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", "-v", help="Tell what each look at the audio cost, on stderr."),
+    ] = False
     web: Annotated[
         bool, typer.Option("--web", help="Serve a page with large captions to this machine.")
     ] = False
@@ -80,6 +84,7 @@ def caption(
     ] = None,
 ) -> int:
     """Caption a microphone, a file, a stream or raw PCM while speech runs."""
+    from whisper_hailo.cli.caption_verbose import VerboseView
     from whisper_hailo.live.captioner import Captioner
     from whisper_hailo.live.engine import warm_up
     from whisper_hailo.live.sources import open_source
@@ -105,6 +110,8 @@ def caption(
         warm_up(engine)
         stack.enter_context(stream_source)
         captioner = Captioner(engine, detector, options)
+        if show.verbose:
+            sinks.insert(0, VerboseView(captioner.statistics))
         if show.web:
             sinks.append(_web(captioner, show, browser, stack))
         stream = CaptionStream(stream_source, captioner)

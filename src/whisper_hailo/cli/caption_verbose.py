@@ -1,0 +1,64 @@
+"""What each look at the audio cost, line by line on standard error while captions run."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.live.events import Event, Partial, Started
+from whisper_hailo.live.statistics import Statistics
+
+_ERASE = "\r\x1b[K"
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """What the statistics had added up to at an event."""
+
+    heard_s: float = 0.0
+    compute_s: float = 0.0
+    passes: int = 0
+
+    @classmethod
+    def of(cls, statistics: Statistics) -> _Sums:
+        """As they stand now."""
+        heard_s = statistics.n_heard_samples / SAMPLE_RATE_HZ
+        return cls(heard_s, statistics.compute_s, statistics.partial_passes)
+
+
+class VerboseView:
+    """Writes a line for each event; what it cost is what was added to the statistics before it.
+
+    Args:
+        statistics: of the captioner whose events it is shown.
+    """
+
+    def __init__(self, statistics: Statistics) -> None:
+        self._statistics = statistics
+        self._before = _Sums.of(statistics)
+        self._erase = _ERASE if sys.stderr.isatty() else ""  # the running line stands there
+
+    def put(self, event: Event) -> None:
+        """Tell of an event."""
+        now = _Sums.of(self._statistics)
+        print(f"{self._erase}segment {event.segment_id}{self._told(event, now)}", file=sys.stderr)
+        self._before = now
+
+    def _told(self, event: Event, now: _Sums) -> str:
+        if isinstance(event, Started):
+            return f" starts at {event.start_s:.2f} s"
+        cost = (
+            f"{now.heard_s - self._before.heard_s:.2f} s heard in "
+            f"{1000 * (now.compute_s - self._before.compute_s):.0f} ms"
+        )
+        skipped = f", partials skipped: {event.n_skipped}" if event.n_skipped else ""
+        if isinstance(event, Partial):
+            return (
+                f": {cost}, decoder passes: {now.passes - self._before.passes}; words that stay: "
+                f"{len(event.committed)}, that may change: {len(event.tentative)}{skipped}"
+            )
+        return (
+            f" ends at {event.end_s:.2f} s ({event.reason}): {cost}; "
+            f"words: {len(event.words)}{skipped}"
+        )
