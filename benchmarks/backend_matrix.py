@@ -2,12 +2,11 @@
 
     python benchmarks/backend_matrix.py prepare WORK [--optimum PYTHON]   # graphs of all kinds
     python benchmarks/backend_matrix.py run WORK                          # fresh process per pair
-    python benchmarks/backend_matrix.py table [--write]                   # into docs/benchmarks.md
 
-`run` may be interrupted and goes on where it was. It writes `results/backend_matrix.json`, and the
-table is a function of that file alone. Times are this process's processor time, since what
-else the machine does would be in the others. HEFs run on the strict stand-in for the vendor's
-binding: their texts are true, their times are not those of a chip and are left out.
+`run` may be interrupted and goes on where it was. It writes `results/backend_matrix.json` and the
+table of `docs/benchmarks.md`, a function of that file alone. Times are this process's processor
+time, since what else the machine does would be in the others. HEFs run on the strict stand-in for
+the vendor's binding: their texts are true, their times are not those of a chip and are left out.
 """
 
 from __future__ import annotations
@@ -27,14 +26,12 @@ from unittest import mock
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.backend_matrix_table import filled, table  # noqa: E402
+from benchmarks import tables  # noqa: E402
 from whisper_hailo.backends.options import AUTO, EngineOptions  # noqa: E402
 from whisper_hailo.core.files import sha256  # noqa: E402
 
 MICRO = ROOT / "src" / "whisper_hailo" / "assets" / "micro"
 CLIPS = ROOT / "tests" / "data" / "micro" / "seen"
-RESULT = Path(__file__).parent / "results" / "backend_matrix.json"
-PAGE = ROOT / "docs" / "benchmarks.md"
 REAL = ROOT / "tests" / "data" / "jfk.flac"
 N_CLIPS = 10
 N_WARM_UPS = 3
@@ -190,8 +187,9 @@ def run(work: Path) -> None:
         print(f"{len(done)}: {encoder} with {decoder}: {shown}", file=sys.stderr, flush=True)
     cells = [done[pair] for pair in pairs()]
     result = {"machine": this_machine().label, "clips": N_CLIPS, "weights": weights, "cells": cells}
-    RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    tables.BACKENDS.parent.mkdir(exist_ok=True)
+    tables.BACKENDS.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    tables.write()
 
 
 def measured(kept: Path, weights: str) -> dict[tuple[str, str], dict[str, Any]]:
@@ -220,21 +218,13 @@ def main() -> None:
     one = commands.add_parser("cell")
     for name in ("work", "encoder", "decoder"):
         one.add_argument(name)
-    commands.add_parser("table").add_argument("--write", action="store_true")
     words = parser.parse_args()
     if words.command == "prepare":
         prepare(words.work, words.optimum)
     elif words.command == "run":
         run(words.work)
-    elif words.command == "cell":
-        print(json.dumps(cell(Path(words.work), words.encoder, words.decoder)))
     else:
-        result = json.loads(RESULT.read_text(encoding="utf-8"))
-        if words.write:
-            page = PAGE.read_text(encoding="utf-8")
-            PAGE.write_text(filled(page, result), encoding="utf-8")
-        else:
-            print(table(result))
+        print(json.dumps(cell(Path(words.work), words.encoder, words.decoder)))
 
 
 if __name__ == "__main__":

@@ -4,26 +4,34 @@ from __future__ import annotations
 
 from typing import Any
 
+from whisper_hailo.bench.marks import remark
+
 BEGIN, END = "<!-- backend matrix: begin -->", "<!-- backend matrix: end -->"
 
 
-def filled(page: str, result: dict[str, Any]) -> str:
-    """The page with the table of this result in its place."""
+def filled(page: str, result: dict[str, Any], weights: str) -> str:
+    """The page with the table of this result in its place; `weights` as for `table`."""
     head, _, rest = page.partition(BEGIN)
     _, _, tail = rest.partition(END)
-    return f"{head}{BEGIN}\n{table(result)}\n{END}{tail}"
+    return f"{head}{BEGIN}\n{table(result, weights)}\n{END}{tail}"
 
 
-def table(result: dict[str, Any]) -> str:
-    """Markdown: one line per pair, the texts below, and what is refused."""
+def table(result: dict[str, Any], weights: str) -> str:
+    """Markdown: one line per pair, the texts below, and what is refused.
+
+    Args:
+        result: of a run.
+        weights: mark of the present weights; what was measured with others says so.
+    """
     heard = [row for row in result["cells"] if "refused" not in row]
     texts = list(dict.fromkeys(row["text"] for row in heard))
     lines = [
         f"`python benchmarks/backend_matrix.py`: `micro` ({result['weights'][:8]}), "
         f"{result['clips']} clips of `tests/data/micro/seen`, one thread, a fresh process each; "
         "medians of processor time per clip, memory after loading / after warm-up without the "
-        f"interpreter; {result['machine']}, shared with other work. HEFs run on the stand-in for "
-        "the vendor's binding: true texts, no times.",
+        f"interpreter; {result['machine']}, shared with other work"
+        f"{remark([result['weights']], weights)}. HEFs run on the stand-in for the vendor's "
+        "binding: true texts, no times.",
         "",
         "| encoder | decoder | text | WER % | encoder ms | decoder ms | total ms | MiB |",
         "|---|---|---|---|---|---|---|---|",

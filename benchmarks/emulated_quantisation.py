@@ -21,11 +21,13 @@ from typing import Any
 
 import onnxruntime
 
+from benchmarks import tables
 from benchmarks.emulated_part import N_WINDOWS, Part
-from benchmarks.emulated_report import DOCS, RESULT, contradictions, draw, insert_tables
+from benchmarks.emulated_report import DOCS, RESULT, contradictions, draw
 from benchmarks.journal import Journal, key_of
 from whisper_hailo import Transcriber
 from whisper_hailo.backends.options import EngineOptions
+from whisper_hailo.bench.marks import mark_of
 from whisper_hailo.bench.score import Evaluation, difference_interval, evaluate
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.emulate import METHODS
@@ -78,7 +80,12 @@ class Bench:
             plan: {method: self.snr_db(part, plan, part.script(plan), method) for method in METHODS}
             for plan in PLANS
         }
-        return {"plans": rows, "scales": scales, "kinds": self.kinds(part)}
+        return {
+            "weights": mark_of(tables.MICRO),
+            "plans": rows,
+            "scales": scales,
+            "kinds": self.kinds(part),
+        }
 
     def row(self, part: Part, plan: str) -> dict[str, Any]:
         """One row of the table of plans."""
@@ -176,7 +183,6 @@ def measure(parts: list[str], result: dict[str, Any]) -> dict[str, Any]:
             result[part] = bench.measure(bench.parts[part])
         if "decoder" in parts:
             result["both"] = {"plan": "script", **bench.words("both", "script")}
-        result["model_sha256"] = bench.spec.source.sha256
     result["machine"] = f"{platform.machine()}, ONNX Runtime {onnxruntime.__version__}"
     result["windows"] = N_WINDOWS
     return result
@@ -192,7 +198,7 @@ def main() -> None:
     if not chosen.draw:
         result = measure(chosen.parts, result)
         RESULT.write_text(json.dumps(result, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-    DOCS.write_text(insert_tables(DOCS.read_text(encoding="utf-8"), result), encoding="utf-8")
+    tables.write()
     draw(result)
     for claim in contradictions(result):
         print(f"{DOCS} says that {claim}, this result does not: read its text again")

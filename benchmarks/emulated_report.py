@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from whisper_hailo.bench.marks import remark
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -13,6 +15,7 @@ DOCS = ROOT / "docs" / "conversion.md"
 RESULT = ROOT / "docs" / "img" / "emulated-quantisation.json"
 PICTURE = RESULT.with_suffix(".png")
 
+PARTS = ("encoder", "decoder")
 LABELS = {
     "float32": "float32",
     "all8": "all 8 bits",
@@ -30,7 +33,7 @@ def plan_table(result: dict[str, Any]) -> str:
         "| part | plan | SNR dB | cosine | WER | less that of float32 |",
         "|---|---|---|---|---|---|",
     ]
-    for part in ("encoder", "decoder"):
+    for part in PARTS:
         for row in result[part]["plans"]:
             noise = ("", "")
             if "snr_db" in row:
@@ -49,7 +52,7 @@ def scale_table(result: dict[str, Any]) -> str:
         "| part | plan | " + " | ".join(f"{method}, SNR dB" for method in methods) + " |",
         "|---|---|" + "---|" * len(methods),
     ]
-    for part in ("encoder", "decoder"):
+    for part in PARTS:
         for plan in COLOURS:
             found = result[part]["scales"][plan]
             cells = [f"{found[method]:.1f}" for method in methods]
@@ -65,7 +68,7 @@ def kind_table(result: dict[str, Any]) -> str:
     ]
     names = sorted(result["encoder"]["kinds"], key=lambda name: -result["encoder"]["kinds"][name])
     for name in names:
-        cells = [f"{result[part]['kinds'][name]:.1f}" for part in ("encoder", "decoder")]
+        cells = [f"{result[part]['kinds'][name]:.1f}" for part in PARTS]
         lines.append(_line("nothing" if name == "none" else name, *cells))
     return "\n".join(lines)
 
@@ -73,15 +76,23 @@ def kind_table(result: dict[str, Any]) -> str:
 TABLES = {"plans": plan_table, "kinds": kind_table, "scales": scale_table}
 
 
-def insert_tables(text: str, result: dict[str, Any]) -> str:
-    """A page with its tables made anew between `<!-- emulation: NAME -->` and `<!-- end -->`."""
+def insert_tables(text: str, result: dict[str, Any], weights: str) -> str:
+    """A page with its tables made anew between `<!-- emulation: NAME -->` and `<!-- end -->`.
+
+    Args:
+        text: the page.
+        result: of a run.
+        weights: mark of the present weights; what was measured with others says so.
+    """
+    other = remark((result[part].get("weights", "") for part in PARTS), weights)
+    origin = f"`micro`, {result['machine']}{other}.\n\n"
     for name, table in TABLES.items():
         head, tail = f"<!-- emulation: {name} -->\n", "<!-- end -->"
         before, _, rest = text.partition(head)
         _, found, after = rest.partition(tail)
         if not found:
             raise SystemExit(f"{DOCS} has no place for the table {name!r}")
-        text = before + head + table(result) + "\n" + tail + after
+        text = before + head + origin + table(result) + "\n" + tail + after
     return text
 
 

@@ -1,11 +1,10 @@
 """What trying doubtful text again at higher temperatures gives, and what it costs.
 
-    python -m benchmarks.fallback [run] [--limit N]
-    python -m benchmarks.fallback table [--write]
+    python -m benchmarks.fallback [--limit N]
 
-`run` transcribes frozen clips of `micro` and sounds without speech with the fallback off and on
-(OpenAI Whisper's schedule and thresholds, windows of 10 s) and writes
-`benchmarks/results/fallback.json` and the table of `docs/benchmarks.md`, a function of that file.
+Transcribes frozen clips of `micro` and sounds without speech with the fallback off and on (OpenAI
+Whisper's schedule and thresholds, windows of 10 s) and writes `benchmarks/results/fallback.json`
+and the table of `docs/benchmarks.md`, a function of that file.
 """
 
 from __future__ import annotations
@@ -14,23 +13,20 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
+from benchmarks import tables
 from benchmarks.sounds import music, noise
 from benchmarks.windows import DATA, clips
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import AudioSource
 from whisper_hailo.bench.machine import this_machine
-from whisper_hailo.bench.score import Score, corpus, score_file
+from whisper_hailo.bench.marks import mark_of
+from whisper_hailo.bench.score import score_file
 from whisper_hailo.core.version import __version__
 from whisper_hailo.decoding.option_groups import OPENAI_TEMPERATURES, Search
 from whisper_hailo.decoding.options import DecodingOptions
 
-ROOT = Path(__file__).parents[1]
-RESULT = ROOT / "benchmarks" / "results" / "fallback.json"
-PAGE = ROOT / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- fallback: begin -->", "<!-- fallback: end -->"
 SPOKEN = ("seen", "noisy", "unseen", "long")
 SEARCHES = {"off": Search(), "on": Search(temperatures=OPENAI_TEMPERATURES)}
 SOUND_S = 8.0
@@ -78,52 +74,21 @@ def run(limit: int) -> dict[str, Any]:
     with Transcriber.from_model("micro", threads=1) as transcriber:
         transcriber.transcribe(sounds()[0])  # warm-up
         rows = [measure(transcriber, name, pairs) for name, pairs in recordings(limit)]
-    return {"version": __version__, "machine": this_machine().label, "limit": limit, "rows": rows}
-
-
-def table(result: dict[str, Any]) -> str:
-    """Markdown: a line per set."""
-    lines = [
-        f"`make fallback`: `micro`, at most {result['limit']} clips of each frozen set, 10 s "
-        f"windows, off and on in turns; {result['machine']}, which was doing other work, too: read "
-        "the ratio.",
-        "",
-        "| set | clips | WER off | WER on | clips with text off / on | segments found hot "
-        "| decoder time on : off |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for row in result["rows"]:
-        off, on = row["off"], row["on"]
-        rates = [corpus(Score(*counts) for counts in found["counts"]) for found in (off, on)]
-        wer = [f"{100 * r.rate:.1f} %" if r.reference_count else "-" for r in rates]
-        lines.append(
-            f"| {row['set']} | {row['clips']} | {wer[0]} | {wer[1]} | "
-            f"{off['with_text']} / {on['with_text']} | {on['hot']} of {on['segments']} | "
-            f"{on['decode_ms'] / off['decode_ms']:.2f} |"
-        )
-    return "\n".join(lines)
-
-
-def filled(page: str, result: dict[str, Any]) -> str:
-    """The page with the table of this result in its place."""
-    head, _, rest = page.partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    return f"{head}{BEGIN}\n{table(result)}\n{END}{tail}"
+    return {
+        "version": __version__,
+        "machine": this_machine().label,
+        "weights": mark_of(tables.MICRO),
+        "limit": limit,
+        "rows": rows,
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="What the temperature fallback costs and gives.")
-    parser.add_argument("command", nargs="?", choices=("run", "table"), default="run")
     parser.add_argument("--limit", type=int, default=40, help="clips per set")
-    parser.add_argument("--write", action="store_true", help="the table into docs/benchmarks.md")
-    words = parser.parse_args()
-    if words.command == "run":
-        RESULT.write_text(json.dumps(run(words.limit)) + "\n", encoding="utf-8")
-    result = json.loads(RESULT.read_text(encoding="utf-8"))
-    if words.command == "table" and not words.write:
-        print(table(result))
-    else:
-        PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), result), encoding="utf-8")
+    result = run(parser.parse_args().limit)
+    tables.FALLBACK.write_text(json.dumps(result) + "\n", encoding="utf-8")
+    tables.write()
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
 """Windows as short as their audio beside one of 10 s: time, and the price in words.
 
-    python -m benchmarks.short_windows [run] [--limit N]
-    python -m benchmarks.short_windows table
+    python -m benchmarks.short_windows [--limit N]
 
 Both windows hear the same audio and are padded to 1500 positions for free. Words: `micro` on the
 frozen English clips, each cut behind the last word that a window has room for. Time: processor time
-in turns, on the same audio, and on tiny's dimensions with random weights and 28 tokens. `run`
-writes `benchmarks/results/short_windows.json` and the table of `docs/speed.md`.
+in turns, on the same audio, and on tiny's dimensions with random weights and 28 tokens. Writes
+`benchmarks/results/short_windows.json` and the table of `docs/speed.md`.
 """
 
 from __future__ import annotations
@@ -23,10 +22,12 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import tables
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
 from whisper_hailo.bench.machine import this_machine
-from whisper_hailo.bench.report.short_windows import fill, table
+from whisper_hailo.bench.marks import mark_of
+from whisper_hailo.bench.report.short_windows import table
 from whisper_hailo.bench.score import score_file
 from whisper_hailo.bench.speed.keys import use_cache
 from whisper_hailo.bench.speed.weights import random_checkpoint
@@ -36,8 +37,6 @@ from whisper_hailo.decoding.options import DecodingOptions
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "tests" / "data" / "micro"
-RESULT = ROOT / "benchmarks" / "results" / "short_windows.json"
-PAGE = ROOT / "docs" / "speed.md"
 SETS = ("seen", "unseen", "noisy")
 WINDOWS_S = (2.0, 4.0, 6.0, 8.0, 10.0)
 FULL_S = WINDOWS_S[-1]
@@ -158,6 +157,7 @@ def run(limit: int | None) -> dict[str, Any]:
         words.append(measure_words(window_s, limit))
     return {
         "machine": this_machine().label,
+        "weights": mark_of(tables.MICRO),
         "limit": limit,
         "words": words,
         "times": measure_time(),
@@ -166,18 +166,15 @@ def run(limit: int | None) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Windows as short as the audio.")
-    parser.add_argument("command", nargs="?", choices=("run", "table"), default="run")
     parser.add_argument("--limit", type=int, help="only so many clips per set; nothing is kept")
     words = parser.parse_args()
-    if words.command == "run":
-        use_cache(ROOT / "build" / "speed-cache")
-        result = run(words.limit)
-        if words.limit is not None:
-            print(table(result).markdown())
-            return
-        RESULT.write_text(json.dumps(result) + "\n", encoding="utf-8")
-    result = json.loads(RESULT.read_text(encoding="utf-8"))
-    PAGE.write_text(fill(PAGE.read_text(encoding="utf-8"), result), encoding="utf-8")
+    use_cache(ROOT / "build" / "speed-cache")
+    result = run(words.limit)
+    if words.limit is not None:
+        print(table(result).markdown())
+        return
+    tables.SHORT_WINDOWS.write_text(json.dumps(result) + "\n", encoding="utf-8")
+    tables.write()
 
 
 if __name__ == "__main__":

@@ -7,80 +7,83 @@ With `--check` nothing is written; it fails when a document is not what the run 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
-
-from whisper_hailo.bench.report import captions, short_windows
-from whisper_hailo.bench.report.aarch64 import steps_table
-from whisper_hailo.bench.report.blocks import fill
-from whisper_hailo.bench.report.gather import gather
-from whisper_hailo.bench.run_file import read_run
-from whisper_hailo.bench.speed import report as speed
+from typing import Any, TypeAlias
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks import (  # noqa: E402
+    backend_matrix_table,
+    emulated_report,
+    fallback_table,
+    windows_table,
+)
+from whisper_hailo.bench.marks import mark_of  # noqa: E402
+from whisper_hailo.bench.report import captions, short_windows  # noqa: E402
+from whisper_hailo.bench.report.aarch64 import steps_table  # noqa: E402
+from whisper_hailo.bench.report.blocks import fill  # noqa: E402
+from whisper_hailo.bench.report.gather import gather  # noqa: E402
+from whisper_hailo.bench.run_file import read_run  # noqa: E402
+from whisper_hailo.bench.speed import report as speed  # noqa: E402
+
 RESULTS = ROOT / "benchmarks" / "results"
-DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "benchmarks.md")
+BENCHMARKS_DOCUMENT = ROOT / "docs" / "benchmarks.md"
+DOCUMENTS = (ROOT / "README.md", BENCHMARKS_DOCUMENT)
+WINDOWS = RESULTS / "windows.json"
+FALLBACK = RESULTS / "fallback.json"
+BACKENDS = RESULTS / "backend_matrix.json"
 AARCH64 = RESULTS / "aarch64.json"
 AARCH64_DOCUMENT = ROOT / "docs" / "aarch64.md"
 SPEED = RESULTS / "speed" / "run.jsonl"
 SPEED_DOCUMENT = ROOT / "docs" / "speed.md"
+SPEED_CHART = ROOT / "docs" / "img" / "speed.svg"
 SHORT_WINDOWS = RESULTS / "short_windows.json"
 MICRO = ROOT / "src" / "whisper_hailo" / "assets" / "micro"
 CAPTIONS = RESULTS / "captions.json"
 CAPTIONS_DOCUMENT = ROOT / "docs" / "captions.md"
-SPEED_CHART = ROOT / "docs" / "img" / "speed.svg"
+
+Fill: TypeAlias = Callable[[str, Any, str], str]
 
 
 def stale() -> dict[Path, str]:
-    """Documents that differ from what the run files say, with what they should be."""
-    group = gather([RESULTS])[0] if any(RESULTS.glob("*.jsonl")) else None
-    wanted = {path: fill(path.read_text(encoding="utf-8"), group) for path in DOCUMENTS}
-    wanted |= stale_speed() | stale_aarch64() | stale_captions()
+    """Documents that differ from what the results say, with what they should be."""
+    weights, runs = mark_of(MICRO), any(RESULTS.glob("*.jsonl"))
+    group = gather([RESULTS])[0] if runs else None
+    wanted = {path: fill(_present(path), group, weights) for path in DOCUMENTS}
+    if SPEED.is_file():
+        run = read_run(SPEED)
+        wanted[SPEED_DOCUMENT] = speed.fill(_present(SPEED_DOCUMENT), run, weights)
+        if speed.run_mark(run) not in _present(SPEED_CHART):
+            wanted[SPEED_CHART] = speed.chart_svg(run)
+    for document, result, filled in FILLED:
+        if result.is_file():
+            text = wanted.get(document, _present(document))
+            found = json.loads(result.read_text(encoding="utf-8"))
+            wanted[document] = filled(text, found, weights)
     return {path: text for path, text in wanted.items() if _present(path) != text}
 
 
-def stale_speed() -> dict[Path, str]:
-    """The comparison of speed as its run says, and short windows; a picture of another run."""
-    if not SPEED.is_file():
-        return {}
-    run, text = read_run(SPEED), _present(SPEED_DOCUMENT)
-    if SHORT_WINDOWS.is_file():
-        text = short_windows.fill(text, json.loads(SHORT_WINDOWS.read_text(encoding="utf-8")))
-    wanted = {SPEED_DOCUMENT: speed.fill(text, run)}
-    if speed.run_mark(run) not in _present(SPEED_CHART):
-        wanted[SPEED_CHART] = speed.chart_svg(run)
-    return wanted
-
-
-def stale_aarch64() -> dict[Path, str]:
-    """The steps on the emulated processor."""
-    if not AARCH64.is_file():
-        return {}
-    rows = json.loads(AARCH64.read_text(encoding="utf-8"))
+def _aarch64(document: str, rows: list[dict[str, Any]], _weights: str) -> str:
+    """The steps on the emulated processor beside this one's, on whatever weights."""
     mark = re.compile(r"(<!-- aarch64: steps -->\n).*?(<!-- end of aarch64 -->)", re.DOTALL)
-    text = mark.sub(
-        lambda m: m[1] + steps_table(rows).markdown() + m[2], _present(AARCH64_DOCUMENT)
-    )
-    return {AARCH64_DOCUMENT: text}
+    return mark.sub(lambda m: m[1] + steps_table(rows).markdown() + m[2], document)
 
 
-def stale_captions() -> dict[Path, str]:
-    """What was measured of live captions."""
-    if not CAPTIONS.is_file():
-        return {}
-    result = json.loads(CAPTIONS.read_text(encoding="utf-8"))
-    return {CAPTIONS_DOCUMENT: captions.fill(_present(CAPTIONS_DOCUMENT), result, mark_of(MICRO))}
-
-
-def mark_of(model: Path) -> str:
-    """Tells the weights in a checkpoint's folder from others."""
-    found = hashlib.sha256()
-    for path in sorted(model.glob("*.safetensors")):
-        found.update(path.read_bytes())
-    return found.hexdigest()[:12]
+FILLED: tuple[tuple[Path, Path, Fill], ...] = (
+    (BENCHMARKS_DOCUMENT, WINDOWS, windows_table.filled),
+    (BENCHMARKS_DOCUMENT, FALLBACK, fallback_table.filled),
+    (BENCHMARKS_DOCUMENT, BACKENDS, backend_matrix_table.filled),
+    (emulated_report.DOCS, emulated_report.RESULT, emulated_report.insert_tables),
+    (SPEED_DOCUMENT, SHORT_WINDOWS, short_windows.fill),
+    (CAPTIONS_DOCUMENT, CAPTIONS, captions.fill),
+    (AARCH64_DOCUMENT, AARCH64, _aarch64),
+)
+"""Documents with the results that have tables in them, and what writes those."""
 
 
 def write() -> None:

@@ -7,8 +7,7 @@ same (drafts against decoding from scratch over edited audio), cost (the partial
 decoders of micro's, tiny's and base's sizes), live (all of it in real time), hour (looped for an
 hour, with faults). Without any: all but the hour, some ten minutes on a quiet machine; the hour
 takes about as long again. Results of earlier runs are kept for what is not run; with `--resume`
-also for what an interrupted run has finished with this very code and model. `--table` only writes
-the tables of docs/captions.md anew, as `benchmarks/tables.py` does.
+also for what an interrupted run has finished with this very code and model.
 """
 
 from __future__ import annotations
@@ -22,11 +21,9 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from benchmarks import tables
 from benchmarks.captions.conversation import conversation
 from benchmarks.captions.parts import FUNCTIONS, key, measure
-from benchmarks.tables import CAPTIONS as RESULT
-from benchmarks.tables import CAPTIONS_DOCUMENT, MICRO, mark_of
-from whisper_hailo.bench.report import captions
 
 WHAT = tuple(FUNCTIONS)
 QUICK = WHAT[:-1]
@@ -44,8 +41,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--buffers", type=int, default=700, help="of `same`, per kind of weights")
     parser.add_argument("--resume", action="store_true", help="keep what is finished and valid")
     parser.add_argument("--note", default="", help="what else the machine was doing")
-    parser.add_argument("--out", type=Path, default=RESULT)
-    parser.add_argument("--table", action="store_true")
+    parser.add_argument("--out", type=Path, default=tables.CAPTIONS)
     found = parser.parse_args()
     wrong = sorted(set(found.what) - set(WHAT))
     if wrong:
@@ -60,10 +56,8 @@ def main() -> None:
     result: dict[str, Any] = json.loads(out.read_text("utf-8")) if out.is_file() else {}
     with tempfile.TemporaryDirectory() as folder:
         arguments.audio = Path(folder) / "conversation.flac"
-        wanted = [] if arguments.table else arguments.what or QUICK
-        if wanted:
-            conversation(arguments.audio, arguments.minutes)
-        for what in wanted:
+        conversation(arguments.audio, arguments.minutes)
+        for what in arguments.what or QUICK:
             if arguments.resume and result.get(what, {}).get("key") == key(arguments):
                 print(f"{what}: known", file=sys.stderr, flush=True)
                 continue
@@ -73,9 +67,8 @@ def main() -> None:
             part = out.with_suffix(".part")
             part.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
             part.replace(out)
-    if out == RESULT:
-        document = CAPTIONS_DOCUMENT.read_text("utf-8")
-        CAPTIONS_DOCUMENT.write_text(captions.fill(document, result, mark_of(MICRO)), "utf-8")
+    if out == tables.CAPTIONS:
+        tables.write()
 
 
 if __name__ == "__main__":

@@ -17,9 +17,10 @@ from benchmarks.captions.hour import hour
 from benchmarks.captions.same import same_texts
 from benchmarks.captions.stream import engine_of, real_time
 from benchmarks.journal import key_of
-from benchmarks.tables import MICRO, ROOT, mark_of
+from benchmarks.tables import MICRO, ROOT
 from whisper_hailo.audio import load_audio
 from whisper_hailo.bench.machine import package_versions, this_machine
+from whisper_hailo.bench.marks import mark_of
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.comparison import Way, run_lanes
 from whisper_hailo.live.options import CaptionOptions

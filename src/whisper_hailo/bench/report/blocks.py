@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from whisper_hailo.bench.marks import remark, safetensors
 from whisper_hailo.bench.report import tables
 from whisper_hailo.bench.report.comparisons import comparison_table
 from whisper_hailo.bench.report.gather import Group, Source
@@ -17,23 +18,24 @@ NOTHING: Final = "Not measured with the present weights yet: `make bench-tables`
 _BLOCK: Final = re.compile(r"(<!-- table: ([a-z]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
 
-def fill(text: str, group: Group | None) -> str:
+def fill(text: str, group: Group | None, weights: str) -> str:
     """A document with its tables as the runs have them.
 
     Args:
         text: the document; a table stands between `<!-- table: NAME -->` and
             `<!-- end of table -->`.
         group: runs of one machine; `None` where none are kept, which the document then says.
+        weights: mark of the present weights; a run of others says so.
 
     Raises:
         OptionError: a table that does not exist, or whose run is missing.
     """
     return _BLOCK.sub(
-        lambda m: f"{m[1]}{NOTHING if group is None else block(m[2], group)}{m[3]}", text
+        lambda m: f"{m[1]}{NOTHING if group is None else block(m[2], group, weights)}{m[3]}", text
     )
 
 
-def block(name: str, group: Group) -> str:
+def block(name: str, group: Group, weights: str) -> str:
     """One table in Markdown, with the line that says where it comes from.
 
     Raises:
@@ -42,7 +44,9 @@ def block(name: str, group: Group) -> str:
     found = group.comparisons.get(name)
     if found is not None:
         source, record = found
-        return f"{_origin(source)}\n\n{comparison_table(record).markdown()}"
+        heard = "model" in record.settings  # log-mels are compared without one
+        origin = _origin(source, _remark(source, weights) if heard else "")
+        return f"{origin}\n\n{comparison_table(record).markdown()}"
     make = _SYSTEM_TABLES.get(name)
     measured = next((s for s in reversed(group.sources) if s.systems), None)
     if make is None or measured is None:
@@ -50,7 +54,8 @@ def block(name: str, group: Group) -> str:
             f"the runs have no table {name!r}; there are "
             f"{', '.join((*_SYSTEM_TABLES, *group.comparisons))}"
         )
-    return f"{_origin(measured)}\n\n{make(measured).markdown()}"
+    origin = _origin(measured, _remark(measured, weights))
+    return f"{origin}\n\n{make(measured).markdown()}"
 
 
 def headline_table(source: Source) -> Table:
@@ -71,12 +76,16 @@ def headline_table(source: Source) -> Table:
     return Table(("system", "median ms per file", over, "WER", "model MiB"), rows)
 
 
-def _origin(source: Source) -> str:
+def _remark(source: Source, weights: str) -> str:
+    return remark((h for s in source.systems for h in safetensors(s.case.model_sha256)), weights)
+
+
+def _origin(source: Source, other: str) -> str:
     header = source.header
     note = f" {header.note}" if header.note else ""
     return (
         f"{header.created[:10]}, {header.machine.label}; {header.n_samples} recordings of "
-        f"{header.dataset}.{note}"
+        f"{header.dataset}{other}.{note}"
     )
 
 

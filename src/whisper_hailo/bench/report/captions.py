@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from whisper_hailo.bench.marks import remark
 from whisper_hailo.bench.records import ComparisonRecord
 from whisper_hailo.bench.report.comparisons import comparison_table
 from whisper_hailo.bench.report.table import Table
@@ -39,7 +40,7 @@ def _origin(part: dict[str, Any], weights: str) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in part["versions"].items())
     note = f"; {part['note']}" if part["note"] else ""
     threads = "one thread" if part["threads"] == 1 else f"{part['threads']} threads"
-    other = "" if part.get("weights") == weights else "; other weights than the present ones"
+    other = remark([part.get("weights", "")], weights)
     return f"{part['model']}, {threads}, {part['machine']}, {versions}{other}{note}."
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from whisper_hailo.bench.marks import remark
 from whisper_hailo.bench.report.table import Table
 from whisper_hailo.bench.report.text import number, percent
 from whisper_hailo.bench.score import Score, corpus, difference_interval
@@ -14,11 +15,18 @@ from whisper_hailo.bench.score import Score, corpus, difference_interval
 MARK: Final = re.compile(r"(<!-- short windows -->\n).*?(<!-- end of short -->)", re.DOTALL)
 
 
-def fill(text: str, result: dict[str, Any]) -> str:
-    """A document whose table between the marks is what was measured."""
+def fill(text: str, result: dict[str, Any], weights: str) -> str:
+    """A document whose table between the marks is what was measured.
+
+    Args:
+        text: the document.
+        result: of a run.
+        weights: mark of micro's present weights; what was measured with others says so.
+    """
     limit = result["limit"]
     which = "" if limit is None else f" The first {limit} clips of each set."
-    origin = f"{result['machine']}; processor time.{which}\n\n"
+    other = remark([result.get("weights", "")], weights)
+    origin = f"{result['machine']}; processor time{other}.{which}\n\n"
     return MARK.sub(lambda m: m[1] + origin + table(result).markdown() + m[2], text)
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
+from whisper_hailo.bench.marks import remark, safetensors
 from whisper_hailo.bench.records import CaseRecord, Run
 from whisper_hailo.bench.report.canvas import draw_chart, stacked
 from whisper_hailo.bench.report.table import Table
@@ -24,16 +25,21 @@ MARK: Final = re.compile(r"(<!-- speed: ([a-z0-9-]+) -->\n).*?(<!-- end of speed
 _EXTRA: Final = (plan.UNPADDED, f"{plan.FEW_TOKENS} tokens")
 
 
-def fill(text: str, run: Run) -> str:
+def fill(text: str, run: Run, weights: str) -> str:
     """A document whose tables between marks are what a run says.
+
+    Args:
+        text: the document.
+        run: of the comparison.
+        weights: mark of micro's present weights; a run of others says so.
 
     Raises:
         OptionError: a table that does not exist.
     """
-    return MARK.sub(lambda m: f"{m[1]}{block(m[2], Speed(run))}{m[3]}", text)
+    return MARK.sub(lambda m: f"{m[1]}{block(m[2], Speed(run), weights)}{m[3]}", text)
 
 
-def block(name: str, speed: Speed) -> str:
+def block(name: str, speed: Speed, weights: str) -> str:
     """One table in Markdown, with where it comes from.
 
     Raises:
@@ -41,7 +47,8 @@ def block(name: str, speed: Speed) -> str:
     """
     header = speed.run.header
     note = f" {header.note}" if header.note else ""
-    origin = f"{header.created[:10]}, {header.machine.label}.{note}\n\n"
+    other = "" if name in _RANDOM else remark(_micro_hashes(speed.run), weights)
+    origin = f"{header.created[:10]}, {header.machine.label}{other}.{note}\n\n"
     if name in _TABLES:
         return origin + _TABLES[name](speed).markdown()
     if name in speed.groups():
@@ -50,6 +57,13 @@ def block(name: str, speed: Speed) -> str:
         return origin + "Not measured in this run.\n"
     known = ", ".join((*_TABLES, *plan.GROUPS))
     raise OptionError(f"the speed run has no table {name!r}; there are {known}")
+
+
+def _micro_hashes(run: Run) -> set[str]:
+    """Of micro's weights in a run, in turns and for its word error rates."""
+    cases = [case.model_sha256 for case in run.cases if case.model == plan.MICRO]
+    rows = [row["weights"] for row in Speed(run).comparison("speed-accuracy")]
+    return {value for hashes in (*cases, *rows) for value in safetensors(hashes)}
 
 
 def report_text(run: Run) -> str:
@@ -197,3 +211,5 @@ _TABLES: Final[dict[str, Callable[[Speed], Table]]] = {
     "start": start_table,
     "batch": batch_table,
 }
+_RANDOM: Final = frozenset({"steps"})
+"""Tables of random weights alone; all others tell something of micro."""

@@ -31,7 +31,9 @@ def test_rates_are_of_the_same_audio_and_ratios_of_the_same_rounds() -> None:
 
 
 def test_a_document_is_filled_between_its_marks() -> None:
-    page = fill("a\n<!-- short windows -->\nold\n<!-- end of short -->\nb\n", RESULT)
+    page = fill(
+        "a\n<!-- short windows -->\nold\n<!-- end of short -->\nb\n", RESULT | {"weights": "m"}, "m"
+    )
     assert "old" not in page
     assert page.startswith("a\n<!-- short windows -->\nTest CPU; processor time.\n\n| window |")
-    assert fill(page, RESULT) == page
+    assert fill(page, RESULT | {"weights": "m"}, "m") == page

@@ -78,7 +78,7 @@ def test_verdicts_follow_the_measurement() -> None:
 
 
 def test_tables() -> None:
-    text = block(GROUP, SPEED)
+    text = block(GROUP, SPEED, "cd34")
     assert text.startswith("2026-01-02, Test CPU, 2 CPUs")
     row = next(line for line in text.splitlines() if line.startswith(f"| {plan.FASTER_WHISPER}"))
     assert row == (
@@ -88,26 +88,39 @@ def test_tables() -> None:
     mine = next(line for line in text.splitlines() if line.startswith(f"| {plan.INT8_INT8}"))
     assert mine.endswith("| 5.4 % | 0.0-10.0 % | 90.0 % |")
     assert plan.UNPADDED not in text
-    assert "2.00" in block("steps", SPEED)
-    assert "| tiny | faster-whisper | 1400 | 1300 | 900 | 250 |" in block("start", SPEED)
-    assert "| tiny | int8 | 300 | 100 | 3.00 | 1.40 | yes |" in block("batch", SPEED)
-    assert "Not measured in this run." in block("base-2", SPEED)
+    assert "2.00" in block("steps", SPEED, "cd34")
+    assert "| tiny | faster-whisper | 1400 | 1300 | 900 | 250 |" in block("start", SPEED, "cd34")
+    assert "| tiny | int8 | 300 | 100 | 3.00 | 1.40 | yes |" in block("batch", SPEED, "cd34")
+    assert "Not measured in this run." in block("base-2", SPEED, "cd34")
     assert report_text(RUN).count(plan.FASTER_WHISPER) >= 2
 
 
 def test_a_case_that_failed_says_why() -> None:
     broken = replace(case(plan.STUDY), error="no such export")
     run = replace(RUN, cases=(*RUN.cases, broken))
-    assert f"| {plan.STUDY}: no such export | - |" in block(GROUP, Speed(run))
+    assert f"| {plan.STUDY}: no such export | - |" in block(GROUP, Speed(run), "cd34")
 
 
 def test_documents_are_filled_and_other_names_refused() -> None:
     document = "Before\n<!-- speed: {} -->\nold\n<!-- end of speed -->\nAfter\n"
-    text = fill(document.format("targets"), RUN)
+    text = fill(document.format("targets"), RUN, "cd34")
     assert "old" not in text
-    assert fill(text, RUN) == text
+    assert fill(text, RUN, "cd34") == text
     with pytest.raises(OptionError, match="no table 'colour'; there are targets, accuracy"):
-        fill(document.format("colour"), RUN)
+        fill(document.format("colour"), RUN, "cd34")
+
+
+def test_tables_that_tell_of_micro_say_when_it_was_another() -> None:
+    origin = "2026-01-02, Test CPU, 2 CPUs, 8 GiB, x86_64"
+    micro = replace(case(plan.INT8_INT8), model="micro", model_sha256={"model.safetensors": "ef56"})
+    mixed = replace(RUN, cases=(*RUN.cases, micro))
+    silent = replace(RUN, comparisons=())
+    for name in (GROUP, "targets", "accuracy", "start", "batch"):
+        assert block(name, SPEED, "cd34").startswith(f"{origin}.")
+        for run, present in ((RUN, "ef56"), (mixed, "cd34"), (mixed, "ef56"), (silent, "cd34")):
+            text = block(name, Speed(run), present)
+            assert text.startswith(f"{origin}; other weights than the present ones.")
+    assert block("steps", SPEED, "ef56").startswith(f"{origin}."), "its weights are random"
 
 
 @pytest.mark.draws
