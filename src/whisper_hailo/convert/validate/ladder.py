@@ -13,7 +13,7 @@ from whisper_hailo.convert.validate.difference import Difference, Tally, differe
 from whisper_hailo.convert.validate.inner import InnerGraph
 from whisper_hailo.convert.validate.limits import Limit
 from whisper_hailo.convert.validate.material import Heard
-from whisper_hailo.convert.validate.nodes import NodeComparison
+from whisper_hailo.convert.validate.nodes import NodeComparison, aligned
 from whisper_hailo.convert.validate.runs import DecoderRun, Decoding, EncoderRun, Encoding
 from whisper_hailo.convert.validate.truth import Truth
 
@@ -160,7 +160,7 @@ def _layers(
         for name, got in values.items():
             expected = references[by_name[name]]
             if got.size == expected.size:
-                found = difference(got.reshape(expected.shape), expected)
+                found = difference(aligned(got, expected), expected)
                 yield Layer(by_name[name], found.snr_db)
 
 

@@ -115,10 +115,29 @@ def compare_by_name(
         ours.label,
         theirs.label,
         limit,
-        nodes=tuple(_differences(ours, theirs, pairs)),
+        nodes=tuple(_with_factors(mine, list(_differences(ours, theirs, pairs)), limit)),
         n_alone=sum(made.isdisjoint(node.output) for node in mine),
         n_theirs_alone=sum(known.isdisjoint(node.output) for node in others),
     )
+
+
+def _with_factors(
+    path: Sequence[NodeProto], nodes: Sequence[NodeDifference], limit: Limit
+) -> Iterable[NodeDifference]:
+    """Mark nodes that differ although all that takes their value agrees.
+
+    So it is with a factor that moves from keys to queries. A sum does not count: what is larger
+    in it hides what has drifted.
+    """
+    agrees = {node.node: node.operator != "Add" and limit.holds(node.found) for node in nodes}
+    takers: dict[str, list[str]] = {}
+    for node in path:
+        for name in node.input:
+            takers.setdefault(name, []).append(node.name or node.output[0])
+    for found in nodes:
+        taken_by = takers.get(found.other, ())
+        healed = bool(taken_by) and all(agrees.get(label, False) for label in taken_by)
+        yield replace(found, healed=healed and not limit.holds(found.found))
 
 
 def _path_to(topology: Topology, target: str) -> list[NodeProto]:

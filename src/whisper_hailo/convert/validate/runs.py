@@ -128,7 +128,18 @@ def cached_decoder(directory: Path, pad_to: int | None = None) -> DecoderRun:
     def opened(feeds: Feeds) -> InnerGraph:
         return InnerGraph.from_file(directory / DECODER_FILE, feeds, label=label)
 
-    return DecoderRun(label, logits, target, feeds, opened)
+    return DecoderRun(label, logits, target, feeds, opened, _sums(spec.dims.n_decoder_layers))
+
+
+def _sums(n_layers: int) -> dict[str, str]:
+    """Of the cached decoder: each stage's value, called by the norm that takes it."""
+    found = {}
+    for i in range(n_layers):
+        stem, after = f"decoder.layers.{i}", f"decoder.layers.{i + 1}.self_attn_layer_norm"
+        found[f"{stem}.self_attn.residual"] = f"{stem}.encoder_attn_layer_norm.in"
+        found[f"{stem}.encoder_attn.residual"] = f"{stem}.final_layer_norm.in"
+        found[f"{stem}.out"] = f"{after if i + 1 < n_layers else 'decoder.layer_norm'}.in"
+    return found
 
 
 def _label(file: str, quantization: str) -> str:

@@ -119,15 +119,14 @@ def from_graphs(stores: Stores) -> Source:
         return cached_decoder(folder, pad_to).logits(tokens, features)
 
     def decoder_stages(tokens: IntArray, features: FloatArray, pad_to: int) -> Stages:
-        return _stages_of(
-            cached_decoder(folder, pad_to).inner(tokens[0], features[0]), decoder_names
-        )
+        run = cached_decoder(folder, pad_to)
+        return _stages_of(run.inner(tokens[0], features[0]), decoder_names, run.names)
 
     return Source(
         "float32 graphs of the model directory",
         encoder.encode,
         logits,
-        lambda mel: _stages_of(encoder.inner(mel[0]), encoder_names),
+        lambda mel: _stages_of(encoder.inner(mel[0]), encoder_names, encoder.names),
         decoder_stages,
     )
 
@@ -144,7 +143,10 @@ def stage_names(part: str, n_layers: int) -> list[str]:
     return [*first, *inner, *last]
 
 
-def _stages_of(graph: InnerGraph, names: Sequence[str]) -> Iterator[tuple[str, AnyArray]]:
-    """A graph's own values as the reference of the others."""
-    for values in graph.values(names):
-        yield from values.items()
+def _stages_of(
+    graph: InnerGraph, stages: Sequence[str], names: dict[str, str]
+) -> Iterator[tuple[str, AnyArray]]:
+    """A graph's own values as the reference of the others; `names` as of its run."""
+    by_name = {names.get(stage, stage): stage for stage in stages}
+    for values in graph.values(list(by_name)):
+        yield from ((by_name[name], value) for name, value in values.items())

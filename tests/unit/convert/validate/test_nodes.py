@@ -13,7 +13,7 @@ from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 from whisper_hailo.convert.validate import inner
 from whisper_hailo.convert.validate.inner import InnerGraph
-from whisper_hailo.convert.validate.limits import EXACT
+from whisper_hailo.convert.validate.limits import BLOCKS, EXACT
 from whisper_hailo.convert.validate.nodes import (
     NodeComparison,
     compare_by_name,
@@ -137,6 +137,33 @@ def test_by_name(toy_model: Path) -> None:
     facts = spoiled.to_dict()
     assert facts["first_difference"]["operator"] == "MatMul"
     assert facts["matched"] == {"name": len(same.nodes)}
+
+
+def _two_factors(first: float, second: float) -> ModelProto:
+    """`x * first * second`, with a millionth of `x * first` added."""
+    made = helper.make_node
+    nodes = [
+        made("Mul", ["x", "first"], ["query"], "query"),
+        made("Mul", ["query", "second"], ["product"], "product"),
+        made("Mul", ["x", "small"], ["part"], "part"),
+        made("Add", ["product", "part"], ["sum"], "sum"),
+    ]
+    value = {"first": first, "second": second, "small": first / 1e6}
+    weights = [numpy_helper.from_array(np.float32(number), name) for name, number in value.items()]
+    entry, result = (
+        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, MEL.shape)
+        for name in ("x", "sum")
+    )
+    graph = helper.make_graph(nodes, "g", [entry], [result], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+
+
+def test_a_factor_that_the_next_node_takes_back_is_no_drift_and_one_lost_in_a_sum_is() -> None:
+    ours, theirs = (_graph(_two_factors(*pair), "x") for pair in ((2.0, 3.0), (6.0, 1.0)))
+    found = compare_by_name(ours, theirs, "sum", BLOCKS["int8"])
+    assert {node.node for node in found.nodes if node.healed} == {"query"}
+    assert found.first is not None
+    assert found.first.node == "part"
 
 
 def test_values_come_in_pieces_that_fit(toy_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,8 +19,10 @@ from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.convert.validate.ladder import RungResult
 from whisper_hailo.convert.validate.picture import write_report
 from whisper_hailo.convert.validate.report import ParityReport
+from whisper_hailo.convert.validate.truth import stage_names
 from whisper_hailo.convert.validate.validate import ValidateOptions, validate
 from whisper_hailo.core.errors import AudioError, ModelError, OptionError
+from whisper_hailo.core.spec import ModelSpec
 
 Results = dict[tuple[str, str], RungResult]
 
@@ -36,8 +38,13 @@ def report(toy_model: Path, toy_checkpoint: Path, speech: Path) -> ParityReport:
 
 
 @pytest.mark.parametrize("part", ["encoder", "decoder"])
-def test_every_rung_that_can_be_run_passes(report: ParityReport, part: str) -> None:
+def test_every_rung_that_can_be_run_passes(
+    report: ParityReport, toy_model: Path, part: str
+) -> None:
     found = _by_rung(report)
+    dims = ModelSpec.load(toy_model).dims
+    layers = {"encoder": dims.n_encoder_layers, "decoder": dims.n_decoder_layers}
+    stages = stage_names(part, layers[part])
     assert report.passed
     for rung in ("float32", "quantised", "hailo-form"):
         result = found[rung, part]
@@ -45,11 +52,15 @@ def test_every_rung_that_can_be_run_passes(report: ParityReport, part: str) -> N
         assert result.found is not None
         assert result.tokens is not None
         assert 0 < result.tokens.same <= result.tokens.of
-        assert len(result.layers) >= 3
+        assert [layer.name for layer in result.layers] == stages
+        assert min(layer.snr_db for layer in result.layers) > 15, "in whichever order of axes"
     exact, blocks = found["hailo-form", part].found, found["quantised", part].found
     assert exact is not None
     assert blocks is not None
     assert exact.relative < 1e-5 < blocks.relative
+    nodes = found["quantised", part].nodes
+    assert nodes is not None
+    assert nodes.first is None
     hef = found["hef", part]
     assert hef.status == "not run"
     assert "no Hailo binding" in hef.graph or "no HEF" in hef.graph
@@ -81,11 +92,14 @@ def test_report_and_picture_are_written(report: ParityReport, tmp_path: Path) ->
 
 def test_without_a_checkpoint_the_graphs_are_the_reference(toy_model: Path, speech: Path) -> None:
     report = validate(toy_model, ValidateOptions(audio=speech, windows=1))
+    n_layers = ModelSpec.load(toy_model).dims.n_decoder_layers
     found = _by_rung(report)
     assert report.reference == "float32 graphs of the model directory"
     assert "--checkpoint" in found["float32", "encoder"].graph
     assert "--checkpoint" in found["quantised", "decoder"].graph
-    assert found["hailo-form", "decoder"].status == "passed"
+    decoder = found["hailo-form", "decoder"]
+    assert decoder.status == "passed"
+    assert [layer.name for layer in decoder.layers] == stage_names("decoder", n_layers)
 
 
 def test_a_quantised_directory(toy_checkpoint: Path, speech: Path, tmp_path: Path) -> None:
