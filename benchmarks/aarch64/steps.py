@@ -48,13 +48,13 @@ def steps(directory: Path, read: Callable[[], int]) -> tuple[FloatArray, list[in
         prompt = np.arange(1000, 1000 + N_PROMPT, dtype=np.int64)[None]
         last = np.array([0], np.int64)
         output, state = decoder.step(prompt, state, np.array([N_PROMPT - 1], np.int64))
-        found, counted = [output.logits[0, -1]], []
+        found, counted = [output.logits[0, -1].copy()], []
         for number in range(N_STEPS):
             token = np.array([[2000 + number]], np.int64)
             before = read()
             output, state = decoder.step(token, state, last)
             counted.append(read() - before)
-            found.append(output.logits[0, -1])
+            found.append(output.logits[0, -1].copy())
     return np.stack(found), counted
 
 

@@ -133,10 +133,7 @@ class AudioStream(Closing):
                 self._check_samples(block, n_frames)
                 n_frames += block.shape[0]
                 self._check_duration(n_frames / rate_hz)
-                if self._channel is None:
-                    yield block.mean(axis=1, dtype=np.float32)
-                else:
-                    yield np.ascontiguousarray(block[:, self._channel], dtype=np.float32)
+                yield self._one_channel(block)
         except BrokenOffError as error:
             broken = str(error)
         if n_frames == 0:
@@ -149,6 +146,13 @@ class AudioStream(Closing):
                 "%s breaks off after %.1f s%s (%s); what came before is used",
                 *(self.name, read_s, expected, broken or "truncated"),
             )
+
+    def _one_channel(self, block: FloatArray) -> FloatArray:
+        """The channel asked for, or the mean of all."""
+        if self._channel is None and block.shape[1] > 1:
+            mean: FloatArray = block.mean(axis=1, dtype=np.float32)
+            return mean
+        return np.ascontiguousarray(block[:, self._channel or 0], dtype=np.float32)
 
     def _check_samples(self, block: FloatArray, n_before: int) -> None:
         if np.abs(block).max(initial=0.0) <= _MAX_AMPLITUDE:  # False for NaN.

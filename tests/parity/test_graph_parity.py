@@ -83,7 +83,7 @@ def _greedy(
         new = tokens
         for _ in range(N_STEPS):
             out, state = decoder.step(np.array([new]), state, np.array([len(new) - 1]))
-            rows.append(out.logits[0, 0])
+            rows.append(out.logits[0, 0].copy())
             new = [int(out.logits[0, 0].argmax())]
             tokens = tokens + new
     return tokens[:-1], np.stack(rows)

@@ -57,7 +57,8 @@ class Binding:
         self._in_place = in_place
         self._kept = kept
         self._fed: Named = {}
-        self._outputs: tuple[str, ...] = ()
+        self._wanted: dict[str, tuple[int, ...]] = {}
+        self._outputs: list[FloatArray] = []
         for name, array in kept.items():
             self._io.bind_cpu_input(name, array)
 
@@ -69,20 +70,23 @@ class Binding:
             outputs: names and shapes of the outputs wanted besides the cache.
 
         Returns:
-            these outputs, in new arrays that are the caller's.
+            these outputs, in arrays that are the caller's until the next run.
         """
         for name, array in inputs.items():
             self._feed(name, array)
-        if self._outputs != tuple(outputs):
-            self._outputs = tuple(outputs)
-            self._io.clear_binding_outputs()
-            for name, array in self._in_place.items():
-                bind_in_place(self._io, name, array)
-        arrays = [np.empty(shape, np.float32) for shape in outputs.values()]
-        for name, array in zip(outputs, arrays, strict=True):
-            bind_in_place(self._io, name, array)
+        if self._wanted != outputs:
+            self._want(outputs)
         self.session.run_with_iobinding(self._io)
-        return arrays
+        return self._outputs
+
+    def _want(self, outputs: dict[str, tuple[int, ...]]) -> None:
+        """New arrays for other outputs; the next steps mostly want the same ones."""
+        self._wanted = outputs
+        self._outputs = [np.empty(shape, np.float32) for shape in outputs.values()]
+        self._io.clear_binding_outputs()
+        wanted = dict(zip(outputs, self._outputs, strict=True))
+        for name, array in (self._in_place | wanted).items():
+            bind_in_place(self._io, name, array)
 
     def _feed(self, name: str, array: AnyArray) -> None:
         """An array of the same size goes where the last one was, which needs no binding."""

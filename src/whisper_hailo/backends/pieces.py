@@ -68,14 +68,16 @@ def _token_by_token(
     """A token that is not looked at is not projected to the vocabulary."""
     look, away = np.zeros(1, np.int64), np.zeros(0, np.int64)
     places = positions.tolist()
-    outputs = [
-        run(
+    outputs = []
+    for column in range(tokens.shape[1]):
+        output = run(
             np.ascontiguousarray(tokens[:, column : column + 1]),
             replace(state, n_tokens=state.n_tokens + column),
             look if column in places else away,
         )
-        for column in range(tokens.shape[1])
-    ]
+        # The next pass may write to the same arrays.
+        kept = output.logits.copy(), output.logsumexp.copy()
+        outputs.append(StepOutput(*kept, output.alignment))
     empty = outputs[0].logits[:, :0], outputs[0].logsumexp[:, :0]
     return StepOutput(
         np.concatenate([empty[0], *(outputs[place].logits for place in places)], axis=1),

@@ -26,7 +26,7 @@ from whisper_hailo.core.types import (
     Transcript,
 )
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.recognizer import AudioRecognizer, Recognizer
+from whisper_hailo.decoding.recognizer import owns_loop
 from whisper_hailo.longform.plan import LongOptions
 from whisper_hailo.pipeline import Transcriber
 
@@ -161,8 +161,7 @@ class _Bench:
         self._parts: dict[str, Any] = dict(transcriber.parts)
         self._tokenizer = TimedTokenizer(transcriber.tokenizer)
         decoder = self._parts["decoder"]
-        owns_loop = isinstance(decoder, Recognizer | AudioRecognizer)
-        self._decoder = None if owns_loop else TimedDecoder(decoder)
+        self._decoder = None if owns_loop(decoder) else TimedDecoder(decoder)
         self._transcriber = transcriber.with_parts(
             decoder=self._decoder, tokenizer=self._tokenizer, encode_ahead=False
         )

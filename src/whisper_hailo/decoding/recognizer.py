@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import MISSING, fields, is_dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Closeable
@@ -15,6 +15,9 @@ from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 
 @runtime_checkable
@@ -94,6 +97,19 @@ class AudioRecognizer(Closeable, Protocol):
             options: language and task.
         """
         ...
+
+
+_OWN_LOOPS: dict[type, bool] = {}
+"""Kinds of engines met so far: a protocol asks each of its members, a third of a millisecond in
+all for one recording."""
+
+
+def owns_loop(engine: object) -> TypeIs[Recognizer | AudioRecognizer]:
+    """Whether an engine decodes by itself, so that no rule or search of ours applies."""
+    kind = type(engine)
+    if kind not in _OWN_LOOPS:
+        _OWN_LOOPS[kind] = isinstance(engine, Recognizer | AudioRecognizer)
+    return _OWN_LOOPS[kind]
 
 
 def refuse_unhonoured(options: DecodingOptions, honoured: frozenset[str], engine: str) -> None:

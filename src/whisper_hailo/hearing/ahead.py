@@ -7,7 +7,7 @@ Results, and errors, come when they are asked for, so in the order of the audio.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Generic, NoReturn, TypeVar
 
@@ -20,6 +20,9 @@ OutT = TypeVar("OutT")
 
 class Ahead(Closing, Generic[InT, OutT]):
     """Runs a function before its result is wanted.
+
+    By thread, a call that is alone waits until its result is asked for or another one comes behind
+    it: a recording of one window, or windows that wait for each other, need no thread.
 
     Args:
         function: what to run, one call after the other.
@@ -39,6 +42,7 @@ class Ahead(Closing, Generic[InT, OutT]):
         self._start = start if enabled else None
         by_thread = enabled and start is None
         self._thread = ThreadPoolExecutor(1, "encode") if by_thread else None
+        self._last: _Call[OutT] | None = None
 
     def begin(self, argument: InT) -> Callable[[], OutT]:
         """Begin one call; the function given back waits for its result, or raises its error."""
@@ -47,14 +51,36 @@ class Ahead(Closing, Generic[InT, OutT]):
                 return self._start(argument)
             except WhisperHailoError as error:
                 return partial(_fail, error)
-        if self._thread is None:
-            return partial(self._function, argument)
-        return self._thread.submit(self._function, argument).result
+        call = _Call(partial(self._function, argument))
+        before, self._last = self._last, call
+        if self._thread is not None and before is not None and not before.asked:
+            before.begin(self._thread)
+            call.begin(self._thread)
+        return call.result
 
     def close(self) -> None:
         """Drop what has not begun and wait for what has: nothing is taken away under its feet."""
         if self._thread is not None:
             self._thread.shutdown(wait=True, cancel_futures=True)
+
+
+class _Call(Generic[OutT]):
+    """A call that runs in a thread when it is told to, else when its result is asked for."""
+
+    def __init__(self, function: Callable[[], OutT]) -> None:
+        self._function = function
+        self._future: Future[OutT] | None = None
+        self.asked = False
+
+    def begin(self, thread: ThreadPoolExecutor) -> None:
+        """Run it there, after what was begun before."""
+        if self._future is None:
+            self._future = thread.submit(self._function)
+
+    def result(self) -> OutT:
+        """Its result, or its error."""
+        self.asked = True
+        return self._function() if self._future is None else self._future.result()
 
 
 def _fail(error: WhisperHailoError) -> NoReturn:

@@ -20,7 +20,7 @@ from whisper_hailo.decoding.options import (
     Cures,
     DecodingOptions,
 )
-from whisper_hailo.decoding.recognizer import AudioRecognizer, Recognizer
+from whisper_hailo.decoding.recognizer import AudioRecognizer, owns_loop
 from whisper_hailo.hearing.decoder import DecoderInterpreter
 from whisper_hailo.hearing.engines import AudioInterpreter, EngineInterpreter
 from whisper_hailo.hearing.interpreter import Interpreter
@@ -80,7 +80,7 @@ class Parts:
     @property
     def limits(self) -> Limits:
         """The decoder's limits; an engine with its own loop has none that concern us."""
-        if isinstance(self.decoder, Recognizer | AudioRecognizer):
+        if owns_loop(self.decoder):
             return Limits(free_padding=False, aligns=False)
         return self.decoder.limits
 
@@ -96,8 +96,8 @@ class Parts:
         Without a cache each of the samples that a hotter try draws costs as many passes as it has
         tokens, and engines with their own loop have no tries.
         """
-        owns_loop = isinstance(self.decoder, Recognizer | AudioRecognizer)
-        return 0.0 if owns_loop or self.limits.n_positions is not None else FALLBACK_STEP
+        dear = owns_loop(self.decoder) or self.limits.n_positions is not None
+        return 0.0 if dear else FALLBACK_STEP
 
     def check(self, options: DecodingOptions, long: LongOptions | None = None) -> None:
         """Refuse options that these parts cannot honour: see `Transcriber.check`."""
@@ -106,7 +106,7 @@ class Parts:
         if options.timestamps and special.timestamp_begin is None:
             raise OptionError("this model has no timestamp tokens; leave out --timestamps")
         _check_silence(options, strategy_of(options, long or LongOptions()))
-        if not isinstance(decoder, Recognizer | AudioRecognizer):
+        if not owns_loop(decoder):
             takes = decoder.limits.n_positions
             if takes is not None and pad_to > takes:
                 raise OptionError(
@@ -130,11 +130,11 @@ class Parts:
             OptionError: something that this kind of decoder cannot do.
         """
         decoder, tokenizer = self.decoder, self.tokenizer
+        if not owns_loop(decoder):
+            return DecoderInterpreter(decoder, tokenizer, options, self.plan.window_s)
         if isinstance(decoder, AudioRecognizer):
             return AudioInterpreter(decoder, options)
-        if isinstance(decoder, Recognizer):
-            return EngineInterpreter(decoder, tokenizer, options)
-        return DecoderInterpreter(decoder, tokenizer, options, self.plan.window_s)
+        return EngineInterpreter(decoder, tokenizer, options)
 
     def long(self, long: LongOptions | None, options: DecodingOptions) -> LongOptions:
         """Windows that overlap are joined by the times of their words, which not all can tell."""

@@ -183,12 +183,20 @@ def test_many_tokens_behind_others(decoder: CachedDecoder) -> None:
         np.testing.assert_allclose(out.logits[0, 0], whole.logits[row, 5], atol=ATOL)
 
 
-def test_outputs_of_a_step_outlive_the_next(decoder: CachedDecoder) -> None:
-    state = decoder.start(_features(1, 30, 64), (FULL,))
-    out, state = decoder.step(_ids([11]), state, _last(1))
-    before = out.logits.copy()
-    decoder.step(_ids([7]), state, _last(1))
-    np.testing.assert_array_equal(out.logits, before)
+def test_what_rules_do_to_the_outputs_of_a_step_ends_with_it(decoder: CachedDecoder) -> None:
+    """The next pass writes to the same arrays, all of them."""
+
+    def last_logits(*, spoil: bool) -> FloatArray:
+        state = decoder.start(_features(1, 30, 64), (FULL,))
+        for token in (11, 7, 5):
+            out, state = decoder.step(_ids([token]), state, _last(1))
+            last = out.logits.copy()
+            if spoil:
+                out.logits.fill(np.nan)
+                out.logsumexp.fill(np.nan)
+        return last
+
+    np.testing.assert_array_equal(last_logits(spoil=True), last_logits(spoil=False))
 
 
 def test_rows_of_a_batch_are_rounded_apart(tmp_path: Path) -> None:

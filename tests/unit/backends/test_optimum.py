@@ -63,11 +63,11 @@ def _walk(decoder: Decoder, padding: Padding) -> tuple[FloatArray, FloatArray]:
     tokens = _ids(2, 10)
     state = decoder.start(_features(2, 30), (padding, padding))
     out, state = decoder.step(tokens[:, :4], state, np.array([0, 3]))
-    logits, sums = [out.logits], [out.logsumexp]
+    logits, sums = [out.logits.copy()], [out.logsumexp.copy()]
     for i in range(4, 10):
         out, state = decoder.step(tokens[:, i : i + 1], state, np.array([0]))
-        logits.append(out.logits)
-        sums.append(out.logsumexp)
+        logits.append(out.logits.copy())
+        sums.append(out.logsumexp.copy())
     return np.concatenate(logits, axis=1), np.concatenate(sums, axis=1)
 
 

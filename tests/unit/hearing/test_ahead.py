@@ -164,6 +164,13 @@ def test_windows_that_wait_for_each_other_are_not_encoded_ahead() -> None:
     interpreter = Interpreter(encoder)
     list(_run([_noise(6)], encoder, interpreter, "seek"))
     assert interpreter.n_encoded == list(range(1, len(interpreter.n_encoded) + 1))
+    assert set(encoder.threads) == {threading.current_thread().name}
+
+
+def test_one_window_needs_no_thread() -> None:
+    encoder = Encoder()
+    assert _texts(_run([_noise(1)], encoder, Interpreter(encoder))) == [["0"]]
+    assert encoder.threads == [threading.current_thread().name]
 
 
 @pytest.mark.parametrize("ahead", [True, False])
