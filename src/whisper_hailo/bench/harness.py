@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import IO, Any, Final, TypeAlias
 
+import numpy as np
+
 from whisper_hailo.bench import environments
 from whisper_hailo.bench.case import WARM_UPS, Case
 from whisper_hailo.bench.datasets import Dataset, Sample
@@ -63,9 +65,10 @@ class Harness:
                 for process in alive:
                     self.sink(FileRecord(process.case.name, problem.id, error=problem.message))
             for index, sample in enumerate(dataset.samples):
-                # Nobody is always first: the next case begins each time.
-                first = index % len(alive)
-                for process in (*alive[first:], *alive[:first]):
+                # Drawn anew each time: who comes behind a large model finds his own fetched out of
+                # the processor's caches, and nobody should always be that one.
+                for turn in np.random.default_rng(index).permutation(len(alive)):
+                    process = alive[turn]
                     self.progress(done, total, f"{process.case.name}: {sample.id}")
                     self.sink(process.hear(sample))
                     done += 1

@@ -11,7 +11,7 @@ Settings = dict[str, Any]
 
 MICRO: Final = "micro"
 FULL: Final[dict[tuple[str, int], int]] = {
-    ("tiny", 1): 11, (MICRO, 1): 12, ("tiny", 2): 7, ("base", 1): 7, (MICRO, 2): 8, ("base", 2): 5,
+    ("tiny", 1): 25, (MICRO, 1): 16, ("tiny", 2): 9, ("base", 1): 9, (MICRO, 2): 8, ("base", 2): 5,
 }  # fmt: skip
 """Size and threads to rounds, or clips."""
 
