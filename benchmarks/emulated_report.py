@@ -100,10 +100,10 @@ def contradictions(result: dict[str, Any]) -> list[str]:
     """What the page says in words and this result does not bear out."""
     kinds = result["encoder"]["kinds"]
     claims = {
-        "attention's products cost an encoder most": min(kinds, key=lambda name: kinds[name])
-        == "attention's products",
-        "residual adds come next": sorted(kinds, key=lambda name: kinds[name])[1]
-        == "residual adds",
+        "adds and attention's products cost an encoder most": set(
+            sorted(kinds, key=lambda name: kinds[name])[:2]
+        )
+        == {"residual adds", "attention's products"},
         "16-bit adds gain more than 16-bit norms after them": _gain(result, "all8", "adds16")
         > _gain(result, "adds16", "norms16"),
     }
