@@ -37,7 +37,7 @@ def measure(model: str, quantize: str, threads: int, audio: str) -> dict[str, An
     heard = _noise() if noise else load_audio(Path(audio))
     decode_ms: dict[int, list[float]] = {1: [], WINDOWS: []}
     whole_ms: dict[int, list[float]] = {1: [], WINDOWS: []}
-    texts: dict[int, str] = {}
+    texts: dict[int, Transcript] = {}
     with Transcriber.from_model(
         model, convert=convert, margin_s=0.0 if noise else None, threads=threads
     ) as opened:
@@ -51,7 +51,7 @@ def measure(model: str, quantize: str, threads: int, audio: str) -> dict[str, An
         for number in range(1 + ROUNDS):
             for size in (1, WINDOWS) if number % 2 else (WINDOWS, 1):
                 said, taken_ms = hear(size)
-                texts[size] = said.text
+                texts[size] = said
                 if number:
                     stages = said.timings
                     decode_ms[size].append(stages.cross_kv_ms + stages.decode_ms)
@@ -65,7 +65,9 @@ def measure(model: str, quantize: str, threads: int, audio: str) -> dict[str, An
         "batch_ms": float(np.median(decode_ms[WINDOWS])),
         "ratio": float(np.median(np.array(decode_ms[1]) / np.array(decode_ms[WINDOWS]))),
         "whole_ratio": float(np.median(np.array(whole_ms[1]) / np.array(whole_ms[WINDOWS]))),
-        "same_text": texts[1] == texts[WINDOWS],
+        "same_text": texts[1].text == texts[WINDOWS].text,
+        "near_ties": texts[WINDOWS].near_ties,
+        "tokens": sum(len(segment.tokens) for segment in texts[WINDOWS].segments),
     }
 
 

@@ -122,3 +122,10 @@ def of(record: FileRecord, what: str) -> float | None:
 def _ratio(pairs: dict[str, tuple[float, float]]) -> float | None:
     ratios: Sequence[float] = [slow / fast for slow, fast in pairs.values()]
     return float(np.median(ratios)) if ratios else None
+
+
+def sameness(row: dict[str, Any]) -> str:
+    """Whether a batch gave the text of its windows one by one; else how close its choices were."""
+    if row["same_text"]:
+        return "same text"
+    return f"another text, {row['near_ties']} of {row['tokens']} choices were near-ties"

@@ -14,7 +14,7 @@ from whisper_hailo.bench.report.table import Table
 from whisper_hailo.bench.report.text import number, percent
 from whisper_hailo.bench.run_file import to_line
 from whisper_hailo.bench.speed import plan
-from whisper_hailo.bench.speed.figures import Speed
+from whisper_hailo.bench.speed.figures import Speed, sameness
 from whisper_hailo.bench.speed.targets import targets_table
 from whisper_hailo.core.errors import OptionError
 
@@ -167,11 +167,11 @@ def start_table(speed: Speed) -> Table:
 
 def batch_table(speed: Speed) -> Table:
     """Eight windows together."""
-    columns = ("model", "decoder", "one by one ms", "batch ms", "ratio", "whole file", "same text")
+    columns = ("model", "decoder", "one by one ms", "batch ms", "ratio", "whole file", "text")
     rows = tuple(
         (row["model"], row["decoder"], number(row["one_ms"], 0), number(row["batch_ms"], 0),
          number(row["ratio"], 2), number(row["whole_ratio"], 2),
-         "yes" if row["same_text"] else "no")
+         sameness(row))
         for row in speed.comparison("speed-batch")
     )  # fmt: skip
     return Table(columns, rows)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from whisper_hailo.bench.report.table import Table
 from whisper_hailo.bench.report.text import number
 from whisper_hailo.bench.speed import plan
-from whisper_hailo.bench.speed.figures import Speed
+from whisper_hailo.bench.speed.figures import Speed, sameness
 
 GROUP: Final = "tiny-1"
 """One core, tiny's dimensions, 10 s, 28 tokens."""
@@ -174,10 +174,10 @@ def _start(speed: Speed) -> Iterator[Target]:
 
 def _batch(speed: Speed) -> Iterator[Target]:
     for row in speed.comparison("speed-batch"):
-        same = "same text" if row["same_text"] else "another text"
+        note = f"decoder; whole file {row['whole_ratio']:.2f} x; {sameness(row)}"
         yield Target(
             f"8 windows in a batch against one by one, {row['model']}, {row['decoder']}", 2.5,
-            True, row["ratio"], note=f"decoder; whole file {row['whole_ratio']:.2f} x; {same}",
+            True, row["ratio"], note=note,
         )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.bench.speed.runs import BATCH, GROUP, LABELS, RUN, case, rounds
 from whisper_hailo.bench.records import FileRecord, Run
 from whisper_hailo.bench.speed import plan
-from whisper_hailo.bench.speed.figures import Speed
+from whisper_hailo.bench.speed.figures import Speed, sameness
 from whisper_hailo.bench.speed.report import block, chart_svg, fill, report_text, run_mark
 from whisper_hailo.bench.speed.targets import Target, targets
 from whisper_hailo.core.errors import OptionError
@@ -90,7 +90,7 @@ def test_tables() -> None:
     assert plan.UNPADDED not in text
     assert "2.00" in block("steps", SPEED, "cd34")
     assert "| tiny | faster-whisper | 1400 | 1300 | 900 | 250 |" in block("start", SPEED, "cd34")
-    assert "| tiny | int8 | 300 | 100 | 3.00 | 1.40 | yes |" in block("batch", SPEED, "cd34")
+    assert "| tiny | int8 | 300 | 100 | 3.00 | 1.40 | same text |" in block("batch", SPEED, "cd34")
     assert "Not measured in this run." in block("base-2", SPEED, "cd34")
     assert report_text(RUN).count(plan.FASTER_WHISPER) >= 2
 
@@ -142,3 +142,9 @@ def test_on_a_busy_machine_processor_time_decides() -> None:
     busy = found("start with tiny's dimensions", replace(RUN, files=slow))
     assert busy.decides == 1.5
     assert found("8 windows", replace(RUN, files=slow)).decides == 3.0
+
+
+def test_a_batch_that_gives_another_text_says_how_close_its_choices_were() -> None:
+    row = {"same_text": False, "near_ties": 188, "tokens": 224}
+    assert sameness(row) == "another text, 188 of 224 choices were near-ties"
+    assert sameness(row | {"same_text": True}) == "same text"
