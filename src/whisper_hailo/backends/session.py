@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.spec import ModelSpec
@@ -19,6 +20,23 @@ FATAL_ONLY = 4
 """ONNX Runtime's own log on stderr: errors reach the caller as exceptions instead."""
 
 PROVIDERS = ["CPUExecutionProvider"]
+
+OLDEST_RUNTIME: Final = "1.30.0"
+"""The first ONNX Runtime that loads quantised decoders: before it, `GroupQueryAttention` has no
+attribute `causal`. pyproject.toml asks for the same."""
+
+_BEYOND_RUNTIME: Final = (
+    "Unrecognized attribute",
+    "is not a registered function/op",
+    "Unsupported model IR version",
+    "only *guarantees* support",
+)
+"""How the runtime begins to say that a graph is newer than it is."""
+
+_REASON_HEAD: Final = 60
+_REASON_TAIL: Final = 135
+"""Characters kept of a long reason: which error it is, and what it comes to. Between them stand the
+types of all inputs of a node."""
 
 CONVERT_AGAIN = "convert the checkpoint again"
 EXPORT_AGAIN = "export the checkpoint again"
@@ -89,8 +107,32 @@ def open_graph(
             source, sess_options=_options(threads), providers=PROVIDERS
         )
     except Exception as error:  # the runtime has a dozen unrelated exception classes
-        reason = " ".join(str(error).split())[:200]
-        raise ModelError(f"{name} cannot be loaded ({reason}); {advice}") from error
+        told = advice + _or_upgrade(onnxruntime.__version__, str(error))
+        raise ModelError(f"{name} cannot be loaded ({reason_of(error)}); {told}") from error
+
+
+def is_old_runtime(version: str) -> bool:
+    """Whether an ONNX Runtime of this version, such as `1.29.0`, is older than is needed."""
+    return _numbers(version) < _numbers(OLDEST_RUNTIME)
+
+
+def reason_of(error: BaseException) -> str:
+    """What the runtime said, in one line: its beginning, and its end, which holds the reason."""
+    text = " ".join(str(error).split())
+    if len(text) <= _REASON_HEAD + _REASON_TAIL:
+        return text
+    return f"{text[:_REASON_HEAD]} ... {text[-_REASON_TAIL:]}"
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+
+
+def _or_upgrade(version: str, reason: str) -> str:
+    """More advice, where the runtime may be too old for the graph."""
+    if is_old_runtime(version):
+        return f", or upgrade onnxruntime: {version} is installed, {OLDEST_RUNTIME} is needed"
+    return ", or upgrade onnxruntime" if any(map(reason.__contains__, _BEYOND_RUNTIME)) else ""
 
 
 @contextmanager
@@ -103,8 +145,7 @@ def running(name: str, advice: str = CONVERT_AGAIN) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # the runtime has a dozen unrelated exception classes
-        reason = " ".join(str(error).split())[:200]
-        raise ModelError(f"{name} failed ({reason}); {advice}") from error
+        raise ModelError(f"{name} failed ({reason_of(error)}); {advice}") from error
 
 
 def _check_sizes(directory: Path, file: str, spec: ModelSpec) -> None:

@@ -20,7 +20,6 @@ from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.extras import to_add
 
 _CPU_FEATURES: Final = ("avx2", "avx_vnni", "avx512_vnni", "asimd", "asimddp", "i8mm")
-_EXCLUDED_RUNTIMES: Final = ("1.24.1", "1.25.", "1.26.0")
 _NEEDED_CACHE_GIB: Final = 1.0
 
 
@@ -56,6 +55,8 @@ def _python() -> Check:
 
 
 def _runtime() -> Check:
+    from whisper_hailo.backends.session import OLDEST_RUNTIME, is_old_runtime
+
     try:
         import onnxruntime
     except ImportError as error:
@@ -63,11 +64,11 @@ def _runtime() -> Check:
             "ONNX Runtime", BROKEN, str(error), "pip install --force-reinstall onnxruntime"
         )
     version = onnxruntime.__version__
-    if version.startswith(_EXCLUDED_RUNTIMES):
+    if is_old_runtime(version):
         return Check(
             "ONNX Runtime",
             BROKEN,
-            f"{version} has known faults",
+            f"{version}, {OLDEST_RUNTIME} or newer is needed",
             "pip install --upgrade onnxruntime",
         )
     return Check("ONNX Runtime", OK, version)

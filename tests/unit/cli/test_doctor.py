@@ -13,10 +13,11 @@ def test_every_check_that_is_not_ok_says_what_to_do(capsys: pytest.CaptureFixtur
             assert following.strip().startswith("-> ")
 
 
-def test_an_excluded_runtime_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_runtime_that_is_too_old_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     import onnxruntime
 
-    for version, status in (("1.24.1", "broken"), ("1.25.3", "broken"), ("1.24.2", "ok")):
+    found = {"1.9.0": "broken", "1.29.1": "broken", "1.30.0": "ok", "1.31.0.dev2": "ok"}
+    for version, status in found.items():
         monkeypatch.setattr(onnxruntime, "__version__", version)
         check = doctor._runtime()
         assert check.status == status

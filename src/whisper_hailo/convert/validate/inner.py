@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, numpy_helper
 
-from whisper_hailo.backends.session import FATAL_ONLY, PROVIDERS
+from whisper_hailo.backends.session import FATAL_ONLY, PROVIDERS, reason_of
 from whisper_hailo.convert.check.graph import SMALL_BYTES, check_external_data
 from whisper_hailo.convert.graphs.weights import AnyArray
 from whisper_hailo.core.errors import ModelError
@@ -153,8 +153,9 @@ class InnerGraph:
             session = _session(self.encoded + tail, self.folder)
             runs = [session.run(list(names), dict(one)) for one in feeds]
         except Exception as error:  # the runtime has a dozen unrelated exception classes
-            reason = " ".join(str(error).split())[:200]
-            raise ModelError(f"{self.label} does not run ({reason}); export it again") from error
+            raise ModelError(
+                f"{self.label} does not run ({reason_of(error)}); export it again"
+            ) from error
         return [dict(zip(names, run, strict=True)) for run in runs]
 
 
