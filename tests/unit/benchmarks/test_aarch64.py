@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -76,3 +79,67 @@ def test_the_lane_names_tests_that_exist() -> None:
     assert set(re.findall(r"benchmarks/aarch64/([\w.-]+)", script)) <= {
         path.name for path in (ROOT / "benchmarks" / "aarch64").iterdir()
     }
+
+
+LOGGED = """#!/bin/sh
+echo "$(basename "$0") $*" >> "$LOG"
+case "$0 $*" in *"$BROKEN"*) exit 2 ;; esac
+case "$*" in *" transcribe "* | "transcribe "*) echo "what was said" ;; esac
+"""
+
+
+class Lane:
+    """The script in a place where all is fetched, and where what it starts only says so."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.log = root, root / "log"
+        (root / "scripts").mkdir()
+        shutil.copy(ROOT / "scripts" / "test-aarch64", root / "scripts")
+        (root / "requirements").mkdir()
+        (root / "requirements" / "dev.txt").touch()
+        for folder in ("sysroot", "qemu", "site"):
+            self._put(f"build/aarch64/{folder}/done", "")
+        (root / "build/aarch64/sysroot/usr/bin").mkdir(parents=True)
+        for program in ("build/aarch64/qemu/usr/bin/qemu-aarch64", ".venv/bin/python"):
+            self._put(program, LOGGED)
+        self._put(".venv/bin/whisper-hailo", LOGGED)
+        for program in ("apt-get", "dpkg-deb"):
+            self._put(f"bin/{program}", LOGGED)
+        self.machine("x86_64")
+
+    def machine(self, name: str) -> None:
+        self._put("bin/uname", f"#!/bin/sh\necho {name}\n")
+
+    def run(self, word: str, broken: str = "nothing") -> subprocess.CompletedProcess[str]:
+        path = f"{self.root}/bin:{os.environ['PATH']}"
+        return subprocess.run(
+            [self.root / "scripts" / "test-aarch64", word],
+            env={"PATH": path, "LOG": str(self.log), "BROKEN": broken},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def _put(self, name: str, text: str) -> None:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o755)
+
+
+@pytest.fixture
+def lane(tmp_path: Path) -> Lane:
+    return Lane(tmp_path)
+
+
+def test_a_machine_that_cannot_run_it_is_told_from_a_program_that_fails(lane: Lane) -> None:
+    assert lane.run("nonsense").returncode == 2
+    broken = lane.run("demo", broken="whisper_hailo transcribe")
+    assert (broken.returncode, lane.log.read_text(encoding="utf-8").count("\n")) == (2, 1)
+    lane.machine("armv7l")
+    cannot = lane.run("short")
+    assert "this machine is armv7l" in cannot.stderr
+    check = (ROOT / "scripts" / "check").read_text(encoding="utf-8")
+    left_out = re.findall(r'(\d+)\) echo "left out: this machine cannot', check)
+    assert left_out == [str(cannot.returncode)]
+    assert cannot.returncode not in {0, 1, 2}
