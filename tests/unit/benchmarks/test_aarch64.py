@@ -134,7 +134,7 @@ def lane(tmp_path: Path) -> Lane:
 
 def test_a_machine_that_cannot_run_it_is_told_from_a_program_that_fails(lane: Lane) -> None:
     assert lane.run("nonsense").returncode == 2
-    broken = lane.run("demo", broken="whisper_hailo transcribe")
+    broken = lane.run("demo", broken="benchmarks.aarch64.prepare")
     assert (broken.returncode, lane.log.read_text(encoding="utf-8").count("\n")) == (2, 1)
     lane.machine("armv7l")
     cannot = lane.run("short")
@@ -143,3 +143,15 @@ def test_a_machine_that_cannot_run_it_is_told_from_a_program_that_fails(lane: La
     left_out = re.findall(r'(\d+)\) echo "left out: this machine cannot', check)
     assert left_out == [str(cannot.returncode)]
     assert cannot.returncode not in {0, 1, 2}
+
+
+def test_both_machines_hear_the_demo_with_the_model_that_was_made_for_both(lane: Lane) -> None:
+    done = lane.run("demo")
+    assert (done.returncode, done.stdout) == (0, "what was said\n")
+    made, there, here = lane.log.read_text(encoding="utf-8").splitlines()
+    models = lane.root / "build" / "aarch64" / "models"
+    assert made == f"python -m benchmarks.aarch64.prepare {models} --sizes micro"
+    words = f"transcribe --model {models}/micro-none --threads 1 src/whisper_hailo/assets/demo.flac"
+    assert there.startswith("qemu-aarch64 ")
+    assert there.endswith(f" -m whisper_hailo {words}")
+    assert here == f"whisper-hailo {words}"
