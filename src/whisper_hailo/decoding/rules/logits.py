@@ -81,6 +81,23 @@ def lead(logits: FloatArray, token: int, eot: int, eot_boost: float) -> float:
     return chosen - float(logits.max())
 
 
+def end_lead(logits: FloatArray, eot: int, eot_boost: float) -> float:
+    """How far end-of-transcript, with its boost, leads all others, in logits.
+
+    Above 0 `choose` takes it; how near to 0 it is says how close that was.
+
+    Args:
+        logits: `(n_vocab,)` float32, after all other rules; they are left as they are.
+        eot: id of end-of-transcript.
+        eot_boost: as in `choose`.
+    """
+    end = logits[eot]
+    logits[eot] = -np.inf
+    best = logits.max()
+    logits[eot] = end
+    return float(end) + eot_boost - float(best)
+
+
 def block_ngrams(logits: FloatArray, generated: Sequence[int], n: int) -> FloatArray:
     """Make ids impossible that would complete a run of `n` ids that was there before.
 

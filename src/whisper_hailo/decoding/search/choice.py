@@ -6,15 +6,19 @@ their ruled logits into the hypotheses of the next step.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.rules.book import Ruled
-from whisper_hailo.decoding.rules.logits import choose
+from whisper_hailo.decoding.rules.logits import end_lead
 from whisper_hailo.decoding.search.hypothesis import Hypothesis
+
+_LARGEST_EXPONENT: Final = 700.0
+"""Of which `exp` is still a number."""
 
 
 class Choice(Protocol):
@@ -55,7 +59,8 @@ class SampledChoice:
         eot_boost: lead under which end-of-transcript is taken.
         temperature: above 0; logits are divided by it.
         seeds: one per hypothesis; the same seeds draw the same tokens, in any batch.
-        near_tie: a draw whose distance to an edge, as a share of all, is less is counted.
+        near_tie: a draw is counted that could have led to another token, had any two logits moved
+            apart by so much.
     """
 
     def __init__(
@@ -70,6 +75,8 @@ class SampledChoice:
         self._boost = eot_boost
         self._temperature = temperature
         self._near_tie = near_tie
+        # By how much the odds of any set of tokens may shrink then.
+        self._shrunk = math.exp(-min(near_tie / temperature, _LARGEST_EXPONENT))
         self._generators = [np.random.default_rng(list(seed)) for seed in seeds]
         self._hypotheses = [Hypothesis() for _ in seeds]
         self._begun = False
@@ -99,20 +106,43 @@ class SampledChoice:
         return sources
 
     def _draw(self, logits: FloatArray, generator: np.random.Generator) -> int:
-        if self._boost > 0.0 and choose(logits, self._eot, self._boost) == self._eot:
+        led = end_lead(logits, self._eot, self._boost) if self._boost > 0.0 else -math.inf
+        tied = abs(led) < self._near_tie
+        if led > 0.0:
+            self.near_ties += tied
             return self._eot
         weights = np.exp((logits - logits.max()) / self._temperature, dtype=np.float64)
         edges = np.cumsum(weights)
-        drawn = generator.random() * edges[-1]
+        drawn = generator.random() * float(edges[-1])
         token = int(np.searchsorted(edges, drawn, side="right"))
-        # Logits that are off by some move the edges by as large a share of all before them.
-        nearest = min(edges[token] - drawn, drawn - (edges[token - 1] if token else 0.0))
-        self.near_ties += bool(nearest < self._near_tie * edges[-1])
+        before = float(edges[token - 1]) if token else 0.0
+        masses = before, float(edges[token]), drawn, float(edges[-1])
+        self.near_ties += tied or _could_miss(*masses, self._shrunk)
         return token
 
     def finish(self) -> list[Hypothesis]:
         """All hypotheses."""
         return self._hypotheses
+
+
+def _could_miss(before: float, until: float, drawn: float, total: float, shrunk: float) -> bool:
+    """Whether a draw may lead to another token, when all odds may change by some factor.
+
+    Where the distance of no two logits changes by more than d, the mass before an edge to that
+    behind it changes by a factor of `exp(d / temperature)` at most, and does where all before the
+    edge move together. The same number is drawn, as a share of all.
+
+    Args:
+        before: mass of the tokens before the one that was drawn.
+        until: the same with the one that was drawn.
+        drawn: the number drawn, from `before` to `until`.
+        total: mass of all tokens.
+        shrunk: the smallest factor of the odds, 0 to 1.
+    """
+    # Odds against odds, multiplied out: behind the last token there is nothing to divide by.
+    reaches_next = until * (total - drawn) * shrunk <= drawn * (total - until)
+    reaches_last = before * (total - drawn) > drawn * (total - before) * shrunk
+    return reaches_next or reaches_last
 
 
 class BeamChoice:
@@ -127,7 +157,8 @@ class BeamChoice:
         eot_boost: lead under which end-of-transcript is a hypothesis' only continuation.
         beam_size: hypotheses kept.
         patience: see above.
-        near_tie: an edge of the beam whose lead is less is counted.
+        near_tie: sums of log-probabilities closer together than this at the edge of the beam are
+            counted.
 
     Source: OpenAI Whisper, `BeamSearchDecoder`; patience from Kasai et al. 2022.
     """
@@ -152,6 +183,7 @@ class BeamChoice:
     def advance(self, raw: Sequence[FloatArray], ruled: Sequence[Ruled]) -> list[int]:
         """Extend the beam by one token."""
         del raw  # with a repetition penalty it is the penalised logits that compete
+        tied = any(abs(self._end_lead(row.logits)) < self._near_tie for row in ruled)
         candidates = [
             (hypothesis.extended(token, float(row.logits[token]) - row.logsumexp, self._eot), index)
             for index, (hypothesis, row) in enumerate(zip(self._live, ruled, strict=True))
@@ -168,17 +200,34 @@ class BeamChoice:
             live.append(hypothesis)
             sources.append(source)
             if len(live) == self._beam_size:
-                left_out = [other.sum_logprob for other, _ in candidates[rank + 1 : rank + 2]]
-                self.near_ties += any(hypothesis.sum_logprob - s < self._near_tie for s in left_out)
+                tied = tied or self._is_close(hypothesis, candidates[: rank + 2])
                 break
+        self.near_ties += tied
         self._live = live
         if not live:
             self._wanted = len(self._finished)
         return sources if self.running else []
 
+    def _is_close(self, edge: Hypothesis, candidates: Sequence[tuple[Hypothesis, int]]) -> bool:
+        """Whether the last that is kept may fall behind what is not, or before what is finished.
+
+        Args:
+            edge: the last that is kept.
+            candidates: best first, up to the one behind it, which is left out.
+        """
+        others = [other for other, _ in candidates if other.done or other is candidates[-1][0]]
+        return any(
+            other is not edge and abs(edge.sum_logprob - other.sum_logprob) < self._near_tie
+            for other in others
+        )
+
+    def _end_lead(self, logits: FloatArray) -> float:
+        """How far the boost is from making another choice of ending; nothing is, without one."""
+        return end_lead(logits, self._eot, self._boost) if self._boost > 0.0 else -math.inf
+
     def _best(self, logits: FloatArray) -> list[int]:
         """Ids of the best `beam_size + 1` continuations that are possible, best first."""
-        if self._boost > 0.0 and choose(logits, self._eot, self._boost) == self._eot:
+        if self._end_lead(logits) > 0.0:
             return [self._eot]
         top = np.argpartition(logits, -self._beam_size - 1)[-self._beam_size - 1 :]
         ranked = top[np.argsort(-logits[top], kind="stable")]

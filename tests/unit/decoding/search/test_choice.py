@@ -1,0 +1,82 @@
+"""Which draws and which edges of a beam are counted as near-ties."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from whisper_hailo.decoding.rules.book import Ruled
+from whisper_hailo.decoding.search.choice import BeamChoice, Choice, SampledChoice
+
+EOT = 5
+NEAR = 0.5
+
+logits_of_tokens = st.lists(st.floats(-6, 6, width=32), min_size=6, max_size=6)
+seeds = st.integers(0, 10_000)
+
+
+def take(choice: Choice, logits: np.ndarray) -> None:
+    total = float(np.log(np.exp(logits.astype(np.float64)).sum()))
+    choice.advance([logits.copy()], [Ruled(logits.copy(), total)])
+
+
+def draw(logits: np.ndarray, temperature: float, seed: int, boost: float = 0.0) -> tuple[int, int]:
+    """The token that was drawn, and how many near-ties were counted."""
+    choice = SampledChoice(EOT, boost, temperature, [(seed,)], NEAR)
+    take(choice, logits.astype(np.float32))
+    (drawn,) = choice.finish()
+    return (drawn.tokens or (EOT,))[0], choice.near_ties
+
+
+@settings(max_examples=300, deadline=None)
+@given(logits_of_tokens, logits_of_tokens, st.floats(0.05, 2.0), seeds)
+def test_a_draw_that_is_not_counted_survives_any_rounding(
+    values: list[float], noise: list[float], temperature: float, seed: int
+) -> None:
+    logits = np.array(values, np.float32)
+    moved = logits + np.array(noise) / 12 * NEAR * 0.999  # no two are moved apart by more
+    token, n_ties = draw(logits, temperature, seed)
+    assert n_ties or draw(moved, temperature, seed)[0] == token
+
+
+@settings(max_examples=300, deadline=None)
+@given(logits_of_tokens, st.floats(0.05, 2.0), seeds)
+def test_a_draw_that_is_counted_can_be_led_to_another_token(
+    values: list[float], temperature: float, seed: int
+) -> None:
+    logits = np.array(values, np.float32)
+    token, n_ties = draw(logits, temperature, seed)
+    ids = np.arange(logits.size)
+    to_next = logits + np.where(ids <= token, -NEAR, NEAR) * 0.5001
+    to_last = logits + np.where(ids < token, NEAR, -NEAR) * 0.5001
+    led = {draw(moved, temperature, seed)[0] for moved in (to_next, to_last)}
+    assert not n_ties or led != {token}
+
+
+def test_sure_tokens_are_no_near_ties() -> None:
+    logits = np.zeros(6, np.float32)
+    logits[2] = 14.0
+    assert sum(draw(logits, 1.0, seed)[1] for seed in range(100)) == 0
+    assert sum(draw(np.zeros(6), 1.0, seed)[1] for seed in range(100)) > 50
+
+
+@pytest.mark.parametrize(("end", "token", "n_ties"), [(13.6, 0, 1), (13.9, EOT, 1), (16, EOT, 0)])
+def test_a_boost_that_nearly_decides_otherwise_is_one(end: float, token: int, n_ties: int) -> None:
+    logits = np.zeros(6, np.float32)
+    logits[[0, EOT]] = 30.0, end
+    assert draw(logits, 0.05, 0, boost=16.2) == (token, n_ties)
+    beam = BeamChoice(EOT, 16.2, 1, 1.0, NEAR)
+    take(beam, logits)
+    assert beam.near_ties == n_ties
+
+
+@pytest.mark.parametrize(("end", "n_ties"), [(3.3, 1), (4.0, 0)])
+def test_an_end_that_nearly_falls_behind_the_beam_is_one(end: float, n_ties: int) -> None:
+    logits = np.array([9.0, 3.0, 0.0, 0.0, 0.0, end], np.float32)
+    beam = BeamChoice(EOT, 0.0, 2, 1.0, NEAR)
+    take(beam, logits)
+    assert [one.tokens for one in beam.running] == [(0,), (1,)]
+    assert [one.done for one in beam.finish()].count(True) == 1
+    assert beam.near_ties == n_ties
