@@ -92,7 +92,12 @@ class RuleBook:
         return Ruled(penalise_repetition(logits, generated, penalty), allowed)
 
     def apply_rows(
-        self, logits: FloatArray, logsumexp: FloatArray, generated: Sequence[Sequence[int]]
+        self,
+        logits: FloatArray,
+        logsumexp: FloatArray,
+        generated: Sequence[Sequence[int]],
+        *,
+        is_first: bool,
     ) -> tuple[list[Ruled], FloatArray]:
         """Apply all rules to a batch of rows, in place where that can be.
 
@@ -103,7 +108,8 @@ class RuleBook:
         Args:
             logits: `(rows, n_vocab)` float32, the model's own; changed.
             logsumexp: `(rows,)` of these rows.
-            generated: ids generated so far in each row: in none, or in all.
+            generated: ids generated so far in each row.
+            is_first: the rows are at their first token. A row that ended there has none later on.
 
         Returns:
             the rows after the rules, and the model's own logits of the ids that are allowed.
@@ -111,7 +117,7 @@ class RuleBook:
         if self._ngram or self._begin is not None:
             each = zip(logits, logsumexp.tolist(), generated, strict=True)
             return [self.apply(*row) for row in each], logits
-        never = self._never if generated[0] else self._never_first
+        never = self._never_first if is_first else self._never
         masked = logits[:, never]
         logits[:, never] = -np.inf
         penalty = self._cures.repetition_penalty

@@ -40,12 +40,14 @@ class GreedySearch:
         self._near_tie = near_tie
         self._windows = [_Window(budget) for budget in budgets]
         self._rows = list(self._windows)
+        self._is_first = True
 
     def advance(self, output: StepOutput) -> tuple[list[int], list[int]]:
         """Take one token in every row; see `Search`."""
         logits, logsumexp = output.logits[:, -1], output.logsumexp[:, -1]
         generated = [row.tokens for row in self._rows]
-        ruled, raw = self._rules.apply_rows(logits, logsumexp, generated)
+        ruled, raw = self._rules.apply_rows(logits, logsumexp, generated, is_first=self._is_first)
+        self._is_first = False
         for index, (row, after) in enumerate(zip(self._rows, ruled, strict=True)):
             if row.runs:
                 token = choose(after.logits, self._eot, self._boost)

@@ -320,6 +320,14 @@ def test_done_rows_stay_while_most_others_run() -> None:
     assert decoder.fed[2] == [[EOT], [2], [3], [4]]
 
 
+def test_a_row_that_ends_at_once_leaves_the_others_their_tokens() -> None:
+    """Id 6 may not come first, and the row beside it never has a first token."""
+    may_end = replace(TOY_TOKENS, begin_suppress=(6,))
+    decoder = Scripted([[EOT], [1, 6, 2, EOT], [3, 6, 6, EOT]])
+    batch = [decoded.tokens for decoded in decode(decoder, tokens=may_end)]
+    assert batch == [(), (1, 6, 2), (3, 6, 6)]
+
+
 @pytest.mark.parametrize(
     "options",
     [
