@@ -115,6 +115,7 @@ class Parts:
                 )
         else:
             decoder.check(options)
+        _check_ids(options, decoder.spec.dims.n_vocab)
         options.cures.padding(decoder.spec.dims)
         known = special.languages
         language = (
@@ -172,6 +173,16 @@ class Parts:
             timestamps=options.timestamps,
             batch_size=batch_size,
             snug=long is not None and long.snug,
+        )
+
+
+def _check_ids(options: DecodingOptions, n_vocab: int) -> None:
+    """An id that the model does not have would name no logit, or a negative one another's."""
+    unknown = [token for token in options.limits.suppress or () if not 0 <= token < n_vocab]
+    if unknown:
+        raise OptionError(
+            f"--suppress-tokens has {unknown[0]}, this model's ids are 0 to {n_vocab - 1}; "
+            "leave it out"
         )
 
 

@@ -297,9 +297,9 @@ class Transcriber(Closing):
         """Refuse options that this model cannot honour, before any audio is touched.
 
         Raises:
-            OptionError: unknown language or task, padding beyond the model's context, prompts that
-                it cannot take, timestamps or alignment that it does not have, or a rule that the
-                engine or the plan of windows does not have.
+            OptionError: unknown language or task, padding beyond the model's context, prompts or
+                token ids that it cannot take, timestamps or alignment that it does not have, or a
+                rule that the engine or the plan of windows does not have.
         """
         self._parts.check(options, long)
 
