@@ -105,6 +105,7 @@ class Parts:
         special = self.tokenizer.special
         if options.timestamps and special.timestamp_begin is None:
             raise OptionError("this model has no timestamp tokens; leave out --timestamps")
+        self.long(long, options)
         _check_silence(options, strategy_of(options, long or LongOptions()))
         if not owns_loop(decoder):
             takes = decoder.limits.n_positions
@@ -138,7 +139,11 @@ class Parts:
         return EngineInterpreter(decoder, tokenizer, options)
 
     def long(self, long: LongOptions | None, options: DecodingOptions) -> LongOptions:
-        """Windows that overlap are joined by the times of their words, which not all can tell."""
+        """Windows that overlap are joined by the times of their words, which not all can tell.
+
+        Raises:
+            OptionError: windows of any length, for an encoder of one.
+        """
         long = long or LongOptions()
         if long.snug and (self.encoder is None or self.encoder.n_frames is not None):
             takes = "no windows" if self.encoder is None else f"{self.encoder.n_frames} frames only"

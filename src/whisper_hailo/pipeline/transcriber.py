@@ -298,8 +298,9 @@ class Transcriber(Closing):
 
         Raises:
             OptionError: unknown language or task, padding beyond the model's context, prompts or
-                token ids that it cannot take, timestamps or alignment that it does not have, or a
-                rule that the engine or the plan of windows does not have.
+                token ids that it cannot take, timestamps or alignment that it does not have, a rule
+                that the engine or the plan of windows does not have, or windows that the encoder
+                does not take.
         """
         self._parts.check(options, long)
 

@@ -78,5 +78,9 @@ def test_full_windows_are_as_before(micro: Transcriber, speech: FloatArray) -> N
 
 def test_an_encoder_of_one_size_refuses(micro: Transcriber, speech: FloatArray) -> None:
     fixed = micro.with_parts(encoder=Watched(micro.encoder, 1000))  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match=r"--snug needs an encoder .* takes 1000 frames only"):
-        fixed.transcribe(speech, DecodingOptions(language="en"), long=SNUG)
+    english, refusal = DecodingOptions(language="en"), r"--snug needs .* takes 1000 frames only"
+    with pytest.raises(OptionError, match=refusal):
+        fixed.check(english, SNUG)  # as the command does, before it opens anything
+    with pytest.raises(OptionError, match=refusal):
+        fixed.transcribe(speech, english, long=SNUG)
+    fixed.check(english)
