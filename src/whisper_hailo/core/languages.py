@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Final
 
+AUTO_LANGUAGE: Final = "auto"
+"""Detect the language from the first window."""
+
 _CODES: Final = """
 af Afrikaans; am Amharic; ar Arabic; as Assamese; az Azerbaijani; ba Bashkir; be Belarusian;
 bg Bulgarian; bn Bengali; bo Tibetan; br Breton; bs Bosnian; ca Catalan, Valencian; cs Czech;
@@ -26,7 +29,7 @@ zh Chinese, Mandarin
 
 
 def _by_name() -> dict[str, str]:
-    names: dict[str, str] = {}
+    names = {AUTO_LANGUAGE: AUTO_LANGUAGE}
     for entry in _CODES.split(";"):
         code, listed = entry.strip().split(" ", 1)
         names[code] = code
@@ -41,7 +44,8 @@ _BY_NAME: Final = _by_name()
 def language_code(language: str) -> str:
     """The code of a language that was named, such as `de` for `German`, `german` or `DE`.
 
-    What is no name is given back as it is: only a model knows which languages it takes.
+    `auto` is taken in any case, too. What is no name is given back as it is: only a model knows
+    which languages it takes.
     """
     return _BY_NAME.get(language.strip().casefold(), language)
 

@@ -19,9 +19,6 @@ from whisper_hailo.decoding.option_groups import (
     expect,
 )
 
-AUTO_LANGUAGE: Final = "auto"
-"""Detect the language from the first window."""
-
 
 @dataclass(frozen=True, slots=True)
 class Cures:

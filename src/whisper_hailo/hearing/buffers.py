@@ -11,6 +11,7 @@ import numpy as np
 from whisper_hailo.backends.make import AnyBackEnd
 from whisper_hailo.core.buffers import BufferText, BufferWord
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.protocols import AnyDecoder, Encoder
 from whisper_hailo.core.types import (
     SAMPLE_RATE_HZ,
@@ -19,7 +20,7 @@ from whisper_hailo.core.types import (
     FloatArray,
 )
 from whisper_hailo.decoding.language import detect_languages
-from whisper_hailo.decoding.options import AUTO_LANGUAGE, DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.prompt import PromptMaker
 from whisper_hailo.decoding.recognizer import AudioRecognizer, Recognizer
 from whisper_hailo.decoding.search.draft import DraftLoop

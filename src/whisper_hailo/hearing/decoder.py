@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.protocols import AnyDecoder
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.language import detect_languages
 from whisper_hailo.decoding.option_groups import WordOptions
-from whisper_hailo.decoding.options import AUTO_LANGUAGE, DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.prompt import PromptMaker
 from whisper_hailo.decoding.search.fallback import decode_with_fallback
 from whisper_hailo.decoding.search.loop import DecodingLoop, Task

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.types import FloatArray, Segment
 from whisper_hailo.decoding.decoded import Decoded
-from whisper_hailo.decoding.options import AUTO_LANGUAGE, DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.recognizer import AudioRecognizer, Recognizer
 from whisper_hailo.hearing.assemble import assemble, spread_words
 from whisper_hailo.hearing.interpreter import Context

@@ -6,8 +6,9 @@ import logging
 from contextlib import ExitStack
 
 from whisper_hailo.audio import AudioSource, open_audio
+from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment
-from whisper_hailo.decoding.options import AUTO_LANGUAGE, DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.hearing.assemble import rounded
 from whisper_hailo.hearing.hearing import Hearing
 from whisper_hailo.hearing.interpreter import Context

@@ -10,11 +10,11 @@ from whisper_hailo.backends.select import engine_window_s, select
 from whisper_hailo.convert.described import find_model
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.protocols import Encoder, Limits
 from whisper_hailo.core.types import Settings
 from whisper_hailo.decoding.option_groups import FALLBACK_STEP
 from whisper_hailo.decoding.options import (
-    AUTO_LANGUAGE,
     FIXED_CURES,
     PRESETS,
     Cures,

@@ -72,6 +72,7 @@ def listener(monkeypatch: pytest.MonkeyPatch) -> Listener:
 DECODING: list[tuple[str, str, object]] = [
     ("--language German", "language", "de"),
     ("--language auto --detect-each-window", "detect_each_window", True),
+    ("--language AUTO --detect-each-window", "language", "auto"),
     ("--task translate --language de", "task", "translate"),
     ("--preset balanced", "cures", PRESETS["balanced"]),
     ("--pad-to 700", "cures.pad_to", 700),

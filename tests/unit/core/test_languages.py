@@ -23,6 +23,8 @@ MICRO = Path(whisper_hailo.__file__).parent / "assets" / "micro"
         (" castilian ", "es"),
         ("Haitian Creole", "ht"),
         ("auto", "auto"),
+        ("Auto", "auto"),
+        (" AUTO ", "auto"),
         ("Klingon", "Klingon"),
         ("", ""),
     ],

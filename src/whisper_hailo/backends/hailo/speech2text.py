@@ -16,9 +16,10 @@ from whisper_hailo.backends.hailo.options import ALONE, ChipOptions
 from whisper_hailo.backends.hef.read import HefFile, read_hef
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import DeviceError, OptionError
+from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.decoding.options import AUTO_LANGUAGE, Cures, DecodingOptions
+from whisper_hailo.decoding.options import Cures, DecodingOptions
 
 _LOUDEST: Final = np.nextafter(np.float32(1), np.float32(0))
 """Samples are below 1."""

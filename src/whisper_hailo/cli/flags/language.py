@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.languages import AUTO_LANGUAGE, language_code
 
 _LANGUAGE = "Language"
 
@@ -43,5 +44,5 @@ class RecordingLanguageFlags(LanguageFlags):
     ] = False
 
     def __post_init__(self) -> None:
-        if self.detect_each_window and self.language != "auto":
+        if self.detect_each_window and language_code(self.language) != AUTO_LANGUAGE:
             raise OptionError("--detect-each-window needs --language auto; give both")
