@@ -236,10 +236,9 @@ def _accuracy(plan: Plan, progress: Progress) -> Iterator[Record]:
     dataset = accuracy.frozen(plan.clips, per_set)
     heard: dict[str, list[FileRecord]] = {}
     cases = plan.runnable(accuracy_cases(MICRO))
-    told = None if plan.over else progress
 
     def hear(case: Case) -> None:
-        found = accuracy.hear(case, dataset, plan.out, told)
+        found = accuracy.hear(case, dataset, plan.out, None if plan.over else progress)
         if len(found) == len(dataset.samples):
             heard[case.name] = found
 

@@ -15,9 +15,10 @@ from tests.unit.bench.runs import HEADER
 from tests.unit.bench.test_harness import STANDIN
 from whisper_hailo.bench import environments, harness
 from whisper_hailo.bench.case import Case
+from whisper_hailo.bench.datasets import Dataset, Sample
 from whisper_hailo.bench.formats.prepare import Artefact
 from whisper_hailo.bench.records import CaseRecord, FileRecord, Run
-from whisper_hailo.bench.speed import keys, plan, turns
+from whisper_hailo.bench.speed import accuracy, keys, plan, run, turns
 from whisper_hailo.bench.speed.accuracy import agreement
 from whisper_hailo.bench.speed.floor import readers
 from whisper_hailo.bench.speed.run import Plan
@@ -150,6 +151,33 @@ def test_measured_processes_keep_what_python_compiles(monkeypatch: pytest.Monkey
     for variables in (environments.compiling(), environments.variables(1)):
         assert environments.UNCOMPILED not in variables
         assert variables["KEPT"] == "1"
+
+
+def test_accuracy_begins_no_case_when_time_is_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of the cases fit; of the others, only what is kept is taken."""
+    now, may_measure = [0.0], []
+
+    def hear(case: Case, dataset: Dataset, out: Path, progress: object) -> list[FileRecord]:
+        now[0] += 1.0
+        may_measure.append(progress is not None)
+        return []
+
+    monkeypatch.setattr(run, "monotonic", lambda: now[0])
+    monkeypatch.setattr(run.os, "sched_getaffinity", lambda _process: {0})
+    monkeypatch.setattr(run, "_is_there", lambda _system: True)
+    monkeypatch.setattr(accuracy, "hear", hear)
+    monkeypatch.setattr(
+        accuracy,
+        "frozen",
+        lambda clips, _count: Dataset("micro", clips, (Sample("a", clips, "hello"),)),
+    )
+    limited = Plan(tmp_path, tmp_path, until_s=2.0)
+    assert list(run._accuracy(limited, lambda done, total, what: None)) == []
+    assert may_measure[:2] == [True, True]
+    assert not any(may_measure[2:])
+    assert len(may_measure) > 2
 
 
 def test_a_plan_that_takes_what_is_kept_is_over() -> None:
