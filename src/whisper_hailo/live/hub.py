@@ -20,17 +20,20 @@ _FIGURES: Final = 60
 _LONGEST_QUEUE: Final = 64
 """Messages that may wait for one browser."""
 
+_END: Final[Message] = {"event": "end"}
+
 
 class Client:
     """Messages on their way to one browser.
 
     A newer partial takes the place of the one that waits. When too much waits, all of it is put in
-    one snapshot, from which the page sees what it has already.
+    one snapshot, from which the page sees what it has already. That the stream is over always comes
+    last.
     """
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._waiting: deque[Message] = deque([hub.snapshot()])
+        self._waiting = deque(hub.summary())
 
     def put(self, message: Message) -> None:
         """Queue a message."""
@@ -39,8 +42,7 @@ class Client:
             self._waiting.pop()
         self._waiting.append(message)
         if len(self._waiting) > _LONGEST_QUEUE:
-            self._waiting.clear()
-            self._waiting.append(self._hub.snapshot())
+            self._waiting = deque(self._hub.summary())
 
     def take(self) -> Message | None:
         """The next message; `None` when nothing waits."""
@@ -66,8 +68,6 @@ class Hub:
     def join(self, wake: Callable[[], None]) -> Client:
         """A new client; `wake` is called whenever something waits for it."""
         client = Client(self)
-        if self._ended:
-            client.put({"event": "end"})
         self._clients[client] = wake
         return client
 
@@ -102,11 +102,11 @@ class Hub:
     def end(self) -> None:
         """The stream is over."""
         self._ended = True
-        self._tell({"event": "end"})
+        self._tell(_END)
 
-    def snapshot(self) -> Message:
-        """All that a page needs to be up to date."""
-        return {
+    def summary(self) -> list[Message]:
+        """All that a page needs to be up to date: a snapshot, and whether the stream is over."""
+        snapshot = {
             "event": "snapshot",
             "run": self._run,
             "browser_microphone": self._browser_microphone,
@@ -114,6 +114,7 @@ class Hub:
             "partial": self._partial,
             "figures": list(self._figures),
         }
+        return [snapshot, _END] if self._ended else [snapshot]
 
     def _tell(self, message: Message) -> None:
         for client, wake in self._clients.items():

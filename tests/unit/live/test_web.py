@@ -78,6 +78,17 @@ def test_a_slow_client_loses_and_doubles_nothing() -> None:
     assert seen == {index: f"said{index}" for index in range(150)}
 
 
+def test_a_slow_client_is_told_of_the_end() -> None:
+    hub = Hub()
+    slow = hub.join(lambda: None)
+    for index in range(63):  # with the snapshot that was there first, all that may wait
+        hub.put(completed(index))
+    hub.end()
+    snapshot, end = taken(slow)
+    assert (snapshot["event"], end["event"]) == ("snapshot", "end")
+    assert [event["segment_id"] for event in snapshot["completed"]] == list(range(63))
+
+
 def segments(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     snapshots = [m["completed"] for m in messages if m["event"] == "snapshot"]
     return [event for group in snapshots for event in group] + [
