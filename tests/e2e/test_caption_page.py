@@ -67,6 +67,19 @@ NOTE_RETURN = """
 """
 """Marks a page whose connection was lost and is back, however soon that passes."""
 
+ALLOW_LATER = """
+(() => {
+  const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+  navigator.mediaDevices.getUserMedia = async (wish) => {
+    window.media = await ask(wish);
+    document.documentElement.classList.add("asked");
+    await new Promise((allow) => { window.allow = allow; });
+    return window.media;
+  };
+})()
+"""
+"""The browser asks whether the microphone may be used, and `allow()` is the answer."""
+
 SIZE = "(selector) => parseFloat(getComputedStyle(document.querySelector(selector)).fontSize)"
 """Pixels."""
 
@@ -240,4 +253,22 @@ def test_the_microphone_of_the_browser_is_captioned(
         said = set(re.findall(r"\w+", DEMO_TEXT.lower()))
         assert len(heard & said) >= len(said) // 3
         page.keyboard.press("m")
+        assert button.get_attribute("aria-pressed") == "false"
+
+
+def test_a_microphone_that_is_allowed_after_the_end_is_let_go(environment: dict[str, str]) -> None:
+    flags = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
+    with browser(*flags) as chromium:
+        page = chromium.new_page()
+        page.set_default_timeout(WAIT_MS)
+        page.add_init_script(ALLOW_LATER)
+        with captions(environment, "--mic", "browser") as address:
+            page.goto(address)
+            page.get_by_role("button", name="Microphone").click()
+            page.wait_for_selector("html.asked")
+        page.wait_for_selector("#state[data-kind=ended]")
+        page.evaluate("allow(), new Promise(setTimeout)")
+        assert page.evaluate("media.getTracks().map((track) => track.readyState)") == ["ended"]
+        assert page.get_by_role("status").inner_text() == "The stream has ended"
+        button = page.get_by_role("button", name="Microphone")
         assert button.get_attribute("aria-pressed") == "false"

@@ -105,6 +105,7 @@ function take(message) {
 let ended = false;
 
 function tell(text, kind) {
+  if (ended) return; // nothing that comes later is news
   state.textContent = text;
   state.dataset.kind = kind;
 }
@@ -135,6 +136,52 @@ function shade() {
 let recording = null;
 let asking = false; // the browser asks whether the microphone may be used
 
+const silence = (media) => media.getTracks().forEach((track) => track.stop());
+
+// Sends a microphone for as long as it is not stopped; null when the stream has ended meanwhile.
+async function record(media) {
+  const context = new AudioContext({ sampleRate: 16000 });
+  try {
+    await context.audioWorklet.addModule("recorder.js");
+  } catch (error) {
+    context.close();
+    throw error;
+  }
+  if (ended) {
+    context.close();
+    return null;
+  }
+  const node = new AudioWorkletNode(context, "recorder");
+  const waiting = []; // what was said while the connection was away
+  let socket = null;
+  let on = true;
+  const open = () => {
+    if (!on) return; // it was stopped while it waited to connect again
+    socket = new WebSocket(new URL("audio", location.href.replace(/^http/, "ws")));
+    socket.onopen = () => {
+      tell(LISTENING, "on");
+      while (waiting.length) socket.send(waiting.shift());
+    };
+    socket.onclose = () => {
+      if (!on) return;
+      tell("The microphone is not heard: no connection, or another page records", "lost");
+      setTimeout(open, 500);
+    };
+  };
+  open();
+  node.port.onmessage = ({ data }) => {
+    if (socket.readyState === WebSocket.OPEN) socket.send(data);
+    else if (waiting.push(data) > MOST_WAITING) waiting.shift();
+  };
+  context.createMediaStreamSource(media).connect(node);
+  return { stop() {
+    on = false;
+    silence(media);
+    context.close();
+    socket.close();
+  } };
+}
+
 async function microphone() {
   const button = document.getElementById("microphone");
   if (asking) return;
@@ -144,43 +191,17 @@ async function microphone() {
     button.setAttribute("aria-pressed", "false");
     return;
   }
+  if (ended) return;
   asking = true;
+  let media = null;
   try {
-    const media = await navigator.mediaDevices.getUserMedia({ audio: { channelCount: 1 } });
-    const context = new AudioContext({ sampleRate: 16000 });
-    await context.audioWorklet.addModule("recorder.js");
-    const node = new AudioWorkletNode(context, "recorder");
-    const waiting = []; // what was said while the connection was away
-    let socket = null;
-    let on = true;
-    const open = () => {
-      socket = new WebSocket(new URL("audio", location.href.replace(/^http/, "ws")));
-      socket.onopen = () => {
-        tell(LISTENING, "on");
-        while (waiting.length) socket.send(waiting.shift());
-      };
-      socket.onclose = () => {
-        if (!on) return;
-        tell("The microphone is not heard: no connection, or another page records", "lost");
-        setTimeout(open, 500);
-      };
-    };
-    open();
-    node.port.onmessage = ({ data }) => {
-      if (socket.readyState === WebSocket.OPEN) socket.send(data);
-      else if (waiting.push(data) > MOST_WAITING) waiting.shift();
-    };
-    context.createMediaStreamSource(media).connect(node);
-    recording = { stop() {
-      on = false;
-      media.getTracks().forEach((track) => track.stop());
-      context.close();
-      socket.close();
-    } };
-    button.setAttribute("aria-pressed", "true");
+    media = await navigator.mediaDevices.getUserMedia({ audio: { channelCount: 1 } });
+    if (!ended) recording = await record(media); // it may be allowed long after it was asked for
+    if (recording) button.setAttribute("aria-pressed", "true");
   } catch (error) {
     tell(`The microphone cannot be used: ${error.message}`, "lost");
   } finally {
+    if (media && !recording) silence(media);
     asking = false;
   }
 }
