@@ -55,7 +55,11 @@ _HELD: Final[dict[bool, _Held]] = {False: _Held(), True: _Held()}
 
 
 class _AwayError(DeviceLostError):
-    """No chip is there while one that another stream lost is waited for."""
+    """No chip is there; one that another stream lost is waited for, `until` monotonic seconds."""
+
+    def __init__(self, message: str, until: float) -> None:
+        super().__init__(message)
+        self.until = until
 
 
 class ChipLease(Closing):
@@ -188,8 +192,9 @@ class Lease(ChipLease):
             try:
                 chip = self.chip
             except (NoDeviceError, DeviceBusyError) as error:
-                if time.monotonic() < self._held.awaited_until:  # another stream may end the wait
-                    raise _AwayError(str(error)) from error
+                until = self._held.awaited_until
+                if time.monotonic() < until:  # another stream may end the wait
+                    raise _AwayError(str(error), until) from error
                 raise
             try:
                 network = chip.network(self._hef, self._group, self._options)
@@ -199,12 +204,12 @@ class Lease(ChipLease):
             return network, self._held.generation
 
     def _again(self, lost: DeviceError) -> tuple[Network, int]:
-        """Wait for the chip to come back.
+        """Wait for the chip to come back, all streams until the same time.
 
         Raises:
             DeviceLostError: it did not, in time.
         """
-        until = time.monotonic() + self._options.recovery_s
+        until = lost.until if isinstance(lost, _AwayError) else self._awaited_until()
         while True:
             try:
                 found = self._network()
@@ -219,12 +224,19 @@ class Lease(ChipLease):
                 self._held.awaited_until = 0.0
                 return found
 
+    def _awaited_until(self) -> float:
+        """When the wait for a chip that this stream lost ends, or that another lost with it."""
+        now, until = time.monotonic(), self._held.awaited_until
+        return until if until > now else now + self._options.recovery_s
+
 
 class LeasedRun:
     """A run on the chip that a lease is for.
 
-    A chip that goes away is waited for and opened again, once; then the run is tried again.
-    One that does not answer in time is not: that would only double the wait.
+    A chip that goes away is waited for and opened again, once; then the run is tried again. One
+    that is away already when the run is handed over is waited for as long as by the stream that
+    lost it; the run may lose it again when it is back, and wait for that.
+    A chip that does not answer in time is not waited for: that would only double the wait.
 
     Args:
         lease: open.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.unit.backends.hailo.conftest import QUICK, Hefs, mel_of
+from whisper_hailo.backends.hailo import lease
 from whisper_hailo.backends.hailo.encoder import HefEncoder
 from whisper_hailo.backends.hailo.lease import Lease
 from whisper_hailo.backends.hailo.options import ChipOptions
@@ -111,22 +113,54 @@ def test_several_streams_survive_one_loss(machine: Any, hefs: Hefs, spec: ModelS
         assert machine.counts["open"] <= 2
 
 
+class Clock:
+    """Time that passes only where somebody waits."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.at_9_s: Callable[[], None] = lambda: None
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        before, self.now_s = self.now_s, self.now_s + seconds
+        if before < 9 <= self.now_s:
+            self.at_9_s()
+
+
+def test_one_outage_is_waited_for_once_by_all(
+    machine: Any, hefs: Hefs, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, late = Clock(), []
+    monkeypatch.setattr(lease, "time", clock)
+    with HefEncoder(hefs.encoder, spec, ChipOptions(recovery_s=10)) as encoder:
+        clock.at_9_s = lambda: late.append(encoder.encode_async(mel_of()))
+        machine.set(faults={"run": {"0": "gone"}})
+        with pytest.raises(DeviceLostError, match=r"did not come back within 10 s"):
+            encoder.encode(mel_of())
+        assert clock.now_s == pytest.approx(10, abs=0.5)
+        with pytest.raises(DeviceLostError, match=r"did not come back within 10 s"):
+            late[0].result()
+        assert clock.now_s == pytest.approx(10, abs=0.5), "the other stream's wait, not a new one"
+
+
 def test_a_stream_that_comes_while_the_chip_is_away(
     machine: Any, hefs: Hefs, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All was well when it set out and the chip gone when it asked: it waits like the other."""
     begin, away = Lease.begin, threading.Event()
 
-    def begins(lease: Lease, inputs: Any, wanted: Any, lost: DeviceError | None) -> Any:
+    def begins(own: Lease, inputs: Any, wanted: Any, lost: DeviceError | None) -> Any:
         if lost is not None:
             away.set()  # the first stream has lost it, and waits
         elif threading.current_thread() is not threading.main_thread():
             assert away.wait(30)
             try:
-                return begin(lease, inputs, wanted, lost)
+                return begin(own, inputs, wanted, lost)
             finally:
                 machine.away = 0  # back only now
-        return begin(lease, inputs, wanted, lost)
+        return begin(own, inputs, wanted, lost)
 
     with HefEncoder(hefs.encoder, spec, ChipOptions(recovery_s=30)) as encoder:
         expected = encoder.encode(mel_of())
