@@ -152,20 +152,21 @@ class DraftLoop:
         work = _Work(list(guide.tokens[:n_fixed]), guide)
         guide.at = len(work.tokens)
         start = len(prefix)  # tokens in the cache before the first one of the text
-        proposal = guide.tokens[guide.at : guide.at + _AT_ONCE]
-        fed = [*prefix, *work.tokens, *proposal]
+        draft = guide.left()
+        fed = [*prefix, *work.tokens, *draft[:_AT_ONCE]]
         looks = [prefix.index(self._special.sot), *range(start + guide.at - 1, len(fed))]
         look, state = self._step(work, fed, state, looks, horizon)
         no_speech = self._no_speech_prob(look)
         # Settled text is no silence; without any, row 1 is the prompt's end.
         ends = guide.at == 0 and int(look.logits[1].argmax()) == self._special.eot
-        self._follow(work, look, 1, proposal, budget)
+        self._follow(work, look, 1, draft, budget)
         while not work.done and len(work.tokens) < budget:
             state = self._decoder.rewind(state, start + len(work.tokens) - 1)
-            proposal = guide.proposal()[: min(_AT_ONCE, budget - 1 - len(work.tokens))]
-            fed = [work.tokens[-1], *proposal]
+            draft = guide.left()
+            most = min(_AT_ONCE, budget - 1 - len(work.tokens))
+            fed = [work.tokens[-1], *guide.proposal()[:most]]
             look, state = self._step(work, fed, state, range(len(fed)), horizon)
-            self._follow(work, look, 0, proposal, budget)
+            self._follow(work, look, 0, draft, budget)
         return work.result(no_speech, ends)
 
     def _usable(self, draft: Sequence[int], most: int) -> Iterator[int]:
@@ -198,24 +199,30 @@ class DraftLoop:
         return _Look(output.logits[0], output.logsumexp[0], guesses), state
 
     def _follow(
-        self, work: _Work, look: _Look, first: int, proposal: Sequence[int], budget: int
+        self, work: _Work, look: _Look, first: int, draft: Sequence[int], budget: int
     ) -> None:
-        """Take tokens from one pass for as long as they are the proposed ones, and one more."""
-        for index in range(len(proposal) + 1):
-            row = first + index
+        """Take tokens from one pass for as long as they are the draft's, and one more.
+
+        Args:
+            work: the buffer.
+            look: at the draft's beginning; how much of it was fed, the number of rows tells.
+            first: the row that gives the draft's first token.
+            draft: all that is left of it, so that no more is lost than was not confirmed.
+            budget: most tokens of the buffer.
+        """
+        for index, row in enumerate(range(first, len(look.logits))):
+            expected = draft[index] if index < len(draft) else None
             chosen = self._choose(look.logits[row], look.logsumexp[row], work.tokens)
             if look.guesses[row] and chosen.token != self._special.eot:
-                held = index < len(proposal) and chosen.token == proposal[index]
-                work.hold_back(proposal[index:] if held else (chosen.token,))
+                work.hold_back(draft[index:] if chosen.token == expected else (chosen.token,))
                 return
             work.take(chosen, self._special.eot)
-            expected = proposal[index] if index < len(proposal) else None
+            work.n_accepted += chosen.token == expected
             if work.done or len(work.tokens) >= budget:
                 return
             work.guide.see(chosen.token)
             if chosen.token != expected:
                 return
-            work.n_accepted += 1
 
     def _choose(self, raw: FloatArray, logsumexp: float, generated: Sequence[int]) -> _Chosen:
         """One step of the greedy loop, and whether its choice was a close one."""

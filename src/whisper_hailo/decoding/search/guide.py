@@ -38,9 +38,10 @@ class Guide:
             self.at += 1 if self.strayed == 0 else 0
             self.strayed += 1
 
+    def left(self) -> tuple[int, ...]:
+        """What of the draft is still expected: nothing after two surprises."""
+        return self.tokens[self.at :] if self.strayed < 2 else ()
+
     def proposal(self) -> tuple[int, ...]:
-        """What to try next: all that is left, little after a surprise, nothing after two."""
-        left = self.tokens[self.at :]
-        if self.strayed == 0:
-            return left
-        return left[:_GUESS] if self.strayed == 1 else ()
+        """What to try next: all that is left, little of it after a surprise."""
+        return self.left() if self.strayed == 0 else self.left()[:_GUESS]

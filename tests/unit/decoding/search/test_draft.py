@@ -145,6 +145,22 @@ def test_a_long_draft_is_looked_at_in_parts(
     assert all(n_fed <= 1 + at_once for n_fed in oracle.passes[1:])
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 10_000), all_options, st.integers(0, 12), st.integers(1, 4))
+def test_nothing_of_a_long_draft_is_lost_between_its_parts(
+    seed: int, options: DecodingOptions, horizon: int, at_once: int
+) -> None:
+    """Neither in the count of what was confirmed nor in the guess that is held back."""
+    truth = from_scratch(Oracle(seed), options)
+    draft = truth.tokens[: options.budget(TOY, len(PREFIX)) - 1]
+    whole = draft_loop(Oracle(seed), options).run((), PREFIX, draft, horizon=horizon)
+    with patch("whisper_hailo.decoding.search.draft._AT_ONCE", at_once):
+        free = draft_loop(Oracle(seed), options).run((), PREFIX, draft)
+        parts = draft_loop(Oracle(seed), options).run((), PREFIX, draft, horizon=horizon)
+    assert free.n_accepted == len(draft)
+    assert (parts.n_accepted, parts.guess) == (whole.n_accepted, whole.guess)
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 10_000), all_options, edits, st.integers(0, 12))
 def test_what_is_held_back_does_not_depend_on_the_draft(
