@@ -15,7 +15,7 @@ from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.types import FloatArray, Transcript
 from whisper_hailo.decoding.option_groups import Search
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.hypothesis import NEAR_TIE
+from whisper_hailo.decoding.search.hypothesis import NEAR_TIE, near_tie
 from whisper_hailo.features import log_mel, pad_or_trim
 from whisper_hailo.hearing.buffers import Draft
 
@@ -93,3 +93,40 @@ def test_rounding_in_a_batch_is_less_than_the_tolerance(
     alone = np.concatenate([logits(slice(row, row + 1)) for row in range(len(clips))])
     # Two logits may move towards each other.
     assert 2 * np.abs(batch - alone).max() < NEAR_TIE
+
+
+@pytest.mark.parametrize("quantize", ["int8", "int4"])
+def test_sums_that_a_beam_compares_move_less_than_the_tolerance(
+    clips: list[FloatArray], quantize: str
+) -> None:
+    """The distance of two of them, each of a clip's own text, which is as likely as a beam's."""
+    convert = ConvertOptions(quantize=quantize)
+    with Transcriber.from_model("micro", threads=1, convert=convert) as hearing:
+        encoder, decoder = hearing.encoder, hearing.parts["decoder"]
+        assert encoder is not None
+        assert isinstance(decoder, CachedDecoder)
+        texts = [hearing.hear(audio[:144_000], DecodingOptions()).tokens for audio in clips]
+        said = np.array(
+            [[row < len(text) for text in texts] for row in range(max(map(len, texts)))]
+        )
+        forced = np.zeros(said.T.shape, np.int64)
+        forced[said.T] = np.concatenate(texts)
+        mel = np.stack([log_mel(pad_or_trim(audio, 160_000), 80) for audio in clips])
+        features = np.concatenate([encoder.encode(one[np.newaxis]) for one in mel])
+        prefix = hearing.tokenizer.prefix("en", "transcribe")
+
+        def sums(rows: list[int]) -> FloatArray:
+            state = decoder.start(features[rows], (Padding(1500),) * len(rows))
+            fed = np.array([prefix] * len(rows), np.int64)
+            look, found = np.array([len(prefix) - 1]), []
+            for column in forced[rows].T:
+                output, state = decoder.step(fed, state, look)
+                logits = output.logits[np.arange(len(rows)), -1, column]
+                found.append(logits - output.logsumexp[:, -1])
+                fed, look = column[:, np.newaxis], np.zeros(1, np.int64)
+            return np.cumsum(np.array(found) * said[:, rows], axis=0)
+
+        alone = np.concatenate([sums([row]) for row in range(len(clips))], axis=1)
+        moved = sums([*range(len(clips))]) - alone
+    assert said.sum() > 100
+    assert np.ptp(moved, axis=1).max() < near_tie(quantize)
