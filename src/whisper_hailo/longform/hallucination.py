@@ -53,7 +53,7 @@ def is_odd(segment: Segment | None) -> bool:
 
 
 def drop_hallucinations(
-    heard: Heard, silence_s: float, *, last_speech_s: float, window_s: float
+    heard: Heard, silence_s: float, *, last_speech_s: float, full_s: float
 ) -> Kept:
     """Drop odd segments that stand beside silence.
 
@@ -61,10 +61,10 @@ def drop_hallucinations(
         heard: a window's result, with words.
         silence_s: a silence longer than this is suspicious.
         last_speech_s: end of the last word before this window.
-        window_s: length of the encoder's window.
+        full_s: audio that a full window takes, in seconds; with less of it the recording ends.
     """
     start_s, segments = heard.window.start_s, heard.segments
-    window_end_s = start_s + window_s
+    window_end_s = start_s + full_s
     seek_s: float | None = None
     last_s = heard.last_word_end_s
     if not heard.ends_alone and last_s is not None and last_s > start_s:
@@ -77,7 +77,7 @@ def drop_hallucinations(
     if cut is None:
         return Kept(segments, seek_s)
     seek_s = max(start_s + 1.0, segments[cut].start_s)
-    if heard.window.end_s - segments[cut].end_s < silence_s and heard.window.content_s < window_s:
+    if heard.window.end_s - segments[cut].end_s < silence_s and heard.window.content_s < full_s:
         seek_s = heard.window.end_s
     return Kept(segments[:cut], seek_s)
 

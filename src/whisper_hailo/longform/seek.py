@@ -78,7 +78,7 @@ class SeekPlan:
                     heard,
                     silence_s,
                     last_speech_s=self._last_speech_s,
-                    window_s=self._plan.window_s,
+                    full_s=self._plan.content_samples / SAMPLE_RATE_HZ,
                 )
                 segments = list(kept.segments)
                 if kept.seek_s is not None:
