@@ -17,6 +17,7 @@ from whisper.model import ModelDimensions, Whisper
 
 from whisper_hailo.bench.formats.names import openai_name
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.features import log_mel, pad_or_trim
 
 ROOT = Path(__file__).parents[2]
 CHECKPOINT = Path(
@@ -80,3 +81,45 @@ def concatenated(folder: str, n_clips: int, pause_s: float) -> NDArray[np.float3
         for part in (0.5 * audio / abs(audio).max(), pause)
     ]
     return np.concatenate(parts).astype(np.float32)
+
+
+def with_scraps(seed: int, n_clips: int = 8) -> NDArray[np.float32]:
+    """English clips, each followed by the beginning of a German one, silences between."""
+    rng = np.random.default_rng(seed)
+    parts = []
+    for (english, _), (german, _) in zip(
+        clips("seen", n_clips), clips("german", n_clips), strict=True
+    ):
+        silences = [np.zeros(round(16_000 * rng.uniform(1, 6)), np.float32) for _ in range(2)]
+        scrap = german[: round(16_000 * rng.uniform(0.3, 1.5))]
+        parts += [0.5 * english / abs(english).max(), silences[0]]
+        parts += [0.5 * scrap / abs(german).max(), silences[1]]
+    return np.concatenate(parts).astype(np.float32)
+
+
+class WindowMel:
+    """Log-mel of a recording, made window by window as ours is.
+
+    OpenAI's `transcribe` makes one spectrogram of the whole recording, whose floor depends on its
+    loudest moment, and fills the last window with zeros of log-mel, a noise that nobody made. Both
+    programs are given the same input here.
+    """
+
+    def __init__(self, audio: NDArray[np.float32]) -> None:
+        self._audio = audio
+        self.shape = (80, audio.size // 160 + 3000)
+
+    def __getitem__(self, key: tuple[slice, slice]) -> torch.Tensor:
+        frames = key[1]
+        audio = self._audio[frames.start * 160 : frames.stop * 160]
+        return torch.from_numpy(log_mel(pad_or_trim(audio, 480_000)))
+
+
+class Likeliest:
+    """Stands for torch's distribution: draws what is likeliest."""
+
+    def __init__(self, logits: torch.Tensor) -> None:
+        self._logits = logits
+
+    def sample(self) -> torch.Tensor:
+        return self._logits.argmax(dim=-1)

@@ -18,8 +18,9 @@ from whisper_hailo.core.types import Transcript
 from whisper_hailo.decoding.option_groups import Gates, Prompts, Search, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.choice import SampledChoice
-from whisper_hailo.features import log_mel, pad_or_trim
-from whisper_hailo.longform.plan import LongOptions
+from whisper_hailo.longform import seek
+from whisper_hailo.longform.hallucination import Kept, drop_hallucinations
+from whisper_hailo.longform.plan import Heard, LongOptions
 
 torch = pytest.importorskip("torch", reason="parity with OpenAI Whisper needs torch")
 with warnings.catch_warnings():
@@ -135,6 +136,20 @@ def test_the_same_tokens(
         assert segment.compression_ratio == pytest.approx(expected.compression_ratio, abs=1e-6)
 
 
+@pytest.mark.parametrize("search", SEARCHES)
+def test_translations_have_the_same_tokens(ours: Transcriber, theirs: Any, *, search: str) -> None:
+    mine, yours = SEARCHES[search]
+    options = DecodingOptions(language="de", task="translate", search=mine, gates=NO_GATES)
+    reference = whisper.DecodingOptions(
+        language="de", task="translate", without_timestamps=True, fp16=False, **yours
+    )
+    for audio, german in openai.clips("phrases", N_CLIPS):
+        expected = whisper.decode(theirs, openai.mel_of(audio), reference)
+        got = ours.transcribe(audio, options, long=LongOptions(strategy="consecutive"))
+        assert only(got) == tuple(expected.tokens)
+        assert got.text != german
+
+
 def test_languages_have_the_same_probabilities(ours: Transcriber, theirs: Any) -> None:
     for audio, _ in openai.clips("seen", N_CLIPS):
         _, expected = whisper.detect_language(theirs, openai.mel_of(audio))
@@ -143,46 +158,18 @@ def test_languages_have_the_same_probabilities(ours: Transcriber, theirs: Any) -
         assert got == pytest.approx(expected, abs=1e-4)
 
 
-class WindowMel:
-    """Log-mel of a recording, made window by window as ours is.
-
-    OpenAI's `transcribe` makes one spectrogram of the whole recording, whose floor depends on its
-    loudest moment, and fills the last window with zeros of log-mel, a noise that nobody made. Both
-    programs are given the same input here.
-    """
-
-    def __init__(self, audio: Any) -> None:
-        self._audio = audio
-        self.shape = (80, audio.size // 160 + 3000)
-
-    def __getitem__(self, key: tuple[slice, slice]) -> torch.Tensor:
-        frames = key[1]
-        audio = self._audio[frames.start * 160 : frames.stop * 160]
-        return torch.from_numpy(log_mel(pad_or_trim(audio, 480_000)))
-
-
 @pytest.fixture
 def same_mel(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lazily(audio: Any, *_: object, **__: object) -> WindowMel:
-        return WindowMel(audio)
+    def lazily(audio: Any, *_: object, **__: object) -> openai.WindowMel:
+        return openai.WindowMel(audio)
 
     monkeypatch.setattr(sys.modules["whisper.transcribe"], "log_mel_spectrogram", lazily)
-
-
-class Likeliest:
-    """Stands for torch's distribution: draws what is likeliest."""
-
-    def __init__(self, logits: torch.Tensor) -> None:
-        self._logits = logits
-
-    def sample(self) -> torch.Tensor:
-        return self._logits.argmax(dim=-1)
 
 
 @pytest.fixture
 def no_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both programs draw the likeliest token, for their generators cannot draw the same."""
-    monkeypatch.setattr(sys.modules["whisper.decoding"], "Categorical", Likeliest)
+    monkeypatch.setattr(sys.modules["whisper.decoding"], "Categorical", openai.Likeliest)
     monkeypatch.setattr(SampledChoice, "_draw", lambda _, logits, __: int(logits.argmax()))
 
 
@@ -242,6 +229,10 @@ def test_minutes_by_timestamps(
         condition_on_previous_text=conditioned, initial_prompt=PROMPT, word_timestamps=words,
         beam_size=beam_size,
     )  # fmt: skip
+    the_same_segments(got, expected, words=words)
+
+
+def the_same_segments(got: Transcript, expected: dict[str, Any], *, words: bool) -> None:
     reference = [segment for segment in expected["segments"] if segment["text"].strip()]
     assert [s.text for s in got.segments] == [s["text"].strip() for s in reference]
     assert [s.start_s for s in got.segments] == pytest.approx(
@@ -255,6 +246,33 @@ def test_minutes_by_timestamps(
         assert starts == pytest.approx(reference_starts, abs=WORD_S)
         spelled = [word.text for segment in got.segments for word in segment.words]
         assert spelled == [word["word"] for segment in reference for word in segment["words"]]
+
+
+@pytest.mark.usefixtures("same_mel", "knows_times")
+@pytest.mark.parametrize("seed", [0, 2, 3])
+def test_silence_beside_made_up_text_is_skipped(
+    ours: Transcriber, theirs: Any, monkeypatch: pytest.MonkeyPatch, *, seed: int
+) -> None:
+    """Scraps of a language that was not asked for stand between silences: they come out odd."""
+    n_dropped = []
+
+    def drop(heard: Heard, *given: float, **named: float) -> Kept:
+        kept = drop_hallucinations(heard, *given, **named)
+        n_dropped.append(len(heard.segments) - len(kept.segments))
+        return kept
+
+    monkeypatch.setattr(seek, "drop_hallucinations", drop)
+    options = DecodingOptions(
+        timestamps=True,
+        prompts=Prompts(condition_on_previous_text=False),
+        words=WordOptions(hallucination_silence_s=2.0),
+    )
+    got, expected = both(
+        ours, theirs, openai.with_scraps(seed), options, LongOptions(strategy="seek"),
+        condition_on_previous_text=False, word_timestamps=True, hallucination_silence_threshold=2,
+    )  # fmt: skip
+    assert sum(n_dropped) > 0
+    the_same_segments(got, expected, words=True)
 
 
 @pytest.mark.usefixtures("same_mel")

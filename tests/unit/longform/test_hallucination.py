@@ -120,7 +120,9 @@ def test_odd_text_beside_odd_text_or_the_window_edges_is_dropped() -> None:
     assert kept(heard(said(61.0, 84.0), odd(88.0))).seek_s == 88.0, "behind it the window ends"
     begins = heard(odd(61.5), said(70.0, 71.0))
     assert kept(begins, last_speech_s=61.0) == Kept((), 61.5)
-    assert kept(heard(odd(60.2), said(70.0)), last_speech_s=60.0).seek_s == 61.0, "a second at least"
+    assert kept(heard(odd(60.2), said(70.0)), last_speech_s=60.0).seek_s == 61.0, (
+        "a second at least"
+    )
 
 
 def test_silence_before_odd_text_counts_from_the_window_before() -> None:
