@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import ASSETS, DEMO, DEMO_TEXT, ROOT, Command, one_line
+from whisper_hailo.bench.score import evaluate
 
-GERMAN = ROOT / "tests" / "data" / "micro" / "german" / "german-000.ogg"
+CLIPS = ROOT / "tests" / "data" / "micro"
+GERMAN = CLIPS / "german" / "german-000.ogg"
+RESULTS = ROOT / "training" / "results" / "micro.json"
 FIRST = ("transcribe", "--threads", 1, "--json", "--model")
 
 
@@ -40,6 +43,29 @@ def test_a_language_has_a_name_and_a_code(whisper_hailo: Command) -> None:
     code, name = (json.loads(run.stdout) for run in runs)
     assert code["language"] == name["language"] == "de"
     assert code["text"] == name["text"]
+
+
+def test_german_phrases_come_out_in_english(whisper_hailo: Command) -> None:
+    lines = (CLIPS / "manifest.jsonl").read_text(encoding="utf-8").splitlines()
+    entries = [entry for entry in map(json.loads, lines) if entry["set"] == "phrases"]
+    clips = [CLIPS / "phrases" / f"{entry['id']}.ogg" for entry in entries]
+    texts = {}
+    for task in ("transcribe", "translate"):
+        result = whisper_hailo(*FIRST, "micro", "--language", "de", "--task", task, *clips)
+        assert result.returncode == 0, result.stderr
+        printed = [json.loads(line) for line in result.stdout.splitlines()]
+        texts[task] = [entry["text"] for entry in printed]
+    claimed = json.loads(RESULTS.read_text(encoding="utf-8"))["windows"]["10"]
+    for task, wanted, language, figures in (
+        ("transcribe", "text", "de", claimed["phrases"]),
+        ("translate", "translation", "en", claimed["translation"]),
+    ):
+        pairs = zip((entry[wanted] for entry in entries), texts[task], strict=True)
+        words = evaluate(pairs, language=language).words
+        assert words.reference_count == figures["words"]
+        # Those figures come from another program, plain greedy decoding in torch.
+        assert words.rate == pytest.approx(figures["wer"] / 100, abs=0.01)
+    assert not set(texts["transcribe"]) & set(texts["translate"])
 
 
 @pytest.mark.parametrize(
