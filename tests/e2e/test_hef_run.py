@@ -193,13 +193,15 @@ def test_one_chip_for_several_processes(
     model: Path, hefs: tuple[Path, Path], tmp_path: Path, environment: dict[str, str]
 ) -> None:
     """All shared ones get their text; one that wants it alone is told that it is busy."""
-    env = with_chip(tmp_path, environment, service=True, latency_ms=300)
+    env = with_chip(tmp_path, environment, service=True)
     speech = sorted((SPEECH / "unseen").glob("*.ogg"))[:3]
     command = [sys.executable, "-m", "whisper_hailo", "transcribe", "--model", str(model)]
     command += ["--encoder", str(hefs[0])]
+    hold = tmp_path / "hold"
+    hold.touch()
     shared = [
         subprocess.Popen(
-            [*command, "--share", str(path)],
+            [*command, "--share", "--device-timeout", str(PATIENCE_S), str(path)],
             env=env,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -207,20 +209,26 @@ def test_one_chip_for_several_processes(
         )
         for path in (DEMO, *speech)
     ]
-    runs = tmp_path / "runs.log"
-    end = time.monotonic() + 60
-    while not runs.exists() and time.monotonic() < end:
-        time.sleep(0.05)
-    alone = subprocess.run(
-        [*command, str(DEMO)], env=env, capture_output=True, text=True, check=False
-    )
-    outputs = [process.communicate(timeout=PATIENCE_S) for process in shared]
+    try:
+        while not (tmp_path / "held").exists():
+            assert all(process.poll() is None for process in shared), "one ended too soon"
+            time.sleep(0.05)
+        alone = subprocess.run(
+            [*command, str(DEMO)],
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE_S,
+        )
+    finally:
+        hold.unlink()
+        outputs = [process.communicate(timeout=PATIENCE_S) for process in shared]
+    assert alone.returncode == 6, alone.stderr
+    assert "run both with --share" in one_line(alone)
     assert [process.returncode for process in shared] == [0] * 4, outputs
     assert all(text.strip() for text, _ in outputs)
-    assert len({run["pid"] for run in _clean(tmp_path)}) >= 4
-    if alone.returncode:  # it may have come when the others were done
-        assert alone.returncode == 6
-        assert "run both with --share" in alone.stderr
+    assert len({run["pid"] for run in _clean(tmp_path)}) == 4
 
 
 def test_captions_ask_the_chip_as_live_ones(

@@ -3,7 +3,7 @@
 `machine.json` in `$STANDIN_MACHINE` holds any of the keys of `_DEFAULTS`. Tests in the same process
 may set the attributes of `MACHINE`, and `plan`, a function of the place and its count that names a
 fault. Processes share a chip through lock files in that folder, where `runs.log` and
-`violations.log` lie, too.
+`violations.log` lie, too; while a file `hold` is there no run ends, and `held` says that one waits.
 """
 
 from __future__ import annotations
@@ -196,6 +196,10 @@ class Machine:
 
     def latency(self) -> None:
         self._gate.wait(60)
+        if self.folder is not None:
+            while (self.folder / "hold").exists():
+                (self.folder / "held").touch()
+                time.sleep(0.01)
         if self.facts["latency_ms"]:
             time.sleep(float(self.facts["latency_ms"]) / 1000)
 
