@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.checkpoints import write_checkpoint
+from tests.unit.hearing.watched import Watched
 from tests.unit.sounds import DATA
 from whisper_hailo.audio import load_audio
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
@@ -126,8 +127,11 @@ def test_settled_tokens_are_kept(micro: Transcriber, speech: FloatArray) -> None
 
 
 def test_a_snug_window_encodes_less(micro: Transcriber, speech: FloatArray) -> None:
+    watched = Watched(micro.encoder)
+    eared = micro.with_parts(encoder=watched)  # type: ignore[arg-type]
     short = speech[:SAMPLE_RATE_HZ]
-    full, snug = (micro.hear(short, OPTIONS, snug=snug) for snug in (False, True))
+    full, snug = (eared.hear(short, OPTIONS, snug=snug) for snug in (False, True))
+    assert watched.shapes == [(1, 80, 1000), (1, 80, 200)], "a second, and the margin"
     assert full.text
     assert snug.text
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from tests.unit.hearing.watched import Watched
 from tests.unit.sounds import DATA
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.errors import OptionError
@@ -16,23 +17,6 @@ from whisper_hailo.longform.plan import LongOptions
 from whisper_hailo.pipeline import Transcriber
 
 SNUG = LongOptions(snug=True)
-
-
-class Watched:
-    """An encoder that notes what it is given."""
-
-    def __init__(self, encoder: object, n_frames: int | None = None) -> None:
-        self._encoder = encoder
-        self.n_frames = n_frames
-        self.shapes: list[tuple[int, ...]] = []
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._encoder, name)
-
-    def encode(self, mel: FloatArray) -> FloatArray:
-        self.shapes.append(mel.shape)
-        features: FloatArray = self._encoder.encode(mel)  # type: ignore[attr-defined]
-        return features
 
 
 @pytest.fixture(scope="module")
