@@ -78,7 +78,8 @@ def test_faults_lose_and_double_nothing(environment: dict[str, str], tmp_path: P
     assert facts["partials"] > facts["skipped_partials"], (
         "a free core makes nearly all that are due"
     )
-    assert facts["wer"] < 60
+    # 11.8 % with faults of any seed, and without any: 16 errors of 136 words, a fifth may come.
+    assert facts["wer"] < 15
     for row in result["same"]["rows"].values():
         assert row["same"] + row.get("near-tie", 0) == result["same"]["buffers"] == 6
         assert row["passes with drafts"] < row["passes from scratch"]

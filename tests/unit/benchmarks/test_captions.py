@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,19 @@ def test_the_result_file_has_tables_and_no_violations() -> None:
     result: dict[str, Any] = json.loads(CAPTIONS.read_text(encoding="utf-8"))
     assert set(result) <= set(TABLES)
     assert not any(part.get("violations") for part in result.values())
+
+
+def test_live_text_is_as_good_as_offline_text() -> None:
+    live: dict[str, Any] = json.loads(CAPTIONS.read_text(encoding="utf-8"))["live"]
+    assert live["words"] > 500
+    assert live["wer_live"] <= min(live["wer_offline"], live["wer_offline_vad"]) + 1.0
+
+
+def test_the_memory_of_an_hour_does_not_grow_once_it_is_warm() -> None:
+    """From the middle to the end by less than a fiftieth, which is some 14 kB for each segment."""
+    tenths = json.loads(CAPTIONS.read_text(encoding="utf-8"))["hour"]["memory_tenths_mib"]
+    middle, end = median(tenths[4:7]), median(tenths[7:])
+    assert end < 1.02 * middle
 
 
 def test_a_document_without_marks_is_told_of() -> None:
