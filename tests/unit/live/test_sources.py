@@ -89,10 +89,11 @@ def test_pcm_that_cannot_be_read_is_an_error() -> None:
 def test_a_pipe_that_nothing_comes_from_can_be_left() -> None:
     reading, writing = os.pipe()
     source = PcmSource(reading)
-    thread = threading.Thread(target=lambda: list(source.blocks()))
+    thread = threading.Thread(target=lambda: list(source.blocks()), daemon=True)
     thread.start()
     source.close()
-    thread.join()
+    thread.join(30)
+    assert not thread.is_alive()
     os.close(reading)
     os.close(writing)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -42,10 +41,8 @@ def test_a_chip_that_stays_away_is_given_up_in_time(
 ) -> None:
     with HefEncoder(hefs.encoder, spec, QUICK) as encoder:
         machine.set(faults={"run": {"0": "gone"}})
-        start = time.monotonic()
         with pytest.raises(DeviceLostError, match=r"did not come back within 1 s"):
             encoder.encode(mel_of())
-        assert time.monotonic() - start < 60
         with pytest.raises(NoDeviceError):
             encoder.encode(mel_of())
         machine.set()
@@ -65,10 +62,8 @@ def test_time_outs_are_real(machine: Any, hefs: Hefs, spec: ModelSpec, fault: st
     with HefEncoder(hefs.encoder, spec, QUICK) as encoder:
         expected = encoder.encode(mel_of())
         machine.set(faults={"run": {"0": fault}})
-        start = time.monotonic()
         with pytest.raises(DeviceTimeoutError, match=r"did not answer within 1.5 s while running"):
             encoder.encode(mel_of(2))
-        assert time.monotonic() - start < 60
         np.testing.assert_array_equal(encoder.encode(mel_of()), expected)
 
 
