@@ -22,9 +22,10 @@ from whisper_hailo.bench.speed.keys import use_cache
 from whisper_hailo.bench.speed.weights import random_checkpoint
 from whisper_hailo.convert.cache import resolve_model
 from whisper_hailo.convert.options import QUANTIZATIONS, ConvertOptions
-from whisper_hailo.core.spec import DECODER_FILE
-from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.core.spec import DECODER_FILE, ModelSpec
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, IntArray
 from whisper_hailo.features import log_mel, pad_or_trim
+from whisper_hailo.tokenizer import TOKENIZER_FILE, Tokenizer
 
 SIZES = ("micro", "tiny")
 WINDOW_S = 10
@@ -55,6 +56,14 @@ def with_float_kernels(source: Path) -> None:
         (target / DECODER_FILE).write_bytes(content)
 
 
+def said(directory: Path, text: str) -> IntArray:
+    """`(n_tokens,)` ids of a transcript, what comes before it included."""
+    special = ModelSpec.load(directory).tokens
+    tokenizer = Tokenizer.load(directory / TOKENIZER_FILE, special)
+    tokens = (*tokenizer.prefix("en", "transcribe"), *tokenizer.encode(f" {text}"))
+    return np.array(tokens, np.int64)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("out", type=Path)
@@ -72,12 +81,14 @@ def main() -> None:
             if words.float_kernels:
                 with_float_kernels(made)
     demo = Path(str(resources.files("whisper_hailo") / "assets" / "demo.flac"))
+    text = demo.with_suffix(".txt").read_text(encoding="utf-8").strip()
     audio = pad_or_trim(load_audio(demo), WINDOW_S * SAMPLE_RATE_HZ)
     mel = log_mel(audio, 80)[np.newaxis]
     drawn = np.random.default_rng(0).standard_normal((1, mel.shape[-1] // 2, 384))
     for directory in out.glob("*-*"):
         if directory.name.startswith("micro"):
             np.save(directory / "mel.npy", mel)
+            np.save(directory / "tokens.npy", said(directory, text))
         else:  # an emulated encoder of tiny's size takes minutes
             np.save(directory / "features.npy", drawn.astype(np.float32))
 

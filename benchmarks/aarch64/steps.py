@@ -3,9 +3,9 @@
     python benchmarks/aarch64/steps.py MODELS OUT.npz [--counter PATH]
 
 `MODELS` is what `prepare.py` made: model directories with the input of each. A log-mel goes through
-the encoder first, audio features do not; then a prompt and some fixed tokens through the decoder,
-whose logits are kept. With a counter (count_instructions.c) the instructions of each step are told
-as well, a line of JSON per model.
+the encoder first, audio features do not; then the first tokens of what is said there, or any where
+the weights are random, through the decoder, whose logits are kept. With a counter
+(count_instructions.c) the instructions of each step are told as well, a line of JSON per model.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.core.types import FloatArray
+from whisper_hailo.core.types import FloatArray, IntArray
 
 N_STEPS = 8
 N_PROMPT = 4
@@ -45,17 +45,27 @@ def steps(directory: Path, read: Callable[[], int]) -> tuple[FloatArray, list[in
     with CachedDecoder(directory, spec, 1) as decoder:
         features = audio_features(directory, spec)
         state = decoder.start(features, (Padding(spec.dims.n_audio_ctx),))
-        prompt = np.arange(1000, 1000 + N_PROMPT, dtype=np.int64)[None]
+        tokens = fed(directory)
         last = np.array([0], np.int64)
-        output, state = decoder.step(prompt, state, np.array([N_PROMPT - 1], np.int64))
+        output, state = decoder.step(
+            tokens[:, :N_PROMPT], state, np.array([N_PROMPT - 1], np.int64)
+        )
         found, counted = [output.logits[0, -1].copy()], []
-        for number in range(N_STEPS):
-            token = np.array([[2000 + number]], np.int64)
+        for at in range(N_PROMPT, N_PROMPT + N_STEPS):
             before = read()
-            output, state = decoder.step(token, state, last)
+            output, state = decoder.step(tokens[:, at : at + 1], state, last)
             counted.append(read() - before)
             found.append(output.logits[0, -1].copy())
     return np.stack(found), counted
+
+
+def fed(directory: Path) -> IntArray:
+    """`(1, n_tokens)` ids of prompt and steps: given, or any."""
+    given = directory / "tokens.npy"
+    if given.is_file():
+        tokens: IntArray = np.load(given)[np.newaxis, : N_PROMPT + N_STEPS]
+        return tokens
+    return np.arange(1000, 1000 + N_PROMPT + N_STEPS, dtype=np.int64)[np.newaxis]
 
 
 def audio_features(directory: Path, spec: ModelSpec) -> FloatArray:

@@ -50,6 +50,23 @@ def test_near_ties_may_fall_either_way_and_nothing_else() -> None:
     assert flipped["same_token"] == 0
 
 
+def test_a_token_that_leads_is_the_same_however_far_one_logit_may_be_off() -> None:
+    here = np.zeros((2, 1000), np.float32)
+    here[:, 4] = 2.5, 1.0
+    exact = here.copy()
+    exact[:, 7] = 3.0  # so one logit may be 6 off, and all of them 0.19 in the mean
+    tie = here.copy()
+    tie[1, 5] = 1.1
+    found = row("micro-int4", here, tie, exact)
+    assert (found["good"], found["same_token"], found["leading"]) == (True, 1, 1)
+    flipped = here.copy()
+    flipped[0, 5] = 2.6
+    found = row("micro-int4", here, flipped, exact)
+    assert found["largest_difference"] < found["bound"]
+    assert found["rms_difference"] < found["rms_bound"]
+    assert not found["good"]
+
+
 def test_the_counter_is_read_from_the_file_that_is_shared(tmp_path: Path) -> None:
     path = tmp_path / "counter"
     path.write_bytes((41).to_bytes(8, "little"))
