@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -135,17 +134,28 @@ def _or_upgrade(version: str, reason: str) -> str:
     return ", or upgrade onnxruntime" if any(map(reason.__contains__, _BEYOND_RUNTIME)) else ""
 
 
-@contextmanager
-def running(name: str, advice: str = CONVERT_AGAIN) -> Iterator[None]:
-    """Turn the runtime's failures inside a `with` block into one line.
+class running:  # noqa: N801 - used as a function
+    """One run of a graph: what the runtime raises there is an error in one line.
+
+    A class, since a generator would take a third of what Python takes for a decoder's pass.
 
     Raises:
-        ModelError: the graph failed, so it is not what it was taken for.
+        ModelError: the graph does not run, for example because an operator is broken.
     """
-    try:
-        yield
-    except Exception as error:  # the runtime has a dozen unrelated exception classes
-        raise ModelError(f"{name} failed ({reason_of(error)}); {advice}") from error
+
+    __slots__ = ("_advice", "_name")
+
+    def __init__(self, name: str, advice: str = CONVERT_AGAIN) -> None:
+        self._name = name
+        self._advice = advice
+
+    def __enter__(self) -> None:
+        """Nothing to begin."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Turn what the runtime raised, which has a dozen unrelated exception classes."""
+        if isinstance(error, Exception):
+            raise ModelError(f"{self._name} failed ({reason_of(error)}); {self._advice}") from error
 
 
 def _check_sizes(directory: Path, file: str, spec: ModelSpec) -> None:

@@ -57,7 +57,7 @@ def choose(logits: FloatArray, eot: int, eot_boost: float) -> int:
         eot: id of end-of-transcript.
         eot_boost: threshold in logits; 0 is off.
     """
-    best = int(np.argmax(logits))
+    best = int(logits.argmax())
     if eot_boost > 0.0 and logits[best] - logits[eot] < eot_boost:
         return eot
     return best
@@ -78,7 +78,8 @@ def lead(logits: FloatArray, token: int, eot: int, eot_boost: float) -> float:
     logits[eot] += np.float32(eot_boost)
     chosen = float(logits[token])
     logits[token] = -np.inf
-    return chosen - float(logits.max())
+    # The same code as in `choose`: `max` would come from memory, with the Python that calls it.
+    return chosen - float(logits[logits.argmax()])
 
 
 def end_lead(logits: FloatArray, eot: int, eot_boost: float) -> float:
