@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 import warnings
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from whisper_hailo import Transcriber
 from whisper_hailo.core.types import Transcript
@@ -43,10 +40,7 @@ WORD_S = 0.1
 """Largest difference of a word's start."""
 
 N_CLIPS = int(os.environ.get("WHISPER_HAILO_PARITY_CLIPS", "3"))
-LONG_S = float(os.environ.get("WHISPER_HAILO_PARITY_SECONDS", "120"))
-"""Ten minutes take a core half an hour; WHISPER_HAILO_PARITY_SECONDS=600 does them."""
-
-ASTRAY_S = min(LONG_S, 120.0)
+ASTRAY_S = min(openai.LONG_S, 120.0)
 """Of the cases in which text goes astray: both programs then step 0.02 to 0.04 s at a time."""
 
 PROMPT = "Peter and Emma talked about their journey to Vienna."
@@ -173,12 +167,6 @@ def no_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SampledChoice, "_draw", lambda _, logits, __: int(logits.argmax()))
 
 
-def minutes(duration_s: float = LONG_S) -> NDArray[np.float32]:
-    """Speech: five and a half minutes of clips, again and again."""
-    once = openai.concatenated("seen", 60, 0.4)
-    return np.tile(once, math.ceil(duration_s * 16_000 / once.size))[: round(duration_s * 16_000)]
-
-
 def both(
     ours: Transcriber,
     theirs: Any,
@@ -205,7 +193,7 @@ astray back to what is said. Tried once, it stays astray to the end."""
 @pytest.mark.parametrize("words", [False, True], ids=["segments", "words"])
 @pytest.mark.parametrize(
     ("conditioned", "temperatures", "duration_s"),
-    [(False, ONCE, LONG_S), (True, TWICE, LONG_S), (True, ONCE, ASTRAY_S)],
+    [(False, ONCE, openai.LONG_S), (True, TWICE, openai.LONG_S), (True, ONCE, ASTRAY_S)],
     ids=["alone", "conditioned", "astray"],
 )
 def test_minutes_by_timestamps(
@@ -225,7 +213,7 @@ def test_minutes_by_timestamps(
         search=Search(beam_size=beam_size, temperatures=temperatures, best_of=1),
     )
     got, expected = both(
-        ours, theirs, minutes(duration_s), options, LongOptions(strategy="seek"),
+        ours, theirs, openai.minutes(duration_s), options, LongOptions(strategy="seek"),
         condition_on_previous_text=conditioned, initial_prompt=PROMPT, word_timestamps=words,
         beam_size=beam_size,
     )  # fmt: skip
@@ -278,7 +266,7 @@ def test_silence_beside_made_up_text_is_skipped(
 @pytest.mark.usefixtures("same_mel")
 def test_minutes_without_timestamps(ours: Transcriber, theirs: Any) -> None:
     got, expected = both(
-        ours, theirs, minutes(), DecodingOptions(), LongOptions(strategy="consecutive"),
+        ours, theirs, openai.minutes(), DecodingOptions(), LongOptions(strategy="consecutive"),
         without_timestamps=True, condition_on_previous_text=False,
     )  # fmt: skip
     reference = [segment["text"].strip() for segment in expected["segments"]]
