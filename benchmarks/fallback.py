@@ -17,13 +17,10 @@ from typing import Any
 
 from benchmarks import tables
 from benchmarks.sounds import music, noise
-from benchmarks.windows import DATA, clips
+from benchmarks.windows import DATA, clips, result_of
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import AudioSource
-from whisper_hailo.bench.machine import this_machine
-from whisper_hailo.bench.marks import mark_of
 from whisper_hailo.bench.score import score_file
-from whisper_hailo.core.version import __version__
 from whisper_hailo.decoding.option_groups import OPENAI_TEMPERATURES, Search
 from whisper_hailo.decoding.options import DecodingOptions
 
@@ -74,13 +71,7 @@ def run(limit: int) -> dict[str, Any]:
     with Transcriber.from_model("micro", threads=1) as transcriber:
         transcriber.transcribe(sounds()[0])  # warm-up
         rows = [measure(transcriber, name, pairs) for name, pairs in recordings(limit)]
-    return {
-        "version": __version__,
-        "machine": this_machine().label,
-        "weights": mark_of(tables.MICRO),
-        "limit": limit,
-        "rows": rows,
-    }
+    return result_of(rows, limit)
 
 
 def main() -> None:

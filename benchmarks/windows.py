@@ -113,13 +113,17 @@ def _counts(score: Score) -> list[int]:
 
 def run(sets: Sequence[str], limit: int | None) -> dict[str, Any]:
     """All cases."""
-    rows = [row for case in CASES for row in measure(case, sets, limit)]
+    return result_of([row for case in CASES for row in measure(case, sets, limit)], limit)
+
+
+def result_of(rows: Sequence[dict[str, Any]], limit: int | None) -> dict[str, Any]:
+    """Rows and what they were measured on."""
     return {
         "version": __version__,
         "machine": this_machine().label,
         "weights": mark_of(tables.MICRO),
         "limit": limit,
-        "rows": rows,
+        "rows": list(rows),
     }
 
 
