@@ -137,10 +137,10 @@ def _or_upgrade(version: str, reason: str) -> str:
 class running:  # noqa: N801 - used as a function
     """One run of a graph: what the runtime raises there is an error in one line.
 
-    A class, since a generator would take a third of what Python takes for a decoder's pass.
+    A class, since a generator takes three times as long around every pass (0.7 instead of 0.2 µs).
 
     Raises:
-        ModelError: the graph does not run, for example because an operator is broken.
+        ModelError: the graph failed, so it is not what it was taken for.
     """
 
     __slots__ = ("_advice", "_name")
