@@ -18,7 +18,7 @@ from whisper_hailo.decoding.rules.book import RuleBook
 from whisper_hailo.decoding.search.choice import BeamChoice, Choice, SampledChoice
 from whisper_hailo.decoding.search.greedy import GreedySearch
 from whisper_hailo.decoding.search.hypothesis import Found, Search, near_tie
-from whisper_hailo.decoding.search.ranking import best_of
+from whisper_hailo.decoding.search.ranking import best_of, is_close_call
 from whisper_hailo.decoding.search.windows import WindowSearch
 
 _LAST = np.zeros(1, np.int64)
@@ -161,7 +161,9 @@ class DecodingLoop:
     def _result(
         self, found: Found, temperature: float, no_speech_prob: float, ends_at_once: bool
     ) -> Decoded:
-        best = best_of(found.hypotheses, self._options.search.length_penalty)
+        penalty = self._options.search.length_penalty
+        best = best_of(found.hypotheses, penalty)
+        tied = is_close_call(best, found.hypotheses, penalty, self._near_tie)
         return Decoded(
             tokens=best.tokens,
             avg_logprob=best.avg_logprob,
@@ -169,5 +171,5 @@ class DecodingLoop:
             runaway=not best.done,
             temperature=temperature,
             ends_at_once=ends_at_once,
-            near_ties=found.near_ties,
+            near_ties=found.near_ties + tied,
         )

@@ -17,10 +17,36 @@ def best_of(hypotheses: Sequence[Hypothesis], length_penalty: float | None) -> H
 
     Source: OpenAI Whisper, `MaximumLikelihoodRanker`; the formula is that of Wu et al. 2016.
     """
+    return max(hypotheses, key=lambda one: one.sum_logprob / _divisor(one, length_penalty))
 
-    def score(hypothesis: Hypothesis) -> float:
-        n = max(1, len(hypothesis.tokens))
-        penalty = n if length_penalty is None else ((5 + n) / 6) ** length_penalty
-        return hypothesis.sum_logprob / penalty
 
-    return max(hypotheses, key=score)
+def is_close_call(
+    best: Hypothesis,
+    hypotheses: Sequence[Hypothesis],
+    length_penalty: float | None,
+    near_tie: float,
+) -> bool:
+    """Whether another text would be the best, had its sum grown against the best one's.
+
+    Args:
+        best: of these hypotheses, by `best_of`.
+        hypotheses: those it was chosen from.
+        length_penalty: by which it was.
+        near_tie: by how much two sums of log-probabilities may move apart.
+    """
+    divisor = _divisor(best, length_penalty)
+    return any(
+        _lead(best.sum_logprob / divisor, other, length_penalty) < near_tie
+        for other in hypotheses
+        if other.tokens != best.tokens
+    )
+
+
+def _lead(score: float, other: Hypothesis, length_penalty: float | None) -> float:
+    """Log-probability that a hypothesis lacks to score so much."""
+    return score * _divisor(other, length_penalty) - other.sum_logprob
+
+
+def _divisor(hypothesis: Hypothesis, length_penalty: float | None) -> float:
+    n = max(1, len(hypothesis.tokens))
+    return n if length_penalty is None else ((5 + n) / 6) ** length_penalty

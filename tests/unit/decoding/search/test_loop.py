@@ -291,12 +291,15 @@ def test_a_boost_moves_the_tie_to_where_end_of_transcript_wins() -> None:
     assert [d.near_ties for d in decode(close)] == [0]
 
 
-def test_beams_are_tied_at_the_edge_of_the_beam() -> None:
+@pytest.mark.parametrize(
+    ("behind", "n_ties"),
+    [(1.0, 0), (3.9999, 1), (0.0001, 1)],
+    ids=["none", "edge", "best"],
+)
+def test_beams_are_tied_at_their_edge_and_for_the_best(behind: float, n_ties: int) -> None:
     beam = DecodingOptions(search=Search(beam_size=2), max_new_tokens=1)
-    far, near = (
-        decode(Close([[1]], rival=2, behind=behind), beam)[0].near_ties for behind in (1.0, 3.9999)
-    )
-    assert (far, near) == (0, 1)  # behind both lie all others, at 4
+    close = Close([[1]], rival=2, behind=behind)  # behind both lie all others, at 4
+    assert decode(close, beam)[0].near_ties == n_ties
 
 
 def test_draws_beside_an_edge_are_ties() -> None:

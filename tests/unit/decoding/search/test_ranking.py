@@ -1,0 +1,55 @@
+"""Which hypothesis is the best, and when another nearly was."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from whisper_hailo.decoding.search.hypothesis import Hypothesis
+from whisper_hailo.decoding.search.ranking import best_of, is_close_call
+
+NEAR = 0.5
+
+
+def said(n_tokens: int, sum_logprob: float) -> Hypothesis:
+    return Hypothesis(tuple(range(n_tokens)), sum_logprob, done=True)
+
+
+sums_by_length = st.dictionaries(st.integers(0, 6), st.floats(-30, 0), min_size=1, max_size=5)
+hypotheses = sums_by_length.map(lambda sums: [said(*one) for one in sums.items()])
+penalties = st.none() | st.floats(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("length_penalty", "n_tokens"), [(None, 20), (0.0, 2), (1.0, 20), (0.1, 2)]
+)
+def test_length_counts_as_asked(length_penalty: float | None, n_tokens: int) -> None:
+    short, long = said(2, -4.0), said(20, -12.0)
+    assert len(best_of([short, long], length_penalty).tokens) == n_tokens
+
+
+@given(hypotheses, penalties, st.lists(st.floats(-0.499, 0.499), min_size=5, max_size=5))
+def test_what_is_no_close_call_survives_the_rival_gaining(
+    found: list[Hypothesis], length_penalty: float | None, moves: list[float]
+) -> None:
+    best = best_of(found, length_penalty)
+    moved = [
+        one if one is best else Hypothesis(one.tokens, one.sum_logprob + move * NEAR * 2, done=True)
+        for one, move in zip(found, moves, strict=False)
+    ]
+    after = best_of(moved, length_penalty)
+    assert is_close_call(best, found, length_penalty, NEAR) or after.tokens == best.tokens
+
+
+@pytest.mark.parametrize(("behind", "close"), [(0.4, True), (0.6, False)])
+def test_a_close_call_is_measured_in_sums(behind: float, close: bool) -> None:
+    best, other = said(100, -50.0), said(80, -40.0 - behind)
+    found = [other, best]
+    assert best_of(found, None) is best
+    assert is_close_call(best, found, None, NEAR) == close
+
+
+def test_the_same_text_drawn_twice_is_no_rival() -> None:
+    twice = [said(3, -1.0), said(3, -1.0)]
+    assert not is_close_call(best_of(twice, None), twice, None, NEAR)
