@@ -23,6 +23,12 @@ def rows_of(arrays: Sequence[NDArray[ItemT]], rows: IntArray) -> tuple[NDArray[I
     return tuple(array[rows] for array in arrays)
 
 
+def constant(array: NDArray[ItemT]) -> NDArray[ItemT]:
+    """The array, which nobody writes to from now on: whoever has read it need not do so again."""
+    array.flags.writeable = False
+    return array
+
+
 def bind_in_place(io: Any, name: str, array: AnyArray) -> None:  # noqa: ANN401 - a C++ class
     """Let the runtime write an output into a contiguous array, which must outlive the run."""
     address = array.__array_interface__["data"][0]  # array.ctypes makes objects, each time

@@ -57,6 +57,7 @@ class Binding:
         self._in_place = in_place
         self._kept = kept
         self._fed: Named = {}
+        self._given: dict[str, AnyArray | None] = {}
         self._wanted: dict[str, tuple[int, ...]] = {}
         self._outputs: list[FloatArray] = []
         for name, array in kept.items():
@@ -73,7 +74,8 @@ class Binding:
             these outputs, in arrays that are the caller's until the next run.
         """
         for name, array in inputs.items():
-            self._feed(name, array)
+            if self._given.get(name) is not array:
+                self._feed(name, array)
         if self._wanted != outputs:
             self._want(outputs)
         self.session.run_with_iobinding(self._io)
@@ -89,7 +91,11 @@ class Binding:
             bind_in_place(self._io, name, array)
 
     def _feed(self, name: str, array: AnyArray) -> None:
-        """An array of the same size goes where the last one was, which needs no binding."""
+        """An array of the same size goes where the last one was, which needs no binding.
+
+        A constant that comes again needs nothing at all.
+        """
+        self._given[name] = None if array.flags.writeable else array
         held = self._fed.get(name)
         if held is not None and held.shape == array.shape:
             held[...] = array

@@ -226,19 +226,24 @@ class CachedDecoder(Closing):
         positions = np.ascontiguousarray(positions, dtype=np.int64)
         first = check_step(tokens, state, positions, first, self._spec)
         n_new = tokens.shape[1]
-        cache = state.cache.with_room(state.n_tokens, n_new)
-        shared = (state.cross, state.cross_bias, first, state.audio_rows)
-        new = CachedState(cache, *shared, state.n_tokens)
+        after = CachedState(
+            state.cache.with_room(state.n_tokens, n_new),
+            state.cross,
+            state.cross_bias,
+            first,
+            state.audio_rows,
+            state.n_tokens + n_new,
+        )
         if n_new > 1 and state.batch > 1 and (state.n_tokens or state.cross.scales):
-            output = in_pieces(partial(self._pass, alignment=alignment), tokens, new, positions)
+            output = in_pieces(partial(self._pass, alignment=alignment), tokens, after, positions)
         else:
-            output = self._pass(tokens, new, positions, alignment=alignment)
-        return output, CachedState(cache, *shared, state.n_tokens + n_new)
+            output = self._pass(tokens, after, positions, alignment=alignment)
+        return output, after
 
     def _pass(
         self, tokens: IntArray, state: CachedState, positions: IntArray, *, alignment: bool
     ) -> StepOutput:
-        """One run of the graph for a state whose cache has room for the tokens."""
+        """One run of the graph, which fills the last places of a state with these tokens."""
         arrays = self._inputs.make(tokens, state)
         arrays["positions"] = positions
         dims, (batch, n_new) = self._spec.dims, tokens.shape

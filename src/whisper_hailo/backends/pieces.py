@@ -17,7 +17,7 @@ from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.core.types import FloatArray, IntArray
 
 Pass: TypeAlias = Callable[[IntArray, CachedState, IntArray], StepOutput]
-"""Tokens `(batch, n)`, a state whose cache has room for them, and positions `(K,)`."""
+"""Tokens `(batch, n)`, a state whose last n places are theirs, and positions `(K,)`."""
 
 
 def in_pieces(run: Pass, tokens: IntArray, state: CachedState, positions: IntArray) -> StepOutput:
@@ -28,7 +28,7 @@ def in_pieces(run: Pass, tokens: IntArray, state: CachedState, positions: IntArr
     Args:
         run: one pass that the runtime can do.
         tokens: `(batch, n_new)`.
-        state: before them, with room for them in its cache.
+        state: after them, with free places in its cache.
         positions: `(K,)` which of the tokens to look at.
     """
     batch, n_new = tokens.shape
@@ -68,11 +68,11 @@ def _token_by_token(
     """A token that is not looked at is not projected to the vocabulary."""
     look, away = np.zeros(1, np.int64), np.zeros(0, np.int64)
     places = positions.tolist()
-    outputs = []
-    for column in range(tokens.shape[1]):
+    outputs, n_new = [], tokens.shape[1]
+    for column in range(n_new):
         output = run(
             np.ascontiguousarray(tokens[:, column : column + 1]),
-            replace(state, n_tokens=state.n_tokens + column),
+            replace(state, n_tokens=state.n_tokens - n_new + column + 1),
             look if column in places else away,
         )
         # The next pass may write to the same arrays.

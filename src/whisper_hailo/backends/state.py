@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whisper_hailo.backends.arrays import AnyArray
+from whisper_hailo.backends.arrays import AnyArray, constant
 from whisper_hailo.backends.cache import Arrays, Cache
 from whisper_hailo.backends.cross import CrossKV
 from whisper_hailo.core.protocols import Padding
@@ -64,35 +64,34 @@ class StepInputs:
     """
 
     def __init__(self, n_text_ctx: int) -> None:
-        self._places = np.arange(n_text_ctx + 1)[np.newaxis]
-        self._counts = np.arange(n_text_ctx + 1, dtype=np.int32)
-        self._unbiased = np.zeros((1, 1, 1, n_text_ctx), np.float32)
+        self._places = constant(np.arange(n_text_ctx + 1)[np.newaxis])
+        self._counts = constant(np.arange(n_text_ctx + 1, dtype=np.int32))
+        self._unbiased = constant(np.zeros((1, 1, 1, n_text_ctx), np.float32))
 
     def make(self, tokens: IntArray, state: CachedState) -> dict[str, AnyArray]:
-        """Inputs by name; those of the tables are read-only in spirit.
+        """Inputs by name.
 
         Args:
             tokens: `(batch, n_new)`.
-            state: before them.
+            state: after them.
         """
-        n_past = state.n_tokens
+        n_columns = state.n_tokens
         if tokens.shape != (1, 1) or state.first.item():
             return _general_inputs(tokens, state)
         return {
             "tokens": tokens,
-            "text_positions": self._places[:, n_past : n_past + 1],
-            "self_bias": self._unbiased[:, :, :, : n_past + 1],
+            "text_positions": self._places[:, n_columns - 1 : n_columns],
+            "self_bias": self._unbiased,
             "cross_bias": state.cross_bias,
-            "last_column": self._counts[n_past : n_past + 1],
-            "n_columns": self._counts[n_past + 1 : n_past + 2],
+            "last_column": self._counts[n_columns - 1 : n_columns],
+            "n_columns": self._counts[n_columns : n_columns + 1],
         }
 
 
 def _general_inputs(tokens: IntArray, state: CachedState) -> dict[str, AnyArray]:
     """For any number of rows and tokens."""
-    (batch, n_new), n_past, first = tokens.shape, state.n_tokens, state.first
-    n_columns = n_past + n_new
-    queries = np.arange(n_past, n_columns)
+    (batch, n_new), n_columns, first = tokens.shape, state.n_tokens, state.first
+    queries = np.arange(n_columns - n_new, n_columns)
     self_bias = np.zeros((batch, 1, n_new, n_columns), np.float32)
     if first.any():
         begins = first[:, np.newaxis, np.newaxis, np.newaxis]
@@ -128,7 +127,7 @@ def cross_bias(
     zero_rows = [p.zero_rows(int(n)) for p, n in zip(paddings, n_positions, strict=True)]
     with np.errstate(divide="ignore"):  # ln 0 is the -inf that no padding asks for
         bias[:, -1] = np.log(np.array(zero_rows, np.float64))
-    return bias.astype(np.float32)[:, None, None, :]
+    return constant(bias.astype(np.float32)[:, None, None, :])
 
 
 def select_rows(state: CachedState, rows: IntArray) -> CachedState:

@@ -18,7 +18,7 @@ DECODER_FILE = "decoder.onnx"
 PARITY_FILES = ("parity.json", "parity.svg", "parity-against.json", "parity-against.svg")
 """What `validate` leaves in a model directory; a new conversion makes it void."""
 
-SPEC_VERSION = 5
+SPEC_VERSION = 6
 """Before 5 decoder graphs had other inputs and outputs."""
 
 _LARGEST = {

@@ -60,6 +60,25 @@ def test_only_the_wanted_positions_are_projected(decoder: CachedDecoder) -> None
     assert after.n_tokens == 4
 
 
+def test_arrays_may_be_used_again_for_other_values(decoder: CachedDecoder) -> None:
+    """What was told of an earlier step holds only for arrays that nobody can write to."""
+    start = decoder.start(_features(1, 30, 64), (NONE,))
+    tokens, look = _ids([11, 5]), np.array([0], np.int64)
+    whole, _ = decoder.step(tokens, start, np.arange(2))
+    for column in (0, 1):
+        look[0] = column
+        out, state = decoder.step(tokens, start, look)
+        np.testing.assert_allclose(out.logits[:, 0], whole.logits[:, column], atol=ATOL)
+    token = _ids([9])
+    for value in (9, 3, 120):
+        token[0, 0] = value
+        reused, after = decoder.step(token, state, np.array([0], np.int64))
+        logits = reused.logits.copy()
+        fresh, state = decoder.step(_ids([value]), state, np.array([0], np.int64))
+        np.testing.assert_allclose(logits, fresh.logits, atol=ATOL)
+        assert after.n_tokens == state.n_tokens
+
+
 def test_logsumexp_is_that_of_the_logits(decoder: CachedDecoder) -> None:
     out, _ = decoder.step(_ids([11]), decoder.start(_features(1, 9, 64), (NONE,)), _last(1))
     expected = np.log(np.exp(out.logits.astype(np.float64)).sum(-1))

@@ -9,6 +9,9 @@ import numpy as np
 
 from whisper_hailo.convert.graphs.builder import MICROSOFT, GraphBuilder
 
+SELF_BIAS = "self_bias.cut"
+"""What is added to the scores of the cache, `(batch, 1, n, n_columns)`."""
+
 
 def attend(
     b: GraphBuilder, name: str, qkv: tuple[str, str, str], n_heads: int, *, bias: str = ""
@@ -35,7 +38,7 @@ def attend_to_cache(b: GraphBuilder, name: str, qkv: str, layer: int, n_heads: i
 
     Args:
         b: the graph, with the inputs `past_key_{i}`, `past_value_{i}`, `last_column`, `n_columns`
-            and `self_bias`.
+            and the value `SELF_BIAS`.
         name: name of the result `(batch, n, d_model)`.
         qkv: query, key and value side by side, `(batch, n, 3 d_model)`.
         layer: i.
@@ -43,7 +46,7 @@ def attend_to_cache(b: GraphBuilder, name: str, qkv: str, layer: int, n_heads: i
     """
     cache = (f"past_key_{layer}", f"past_value_{layer}")
     unused = ("",) * 3
-    inputs = (qkv, "", "", *cache, "last_column", "n_columns", *unused, "self_bias")
+    inputs = (qkv, "", "", *cache, "last_column", "n_columns", *unused, SELF_BIAS)
     outputs = (name, f"present_key_{layer}", f"present_value_{layer}")
     return b.ops(
         "GroupQueryAttention",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from whisper_hailo.convert.checkpoint import Checkpoint
 from whisper_hailo.convert.graphs.builder import GraphBuilder
-from whisper_hailo.convert.graphs.products import Arithmetic, Linear, linear
+from whisper_hailo.convert.graphs.products import Linear, Rounded, rounded, rounded_linear
 from whisper_hailo.convert.graphs.weights import AnyArray, Weight
 
 _TO_THE_END = 2**62
@@ -25,19 +27,24 @@ def convolution_as_product(
     """`(batch, n, n_in)` -> `(batch, n / stride, n_out)`, as one product in 8 bits.
 
     Every output sees three inputs side by side. The product then needs no operator of its own for
-    integers, and leaves the features where the layers want them.
+    integers, and leaves the features where the layers want them. What is laid side by side are
+    codes: a quarter of the bytes.
     """
     n_in = checkpoint.weight(f"{name}.weight").shape[1]
-    seen = _neighbours(b, x, name) if stride == 1 else _pairs_and_one_before(b, x, name, n_in)
+    codes = rounded(b, x)
+    if stride == 1:
+        seen = _neighbours(b, codes, name)
+    else:
+        seen = _pairs_and_one_before(b, codes, name, n_in)
     weights = Linear(
         _side_by_side(checkpoint.weight(f"{name}.weight")), checkpoint.weight(f"{name}.bias")
     )
-    return linear(b, seen, name, weights, Arithmetic.TENSOR_8)
+    return rounded_linear(b, replace(codes, codes=seen), name, weights)
 
 
-def _neighbours(b: GraphBuilder, x: str, name: str) -> str:
+def _neighbours(b: GraphBuilder, x: Rounded, name: str) -> str:
     """`(batch, n, n_in)` -> `(batch, n, 3 n_in)`: each with those before and after it."""
-    framed = b.op("Pad", (x, b.constant([0, 1, 0, 0, 1, 0])), f"{name}.framed")
+    framed = b.op("Pad", (x.codes, b.constant([0, 1, 0, 0, 1, 0]), x.zero), f"{name}.framed")
     ends = (-2, -1, _TO_THE_END)
     shifted = [
         b.op(
@@ -50,19 +57,19 @@ def _neighbours(b: GraphBuilder, x: str, name: str) -> str:
     return b.op("Concat", shifted, f"{name}.seen", axis=-1)
 
 
-def _pairs_and_one_before(b: GraphBuilder, x: str, name: str, n_in: int) -> str:
+def _pairs_and_one_before(b: GraphBuilder, x: Rounded, name: str, n_in: int) -> str:
     """`(batch, n, n_in)` -> `(batch, n / 2, 3 n_in)`: every second with those around it.
 
     Two inputs in a row lie in memory as one of twice the width. The one before a pair is the second
     half of the pair before.
     """
-    pairs = b.op("Reshape", (x, b.constant([0, -1, 2 * n_in])), f"{name}.pairs")
+    pairs = b.op("Reshape", (x.codes, b.constant([0, -1, 2 * n_in])), f"{name}.pairs")
     second = b.op(
         "Slice",
         (pairs, b.constant([0, n_in]), b.constant([-1, 2 * n_in]), b.constant([1, 2])),
         f"{name}.second",
     )
-    before = b.op("Pad", (second, b.constant([0, 1, 0, 0, 0, 0])), f"{name}.before")
+    before = b.op("Pad", (second, b.constant([0, 1, 0, 0, 0, 0]), x.zero), f"{name}.before")
     return b.op("Concat", (before, pairs), f"{name}.seen", axis=-1)
 
 

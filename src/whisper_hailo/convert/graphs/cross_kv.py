@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 
 from whisper_hailo.convert.checkpoint import Checkpoint
@@ -9,9 +12,12 @@ from whisper_hailo.convert.graphs.builder import FLOAT, INT8, Graph, GraphBuilde
 from whisper_hailo.convert.graphs.layers import split_heads
 from whisper_hailo.convert.graphs.products import (
     Arithmetic,
+    Linear,
     checkpoint_linear,
     joined,
     linear,
+    rounded,
+    rounded_linear,
 )
 from whisper_hailo.convert.graphs.weights import ready
 
@@ -40,14 +46,14 @@ def cross_kv_graph(checkpoint: Checkpoint, arithmetic: Arithmetic = Arithmetic.F
     dims = checkpoint.config.dims
     b = GraphBuilder("whisper_cross_kv")
     features = b.input("audio_features", FLOAT, ("batch", "n_positions", dims.d_model))
-    padded = _one_zero_row_more(b, features, dims.d_model)
+    product = _products(b, features, dims.d_model, arithmetic)
     for i in range(dims.n_decoder_layers):
         attention = f"decoder.layers.{i}.encoder_attn"
         weights = joined(
             checkpoint_linear(checkpoint, f"{attention}.k_proj", bias=False),
             checkpoint_linear(checkpoint, f"{attention}.v_proj"),
         )
-        both = linear(b, padded, f"{attention}.kv", weights, arithmetic)
+        both = product(f"{attention}.kv", weights)
         names = (f"cross_key_{i}", f"cross_value_{i}")
         dtype = FLOAT
         if arithmetic is not Arithmetic.FLOAT and dims.cross_in_8_bits:
@@ -92,10 +98,25 @@ def _largest(b: GraphBuilder, both: str) -> str:
     return b.op("Unsqueeze", (largest, b.constant([1])), f"{both}.largest_row")
 
 
-def _one_zero_row_more(b: GraphBuilder, features: str, d_model: int) -> str:
-    """`(batch, n, d)` -> `(batch, n + 1, d)`, the last row zeros."""
+def _products(
+    b: GraphBuilder, features: str, d_model: int, arithmetic: Arithmetic
+) -> Callable[[str, Linear], str]:
+    """Products of the audio features and the row of zeros after them, which all layers share.
+
+    In 8 bits the features are rounded once, and the zeros are the code of zero.
+    """
+    if arithmetic is Arithmetic.TENSOR_8:
+        codes = rounded(b, features)
+        longer = replace(codes, codes=_one_row_more(b, features, codes.codes, codes.zero, d_model))
+        return lambda name, weights: rounded_linear(b, longer, name, weights)
+    zero = b.weight("zero", ready(np.zeros((1,), np.float32)))
+    padded = _one_row_more(b, features, features, zero, d_model)
+    return lambda name, weights: linear(b, padded, name, weights, arithmetic)
+
+
+def _one_row_more(b: GraphBuilder, features: str, x: str, value: str, d_model: int) -> str:
+    """`(batch, n, d)` -> `(batch, n + 1, d)`, the last row filled with a value."""
     batch = b.op("Shape", (features,), "batch", start=0, end=1)
     shape = b.op("Concat", (batch, b.constant([1, d_model])), "zero_row.shape", axis=0)
-    zero = b.weight("zero", ready(np.zeros((1,), np.float32)))
-    row = b.op("Expand", (zero, shape), "zero_row")
-    return b.op("Concat", (features, row), "padded_features", axis=1)
+    row = b.op("Expand", (value, shape), "zero_row")
+    return b.op("Concat", (x, row), "padded_features", axis=1)

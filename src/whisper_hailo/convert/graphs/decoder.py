@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from whisper_hailo.convert.checkpoint import Checkpoint
-from whisper_hailo.convert.graphs.attention import attend, attend_in_8_bits, attend_to_cache
+from whisper_hailo.convert.graphs.attention import (
+    SELF_BIAS,
+    attend,
+    attend_in_8_bits,
+    attend_to_cache,
+)
 from whisper_hailo.convert.graphs.builder import FLOAT, INT8, INT32, INT64, Graph, GraphBuilder
 from whisper_hailo.convert.graphs.decoder_ends import embed_tokens, project_to_vocabulary
 from whisper_hailo.convert.graphs.layers import add_and_norm, layer_norm, mlp_change
@@ -57,6 +64,7 @@ def decoder_graph(
     of = _Decoder(checkpoint, checkpoint.config.dims, precision)
     b = GraphBuilder("whisper_decoder")
     _declare_inputs(b, of)
+    _cut_self_bias(b)
     x = embed_tokens(b, checkpoint, "tokens", "text_positions", precision.embedding)
     normed = layer_norm(b, x, f"{_norms(0)[0]}.out", checkpoint, _norms(0)[0])
     for i in range(of.dims.n_decoder_layers):
@@ -92,7 +100,7 @@ def _declare_inputs(b: GraphBuilder, of: _Decoder) -> None:
     b.input("tokens", INT64, ("batch", "n_tokens"))
     b.input("text_positions", INT64, ("batch", "n_tokens"))
     b.input("positions", INT64, ("K",))
-    b.input("self_bias", FLOAT, ("batch", 1, "n_tokens", "n_columns"))
+    b.input("self_bias", FLOAT, ("batch", 1, "n_tokens", "n_columns or more"))
     b.input("last_column", INT32, ("batch",))
     b.input("n_columns", INT32, (1,))
     heads, width = dims.n_decoder_heads, dims.cache_head_size
@@ -101,6 +109,16 @@ def _declare_inputs(b: GraphBuilder, of: _Decoder) -> None:
             b.input(f"past_{part}_{i}", FLOAT, ("batch", heads, "n_places", width))
             b.output(f"present_{part}_{i}", FLOAT, ("batch", heads, "n_places", width))
     _declare_audio(b, of)
+
+
+def _cut_self_bias(b: GraphBuilder) -> None:
+    """The bias of the columns there are.
+
+    So the host may give one for all columns there can be, once for many steps: to tell the runtime
+    of another array takes ten times as long as the cut.
+    """
+    first, axis = (b.constant(np.array([n], np.int32)) for n in (0, 3))
+    b.op("Slice", ("self_bias", first, "n_columns", axis), SELF_BIAS)
 
 
 def _declare_audio(b: GraphBuilder, of: _Decoder) -> None:

@@ -10,8 +10,9 @@ from whisper_hailo.convert.graphs.layers import gelu, layer_norm, mlp
 from whisper_hailo.convert.graphs.products import (
     Arithmetic,
     checkpoint_linear,
-    fused_qkv,
     linear,
+    linears,
+    query,
 )
 
 _CONVOLUTIONS = (("encoder.conv1", 1), ("encoder.conv2", 2))
@@ -72,9 +73,12 @@ def _self_attention(
     dims = checkpoint.config.dims
     heads = dims.n_encoder_heads
     normed = layer_norm(b, x, f"{attention}.normed", checkpoint, f"{attention}_layer_norm")
-    weights = fused_qkv(checkpoint, attention, dims.d_model // heads)
-    qkv = linear(b, normed, f"{attention}.qkv", weights, arithmetic)
-    q, k, v = b.ops("Split", (qkv,), [f"{attention}.{part}" for part in "qkv"], axis=-1)
+    parts = {
+        f"{attention}.q": query(checkpoint, attention, dims.d_model // heads),
+        f"{attention}.k": checkpoint_linear(checkpoint, f"{attention}.k_proj", bias=False),
+        f"{attention}.v": checkpoint_linear(checkpoint, f"{attention}.v_proj"),
+    }
+    q, k, v = linears(b, normed, parts, arithmetic)
     mixed = attend(b, f"{attention}.mixed", (q, k, v), heads)
     out_proj = checkpoint_linear(checkpoint, f"{attention}.out_proj")
     out = linear(b, mixed, f"{attention}.out", out_proj, arithmetic)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -157,13 +158,65 @@ def linear(
     return b.op("Add", (product, b.weight(f"{name}.bias", weights.bias)), name)
 
 
+def linears(
+    b: GraphBuilder, x: str, parts: Mapping[str, Linear], arithmetic: Arithmetic = Arithmetic.FLOAT
+) -> list[str]:
+    """Several products of the same input, which is rounded once where it is rounded.
+
+    One product and a Split would write and read all outputs once more.
+
+    Args:
+        b: the graph.
+        x: value with at least two axes.
+        parts: what to multiply with, by names of the results.
+        arithmetic: how.
+    """
+    if arithmetic is Arithmetic.TENSOR_8:
+        codes = rounded(b, x)
+        return [rounded_linear(b, codes, name, part) for name, part in parts.items()]
+    return [linear(b, x, name, part, arithmetic) for name, part in parts.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class Rounded:
+    """A tensor in 8 bits: `(codes - zero) * scale`.
+
+    Attributes:
+        codes: uint8.
+        scale: one float32.
+        zero: the code of 0, uint8.
+    """
+
+    codes: str
+    scale: str
+    zero: str
+
+
+def rounded(b: GraphBuilder, x: str) -> Rounded:
+    """Round a tensor as a whole, as `DynamicQuantizeMatMul` does with its input."""
+    names = (f"{x}.rounded", f"{x}.step", f"{x}.zero")
+    return Rounded(*b.ops("DynamicQuantizeLinear", (x,), names))
+
+
+def rounded_linear(b: GraphBuilder, x: Rounded, name: str, weights: Linear) -> str:
+    """`x @ matrix.T + bias` of a tensor that is rounded already: integers, scales and bias."""
+    codes, scales, bias = _tensor_weights(b, name, weights)
+    inputs = [x.codes, codes, x.scale, scales, x.zero, "", *bias]
+    return b.op("MatMulIntegerToFloat", inputs, name, domain=MICROSOFT)
+
+
 def _tensor_linear(b: GraphBuilder, x: str, name: str, weights: Linear) -> str:
     """One node that rounds, multiplies in integers, scales and adds the bias."""
-    codes, scales = quantized_outputs(weights.matrix)
-    inputs = [x, b.weight(f"{name}.codes", codes), b.weight(f"{name}.scales", scales)]
-    if weights.bias is not None:
-        inputs += ["", b.weight(f"{name}.bias", weights.bias)]
+    codes, scales, bias = _tensor_weights(b, name, weights)
+    inputs = [x, codes, scales, *([""] if bias else []), *bias]
     return b.op("DynamicQuantizeMatMul", inputs, name, domain=MICROSOFT)
+
+
+def _tensor_weights(b: GraphBuilder, name: str, weights: Linear) -> tuple[str, str, list[str]]:
+    """Names of codes, scales and, where there is one, the bias."""
+    codes, scales = quantized_outputs(weights.matrix)
+    bias = [] if weights.bias is None else [b.weight(f"{name}.bias", weights.bias)]
+    return b.weight(f"{name}.codes", codes), b.weight(f"{name}.scales", scales), bias
 
 
 def _blocked_linear(b: GraphBuilder, x: str, name: str, weights: Linear, bits: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -155,7 +155,8 @@ def _step_feeds(
         state = decoder.start(features, (padding,))
     shape = (1, dims.n_decoder_heads, tokens.shape[1], dims.cache_head_size)
     past = dict.fromkeys(CacheNames.of(dims.n_decoder_layers).past, np.zeros(shape, np.float32))
-    feeds = state.cross.read() | past | StepInputs(dims.n_text_ctx).make(tokens, state)
+    after = replace(state, n_tokens=tokens.shape[1])
+    feeds = state.cross.read() | past | StepInputs(dims.n_text_ctx).make(tokens, after)
     return feeds | {"positions": np.arange(tokens.shape[1])}
 
 

@@ -102,8 +102,7 @@ class RuleBook:
         """Apply all rules to a batch of rows, in place where that can be.
 
         Between two steps the decoder's weights have been read through the processor's cache, and
-        what is called then is fetched from memory again: so the ids that never come are masked in
-        all rows at once, and the rest is plain Python.
+        what is called then is fetched from memory again: so little is called.
 
         Args:
             logits: `(rows, n_vocab)` float32, the model's own; changed.
@@ -118,13 +117,13 @@ class RuleBook:
             each = zip(logits, logsumexp.tolist(), generated, strict=True)
             return [self.apply(*row) for row in each], logits
         never = self._never_first if is_first else self._never
-        masked = logits[:, never]
-        logits[:, never] = -np.inf
         penalty = self._cures.repetition_penalty
         raw = logits if penalty == 1.0 else logits.copy()
         ruled = []
-        for row, was, total, ids in zip(logits, masked, logsumexp.tolist(), generated, strict=True):
-            allowed = allowed_logsumexp(row, was, total)
+        for row, total, ids in zip(logits, logsumexp.tolist(), generated, strict=True):
+            masked = row[never]
+            row[never] = -np.inf
+            allowed = allowed_logsumexp(row, masked, total)
             ruled.append(Ruled(penalise_repetition(row, ids, penalty), allowed))
         return ruled, raw
 

@@ -23,6 +23,7 @@ from whisper_hailo.decoding.search.windows import WindowSearch
 
 _LAST = np.zeros(1, np.int64)
 """Where a step of one token is looked at."""
+_LAST.setflags(write=False)
 
 
 @dataclass(frozen=True, slots=True)

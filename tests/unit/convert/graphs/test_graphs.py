@@ -15,7 +15,13 @@ from whisper_hailo.convert.graphs.decoder import decoder_graph
 from whisper_hailo.convert.graphs.encoder import encoder_graph
 from whisper_hailo.convert.graphs.layers import gelu
 from whisper_hailo.convert.graphs.onnx_file import write_graph
-from whisper_hailo.convert.graphs.products import Arithmetic
+from whisper_hailo.convert.graphs.products import (
+    Arithmetic,
+    Linear,
+    linear,
+    linears,
+)
+from whisper_hailo.convert.graphs.weights import ready
 from whisper_hailo.core.types import FloatArray
 
 DEEP = replace(TOY, n_encoder_layers=3)
@@ -38,7 +44,8 @@ def test_encoder_nodes(checkpoint: Checkpoint) -> None:
     n_layers = DEEP.n_encoder_layers
     assert counts["Conv"] == 2
     assert counts["LayerNormalization"] == 2 * n_layers + 1
-    assert counts["MatMul"] == 4 * n_layers  # fused qkv, out, fc1, fc2
+    assert counts["MatMul"] == 6 * n_layers  # query, key, value, out, fc1, fc2
+    assert counts["Split"] == 0
     assert counts["MultiHeadAttention"] == n_layers
     assert counts["Erf"] == n_layers + 2
 
@@ -48,14 +55,44 @@ def test_encoder_int8_leaves_attention_norms_and_additions_in_float(checkpoint: 
     graph = encoder_graph(checkpoint, Arithmetic.TENSOR_8)
     int8 = Counter(node.op_type for node in graph.proto.node)
     n_layers = DEEP.n_encoder_layers
-    assert int8["DynamicQuantizeMatMul"] == 4 * n_layers + 2  # products and convolutions
-    assert int8["MatMul"] == int8["Conv"] == 0
+    assert int8["DynamicQuantizeMatMul"] == 3 * n_layers  # out, fc1, fc2
+    assert int8["MatMulIntegerToFloat"] == 3 * n_layers + 2  # query, key, value; convolutions
+    assert int8["DynamicQuantizeLinear"] == n_layers + 2  # what these three, or two, see
+    assert int8["MatMul"] == int8["Conv"] == int8["Split"] == 0
     for kept in ("MultiHeadAttention", "LayerNormalization", "Erf", "Mul", "Div"):
         assert int8[kept] == plain[kept]
-    assert int8["Add"] == plain["Add"] - 4 * n_layers  # the products' biases
+    assert int8["Add"] == plain["Add"] - 5 * n_layers  # the products' biases
     codes = [item for item in graph.initializers if item.name.endswith(".codes")]
-    assert len(codes) == 4 * n_layers + 2
+    assert len(codes) == 6 * n_layers + 2
     assert {item.weight.dtype for item in codes} == {"int8"}
+
+
+@pytest.mark.parametrize("width", [32, 200])
+def test_an_input_rounded_once_gives_the_same_products(tmp_path: Path, width: int) -> None:
+    """Codes for several products, to the bit what an operator that rounds by itself gives."""
+    rng = np.random.default_rng(width)
+    parts = {
+        name: Linear(
+            ready(rng.standard_normal((24, width), np.float32)),
+            ready(rng.standard_normal(24, np.float32)) if name != "b" else None,
+        )
+        for name in "abc"
+    }
+    b = GraphBuilder("products")
+    b.input("x", FLOAT, (1, "n", width))
+    linears(b, "x", parts, Arithmetic.TENSOR_8)
+    for name, part in parts.items():
+        linear(b, "x", f"{name}_alone", part, Arithmetic.TENSOR_8)
+    outputs = [*parts, *(f"{name}_alone" for name in parts)]
+    for name in outputs:
+        b.output(name, FLOAT, (1, "n", 24))
+    session = _session(b.build(), tmp_path / "products.onnx")
+    x = rng.standard_normal((1, 50, width), np.float32) + 1
+    got = session.run(outputs, {"x": x})
+    for together, alone, part in zip(got[:3], got[3:], parts.values(), strict=True):
+        assert np.array_equal(together, alone)
+        exact = x @ part.matrix.load().T + (0 if part.bias is None else part.bias.load())
+        assert np.abs(together - exact).max() < 0.05 * np.abs(exact).max()
 
 
 @pytest.mark.parametrize("n_frames", [2, 8, 100])
