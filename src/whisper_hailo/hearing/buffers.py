@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from whisper_hailo.core.types import (
 from whisper_hailo.decoding.language import detect_languages
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.prompt import PromptMaker
-from whisper_hailo.decoding.recognizer import AudioRecognizer, Recognizer
+from whisper_hailo.decoding.recognizer import AudioRecognizer, Recognizer, owns_loop
 from whisper_hailo.decoding.search.draft import DraftLoop
 from whisper_hailo.decoding.words.align import align_words
 from whisper_hailo.decoding.words.split import TokenWord, split_words
@@ -45,7 +46,7 @@ class Draft:
     n_fixed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: what follows from the fields is made once
 class BufferHearing:
     """The stages of one model, for buffers that are heard again and again.
 
@@ -71,6 +72,11 @@ class BufferHearing:
     word_times: bool = False
     hold_back_s: float = 0.0
 
+    @property
+    def asked(self) -> tuple[DecodingOptions, bool, bool, float]:
+        """What differs from one hearing of a model to another."""
+        return self.options, self.snug, self.word_times, self.hold_back_s
+
     def hear(self, audio: FloatArray, draft: Draft) -> BufferText:
         """Hear a buffer.
 
@@ -81,17 +87,16 @@ class BufferHearing:
         audio = audio[: self.plan.content_samples]
         clock, decoder = StageClock(), self.decoder
         with clock.stage("total"):
-            if isinstance(decoder, AudioRecognizer):
+            if not owns_loop(decoder):
+                features = self._encode(audio, clock)
+                content_s = audio.size / SAMPLE_RATE_HZ
+                heard = self._decode(decoder, features, draft, content_s, clock)
+            elif isinstance(decoder, AudioRecognizer):
                 with clock.stage("decode"):
                     text = decoder.recognize_audio(audio, self.options)
                 heard = BufferText(text_words(text), self.options.language)
             else:
-                features = self._encode(audio, clock)
-                heard = (
-                    self._recognize(decoder, features, clock)
-                    if isinstance(decoder, Recognizer)
-                    else self._decode(decoder, features, draft, audio.size / SAMPLE_RATE_HZ, clock)
-                )
+                heard = self._recognize(decoder, self._encode(audio, clock), clock)
         return replace(heard, timings=clock.timings())
 
     def _encode(self, audio: FloatArray, clock: StageClock) -> FloatArray:
@@ -131,10 +136,9 @@ class BufferHearing:
             state = decoder.start(features, (options.cures.padding(decoder.spec.dims),))
         with clock.stage("decode"):
             language = self._language(decoder, state)
-            prompts = PromptMaker(self.tokenizer, decoder.spec.dims, options)
+            prompts = self._prompts
             prompt = prompts.tokens(language, prompts.starting_context(), is_first=False)
-            loop = DraftLoop(decoder, self.tokenizer.special, options, self.plan.window_s)
-            drafted = loop.run(
+            drafted = self._draft_loop.run(
                 state,
                 prompt,
                 draft.tokens,
@@ -157,6 +161,15 @@ class BufferHearing:
             runaway=drafted.decoded.runaway,
             guess=drafted.guess,
         )
+
+    @cached_property
+    def _prompts(self) -> PromptMaker:
+        return PromptMaker(self.tokenizer, self.decoder.spec.dims, self.options)
+
+    @cached_property
+    def _draft_loop(self) -> DraftLoop:
+        decoder = cast("AnyDecoder", self.decoder)  # asked for only with such a one
+        return DraftLoop(decoder, self.tokenizer.special, self.options, self.plan.window_s)
 
     def _horizon(self, decoder: AnyDecoder, content_s: float) -> int | None:
         """First encoder position of the audio that is held back."""
@@ -227,9 +240,13 @@ def joined(
     if probabilities is None:
         return tuple(words)
     return tuple(
-        replace(word, probability=float(np.mean(probabilities[begin : begin + len(word.tokens)])))
+        replace(word, probability=_mean(probabilities[begin : begin + len(word.tokens)]))
         for word, begin in zip(words, begins, strict=True)
     )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
 
 
 def text_words(text: str) -> tuple[BufferWord, ...]:

@@ -47,22 +47,21 @@ def cross_kv_graph(checkpoint: Checkpoint, arithmetic: Arithmetic = Arithmetic.F
     b = GraphBuilder("whisper_cross_kv")
     features = b.input("audio_features", FLOAT, ("batch", "n_positions", dims.d_model))
     product = _products(b, features, dims.d_model, arithmetic)
+    in_8_bits = arithmetic is not Arithmetic.FLOAT and dims.cross_in_8_bits
     for i in range(dims.n_decoder_layers):
         attention = f"decoder.layers.{i}.encoder_attn"
-        weights = joined(
-            checkpoint_linear(checkpoint, f"{attention}.k_proj", bias=False),
-            checkpoint_linear(checkpoint, f"{attention}.v_proj"),
-        )
-        both = product(f"{attention}.kv", weights)
+        key = checkpoint_linear(checkpoint, f"{attention}.k_proj", bias=False)
+        value = checkpoint_linear(checkpoint, f"{attention}.v_proj")
         names = (f"cross_key_{i}", f"cross_value_{i}")
-        dtype = FLOAT
-        if arithmetic is not Arithmetic.FLOAT and dims.cross_in_8_bits:
-            dtype, both = INT8, _in_8_bits(b, both, i, dims.d_model)
-        parts = b.ops("Split", (both,), [f"{name}.flat" for name in names], axis=-1)
-        heads, size = dims.n_decoder_heads, dims.head_size
+        if in_8_bits:
+            both = _in_8_bits(b, product(f"{attention}.kv", joined(key, value)), i, dims.d_model)
+            parts = b.ops("Split", (both,), [f"{name}.flat" for name in names], axis=-1)
+        else:
+            parts = (product(f"{attention}.k", key), product(f"{attention}.v", value))
         for name, part in zip(names, parts, strict=True):
-            split_heads(b, part, name, heads, size)
-            b.output(name, dtype, ("batch", heads, "n_positions + 1", size))
+            split_heads(b, part, name, dims.n_decoder_heads, dims.head_size)
+            shape = ("batch", dims.n_decoder_heads, "n_positions + 1", dims.head_size)
+            b.output(name, INT8 if in_8_bits else FLOAT, shape)
     return b.build()
 
 

@@ -91,41 +91,32 @@ class RuleBook:
         penalty = self._cures.repetition_penalty
         return Ruled(penalise_repetition(logits, generated, penalty), allowed)
 
-    def apply_rows(
-        self,
-        logits: FloatArray,
-        logsumexp: FloatArray,
-        generated: Sequence[Sequence[int]],
-        *,
-        is_first: bool,
-    ) -> tuple[list[Ruled], FloatArray]:
-        """Apply all rules to a batch of rows, in place where that can be.
+    def apply_in_place(
+        self, logits: FloatArray, logsumexp: float, generated: Sequence[int]
+    ) -> tuple[Ruled, FloatArray]:
+        """Apply all rules to one row itself, where that can be.
 
         Between two steps the decoder's weights have been read through the processor's cache, and
         what is called then is fetched from memory again: so little is called.
 
         Args:
-            logits: `(rows, n_vocab)` float32, the model's own; changed.
-            logsumexp: `(rows,)` of these rows.
-            generated: ids generated so far in each row.
-            is_first: the rows are at their first token. A row that ended there has none later on.
+            logits: `(n_vocab,)` float32, the model's own; changed.
+            logsumexp: of this row.
+            generated: ids generated so far in this window.
 
         Returns:
-            the rows after the rules, and the model's own logits of the ids that are allowed.
+            the row after the rules, and the model's own logits of the ids that are allowed.
         """
         if self._ngram or self._begin is not None:
-            each = zip(logits, logsumexp.tolist(), generated, strict=True)
-            return [self.apply(*row) for row in each], logits
-        never = self._never_first if is_first else self._never
+            return self.apply(logits, logsumexp, generated), logits
+        never = self._never if generated else self._never_first
+        masked = logits[never]
+        logits[never] = -np.inf
+        allowed = allowed_logsumexp(logits, masked, logsumexp)
         penalty = self._cures.repetition_penalty
-        raw = logits if penalty == 1.0 else logits.copy()
-        ruled = []
-        for row, total, ids in zip(logits, logsumexp.tolist(), generated, strict=True):
-            masked = row[never]
-            row[never] = -np.inf
-            allowed = allowed_logsumexp(row, masked, total)
-            ruled.append(Ruled(penalise_repetition(row, ids, penalty), allowed))
-        return ruled, raw
+        if penalty == 1.0:
+            return Ruled(logits, allowed), logits
+        return Ruled(penalise_repetition(logits.copy(), generated, penalty), allowed), logits
 
     def _time_rules(self, logits: FloatArray, generated: Sequence[int], begin: int) -> FloatArray:
         logits = stay_inside(logits, begin, self._last)

@@ -22,12 +22,12 @@ decoding) with the previous hypothesis in place of a draft model; holding back a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.protocols import AnyDecoder
@@ -88,13 +88,13 @@ class _Look:
 
     Attributes:
         logits: `(K, n_vocab)` float32.
-        logsumexp: `(K,)` float32.
-        guesses: `(K,)` bool: the token chosen there is a guess at what is still to be said.
+        logsumexp: of each row.
+        guesses: of each row: the token chosen there is a guess at what is still to be said.
     """
 
     logits: FloatArray
-    logsumexp: FloatArray
-    guesses: NDArray[np.bool_]
+    logsumexp: Sequence[float]
+    guesses: Sequence[bool]
 
 
 class DraftLoop:
@@ -186,17 +186,19 @@ class DraftLoop:
     ) -> tuple[_Look, Any]:
         tokens, positions = np.array([fed], dtype=np.int64), np.array(looks, dtype=np.int64)
         output, state = self._decoder.step(tokens, state, positions, alignment=horizon is not None)
-        if not np.all(np.isfinite(output.logsumexp)):
+        # Lists, for the encoder has just driven NumPy's functions out of the processor's cache.
+        logsumexp = output.logsumexp[0].tolist()
+        if not all(map(math.isfinite, logsumexp)):
             raise ModelError(
                 "the decoder gives values that are no numbers; the checkpoint's weights are broken"
             )
         work.passes += 1
         work.n_fed += len(fed)
-        guesses = np.zeros(len(positions), np.bool_)
+        guesses = [False] * len(logsumexp)
         if horizon is not None and output.alignment is not None:
-            weights = output.alignment[0].mean(axis=0)[positions]
-            guesses = weights.argmax(axis=-1) >= horizon
-        return _Look(output.logits[0], output.logsumexp[0], guesses), state
+            weights = output.alignment[0][:, positions].sum(axis=0)
+            guesses = [place >= horizon for place in weights.argmax(axis=-1).tolist()]
+        return _Look(output.logits[0], logsumexp, guesses), state
 
     def _follow(
         self, work: _Work, look: _Look, first: int, draft: Sequence[int], budget: int
@@ -225,9 +227,9 @@ class DraftLoop:
                 return
 
     def _choose(self, raw: FloatArray, logsumexp: float, generated: Sequence[int]) -> _Chosen:
-        """One step of the greedy loop, and whether its choice was a close one."""
+        """One step of the greedy loop, and whether its choice was a close one; uses the row up."""
         eot, boost = self._special.eot, self._options.cures.eot_boost
-        ruled = self._rules.apply(raw, float(logsumexp), generated)
+        ruled, raw = self._rules.apply_in_place(raw, logsumexp, generated)
         token = choose(ruled.logits, eot, boost)
         logprob = float(raw[token]) - ruled.logsumexp
         margin = lead(ruled.logits, token, eot, boost)
@@ -237,7 +239,8 @@ class DraftLoop:
         """Probability of the no-speech id at start-of-transcript."""
         if self._special.no_speech is None:
             return 0.0
-        return float(np.exp(look.logits[0, self._special.no_speech] - look.logsumexp[0]))
+        logit = look.logits[0, self._special.no_speech]
+        return float(np.exp(logit - np.float32(look.logsumexp[0])))
 
 
 @dataclass(slots=True)
@@ -279,7 +282,7 @@ class _Work:
                 runaway=not self.done,
                 ends_at_once=ends_at_once,
             ),
-            probabilities=(1.0,) * n_fixed + tuple(float(np.exp(p)) for p in chosen),
+            probabilities=(1.0,) * n_fixed + tuple(map(math.exp, chosen)),
             passes=self.passes,
             n_fed=self.n_fed,
             n_accepted=self.n_accepted,

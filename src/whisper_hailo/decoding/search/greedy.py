@@ -40,19 +40,16 @@ class GreedySearch:
         self._near_tie = near_tie
         self._windows = [_Window(budget) for budget in budgets]
         self._rows = list(self._windows)
-        self._is_first = True
 
     def advance(self, output: StepOutput) -> tuple[list[int], list[int]]:
         """Take one token in every row; see `Search`."""
-        logits, logsumexp = output.logits[:, -1], output.logsumexp[:, -1]
-        generated = [row.tokens for row in self._rows]
-        ruled, raw = self._rules.apply_rows(logits, logsumexp, generated, is_first=self._is_first)
-        self._is_first = False
-        for index, (row, after) in enumerate(zip(self._rows, ruled, strict=True)):
+        logits, logsumexp = output.logits[:, -1], output.logsumexp[:, -1].tolist()
+        for row, own, total in zip(self._rows, logits, logsumexp, strict=True):
             if row.runs:
-                token = choose(after.logits, self._eot, self._boost)
-                logprob = float(raw[index, token]) - after.logsumexp
-                margin = lead(after.logits, token, self._eot, self._boost)
+                ruled, raw = self._rules.apply_in_place(own, total, row.tokens)
+                token = choose(ruled.logits, self._eot, self._boost)
+                logprob = float(raw[token]) - ruled.logsumexp
+                margin = lead(ruled.logits, token, self._eot, self._boost)
                 row.take(token, logprob, self._eot, tied=margin < self._near_tie)
         return self._rows_to_continue()
 

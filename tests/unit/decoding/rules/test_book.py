@@ -25,6 +25,5 @@ def test_an_id_on_both_suppress_lists_is_taken_off_once() -> None:
     left = raw[alone.logits > -np.inf].astype(np.float64)
     exact = float(np.log(np.exp(left).sum()))
     assert alone.logsumexp == pytest.approx(exact, abs=1e-6)
-    rows, totals = raw[np.newaxis].copy(), np.array([total])
-    (of_batch,), _ = rules.apply_rows(rows, totals, [()], is_first=True)
-    assert of_batch.logsumexp == pytest.approx(exact, abs=1e-6)
+    in_place, _ = rules.apply_in_place(raw.copy(), total, ())
+    assert in_place.logsumexp == pytest.approx(exact, abs=1e-6)
