@@ -82,7 +82,7 @@ def convert_checkpoint(
     sizes = None if options.hailo is None else fixed_sizes(options.hailo, dims)
     origin = source or Source(name=checkpoint.resolve().name)
     out = out.resolve()
-    _check_free(out, checkpoint.resolve())
+    _refuse_early(out, checkpoint.resolve())
     with _written_at_once(out, checkpoint.resolve()) as work:
         spec = _write_all(opened, work, options, origin, sizes)
         (work / SPEC_FILE).write_text(spec.to_json(), encoding="utf-8")
@@ -171,6 +171,32 @@ def _record(path: Path) -> FileRecord:
     return FileRecord(bytes=path.stat().st_size, sha256=sha256(path))
 
 
+def _refuse_early(out: Path, checkpoint: Path) -> None:
+    """Refuse before any work what could not be replaced at its end."""
+    try:
+        with _turn(out.parent):
+            _check_free(out, checkpoint)
+    except (FileNotFoundError, NotADirectoryError):
+        _check_free(out, checkpoint)  # nothing is there yet, and nobody to wait for
+    except OSError as error:
+        raise _unseen(out, error) from error
+
+
+@contextmanager
+def _turn(folder: Path) -> Iterator[None]:
+    """Alone among the conversions that put something into a folder."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(opened)
+
+
+def _unseen(out: Path, error: OSError) -> OutputError:
+    return OutputError(f"{out} cannot be looked into ({error.strerror})")
+
+
 def _check_free(out: Path, checkpoint: Path) -> None:
     """Refuse to replace anything but an empty directory or an earlier conversion, whole."""
     if out == Path.cwd():
@@ -178,7 +204,6 @@ def _check_free(out: Path, checkpoint: Path) -> None:
     if checkpoint.is_relative_to(out):
         raise OutputError(f"{out} holds the checkpoint itself; give another directory")
     try:
-        # Asked once: another conversion may be putting its directory there.
         mode = _mode_of(out)
         if mode is None:
             return
@@ -186,7 +211,7 @@ def _check_free(out: Path, checkpoint: Path) -> None:
             raise OutputError(f"{out} is a file; give a directory to be made")
         foreign = _foreign_file(out)
     except OSError as error:
-        raise OutputError(f"{out} cannot be looked into ({error.strerror})") from error
+        raise _unseen(out, error) from error
     if foreign is not None:
         raise OutputError(
             f"{out} holds {foreign}, which no conversion wrote; give a new directory or empty it"
@@ -235,13 +260,8 @@ def _written_at_once(out: Path, checkpoint: Path) -> Iterator[Path]:
 
 
 def _replace(work: Path, out: Path, checkpoint: Path) -> None:
-    """Move `work` to `out`; a rename cannot replace a directory that holds files.
-
-    The folder around them is locked meanwhile, so that conversions to one place take turns.
-    """
-    around = os.open(out.parent, os.O_RDONLY)
-    try:
-        fcntl.flock(around, fcntl.LOCK_EX)
+    """Move `work` to `out`; a rename cannot replace a directory that holds files."""
+    with _turn(out.parent):
         _check_free(out, checkpoint)
         if not out.exists():
             work.rename(out)
@@ -254,8 +274,6 @@ def _replace(work: Path, out: Path, checkpoint: Path) -> None:
             old.rename(out)
             raise
         shutil.rmtree(old, ignore_errors=True)
-    finally:
-        os.close(around)
 
 
 def _scratch_prefix(out: Path) -> str:
