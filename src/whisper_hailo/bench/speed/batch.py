@@ -58,7 +58,7 @@ def measure(model: str, quantize: str, threads: int, audio: str) -> dict[str, An
                     whole_ms[size].append(taken_ms)
     return {
         "model": Path(model).name,
-        "decoder": quantize,
+        "decoder": "float32" if quantize == "none" else quantize,
         "threads": threads,
         "audio_s": heard.size / SAMPLE_RATE_HZ,
         "one_ms": float(np.median(decode_ms[1])),

@@ -177,8 +177,8 @@ def _batch(plan: Plan, progress: Progress) -> Iterator[Record]:
     wanted = [(plan.checkpoint("tiny"), "-"), (MICRO, speech)]
     rows: list[dict[str, Any]] = []
     for model, audio in wanted:
-        for quantize in ("int4", "int8"):
-            progress(len(rows), 4, f"batch: {Path(model).name} {quantize}")
+        for quantize in ("int4", "int8", "none"):
+            progress(len(rows), 6, f"batch: {Path(model).name} {quantize}")
             rows += _program(plan, "batch", model, quantize, "1", audio)
     yield ComparisonRecord("speed-batch", {"windows": 8}, tuple(rows))
 
