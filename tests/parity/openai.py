@@ -16,6 +16,7 @@ import whisper
 from numpy.typing import NDArray
 from safetensors.torch import load_file
 from whisper.model import ModelDimensions, Whisper
+from whisper.tokenizer import get_tokenizer
 
 from whisper_hailo.bench.formats.names import openai_name
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
@@ -76,18 +77,21 @@ def mel_of(audio: NDArray[np.float32]) -> torch.Tensor:
 
 def distance(
     model: Whisper,
-    audio: NDArray[np.float32],
+    mel: torch.Tensor,
     prompt: tuple[int, ...],
-    tokens: tuple[tuple[int, ...], tuple[int, ...]],
+    texts: tuple[tuple[int, ...], tuple[int, ...]],
 ) -> float:
-    """How far their logits of two texts of a window lie apart at the first token that differs."""
-    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(*tokens, strict=False))
-    shared = [token for token, _ in same]
-    differing = [text[len(shared)] for text in tokens]
+    """How far their logits of two texts of a window lie apart at the first token that differs.
+
+    A text that is over before the other goes on with end-of-transcript.
+    """
+    eot = get_tokenizer(multilingual=True).eot
+    pairs = itertools.zip_longest(*texts, fillvalue=eot)
+    shared = [one for one, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)]
+    one, other = ((*text, eot)[len(shared)] for text in texts)
     with torch.no_grad():
-        features = model.encoder(mel_of(audio)[None])
-        logits = model.decoder(torch.tensor([[*prompt, *shared]]), features)[0, -1]
-    return abs(float(logits[differing[0]] - logits[differing[1]]))
+        logits = model.decoder(torch.tensor([[*prompt, *shared]]), model.encoder(mel[None]))[0, -1]
+    return abs(float(logits[one] - logits[other]))
 
 
 def clips(folder: str, n_clips: int) -> Iterator[tuple[NDArray[np.float32], str]]:

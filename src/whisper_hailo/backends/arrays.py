@@ -24,9 +24,18 @@ def rows_of(arrays: Sequence[NDArray[ItemT]], rows: IntArray) -> tuple[NDArray[I
 
 
 def constant(array: NDArray[ItemT]) -> NDArray[ItemT]:
-    """The array, which nobody writes to from now on: whoever has read it need not do so again."""
+    """An array that owns its memory, which nobody writes to from now on.
+
+    Whoever has read it, or a view of it, need not do so again.
+    """
     array.flags.writeable = False
     return array
+
+
+def is_constant(array: AnyArray) -> bool:
+    """Whether nobody can write to an array: a view of one that can be written to is none."""
+    owner = array if array.base is None else array.base
+    return isinstance(owner, np.ndarray) and not owner.flags.writeable
 
 
 def bind_in_place(io: Any, name: str, array: AnyArray) -> None:  # noqa: ANN401 - a C++ class

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from whisper_hailo.backends.arrays import AnyArray, Named, bind_in_place
+from whisper_hailo.backends.arrays import AnyArray, Named, bind_in_place, is_constant
 from whisper_hailo.backends.cross import CrossKV
 from whisper_hailo.core.types import FloatArray, IntArray
 
@@ -57,7 +57,7 @@ class Binding:
         self._in_place = in_place
         self._kept = kept
         self._fed: Named = {}
-        self._given: dict[str, AnyArray | None] = {}
+        self._constants: Named = {}
         self._wanted: dict[str, tuple[int, ...]] = {}
         self._outputs: list[FloatArray] = []
         for name, array in kept.items():
@@ -74,7 +74,7 @@ class Binding:
             these outputs, in arrays that are the caller's until the next run.
         """
         for name, array in inputs.items():
-            if self._given.get(name) is not array:
+            if self._constants.get(name) is not array:
                 self._feed(name, array)
         if self._wanted != outputs:
             self._want(outputs)
@@ -95,7 +95,10 @@ class Binding:
 
         A constant that comes again needs nothing at all.
         """
-        self._given[name] = None if array.flags.writeable else array
+        if is_constant(array):
+            self._constants[name] = array
+        else:
+            self._constants.pop(name, None)
         held = self._fed.get(name)
         if held is not None and held.shape == array.shape:
             held[...] = array

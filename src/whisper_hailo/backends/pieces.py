@@ -28,7 +28,7 @@ def in_pieces(run: Pass, tokens: IntArray, state: CachedState, positions: IntArr
     Args:
         run: one pass that the runtime can do.
         tokens: `(batch, n_new)`.
-        state: after them, with free places in its cache.
+        state: whose last n_new places are theirs.
         positions: `(K,)` which of the tokens to look at.
     """
     batch, n_new = tokens.shape

@@ -123,20 +123,26 @@ def cross_bias(
         `(batch, 1, 1, n_audio_ctx + 1)` float32: 0 for real positions, -inf beyond them, and in
         the last column ln P for P zero rows, -inf for none. Read-only.
     """
-    return _cross_bias(paddings, tuple(n_positions.tolist()), n_audio_ctx)
+    if len(paddings) == 1:
+        return _of_one_row(paddings[0], int(n_positions[0]), n_audio_ctx)
+    return _cross_bias(paddings, n_positions, n_audio_ctx)
 
 
 @lru_cache(maxsize=16)
+def _of_one_row(padding: Padding, n_positions: int, n_audio_ctx: int) -> FloatArray:
+    """Windows are mostly as long as the one before."""
+    return _cross_bias((padding,), np.array([n_positions]), n_audio_ctx)
+
+
 def _cross_bias(
-    paddings: tuple[Padding, ...], n_positions: tuple[int, ...], n_audio_ctx: int
+    paddings: tuple[Padding, ...], n_positions: IntArray, n_audio_ctx: int
 ) -> FloatArray:
-    """See `cross_bias`; windows are mostly as long as the one before."""
     columns = np.arange(n_audio_ctx + 1)
-    bias = np.where(columns < np.array(n_positions)[:, None], 0.0, -np.inf)
-    zero_rows = [p.zero_rows(n) for p, n in zip(paddings, n_positions, strict=True)]
+    bias = np.where(columns < n_positions[:, None], 0.0, -np.inf)
+    zero_rows = [p.zero_rows(int(n)) for p, n in zip(paddings, n_positions, strict=True)]
     with np.errstate(divide="ignore"):  # ln 0 is the -inf that no padding asks for
         bias[:, -1] = np.log(np.array(zero_rows, np.float64))
-    return constant(bias.astype(np.float32)[:, None, None, :])
+    return constant(bias.astype(np.float32))[:, None, None, :]
 
 
 def select_rows(state: CachedState, rows: IntArray) -> CachedState:

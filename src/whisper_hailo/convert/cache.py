@@ -21,7 +21,7 @@ from whisper_hailo.core.version import __version__
 
 logger = logging.getLogger(__name__)
 
-_REVISION = 5
+_REVISION = 4
 """Of what conversions write. Raised when the same checkpoint and options give other values in the
 same format: directories from before still run, those in the cache are made anew."""
 

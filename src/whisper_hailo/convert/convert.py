@@ -11,7 +11,7 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -173,28 +173,26 @@ def _record(path: Path) -> FileRecord:
 
 def _refuse_early(out: Path, checkpoint: Path) -> None:
     """Refuse before any work what could not be replaced at its end."""
-    try:
-        with _turn(out.parent):
-            _check_free(out, checkpoint)
-    except (FileNotFoundError, NotADirectoryError):
-        _check_free(out, checkpoint)  # nothing is there yet, and nobody to wait for
-    except OSError as error:
-        raise _unseen(out, error) from error
+    if not out.parent.is_dir():
+        _check_free(out, checkpoint)
+        return
+    with _locked(out.parent):
+        _check_free(out, checkpoint)
 
 
 @contextmanager
-def _turn(folder: Path) -> Iterator[None]:
-    """Alone among the conversions that put something into a folder."""
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(opened, fcntl.LOCK_EX)
+def _locked(folder: Path) -> Iterator[None]:
+    """Alone among the conversions that put a directory into a folder."""
+    with ExitStack() as stack:
+        try:
+            opened = os.open(folder, os.O_RDONLY)
+            stack.callback(os.close, opened)
+            fcntl.flock(opened, fcntl.LOCK_EX)
+        except OSError as error:
+            raise OutputError(
+                f"{folder} cannot be locked ({error.strerror}); give an output in another folder"
+            ) from error
         yield
-    finally:
-        os.close(opened)
-
-
-def _unseen(out: Path, error: OSError) -> OutputError:
-    return OutputError(f"{out} cannot be looked into ({error.strerror})")
 
 
 def _check_free(out: Path, checkpoint: Path) -> None:
@@ -211,7 +209,7 @@ def _check_free(out: Path, checkpoint: Path) -> None:
             raise OutputError(f"{out} is a file; give a directory to be made")
         foreign = _foreign_file(out)
     except OSError as error:
-        raise _unseen(out, error) from error
+        raise OutputError(f"{out} cannot be looked into ({error.strerror})") from error
     if foreign is not None:
         raise OutputError(
             f"{out} holds {foreign}, which no conversion wrote; give a new directory or empty it"
@@ -261,7 +259,7 @@ def _written_at_once(out: Path, checkpoint: Path) -> Iterator[Path]:
 
 def _replace(work: Path, out: Path, checkpoint: Path) -> None:
     """Move `work` to `out`; a rename cannot replace a directory that holds files."""
-    with _turn(out.parent):
+    with _locked(out.parent):
         _check_free(out, checkpoint)
         if not out.exists():
             work.rename(out)

@@ -19,7 +19,7 @@ PARITY_FILES = ("parity.json", "parity.svg", "parity-against.json", "parity-agai
 """What `validate` leaves in a model directory; a new conversion makes it void."""
 
 SPEC_VERSION = 6
-"""Before 5 decoder graphs had other inputs and outputs."""
+"""Before 6 decoder graphs took no self-attention bias that is longer than the text."""
 
 _LARGEST = {
     "n_mels": 1024,

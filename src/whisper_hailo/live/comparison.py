@@ -147,8 +147,8 @@ def run_lanes(
 ) -> list[Lane]:
     """Feed the same stream to all ways, in an order drawn anew for each block.
 
-    In rotating order the same one would always come before a way: who shares its weights leaves
-    them in the processor's cache, who has others drives them out.
+    In rotating order every way would always follow the same other one, which leaves the weights
+    that they share in the processor's cache, or drives them out.
 
     Args:
         ways: engines and options.

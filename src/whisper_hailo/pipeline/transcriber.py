@@ -43,7 +43,7 @@ class Transcriber(Closing):
         self._parts = parts
         self._stack = ExitStack()
         self._load_clock = StageClock()
-        self._hearing: BufferHearing | None = None
+        self._hearing: BufferHearing | None = None  # the last one: captions ask for the same again
 
     @classmethod
     def from_model(
@@ -213,11 +213,19 @@ class Transcriber(Closing):
             word_times: find where each word is, where the decoder can; one pass more.
             hold_back_s: end the text where it is a guess at what follows; see `BufferHearing`.
         """
-        asked = (options, snug, word_times, hold_back_s)
-        hearing, parts = self._hearing, self._parts
-        if hearing is None or hearing.asked != asked:
-            made = (parts.encoder, parts.decoder, parts.tokenizer, parts.plan)
-            self._hearing = hearing = BufferHearing(*made, *asked)
+        hearing = self._hearing
+        if hearing is None or hearing.asked != (options, snug, word_times, hold_back_s):
+            parts = self._parts
+            self._hearing = hearing = BufferHearing(
+                parts.encoder,
+                parts.decoder,
+                parts.tokenizer,
+                parts.plan,
+                options,
+                snug=snug,
+                word_times=word_times,
+                hold_back_s=hold_back_s,
+            )
         return hearing.hear(audio, draft or Draft())
 
     @property

@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.checkpoints import write_checkpoint
+from whisper_hailo.backends.arrays import constant
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions
@@ -77,6 +78,19 @@ def test_arrays_may_be_used_again_for_other_values(decoder: CachedDecoder) -> No
         fresh, state = decoder.step(_ids([value]), state, np.array([0], np.int64))
         np.testing.assert_allclose(logits, fresh.logits, atol=ATOL)
         assert after.n_tokens == state.n_tokens
+
+
+def test_only_what_nobody_can_write_to_is_told_once(decoder: CachedDecoder) -> None:
+    tokens, written = _ids([11, 5]), np.zeros(1, np.int64)
+    fixed = [constant(np.array([column], np.int64)) for column in (0, 1)]
+    view = np.broadcast_to(written, (1,))  # read-only, over memory that is written to
+    told = fresh = decoder.start(_features(1, 30, 64), (NONE,))
+    for look in (fixed[0], view, fixed[0], written, fixed[0], fixed[1], view, view, fixed[0]):
+        written[0] = 1 - written[0]
+        output, told = decoder.step(tokens, told, look)
+        got = output.logits.copy()
+        expected, fresh = decoder.step(tokens, fresh, look.copy())
+        np.testing.assert_array_equal(got, expected.logits)
 
 
 def test_logsumexp_is_that_of_the_logits(decoder: CachedDecoder) -> None:

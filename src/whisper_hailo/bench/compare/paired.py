@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
@@ -35,7 +36,10 @@ def paired(
     rounds: int,
     tick: Callable[[int], None] = lambda number: None,
 ) -> Paired:
-    """Time every way once a round, the one that begins changing with each.
+    """Time every way once a round, in an order drawn anew for each.
+
+    In rotating order every way would always follow the same other one, and what that one left in
+    the processor's cache.
 
     Args:
         ways: name to what is timed; one that gives milliseconds has timed itself.
@@ -44,10 +48,10 @@ def paired(
     """
     names = list(ways)
     ms: dict[str, list[float]] = {name: [] for name in names}
+    drawn = random.Random(0)  # noqa: S311 - no secret
     for number in range(WARM_UPS + rounds):
         tick(number)
-        first = number % len(names)
-        for name in names[first:] + names[:first]:
+        for name in drawn.sample(names, len(names)):
             begin = perf_counter()
             own_ms = ways[name]()
             taken_ms = (perf_counter() - begin) * 1000.0 if own_ms is None else own_ms

@@ -8,7 +8,7 @@ import numpy as np
 
 from whisper_hailo.convert.checkpoint import Checkpoint
 from whisper_hailo.convert.graphs.builder import GraphBuilder
-from whisper_hailo.convert.graphs.products import Linear, Rounded, rounded, rounded_linear
+from whisper_hailo.convert.graphs.products import Linear, Rounded, linear, rounded
 from whisper_hailo.convert.graphs.weights import AnyArray, Weight
 
 _TO_THE_END = 2**62
@@ -31,15 +31,15 @@ def convolution_as_product(
     codes: a quarter of the bytes.
     """
     n_in = checkpoint.weight(f"{name}.weight").shape[1]
-    codes = rounded(b, x)
+    each = rounded(b, x)
     if stride == 1:
-        seen = _neighbours(b, codes, name)
+        codes = _neighbours(b, each, name)
     else:
-        seen = _pairs_and_one_before(b, codes, name, n_in)
+        codes = _pairs_and_one_before(b, each, name, n_in)
     weights = Linear(
         _side_by_side(checkpoint.weight(f"{name}.weight")), checkpoint.weight(f"{name}.bias")
     )
-    return rounded_linear(b, replace(codes, codes=seen), name, weights)
+    return linear(b, replace(each, codes=codes), name, weights)
 
 
 def _neighbours(b: GraphBuilder, x: Rounded, name: str) -> str:

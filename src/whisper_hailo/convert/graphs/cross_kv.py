@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -12,12 +11,12 @@ from whisper_hailo.convert.graphs.builder import FLOAT, INT8, Graph, GraphBuilde
 from whisper_hailo.convert.graphs.layers import split_heads
 from whisper_hailo.convert.graphs.products import (
     Arithmetic,
-    Linear,
+    Rounded,
+    Seen,
     checkpoint_linear,
     joined,
     linear,
-    rounded,
-    rounded_linear,
+    seen_by_several,
 )
 from whisper_hailo.convert.graphs.weights import ready
 
@@ -46,7 +45,7 @@ def cross_kv_graph(checkpoint: Checkpoint, arithmetic: Arithmetic = Arithmetic.F
     dims = checkpoint.config.dims
     b = GraphBuilder("whisper_cross_kv")
     features = b.input("audio_features", FLOAT, ("batch", "n_positions", dims.d_model))
-    product = _products(b, features, dims.d_model, arithmetic)
+    seen = _one_zero_row_more(b, seen_by_several(b, features, arithmetic), dims.d_model)
     in_8_bits = arithmetic is not Arithmetic.FLOAT and dims.cross_in_8_bits
     for i in range(dims.n_decoder_layers):
         attention = f"decoder.layers.{i}.encoder_attn"
@@ -54,10 +53,14 @@ def cross_kv_graph(checkpoint: Checkpoint, arithmetic: Arithmetic = Arithmetic.F
         value = checkpoint_linear(checkpoint, f"{attention}.v_proj")
         names = (f"cross_key_{i}", f"cross_value_{i}")
         if in_8_bits:
-            both = _in_8_bits(b, product(f"{attention}.kv", joined(key, value)), i, dims.d_model)
-            parts = b.ops("Split", (both,), [f"{name}.flat" for name in names], axis=-1)
+            both = linear(b, seen, f"{attention}.kv", joined(key, value), arithmetic)
+            codes = _in_8_bits(b, both, i, dims.d_model)
+            parts = b.ops("Split", (codes,), [f"{name}.flat" for name in names], axis=-1)
         else:
-            parts = (product(f"{attention}.k", key), product(f"{attention}.v", value))
+            parts = (
+                linear(b, seen, f"{attention}.k", key, arithmetic),
+                linear(b, seen, f"{attention}.v", value, arithmetic),
+            )
         for name, part in zip(names, parts, strict=True):
             split_heads(b, part, name, dims.n_decoder_heads, dims.head_size)
             shape = ("batch", dims.n_decoder_heads, "n_positions + 1", dims.head_size)
@@ -97,25 +100,16 @@ def _largest(b: GraphBuilder, both: str) -> str:
     return b.op("Unsqueeze", (largest, b.constant([1])), f"{both}.largest_row")
 
 
-def _products(
-    b: GraphBuilder, features: str, d_model: int, arithmetic: Arithmetic
-) -> Callable[[str, Linear], str]:
-    """Products of the audio features and the row of zeros after them, which all layers share.
-
-    In 8 bits the features are rounded once, and the zeros are the code of zero.
-    """
-    if arithmetic is Arithmetic.TENSOR_8:
-        codes = rounded(b, features)
-        longer = replace(codes, codes=_one_row_more(b, features, codes.codes, codes.zero, d_model))
-        return lambda name, weights: rounded_linear(b, longer, name, weights)
-    zero = b.weight("zero", ready(np.zeros((1,), np.float32)))
-    padded = _one_row_more(b, features, features, zero, d_model)
-    return lambda name, weights: linear(b, padded, name, weights, arithmetic)
+def _one_zero_row_more(b: GraphBuilder, x: Seen, d_model: int) -> Seen:
+    """`(batch, n, d)` -> `(batch, n + 1, d)`, the last row zeros."""
+    if isinstance(x, Rounded):
+        return replace(x, codes=_one_row_more(b, x.codes, x.zero, d_model))
+    return _one_row_more(b, x, b.weight("zero", ready(np.zeros((1,), np.float32))), d_model)
 
 
-def _one_row_more(b: GraphBuilder, features: str, x: str, value: str, d_model: int) -> str:
-    """`(batch, n, d)` -> `(batch, n + 1, d)`, the last row filled with a value."""
-    batch = b.op("Shape", (features,), "batch", start=0, end=1)
+def _one_row_more(b: GraphBuilder, x: str, value: str, d_model: int) -> str:
+    """The same, the last row filled with a value."""
+    batch = b.op("Shape", (x,), "batch", start=0, end=1)
     shape = b.op("Concat", (batch, b.constant([1, d_model])), "zero_row.shape", axis=0)
     row = b.op("Expand", (value, shape), "zero_row")
     return b.op("Concat", (x, row), "padded_features", axis=1)

@@ -11,8 +11,8 @@ from whisper_hailo.convert.graphs.products import (
     Arithmetic,
     checkpoint_linear,
     linear,
-    linears,
     query,
+    seen_by_several,
 )
 
 _CONVOLUTIONS = (("encoder.conv1", 1), ("encoder.conv2", 2))
@@ -78,7 +78,8 @@ def _self_attention(
         f"{attention}.k": checkpoint_linear(checkpoint, f"{attention}.k_proj", bias=False),
         f"{attention}.v": checkpoint_linear(checkpoint, f"{attention}.v_proj"),
     }
-    q, k, v = linears(b, normed, parts, arithmetic)
+    seen = seen_by_several(b, normed, arithmetic)
+    q, k, v = (linear(b, seen, part, weights, arithmetic) for part, weights in parts.items())
     mixed = attend(b, f"{attention}.mixed", (q, k, v), heads)
     out_proj = checkpoint_linear(checkpoint, f"{attention}.out_proj")
     out = linear(b, mixed, f"{attention}.out", out_proj, arithmetic)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeAlias
 
 import numpy as np
 
@@ -131,52 +131,6 @@ def with_wider_inputs(weights: Linear, n_heads: int, width: int) -> Linear:
     return Linear(matrix, weights.bias)
 
 
-def linear(
-    b: GraphBuilder,
-    x: str,
-    name: str,
-    weights: Linear,
-    arithmetic: Arithmetic = Arithmetic.FLOAT,
-) -> str:
-    """`x @ matrix.T + bias`, `(..., n_in)` -> `(..., n_out)`.
-
-    Args:
-        b: the graph.
-        x: value with at least two axes.
-        name: name of the result, and stem of the weights' names.
-        weights: what to multiply with.
-        arithmetic: how.
-    """
-    if arithmetic is Arithmetic.TENSOR_8:
-        return _tensor_linear(b, x, name, weights)
-    if arithmetic.block_bits is not None:
-        return _blocked_linear(b, x, name, weights, arithmetic.block_bits)
-    matrix = b.weight(f"{name}.weight", transposed(weights.matrix))
-    if weights.bias is None:
-        return b.op("MatMul", (x, matrix), name)
-    product = b.op("MatMul", (x, matrix), f"{name}.product")
-    return b.op("Add", (product, b.weight(f"{name}.bias", weights.bias)), name)
-
-
-def linears(
-    b: GraphBuilder, x: str, parts: Mapping[str, Linear], arithmetic: Arithmetic = Arithmetic.FLOAT
-) -> list[str]:
-    """Several products of the same input, which is rounded once where it is rounded.
-
-    One product and a Split would write and read all outputs once more.
-
-    Args:
-        b: the graph.
-        x: value with at least two axes.
-        parts: what to multiply with, by names of the results.
-        arithmetic: how.
-    """
-    if arithmetic is Arithmetic.TENSOR_8:
-        codes = rounded(b, x)
-        return [rounded_linear(b, codes, name, part) for name, part in parts.items()]
-    return [linear(b, x, name, part, arithmetic) for name, part in parts.items()]
-
-
 @dataclass(frozen=True, slots=True)
 class Rounded:
     """A tensor in 8 bits: `(codes - zero) * scale`.
@@ -192,14 +146,55 @@ class Rounded:
     zero: str
 
 
+Seen: TypeAlias = str | Rounded
+"""What products see: a float32 value, or one that is rounded already."""
+
+
 def rounded(b: GraphBuilder, x: str) -> Rounded:
     """Round a tensor as a whole, as `DynamicQuantizeMatMul` does with its input."""
-    names = (f"{x}.rounded", f"{x}.step", f"{x}.zero")
+    names = (f"{x}.codes", f"{x}.scale", f"{x}.zero")
     return Rounded(*b.ops("DynamicQuantizeLinear", (x,), names))
 
 
-def rounded_linear(b: GraphBuilder, x: Rounded, name: str, weights: Linear) -> str:
-    """`x @ matrix.T + bias` of a tensor that is rounded already: integers, scales and bias."""
+def seen_by_several(b: GraphBuilder, x: str, arithmetic: Arithmetic) -> Seen:
+    """A value that several products with this arithmetic see, rounded once where they round.
+
+    One product and a Split would write and read all outputs once more.
+    """
+    return rounded(b, x) if arithmetic is Arithmetic.TENSOR_8 else x
+
+
+def linear(
+    b: GraphBuilder,
+    x: Seen,
+    name: str,
+    weights: Linear,
+    arithmetic: Arithmetic = Arithmetic.FLOAT,
+) -> str:
+    """`x @ matrix.T + bias`, `(..., n_in)` -> `(..., n_out)`.
+
+    Args:
+        b: the graph.
+        x: value with at least two axes.
+        name: name of the result, and stem of the weights' names.
+        weights: what to multiply with.
+        arithmetic: how; what is rounded already is multiplied in 8 bits.
+    """
+    if isinstance(x, Rounded):
+        return _rounded_linear(b, x, name, weights)
+    if arithmetic is Arithmetic.TENSOR_8:
+        return _tensor_linear(b, x, name, weights)
+    if arithmetic.block_bits is not None:
+        return _blocked_linear(b, x, name, weights, arithmetic.block_bits)
+    matrix = b.weight(f"{name}.weight", transposed(weights.matrix))
+    if weights.bias is None:
+        return b.op("MatMul", (x, matrix), name)
+    product = b.op("MatMul", (x, matrix), f"{name}.product")
+    return b.op("Add", (product, b.weight(f"{name}.bias", weights.bias)), name)
+
+
+def _rounded_linear(b: GraphBuilder, x: Rounded, name: str, weights: Linear) -> str:
+    """One node that multiplies in integers, scales and adds the bias."""
     codes, scales, bias = _tensor_weights(b, name, weights)
     inputs = [x.codes, codes, x.scale, scales, x.zero, "", *bias]
     return b.op("MatMulIntegerToFloat", inputs, name, domain=MICROSOFT)

@@ -42,7 +42,7 @@ class Ruled:
 
 
 class RuleBook:
-    """The rules of a model and its options, applied to one row or to all rows of a batch.
+    """The rules of a model and its options, applied to one row of logits.
 
     Args:
         special: control token ids.
@@ -94,7 +94,7 @@ class RuleBook:
     def apply_in_place(
         self, logits: FloatArray, logsumexp: float, generated: Sequence[int]
     ) -> tuple[Ruled, FloatArray]:
-        """Apply all rules to one row itself, where that can be.
+        """Apply all rules to one row in place, unless rules of runs or times need a copy.
 
         Between two steps the decoder's weights have been read through the processor's cache, and
         what is called then is fetched from memory again: so little is called.
@@ -105,7 +105,8 @@ class RuleBook:
             generated: ids generated so far in this window.
 
         Returns:
-            the row after the rules, and the model's own logits of the ids that are allowed.
+            the row after the rules, and the model's own logits of the ids that are allowed: the
+            same array, unless it was copied.
         """
         if self._ngram or self._begin is not None:
             return self.apply(logits, logsumexp, generated), logits

@@ -186,7 +186,7 @@ class DraftLoop:
     ) -> tuple[_Look, Any]:
         tokens, positions = np.array([fed], dtype=np.int64), np.array(looks, dtype=np.int64)
         output, state = self._decoder.step(tokens, state, positions, alignment=horizon is not None)
-        # Lists, for the encoder has just driven NumPy's functions out of the processor's cache.
+        # Lists, for the weights have just driven NumPy's functions out of the processor's cache.
         logsumexp = output.logsumexp[0].tolist()
         if not all(map(math.isfinite, logsumexp)):
             raise ModelError(
@@ -240,7 +240,7 @@ class DraftLoop:
         if self._special.no_speech is None:
             return 0.0
         logit = look.logits[0, self._special.no_speech]
-        return float(np.exp(logit - np.float32(look.logsumexp[0])))
+        return float(np.exp(logit - np.float32(look.logsumexp[0])))  # to the bit as in the loop
 
 
 @dataclass(slots=True)

@@ -22,8 +22,8 @@ from whisper_hailo.decoding.search.ranking import best_of, is_close_call
 from whisper_hailo.decoding.search.windows import WindowSearch
 
 _LAST = np.zeros(1, np.int64)
-"""Where a step of one token is looked at."""
 _LAST.setflags(write=False)
+"""Where a step of one token is looked at; constant, so that a decoder is told of it once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,25 +26,25 @@ def is_close_call(
     length_penalty: float | None,
     near_tie: float,
 ) -> bool:
-    """Whether another text would be the best, had its sum grown against the best one's.
+    """Whether another text would be the best, had two sums moved apart or towards each other.
+
+    The shorter of two texts turns a change of its sum into the larger change of its score: so much
+    of the distance is asked for as it could cover alone.
 
     Args:
         best: of these hypotheses, by `best_of`.
         hypotheses: those it was chosen from.
         length_penalty: by which it was.
-        near_tie: by how much two sums of log-probabilities may move apart.
+        near_tie: by how much the distance of two sums of log-probabilities may change.
     """
     divisor = _divisor(best, length_penalty)
-    return any(
-        _lead(best.sum_logprob / divisor, other, length_penalty) < near_tie
-        for other in hypotheses
-        if other.tokens != best.tokens
-    )
-
-
-def _lead(score: float, other: Hypothesis, length_penalty: float | None) -> float:
-    """Log-probability that a hypothesis lacks to score so much."""
-    return score * _divisor(other, length_penalty) - other.sum_logprob
+    score = best.sum_logprob / divisor
+    for other in hypotheses:
+        own = _divisor(other, length_penalty)
+        ahead = score - other.sum_logprob / own
+        if other.tokens != best.tokens and ahead * min(divisor, own) < near_tie:
+            return True
+    return False
 
 
 def _divisor(hypothesis: Hypothesis, length_penalty: float | None) -> float:

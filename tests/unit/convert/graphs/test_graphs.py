@@ -19,7 +19,7 @@ from whisper_hailo.convert.graphs.products import (
     Arithmetic,
     Linear,
     linear,
-    linears,
+    seen_by_several,
 )
 from whisper_hailo.convert.graphs.weights import ready
 from whisper_hailo.core.types import FloatArray
@@ -80,8 +80,9 @@ def test_an_input_rounded_once_gives_the_same_products(tmp_path: Path, width: in
     }
     b = GraphBuilder("products")
     b.input("x", FLOAT, (1, "n", width))
-    linears(b, "x", parts, Arithmetic.TENSOR_8)
+    seen = seen_by_several(b, "x", Arithmetic.TENSOR_8)
     for name, part in parts.items():
+        linear(b, seen, name, part, Arithmetic.TENSOR_8)
         linear(b, "x", f"{name}_alone", part, Arithmetic.TENSOR_8)
     outputs = [*parts, *(f"{name}_alone" for name in parts)]
     for name in outputs:

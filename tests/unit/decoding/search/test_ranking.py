@@ -29,14 +29,20 @@ def test_length_counts_as_asked(length_penalty: float | None, n_tokens: int) -> 
     assert len(best_of([short, long], length_penalty).tokens) == n_tokens
 
 
-@given(hypotheses, penalties, st.lists(st.floats(-0.499, 0.499), min_size=5, max_size=5))
-def test_what_is_no_close_call_survives_the_rival_gaining(
-    found: list[Hypothesis], length_penalty: float | None, moves: list[float]
+@given(hypotheses, penalties, st.floats(0, 1))
+def test_what_is_no_close_call_survives_sums_that_move(
+    found: list[Hypothesis], length_penalty: float | None, lost: float
 ) -> None:
+    """The best loses some of what may change, all others gain the rest of it."""
     best = best_of(found, length_penalty)
+    loss = lost * NEAR * 0.999
     moved = [
-        one if one is best else Hypothesis(one.tokens, one.sum_logprob + move * NEAR * 2, done=True)
-        for one, move in zip(found, moves, strict=False)
+        Hypothesis(
+            one.tokens,
+            one.sum_logprob + (-loss if one is best else NEAR * 0.999 - loss),
+            done=True,
+        )
+        for one in found
     ]
     after = best_of(moved, length_penalty)
     assert is_close_call(best, found, length_penalty, NEAR) or after.tokens == best.tokens
@@ -48,6 +54,14 @@ def test_a_close_call_is_measured_in_sums(behind: float, close: bool) -> None:
     found = [other, best]
     assert best_of(found, None) is best
     assert is_close_call(best, found, None, NEAR) == close
+
+
+def test_a_short_text_is_overtaken_by_losing_little() -> None:
+    best, other = said(2, -1.0), said(20, -10.6)
+    assert best_of([best, other], None) is best
+    assert best_of([said(2, -1.1), other], None) is other
+    assert is_close_call(best, [best, other], None, 0.11)
+    assert not is_close_call(best, [best, other], None, 0.05)
 
 
 def test_the_same_text_drawn_twice_is_no_rival() -> None:
