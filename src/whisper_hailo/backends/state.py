@@ -65,8 +65,8 @@ class StepInputs:
     """
 
     def __init__(self, n_text_ctx: int) -> None:
-        self._places = constant(np.arange(n_text_ctx + 1)[np.newaxis])
-        self._counts = constant(np.arange(n_text_ctx + 1, dtype=np.int32))
+        self._places = np.arange(n_text_ctx + 1)[np.newaxis]
+        self._counts = np.arange(n_text_ctx + 1, dtype=np.int32)
         self._unbiased = constant(np.zeros((1, 1, 1, n_text_ctx), np.float32))
 
     def make(self, tokens: IntArray, state: CachedState) -> dict[str, AnyArray]:
