@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whisper_hailo.decoding.search.hypothesis import Hypothesis
@@ -29,6 +29,7 @@ def test_length_counts_as_asked(length_penalty: float | None, n_tokens: int) -> 
     assert len(best_of([short, long], length_penalty).tokens) == n_tokens
 
 
+@settings(deadline=None)
 @given(hypotheses, penalties, st.floats(0, 1))
 def test_what_is_no_close_call_survives_sums_that_move(
     found: list[Hypothesis], length_penalty: float | None, lost: float
