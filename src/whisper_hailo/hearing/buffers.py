@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -46,7 +45,7 @@ class Draft:
     n_fixed: int = 0
 
 
-@dataclass(frozen=True)  # no slots: what follows from the fields is made once
+@dataclass(frozen=True, slots=True)
 class BufferHearing:
     """The stages of one model, for buffers that are heard again and again.
 
@@ -71,11 +70,6 @@ class BufferHearing:
     snug: bool = False
     word_times: bool = False
     hold_back_s: float = 0.0
-
-    @property
-    def asked(self) -> tuple[DecodingOptions, bool, bool, float]:
-        """What differs from one hearing of a model to another."""
-        return self.options, self.snug, self.word_times, self.hold_back_s
 
     def hear(self, audio: FloatArray, draft: Draft) -> BufferText:
         """Hear a buffer.
@@ -136,9 +130,10 @@ class BufferHearing:
             state = decoder.start(features, (options.cures.padding(decoder.spec.dims),))
         with clock.stage("decode"):
             language = self._language(decoder, state)
-            prompts = self._prompts
+            prompts = PromptMaker(self.tokenizer, decoder.spec.dims, options)
             prompt = prompts.tokens(language, prompts.starting_context(), is_first=False)
-            drafted = self._draft_loop.run(
+            loop = DraftLoop(decoder, self.tokenizer.special, options, self.plan.window_s)
+            drafted = loop.run(
                 state,
                 prompt,
                 draft.tokens,
@@ -161,15 +156,6 @@ class BufferHearing:
             runaway=drafted.decoded.runaway,
             guess=drafted.guess,
         )
-
-    @cached_property
-    def _prompts(self) -> PromptMaker:
-        return PromptMaker(self.tokenizer, self.decoder.spec.dims, self.options)
-
-    @cached_property
-    def _draft_loop(self) -> DraftLoop:
-        decoder = cast("AnyDecoder", self.decoder)  # asked for only with such a one
-        return DraftLoop(decoder, self.tokenizer.special, self.options, self.plan.window_s)
 
     def _horizon(self, decoder: AnyDecoder, content_s: float) -> int | None:
         """First encoder position of the audio that is held back."""

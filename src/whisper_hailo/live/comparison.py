@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
@@ -159,10 +158,10 @@ def run_lanes(
     for engine in {id(way.engine): way.engine for way in ways}.values():
         warm_up(engine)
     lanes = [Lane.make(way, detector()) for way in ways]
-    drawn = random.Random(0)  # noqa: S311 - no secret
+    drawn = np.random.default_rng(0)
     for at in range(0, audio.size, FRAME_SAMPLES):
-        for lane in drawn.sample(lanes, len(lanes)):
-            lane.feed(audio[at : at + FRAME_SAMPLES])
+        for turn in drawn.permutation(len(lanes)):
+            lanes[turn].feed(audio[at : at + FRAME_SAMPLES])
         if at % TEN_SECONDS < FRAME_SAMPLES:
             tick(at // SAMPLE_RATE_HZ, audio.size // SAMPLE_RATE_HZ)
     for lane in lanes:

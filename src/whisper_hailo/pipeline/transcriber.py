@@ -43,7 +43,6 @@ class Transcriber(Closing):
         self._parts = parts
         self._stack = ExitStack()
         self._load_clock = StageClock()
-        self._hearing: BufferHearing | None = None  # the last one: captions ask for the same again
 
     @classmethod
     def from_model(
@@ -213,19 +212,17 @@ class Transcriber(Closing):
             word_times: find where each word is, where the decoder can; one pass more.
             hold_back_s: end the text where it is a guess at what follows; see `BufferHearing`.
         """
-        hearing = self._hearing
-        if hearing is None or hearing.asked != (options, snug, word_times, hold_back_s):
-            parts = self._parts
-            self._hearing = hearing = BufferHearing(
-                parts.encoder,
-                parts.decoder,
-                parts.tokenizer,
-                parts.plan,
-                options,
-                snug=snug,
-                word_times=word_times,
-                hold_back_s=hold_back_s,
-            )
+        parts = self._parts
+        hearing = BufferHearing(
+            parts.encoder,
+            parts.decoder,
+            parts.tokenizer,
+            parts.plan,
+            options,
+            snug=snug,
+            word_times=word_times,
+            hold_back_s=hold_back_s,
+        )
         return hearing.hear(audio, draft or Draft())
 
     @property

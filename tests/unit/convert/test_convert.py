@@ -132,6 +132,18 @@ def test_a_link_to_a_directory_is_followed(checkpoint: Path, tmp_path: Path) -> 
     assert set(_contents(tmp_path / "real")) == FILES
 
 
+def test_a_folder_that_cannot_be_locked(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(convert.fcntl, "flock", refuse)
+    with pytest.raises(OutputError, match=r"cannot be locked \(No locks available\); give an"):
+        convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
+    assert not (tmp_path / "out").exists()
+
+
 def test_conversions_to_one_place_take_turns(checkpoint: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with ThreadPoolExecutor(4) as pool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
@@ -48,10 +47,10 @@ def paired(
     """
     names = list(ways)
     ms: dict[str, list[float]] = {name: [] for name in names}
-    drawn = random.Random(0)  # noqa: S311 - no secret
+    drawn = np.random.default_rng(0)
     for number in range(WARM_UPS + rounds):
         tick(number)
-        for name in drawn.sample(names, len(names)):
+        for name in drawn.permutation(names).tolist():
             begin = perf_counter()
             own_ms = ways[name]()
             taken_ms = (perf_counter() - begin) * 1000.0 if own_ms is None else own_ms

@@ -175,11 +175,11 @@ def _floor(plan: Plan, progress: Progress) -> Iterator[Record]:
 def _batch(plan: Plan, progress: Progress) -> Iterator[Record]:
     speech = str(speech_file(plan.clips, plan.out, SPEECH_S))
     wanted = [(plan.checkpoint("tiny"), "-"), (MICRO, speech)]
+    cases = [(*which, quantize) for which in wanted for quantize in ("int4", "int8", "none")]
     rows: list[dict[str, Any]] = []
-    for model, audio in wanted:
-        for quantize in ("int4", "int8", "none"):
-            progress(len(rows), 6, f"batch: {Path(model).name} {quantize}")
-            rows += _program(plan, "batch", model, quantize, "1", audio)
+    for model, audio, quantize in cases:
+        progress(len(rows), len(cases), f"batch: {Path(model).name} {quantize}")
+        rows += _program(plan, "batch", model, quantize, "1", audio)
     yield ComparisonRecord("speed-batch", {"windows": 8}, tuple(rows))
 
 
