@@ -3,9 +3,10 @@
     python -m benchmarks.captions [WHAT ...] [--resume] [--model micro] [--minutes 5] [--threads 2]
 
 WHAT is any of: paired (drafts, settings and engines on the first minute of the stream, in turns),
+reading (the same on a minute of somebody who reads aloud),
 same (drafts against decoding from scratch over edited audio), cost (the partials of the stream on
 decoders of micro's, tiny's and base's sizes), live (all of it in real time), hour (looped for an
-hour, with faults). Without any: all but the hour, some ten minutes on a quiet machine; the hour
+hour, with faults). Without any: all but the hour, some eleven minutes on a quiet machine; the hour
 takes about as long again. Results of earlier runs are kept for what is not run; with `--resume`
 also for what an interrupted run has finished with this very code and model.
 """

@@ -1,7 +1,9 @@
-"""A conversation made of frozen clips: voices take turns, pauses from 0.1 to 5 s, noise."""
+"""Streams made of frozen recordings: a conversation with pauses, and somebody who reads aloud."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 DATA = Path(__file__).parents[2] / "tests" / "data" / "micro"
 SNR_DB = 25.0
 PAUSES_S = (0.1, 5.0)
+READING_PAUSE_S = 0.3
 
 
 def conversation(path: Path, minutes: float, seed: int = 0) -> Path:
@@ -25,14 +28,45 @@ def conversation(path: Path, minutes: float, seed: int = 0) -> Path:
     """
     rng = np.random.default_rng(seed)
     clips = sorted(clip for name in ("seen", "unseen") for clip in (DATA / name).glob("*.ogg"))
+
+    def drawn() -> tuple[Path, float, float]:
+        clip = clips[int(rng.integers(len(clips)))]
+        loudness = rng.uniform(0.5, 1.0)
+        return clip, loudness, float(np.exp(rng.uniform(*np.log(PAUSES_S))))
+
+    return _written(path, minutes, drawn, rng)
+
+
+def reading(path: Path, minutes: float) -> Path:
+    """Write somebody reading aloud, and what was read beside it.
+
+    Recordings of several sentences follow each other in the order of their names, so that the
+    pauses are those between sentences, and segments are longer than in a conversation.
+
+    Args:
+        path: of the audio, ending in `.flac`.
+        minutes: it is at least that long.
+    """
+    recordings = cycle(sorted((DATA / "long").glob("*.ogg")))
+    return _written(
+        path, minutes, lambda: (next(recordings), 1.0, READING_PAUSE_S), np.random.default_rng(0)
+    )
+
+
+def _written(
+    path: Path,
+    minutes: float,
+    following: Callable[[], tuple[Path, float, float]],
+    rng: np.random.Generator,
+) -> Path:
+    """Recordings one after another, each with its loudness and the pause behind it, in noise."""
     parts: list[FloatArray] = [np.zeros(8000, np.float32)]
     texts: list[str] = []
     n_wanted = round(minutes * 60 * SAMPLE_RATE_HZ)
     while sum(part.size for part in parts) < n_wanted:
-        clip = clips[int(rng.integers(len(clips)))]
-        parts.append(load_audio(clip) * np.float32(rng.uniform(0.5, 1.0)))
+        clip, loudness, pause_s = following()
+        parts.append(load_audio(clip) * np.float32(loudness))
         texts.append(clip.with_suffix(".txt").read_text(encoding="utf-8").strip())
-        pause_s = float(np.exp(rng.uniform(*np.log(PAUSES_S))))
         parts.append(np.zeros(round(pause_s * SAMPLE_RATE_HZ), np.float32))
     audio = np.concatenate(parts)
     level = np.sqrt(np.mean(audio[audio != 0] ** 2)) * 10 ** (-SNR_DB / 20)

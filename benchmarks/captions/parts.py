@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import soundfile
 
+from benchmarks.captions.conversation import reading
 from benchmarks.captions.cost import SIZES, decoder_of, replayed
 from benchmarks.captions.hour import hour
 from benchmarks.captions.same import same_texts
@@ -31,8 +32,17 @@ PARTIALS = 30  # of those with a text, evenly spaced, on other decoders
 
 
 def paired(arguments: argparse.Namespace) -> dict[str, Any]:
-    """`compare captions` on the first minute."""
-    short = first_minute(arguments.audio)
+    """`compare captions` on the first minute of the conversation."""
+    return in_turns(arguments, first_minute(arguments.audio))
+
+
+def read_aloud(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The same on a minute of somebody reading."""
+    return in_turns(arguments, first_minute(reading(arguments.audio.with_name("reading.flac"), 1)))
+
+
+def in_turns(arguments: argparse.Namespace, short: Path) -> dict[str, Any]:
+    """All ways through one stream, and whether drafts changed its text."""
     record = compare_captions(short, Common(arguments.model, threads=1, moonshine=""), said)
     texts = {row["way"]: row.pop("text") for row in record.rows}
     pairs = (("drafts", "no drafts"), ("drafts, guesses shown", "no drafts, guesses shown"))
@@ -87,7 +97,14 @@ def said(done: int, total: int) -> None:
     print(f"{done} of {total} s", file=sys.stderr, flush=True)
 
 
-FUNCTIONS = {"paired": paired, "same": same, "cost": cost, "live": live, "hour": looped}
+FUNCTIONS = {
+    "paired": paired,
+    "reading": read_aloud,
+    "same": same,
+    "cost": cost,
+    "live": live,
+    "hour": looped,
+}
 
 
 def measure(what: str, arguments: argparse.Namespace) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
-from benchmarks.captions.conversation import conversation
+from benchmarks.captions.conversation import conversation, reading
 from benchmarks.captions.cost import Forced
 from benchmarks.tables import CAPTIONS
 
@@ -31,6 +31,24 @@ def test_a_conversation_is_the_same_each_time(tmp_path: Path) -> None:
     assert audio.size >= 6 * 16_000
     assert np.abs(audio[:4000]).max() > 0, "there is noise where nobody speaks"
     assert first.with_suffix(".txt").read_text().strip()
+
+
+def test_somebody_who_reads_pauses_between_recordings_only_for_a_moment(tmp_path: Path) -> None:
+    first = reading(tmp_path / "a.flac", 0.5)
+    assert first.read_bytes() == reading(tmp_path / "b.flac", 0.5).read_bytes()
+    audio, rate_hz = soundfile.read(first)
+    assert audio.size >= 30 * rate_hz
+    loud = np.flatnonzero(np.abs(audio) > 0.1)
+    assert np.diff(loud).max() < 2 * rate_hz
+    texts = first.with_suffix(".txt").read_text()
+    assert texts.startswith("Is that Mister Patterson") and "Jungle Portuguese" in texts
+
+
+@pytest.mark.parametrize("stream", ["paired", "reading"])
+def test_drafts_changed_no_text_of_the_streams_that_were_measured(stream: str) -> None:
+    part: dict[str, Any] = json.loads(CAPTIONS.read_text(encoding="utf-8"))[stream]
+    assert part["same_text"]
+    assert not any(row["violations"] for row in part["rows"])
 
 
 def test_the_result_file_has_tables_and_no_violations() -> None:

@@ -173,7 +173,14 @@ def _hour(part: dict[str, Any]) -> Table:
     )
 
 
-TABLES: Final = {"paired": _paired, "same": _same, "cost": _cost, "live": _live, "hour": _hour}
+TABLES: Final = {
+    "paired": _paired,
+    "reading": _paired,
+    "same": _same,
+    "cost": _cost,
+    "live": _live,
+    "hour": _hour,
+}
 
-NOTES: Final = {"paired": _drafts_alone}
+NOTES: Final = {"paired": _drafts_alone, "reading": _drafts_alone}
 """Sentences behind a table that hold its figures."""
