@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import mmap
 import platform
-import struct
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 
+from benchmarks.aarch64.counter import counter
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.spec import ModelSpec
@@ -28,15 +27,6 @@ from whisper_hailo.core.types import FloatArray, IntArray
 
 N_STEPS = 8
 N_PROMPT = 4
-
-
-def counter(path: Path | None) -> Callable[[], int]:
-    """Instructions executed so far; always 0 where nobody counts."""
-    if path is None:
-        return lambda: 0
-    with path.open("r+b") as file:
-        shared = mmap.mmap(file.fileno(), 8)
-    return lambda: int(struct.unpack("<Q", shared[:8])[0])
 
 
 def steps(directory: Path, read: Callable[[], int]) -> tuple[FloatArray, list[int]]:

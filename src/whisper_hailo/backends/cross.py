@@ -8,11 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from whisper_hailo.backends.arrays import AnyArray, Named, rows_of
-from whisper_hailo.core.spec import Dimensions, ModelSpec
+from whisper_hailo.core.spec import AudioForm, Dimensions, ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 
-IN_8_BITS = ("last_position", "n_positions", "nothing_new")
+IN_GROUPED = ("last_position", "n_positions", "nothing_new")
 """Inputs of a step besides keys, values and scales: how many there are, and that none are added."""
+
+_TYPES = {AudioForm.FLOAT: np.float32, AudioForm.CODES: np.int8, AudioForm.HALF: np.float16}
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +22,14 @@ class CrossNames:
     """Outputs of the cross-attention graph, which are inputs of the decoder.
 
     Attributes:
+        form: what the arrays hold.
         arrays: key and value of each layer in turn.
         scales: of each of these, where they are codes of 8 bits; else none.
-        same: outputs of the decoder, which are the arrays again; likewise.
+        same: outputs of the decoder, which are the arrays again, where its attention to them is
+            "grouped"; else none.
     """
 
+    form: AudioForm
     arrays: tuple[str, ...]
     scales: tuple[str, ...]
     same: tuple[str, ...]
@@ -35,10 +40,12 @@ class CrossNames:
         layers = range(spec.dims.n_decoder_layers)
         parts = [(part, i) for i in layers for part in ("key", "value")]
         arrays = tuple(f"cross_{part}_{i}" for part, i in parts)
-        if spec.quantization == "none" or not spec.dims.cross_in_8_bits:
-            return cls(arrays, (), ())
+        form = spec.audio_form
+        if form is AudioForm.FLOAT:
+            return cls(form, arrays, (), ())
         scales = tuple(f"cross_{part}_scale_{i}" for part, i in parts)
-        return cls(arrays, scales, tuple(f"same_{part}_{i}" for part, i in parts))
+        same = tuple(f"same_{part}_{i}" for part, i in parts)
+        return cls(form, arrays, scales if form is AudioForm.CODES else (), same)
 
     @property
     def made(self) -> frozenset[str]:
@@ -48,7 +55,7 @@ class CrossNames:
     @property
     def read(self) -> frozenset[str]:
         """What the decoder is told of it."""
-        return self.made | frozenset(IN_8_BITS if self.scales else ())
+        return self.made | frozenset(IN_GROUPED if self.same else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +65,9 @@ class CrossKV:
     Attributes:
         names: what the graphs call them.
         arrays: key and value of each layer in turn, `(batch, heads, n_positions + 1, head_size)`,
-            float32 or int8.
-        scales: of each array, `(batch, 1, d_model)` float32: what one step of a channel is worth;
-            none for float32.
+            float32, int8 or float16.
+        scales: of each int8 array, `(batch, 1, d_model)` float32: what one step of a channel is
+            worth.
     """
 
     names: CrossNames
@@ -71,10 +78,14 @@ class CrossKV:
     def empty(cls, names: CrossNames, dims: Dimensions, batch: int, n_positions: int) -> CrossKV:
         """Memory for what the graph makes of so many windows."""
         shape = (batch, dims.n_decoder_heads, n_positions + 1, dims.head_size)
-        dtype = np.int8 if names.scales else np.float32
-        arrays = tuple(np.empty(shape, dtype) for _ in names.arrays)
+        arrays = tuple(np.empty(shape, _TYPES[names.form]) for _ in names.arrays)
         scale = (batch, 1, dims.d_model)
         return cls(names, arrays, tuple(np.empty(scale, np.float32) for _ in names.scales))
+
+    @property
+    def grouped(self) -> bool:
+        """Whether "grouped" attention reads them, which takes many tokens of one row only."""
+        return bool(self.names.same)
 
     def made(self) -> Named:
         """Outputs of the cross-attention graph."""
@@ -85,18 +96,19 @@ class CrossKV:
 
     def read(self) -> Named:
         """Inputs of the decoder that stay as they are for a whole text."""
-        if not self.scales:
+        if not self.grouped:
             return self.made()
         batch, heads, n_keys, size = self.arrays[0].shape
+        asked = np.float16 if self.names.form is AudioForm.HALF else np.float32
         return self.made() | {
             "last_position": np.full(batch, n_keys - 1, np.int32),
             "n_positions": np.array([n_keys], np.int32),
-            "nothing_new": np.zeros((batch, 0, heads * size), np.float32),
+            "nothing_new": np.zeros((batch, 0, heads * size), asked),
         }
 
     def same(self) -> Named:
         """Outputs of the decoder that are its inputs: given their memory, nothing is copied."""
-        return dict(zip(self.names.same, self.arrays, strict=bool(self.names.same)))
+        return dict(zip(self.names.same, self.arrays, strict=self.grouped))
 
     def rows(self, rows: IntArray) -> CrossKV:
         """Those of some windows, in that order, repeats allowed."""
@@ -122,7 +134,8 @@ def alignment_weights(
     here once more, from the queries of the pass.
 
     Args:
-        queries: of each layer in `heads`, `(batch, n_tokens, d_model)`, with the keys' scales.
+        queries: of each layer in `heads`, `(batch, n_tokens, d_model)`, with the keys' scales where
+            they have any.
         cross: keys and values of the batch.
         cross_bias: `(batch, 1, 1, n_positions + 1)`, what is added to the scores.
         heads: layers and their heads.

@@ -234,7 +234,7 @@ class CachedDecoder(Closing):
             state.audio_rows,
             state.n_tokens + n_new,
         )
-        if n_new > 1 and state.batch > 1 and (state.n_tokens or state.cross.scales):
+        if n_new > 1 and state.batch > 1 and (state.n_tokens or state.cross.grouped):
             output = in_pieces(partial(self._pass, alignment=alignment), tokens, after, positions)
         else:
             output = self._pass(tokens, after, positions, alignment=alignment)

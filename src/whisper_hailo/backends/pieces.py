@@ -1,4 +1,4 @@
-"""Many tokens behind others, be they of text or of audio in 8 bits, for many rows.
+"""Many tokens behind others, be they of text or of audio in fewer bits, for many rows.
 
 The runtime's grouped attention takes many tokens behind others for one row only, so a pass falls
 into several: a row at a time, or a token at a time.

@@ -28,6 +28,13 @@ def convert(
     encoder_quantize: Annotated[
         str, typer.Option(help="The same for the encoder's matrix products.")
     ] = "none",
+    half: Annotated[
+        bool | None,
+        typer.Option(
+            "--half/--no-half",
+            help="Float16 in quantised graphs, as a Raspberry Pi 5 likes it. [default: on one]",
+        ),
+    ] = None,
     tokenizer: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="tokenizer.json to use instead.", readable=False),
@@ -58,6 +65,7 @@ def convert(
     options = ConvertOptions(
         quantize=quantize,
         encoder_quantize=encoder_quantize,
+        half=half,
         tokenizer=tokenizer,
         hailo=_hailo_options(hailo, window, decoder_length, arch),
     )
@@ -98,6 +106,6 @@ def _describe(spec: ModelSpec) -> str:
     return (
         f"{spec.name}, width {dims.d_model}, {dims.n_encoder_layers}+{dims.n_decoder_layers} "
         f"layers, {dims.n_mels} mel bins, {dims.n_vocab} tokens, decoder {spec.quantization}, "
-        f"encoder {spec.encoder_quantization}, {size_mib:.1f} MiB"
+        f"encoder {spec.encoder_quantization}, {'float16, ' * spec.half}{size_mib:.1f} MiB"
         + "".join(f", {form.file}" for form in spec.hailo)
     )

@@ -111,6 +111,7 @@ def _write_all(
         tokens=read_special_tokens(checkpoint.directory, tokenizer if has_tokenizer else None),
         quantization=options.quantize,
         encoder_quantization=options.encoder_quantize,
+        half=options.in_half,
         alignment_heads=alignment_heads(checkpoint.generation_config(), checkpoint.config.dims),
         source=source,
     )
@@ -150,13 +151,17 @@ def _graph_jobs(checkpoint: Checkpoint, work: Path, spec: ModelSpec) -> list[Job
     of_cross = Arithmetic.FLOAT if of_decoder is Arithmetic.FLOAT else Arithmetic.TENSOR_8
 
     def decoder() -> dict[str, FileRecord]:
-        graph = decoder_graph(checkpoint, spec.alignment_heads, of_decoder)
+        graph = decoder_graph(checkpoint, spec.alignment_heads, of_decoder, half=spec.half)
         return write_graph(graph, work / DECODER_FILE, external=True)
 
     return [
         decoder,
-        lambda: write_graph(encoder_graph(checkpoint, of_encoder), work / ENCODER_FILE),
-        lambda: write_graph(cross_kv_graph(checkpoint, of_cross), work / CROSS_KV_FILE),
+        lambda: write_graph(
+            encoder_graph(checkpoint, of_encoder, half=spec.half), work / ENCODER_FILE
+        ),
+        lambda: write_graph(
+            cross_kv_graph(checkpoint, of_cross, half=spec.half), work / CROSS_KV_FILE
+        ),
     ]
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from whisper_hailo.convert.check.finding import ARCHES
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.processor import computes_in_half
 
 QUANTIZATIONS: Final = ("none", "int8", "int4")
 
@@ -42,6 +43,8 @@ class ConvertOptions:
         quantize: decoder weights: `none` (float32), `int8` or `int4` (weight-only blocks).
         encoder_quantize: the same for the encoder's matrix products; its additions, norms, softmax
             and convolutions always stay float.
+        half: what quantised graphs do not compute in 8 bits is in float16 where that is safe, for
+            processors that compute in it; `None` asks the one of this machine.
         tokenizer: a tokenizer file to use instead of the checkpoint's own.
         hailo: also write the graphs that the Hailo compiler takes; `None` writes none.
 
@@ -53,6 +56,7 @@ class ConvertOptions:
     encoder_quantize: str = "none"
     tokenizer: Path | None = None
     hailo: HailoOptions | None = None
+    half: bool | None = None
 
     def __post_init__(self) -> None:
         for option, value in (
@@ -63,3 +67,18 @@ class ConvertOptions:
                 raise OptionError(
                     f"{option} is {value!r}, expected one of: {', '.join(QUANTIZATIONS)}"
                 )
+        if self.half and not self.quantizes:
+            raise OptionError(
+                "--half is for quantised graphs; add --quantize int8, or leave it out"
+            )
+
+    @property
+    def quantizes(self) -> bool:
+        """Whether either half has less than float32 weights."""
+        return {self.quantize, self.encoder_quantize} != {"none"}
+
+    @property
+    def in_half(self) -> bool:
+        """Whether graphs compute in float16, asked for or not."""
+        wanted = computes_in_half() if self.half is None else self.half
+        return wanted and self.quantizes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
+from enum import Enum
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -18,8 +19,8 @@ DECODER_FILE = "decoder.onnx"
 PARITY_FILES = ("parity.json", "parity.svg", "parity-against.json", "parity-against.svg")
 """What `validate` leaves in a model directory; a new conversion makes it void."""
 
-SPEC_VERSION = 6
-"""Before 6 decoder graphs took no self-attention bias that is longer than the text."""
+SPEC_VERSION = 7
+"""Before 7 a model directory did not say whether it computes in float16."""
 
 _LARGEST = {
     "n_mels": 1024,
@@ -33,6 +34,20 @@ _LARGEST = {
     "n_vocab": 1 << 20,
 }
 """Far beyond large-v3, near enough to fail at once on a config that is nonsense."""
+
+
+class AudioForm(Enum):
+    """How a decoder holds the keys and values of the audio, which every step reads.
+
+    Attributes:
+        FLOAT: in float32.
+        CODES: in 8 bits, with a scale for each channel of each window.
+        HALF: in float16.
+    """
+
+    FLOAT = "float32"
+    CODES = "8 bits"
+    HALF = "float16"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +95,18 @@ class Dimensions:
         """
         return -(-self.head_size // 8) * 8
 
-    @property
-    def cross_in_8_bits(self) -> bool:
-        """Whether a quantised decoder keeps cross keys and values in 8 bits.
+    def audio_form(self, *, quantized: bool, half: bool) -> AudioForm:
+        """How a decoder holds the keys and values of the audio.
 
-        The runtime's attention over 8 bits takes heads that are multiples of 8 wide.
+        The runtime's attention over anything but float32 takes heads that are multiples of 8 wide.
+
+        Args:
+            quantized: whether its weights are.
+            half: whether it computes in float16 what is not.
         """
-        return self.head_size % 8 == 0
+        if not quantized or self.head_size % 8:
+            return AudioForm.FLOAT
+        return AudioForm.HALF if half else AudioForm.CODES
 
     @property
     def max_frames(self) -> int:
@@ -173,6 +193,8 @@ class ModelSpec:
         quantization: decoder weights: `none`, `int8` or `int4`; of a graph of another program, what
             that made of them.
         encoder_quantization: encoder weights: `none`, `int8` or `int4`.
+        half: what its quantised graphs do not compute in 8 bits is in float16 where that is safe,
+            for processors that compute in it.
         alignment_heads: `(layer, head)` pairs whose cross-attention follows the audio.
         files: file name to size and hash.
         hailo: graphs for the Hailo compiler.
@@ -189,6 +211,7 @@ class ModelSpec:
     files: dict[str, FileRecord] = field(default_factory=dict)
     hailo: tuple[HailoForm, ...] = ()
     hefs: tuple[HefRecord, ...] = ()
+    half: bool = False
 
     def __post_init__(self) -> None:
         """Token ids lie in the vocabulary, alignment heads in the decoder, files in the folder."""
@@ -207,6 +230,12 @@ class ModelSpec:
             path = PurePosixPath(name)
             if path.is_absolute() or ".." in path.parts or "\\" in name:
                 raise ModelError(f"file {name!r} lies outside the model directory")
+
+    @property
+    def audio_form(self) -> AudioForm:
+        """How the decoder with a cache holds the keys and values of the audio."""
+        quantized = self.quantization != "none"
+        return self.dims.audio_form(quantized=quantized, half=self.half)
 
     @property
     def multilingual(self) -> bool:
@@ -256,6 +285,7 @@ class ModelSpec:
                 files={name: FileRecord(**record) for name, record in raw["files"].items()},
                 hailo=tuple(HailoForm.from_dict(form) for form in raw["hailo"]),
                 hefs=tuple(HefRecord(**hef) for hef in raw["hefs"]),
+                half=raw["half"],
             )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ModelError(

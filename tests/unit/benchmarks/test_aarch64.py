@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from benchmarks.aarch64.compare import row
-from benchmarks.aarch64.steps import counter
+from benchmarks.aarch64.counter import counter
 
 from whisper_hailo.bench.report.aarch64 import steps_table
 

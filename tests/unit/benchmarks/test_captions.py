@@ -41,7 +41,8 @@ def test_somebody_who_reads_pauses_between_recordings_only_for_a_moment(tmp_path
     loud = np.flatnonzero(np.abs(audio) > 0.1)
     assert np.diff(loud).max() < 2 * rate_hz
     texts = first.with_suffix(".txt").read_text()
-    assert texts.startswith("Is that Mister Patterson") and "Jungle Portuguese" in texts
+    assert texts.startswith("Is that Mister Patterson")
+    assert "Jungle Portuguese" in texts
 
 
 @pytest.mark.parametrize("stream", ["paired", "reading"])

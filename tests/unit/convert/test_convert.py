@@ -16,7 +16,7 @@ from whisper_hailo.convert.alignment import alignment_heads
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.graphs import onnx_file
 from whisper_hailo.convert.options import ConvertOptions
-from whisper_hailo.core.errors import ModelError, OutputError
+from whisper_hailo.core.errors import ModelError, OptionError, OutputError
 from whisper_hailo.core.spec import SPEC_VERSION, ModelSpec, Source
 
 PLAIN = ConvertOptions()
@@ -42,6 +42,27 @@ def test_same_input_gives_identical_files(checkpoint: Path, tmp_path: Path, quan
     assert ModelSpec.load(tmp_path / "a") == spec
     for name in FILES - {"model.json", "decoder.onnx.data"}:
         onnx.checker.check_model(tmp_path / "a" / name)
+
+
+@pytest.mark.parametrize("in_half", [False, True])
+def test_quantised_models_are_made_for_the_processor_that_makes_them(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_half: bool
+) -> None:
+    """Unless they are asked for another; what is float32 stays what it is."""
+    monkeypatch.setattr("whisper_hailo.convert.options.computes_in_half", lambda: in_half)
+    out = tmp_path / "out"
+    assert convert_checkpoint(checkpoint, out, PLAIN).half is False
+    assert convert_checkpoint(checkpoint, out, ConvertOptions(quantize="int8")).half is in_half
+    other = ConvertOptions(quantize="int8", half=not in_half)
+    assert convert_checkpoint(checkpoint, out, other).half is not in_half
+    assert ModelSpec.load(out).half is not in_half
+
+
+def test_float16_is_for_quantised_graphs() -> None:
+    with pytest.raises(OptionError, match="--half is for quantised graphs; add --quantize int8"):
+        ConvertOptions(half=True)
+    assert not ConvertOptions(half=False).in_half
+    assert ConvertOptions(encoder_quantize="int8", half=True).in_half
 
 
 def test_spec_says_where_it_came_from(checkpoint: Path, tmp_path: Path) -> None:
@@ -204,7 +225,7 @@ def test_interrupted_run_leaves_nothing(
     out = tmp_path / "out"
     before = convert_checkpoint(checkpoint, out, PLAIN)
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise error
 
     monkeypatch.setattr(convert, "cross_kv_graph", fail)

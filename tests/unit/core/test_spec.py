@@ -6,7 +6,7 @@ import pytest
 from tests.unit.shapes import TINY, toy_spec
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.hailo import HailoForm, HefRecord
-from whisper_hailo.core.spec import SPEC_VERSION, FileRecord, ModelSpec
+from whisper_hailo.core.spec import SPEC_VERSION, AudioForm, FileRecord, ModelSpec
 
 DECODER_FORM = HailoForm(
     part="decoder",
@@ -28,10 +28,28 @@ def test_sizes_that_follow_from_the_dimensions() -> None:
 
 
 def test_a_spec_survives_its_file(tmp_path: Path) -> None:
-    spec = replace(toy_spec(), files={"encoder.onnx": FileRecord(10, "ab")}, hailo=(DECODER_FORM,))
+    files = {"encoder.onnx": FileRecord(10, "ab")}
+    spec = replace(toy_spec(), files=files, hailo=(DECODER_FORM,), half=True)
     (tmp_path / "model.json").write_text(spec.to_json(), encoding="utf-8")
     assert ModelSpec.load(tmp_path) == spec
     assert ModelSpec.load(tmp_path).to_json() == spec.to_json()
+
+
+@pytest.mark.parametrize(
+    ("quantization", "half", "expected"),
+    [
+        ("none", True, AudioForm.FLOAT),
+        ("int8", False, AudioForm.CODES),
+        ("int4", True, AudioForm.HALF),
+    ],
+)
+def test_how_audio_is_held_follows_from_the_weights(
+    quantization: str, half: bool, expected: AudioForm
+) -> None:
+    spec = replace(toy_spec(), quantization=quantization, half=half)
+    assert spec.audio_form is expected
+    narrow = replace(spec, dims=replace(spec.dims, d_model=60, n_decoder_heads=10))
+    assert narrow.audio_form is AudioForm.FLOAT  # heads of 6
 
 
 VERSION = f'"version": {SPEC_VERSION}'

@@ -28,10 +28,10 @@ ENGINE_BACKENDS: Final = ("encoder_backend", "decoder_backend", "host_contract")
 class Ours:
     """The pipeline with the settings of a case.
 
-    Settings: `window_s`, `quantize`, `encoder_quantize`, `preset`, `pad_to`, `repetition_penalty`,
-    `eot_boost`; `hailo_window_s` and `hailo_length` also convert the fixed forms; `encoder`,
-    `decoder`, `encoder_backend`, `decoder_backend`, `decoder_assets` and `host_contract` as in
-    `transcribe`.
+    Settings: `window_s`, `quantize`, `encoder_quantize`, `half`, `preset`, `pad_to`,
+    `repetition_penalty`, `eot_boost`; `hailo_window_s` and `hailo_length` also convert the fixed
+    forms; `encoder`, `decoder`, `encoder_backend`, `decoder_backend`, `decoder_assets` and
+    `host_contract` as in `transcribe`.
     """
 
     packages = ("whisper-hailo", "onnxruntime", "numpy", "tokenizers")
@@ -103,6 +103,7 @@ def conversion(given: dict[str, Any]) -> ConvertOptions:
         quantize=given.get("quantize", "none"),
         encoder_quantize=given.get("encoder_quantize", "none"),
         hailo=HailoOptions(window_s, length) if window_s or length else None,
+        half=given.get("half"),
     )
 
 

@@ -5,12 +5,18 @@ All queries come with 1 / sqrt(head size) folded into their projection, so the s
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from whisper_hailo.convert.graphs.builder import MICROSOFT, GraphBuilder
+from whisper_hailo.convert.graphs.builder import INT32, MICROSOFT, GraphBuilder
+from whisper_hailo.convert.graphs.layers import in_float, in_half
 
 SELF_BIAS = "self_bias.cut"
 """What is added to the scores of the cache, `(batch, 1, n, n_columns)`."""
+
+HALF_BIAS = "cross_bias.half"
+"""What is added to the scores of the audio, in float16."""
 
 
 def attend(
@@ -62,34 +68,99 @@ def attend_to_cache(b: GraphBuilder, name: str, qkv: str, layer: int, n_heads: i
 def attend_in_8_bits(b: GraphBuilder, name: str, query: str, layer: int, n_heads: int) -> str:
     """Attention to keys and values of the audio that are held in 8 bits.
 
-    "Grouped" attention to a cache to which this step adds nothing. Every channel of a window has a
-    scale of its own. The operator takes the same scales for all rows of a batch: so it is told
-    that they are one, and the query takes the keys' scales, the result those of the values.
+    Every channel of a window has a scale of its own. The operator takes the same scales for all
+    rows of a batch: so it is told that they are one, and the query takes the keys' scales, the
+    result those of the values.
 
     Args:
-        b: the graph, with the inputs `cross_key_{i}`, `cross_value_{i}`, their scales,
-            `last_position`, `n_positions`, `nothing_new` and `cross_bias`.
+        b: the graph, with the inputs of `_attend_to_kept`, the keys' and values' scales, and
+            `cross_bias`.
         name: name of the result `(batch, n, d_model)`.
         query: `(batch, n, d_model)`, with the scales of the keys.
         layer: i.
         n_heads: number of heads.
     """
-    cache = (f"cross_key_{layer}", f"cross_value_{layer}")
     one = b.constant(np.ones(1, np.float32))
-    new = ("nothing_new",) * 2
-    lengths = ("last_position", "n_positions")
-    outputs = (f"{name}.codes", f"same_key_{layer}", f"same_value_{layer}")
-    codes = b.ops(
+    asked = (query, "cross_bias", (one, one))
+    codes = _attend_to_kept(b, f"{name}.codes", asked, (layer, n_heads))
+    return b.op("Mul", (codes, f"cross_value_scale_{layer}"), name)
+
+
+def attend_to_half(b: GraphBuilder, name: str, query: str, layer: int, n_heads: int) -> str:
+    """Attention to keys and values of the audio that are held in float16.
+
+    Args:
+        b: the graph, with the inputs of `_attend_to_kept`, and `HALF_BIAS`.
+        name: name of the result `(batch, n, d_model)` float32.
+        query: `(batch, n, d_model)` float32.
+        layer: i.
+        n_heads: number of heads.
+    """
+    asked = (in_half(b, query), HALF_BIAS, ())
+    return in_float(b, _attend_to_kept(b, f"{name}.in_half", asked, (layer, n_heads)), name)
+
+
+def _attend_to_kept(
+    b: GraphBuilder,
+    name: str,
+    asked: tuple[str, str, tuple[str, ...]],
+    whose: tuple[int, int],
+) -> str:
+    """Attention of the runtime's "grouped" kind to a cache to which this step adds nothing.
+
+    Args:
+        b: the graph, with the inputs `cross_key_{i}`, `cross_value_{i}`, `last_position`,
+            `n_positions` and `nothing_new`.
+        name: name of the result.
+        asked: queries, what is added to the scores, and scales of keys and values in 8 bits.
+        whose: layer and number of heads.
+    """
+    (query, bias, scales), (layer, n_heads) = asked, whose
+    cache = (f"cross_key_{layer}", f"cross_value_{layer}")
+    new, lengths = ("nothing_new",) * 2, ("last_position", "n_positions")
+    more = ("", *scales) if scales else ()
+    in_8_bits: dict[str, Any] = {"kv_cache_bit_width": 8}
+    in_8_bits |= {"k_quant_type": "PER_TENSOR", "v_quant_type": "PER_TENSOR"}
+    return b.ops(
         "GroupQueryAttention",
-        (query, *new, *cache, *lengths, "", "", "", "cross_bias", "", one, one),
-        outputs,
+        (query, *new, *cache, *lengths, "", "", "", bias, *more),
+        (name, f"same_key_{layer}", f"same_value_{layer}"),
         domain=MICROSOFT,
         num_heads=n_heads,
         kv_num_heads=n_heads,
         scale=1.0,
         causal=0,
-        kv_cache_bit_width=8,
-        k_quant_type="PER_TENSOR",
-        v_quant_type="PER_TENSOR",
+        **(in_8_bits if scales else {}),
     )[0]
-    return b.op("Mul", (codes, f"cross_value_scale_{layer}"), name)
+
+
+def attend_in_half(b: GraphBuilder, name: str, qkv: tuple[str, str, str], n_heads: int) -> str:
+    """What `attend` gives for as many keys as queries, computed in float16.
+
+    Args:
+        b: the graph.
+        name: name of the result `(batch, n, d_model)` float32.
+        qkv: query, key and value `(batch, n, d_model)` float32.
+        n_heads: number of heads.
+    """
+    last, n_keys = _lengths(b, qkv[0])
+    halves = tuple(in_half(b, part) for part in qkv)
+    mixed = b.op(
+        "GroupQueryAttention",
+        (*halves, "", "", last, n_keys),
+        f"{name}.in_half",
+        domain=MICROSOFT,
+        num_heads=n_heads,
+        kv_num_heads=n_heads,
+        scale=1.0,
+        causal=0,
+    )
+    return in_float(b, mixed, name)
+
+
+def _lengths(b: GraphBuilder, x: str) -> tuple[str, str]:
+    """Of `(batch, n, d_model)`: n - 1 for each row `(batch,)`, and n, both int32."""
+    sizes = [b.op("Shape", (x,), f"{x}.size_{at}", start=at, end=at + 1) for at in (0, 1)]
+    n = b.op("Cast", (sizes[1],), f"{x}.n", to=INT32)
+    last = b.op("Sub", (n, b.constant(np.array([1], np.int32))), f"{x}.last")
+    return b.op("Expand", (last, sizes[0]), f"{x}.last_of_each"), n

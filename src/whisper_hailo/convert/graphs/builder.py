@@ -129,6 +129,7 @@ class GraphBuilder:
 
 
 FLOAT = int(TensorProto.FLOAT)
+HALF = int(TensorProto.FLOAT16)
 INT8 = int(TensorProto.INT8)
 INT32 = int(TensorProto.INT32)
 INT64 = int(TensorProto.INT64)

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from whisper_hailo.convert.checkpoint import Checkpoint
-from whisper_hailo.convert.graphs.builder import FLOAT, INT8, Graph, GraphBuilder
-from whisper_hailo.convert.graphs.layers import split_heads
+from whisper_hailo.convert.graphs.builder import FLOAT, HALF, INT8, Graph, GraphBuilder
+from whisper_hailo.convert.graphs.layers import in_half, split_heads
 from whisper_hailo.convert.graphs.products import (
     Arithmetic,
     Rounded,
@@ -19,6 +19,7 @@ from whisper_hailo.convert.graphs.products import (
     seen_by_several,
 )
 from whisper_hailo.convert.graphs.weights import ready
+from whisper_hailo.core.spec import AudioForm
 
 _SMALLEST = 1e-20
 """A channel that is smaller everywhere counts as silent."""
@@ -26,8 +27,13 @@ _SMALLEST = 1e-20
 _POSITIONS_AT_ONCE = 16
 """Positions whose largest values are taken together first."""
 
+TYPES = {AudioForm.FLOAT: FLOAT, AudioForm.CODES: INT8, AudioForm.HALF: HALF}
+"""Of the keys and values."""
 
-def cross_kv_graph(checkpoint: Checkpoint, arithmetic: Arithmetic = Arithmetic.FLOAT) -> Graph:
+
+def cross_kv_graph(
+    checkpoint: Checkpoint, arithmetic: Arithmetic = Arithmetic.FLOAT, *, half: bool = False
+) -> Graph:
     """Author the cross-attention key and value projections of all decoder layers.
 
     Input `audio_features (batch, n_positions, d_model)`; outputs for each layer i
@@ -35,24 +41,26 @@ def cross_kv_graph(checkpoint: Checkpoint, arithmetic: Arithmetic = Arithmetic.F
     position is that of a zero row of audio features: key 0 (keys have no bias), value b_v. One such
     position with score ln P is worth P zero rows.
 
-    Where the arithmetic is not float, these are 8-bit codes, and `cross_key_scale_{i}` and
-    `cross_value_scale_{i} (batch, 1, d_model)` what one step of each channel is worth in each row.
+    Where the arithmetic is not float, these are float16, or 8-bit codes, and `cross_key_scale_{i}`
+    and `cross_value_scale_{i} (batch, 1, d_model)` what one step of each channel is worth in each
+    row.
 
     Args:
         checkpoint: where the arrays come from.
         arithmetic: of the projections.
+        half: float16 rather than codes.
     """
     dims = checkpoint.config.dims
     b = GraphBuilder("whisper_cross_kv")
     features = b.input("audio_features", FLOAT, ("batch", "n_positions", dims.d_model))
     seen = _one_zero_row_more(b, seen_by_several(b, features, arithmetic), dims.d_model)
-    in_8_bits = arithmetic is not Arithmetic.FLOAT and dims.cross_in_8_bits
+    form = dims.audio_form(quantized=arithmetic is not Arithmetic.FLOAT, half=half)
     for i in range(dims.n_decoder_layers):
         attention = f"decoder.layers.{i}.encoder_attn"
         key = checkpoint_linear(checkpoint, f"{attention}.k_proj", bias=False)
         value = checkpoint_linear(checkpoint, f"{attention}.v_proj")
         names = (f"cross_key_{i}", f"cross_value_{i}")
-        if in_8_bits:
+        if form is AudioForm.CODES:
             both = linear(b, seen, f"{attention}.kv", joined(key, value), arithmetic)
             codes = _in_8_bits(b, both, i, dims.d_model)
             parts = b.ops("Split", (codes,), [f"{name}.flat" for name in names], axis=-1)
@@ -61,10 +69,12 @@ def cross_kv_graph(checkpoint: Checkpoint, arithmetic: Arithmetic = Arithmetic.F
                 linear(b, seen, f"{attention}.k", key, arithmetic),
                 linear(b, seen, f"{attention}.v", value, arithmetic),
             )
+        if form is AudioForm.HALF:
+            parts = tuple(in_half(b, part) for part in parts)
         for name, part in zip(names, parts, strict=True):
             split_heads(b, part, name, dims.n_decoder_heads, dims.head_size)
             shape = ("batch", dims.n_decoder_heads, "n_positions + 1", dims.head_size)
-            b.output(name, INT8 if in_8_bits else FLOAT, shape)
+            b.output(name, TYPES[form], shape)
     return b.build()
 
 

@@ -9,12 +9,22 @@ import numpy as np
 
 from whisper_hailo.convert.checkpoint import Checkpoint
 from whisper_hailo.convert.graphs.attention import (
+    HALF_BIAS,
     SELF_BIAS,
     attend,
     attend_in_8_bits,
     attend_to_cache,
+    attend_to_half,
 )
-from whisper_hailo.convert.graphs.builder import FLOAT, INT8, INT32, INT64, Graph, GraphBuilder
+from whisper_hailo.convert.graphs.builder import (
+    FLOAT,
+    HALF,
+    INT32,
+    INT64,
+    Graph,
+    GraphBuilder,
+)
+from whisper_hailo.convert.graphs.cross_kv import TYPES
 from whisper_hailo.convert.graphs.decoder_ends import embed_tokens, project_to_vocabulary
 from whisper_hailo.convert.graphs.layers import add_and_norm, layer_norm, mlp_change
 from whisper_hailo.convert.graphs.precision import Precision
@@ -27,7 +37,7 @@ from whisper_hailo.convert.graphs.products import (
     with_wider_inputs,
     with_wider_outputs,
 )
-from whisper_hailo.core.spec import Dimensions
+from whisper_hailo.core.spec import AudioForm, Dimensions
 
 HeadPairs = Sequence[tuple[int, int]]
 
@@ -39,15 +49,21 @@ class _Decoder:
     checkpoint: Checkpoint
     dims: Dimensions
     precision: Precision
+    half: bool
 
     @property
-    def cross_in_8_bits(self) -> bool:
-        """Whether keys and values of the audio come in 8 bits."""
-        return self.precision.vocabulary is not Arithmetic.FLOAT and self.dims.cross_in_8_bits
+    def audio(self) -> AudioForm:
+        """How keys and values of the audio come."""
+        quantized = self.precision.vocabulary is not Arithmetic.FLOAT
+        return self.dims.audio_form(quantized=quantized, half=self.half)
 
 
 def decoder_graph(
-    checkpoint: Checkpoint, alignment: HeadPairs, arithmetic: Arithmetic = Arithmetic.FLOAT
+    checkpoint: Checkpoint,
+    alignment: HeadPairs,
+    arithmetic: Arithmetic = Arithmetic.FLOAT,
+    *,
+    half: bool = False,
 ) -> Graph:
     """Author the decoder; `docs/conversion.md` lists its inputs and outputs.
 
@@ -59,9 +75,10 @@ def decoder_graph(
         alignment: `(layer, head)` pairs whose cross-attention weights will be wanted: the queries
             of their layers are outputs.
         arithmetic: `FLOAT` or blocks; `Precision` says which products keep more bits.
+        half: keys and values of the audio are float16, unless the arithmetic is float.
     """
     precision = Precision.of(arithmetic, checkpoint.config)
-    of = _Decoder(checkpoint, checkpoint.config.dims, precision)
+    of = _Decoder(checkpoint, checkpoint.config.dims, precision, half)
     b = GraphBuilder("whisper_decoder")
     _declare_inputs(b, of)
     _cut_self_bias(b)
@@ -125,18 +142,23 @@ def _declare_audio(b: GraphBuilder, of: _Decoder) -> None:
     """Keys and values of the audio, and which of them each row may look at."""
     dims = of.dims
     shape = ("batch", dims.n_decoder_heads, "n_positions + 1", dims.head_size)
-    dtype = INT8 if of.cross_in_8_bits else FLOAT
+    dtype = TYPES[of.audio]
     for i in range(dims.n_decoder_layers):
         for part in ("key", "value"):
             b.input(f"cross_{part}_{i}", dtype, shape)
-            if of.cross_in_8_bits:
+            if of.audio is AudioForm.CODES:
                 b.input(f"cross_{part}_scale_{i}", FLOAT, ("batch", 1, dims.d_model))
-                b.output(f"same_{part}_{i}", INT8, shape)
+            if of.audio is not AudioForm.FLOAT:
+                b.output(f"same_{part}_{i}", dtype, shape)
     b.input("cross_bias", FLOAT, ("batch", 1, "n_tokens", "n_positions + 1"))
-    if of.cross_in_8_bits:
-        b.input("last_position", INT32, ("batch",))
-        b.input("n_positions", INT32, (1,))
-        b.input("nothing_new", FLOAT, ("batch", 0, dims.d_model))
+    if of.audio is AudioForm.FLOAT:
+        return
+    b.input("last_position", INT32, ("batch",))
+    b.input("n_positions", INT32, (1,))
+    in_half = of.audio is AudioForm.HALF
+    b.input("nothing_new", HALF if in_half else FLOAT, ("batch", 0, dims.d_model))
+    if in_half:
+        b.op("Cast", ("cross_bias",), HALF_BIAS, to=HALF)
 
 
 def _self_attention(b: GraphBuilder, normed: str, i: int, of: _Decoder) -> str:
@@ -156,13 +178,16 @@ def _cross_attention(b: GraphBuilder, normed: str, i: int, of: _Decoder) -> str:
     """`out(attention(normed))` over the audio."""
     name, heads = f"decoder.layers.{i}.encoder_attn", of.dims.n_decoder_heads
     weights = query(of.checkpoint, name, of.dims.head_size)
-    if of.cross_in_8_bits:
+    if of.audio is AudioForm.CODES:
         asked = linear(b, normed, f"{name}.q", weights, of.precision.others)
         scaled = b.op("Mul", (asked, f"cross_key_scale_{i}"), f"query_{i}")
         mixed = attend_in_8_bits(b, f"{name}.mixed", scaled, i, heads)
     else:
         asked = linear(b, normed, f"query_{i}", weights, of.precision.others)
-        qkv = (asked, f"cross_key_{i}", f"cross_value_{i}")
-        mixed = attend(b, f"{name}.mixed", qkv, heads, bias="cross_bias")
+        if of.audio is AudioForm.HALF:
+            mixed = attend_to_half(b, f"{name}.mixed", asked, i, heads)
+        else:
+            qkv = (asked, f"cross_key_{i}", f"cross_value_{i}")
+            mixed = attend(b, f"{name}.mixed", qkv, heads, bias="cross_bias")
     out_proj = checkpoint_linear(of.checkpoint, f"{name}.out_proj")
     return linear(b, mixed, f"{name}.out", out_proj, of.precision.others)

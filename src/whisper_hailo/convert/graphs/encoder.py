@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from whisper_hailo.convert.checkpoint import Checkpoint
-from whisper_hailo.convert.graphs.attention import attend
-from whisper_hailo.convert.graphs.builder import FLOAT, Graph, GraphBuilder
+from whisper_hailo.convert.graphs.attention import attend, attend_in_half
+from whisper_hailo.convert.graphs.builder import FLOAT, OPSET, Graph, GraphBuilder
 from whisper_hailo.convert.graphs.convolution import convolution, convolution_as_product
 from whisper_hailo.convert.graphs.layers import gelu, layer_norm, mlp
 from whisper_hailo.convert.graphs.products import (
@@ -19,7 +19,13 @@ _CONVOLUTIONS = (("encoder.conv1", 1), ("encoder.conv2", 2))
 """Names and strides."""
 
 
-def encoder_graph(checkpoint: Checkpoint, arithmetic: Arithmetic = Arithmetic.FLOAT) -> Graph:
+GELU_OPSET = 20
+"""The first with GELU as one operator, which there is for float16, too."""
+
+
+def encoder_graph(
+    checkpoint: Checkpoint, arithmetic: Arithmetic = Arithmetic.FLOAT, *, half: bool = False
+) -> Graph:
     """Author the encoder.
 
     Input `mel (batch, n_mels, n_frames)` float32, output `audio_features
@@ -29,29 +35,34 @@ def encoder_graph(checkpoint: Checkpoint, arithmetic: Arithmetic = Arithmetic.FL
         checkpoint: where the arrays come from.
         arithmetic: of the matrix products and, with `TENSOR_8`, of the convolutions; attention,
             norms, additions and softmax stay float32.
+        half: attention and GELU are float16, unless the arithmetic is float.
     """
     dims = checkpoint.config.dims
-    b = GraphBuilder("whisper_encoder")
+    half = half and arithmetic is not Arithmetic.FLOAT
+    b = GraphBuilder("whisper_encoder", GELU_OPSET if half else OPSET)
     mel = b.input("mel", FLOAT, ("batch", dims.n_mels, "n_frames"))
-    x = _positions(b, checkpoint, _convolutions(b, checkpoint, mel, arithmetic))
+    x = _positions(b, checkpoint, _convolutions(b, checkpoint, mel, arithmetic, half=half))
     for i in range(dims.n_encoder_layers):
-        x = _self_attention(b, x, f"encoder.layers.{i}", checkpoint, arithmetic)
-        x = mlp(b, x, f"encoder.layers.{i}", checkpoint, arithmetic)
+        x = _self_attention(b, x, f"encoder.layers.{i}", checkpoint, arithmetic, half=half)
+        x = mlp(b, x, f"encoder.layers.{i}", checkpoint, arithmetic, half=half)
     layer_norm(b, x, "audio_features", checkpoint, "encoder.layer_norm")
     b.output("audio_features", FLOAT, ("batch", "n_positions", dims.d_model))
     return b.build()
 
 
-def _convolutions(b: GraphBuilder, checkpoint: Checkpoint, mel: str, arithmetic: Arithmetic) -> str:
+def _convolutions(
+    b: GraphBuilder, checkpoint: Checkpoint, mel: str, arithmetic: Arithmetic, *, half: bool
+) -> str:
     """`(batch, n_mels, n_frames)` -> `(batch, n_positions, d_model)`."""
     if arithmetic is Arithmetic.TENSOR_8:
         x = b.op("Transpose", (mel,), "mel.turned", perm=[0, 2, 1])
         for name, stride in _CONVOLUTIONS:
-            x = gelu(b, convolution_as_product(b, x, name, checkpoint, stride), f"{name}.gelu")
+            product = convolution_as_product(b, x, name, checkpoint, stride)
+            x = gelu(b, product, f"{name}.gelu", half=half)
         return x
     x = mel
     for name, stride in _CONVOLUTIONS:
-        x = gelu(b, convolution(b, x, name, checkpoint, stride), f"{name}.gelu")
+        x = gelu(b, convolution(b, x, name, checkpoint, stride), f"{name}.gelu", half=half)
     return b.op("Transpose", (x,), "encoder.conv.turned", perm=[0, 2, 1])
 
 
@@ -66,7 +77,13 @@ def _positions(b: GraphBuilder, checkpoint: Checkpoint, x: str) -> str:
 
 
 def _self_attention(
-    b: GraphBuilder, x: str, name: str, checkpoint: Checkpoint, arithmetic: Arithmetic
+    b: GraphBuilder,
+    x: str,
+    name: str,
+    checkpoint: Checkpoint,
+    arithmetic: Arithmetic,
+    *,
+    half: bool,
 ) -> str:
     """`x + out(attention(norm(x)))` over all positions."""
     attention = f"{name}.self_attn"
@@ -80,7 +97,7 @@ def _self_attention(
     }
     seen = seen_by_several(b, normed, arithmetic)
     q, k, v = (linear(b, seen, part, weights, arithmetic) for part, weights in parts.items())
-    mixed = attend(b, f"{attention}.mixed", (q, k, v), heads)
+    mixed = (attend_in_half if half else attend)(b, f"{attention}.mixed", (q, k, v), heads)
     out_proj = checkpoint_linear(checkpoint, f"{attention}.out_proj")
     out = linear(b, mixed, f"{attention}.out", out_proj, arithmetic)
     return b.op("Add", (x, out), f"{attention}.residual")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from whisper_hailo.convert.checkpoint import Checkpoint
-from whisper_hailo.convert.graphs.builder import GraphBuilder
+from whisper_hailo.convert.graphs.builder import FLOAT, HALF, GraphBuilder
 from whisper_hailo.convert.graphs.products import Arithmetic, checkpoint_linear, linear
 
 LAYER_NORM_EPSILON = 1e-5
@@ -17,8 +17,27 @@ def layer_norm(b: GraphBuilder, x: str, name: str, checkpoint: Checkpoint, stem:
     return b.op("LayerNormalization", inputs, name, axis=-1, epsilon=LAYER_NORM_EPSILON)
 
 
-def gelu(b: GraphBuilder, x: str, name: str) -> str:
-    """Exact GELU as Div, Erf, Add, Mul, Mul, which every runtime knows (and most fuse)."""
+def in_half(b: GraphBuilder, x: str) -> str:
+    """A value in float16."""
+    return b.op("Cast", (x,), f"{x}.half", to=HALF)
+
+
+def in_float(b: GraphBuilder, x: str, name: str) -> str:
+    """A float16 value in float32."""
+    return b.op("Cast", (x,), name, to=FLOAT)
+
+
+def gelu(b: GraphBuilder, x: str, name: str, *, half: bool = False) -> str:
+    """Exact GELU as Div, Erf, Add, Mul, Mul, which every runtime knows (and most fuse).
+
+    Args:
+        b: the graph; of opset 20 for float16.
+        x: float32 of any shape.
+        name: of the result.
+        half: compute in float16, for which there is one operator.
+    """
+    if half:
+        return in_float(b, b.op("Gelu", (in_half(b, x),), f"{name}.in_half"), name)
     erf = b.op("Erf", (b.op("Div", (x, b.constant(2**0.5)), f"{name}.div"),), f"{name}.erf")
     shifted = b.op("Add", (erf, b.constant(1.0)), f"{name}.add")
     return b.op("Mul", (b.op("Mul", (x, shifted), f"{name}.mul"), b.constant(0.5)), name)
@@ -58,17 +77,25 @@ def mlp(
     name: str,
     checkpoint: Checkpoint,
     arithmetic: Arithmetic = Arithmetic.FLOAT,
+    *,
+    half: bool = False,
 ) -> str:
     """`x + fc2(gelu(fc1(norm(x))))` of the layer called `name`."""
     normed = layer_norm(b, x, f"{name}.mlp_normed", checkpoint, f"{name}.final_layer_norm")
-    change = mlp_change(b, normed, name, checkpoint, arithmetic)
+    change = mlp_change(b, normed, name, checkpoint, arithmetic, half=half)
     return b.op("Add", (x, change), f"{name}.out")
 
 
 def mlp_change(
-    b: GraphBuilder, normed: str, name: str, checkpoint: Checkpoint, arithmetic: Arithmetic
+    b: GraphBuilder,
+    normed: str,
+    name: str,
+    checkpoint: Checkpoint,
+    arithmetic: Arithmetic,
+    *,
+    half: bool = False,
 ) -> str:
-    """`fc2(gelu(fc1(normed)))`: what the layer called `name` adds last."""
+    """`fc2(gelu(fc1(normed)))`: what the layer called `name` adds last; `half` is the GELU's."""
     fc1, fc2 = (checkpoint_linear(checkpoint, f"{name}.{part}") for part in ("fc1", "fc2"))
     inner = linear(b, normed, f"{name}.fc1", fc1, arithmetic)
-    return linear(b, gelu(b, inner, f"{name}.gelu"), f"{name}.fc2", fc2, arithmetic)
+    return linear(b, gelu(b, inner, f"{name}.gelu", half=half), f"{name}.fc2", fc2, arithmetic)

@@ -9,10 +9,10 @@ import pytest
 
 from tests.checkpoints import TOY, TOY_FFN, config_of, random_arrays, write_checkpoint
 from whisper_hailo.convert.checkpoint import Checkpoint
-from whisper_hailo.convert.graphs.builder import FLOAT, Graph, GraphBuilder
+from whisper_hailo.convert.graphs.builder import FLOAT, HALF, Graph, GraphBuilder
 from whisper_hailo.convert.graphs.cross_kv import cross_kv_graph
 from whisper_hailo.convert.graphs.decoder import decoder_graph
-from whisper_hailo.convert.graphs.encoder import encoder_graph
+from whisper_hailo.convert.graphs.encoder import GELU_OPSET, encoder_graph
 from whisper_hailo.convert.graphs.layers import gelu
 from whisper_hailo.convert.graphs.onnx_file import write_graph
 from whisper_hailo.convert.graphs.products import (
@@ -67,6 +67,21 @@ def test_encoder_int8_leaves_attention_norms_and_additions_in_float(checkpoint: 
     assert {item.weight.dtype for item in codes} == {"int8"}
 
 
+def test_encoder_with_float16_has_it_in_attention_and_gelu_only(checkpoint: Checkpoint) -> None:
+    graph = encoder_graph(checkpoint, Arithmetic.TENSOR_8, half=True)
+    counts = Counter(node.op_type for node in graph.proto.node)
+    n_layers = DEEP.n_encoder_layers
+    assert counts["GroupQueryAttention"] == n_layers
+    assert counts["Gelu"] == n_layers + 2
+    assert counts["MultiHeadAttention"] == counts["Erf"] == 0
+    assert graph.opset == GELU_OPSET
+    int8 = Counter(n.op_type for n in encoder_graph(checkpoint, Arithmetic.TENSOR_8).proto.node)
+    for kept in ("DynamicQuantizeMatMul", "MatMulIntegerToFloat", "LayerNormalization"):
+        assert counts[kept] == int8[kept]
+    float_graph = encoder_graph(checkpoint, half=True)
+    assert float_graph.proto == encoder_graph(checkpoint).proto, "float32 stays exact"
+
+
 @pytest.mark.parametrize("width", [32, 200])
 def test_an_input_rounded_once_gives_the_same_products(tmp_path: Path, width: int) -> None:
     """Codes for several products, to the bit what an operator that rounds by itself gives."""
@@ -96,14 +111,16 @@ def test_an_input_rounded_once_gives_the_same_products(tmp_path: Path, width: in
         assert np.abs(together - exact).max() < 0.05 * np.abs(exact).max()
 
 
+@pytest.mark.parametrize("half", [False, True])
 @pytest.mark.parametrize("n_frames", [2, 8, 100])
 def test_encoder_int8_is_close_to_float(
-    checkpoint: Checkpoint, tmp_path: Path, n_frames: int
+    checkpoint: Checkpoint, tmp_path: Path, n_frames: int, half: bool
 ) -> None:
     """Also at both edges of the window, where a convolution sees padding."""
     mel = np.random.default_rng(1).standard_normal((2, 80, n_frames)).astype(np.float32)
     plain = _session(encoder_graph(checkpoint), tmp_path / "encoder.onnx")
-    int8 = _session(encoder_graph(checkpoint, Arithmetic.TENSOR_8), tmp_path / "int8.onnx")
+    graph = encoder_graph(checkpoint, Arithmetic.TENSOR_8, half=half)
+    int8 = _session(graph, tmp_path / "int8.onnx")
     (expected,), (got,) = (session.run(None, {"mel": mel}) for session in (plain, int8))
     assert got.shape == expected.shape == (2, n_frames // 2, 64)
     error = got - expected
@@ -190,6 +207,19 @@ def test_decoder_step_is_few_nodes(checkpoint: Checkpoint) -> None:
     assert counts["LayerNormalization"] == 3 * n_layers + 1
     assert counts["Softmax"] == counts["Transpose"] == 0  # alignment is computed by the host
     assert counts["Range"] == counts["Where"] == 0  # masks come from the host
+
+
+def test_decoder_with_float16_hears_audio_in_it(checkpoint: Checkpoint) -> None:
+    graph = decoder_graph(checkpoint, ((1, 0),), Arithmetic.BLOCKS_8, half=True)
+    types = {value.name: value.type.tensor_type.elem_type for value in graph.proto.input}
+    assert {types[f"cross_{part}_{i}"] for i in range(2) for part in ("key", "value")} == {HALF}
+    assert types["nothing_new"] == HALF
+    assert types["cross_bias"] == FLOAT
+    assert not any("scale" in name for name in types)
+    exact = decoder_graph(checkpoint, ((1, 0),), half=True)
+    assert exact.proto == decoder_graph(checkpoint, ((1, 0),)).proto, "float32 stays exact"
+    cross = cross_kv_graph(checkpoint, Arithmetic.TENSOR_8, half=True)
+    assert {value.type.tensor_type.elem_type for value in cross.proto.output} == {HALF}
 
 
 def test_decoder_alignment_follows_the_pairs(checkpoint: Checkpoint) -> None:

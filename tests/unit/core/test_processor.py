@@ -1,0 +1,47 @@
+"""Which processors compute in float16."""
+
+import platform
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from whisper_hailo.core import processor
+from whisper_hailo.core.processor import computes_in_half
+
+PI_5 = "Features\t: fp asimd evtstrm aes crc32 atomics fphp asimdhp cpuid asimddp\n"
+PI_4 = "Features\t: fp asimd evtstrm crc32 cpuid\n"
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    computes_in_half.cache_clear()
+    yield
+    computes_in_half.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("named", "cpuinfo", "expected"),
+    [
+        (("aarch64", "Linux"), PI_5, True),
+        (("aarch64", "Linux"), PI_4, False),
+        (("aarch64", "Linux"), "model name : asimdhp\n", False),
+        (("aarch64", "Linux"), None, False),
+        (("x86_64", "Linux"), PI_5, False),
+        (("arm64", "Darwin"), None, True),
+    ],
+)
+def test_arm_processors_say_so_themselves(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    named: tuple[str, str],
+    cpuinfo: str | None,
+    expected: bool,
+) -> None:
+    path = tmp_path / "cpuinfo"
+    if cpuinfo is not None:
+        path.write_text(f"processor\t: 0\n{cpuinfo}", encoding="utf-8")
+    monkeypatch.setattr(processor, "CPUINFO", path)
+    monkeypatch.setattr(platform, "machine", lambda: named[0])
+    monkeypatch.setattr(platform, "system", lambda: named[1])
+    assert computes_in_half() is expected
