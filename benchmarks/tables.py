@@ -25,11 +25,12 @@ from benchmarks import (  # noqa: E402
 )
 from whisper_hailo.bench.marks import mark_of  # noqa: E402
 from whisper_hailo.bench.report import captions, short_windows  # noqa: E402
-from whisper_hailo.bench.report.aarch64 import steps_table  # noqa: E402
+from whisper_hailo.bench.report.aarch64 import stages_table, steps_table  # noqa: E402
 from whisper_hailo.bench.report.blocks import fill  # noqa: E402
 from whisper_hailo.bench.report.gather import gather  # noqa: E402
 from whisper_hailo.bench.run_file import read_run  # noqa: E402
 from whisper_hailo.bench.speed import report as speed  # noqa: E402
+from whisper_hailo.bench.speed.plan import INT8_INT8  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results"
 BENCHMARKS_DOCUMENT = ROOT / "docs" / "benchmarks.md"
@@ -38,6 +39,7 @@ WINDOWS = RESULTS / "windows.json"
 FALLBACK = RESULTS / "fallback.json"
 BACKENDS = RESULTS / "backend_matrix.json"
 AARCH64 = RESULTS / "aarch64.json"
+AARCH64_WINDOWS = RESULTS / "aarch64_windows.json"
 AARCH64_DOCUMENT = ROOT / "docs" / "aarch64.md"
 SPEED = RESULTS / "speed" / "run.jsonl"
 SPEED_DOCUMENT = ROOT / "docs" / "speed.md"
@@ -68,10 +70,19 @@ def stale() -> dict[Path, str]:
     return {path: text for path, text in wanted.items() if _present(path) != text}
 
 
-def _aarch64(document: str, rows: list[dict[str, Any]], _weights: str) -> str:
+def _steps(document: str, rows: list[dict[str, Any]], _weights: str) -> str:
     """The steps on the emulated processor beside this one's, on whatever weights."""
-    mark = re.compile(r"(<!-- aarch64: steps -->\n).*?(<!-- end of aarch64 -->)", re.DOTALL)
-    return mark.sub(lambda m: m[1] + steps_table(rows).markdown() + m[2], document)
+    return _between(document, "steps", steps_table(rows).markdown())
+
+
+def _windows(document: str, rows: list[dict[str, Any]], _weights: str) -> str:
+    """Whole windows on the emulated processor; the weights are random."""
+    return _between(document, "windows", stages_table(rows, INT8_INT8).markdown())
+
+
+def _between(document: str, name: str, table: str) -> str:
+    mark = re.compile(rf"(<!-- aarch64: {name} -->\n).*?(<!-- end of aarch64 -->)", re.DOTALL)
+    return mark.sub(lambda m: m[1] + table + m[2], document)
 
 
 FILLED: tuple[tuple[Path, Path, Fill], ...] = (
@@ -81,7 +92,8 @@ FILLED: tuple[tuple[Path, Path, Fill], ...] = (
     (emulated_report.DOCS, emulated_report.RESULT, emulated_report.insert_tables),
     (SPEED_DOCUMENT, SHORT_WINDOWS, short_windows.fill),
     (CAPTIONS_DOCUMENT, CAPTIONS, captions.fill),
-    (AARCH64_DOCUMENT, AARCH64, _aarch64),
+    (AARCH64_DOCUMENT, AARCH64, _steps),
+    (AARCH64_DOCUMENT, AARCH64_WINDOWS, _windows),
 )
 """Documents with the results that have tables in them, and what writes those."""
 

@@ -2,7 +2,8 @@
 
     python -m benchmarks.aarch64.prepare OUT [--sizes micro tiny] [--float-kernels]
 
-Every quantisation of the bundled model, and of tiny's dimensions with random weights; on request,
+Every quantisation of the bundled model, and of tiny's dimensions with random weights, as that
+processor would convert them (with float16) and as one without it would (`-codes`); on request,
 of the block formats also with float32 arithmetic instead of 8-bit (`accuracy_level` of
 `MatMulNBits`), which is the other kernel that ONNX Runtime has for them.
 """
@@ -33,10 +34,10 @@ IN_FLOAT = 1
 """`accuracy_level` of float32 arithmetic."""
 
 
-def copy(model: str, quantize: str, target: Path) -> Path:
+def copy(model: str, quantize: str, target: Path, *, half: bool) -> Path:
     """A model directory of its own."""
-    made = resolve_model(model, ConvertOptions(quantize=quantize, encoder_quantize=quantize))
-    shutil.copytree(made, target)
+    options = ConvertOptions(quantize=quantize, encoder_quantize=quantize, half=half)
+    shutil.copytree(resolve_model(model, options), target)
     return target
 
 
@@ -77,7 +78,10 @@ def main() -> None:
     for name in words.sizes:
         model = name if name == "micro" else str(random_checkpoint(name, out.parent / name))
         for quantize in QUANTIZATIONS:
-            made = copy(model, quantize, out / f"{name}-{quantize}")
+            is_float = quantize == "none"
+            made = copy(model, quantize, out / f"{name}-{quantize}", half=not is_float)
+            if not is_float:
+                copy(model, quantize, out / f"{name}-{quantize}-codes", half=False)
             if words.float_kernels:
                 with_float_kernels(made)
     demo = Path(str(resources.files("whisper_hailo") / "assets" / "demo.flac"))

@@ -1,4 +1,4 @@
-"""The decoder steps on an emulated Cortex-A76 as a table."""
+"""Decoder steps and whole windows on an emulated Cortex-A76 as tables."""
 
 from __future__ import annotations
 
@@ -20,6 +20,31 @@ def steps_table(rows: list[dict[str, Any]]) -> Table:
         for found in rows
     )
     return Table(columns, cells)
+
+
+def stages_table(rows: list[dict[str, Any]], against: str) -> Table:
+    """One line per system, as `benchmarks/aarch64/windows.py` counted it.
+
+    Args:
+        rows: millions of instructions of each stage and of all from log-mel to tokens.
+        against: the case that the others are divided by.
+    """
+    stages = {"encode": "encoder", "cross_kv": "cross K/V", "decode": "decoder"}
+    work = {row["case"]: row["work"] for row in rows}
+    cells = tuple(
+        (
+            row["case"],
+            *(_millions(row["stages"].get(stage)) for stage in stages),
+            _millions(row["work"]),
+            f"{row['work'] / work[against]:.2f}",
+        )
+        for row in rows
+    )
+    return Table(("million instructions", *stages.values(), "all", "times ours"), cells)
+
+
+def _millions(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"
 
 
 def _equality(found: dict[str, Any]) -> tuple[str, ...]:
