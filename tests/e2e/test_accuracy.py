@@ -6,11 +6,20 @@ import json
 from pathlib import Path
 from typing import TypeAlias
 
+import numpy as np
 import pytest
 
 from tests.e2e.conftest import ROOT
 from whisper_hailo import ConvertOptions, Transcriber
-from whisper_hailo.bench.score import evaluate
+from whisper_hailo.audio import load_audio
+from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
+from whisper_hailo.bench.score import difference_interval, evaluate
+from whisper_hailo.convert.cache import resolve_model
+from whisper_hailo.core.protocols import Padding
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.features import log_mel, pad_or_trim
+from whisper_hailo.tokenizer import TOKENIZER_FILE, Tokenizer
 
 RESULTS = ROOT / "training" / "results" / "micro.json"
 CLIPS = ROOT / "tests" / "data" / "micro"
@@ -21,8 +30,12 @@ CASES = {
     "int8": ConvertOptions("int8"),
     "int4": ConvertOptions("int4"),
     "int8, encoder too": ConvertOptions("int8", "int8"),
+    # Where the processor has no float16, values are rounded to it and computed in float32.
+    "int8, float16": ConvertOptions("int8", "int8", half=True),
+    "int4, float16": ConvertOptions("int4", "int8", half=True),
 }
 MOST_LOST = {"int8": 0.003, "int4": 0.01, "int8, encoder too": 0.003}
+IN_HALF = {"int8, float16": 0.003, "int4, float16": 0.01}
 
 Heard: TypeAlias = dict[str, dict[str, list[tuple[str, str]]]]
 
@@ -49,9 +62,14 @@ def heard() -> Heard:
 
 def wer(heard: Heard, case: str) -> float:
     """Word error rate over all sets."""
-    words = evaluate([pair for name in SPOKEN for pair in heard[case][name]]).words
+    words = evaluate(spoken(heard, case)).words
     assert words.reference_count > 5000
     return words.rate
+
+
+def spoken(heard: Heard, case: str) -> list[tuple[str, str]]:
+    """What was said and what was heard in all sets."""
+    return [pair for name in SPOKEN for pair in heard[case][name]]
 
 
 @pytest.mark.parametrize("name", SPOKEN)
@@ -71,3 +89,42 @@ def test_silence_gives_no_text(heard: Heard, case: str) -> None:
 @pytest.mark.parametrize("case", MOST_LOST)
 def test_small_weights_cost_little(heard: Heard, case: str) -> None:
     assert wer(heard, case) <= wer(heard, "float32") + MOST_LOST[case]
+
+
+@pytest.mark.parametrize("case", IN_HALF)
+def test_float16_is_not_shown_to_cost_more_than_that(heard: Heard, case: str) -> None:
+    """By the interval: a clip that goes astray costs a dozen words, and is another in each form."""
+    sides = [[evaluate([pair]).words for pair in spoken(heard, one)] for one in (case, "float32")]
+    low, _ = difference_interval(*sides)
+    assert low <= IN_HALF[case]
+    assert wer(heard, case) <= wer(heard, "float32") + 0.01
+
+
+def test_float16_is_as_near_to_float32_as_8_bits_are() -> None:
+    """Logits over true texts, which tell forms apart where words depend on single near-ties."""
+    names = ("float32", "int8, encoder too", "int8, float16")
+    exact, codes, half = (said_to(CASES[name], clips("unseen")[:20]) for name in names)
+    lost = [rms(logits - exact) for logits in (codes, half)]
+    assert 0 < lost[1] < 1.1 * lost[0] < 0.1 * rms(exact)
+
+
+def said_to(convert: ConvertOptions, paths: list[Path]) -> FloatArray:
+    """Logits of the true texts, `(tokens of all, n_vocab)`."""
+    directory = resolve_model("micro", convert)
+    spec = ModelSpec.load(directory)
+    tokenizer = Tokenizer.load(directory / TOKENIZER_FILE, spec.tokens)
+    rows = []
+    with OnnxEncoder(directory, spec, 1) as encoder, CachedDecoder(directory, spec, 1) as decoder:
+        for path in paths:
+            audio = pad_or_trim(load_audio(path), 10 * SAMPLE_RATE_HZ)
+            features = encoder.encode(log_mel(audio, spec.dims.n_mels)[np.newaxis])
+            text = path.with_suffix(".txt").read_text("utf-8").strip()
+            ids = (*tokenizer.prefix("en", "transcribe"), *tokenizer.encode(f" {text}"))
+            state = decoder.start(features, (Padding(spec.dims.n_audio_ctx),))
+            looks = np.arange(3, len(ids))
+            rows.append(decoder.step(np.array([ids]), state, looks)[0].logits[0])
+    return np.concatenate(rows)
+
+
+def rms(values: FloatArray) -> float:
+    return float(np.sqrt(np.square(values).mean()))
