@@ -71,6 +71,7 @@ def test_silence_of_any_length_gives_no_text(
         (["--language", "xx"], "unknown language 'xx'"),
         (["--task", "sing"], "unknown task 'sing'"),
         (["--quantize", "int2"], "expected one of: none, int8, int4"),
+        (["--encoder-quantize", "int2"], "--encoder-quantize is 'int2', expected one of: none,"),
         (["--format", "doc"], "expected one of: txt, srt, vtt, tsv, json, all"),
         (["--threads", "-1"], "--threads"),
         (["--threads", "100000"], "--threads"),

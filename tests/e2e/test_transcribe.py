@@ -60,7 +60,13 @@ def test_json_says_where_the_time_went_and_with_which_settings(whisper_hailo: Co
 
 
 @pytest.mark.parametrize(
-    "words", [["--quantize", "int8"], ["--preset", "balanced"], ["--threads", "2"]]
+    "words",
+    [
+        ["--quantize", "int8"],
+        ["--quantize", "int8", "--encoder-quantize", "int8"],
+        ["--preset", "balanced"],
+        ["--threads", "2"],
+    ],
 )
 def test_other_decoders_and_presets_give_the_same_words(
     whisper_hailo: Command, words: list[str]

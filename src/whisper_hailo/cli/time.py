@@ -41,6 +41,7 @@ def time(
     quantize: Annotated[
         str, typer.Option(help=f"For checkpoints: {', '.join(QUANTIZATIONS)}.")
     ] = "none",
+    encoder_quantize: Annotated[str, typer.Option(help="The same for their encoder.")] = "none",
     window: Annotated[
         float | None, typer.Option(metavar="S", help="Encoder window in seconds. [default: 10]")
     ] = None,
@@ -74,7 +75,7 @@ def time(
 
     transcriber = Transcriber.from_model(
         model,
-        convert=ConvertOptions(quantize=quantize),
+        convert=ConvertOptions(quantize, encoder_quantize),
         window_s=window,
         margin_s=margin_s,
         threads=threads,

@@ -47,6 +47,13 @@ class ModelFlags:
         str,
         typer.Option(help=f"For checkpoints: {', '.join(QUANTIZATIONS)}.", rich_help_panel=_PANEL),
     ] = "none"
+    encoder_quantize: Annotated[
+        str,
+        typer.Option(
+            help=f"Their encoder, where there is no chip: {', '.join(QUANTIZATIONS)}.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = "none"
     window: Annotated[
         float | None,
         typer.Option(
@@ -89,7 +96,7 @@ class ModelFlags:
         return Transcriber.from_model(
             self.model,
             revision=self.revision,
-            convert=ConvertOptions(quantize=self.quantize),
+            convert=ConvertOptions(self.quantize, self.encoder_quantize),
             window_s=self.window,
             margin_s=self.margin_s,
             threads=self.threads,
