@@ -58,7 +58,8 @@ def test_quantised_halves_of_other_model_directories(
     small = tmp_path / "int8"
     assert whisper_hailo("convert", MICRO, small, "--quantize", "int8").returncode == 0
     settings = _says(whisper_hailo, "--model", model, "--decoder", small)
-    assert (settings["decoder"], settings["quantization"]) == ("cached-int8", "int8")
+    assert settings["decoder"].removesuffix("-half") == "cached-int8"
+    assert settings["quantization"] == "int8"
 
 
 def test_a_description_and_two_graphs_are_enough(

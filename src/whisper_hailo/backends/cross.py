@@ -99,11 +99,11 @@ class CrossKV:
         if not self.grouped:
             return self.made()
         batch, heads, n_keys, size = self.arrays[0].shape
-        asked = np.float16 if self.names.form is AudioForm.HALF else np.float32
+        dtype = np.float16 if self.names.form is AudioForm.HALF else np.float32
         return self.made() | {
             "last_position": np.full(batch, n_keys - 1, np.int32),
             "n_positions": np.array([n_keys], np.int32),
-            "nothing_new": np.zeros((batch, 0, heads * size), asked),
+            "nothing_new": np.zeros((batch, 0, heads * size), dtype),
         }
 
     def same(self) -> Named:

@@ -56,8 +56,8 @@ class OnnxEncoder(Closing):
 
     @property
     def name(self) -> str:
-        """`onnx-fp32`, `onnx-int8` or `onnx-int4`."""
-        return "onnx-" + _precision(self._spec.encoder_quantization)
+        """`onnx-fp32`, `onnx-int8` or `onnx-int4`; `onnx-int8-half` with float16 and so on."""
+        return "onnx-" + _precision(self._spec.encoder_quantization, half=self._spec.half)
 
     @property
     def n_frames(self) -> None:
@@ -131,8 +131,8 @@ class CachedDecoder(Closing):
 
     @property
     def name(self) -> str:
-        """`cached-fp32`, `cached-int8` or `cached-int4`."""
-        return "cached-" + _precision(self._spec.quantization)
+        """`cached-fp32`, `cached-int8` or `cached-int4`; `cached-int8-half` with float16."""
+        return "cached-" + _precision(self._spec.quantization, half=self._spec.half)
 
     @property
     def limits(self) -> Limits:
@@ -281,8 +281,10 @@ class CachedDecoder(Closing):
         return state if n_tokens == state.n_tokens else replace(state, n_tokens=n_tokens)
 
 
-def _precision(quantization: str) -> str:
-    return "fp32" if quantization == "none" else quantization
+def _precision(quantization: str, *, half: bool) -> str:
+    if quantization == "none":
+        return "fp32"
+    return f"{quantization}-half" if half else quantization
 
 
 def _opened(

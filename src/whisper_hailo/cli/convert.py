@@ -32,7 +32,7 @@ def convert(
         bool | None,
         typer.Option(
             "--half/--no-half",
-            help="Float16 in quantised graphs, as a Raspberry Pi 5 likes it. [default: on one]",
+            help="Float16 in quantised graphs. [default: where this processor computes in it]",
         ),
     ] = None,
     tokenizer: Annotated[

@@ -10,6 +10,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from whisper_hailo.convert.hub import CheckpointName, is_model_directory, locate, parse_name
@@ -80,6 +81,7 @@ def _convert_into(
 def _folder(parsed: CheckpointName, options: ConvertOptions, revision: str | None) -> str:
     """Folder name of one conversion: readable, short, and one per origin and options."""
     origin = parsed.hub_id or os.path.realpath(parsed.path or "")
+    options = replace(options, half=options.in_half)  # a folder may come to another processor
     key = hashlib.sha256(os.fsencode(f"{origin}\n{revision}\n{options}")).hexdigest()[:12]
     label = re.sub(r"[^\w.-]", "_", parsed.label, flags=re.ASCII)[:40]
     return f"{label}-{options.quantize}-{key}"

@@ -147,7 +147,7 @@ def _graph_jobs(checkpoint: Checkpoint, work: Path, spec: ModelSpec) -> list[Job
     """What writes the graphs with a cache, the largest first."""
     of_decoder = DECODER_ARITHMETIC[spec.quantization]
     of_encoder = ENCODER_ARITHMETIC[spec.encoder_quantization]
-    # Cross keys and values stay at 8 bits: 4 would save a hundredth and is heard in every step.
+    # Products for the audio stay at 8 bits: 4 would save a hundredth and is heard in every step.
     of_cross = Arithmetic.FLOAT if of_decoder is Arithmetic.FLOAT else Arithmetic.TENSOR_8
 
     def decoder() -> dict[str, FileRecord]:

@@ -41,15 +41,15 @@ class ConvertOptions:
 
     Attributes:
         quantize: decoder weights: `none` (float32), `int8` or `int4` (weight-only blocks).
-        encoder_quantize: the same for the encoder's matrix products; its additions, norms, softmax
-            and convolutions always stay float.
+        encoder_quantize: the same for the encoder's matrix products, with `int8` for its
+            convolutions, too; additions, norms and softmax always stay float.
         half: what quantised graphs do not compute in 8 bits is in float16 where that is safe, for
             processors that compute in it; `None` asks the one of this machine.
         tokenizer: a tokenizer file to use instead of the checkpoint's own.
         hailo: also write the graphs that the Hailo compiler takes; `None` writes none.
 
     Raises:
-        OptionError: no such quantisation.
+        OptionError: no such quantisation, or float16 asked for where nothing is quantised.
     """
 
     quantize: str = "none"
@@ -74,7 +74,7 @@ class ConvertOptions:
 
     @property
     def quantizes(self) -> bool:
-        """Whether either half has less than float32 weights."""
+        """Whether encoder or decoder have less than float32 weights."""
         return {self.quantize, self.encoder_quantize} != {"none"}
 
     @property

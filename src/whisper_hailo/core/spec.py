@@ -20,7 +20,12 @@ PARITY_FILES = ("parity.json", "parity.svg", "parity-against.json", "parity-agai
 """What `validate` leaves in a model directory; a new conversion makes it void."""
 
 SPEC_VERSION = 7
-"""Before 7 a model directory did not say whether it computes in float16."""
+READABLE_VERSIONS = (6, 7)
+"""Directories of version 6 are those of 7 without float16. Before 6 decoder graphs took no
+self-attention bias that is longer than the text."""
+
+GROUPED_WIDTH = 8
+"""The runtime's "grouped" attention takes heads that are so many numbers wide, or a multiple."""
 
 _LARGEST = {
     "n_mels": 1024,
@@ -88,23 +93,28 @@ class Dimensions:
         return self.d_model // self.n_decoder_heads
 
     @property
+    def encoder_head_size(self) -> int:
+        """Width of one encoder attention head."""
+        return self.d_model // self.n_encoder_heads
+
+    @property
     def cache_head_size(self) -> int:
-        """Width of a head in the decoder's cache: the runtime takes multiples of 8 only.
+        """Width of a head in the decoder's cache, which "grouped" attention reads.
 
         Every published Whisper's heads are 64 wide.
         """
-        return -(-self.head_size // 8) * 8
+        return -(-self.head_size // GROUPED_WIDTH) * GROUPED_WIDTH
 
     def audio_form(self, *, quantized: bool, half: bool) -> AudioForm:
         """How a decoder holds the keys and values of the audio.
 
-        The runtime's attention over anything but float32 takes heads that are multiples of 8 wide.
+        "Grouped" attention reads what is not float32.
 
         Args:
             quantized: whether its weights are.
             half: whether it computes in float16 what is not.
         """
-        if not quantized or self.head_size % 8:
+        if not quantized or self.head_size % GROUPED_WIDTH:
             return AudioForm.FLOAT
         return AudioForm.HALF if half else AudioForm.CODES
 
@@ -262,7 +272,7 @@ class ModelSpec:
         try:
             raw: dict[str, Any] = json.loads(text)
             version = raw.pop("version")
-            if version != SPEC_VERSION:
+            if version not in READABLE_VERSIONS:
                 raise ModelError(
                     f"{where} has format version {version}, this program reads {SPEC_VERSION}; "
                     "convert the checkpoint again"
@@ -285,7 +295,7 @@ class ModelSpec:
                 files={name: FileRecord(**record) for name, record in raw["files"].items()},
                 hailo=tuple(HailoForm.from_dict(form) for form in raw["hailo"]),
                 hefs=tuple(HefRecord(**hef) for hef in raw["hefs"]),
-                half=raw["half"],
+                half=version > min(READABLE_VERSIONS) and _boolean(raw["half"]),
             )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ModelError(
@@ -308,3 +318,9 @@ class ModelSpec:
                 "make a model directory with: whisper-hailo convert CHECKPOINT OUT"
             ) from error
         return cls.from_json(text, str(path))
+
+
+def _boolean(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"half is {value!r}, expected true or false")
+    return value

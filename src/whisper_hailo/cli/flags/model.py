@@ -50,7 +50,7 @@ class ModelFlags:
     encoder_quantize: Annotated[
         str,
         typer.Option(
-            help=f"Their encoder, where there is no chip: {', '.join(QUANTIZATIONS)}.",
+            help=f"The same for a checkpoint's encoder: {', '.join(QUANTIZATIONS)}.",
             rich_help_panel=_PANEL,
         ),
     ] = "none"

@@ -65,7 +65,7 @@ def attend_to_cache(b: GraphBuilder, name: str, qkv: str, layer: int, n_heads: i
     )[0]
 
 
-def attend_in_8_bits(b: GraphBuilder, name: str, query: str, layer: int, n_heads: int) -> str:
+def attend_to_codes(b: GraphBuilder, name: str, query: str, layer: int, n_heads: int) -> str:
     """Attention to keys and values of the audio that are held in 8 bits.
 
     Every channel of a window has a scale of its own. The operator takes the same scales for all
@@ -73,7 +73,7 @@ def attend_in_8_bits(b: GraphBuilder, name: str, query: str, layer: int, n_heads
     result those of the values.
 
     Args:
-        b: the graph, with the inputs of `_attend_to_kept`, the keys' and values' scales, and
+        b: the graph, with the inputs of `_attend_to_audio`, the keys' and values' scales, and
             `cross_bias`.
         name: name of the result `(batch, n, d_model)`.
         query: `(batch, n, d_model)`, with the scales of the keys.
@@ -81,8 +81,17 @@ def attend_in_8_bits(b: GraphBuilder, name: str, query: str, layer: int, n_heads
         n_heads: number of heads.
     """
     one = b.constant(np.ones(1, np.float32))
-    asked = (query, "cross_bias", (one, one))
-    codes = _attend_to_kept(b, f"{name}.codes", asked, (layer, n_heads))
+    codes = _attend_to_audio(
+        b,
+        f"{name}.codes",
+        query,
+        layer=layer,
+        n_heads=n_heads,
+        more=("cross_bias", "", one, one),
+        kv_cache_bit_width=8,
+        k_quant_type="PER_TENSOR",
+        v_quant_type="PER_TENSOR",
+    )
     return b.op("Mul", (codes, f"cross_value_scale_{layer}"), name)
 
 
@@ -90,21 +99,28 @@ def attend_to_half(b: GraphBuilder, name: str, query: str, layer: int, n_heads: 
     """Attention to keys and values of the audio that are held in float16.
 
     Args:
-        b: the graph, with the inputs of `_attend_to_kept`, and `HALF_BIAS`.
+        b: the graph, with the inputs of `_attend_to_audio`, and `HALF_BIAS`.
         name: name of the result `(batch, n, d_model)` float32.
         query: `(batch, n, d_model)` float32.
         layer: i.
         n_heads: number of heads.
     """
-    asked = (in_half(b, query), HALF_BIAS, ())
-    return in_float(b, _attend_to_kept(b, f"{name}.in_half", asked, (layer, n_heads)), name)
+    asked = in_half(b, query)
+    mixed = _attend_to_audio(
+        b, f"{name}.in_half", asked, layer=layer, n_heads=n_heads, more=(HALF_BIAS,)
+    )
+    return in_float(b, mixed, name)
 
 
-def _attend_to_kept(
+def _attend_to_audio(
     b: GraphBuilder,
     name: str,
-    asked: tuple[str, str, tuple[str, ...]],
-    whose: tuple[int, int],
+    query: str,
+    *,
+    layer: int,
+    n_heads: int,
+    more: tuple[str, ...],
+    **attrs: Any,  # noqa: ANN401 - attributes are numbers or words
 ) -> str:
     """Attention of the runtime's "grouped" kind to a cache to which this step adds nothing.
 
@@ -112,25 +128,25 @@ def _attend_to_kept(
         b: the graph, with the inputs `cross_key_{i}`, `cross_value_{i}`, `last_position`,
             `n_positions` and `nothing_new`.
         name: name of the result.
-        asked: queries, what is added to the scores, and scales of keys and values in 8 bits.
-        whose: layer and number of heads.
+        query: `(batch, n, d_model)`.
+        layer: i.
+        n_heads: number of heads.
+        more: further inputs: what is added to the scores, and where there are any, a blank and the
+            scales of keys and values.
+        attrs: further attributes.
     """
-    (query, bias, scales), (layer, n_heads) = asked, whose
     cache = (f"cross_key_{layer}", f"cross_value_{layer}")
     new, lengths = ("nothing_new",) * 2, ("last_position", "n_positions")
-    more = ("", *scales) if scales else ()
-    in_8_bits: dict[str, Any] = {"kv_cache_bit_width": 8}
-    in_8_bits |= {"k_quant_type": "PER_TENSOR", "v_quant_type": "PER_TENSOR"}
     return b.ops(
         "GroupQueryAttention",
-        (query, *new, *cache, *lengths, "", "", "", bias, *more),
+        (query, *new, *cache, *lengths, "", "", "", *more),
         (name, f"same_key_{layer}", f"same_value_{layer}"),
         domain=MICROSOFT,
         num_heads=n_heads,
         kv_num_heads=n_heads,
         scale=1.0,
         causal=0,
-        **(in_8_bits if scales else {}),
+        **attrs,
     )[0]
 
 

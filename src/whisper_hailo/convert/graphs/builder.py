@@ -9,9 +9,13 @@ import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from whisper_hailo.convert.graphs.weights import AnyArray, Weight, ready
+from whisper_hailo.core.spec import AudioForm
 
 OPSET = 17
 """The first with LayerNormalization as one node, and the one the Hailo compiler takes."""
+
+GELU_OPSET = 20
+"""The first with GELU as one operator, which there is for float16, too."""
 
 MICROSOFT = "com.microsoft"
 """Domain of ONNX Runtime's own operators."""
@@ -133,3 +137,6 @@ HALF = int(TensorProto.FLOAT16)
 INT8 = int(TensorProto.INT8)
 INT32 = int(TensorProto.INT32)
 INT64 = int(TensorProto.INT64)
+
+AUDIO_TYPES = {AudioForm.FLOAT: FLOAT, AudioForm.CODES: INT8, AudioForm.HALF: HALF}
+"""Of the keys and values of the audio."""

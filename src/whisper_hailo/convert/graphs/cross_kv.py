@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from whisper_hailo.convert.checkpoint import Checkpoint
-from whisper_hailo.convert.graphs.builder import FLOAT, HALF, INT8, Graph, GraphBuilder
+from whisper_hailo.convert.graphs.builder import AUDIO_TYPES, FLOAT, Graph, GraphBuilder
 from whisper_hailo.convert.graphs.layers import in_half, split_heads
 from whisper_hailo.convert.graphs.products import (
     Arithmetic,
@@ -26,9 +26,6 @@ _SMALLEST = 1e-20
 
 _POSITIONS_AT_ONCE = 16
 """Positions whose largest values are taken together first."""
-
-TYPES = {AudioForm.FLOAT: FLOAT, AudioForm.CODES: INT8, AudioForm.HALF: HALF}
-"""Of the keys and values."""
 
 
 def cross_kv_graph(
@@ -74,7 +71,7 @@ def cross_kv_graph(
         for name, part in zip(names, parts, strict=True):
             split_heads(b, part, name, dims.n_decoder_heads, dims.head_size)
             shape = ("batch", dims.n_decoder_heads, "n_positions + 1", dims.head_size)
-            b.output(name, TYPES[form], shape)
+            b.output(name, AUDIO_TYPES[form], shape)
     return b.build()
 
 

@@ -12,11 +12,12 @@ from whisper_hailo.convert.graphs.attention import (
     HALF_BIAS,
     SELF_BIAS,
     attend,
-    attend_in_8_bits,
     attend_to_cache,
+    attend_to_codes,
     attend_to_half,
 )
 from whisper_hailo.convert.graphs.builder import (
+    AUDIO_TYPES,
     FLOAT,
     HALF,
     INT32,
@@ -24,7 +25,6 @@ from whisper_hailo.convert.graphs.builder import (
     Graph,
     GraphBuilder,
 )
-from whisper_hailo.convert.graphs.cross_kv import TYPES
 from whisper_hailo.convert.graphs.decoder_ends import embed_tokens, project_to_vocabulary
 from whisper_hailo.convert.graphs.layers import add_and_norm, layer_norm, mlp_change
 from whisper_hailo.convert.graphs.precision import Precision
@@ -82,6 +82,8 @@ def decoder_graph(
     b = GraphBuilder("whisper_decoder")
     _declare_inputs(b, of)
     _cut_self_bias(b)
+    if of.audio is AudioForm.HALF:
+        b.op("Cast", ("cross_bias",), HALF_BIAS, to=HALF)  # once for all layers
     x = embed_tokens(b, checkpoint, "tokens", "text_positions", precision.embedding)
     normed = layer_norm(b, x, f"{_norms(0)[0]}.out", checkpoint, _norms(0)[0])
     for i in range(of.dims.n_decoder_layers):
@@ -142,7 +144,7 @@ def _declare_audio(b: GraphBuilder, of: _Decoder) -> None:
     """Keys and values of the audio, and which of them each row may look at."""
     dims = of.dims
     shape = ("batch", dims.n_decoder_heads, "n_positions + 1", dims.head_size)
-    dtype = TYPES[of.audio]
+    dtype = AUDIO_TYPES[of.audio]
     for i in range(dims.n_decoder_layers):
         for part in ("key", "value"):
             b.input(f"cross_{part}_{i}", dtype, shape)
@@ -155,10 +157,8 @@ def _declare_audio(b: GraphBuilder, of: _Decoder) -> None:
         return
     b.input("last_position", INT32, ("batch",))
     b.input("n_positions", INT32, (1,))
-    in_half = of.audio is AudioForm.HALF
-    b.input("nothing_new", HALF if in_half else FLOAT, ("batch", 0, dims.d_model))
-    if in_half:
-        b.op("Cast", ("cross_bias",), HALF_BIAS, to=HALF)
+    asked = HALF if of.audio is AudioForm.HALF else FLOAT
+    b.input("nothing_new", asked, ("batch", 0, dims.d_model))
 
 
 def _self_attention(b: GraphBuilder, normed: str, i: int, of: _Decoder) -> str:
@@ -181,7 +181,7 @@ def _cross_attention(b: GraphBuilder, normed: str, i: int, of: _Decoder) -> str:
     if of.audio is AudioForm.CODES:
         asked = linear(b, normed, f"{name}.q", weights, of.precision.others)
         scaled = b.op("Mul", (asked, f"cross_key_scale_{i}"), f"query_{i}")
-        mixed = attend_in_8_bits(b, f"{name}.mixed", scaled, i, heads)
+        mixed = attend_to_codes(b, f"{name}.mixed", scaled, i, heads)
     else:
         asked = linear(b, normed, f"query_{i}", weights, of.precision.others)
         if of.audio is AudioForm.HALF:

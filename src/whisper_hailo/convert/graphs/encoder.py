@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from whisper_hailo.convert.checkpoint import Checkpoint
 from whisper_hailo.convert.graphs.attention import attend, attend_in_half
-from whisper_hailo.convert.graphs.builder import FLOAT, OPSET, Graph, GraphBuilder
+from whisper_hailo.convert.graphs.builder import FLOAT, GELU_OPSET, OPSET, Graph, GraphBuilder
 from whisper_hailo.convert.graphs.convolution import convolution, convolution_as_product
 from whisper_hailo.convert.graphs.layers import gelu, layer_norm, mlp
 from whisper_hailo.convert.graphs.products import (
@@ -14,13 +14,10 @@ from whisper_hailo.convert.graphs.products import (
     query,
     seen_by_several,
 )
+from whisper_hailo.core.spec import GROUPED_WIDTH
 
 _CONVOLUTIONS = (("encoder.conv1", 1), ("encoder.conv2", 2))
 """Names and strides."""
-
-
-GELU_OPSET = 20
-"""The first with GELU as one operator, which there is for float16, too."""
 
 
 def encoder_graph(
@@ -34,8 +31,9 @@ def encoder_graph(
     Args:
         checkpoint: where the arrays come from.
         arithmetic: of the matrix products and, with `TENSOR_8`, of the convolutions; attention,
-            norms, additions and softmax stay float32.
-        half: attention and GELU are float16, unless the arithmetic is float.
+            norms, additions and softmax stay float.
+        half: attention and GELU are float16 rather than float32, unless the arithmetic is float;
+            attention only where the runtime takes heads of that width.
     """
     dims = checkpoint.config.dims
     half = half and arithmetic is not Arithmetic.FLOAT
@@ -97,7 +95,8 @@ def _self_attention(
     }
     seen = seen_by_several(b, normed, arithmetic)
     q, k, v = (linear(b, seen, part, weights, arithmetic) for part, weights in parts.items())
-    mixed = (attend_in_half if half else attend)(b, f"{attention}.mixed", (q, k, v), heads)
+    takes_half = half and dims.encoder_head_size % GROUPED_WIDTH == 0
+    mixed = (attend_in_half if takes_half else attend)(b, f"{attention}.mixed", (q, k, v), heads)
     out_proj = checkpoint_linear(checkpoint, f"{attention}.out_proj")
     out = linear(b, mixed, f"{attention}.out", out_proj, arithmetic)
     return b.op("Add", (x, out), f"{attention}.residual")

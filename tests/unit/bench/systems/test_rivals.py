@@ -267,7 +267,8 @@ def test_ours_through_the_worker_protocol() -> None:
 
     heard_as = made.open(noting)
     assert seen == ["encoder", "decoder"]
-    assert (heard_as["decoder"], heard_as["pad_to"], heard_as["threads"]) == ("cached-int8", 700, 2)
+    assert heard_as["decoder"].removesuffix("-half") == "cached-int8"
+    assert (heard_as["pad_to"], heard_as["threads"]) == (700, 2)
     made.warm_up(AUDIO, noting)
     assert seen.count("encoder") == 2  # open and one encode
     assert seen.count("decoder") > 2

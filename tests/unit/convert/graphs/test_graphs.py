@@ -9,10 +9,10 @@ import pytest
 
 from tests.checkpoints import TOY, TOY_FFN, config_of, random_arrays, write_checkpoint
 from whisper_hailo.convert.checkpoint import Checkpoint
-from whisper_hailo.convert.graphs.builder import FLOAT, HALF, Graph, GraphBuilder
+from whisper_hailo.convert.graphs.builder import FLOAT, GELU_OPSET, HALF, Graph, GraphBuilder
 from whisper_hailo.convert.graphs.cross_kv import cross_kv_graph
 from whisper_hailo.convert.graphs.decoder import decoder_graph
-from whisper_hailo.convert.graphs.encoder import GELU_OPSET, encoder_graph
+from whisper_hailo.convert.graphs.encoder import encoder_graph
 from whisper_hailo.convert.graphs.layers import gelu
 from whisper_hailo.convert.graphs.onnx_file import write_graph
 from whisper_hailo.convert.graphs.products import (
