@@ -2,8 +2,8 @@
 
     python -m benchmarks.aarch64.prepare OUT [--sizes micro tiny] [--float-kernels]
 
-Every quantisation of the bundled model, and of tiny's dimensions with random weights, as that
-processor would convert them (with float16) and as one without it would (`-codes`); on request,
+Every quantisation of the bundled model, and of tiny's dimensions with random weights, as a
+processor with float16 would convert them and as one without would (`-codes`); on request,
 of the block formats also with float32 arithmetic instead of 8-bit (`accuracy_level` of
 `MatMulNBits`), which is the other kernel that ONNX Runtime has for them.
 """

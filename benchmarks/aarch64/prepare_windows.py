@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -70,6 +71,11 @@ def main() -> None:
     model = str(random_checkpoint("tiny", out.parent.resolve() / "tiny"))
     cases = {plan.label_of(case.name): case for case in plan.group("tiny", model, 1, 1).cases}
     wanted = [_as_there(cases[label]) for label in WANTED if is_there(cases[label].system)]
+    for label in WANTED:
+        if not is_there(cases[label].system):
+            print(
+                f"{label} is left out: scripts/rivals makes what converts for it", file=sys.stderr
+            )
     lines = [json.dumps({"case": asdict(case), "path": made(case)}) + "\n" for case in wanted]
     out.write_text("".join(lines), encoding="utf-8")
 

@@ -1,4 +1,6 @@
-"""Instructions of a window, from log-mel to tokens: `python windows.py CASES.jsonl COUNTER LINE`.
+"""Instructions of a window, from log-mel to tokens.
+
+    python -m benchmarks.aarch64.windows CASES.jsonl COUNTER LINE
 
 The systems of `make bench-speed`, whose clocks count instructions here: `time.perf_counter` gives
 billions of them instead of seconds, so milliseconds are millions. One case per process, which

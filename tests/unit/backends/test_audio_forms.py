@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tests.checkpoints import TOY, TOY_FFN, config_of, random_arrays, write_checkpoint
 from whisper_hailo.backends.cross import CrossKV
-from whisper_hailo.backends.onnx import CachedDecoder
+from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.protocols import Padding
@@ -35,7 +35,13 @@ def atol(form: AudioForm) -> float:
     """In float16 one sum in another order is off by a thousandth, and an activation that is then
     rounded to the other side of a step of 8 bits moves logits, which are of order one, by some
     hundredths."""
-    return ATOL if form is CODES else 0.1
+    return ATOL if form is CODES else 0.06
+
+
+@pytest.fixture(scope="module")
+def weights_atol(form: AudioForm) -> float:
+    """The same for weights of attention, the largest of which is 0.3."""
+    return ATOL if form is CODES else 0.01
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +96,7 @@ def test_they_are_close_to_float_and_a_quarter_or_half_of_it(
         assert scale.shape == (1, 1, 64)
 
 
-def test_prefill_is_step_by_step(decoder: CachedDecoder, atol: float) -> None:
+def test_prefill_is_step_by_step(decoder: CachedDecoder, atol: float, weights_atol: float) -> None:
     tokens = _ids([11, 5, 7, 9, 3, 120])
     state = decoder.start(_features(1, 30, 64), (FULL,))
     whole, _ = decoder.step(tokens, state, np.arange(6), alignment=True)
@@ -99,10 +105,12 @@ def test_prefill_is_step_by_step(decoder: CachedDecoder, atol: float) -> None:
         np.testing.assert_allclose(out.logits[:, 0], whole.logits[:, i], atol=atol)
         assert out.alignment is not None
         assert whole.alignment is not None
-        np.testing.assert_allclose(out.alignment[:, :, 0], whole.alignment[:, :, i], atol=atol)
+        np.testing.assert_allclose(
+            out.alignment[:, :, 0], whole.alignment[:, :, i], atol=weights_atol
+        )
 
 
-def test_a_batch_is_its_rows(decoder: CachedDecoder, atol: float) -> None:
+def test_a_batch_is_its_rows(decoder: CachedDecoder, atol: float, weights_atol: float) -> None:
     """Prompts of other lengths, other paddings and loudness, many tokens at once and single ones;
     rows that follow each other, and rows that change places."""
     features = _features(3, 40, 64) * np.array([1, 9, 0.1], np.float32)[:, None, None]
@@ -126,7 +134,9 @@ def test_a_batch_is_its_rows(decoder: CachedDecoder, atol: float) -> None:
         assert batch.alignment is not None
         assert out.alignment is not None
         np.testing.assert_allclose(batch.logits[row], out.logits[0], atol=atol)
-        np.testing.assert_allclose(batch.alignment[row][:, 3 - n :], out.alignment[0], atol=atol)
+        np.testing.assert_allclose(
+            batch.alignment[row][:, 3 - n :], out.alignment[0], atol=weights_atol
+        )
         out, alone = decoder.step(_ids([row + 1]), alone, np.array([0]))
         np.testing.assert_allclose(later.logits[row], out.logits[0], atol=atol)
         out, _ = decoder.step(_ids([4, 5]), alone, np.arange(2))
@@ -140,7 +150,7 @@ def test_a_batch_is_its_rows(decoder: CachedDecoder, atol: float) -> None:
 @pytest.mark.parametrize("positions", [[0, 4], [4, 4], [3], []])
 @pytest.mark.parametrize("batch", [2, 5, 7])
 def test_many_tokens_of_many_rows_are_each_row_alone(
-    decoder: CachedDecoder, atol: float, batch: int, positions: list[int]
+    decoder: CachedDecoder, atol: float, weights_atol: float, batch: int, positions: list[int]
 ) -> None:
     """More tokens than rows, as many, and fewer: a row or a token at a time."""
     features = _features(batch, 40, 64)
@@ -163,7 +173,9 @@ def test_many_tokens_of_many_rows_are_each_row_alone(
             np.testing.assert_allclose(got.logits[row, k], out.logits[0, place - begin], atol=atol)
             expected = out.logsumexp[0, place - begin]
             assert got.logsumexp[row, k] == pytest.approx(expected, abs=atol)
-        np.testing.assert_allclose(got.alignment[row][:, begin:], out.alignment[0], atol=atol)
+        np.testing.assert_allclose(
+            got.alignment[row][:, begin:], out.alignment[0], atol=weights_atol
+        )
         out, _ = decoder.step(tokens[row : row + 1, :1], alone, np.array([0]))
         np.testing.assert_allclose(after.logits[row], out.logits[0], atol=atol)
 
@@ -182,7 +194,7 @@ def test_silence_divides_by_nothing(decoder: CachedDecoder) -> None:
     state = decoder.start(np.zeros((1, 5, 64), np.float32), (NONE,))
     out, _ = decoder.step(_ids([11]), state, np.array([0]))
     assert np.isfinite(out.logits).all()
-    assert all(np.isfinite(scale).all() for scale in state.cross.scales)
+    assert all(np.isfinite(made).all() for made in state.cross.made().values())
     assert all(not array.any() for array in state.cross.arrays[::2])  # keys have no bias
 
 
@@ -196,16 +208,40 @@ def test_rows_that_follow_each_other_are_not_copied(decoder: CachedDecoder) -> N
         np.testing.assert_array_equal(a, b[[2, 1]])
 
 
-def test_heads_of_odd_width_stay_in_float(tmp_path: Path) -> None:
-    """The runtime's attention over 8 bits takes multiples of 8 only."""
+@pytest.mark.parametrize("half", [False, True])
+def test_heads_of_odd_width_stay_in_float(tmp_path: Path, half: bool) -> None:
+    """The runtime's "grouped" attention takes multiples of 8 only."""
     sizes = {name: getattr(TOY, name) for name in TOY.__dataclass_fields__}
-    odd = Dimensions(**sizes | {"n_decoder_heads": 16})
-    assert odd.head_size == 4
+    odd = Dimensions(**sizes | {"n_decoder_heads": 16, "n_encoder_heads": 16})
+    assert odd.head_size == odd.encoder_head_size == 4
     arrays, config = random_arrays(odd), config_of(odd, TOY_FFN)
     checkpoint = write_checkpoint(tmp_path / "checkpoint", arrays, config=config)
-    spec = convert_checkpoint(checkpoint, tmp_path / "model", ConvertOptions(quantize="int8"))
+    options = ConvertOptions("int8", "int8", half=half)
+    spec = convert_checkpoint(checkpoint, tmp_path / "model", options)
+    with OnnxEncoder(tmp_path / "model", spec, threads=1) as encoder:
+        features = encoder.encode(_features(2, 80, 60))
     with CachedDecoder(tmp_path / "model", spec, threads=1) as decoder:
-        state = decoder.start(_features(2, 30, 64), (FULL, FULL))
+        state = decoder.start(features, (FULL, FULL))
         assert state.cross.arrays[0].dtype == np.float32
         out, _ = decoder.step(_ids([11, 5], [11, 6]), state, np.array([1]))
     assert np.isfinite(out.logits).all()
+
+
+@pytest.mark.parametrize("quantize", ["int8", "int4"])
+def test_what_is_not_quantised_has_no_float16(tmp_path: Path, quantize: str) -> None:
+    """A float decoder behind such an encoder, and the other way round; silence through both."""
+    checkpoint = write_checkpoint(tmp_path / "checkpoint")
+    for decoder_bits, encoder_bits in (("none", quantize), (quantize, "none")):
+        options = ConvertOptions(decoder_bits, encoder_bits, half=True)
+        spec = convert_checkpoint(checkpoint, tmp_path / "model", options)
+        with (
+            OnnxEncoder(tmp_path / "model", spec, 1) as encoder,
+            CachedDecoder(tmp_path / "model", spec, 1) as decoder,
+        ):
+            assert encoder.name.endswith("-half") == (encoder_bits != "none")
+            assert decoder.name.endswith("-half") == (decoder_bits != "none")
+            state = decoder.start(encoder.encode(np.zeros((1, 80, 60), np.float32)), (FULL,))
+            is_float = state.cross.arrays[0].dtype == np.float32
+            assert is_float == (decoder_bits == "none")
+            out, _ = decoder.step(_ids([11, 5]), state, np.array([1]))
+        assert np.isfinite(out.logits).all()

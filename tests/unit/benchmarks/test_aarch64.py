@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.aarch64 import prepare_windows
 from benchmarks.aarch64.compare import row
 from benchmarks.aarch64.counter import counter
+from benchmarks.aarch64.windows import PER_SECOND, counted
 
-from whisper_hailo.bench.report.aarch64 import steps_table
+from whisper_hailo.bench.case import Case
+from whisper_hailo.bench.report.aarch64 import stages_table, steps_table
+from whisper_hailo.bench.speed import plan
 
 ROOT = Path(__file__).parents[3]
 
@@ -85,6 +91,54 @@ def test_the_table_has_dashes_where_only_instructions_are_known() -> None:
     text = steps_table([known, {"model": "ctranslate2-int8", "instructions": 2_000_000}]).markdown()
     assert "| tiny-int8 | 10.43 | 0.0e+00 | 7.1e-01 | 0.0e+00 | 1.0e+00 | 1 of 1 |" in text
     assert "| ctranslate2-int8 | 2.00 | - | - | - | - | - |" in text
+
+
+def test_windows_are_divided_by_ours() -> None:
+    stages = {"encode": 700.4, "cross_kv": 60.0, "decode": 239.6}
+    rows = [
+        {"case": "ours", "stages": stages, "work": 1000.0},
+        {"case": "theirs", "stages": {"mel": 9.0, "rest": 2500.0}, "work": 2500.0},
+    ]
+    text = stages_table(rows, "ours").markdown()
+    assert "| ours | 700 | 60 | 240 | 1,000 | 1.00 |" in text
+    assert "| theirs | - | - | - | 2,500 | 2.50 |" in text
+
+
+def test_the_clocks_of_a_system_count_instructions(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The bundled model stands for any; the counter is told to add a million at each look."""
+    executed = iter(range(0, 10**12, 10**6))
+    monkeypatch.setattr("whisper_hailo.timing.perf_counter", lambda: next(executed) / PER_SECOND)
+    monkeypatch.setattr("time.perf_counter", lambda: next(executed) / PER_SECOND)
+    case = Case("tiny-1: ours", "ours", "forced", "micro", "en", 1)
+    found = counted({"case": asdict(case), "path": "micro"})
+    assert found["case"] == "ours"
+    assert found["tokens"] is not None
+    stages = found["stages"]
+    assert set(stages) == {"mel", "encode", "cross_kv", "decode"}
+    assert all(count == pytest.approx(round(count)) and count >= 1 for count in stages.values())
+    assert found["work"] >= stages["encode"] + stages["cross_kv"] + stages["decode"]
+
+
+def test_cases_of_ours_are_made_for_that_processor(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And a rival without an environment is left out, and told of."""
+    monkeypatch.setenv("WHISPER_HAILO_CACHE", "restored afterwards")
+    monkeypatch.setattr(prepare_windows, "random_checkpoint", lambda size, out: out)
+    monkeypatch.setattr(prepare_windows, "made", lambda case: f"made of {case.model}")
+    monkeypatch.setattr(prepare_windows.environments, "interpreter", lambda name: None)
+    monkeypatch.setattr("sys.argv", ["prepare_windows", str(tmp_path / "cases.jsonl")])
+    prepare_windows.main()
+    lines = [json.loads(line) for line in (tmp_path / "cases.jsonl").read_text().splitlines()]
+    ours = [line["case"] for line in lines if line["case"]["system"] == "ours"]
+    assert [case["settings"]["half"] for case in ours] == [True] * 4
+    assert {line["path"] for line in lines} == {f"made of {tmp_path / 'tiny'}"}
+    told = capsys.readouterr().err
+    for label in (plan.STUDY, plan.CTRANSLATE2, plan.FASTER_WHISPER):
+        assert f"{label} is left out" in told
+    assert len(lines) == len(prepare_windows.WANTED) - 3  # whisper.cpp's are written by us
 
 
 def test_the_lane_names_tests_that_exist() -> None:

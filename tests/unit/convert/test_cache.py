@@ -54,6 +54,24 @@ def test_a_checkpoint_is_converted_once(conversions: list[object], checkpoint: P
     assert ModelSpec.load(first).name == "mine"
 
 
+def test_each_kind_of_processor_has_a_folder(
+    conversions: list[object], checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cache may come to another machine, with its card or over the network."""
+    found = {}
+    for in_half in (False, True):
+        monkeypatch.setattr("whisper_hailo.convert.options.computes_in_half", lambda: in_half)  # noqa: B023
+        found[in_half] = [
+            cache.resolve_model(str(checkpoint), options)
+            for options in (ConvertOptions("int8"), ConvertOptions("int8", half=True), None)
+        ]
+    (codes, asked, plain), (half, again, plain_there) = found[False], found[True]
+    assert codes != half
+    assert asked == half == again
+    assert plain == plain_there
+    assert len(conversions) == 3
+
+
 def test_each_quantisation_has_a_folder(conversions: list[object], checkpoint: Path) -> None:
     plain = cache.resolve_model(str(checkpoint))
     small = cache.resolve_model(str(checkpoint), ConvertOptions(quantize="int8"))

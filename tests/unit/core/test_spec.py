@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,6 +61,15 @@ NOT_SPECS = ["", "[]", "{}", "{" + VERSION + "}", "{" + VERSION + ', "dims": 3}'
 def test_a_broken_spec_says_so(text: str) -> None:
     with pytest.raises(ModelError, match=r"here/model\.json is not a model description"):
         ModelSpec.from_json(text, "here/model.json")
+
+
+def test_directories_of_version_6_are_those_without_float16() -> None:
+    raw = json.loads(toy_spec().to_json())
+    del raw["half"]
+    assert ModelSpec.from_json(json.dumps(raw | {"version": 6}), "model.json") == toy_spec()
+    for broken in (raw, raw | {"half": "no"}):
+        with pytest.raises(ModelError, match=r"model\.json is not a model description"):
+            ModelSpec.from_json(json.dumps(broken), "model.json")
 
 
 def test_another_format_version_says_what_to_do() -> None:
