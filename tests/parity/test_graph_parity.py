@@ -175,15 +175,19 @@ def test_prefill_batches_and_left_padding(make_pair: MakePair) -> None:
         assert reference.relative_difference(got, expected) < LOGITS
 
 
+@pytest.mark.parametrize("half", [False, True])
 @pytest.mark.parametrize(("quantize", "tolerance"), [("int8", INT8_LOGITS), ("int4", INT4_LOGITS)])
-def test_quantised_decoder(make_pair: MakePair, quantize: str, tolerance: float) -> None:
-    pair = make_pair(checkpoints.TINY, ConvertOptions(quantize=quantize))
+def test_quantised_decoder(
+    make_pair: MakePair, quantize: str, tolerance: float, half: bool
+) -> None:
+    pair = make_pair(checkpoints.TINY, ConvertOptions(quantize=quantize, half=half))
     features = reference.encode(pair.torch_model, _mel(pair.spec, 500))
     _check_greedy(pair, features, tolerance)
 
 
-def test_quantised_encoder(make_pair: MakePair) -> None:
-    pair = make_pair(checkpoints.SMALL, ConvertOptions(encoder_quantize="int8"))
+@pytest.mark.parametrize("half", [False, True])
+def test_quantised_encoder(make_pair: MakePair, half: bool) -> None:
+    pair = make_pair(checkpoints.SMALL, ConvertOptions(encoder_quantize="int8", half=half))
     mel = _mel(pair.spec, 1000)
     with OnnxEncoder(pair.directory, pair.spec, threads=2) as encoder:
         got = encoder.encode(mel)

@@ -1,5 +1,6 @@
 """A quantised decoder's keys and values of the audio, which are held in 8 bits or in float16."""
 
+import platform
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,9 @@ NONE, FULL = Padding(None), Padding(150)
 ATOL = 2e-4
 """Kernels of one and of many rows round activations to 8 bits in another order."""
 
+IS_X86 = platform.machine() == "x86_64"
+"""On ARM kernels of one row and of many also round to other steps of 8 bits (0.036 was seen)."""
+
 CODES, HALF = AudioForm.CODES, AudioForm.HALF
 
 
@@ -35,13 +39,13 @@ def atol(form: AudioForm) -> float:
     """In float16 one sum in another order is off by a thousandth, and an activation that is then
     rounded to the other side of a step of 8 bits moves logits, which are of order one, by some
     hundredths."""
-    return ATOL if form is CODES else 0.06
+    return ATOL if IS_X86 and form is CODES else 0.06
 
 
 @pytest.fixture(scope="module")
 def weights_atol(form: AudioForm) -> float:
     """The same for weights of attention, the largest of which is 0.3."""
-    return ATOL if form is CODES else 0.01
+    return ATOL if IS_X86 and form is CODES else 0.01
 
 
 @pytest.fixture(scope="module")

@@ -232,10 +232,11 @@ def test_what_rules_do_to_the_outputs_of_a_step_ends_with_it(decoder: CachedDeco
     np.testing.assert_array_equal(last_logits(spoil=True), last_logits(spoil=False))
 
 
-def test_rows_of_a_batch_are_rounded_apart(tmp_path: Path) -> None:
+@pytest.mark.parametrize("half", [False, True])
+def test_rows_of_a_batch_are_rounded_apart(tmp_path: Path, half: bool) -> None:
     """In 8 bits a loud window beside it would change a quiet one, were both one tensor."""
     checkpoint = write_checkpoint(tmp_path / "checkpoint")
-    options = ConvertOptions(quantize="int8", encoder_quantize="int8")
+    options = ConvertOptions(quantize="int8", encoder_quantize="int8", half=half)
     spec = convert_checkpoint(checkpoint, tmp_path / "model", options)
     mel = _features(2, 80, 60) * np.array([0.1, 10], np.float32)[:, np.newaxis, np.newaxis]
     with (
@@ -250,7 +251,7 @@ def test_rows_of_a_batch_are_rounded_apart(tmp_path: Path) -> None:
             own = decoder.start(alone, (FULL,)).cross
             for name, array in own.made().items():
                 np.testing.assert_array_equal(cross.made()[name][row], array[0])
-            assert own.arrays[0].dtype == np.int8
+            assert own.arrays[0].dtype == (np.float16 if half else np.int8)
 
 
 def test_select_gives_rows_for_beams(decoder: CachedDecoder) -> None:
