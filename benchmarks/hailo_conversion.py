@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT))
 
 from tests.checkpoints import config_of, random_arrays, write_checkpoint  # noqa: E402
 
-from whisper_hailo.core.spec import Dimensions  # noqa: E402
+from whisper_hailo.core.dimensions import Dimensions  # noqa: E402
 
 SIZES = {"tiny": (384, 4, 10, 32), "base": (512, 6, 5, 24)}
 """Width, layers of each half, window in seconds, text positions."""

@@ -24,8 +24,9 @@ import whisper_hailo
 from whisper_hailo.backends.onnx import CachedDecoder
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.protocols import AnyDecoder, Limits, Padding, StepOutput
-from whisper_hailo.core.spec import Dimensions, ModelSpec
+from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import IntArray
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.decoding.search.draft import DraftLoop

@@ -1,6 +1,7 @@
 """Model sizes and control tokens shared by the unit tests."""
 
-from whisper_hailo.core.spec import Dimensions, ModelSpec, Source, SpecialTokens
+from whisper_hailo.core.dimensions import Dimensions
+from whisper_hailo.core.spec import ModelSpec, Source, SpecialTokens
 
 TINY = Dimensions(
     n_mels=80,

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from whisper_hailo.backends.arrays import AnyArray, Named, rows_of
-from whisper_hailo.core.spec import AudioForm, Dimensions, ModelSpec
+from whisper_hailo.core.dimensions import AudioForm, Dimensions
+from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 
 IN_GROUPED = ("last_position", "n_positions", "nothing_new")

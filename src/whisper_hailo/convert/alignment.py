@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.spec import Dimensions
 
 logger = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import read_json_object
-from whisper_hailo.core.spec import Dimensions
 
 SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from whisper_hailo.core.spec import Dimensions
+from whisper_hailo.core.dimensions import Dimensions
 
 Shapes: TypeAlias = dict[str, tuple[int, ...]]
 

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass, field
 from typing import Final
 
+from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.languages import language_code
 from whisper_hailo.core.protocols import Padding
-from whisper_hailo.core.spec import Dimensions
 from whisper_hailo.decoding.option_groups import (
     Gates,
     Prompts,

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests.unit.shapes import TINY, toy_spec
+from whisper_hailo.core.dimensions import AudioForm
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.hailo import HailoForm, HefRecord
-from whisper_hailo.core.spec import SPEC_VERSION, AudioForm, FileRecord, ModelSpec
+from whisper_hailo.core.spec import SPEC_VERSION, FileRecord, ModelSpec
 
 DECODER_FORM = HailoForm(
     part="decoder",

@@ -19,8 +19,8 @@ from whisper_hailo.bench.formats.names import openai_name
 from whisper_hailo.convert.checkpoint import Checkpoint
 from whisper_hailo.convert.graphs.weights import AnyArray
 from whisper_hailo.convert.layout import expected_shapes
+from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import ModelError, OptionError
-from whisper_hailo.core.spec import Dimensions
 from whisper_hailo.features import mel_filters
 from whisper_hailo.tokenizer import TOKENIZER_FILE
 

@@ -18,8 +18,8 @@ from whisper_hailo.convert.check.finding import (
 )
 from whisper_hailo.convert.check.graph import OnnxGraph, Tensor
 from whisper_hailo.convert.check.section import Section
+from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.hailo import HailoForm
-from whisper_hailo.core.spec import Dimensions
 
 ACCEPTED_OPSETS: Final = (13, 17)
 NEWEST_IR: Final = 9

@@ -15,9 +15,10 @@ from whisper_hailo.convert.check.graph_rules import check_form, check_graph
 from whisper_hailo.convert.check.node_rules import check_nodes
 from whisper_hailo.convert.check.section import Section, cut
 from whisper_hailo.convert.check.sizes import WeightSizes, weight_sizes
+from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.hailo import HailoForm
-from whisper_hailo.core.spec import SPEC_FILE, Dimensions, ModelSpec
+from whisper_hailo.core.spec import SPEC_FILE, ModelSpec
 
 logger = logging.getLogger(__name__)
 

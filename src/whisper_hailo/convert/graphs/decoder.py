@@ -37,7 +37,7 @@ from whisper_hailo.convert.graphs.products import (
     with_wider_inputs,
     with_wider_outputs,
 )
-from whisper_hailo.core.spec import AudioForm, Dimensions
+from whisper_hailo.core.dimensions import AudioForm, Dimensions
 
 HeadPairs = Sequence[tuple[int, int]]
 

@@ -14,7 +14,7 @@ from whisper_hailo.convert.graphs.products import (
     query,
     seen_by_several,
 )
-from whisper_hailo.core.spec import GROUPED_WIDTH
+from whisper_hailo.core.dimensions import GROUPED_WIDTH
 
 _CONVOLUTIONS = (("encoder.conv1", 1), ("encoder.conv2", 2))
 """Names and strides."""

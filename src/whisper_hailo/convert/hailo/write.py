@@ -12,8 +12,9 @@ from whisper_hailo.convert.graphs.onnx_file import write_graph
 from whisper_hailo.convert.hailo import decoder, encoder
 from whisper_hailo.convert.hailo.assets import asset_paths, write_assets
 from whisper_hailo.convert.hailo.sizes import FixedSizes
+from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.hailo import HailoForm
-from whisper_hailo.core.spec import Dimensions, FileRecord
+from whisper_hailo.core.spec import FileRecord
 
 FOLDER = "hailo"
 

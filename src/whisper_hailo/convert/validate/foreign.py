@@ -12,8 +12,8 @@ from onnx import TensorProto, ValueInfoProto
 
 from whisper_hailo.convert.graphs.weights import AnyArray
 from whisper_hailo.convert.validate.inner import parse_model, read_model_bytes
+from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.spec import Dimensions
 from whisper_hailo.core.types import FRAMES_PER_POSITION
 
 INTEGERS = (TensorProto.INT64, TensorProto.INT32)

@@ -47,7 +47,8 @@ def test_not_installed_and_installed_but_invisible(
 def test_broken_installations(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: str, expected: str
 ) -> None:
-    (tmp_path / "libhailort.so.5.1.1").touch()
+    version = "5.1.1"
+    (tmp_path / f"libhailort.so.{version}").touch()
     (tmp_path / "libhailort.so").touch()
     monkeypatch.setattr(binding, "LIBRARIES", (str(tmp_path),))
     (tmp_path / "machine.json").write_text(f'{{"import": "{fault}"}}', encoding="utf-8")
@@ -55,7 +56,7 @@ def test_broken_installations(
     monkeypatch.syspath_prepend(str(FOLDER))
     with pytest.raises(BindingMismatchError, match=expected):
         binding.load_binding()
-    assert binding.library_versions() == ["5.1.1"]
+    assert binding.library_versions() == [version]
 
 
 @pytest.mark.usefixtures("no_binding")

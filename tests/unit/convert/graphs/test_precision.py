@@ -12,7 +12,7 @@ from whisper_hailo.convert.config import Config
 from whisper_hailo.convert.graphs.decoder import decoder_graph
 from whisper_hailo.convert.graphs.precision import Precision
 from whisper_hailo.convert.graphs.products import Arithmetic
-from whisper_hailo.core.spec import Dimensions
+from whisper_hailo.core.dimensions import Dimensions
 
 SIZES = {"tiny": (384, 4), "base": (512, 6), "small": (768, 12), "turbo": (1280, 4)}
 

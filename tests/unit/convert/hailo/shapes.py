@@ -15,7 +15,7 @@ from whisper_hailo.convert.graphs.builder import Graph
 from whisper_hailo.convert.graphs.onnx_file import IR_VERSION
 from whisper_hailo.convert.graphs.weights import AnyArray, Weight
 from whisper_hailo.convert.layout import expected_shapes
-from whisper_hailo.core.spec import Dimensions
+from whisper_hailo.core.dimensions import Dimensions
 
 
 def _dims(d_model: int, n_layers: int, n_vocab: int = 51865) -> Dimensions:
