@@ -36,7 +36,7 @@ _HEADERS: Final = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
-_BUSY: Final = 1013
+_NOT_UNDERSTOOD, _BUSY = 1003, 1013
 _LISTENER_BYTES: Final = MOST_BYTES
 """A page that looks sends nothing but its side of the pings, so much in a day."""
 
@@ -114,6 +114,8 @@ class Pages:
                 waiting = asyncio.ensure_future(wake.wait())
                 await asyncio.wait({waiting, gone}, return_when=asyncio.FIRST_COMPLETED)
                 waiting.cancel()
+            if gone.result()["type"] == "websocket.receive":
+                await websocket.close(_NOT_UNDERSTOOD)
         except (WebSocketDisconnect, RuntimeError):
             pass  # it went away while a message was being sent
         finally:
@@ -129,18 +131,26 @@ class Pages:
             return
         self._recording = True  # before anything is waited for, or two would come in
         try:
-            await websocket.accept()
-            websocket.state.line.stay(_SPEAKER_BYTES)
-            while True:
+            code = await self._record(websocket, self._browser)
+        except WebSocketDisconnect:
+            return
+        finally:
+            self._recording = False  # whether or not the other side agrees to the end
+        await websocket.close(code)
+
+    async def _record(self, websocket: WebSocket, browser: BrowserSource) -> int:
+        """Take sound for as long as it comes; why there is no more."""
+        await websocket.accept()
+        websocket.state.line.stay(_SPEAKER_BYTES)
+        while True:
+            try:
                 async with asyncio.timeout(_QUIET_S):
                     raw = await websocket.receive_bytes()
-                websocket.state.line.heard()
-                lost_s = self._browser.push(raw)
-                if lost_s:
-                    await asyncio.sleep(lost_s)  # no faster than it is spoken
-        except (WebSocketDisconnect, KeyError):
-            pass  # it went away, or sent text
-        except TimeoutError:
-            await websocket.close(_BUSY)
-        finally:
-            self._recording = False
+            except TimeoutError:
+                return _BUSY
+            except KeyError:  # text
+                return _NOT_UNDERSTOOD
+            websocket.state.line.heard()
+            lost_s = browser.push(raw)
+            if lost_s:
+                await asyncio.sleep(lost_s)  # no faster than it is spoken

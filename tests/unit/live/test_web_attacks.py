@@ -74,6 +74,14 @@ def wait_for_end(client: socket.socket) -> None:
             pass
 
 
+def wait_for_goodbye(client: socket.socket) -> None:
+    """Read until the other side says that it closes the WebSocket."""
+    said = b""
+    while CLOSED not in said:
+        said += (came := client.recv(65_536))
+        assert came, "it closed without a word"
+
+
 def has_ipv6() -> bool:
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
@@ -204,8 +212,9 @@ def test_foreign_names_and_foreign_pages_are_refused_wherever_it_listens(host: s
 )
 @pytest.mark.parametrize("path", ["/events", "/audio"])
 def test_what_is_no_message_is_taken_in_a_limited_amount(
-    flood: bytes, path: str, caplog: pytest.LogCaptureFixture
+    flood: bytes, path: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("whisper_hailo.live.pages._SPEAKER_BYTES", 1 << 17)
     with served(browser=BrowserSource()) as view:
         with dial(view) as client:
             client.sendall(upgrade(path, "Host: localhost"))
@@ -224,7 +233,7 @@ def test_a_page_that_looks_on_has_nothing_to_say() -> None:
         client.sendall(upgrade("/events", "Host: localhost") + b"")
         assert client.recv(12) == b"HTTP/1.1 101"
         client.sendall(frame(TEXT, b"hello"))
-        wait_for_end(client)
+        wait_for_goodbye(client)
 
 
 def test_messages_are_not_unpacked() -> None:
@@ -240,9 +249,7 @@ def test_a_microphone_that_sends_nothing_makes_room_for_another(
     monkeypatch.setattr("whisper_hailo.live.pages._QUIET_S", 0.1)
     with served(browser=BrowserSource()) as view, dial(view) as silent:
         silent.sendall(upgrade("/audio", "Host: localhost"))
-        said = silent.recv(65_536)
-        while CLOSED not in said:
-            said += silent.recv(65_536)
+        wait_for_goodbye(silent)
         with connect(view, "audio") as microphone:
             microphone.send(b"\0\0")
 
@@ -268,6 +275,6 @@ def test_a_browser_that_floods_is_taken_at_the_speed_of_speech_and_its_loss_is_c
         microphone.send("that is all")
         with pytest.raises(ConnectionClosed):
             microphone.recv()
-        assert [seconds for seconds in waits if seconds > 0.1] == [1.0, 2.0, 2.0]
+        assert [seconds for seconds in waits if 0.1 < seconds < 10] == [1.0, 2.0, 2.0]
     block = next(browser.blocks())
     assert (block.audio.size, block.n_lost) == (48_000, 80_000)
