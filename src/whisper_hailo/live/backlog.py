@@ -21,8 +21,8 @@ LOOK_S: Final = 0.1
 class Backlog:
     """Takes audio on one thread, and gives all that waits as one piece on another.
 
-    Where there is no room, audio waits or is lost. What follows a loss is lost as well until
-    somebody takes what waits: so a loss lies behind it, never in the middle.
+    Where there is no room, audio waits or is lost. Since all that waits is taken, there is none
+    until then, so that a loss lies behind it and never in the middle.
 
     Args:
         rate_hz: of the audio.
@@ -48,8 +48,7 @@ class Backlog:
             samples that were lost.
         """
         with self._changed:
-            n_kept = 0 if self._n_lost else self._add(block, 0)
-            n_lost = block.audio.size - n_kept
+            n_lost = block.audio.size - self._add(block, 0)
             self._n_lost += n_lost
             self._n_faults += block.n_faults
             self._changed.notify_all()

@@ -11,6 +11,8 @@ import pytest
 from whisper_hailo.live.door import MOST, Door, Line
 
 HERE = "127.0.0.1"
+PATIENCE_S = 60
+"""Ends what hangs, and decides nothing."""
 
 
 class Transport:
@@ -154,7 +156,7 @@ def test_whoever_asks_for_nothing_in_time_is_cut_and_a_page_is_not(
         (page, looked_at), (slow, transport) = come(door), come(door)
         page.stay(100)
         slow.data_received(b"GET / HTTP/1.1\r\n")
-        await transport.aborted.wait()
+        await asyncio.wait_for(transport.aborted.wait(), PATIENCE_S)
         assert not looked_at.aborted.is_set()
 
     asyncio.run(run())
@@ -171,7 +173,7 @@ def test_whoever_does_not_read_the_end_is_cut(monkeypatch: pytest.MonkeyPatch) -
         assert isinstance(inner, Inner)
         inner.transport.close()
         assert transport.closing
-        await transport.aborted.wait()
+        await asyncio.wait_for(transport.aborted.wait(), PATIENCE_S)
 
     asyncio.run(run())
 

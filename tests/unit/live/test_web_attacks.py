@@ -246,10 +246,12 @@ def test_messages_are_not_unpacked() -> None:
 def test_a_microphone_that_sends_nothing_makes_room_for_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    from websockets.exceptions import ConnectionClosed
+
     monkeypatch.setattr("whisper_hailo.live.pages._QUIET_S", 0.1)
-    with served(browser=BrowserSource()) as view, dial(view) as silent:
-        silent.sendall(upgrade("/audio", "Host: localhost"))
-        wait_for_goodbye(silent)
+    with served(browser=BrowserSource()) as view:
+        with connect(view, "audio") as silent, pytest.raises(ConnectionClosed, match="1013"):
+            silent.recv(timeout=60)
         with connect(view, "audio") as microphone:
             microphone.send(b"\0\0")
 
