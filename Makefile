@@ -27,17 +27,24 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 SEES_SYSTEM = $(shell $(PYTHON) -c 'import importlib.util as u; \
 	print("--system-site-packages" if u.find_spec("hailo_platform") else "")')
 
+# Its earlier versions do not know NumPy 2, which comes with the others.
+OLDER_NUMPY = $(shell PYTHONPATH=src:$$PYTHONPATH $(PYTHON) -c 'from whisper_hailo.backends.hailo import binding as b; \
+	print("" if b.knows_numpy_2(b.installed_version()) else "-r requirements/numpy1.txt")')
+TAKE_OLDER_NUMPY = $(if $(OLDER_NUMPY),$(BIN)/python $(PIP_INSTALL) --require-hashes $(OLDER_NUMPY))
+
 $(BIN)/python:
 	$(PYTHON) -m venv $(SEES_SYSTEM) $(VENV)
 
 # The locked dependencies come by hash; the project itself is installed editable on top of them.
-$(VENV)/base.stamp: requirements/base.txt pyproject.toml | $(BIN)/python
+$(VENV)/base.stamp: requirements/base.txt requirements/numpy1.txt pyproject.toml | $(BIN)/python
 	$(BIN)/python $(PIP_INSTALL) --require-hashes -r requirements/base.txt
 	$(BIN)/python $(PIP_INSTALL) --no-deps -e .
+	$(TAKE_OLDER_NUMPY)
 	touch $@
 
 $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/base.stamp
 	$(BIN)/python $(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	$(TAKE_OLDER_NUMPY)
 	touch $@
 
 # torch is needed to compare with the reference implementations, never to run.
