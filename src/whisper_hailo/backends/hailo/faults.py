@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -127,12 +127,13 @@ class Faults:
         binding: the vendor's package.
 
     Attributes:
-        has_run: a run went well, so that the binding knows this NumPy.
+        has_run: a run went well in this process, so that the binding knows this NumPy.
     """
+
+    has_run: ClassVar[bool] = False
 
     def __init__(self, binding: Any) -> None:  # noqa: ANN401
         self._binding = binding
-        self.has_run = False
 
     @contextmanager
     def during(

@@ -110,7 +110,7 @@ def _download(address: str, file: Any, known: KnownHefs) -> None:  # noqa: ANN40
     except urllib.error.HTTPError as error:
         raise HubError(
             f"{address} answers {error.code} {error.reason}; the vendor may have moved it: see "
-            "the download script of hailo-ai/Hailo-Application-Code-Examples, speech recognition"
+            "download_resources.py of hailo-ai/hailo-apps, speech recognition"
         ) from error
     except (OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", error)

@@ -94,6 +94,7 @@ def test_a_binding_that_does_not_know_this_numpy(
 ) -> None:
     monkeypatch.setattr(binding.sys, "version_info", python)
     monkeypatch.setattr(faults.np, "__version__", "2.4.6")
+    monkeypatch.setattr(faults.Faults, "has_run", False)
     machine.set(version=version, knows_numpy_2=False)
     with HefEncoder(hefs.encoder, spec) as encoder, pytest.raises(DeviceError, match=expected):
         encoder.encode(mel_of())
