@@ -1,8 +1,8 @@
-"""Graphs with branches whose 8-bit weights lose their sign, and with it what a processor cuts off.
+"""Graphs whose 8-bit weights lose their sign, and with it what a processor cuts off.
 
-The runtime does this itself where it is asked to (`backends.saturation`), but only for weights that
-lie in the same graph as their product. Optimum's merged decoders have the products in both branches
-and the weights outside.
+The runtime does this itself where it is asked to (`backends.saturation`), but only where it may
+rewrite graphs, and for weights that lie in the same graph as their product. Optimum's merged
+decoders have the products in both branches and the weights outside.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from whisper_hailo.core.errors import ModelError
 
-_PRODUCT = "MatMulInteger"
-_WEIGHTS, _ZERO = 1, 3
-"""Places of the weights and of their code for zero among the inputs of a product."""
+_WEIGHTS = 1
+"""Place of the weights among the inputs of a product."""
+
+_ZEROS = {"MatMulInteger": 3, "DynamicQuantizeMatMul": 3, "MatMulIntegerToFloat": 5}
+"""Products in 8 bits, with the place of the weights' code for zero."""
 
 _MIDDLE = 128
 _MIDDLE_NAME = "code_of_zero_without_sign"
@@ -48,7 +50,7 @@ def unsigned_graph(path: Path) -> bytes:
 def without_signs(model: ModelProto) -> int:
     """Turn the signed codes of products into unsigned ones, in place: the same values.
 
-    Weights that something else reads, too, keep their sign.
+    Weights that something else reads, too, or that lie in another file keep their sign.
 
     Args:
         model: a graph with its weights loaded.
@@ -62,15 +64,16 @@ def without_signs(model: ModelProto) -> int:
         tensor.name: tensor
         for graph in graphs
         for tensor in graph.initializer
-        if tensor.data_type == TensorProto.INT8
+        if tensor.data_type == TensorProto.INT8 and tensor.data_location != TensorProto.EXTERNAL
     }
     users: dict[str, set[tuple[str, int]]] = defaultdict(set)
     for node in nodes:
         for place, name in enumerate(node.input):
             users[name].add((node.op_type, place))
-    turned = {name for name in signed if users[name] == {(_PRODUCT, _WEIGHTS)}}
+    as_weights = {(product, _WEIGHTS) for product in _ZEROS}
+    turned = {name for name in signed if users[name] and users[name] <= as_weights}
     zeros = {_zero_of(node) for node in nodes if _is_product_of(node, turned)} - {""}
-    known = all(users[name] == {(_PRODUCT, _ZERO)} and name in signed for name in zeros)
+    known = all(users[name] <= set(_ZEROS.items()) and name in signed for name in zeros)
     if not (turned and known):
         return 0
     for name in turned | zeros:
@@ -80,8 +83,9 @@ def without_signs(model: ModelProto) -> int:
     )
     for node in nodes:
         if _is_product_of(node, turned) and not _zero_of(node):
-            node.input.extend([""] * (_ZERO + 1 - len(node.input)))
-            node.input[_ZERO] = _MIDDLE_NAME
+            place = _ZEROS[node.op_type]
+            node.input.extend([""] * (place + 1 - len(node.input)))
+            node.input[place] = _MIDDLE_NAME
     return len(turned)
 
 
@@ -94,11 +98,12 @@ def _with_branches(graph: GraphProto) -> Iterator[GraphProto]:
 
 
 def _is_product_of(node: NodeProto, weights: set[str]) -> bool:
-    return node.op_type == _PRODUCT and node.input[_WEIGHTS] in weights
+    return node.op_type in _ZEROS and node.input[_WEIGHTS] in weights
 
 
 def _zero_of(node: NodeProto) -> str:
-    return str(node.input[_ZERO]) if len(node.input) > _ZERO else ""
+    place = _ZEROS[node.op_type]
+    return str(node.input[place]) if len(node.input) > place else ""
 
 
 def _turn(tensor: Any) -> None:  # noqa: ANN401 - a generated protobuf class

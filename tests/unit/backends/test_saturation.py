@@ -97,6 +97,43 @@ def test_weights_of_branches_lose_their_sign_and_keep_their_values(
     np.testing.assert_array_equal(_run(model), expected)
 
 
+@pytest.mark.parametrize("zero", [None, np.int8(3)])
+@pytest.mark.parametrize("product", ["DynamicQuantizeMatMul", "MatMulIntegerToFloat"])
+def test_products_that_scale_keep_their_values_too(
+    product: str, zero: NDArray[np.int8] | None
+) -> None:
+    """Older directories of ours have these, and `validate` runs them as they are written."""
+    tensors = {"weights": SMALL, "scales": np.linspace(0.1, 1, 16, dtype=np.float32)}
+    given = "" if zero is None else "zero"
+    if zero is not None:
+        tensors["zero"] = np.full(16, zero, np.int8)
+    nodes = [helper.make_node("DynamicQuantizeLinear", ["x"], ["codes", "scale", "middle"])]
+    inputs = ["codes", "weights", "scale", "scales", "middle", given]
+    if product == "DynamicQuantizeMatMul":
+        nodes, inputs = [], ["x", "weights", "scales", given]
+    nodes.append(helper.make_node(product, inputs, ["y"], domain="com.microsoft"))
+    ports = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [None, width])
+        for name, width in (("x", 8), ("y", 16))
+    ]
+    held = [numpy_helper.from_array(array, name) for name, array in tensors.items()]
+    graph = helper.make_graph(nodes, "product", ports[:1], ports[1:], held)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    x = RNG.standard_normal((5, 8)).astype(np.float32)
+
+    def run() -> NDArray[np.float32]:
+        result: NDArray[np.float32] = open_graph(model.SerializeToString(), "x", 1).run(
+            None, {"x": x}
+        )[0]
+        return result
+
+    expected = run()
+    assert without_signs(model) == 1
+    assert _types(model)["weights"] == TensorProto.UINT8
+    np.testing.assert_array_equal(run(), expected)
+
+
 def test_without_a_sign_branches_are_exact_whatever_the_weights() -> None:
     model = _model(FULL, branches=True)
     assert without_signs(model) == 1

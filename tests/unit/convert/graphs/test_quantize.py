@@ -185,6 +185,25 @@ def test_integer_products_are_exact_on_this_processor(
     np.testing.assert_array_equal(got, inputs.astype(int) @ codes.astype(int))
 
 
+@pytest.mark.parametrize("n_rows", [1, 4, 50])
+@pytest.mark.parametrize("bits", [8, 4])
+def test_products_with_blocks_are_exact_on_this_processor(
+    tmp_path: Path, bits: int, n_rows: int
+) -> None:
+    """The largest codes of both signs meet inputs that rounding leaves as they are."""
+    matrix = np.repeat([[1.0], [-1.0]], 256, axis=1).astype(np.float32)
+    b = GraphBuilder("blocks")
+    x = b.input("x", FLOAT, ("n", 256))
+    arithmetic = {8: Arithmetic.BLOCKS_8, 4: Arithmetic.BLOCKS_4}[bits]
+    b.output(linear(b, x, "product", Linear(ready(matrix)), arithmetic), FLOAT, ("n", 2))
+    path = tmp_path / "blocks.onnx"
+    write_graph(b.build(), path, external=True)
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    (got,) = session.run(None, {"x": np.ones((n_rows, 256), np.float32)})
+    weights = dequantize_blocks(*quantize_blocks(matrix, bits), bits)
+    np.testing.assert_allclose(got, np.tile(weights.sum(axis=1), (n_rows, 1)), rtol=1e-5)
+
+
 def test_one_scale_for_each_output(tmp_path: Path) -> None:
     """What the runtime computes with them, and outputs whose weights are all zero."""
     matrix, bias = _matrix(), _matrix(1, 96)[0]
