@@ -2,8 +2,8 @@
 
     python -m benchmarks.processors.words INTO.json --name TEXT [--forms NAME ...] [--every N]
 
-Puts a row into a file: words, and errors by form. An emulated processor takes minutes for what takes
-this one seconds, so it may hear every N-th recording only.
+Puts a row into a file: words, and errors by form. An emulated processor takes minutes for what
+takes this one seconds, so it may hear every N-th recording only.
 """
 
 from __future__ import annotations
