@@ -6,27 +6,18 @@ import contextlib
 import logging
 import os
 import tempfile
-import urllib.error
-import urllib.request
-from http.client import HTTPException
 from pathlib import Path
-from typing import Any, Final
 
 import numpy as np
 
 from whisper_hailo.backends.hailo.known import KnownHefs
 from whisper_hailo.backends.hef.contract import RUNS_ON, find_part
 from whisper_hailo.backends.hef.read import read_hef
-from whisper_hailo.core.errors import HubError, ModelError, OptionError, OutputError, WrongChipError
+from whisper_hailo.core.apart import fetch_apart
+from whisper_hailo.core.errors import ModelError, OptionError, OutputError, WrongChipError
 from whisper_hailo.core.files import ordinary_mode
 
 logger = logging.getLogger(__name__)
-
-LARGEST_BYTES: Final = 512 << 20
-"""Base's decoder, the largest that is published, has less than a third of it."""
-
-_TIMEOUT_S: Final = 30.0
-_PIECE: Final = 1 << 20
 
 
 def fetch(known: KnownHefs, place: str) -> list[Path]:
@@ -72,11 +63,9 @@ def _fetch_one(address: str, target: Path, known: KnownHefs) -> None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        os.close(handle)
         partial = Path(name)
-        with os.fdopen(handle, "wb") as file:
-            _download(address, file, known)
-            file.flush()
-            os.fsync(file.fileno())
+        fetch_apart("whisper_hailo.backends.hailo.download", [address, name], partial)
         _check(partial, target.name, known)
         partial.chmod(ordinary_mode(0o666))
         partial.replace(target)
@@ -90,51 +79,6 @@ def _fetch_one(address: str, target: Path, known: KnownHefs) -> None:
         if partial is not None:
             with contextlib.suppress(OSError):
                 partial.unlink()
-
-
-def _download(address: str, file: Any, known: KnownHefs) -> None:  # noqa: ANN401 - a binary file
-    """Copy an address into a file, no further than what a HEF can have."""
-    try:
-        with urllib.request.urlopen(address, timeout=_TIMEOUT_S) as answer:  # noqa: S310 - checked
-            stated = int(answer.headers.get("Content-Length") or -1)
-            if stated > LARGEST_BYTES:
-                raise ModelError(f"{address} has {stated} bytes, more than {LARGEST_BYTES}")
-            size = 0
-            while piece := answer.read(_PIECE):
-                size += len(piece)
-                if size > LARGEST_BYTES:
-                    raise ModelError(f"{address} has more than {LARGEST_BYTES} bytes")
-                _write(file, piece)
-    except _WriteError as error:
-        raise error.reason from error
-    except urllib.error.HTTPError as error:
-        raise HubError(
-            f"{address} answers {error.code} {error.reason}; the vendor may have moved it: see "
-            "the download script of hailo-ai/Hailo-Application-Code-Examples, speech recognition"
-        ) from error
-    except (OSError, HTTPException, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        raise HubError(
-            f"cannot fetch {address} ({reason}); fetch it where there is a network and copy it to "
-            f"{known.folder}, or give a mirror with --from"
-        ) from error
-    if 0 <= stated != size:
-        raise HubError(f"{address} broke off after {size} of {stated} bytes; try again")
-
-
-class _WriteError(Exception):
-    """The disk, not the network."""
-
-    def __init__(self, reason: OSError) -> None:
-        super().__init__(str(reason))
-        self.reason = reason
-
-
-def _write(file: Any, piece: bytes) -> None:  # noqa: ANN401 - a binary file
-    try:
-        file.write(piece)
-    except OSError as error:
-        raise _WriteError(error) from error
 
 
 def _check(path: Path, name: str, known: KnownHefs) -> None:

@@ -13,10 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.dripping import dripping
 from tests.standin.hef_file import Net, Wish, hef_bytes
-from whisper_hailo.backends.hailo import fetch as fetching
+from whisper_hailo.backends.hailo import download as downloading
+from whisper_hailo.backends.hailo.download import download
 from whisper_hailo.backends.hailo.fetch import fetch
 from whisper_hailo.backends.hailo.known import KNOWN, KnownHefs, fetched, find_known
+from whisper_hailo.core import apart
 from whisper_hailo.core.errors import (
     HefError,
     HubError,
@@ -136,7 +139,7 @@ def test_what_breaks_on_the_way(server: Server, known: KnownHefs) -> None:
 
 
 def test_no_array_and_no_end(
-    server: Server, known: KnownHefs, monkeypatch: pytest.MonkeyPatch
+    server: Server, known: KnownHefs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     paths = _publish(server, known)
     server.files[paths[2]] = b"\x93NUMPY and no more"
@@ -147,10 +150,10 @@ def test_no_array_and_no_end(
     server.files[paths[2]] = content.getvalue()
     with pytest.raises(ModelError, match="is no array"):
         fetch(known, server.address)
-    monkeypatch.setattr(fetching, "LARGEST_BYTES", 1000)
+    monkeypatch.setattr(downloading, "LARGEST_BYTES", 1000)
     server.files[paths[2]] = bytes(2000)
     with pytest.raises(ModelError, match="has 2000 bytes, more than 1000"):
-        fetch(known, server.address)
+        download(server.address + paths[2][1:], str(tmp_path / "file"))
 
 
 def test_no_network_no_web_address_no_folder(
@@ -164,6 +167,16 @@ def test_no_network_no_web_address_no_folder(
     monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "file"))
     with pytest.raises(OutputError, match="cannot write"):
         fetch(known, "http://127.0.0.1:9/")
+
+
+@pytest.mark.parametrize("where", ["headers", "body"])
+def test_a_server_that_drips_is_left(
+    where: str, known: KnownHefs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apart, "PATIENCE_S", 1.0)
+    with dripping(where) as address, pytest.raises(HubError, match="sent less than 64 KiB in 1 s"):
+        fetch(known, address)
+    assert not [path for path in known.folder.rglob("*") if path.is_file()]
 
 
 def test_fetched_files_are_for_openais_own_models_only(server: Server, known: KnownHefs) -> None:
