@@ -19,6 +19,9 @@ BIN := $(VENV)/bin
 PARITY := .venv-parity
 DEMO := src/whisper_hailo/assets/demo.flac
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
+LOCKED := $(PIP_INSTALL) --no-deps --require-hashes
+# This project itself, editable; what builds it is in a lock.
+OURSELVES := $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 
 .DEFAULT_GOAL := demo
 .PHONY: demo test test-aarch64 test-processors e2e browser parity check bench bench-speed bench-tables rivals run-book captions emulation windows \
@@ -31,23 +34,24 @@ SEES_SYSTEM = $(shell $(PYTHON) -c 'import importlib.util as u; \
 $(BIN)/python:
 	$(PYTHON) -m venv $(SEES_SYSTEM) $(VENV)
 
-# The locked dependencies come by hash; the project itself is installed editable on top of them.
-$(VENV)/base.stamp: requirements/base.txt pyproject.toml | $(BIN)/python
-	$(BIN)/python $(PIP_INSTALL) --require-hashes -r requirements/base.txt
-	$(BIN)/python $(PIP_INSTALL) --no-deps -e .
+# All that is installed is locked and comes by hash.
+$(VENV)/base.stamp: requirements/base.txt requirements/build.txt pyproject.toml | $(BIN)/python
+	$(BIN)/python $(LOCKED) -r requirements/base.txt -r requirements/build.txt
+	$(BIN)/python $(OURSELVES)
 	touch $@
 
 $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/base.stamp
-	$(BIN)/python $(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	$(BIN)/python $(LOCKED) -r requirements/dev.txt
 	touch $@
 
 # torch is needed to compare with the reference implementations, never to run.
-$(PARITY)/parity.stamp: requirements/parity.txt $(VENV)/dev.stamp
+$(PARITY)/parity.stamp: requirements/parity.txt requirements/torch.txt $(VENV)/dev.stamp
 	$(PYTHON) -m venv $(PARITY)
-	$(PARITY)/bin/python $(PIP_INSTALL) -r requirements/parity.txt
-	$(PARITY)/bin/python $(PIP_INSTALL) --no-deps openai-whisper==20250625  # for its filters
-	$(PARITY)/bin/python $(PIP_INSTALL) -r requirements/dev.txt
-	$(PARITY)/bin/python $(PIP_INSTALL) --no-deps -e .
+	$(PARITY)/bin/python $(LOCKED) -r requirements/dev.txt -r requirements/parity.txt
+	$(PARITY)/bin/python $(LOCKED) -r requirements/torch.txt
+	$(PARITY)/bin/python $(LOCKED) --no-build-isolation -r requirements/openai-whisper-source.txt
+	$(PARITY)/bin/python $(LOCKED) -r requirements/build.txt
+	$(PARITY)/bin/python $(OURSELVES)
 	touch $@
 
 demo: $(VENV)/base.stamp
@@ -59,9 +63,9 @@ test: $(VENV)/dev.stamp
 e2e: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest tests/e2e
 
-# Drives Debian's chromium; in no lock, since whoever has no browser has no use for it.
+# Drives Debian's chromium; whoever has no browser has no use for it.
 browser: $(VENV)/dev.stamp
-	$(BIN)/python $(PIP_INSTALL) playwright==1.65.2
+	$(BIN)/python $(LOCKED) -r requirements/browser.txt
 
 # As aarch64 Python on an emulated Cortex-A76, fetched into build/aarch64: docs/aarch64.md.
 test-aarch64: $(VENV)/dev.stamp

@@ -2,7 +2,7 @@
 
 Addresses: `download_resources.py` of `hailo-ai/Hailo-Application-Code-Examples`
 (`runtime/hailo-8/python/speech_recognition/app`), commit 03713ef, read in a stored copy: that they
-still answer was not verified here, and the vendor publishes no hashes.
+still answer was not verified here.
 """
 
 from __future__ import annotations
