@@ -3,6 +3,7 @@
 #   make test    unit tests and goldens
 #   make test-aarch64  demo, tests and decoder steps as aarch64 programs, emulated
 #   make test-processors  demo and decoder steps on older x86-64 processors, emulated
+#   make test-hailort  the device layer under the vendor's own Python layers, from the git copy HAILORT_GIT
 #   make check   all that CI runs
 #   make bench   everything that this machine can measure, and its report, in build/bench
 #   make bench-speed  ours against every rival on the same weights and core, with our targets
@@ -24,24 +25,31 @@ LOCKED := $(PIP_INSTALL) --no-deps --require-hashes
 OURSELVES := $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-aarch64 test-processors e2e browser parity check bench bench-speed bench-tables rivals run-book captions emulation windows \
-	short-windows fallback lock clean
+.PHONY: demo test test-aarch64 test-processors test-hailort e2e browser parity check bench bench-speed bench-tables rivals \
+	run-book captions emulation windows short-windows fallback lock clean
 
 # Hailo's binding is a package of the system: where it is, the environment may look there, too.
 SEES_SYSTEM = $(shell $(PYTHON) -c 'import importlib.util as u; \
 	print("--system-site-packages" if u.find_spec("hailo_platform") else "")')
 
+# Its earlier versions do not know NumPy 2, which comes with the others.
+OLDER_NUMPY = $(shell PYTHONPATH=src:$$PYTHONPATH $(PYTHON) -c 'from whisper_hailo.backends.hailo import binding as b; \
+	print("" if b.knows_numpy_2(b.installed_version()) else "-r requirements/numpy1.txt")')
+TAKE_OLDER_NUMPY = $(if $(OLDER_NUMPY),$(BIN)/python $(LOCKED) $(OLDER_NUMPY))
+
 $(BIN)/python:
 	$(PYTHON) -m venv $(SEES_SYSTEM) $(VENV)
 
 # All that is installed is locked and comes by hash.
-$(VENV)/base.stamp: requirements/base.txt requirements/build.txt pyproject.toml | $(BIN)/python
+$(VENV)/base.stamp: requirements/base.txt requirements/build.txt requirements/numpy1.txt pyproject.toml | $(BIN)/python
 	$(BIN)/python $(LOCKED) -r requirements/base.txt -r requirements/build.txt
 	$(BIN)/python $(OURSELVES)
+	$(TAKE_OLDER_NUMPY)
 	touch $@
 
 $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/base.stamp
 	$(BIN)/python $(LOCKED) -r requirements/dev.txt
+	$(TAKE_OLDER_NUMPY)
 	touch $@
 
 # torch is needed to compare with the reference implementations, never to run.
@@ -74,6 +82,10 @@ test-aarch64: $(VENV)/dev.stamp
 # Older x86-64 processors: docs/processors.md.
 test-processors: $(VENV)/dev.stamp
 	scripts/test-processors $(PROCESSORS)
+
+# From a git copy of hailo-ai/hailort, named by HAILORT_GIT: docs/hailo-device.md.
+test-hailort: $(VENV)/dev.stamp
+	scripts/test-hailort
 
 parity: $(PARITY)/parity.stamp
 	$(PARITY)/bin/python -m pytest tests/parity tests/unit/training

@@ -58,7 +58,7 @@ def _pieces(address: str, folder: Path) -> Iterator[bytes]:
     except urllib.error.HTTPError as error:
         raise HubError(
             f"{address} answers {error.code} {error.reason}; the vendor may have moved it: see "
-            "the download script of hailo-ai/Hailo-Application-Code-Examples, speech recognition"
+            "download_resources.py of hailo-ai/hailo-apps, speech recognition"
         ) from error
     except (OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", error)

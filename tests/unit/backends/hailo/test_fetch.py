@@ -255,3 +255,14 @@ def test_fetched_files_are_for_openais_own_models_only(server: Server, known: Kn
 def test_every_pair_has_four_files() -> None:
     assert {len(known.files()) for known in KNOWN} == {4}
     assert find_known("hailo15h", "tiny") is None
+    assert find_known("hailo8", "tiny.en") is None
+    english = find_known("hailo10h", "tiny.en")
+    assert english is not None
+    assert list(english.files().values()) == [
+        "whisper/h10h/tiny_en-whisper-encoder-10s.hef",
+        "whisper/h10h/tiny_en-whisper-decoder-fixed-sequence.hef",
+        *(
+            f"npy%20files/whisper/decoder_assets/tiny.en/decoder_tokenization/{stem}_tiny.en.npy"
+            for stem in ("token_embedding_weight", "onnx_add_input")
+        ),
+    ]
