@@ -22,7 +22,8 @@ from whisper_hailo.backends.optimum_files import (
     TEXT_MASKS,
     find_graphs,
 )
-from whisper_hailo.backends.session import EXPORT_AGAIN, open_graph, running
+from whisper_hailo.backends.running import EXPORT_AGAIN, running_graph
+from whisper_hailo.backends.session import open_graph
 from whisper_hailo.backends.signature import Port, Signature
 from whisper_hailo.backends.state import cut_tokens, take_rows
 from whisper_hailo.core.closing import Closing
@@ -115,7 +116,7 @@ class OptimumDecoder(Closing):
         """
         if not self._sessions:
             self._sessions = {
-                path: open_graph(str(path), str(path), self._threads, EXPORT_AGAIN)
+                path: open_graph(path, str(path), self._threads, EXPORT_AGAIN)
                 for path in {self._graphs.first.path, self._graphs.later.path}
             }
         return self
@@ -196,8 +197,8 @@ class OptimumDecoder(Closing):
         wanted = [n for n in signature.outputs if _is_wanted(n, first=not state.cache)]
         for name in ("logits", *wanted):
             binding.bind_output(name, "cpu")
-        with running(str(signature.path), EXPORT_AGAIN):
-            session.run_with_iobinding(binding)
+        with running_graph(str(signature.path), EXPORT_AGAIN) as options:
+            session.run_with_iobinding(binding, options)
         logits, *presents = binding.get_outputs()
         parts = (name.partition(".")[2] for name in wanted)
         cache = state.cache | dict(zip(parts, presents, strict=True))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from whisper_hailo.backends.session import EXPORT_AGAIN
+from whisper_hailo.backends.running import EXPORT_AGAIN
 from whisper_hailo.core.errors import ModelError
 
 Axis: TypeAlias = int | str

@@ -11,7 +11,9 @@ import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, numpy_helper
 
-from whisper_hailo.backends.session import FATAL_ONLY, PROVIDERS, reason_of
+from whisper_hailo.backends.operators import LOOPS, refuse_operators
+from whisper_hailo.backends.running import EXPORT_AGAIN, running, running_graph
+from whisper_hailo.backends.session import FATAL_ONLY, PROVIDERS
 from whisper_hailo.convert.check.graph import SMALL_BYTES, check_external_data
 from whisper_hailo.convert.graphs.weights import AnyArray
 from whisper_hailo.core.errors import ModelError
@@ -149,13 +151,13 @@ class InnerGraph:
         extra = [ValueInfoProto(name=name) for name in names if name not in self.outputs]
         # Protobuf joins messages that follow each other: more outputs, no copy of the weights.
         tail = ModelProto(graph=GraphProto(output=extra)).SerializeToString()
-        try:
+        refuse_operators(memoryview(self.encoded), self.label, LOOPS, EXPORT_AGAIN)
+        with running(self.label, EXPORT_AGAIN):
             session = _session(self.encoded + tail, self.folder)
-            runs = [session.run(list(names), dict(one)) for one in feeds]
-        except Exception as error:  # the runtime has a dozen unrelated exception classes
-            raise ModelError(
-                f"{self.label} does not run ({reason_of(error)}); export it again"
-            ) from error
+        runs = []
+        for one in feeds:
+            with running_graph(self.label, EXPORT_AGAIN) as options:
+                runs.append(session.run(list(names), dict(one), options))
         return [dict(zip(names, run, strict=True)) for run in runs]
 
 
