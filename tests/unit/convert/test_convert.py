@@ -1,6 +1,7 @@
 import errno
 import json
 import logging
+import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -312,3 +313,26 @@ def test_emulated_forms_do_not_stand_in_the_way(checkpoint: Path, tmp_path: Path
         (out / "hailo" / f"encoder-2s-emulated.{suffix}").write_text("made by emulate")
     convert_checkpoint(checkpoint, out, PLAIN)
     assert not (out / "hailo").exists()
+
+
+def test_everything_is_on_the_disk_before_it_takes_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+    real_sync, real_rename = os.fsync, Path.rename
+
+    def fsync(number: int) -> None:
+        events.append(Path(os.readlink(f"/proc/self/fd/{number}")).name)
+        real_sync(number)
+
+    def rename(path: Path, target: Path) -> Path:
+        events.append("rename")
+        return real_rename(path, target)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(Path, "rename", rename)
+    out = tmp_path / "model"
+    spec = convert_checkpoint(write_checkpoint(tmp_path / "checkpoint"), out, ConvertOptions())
+    before, after = events[: events.index("rename")], events[events.index("rename") :]
+    assert {*spec.files, "model.json"} <= set(before)
+    assert after == ["rename", tmp_path.name]

@@ -15,6 +15,7 @@ from whisper_hailo.convert.emulate.script import generated_script
 from whisper_hailo.convert.emulate.statistics import collect
 from whisper_hailo.convert.validate.inner import Feeds, InnerGraph, read_model_bytes
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.files import inside
 from whisper_hailo.core.hailo import HailoForm
 from whisper_hailo.core.spec import ModelSpec
 
@@ -53,11 +54,11 @@ def emulated_graph(
     Raises:
         ModelError: the emulated graph in the directory is of another conversion.
     """
-    path = directory / form.emulated_file
+    path = inside(directory, form.emulated_file)
     if path.is_file():
         plan_name = emulated_plan(path, spec, form)
         return EmulatedGraph(f"{path.name} ({plan_name})", read_model_bytes(path))
-    model = load_form(directory / form.file)
+    model = load_form(inside(directory, form.file))
     network = read_network(model, form.start_nodes, form.end_nodes)
     try:
         name, text = SCRIPT, generated_script(spec, form, ARCH, network)
