@@ -3,6 +3,8 @@
 #   make test    unit tests and goldens
 #   make test-aarch64  demo, tests and decoder steps as aarch64 programs, emulated
 #   make check   all that CI runs
+#   make fuzz    100,000 broken inputs of all kinds, in processes with limits; FUZZ="--target audio": some
+#   make fuzz-guided  inputs that find their way by coverage; GUIDED="hefs x.hef"
 #   make bench   everything that this machine can measure, and its report, in build/bench
 #   make bench-speed  ours against every rival on the same weights and core, with our targets
 #   make rivals  environments of the systems that ours is measured against
@@ -20,7 +22,7 @@ DEMO := src/whisper_hailo/assets/demo.flac
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-aarch64 e2e browser parity check bench bench-speed bench-tables rivals run-book captions emulation windows \
+.PHONY: demo test test-aarch64 e2e fuzz fuzz-guided browser parity check bench bench-speed bench-tables rivals run-book captions emulation windows \
 	short-windows fallback lock clean
 
 # Hailo's binding is a package of the system: where it is, the environment may look there, too.
@@ -57,6 +59,15 @@ test: $(VENV)/dev.stamp
 
 e2e: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest tests/e2e
+
+# What fails is told with the command that runs it again; what ever failed runs first.
+fuzz: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.fuzz $(FUZZ)
+
+# In no lock, since it has wheels for few machines; goes on until it is interrupted.
+fuzz-guided: $(VENV)/dev.stamp
+	$(BIN)/python $(PIP_INSTALL) atheris==3.0.0
+	$(BIN)/python -m tests.fuzz.guided $(or $(GUIDED),models model.json)
 
 # Drives Debian's chromium; in no lock, since whoever has no browser has no use for it.
 browser: $(VENV)/dev.stamp

@@ -1,0 +1,70 @@
+"""The fuzz lane finds what is planted, tells how to see it again, and goes on behind it."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.fuzz import __main__ as lane
+from tests.fuzz import pool
+from tests.fuzz.mutate import mutated_bytes, mutated_json
+from tests.fuzz.target import NAMES, draw, load
+from tests.fuzz.targets import planted
+
+N_CASES = 24
+"""In which every planted fault is drawn."""
+
+
+def _kinds(n: int) -> list[str]:
+    made = (load("planted").make(draw("planted", 0, number), Path()) for number in range(n))
+    return [content.decode() for _, content in made]
+
+
+def test_every_planted_fault_is_found_and_can_be_seen_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(pool, "SLOWEST_S", 2.0)
+    kinds = _kinds(N_CASES)
+    assert set(kinds) == set(planted.KINDS)
+    words = ["--target", "planted", "--folder", str(tmp_path)]
+    assert lane.main([*words, "--cases", str(N_CASES), "--jobs", "2"]) == 1
+    lines = (tmp_path / "failures.jsonl").read_text(encoding="utf-8").splitlines()
+    found = {one["end"]: one["outcome"] for one in map(json.loads, lines)}
+    expected = {n: kind for n, kind in enumerate(kinds) if kind not in ("ok", "refused")}
+    assert found == expected
+    number = kinds.index("internal")
+    assert f"python -m tests.fuzz --case planted:0:{number}" in capsys.readouterr().out
+    again = ["--case", f"planted:0:{number}", "--folder", str(tmp_path)]
+    assert lane.main(again) == 1
+    assert "KeyError: 'planted'" in (tmp_path / "failures.jsonl").read_text(encoding="utf-8")
+    assert lane.main(["--case", f"planted:0:{kinds.index('ok')}", "--folder", str(tmp_path)]) == 0
+
+
+def test_what_failed_is_kept_and_runs_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lane, "CORPUS", tmp_path / "corpus")
+    monkeypatch.setattr(lane, "ROOT", tmp_path)
+    kinds = _kinds(N_CASES)
+    case = f"planted:0:{kinds.index('crash')}"
+    folder = ["--folder", str(tmp_path / "build")]
+    assert lane.main(["--case", case, "--keep", *folder]) == 1
+    (kept,) = (tmp_path / "corpus" / "planted").iterdir()
+    assert zlib.decompress(kept.read_bytes()) == b"crash"
+    assert lane.main(["--target", "planted", "--cases", "0", *folder]) == 1
+    assert lane.main(["--target", "planted", "--input", str(kept), *folder]) == 1
+
+
+def test_inputs_depend_on_their_number_alone() -> None:
+    data, value = bytes(range(256)) * 8, {"a": [1, 2, {"b": "c"}], "d": None}
+    for name in NAMES:
+        one, other = draw(name, 3, 7), draw(name, 3, 7)
+        assert mutated_bytes(one, data) == mutated_bytes(other, data)
+        assert mutated_json(one, value) == mutated_json(other, value)
+    drawn = {mutated_json(Random(number), value) for number in range(300)}
+    assert len(drawn) > 100
+    assert value == {"a": [1, 2, {"b": "c"}], "d": None}
