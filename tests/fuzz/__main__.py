@@ -10,6 +10,7 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import sys
 import zlib
 from collections import Counter
@@ -20,6 +21,8 @@ from tests.fuzz.pool import Seen, run_inputs, run_seed
 from tests.fuzz.target import FAILURES, NAMES, draw, load
 
 ROOT: Final = Path(__file__).parents[2]
+MOST_TOLD: Final = 15
+"""Kinds of failures that are printed of a target; all failures are in `failures.jsonl`."""
 CORPUS: Final = Path(__file__).parent / "corpus"
 
 
@@ -77,8 +80,8 @@ def _tell(
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for one in seen.results if always else failed:
         groups.setdefault((one["outcome"], _sort(one["said"])), []).append(one)
-    for (outcome, said), ones in sorted(groups.items(), key=lambda item: -len(item[1])):
-        print(f"  {len(ones)} x {outcome}: {said[-500:]}")
+    for (outcome, said), ones in sorted(groups.items(), key=lambda item: -len(item[1]))[:MOST_TOLD]:
+        print(f"  {len(ones)} x {outcome}: {said}")
         print(f"      {ones[0].get('again', ones[0]['end'])}")
     counts = Counter(seen.counts)
     told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
@@ -97,7 +100,9 @@ def _tell(
 
 def _sort(said: str) -> str:
     """What is the same for all failures of one fault: the place, not the values."""
-    return said.rpartition(" at ")[2] if " at " in said else said
+    kind, at, place = said.rpartition(" at ")
+    place = re.sub(r"'.*'|\".*\"|\d+|x{9,}", "*", place, flags=re.DOTALL)
+    return f"{kind.partition(':')[0]}{at}{place}"[-300:]
 
 
 def _keep(base: Path, target: str, seed: int, number: int) -> str:
