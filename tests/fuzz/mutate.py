@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from random import Random
 from typing import Any, Final
@@ -97,7 +98,7 @@ def _changed(rng: Random, value: Any) -> Any:
         return value
     if isinstance(value, int) and not isinstance(value, bool) and rng.random() < 0.4:
         return value + rng.choice((-1, 1, 2, -value, value, 1000))
-    return rng.choice(NASTY)
+    return copy.deepcopy(rng.choice(NASTY))  # or a later change would change the next input
 
 
 def _dumped(value: Any) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.fuzz import __main__ as lane
 from tests.fuzz import pool
-from tests.fuzz.mutate import mutated_bytes, mutated_json
+from tests.fuzz.mutate import NASTY, mutated_bytes, mutated_json
 from tests.fuzz.target import NAMES, draw, load
 from tests.fuzz.targets import planted
 
@@ -65,6 +65,8 @@ def test_inputs_depend_on_their_number_alone() -> None:
         one, other = draw(name, 3, 7), draw(name, 3, 7)
         assert mutated_bytes(one, data) == mutated_bytes(other, data)
         assert mutated_json(one, value) == mutated_json(other, value)
-    drawn = {mutated_json(Random(number), value) for number in range(300)}
-    assert len(drawn) > 100
-    assert value == {"a": [1, 2, {"b": "c"}], "d": None}
+    nasty = json.dumps(NASTY)
+    drawn = [mutated_json(Random(number), value) for number in range(2000)]
+    assert len(set(drawn)) > 500
+    assert drawn == [mutated_json(Random(number), value) for number in range(2000)]
+    assert (value, json.dumps(NASTY)) == ({"a": [1, 2, {"b": "c"}], "d": None}, nasty)
