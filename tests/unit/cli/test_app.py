@@ -36,3 +36,17 @@ def test_a_path_that_the_system_refuses_is_no_internal_error(
     code = run([word.replace("NAME", "x" * 300) for word in words])
     assert code not in (0, 1)
     assert "internal error" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["cures", "a.wav", "--pad-to", "inf"], "--pad-to is 'inf', expected numbers"),
+        (["cures", "a.wav", "--eot-boost", "1,nan"], "--eot-boost is '1,nan', expected numbers"),
+    ],
+)
+def test_options_that_are_no_numbers_are_told(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words) == 2
+    assert said in capsys.readouterr().err

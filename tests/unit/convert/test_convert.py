@@ -1,6 +1,7 @@
 import errno
 import json
 import logging
+import math
 import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
@@ -187,6 +188,12 @@ def test_conversions_to_one_place_take_turns(checkpoint: Path, tmp_path: Path) -
         ("generation_config.json", {"decoder_start_token_id": 10**6}),
         ("config.json", {"encoder_layers": 3 * 10**6}),
         ("config.json", {"vocab_size": "many"}),
+        ("config.json", {"decoder_start_token_id": math.inf}),
+        ("config.json", {"encoder_ffn_dim": 2**62}),
+        ("generation_config.json", {"eos_token_id": 10.5}),
+        ("generation_config.json", {"suppress_tokens": [[]]}),
+        ("generation_config.json", {"begin_suppress_tokens": [True]}),
+        ("generation_config.json", {"task_to_id": {"transcribe": "x"}, "is_multilingual": True}),
     ],
 )
 def test_configs_of_the_wrong_kind_are_one_clear_error(
