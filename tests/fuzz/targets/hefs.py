@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -55,10 +54,15 @@ class Fuzzed:
         path = folder / name
         path.write_bytes(content)
         spec = ModelSpec.load(toy_model(base))
+        refusals = []
         for look in (
             describe_hef,
             partial(check_encoder, spec=spec),
             partial(check_decoder, spec=spec),
         ):
-            with suppress(HefError):
+            try:
                 look(path)
+            except HefError as error:
+                refusals.append(error)
+        if len(refusals) == 3:
+            raise refusals[0]
