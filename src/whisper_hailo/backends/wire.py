@@ -38,6 +38,8 @@ def mapped(path: Path, largest: int) -> memoryview:
         OSError: it cannot be read.
         WireError: it is empty, or larger.
     """
+    if path.is_fifo():
+        raise WireError("it is a pipe, which would be waited for")
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size == 0:

@@ -124,7 +124,7 @@ def _why_not(target: Path, stamp: bytes) -> str | None:
         found = _stamp_file(target).read_bytes()
     except OSError:
         return ""
-    if not found.startswith(stamp):
+    if found == stamp or not found.startswith(stamp):
         return ""
     try:
         spec = ModelSpec.load(target)

@@ -11,6 +11,7 @@ from typing import Any
 
 from whisper_hailo.backends.hef.describe import describe_hef
 from whisper_hailo.backends.hef.read import is_hef
+from whisper_hailo.backends.onnx_message import load_message
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import sha256
 from whisper_hailo.core.spec import ModelSpec
@@ -27,6 +28,8 @@ def describe(path: Path) -> dict[str, Any]:
         return describe_model(path)
     if not os.path.exists(path):  # False also where we may not look
         raise ModelError(f"{path} does not exist; give a model directory, an ONNX file or a HEF")
+    if not os.path.isfile(path):
+        raise ModelError(f"{path} is no plain file; give a model directory, an ONNX file or a HEF")
     if path.suffix.lower() == ".hef" or is_hef(path):
         return describe_hef(path)
     return describe_onnx(path)
@@ -66,17 +69,8 @@ def describe_onnx(path: Path) -> dict[str, Any]:
     Raises:
         ModelError: the file is no ONNX graph.
     """
-    import onnx
-
-    try:
-        model = onnx.load(str(path), load_external_data=False)
-    except Exception as error:  # protobuf's decoder raises its own family
-        raise ModelError(
-            f"{path} is no ONNX file ({type(error).__name__}); expected a graph"
-        ) from error
+    model = load_message(path)
     graph = model.graph
-    if not graph.node:
-        raise ModelError(f"{path} holds no ONNX graph: it has no node; convert the model again")
     try:
         weights = _weight_bytes(graph.initializer)
     except (ValueError, KeyError, TypeError) as error:

@@ -60,7 +60,7 @@ class Fuzzed:
             b"".join(rng.choice(PARTS) for _ in range(rng.choice((1, 1, 2, 3))))
             for _ in range(rng.choice((1, 1, 1, 2)))
         )
-        return f"{rng.randrange(len(COMMANDS))}-{rng.randrange(5)}", raw.lstrip(b"/")
+        return f"{rng.randrange(len(COMMANDS))}-{rng.randrange(6)}", raw.lstrip(b"/")
 
     def run(self, folder: Path, base: Path, name: str, content: bytes) -> None:
         """Run a command on it; it stays below a folder of its own."""
@@ -82,7 +82,7 @@ class Fuzzed:
 
 
 def _put(kind: int, given: str, base: Path) -> None:
-    """Nothing, a file, a folder, a link to nowhere, or a recording."""
+    """Nothing, a file, a folder, a link to nowhere, a recording, or a pipe."""
     if ".." in given or given.startswith("~"):
         return
     path = Path(given)
@@ -95,3 +95,5 @@ def _put(kind: int, given: str, base: Path) -> None:
         path.symlink_to("nowhere")
     elif kind == 4:
         shutil.copy(base / "sound.wav", path)
+    elif kind == 5:
+        os.mkfifo(path)

@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto
 
+from whisper_hailo.backends.onnx_message import load_message
 from whisper_hailo.core.errors import ModelError
 
 SMALL_BYTES = 1024
@@ -95,7 +96,7 @@ def load_graph(path: Path) -> OnnxGraph:
     Raises:
         ModelError: no ONNX file, cut short, inconsistent, or its data file is missing or short.
     """
-    model = _read(path)
+    model = load_message(path)
     weights = {
         item.name: Tensor(item.data_type, tuple(item.dims)) for item in model.graph.initializer
     }
@@ -122,25 +123,6 @@ def load_graph(path: Path) -> OnnxGraph:
     )
     _check_wiring(graph)
     return graph
-
-
-def _read(path: Path) -> onnx.ModelProto:
-    if path.is_dir():
-        raise ModelError(f"{path} is a directory, expected an ONNX file, such as one in its hailo/")
-    if not path.exists():
-        raise ModelError(f"{path} does not exist; give an ONNX file")
-    try:
-        model = onnx.load(str(path), load_external_data=False)
-    except OSError as error:
-        raise ModelError(f"{path} cannot be read ({error.strerror or error})") from error
-    except Exception as error:  # protobuf's decoder raises its own family
-        raise ModelError(
-            f"{path} is no ONNX file, or cut short ({type(error).__name__}); convert or export it "
-            "again"
-        ) from error
-    if not model.graph.node:
-        raise ModelError(f"{path} holds no ONNX graph: it has no node; convert or export it again")
-    return model
 
 
 def check_external_data(item: TensorProto, path: Path) -> None:
