@@ -2,6 +2,7 @@
 #   make demo    transcribe the bundled recording with the bundled model, offline
 #   make test    unit tests and goldens
 #   make test-aarch64  demo, tests and decoder steps as aarch64 programs, emulated
+#   make test-processors  demo and decoder steps on older x86-64 processors, emulated
 #   make check   all that CI runs
 #   make fuzz    100,000 broken inputs of all kinds, in processes with limits; FUZZ="--target audio": some
 #   make fuzz-guided  inputs that find their way by coverage; GUIDED="hefs x.hef"
@@ -22,7 +23,7 @@ DEMO := src/whisper_hailo/assets/demo.flac
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-aarch64 e2e fuzz fuzz-guided browser parity check bench bench-speed bench-tables rivals run-book captions emulation windows \
+.PHONY: demo test test-aarch64 test-processors e2e fuzz fuzz-guided browser parity check bench bench-speed bench-tables rivals run-book captions emulation windows \
 	short-windows fallback lock clean
 
 # Hailo's binding is a package of the system: where it is, the environment may look there, too.
@@ -76,6 +77,10 @@ browser: $(VENV)/dev.stamp
 # As aarch64 Python on an emulated Cortex-A76, fetched into build/aarch64: docs/aarch64.md.
 test-aarch64: $(VENV)/dev.stamp
 	scripts/test-aarch64 $(AARCH64)
+
+# Older x86-64 processors: docs/processors.md.
+test-processors: $(VENV)/dev.stamp
+	scripts/test-processors $(PROCESSORS)
 
 parity: $(PARITY)/parity.stamp
 	$(PARITY)/bin/python -m pytest tests/parity tests/unit/training

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from whisper_hailo.backends.model_files import model_file
 from whisper_hailo.backends.operators import BRANCHES, LOOPS, refuse_operators
 from whisper_hailo.backends.running import CONVERT_AGAIN, reason_of, took_too_long
+from whisper_hailo.backends.saturation import ask_for_exact_products
 from whisper_hailo.backends.watch import WATCH
 from whisper_hailo.backends.wire import WireError, mapped
 from whisper_hailo.core.errors import ModelError
@@ -72,7 +73,8 @@ def open_session(
         ModelError: the file is missing, damaged, no ONNX graph, or one of another model.
     """
     path = model_file(directory, spec, graph.file)
-    session = open_graph(path, str(path), threads, refused=LOOPS | BRANCHES)
+    own = LOOPS | BRANCHES
+    session = open_graph(path, str(path), threads, refused=own, pairs_fit=spec.pairs_fit)
     got_inputs = {value.name for value in session.get_inputs()}
     got_outputs = {value.name for value in session.get_outputs()}
     if got_inputs != graph.inputs or not graph.outputs <= got_outputs:
@@ -89,9 +91,11 @@ def open_graph(
     name: str,
     threads: int,
     advice: str = CONVERT_AGAIN,
+    *,
     refused: frozenset[str] = LOOPS,
+    pairs_fit: bool = False,
 ) -> onnxruntime.InferenceSession:
-    """Load a graph that no model directory describes.
+    """Load a graph, also one that no model directory describes.
 
     Args:
         source: its file, or its bytes.
@@ -99,6 +103,7 @@ def open_graph(
         threads: intra-op threads; 0 lets the runtime choose.
         advice: what to do when it cannot be loaded.
         refused: operators that it must not have.
+        pairs_fit: its 8-bit products are exact on every processor, see `ModelSpec.pairs_fit`.
 
     Raises:
         ModelError: it has one of these, the runtime cannot load it, or takes for ever.
@@ -107,6 +112,8 @@ def open_graph(
 
     refuse_operators(_bytes_of(source, name, advice), name, refused, advice)
     options = _options(threads)
+    if not pairs_fit:
+        ask_for_exact_products(options)
     number = WATCH.begin(lambda: options.set_load_cancellation_flag(True))
     try:
         session = onnxruntime.InferenceSession(source, sess_options=options, providers=PROVIDERS)

@@ -19,10 +19,12 @@ DECODER_FILE = "decoder.onnx"
 PARITY_FILES = ("parity.json", "parity.svg", "parity-against.json", "parity-against.svg")
 """What `validate` leaves in a model directory; a new conversion makes it void."""
 
-SPEC_VERSION = 7
-READABLE_VERSIONS = (6, 7)
-"""Directories of version 6 are those of 7 without float16. Before 6 decoder graphs took no
-self-attention bias that is longer than the text."""
+SPEC_VERSION = 8
+READABLE_VERSIONS = (6, 7, 8)
+"""Directories of version 7 are those of 8 whose pairs do not fit, those of 6 have no float16, too.
+Before 6 decoder graphs took no self-attention bias that is longer than the text."""
+_SINCE = {"half": 7, "pairs_fit": 8}
+"""Version that each such entry came with, and has to have from then on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,8 @@ class ModelSpec:
         encoder_quantization: encoder weights: `none`, `int8` or `int4`.
         half: what its quantised graphs do not compute in 8 bits is in float16 where that is safe,
             for processors that compute in it.
+        pairs_fit: two neighbours' products in 8 bits fit 16 bits together, so that every processor
+            computes them exactly; where they do not, some need slower kernels for that.
         alignment_heads: `(layer, head)` pairs whose cross-attention follows the audio.
         files: file name to size and hash.
         hailo: graphs for the Hailo compiler.
@@ -118,6 +122,7 @@ class ModelSpec:
     hailo: tuple[HailoForm, ...] = ()
     hefs: tuple[HefRecord, ...] = ()
     half: bool = False
+    pairs_fit: bool = False
 
     def __post_init__(self) -> None:
         """Token ids lie in the vocabulary, alignment heads in the decoder, files in the folder."""
@@ -185,9 +190,11 @@ class ModelSpec:
                     f"it has format version {version}, this program reads "
                     f"{' and '.join(map(str, READABLE_VERSIONS))}; convert the checkpoint again"
                 )
-            if version == SPEC_VERSION:
-                decode(_Newest, raw)
-            return decode(cls, raw)
+            own = {name for name, since in _SINCE.items() if version >= since}
+            missing = next((name for name in own if name not in raw), None)
+            if missing is not None:
+                raise MismatchError(f"{missing} is missing")
+            return decode(cls, {k: v for k, v in raw.items() if k in own or k not in _SINCE})
         except MismatchError as error:
             raise ModelError(
                 f"{where} is not a model description ({error}); convert the checkpoint again"
@@ -216,10 +223,3 @@ class _Versioned:
     """What a description of any version begins with."""
 
     version: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Newest(_Versioned):
-    """What version 6 did not have and later ones must say."""
-
-    half: bool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from onnx import NodeProto, TensorProto
 
 from whisper_hailo.backends.onnx_message import load_message
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.files import inside
 
 SMALL_BYTES = 1024
 """Constants up to this size are kept: shape inference reads Reshape's target and its like."""
@@ -130,12 +131,13 @@ def check_external_data(item: TensorProto, path: Path) -> None:
     if item.data_location != TensorProto.EXTERNAL:
         return
     fields = {entry.key: entry.value for entry in item.external_data}
-    location = PurePosixPath(fields.get("location", ""))
-    if location.is_absolute() or ".." in location.parts or not location.name:
+    location = fields.get("location", "")
+    try:
+        data = inside(path.parent, location)
+    except ModelError as error:
         raise ModelError(
-            f"{path}: weight {item.name} lies in {str(location)!r}, expected a file beside it"
-        )
-    data = path.parent / location
+            f"{path}: weight {item.name} lies in {location[:200]!r}, expected a file beside it"
+        ) from error
     try:
         offset, length = int(fields.get("offset", 0)), int(fields.get("length", 0))
     except ValueError as error:

@@ -14,7 +14,9 @@ from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, numpy_helper
 from whisper_hailo.backends.onnx_message import parse_message, read_graph_bytes
 from whisper_hailo.backends.operators import LOOPS, refuse_operators
 from whisper_hailo.backends.running import EXPORT_AGAIN, running, running_graph
+from whisper_hailo.backends.saturation import saturates
 from whisper_hailo.backends.session import FATAL_ONLY, PROVIDERS
+from whisper_hailo.backends.unsigned_codes import without_signs
 from whisper_hailo.convert.check.graph import SMALL_BYTES, check_external_data
 from whisper_hailo.convert.graphs.weights import AnyArray
 from whisper_hailo.core.errors import ModelError
@@ -80,6 +82,9 @@ class InnerGraph:
                 f"{label} has a graph inside a graph ({nested[0] or 'unnamed'}), whose values "
                 "cannot be looked at; export it without branches (not merged, without a cache)"
             )
+        # Nodes run as they are written, so the runtime cannot mend what a processor cuts off.
+        if saturates() and without_signs(model):
+            encoded = bytes(model.SerializeToString())
         sizes = _sizes(model, feeds)
         _drop_unnamed_outputs(model.graph.node)
         return cls(
