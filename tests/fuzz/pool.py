@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from tests.fuzz.target import CRASH, FAILURES, HANG, MEMORY, SLOWEST_S
+from tests.fuzz.target import CRASH, FAILURES, HANG, MEMORY, PATIENCE_S, SLOWEST_S
 
 ROOT: Final = Path(__file__).parents[2]
 KILL_MIB: Final = 1500
@@ -76,7 +76,8 @@ class Worker:
             [*command, *self._words[1:]], stdout=subprocess.PIPE, cwd=ROOT, bufsize=0
         )
         self._current: int | str | None = None
-        self._since, self._rest, self._why = time.monotonic(), b"", CRASH
+        self._since, self._busy_s = time.monotonic(), 0.0
+        self._rest, self._why = b"", CRASH
 
     def fileno(self) -> int:
         """For a selector."""
@@ -91,6 +92,7 @@ class Worker:
             told, now = json.loads(line), time.monotonic()
             if "begin" in told:
                 self._current, self._since = told["begin"], now
+                self._busy_s = _busy_s(self._process.pid)
             else:
                 self._seen.note(told, now - self._since)
                 self._current = None
@@ -99,10 +101,11 @@ class Worker:
     def watch(self) -> None:
         """End the process if its input takes too long or too much."""
         taken_s, mib = time.monotonic() - self._since, _rss_mib(self._process.pid)
-        if self._current is None:
-            taken_s -= START_S
-        if taken_s > SLOWEST_S or mib > KILL_MIB:
-            self._why = HANG if taken_s > SLOWEST_S else MEMORY
+        busy_s = _busy_s(self._process.pid) - self._busy_s
+        patience_s = PATIENCE_S if self._current is not None else START_S
+        is_hanging = taken_s > patience_s or busy_s > SLOWEST_S
+        if is_hanging or mib > KILL_MIB:
+            self._why = HANG if is_hanging else MEMORY
             self._seen.peak_mib = max(self._seen.peak_mib, mib)
             self._process.kill()
 
@@ -196,6 +199,15 @@ def _together(
             for worker in running:
                 worker.stop()
             return
+
+
+def _busy_s(pid: int) -> float:
+    """Processor time of a process so far."""
+    try:
+        words = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _rss_mib(pid: int) -> int:

@@ -27,7 +27,7 @@ def _kinds(n: int) -> list[str]:
 def test_every_planted_fault_is_found_and_can_be_seen_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(pool, "SLOWEST_S", 2.0)
+    monkeypatch.setattr(pool, "PATIENCE_S", 2.0)
     kinds = _kinds(N_CASES)
     assert set(kinds) == set(planted.KINDS)
     words = ["--target", "planted", "--folder", str(tmp_path)]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import socket
 import struct
+import time
 from contextlib import suppress
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from tests.fuzz.mutate import mutated_bytes
 from tests.fuzz.target import Input
@@ -62,25 +63,25 @@ VALUES: Final = (
 )  # fmt: skip
 VERSIONS: Final = ("1.1", "1.0", "2", "9.9", "")
 PATIENCE_S: Final = 5.0
+SETTLE_S: Final = 0.02
+"""What the server says of a talk that has ended is to come before the next one begins."""
 
 
 class Fuzzed:
     """A conversation of some pieces, then one that has to be answered."""
 
-    def __init__(self) -> None:
-        self._view: Any = None
-
     def prepare(self, base: Path) -> None:
-        """Nothing to make; the server starts with the first input, within the limits."""
+        """Start the server, and have done what is slow the first time only."""
+        from whisper_hailo.live.browser import BrowserSource
+        from whisper_hailo.live.statistics import Statistics
+        from whisper_hailo.live.web import WebView
 
-    def _port(self) -> int:
-        if self._view is None:
-            from whisper_hailo.live.browser import BrowserSource
-            from whisper_hailo.live.statistics import Statistics
-            from whisper_hailo.live.web import WebView
-
-            self._view = WebView(Statistics, port=0, browser=BrowserSource()).open()
-        return int(self._view.address.rsplit(":", 1)[1].strip("/"))
+        view = WebView(Statistics, port=0, browser=BrowserSource()).open()
+        self._port = int(view.address.rsplit(":", 1)[1].strip("/"))
+        for path in ("/events", "/audio"):
+            with socket.create_connection(("127.0.0.1", self._port)) as talk:
+                talk.sendall(_upgrade(path).replace(b"PORT", str(self._port).encode()))
+                talk.recv(1 << 16)
 
     def make(self, rng: Random, base: Path) -> Input:
         """Pieces as a list of Latin-1 texts: a request, and frames behind it."""
@@ -94,7 +95,7 @@ class Fuzzed:
 
     def run(self, folder: Path, base: Path, name: str, content: bytes) -> None:
         """Say it, and look whether the page is still served."""
-        port = self._port()
+        port = self._port
         with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as talk:
             talk.settimeout(0.02)
             for piece in json.loads(content):
@@ -102,6 +103,7 @@ class Fuzzed:
                 with suppress(OSError):
                     talk.sendall(raw)
                     talk.recv(1 << 16)
+        time.sleep(SETTLE_S)
         with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as talk:
             talk.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
             answer = talk.recv(64)
