@@ -41,4 +41,5 @@ class Fuzzed:
         if kind == "crash":
             os.kill(os.getpid(), signal.SIGSEGV)
         if kind == "hang":
-            time.sleep(3600)
+            while True:
+                pass
