@@ -32,9 +32,17 @@ def fetch_hef(
             f"nothing is published for --arch {arch} --variant {variant}; there are {there}, "
             "or compile your own"
         )
-    files = fetch(known, place if place.endswith("/") else f"{place}/")
+    done = fetch(known, place if place.endswith("/") else f"{place}/")
+    files = [str(path) for path in done.files]
     if as_json:
-        emit_json({"arch": arch, "variant": variant, "files": [str(path) for path in files]})
+        hashes = dict(zip(files, done.hashes, strict=True))
+        told = {"files": files, "sha256": hashes, "unproven": done.unproven}
+        emit_json({"arch": arch, "variant": variant, **told})
         return
     emit("".join(f"{path}\n" for path in files))
+    if done.unproven:
+        emit(
+            "nobody publishes hashes of these files; those of yours are written down, and what is "
+            f"fetched later has to have the same: {done.sums}\n"
+        )
     emit(f"next: whisper-hailo transcribe --model {variant} --encoder {files[0]} AUDIO\n")

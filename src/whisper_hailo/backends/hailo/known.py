@@ -2,7 +2,7 @@
 
 Addresses: `download_resources.py` of `hailo-ai/hailo-apps`
 (`hailo_apps/python/standalone_apps/speech_recognition/app`), commit 80f0b60, read in a stored copy:
-that they still answer was not verified here, and the vendor publishes no hashes.
+that they still answer was not verified here.
 """
 
 from __future__ import annotations
