@@ -23,7 +23,7 @@ from benchmarks import (  # noqa: E402
     fallback_table,
     windows_table,
 )
-from whisper_hailo.bench.marks import mark_of  # noqa: E402
+from whisper_hailo.bench.marks import mark_of, remark  # noqa: E402
 from whisper_hailo.bench.report import captions, short_windows  # noqa: E402
 from whisper_hailo.bench.report.blocks import fill  # noqa: E402
 from whisper_hailo.bench.report.gather import gather  # noqa: E402
@@ -86,9 +86,10 @@ def _windows(document: str, rows: list[dict[str, Any]], _weights: str) -> str:
     return _between(document, "windows", stages_table(rows, INT8_INT8).markdown())
 
 
-def _words(document: str, rows: list[dict[str, Any]], _weights: str) -> str:
-    """Word error rates by arithmetic, of the weights of their day."""
-    return _between(document, "words", words_table(rows).markdown())
+def _words(document: str, result: dict[str, Any], weights: str) -> str:
+    """Word error rates by arithmetic."""
+    line = f"The bundled model{remark([result.get('weights', '')], weights)}.\n\n"
+    return _between(document, "words", line + words_table(result["rows"]).markdown())
 
 
 def _between(document: str, name: str, table: str) -> str:
