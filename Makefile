@@ -27,8 +27,8 @@ LOCKED := $(PIP_INSTALL) --no-deps --require-hashes
 OURSELVES := $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-aarch64 test-processors test-hailort e2e fuzz fuzz-guided browser parity check bench bench-speed bench-tables rivals \
-	run-book captions emulation windows short-windows fallback lock clean
+.PHONY: demo test test-aarch64 test-processors test-hailort e2e fuzz fuzz-guided browser parity check bench \
+	bench-speed bench-tables rivals run-book captions emulation windows short-windows fallback lock clean
 
 # Hailo's binding is a package of the system: where it is, the environment may look there, too.
 SEES_SYSTEM = $(shell $(PYTHON) -c 'import importlib.util as u; \
@@ -77,7 +77,7 @@ e2e: $(VENV)/dev.stamp
 fuzz: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.fuzz $(FUZZ)
 
-# Goes on until it is interrupted; there are wheels for few machines.
+# Has wheels for few machines; goes on until it is interrupted.
 fuzz-guided: $(VENV)/dev.stamp
 	$(BIN)/python $(LOCKED) -r requirements/guided.txt
 	$(BIN)/python -m tests.fuzz.guided $(or $(GUIDED),models model.json)
