@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -10,6 +11,10 @@ from typing import Final
 from whisper_hailo.core.errors import ExitCode, WhisperHailoError
 
 DEBUG_VARIABLE: Final = "WHISPER_HAILO_DEBUG"
+
+
+_OF_A_PATH: Final = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EPERM, errno.EILSEQ)
+"""What the system has against a path, in whichever command it was given."""
 
 
 def report(error: BaseException) -> ExitCode:
@@ -24,6 +29,9 @@ def report(error: BaseException) -> ExitCode:
     if isinstance(error, WhisperHailoError):
         complain(str(error))
         return error.exit_code
+    if isinstance(error, OSError) and error.errno in _OF_A_PATH and error.filename is not None:
+        complain(f"{error.filename!r} cannot be used ({error.strerror}); check the path")
+        return ExitCode.USAGE
     if os.environ.get(DEBUG_VARIABLE):
         traceback.print_exception(error)
     complain(describe(error))

@@ -12,8 +12,9 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from whisper_hailo.convert.alignment import alignment_heads
 from whisper_hailo.convert.checkpoint import Checkpoint
@@ -28,7 +29,7 @@ from whisper_hailo.convert.hailo.write import Job, hailo_forms
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.convert.tokens import read_special_tokens, write_tokenizer
 from whisper_hailo.core.errors import ModelError, OutputError
-from whisper_hailo.core.files import ordinary_mode, read_json_object, sha256
+from whisper_hailo.core.files import ordinary_mode, sha256, sync, sync_tree
 from whisper_hailo.core.spec import (
     CROSS_KV_FILE,
     DECODER_FILE,
@@ -39,6 +40,7 @@ from whisper_hailo.core.spec import (
     ModelSpec,
     Source,
 )
+from whisper_hailo.core.strict import MismatchError, decode, read_json_object
 from whisper_hailo.tokenizer import TOKENIZER_FILE
 
 logger = logging.getLogger(__name__)
@@ -112,6 +114,7 @@ def _write_all(
         quantization=options.quantize,
         encoder_quantization=options.encoder_quantize,
         half=options.in_half,
+        pairs_fit=True,
         alignment_heads=alignment_heads(checkpoint.generation_config(), checkpoint.config.dims),
         source=source,
     )
@@ -232,14 +235,21 @@ def _mode_of(path: Path) -> int | None:
 def _foreign_file(directory: Path) -> str | None:
     """A file that is not part of an earlier conversion or made from one, if there is one."""
     try:
-        files = read_json_object(directory / SPEC_FILE)["files"]
+        files = decode(_Listing, read_json_object(directory / SPEC_FILE)).files
         known = {SPEC_FILE, *PARITY_FILES, *files}
-    except (ModelError, KeyError, TypeError):
+    except (ModelError, MismatchError):
         known = set()
     found = (path for path in sorted(directory.rglob("*")) if not path.is_dir())
     names = (path.relative_to(directory).as_posix() for path in found)
     made = re.compile(r"hailo/[^/]+-emulated\.(onnx|json)")
     return next((name for name in names if name not in known and not made.fullmatch(name)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """What a `model.json` of any version has."""
+
+    files: dict[str, Any]
 
 
 @contextmanager
@@ -251,6 +261,7 @@ def _written_at_once(out: Path, checkpoint: Path) -> Iterator[Path]:
         work = Path(tempfile.mkdtemp(prefix=_scratch_prefix(out), dir=out.parent))
         work.chmod(ordinary_mode(0o777))
         yield work
+        sync_tree(work)
         _replace(work, out, checkpoint)
     except OSError as error:
         raise OutputError(
@@ -266,17 +277,19 @@ def _replace(work: Path, out: Path, checkpoint: Path) -> None:
     """Move `work` to `out`; a rename cannot replace a directory that holds files."""
     with _locked(out.parent):
         _check_free(out, checkpoint)
-        if not out.exists():
-            work.rename(out)
-            return
-        old = Path(tempfile.mkdtemp(prefix=_scratch_prefix(out), dir=out.parent))
-        out.rename(old)
+        old: Path | None = None
+        if out.exists():
+            old = Path(tempfile.mkdtemp(prefix=_scratch_prefix(out), dir=out.parent))
+            out.rename(old)
         try:
             work.rename(out)
         except OSError:
-            old.rename(out)
+            if old is not None:
+                old.rename(out)
             raise
-        shutil.rmtree(old, ignore_errors=True)
+        sync(out.parent)
+        if old is not None:
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def _scratch_prefix(out: Path) -> str:

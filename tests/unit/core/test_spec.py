@@ -31,7 +31,7 @@ def test_sizes_that_follow_from_the_dimensions() -> None:
 
 def test_a_spec_survives_its_file(tmp_path: Path) -> None:
     files = {"encoder.onnx": FileRecord(10, "ab")}
-    spec = replace(toy_spec(), files=files, hailo=(DECODER_FORM,), half=True)
+    spec = replace(toy_spec(), files=files, hailo=(DECODER_FORM,), half=True, pairs_fit=True)
     (tmp_path / "model.json").write_text(spec.to_json(), encoding="utf-8")
     assert ModelSpec.load(tmp_path) == spec
     assert ModelSpec.load(tmp_path).to_json() == spec.to_json()
@@ -61,16 +61,26 @@ NOT_SPECS = ["", "[]", "{}", "{" + VERSION + "}", "{" + VERSION + ', "dims": 3}'
 @pytest.mark.parametrize("text", NOT_SPECS)
 def test_a_broken_spec_says_so(text: str) -> None:
     with pytest.raises(ModelError, match=r"here/model\.json is not a model description"):
-        ModelSpec.from_json(text, "here/model.json")
+        ModelSpec.from_json(text.encode(), "here/model.json")
 
 
-def test_directories_of_version_6_are_those_without_float16() -> None:
-    raw = json.loads(toy_spec().to_json())
-    del raw["half"]
-    assert ModelSpec.from_json(json.dumps(raw | {"version": 6}), "model.json") == toy_spec()
-    for broken in (raw, raw | {"half": "no"}):
+def test_older_directories_lack_what_their_version_did_not_have() -> None:
+    raw = json.loads(replace(toy_spec(), half=True, pairs_fit=True).to_json())
+    fits = raw.pop("pairs_fit")
+    seventh = ModelSpec.from_json(json.dumps(raw | {"version": 7}).encode(), "model.json")
+    assert seventh == replace(toy_spec(), half=True)
+    half = raw.pop("half")
+    assert (
+        ModelSpec.from_json(json.dumps(raw | {"version": 6}).encode(), "model.json") == toy_spec()
+    )
+    for broken in (
+        raw | {"pairs_fit": fits},
+        raw | {"half": half},
+        raw | {"pairs_fit": fits, "half": "no"},
+        raw | {"pairs_fit": 1, "half": half},
+    ):
         with pytest.raises(ModelError, match=r"model\.json is not a model description"):
-            ModelSpec.from_json(json.dumps(broken), "model.json")
+            ModelSpec.from_json(json.dumps(broken).encode(), "model.json")
 
 
 def test_another_format_version_says_what_to_do() -> None:
@@ -79,7 +89,7 @@ def test_another_format_version_says_what_to_do() -> None:
         with pytest.raises(
             ModelError, match=rf"version {version}, .* convert the checkpoint again"
         ):
-            ModelSpec.from_json(text, "model.json")
+            ModelSpec.from_json(text.encode(), "model.json")
 
 
 HEF = HefRecord(
@@ -98,7 +108,7 @@ HEF = HefRecord(
 
 def test_hefs_survive_the_file() -> None:
     spec = replace(toy_spec(), hefs=(HEF,))
-    assert ModelSpec.from_json(spec.to_json(), "model.json") == spec
+    assert ModelSpec.from_json(spec.to_json().encode(), "model.json") == spec
 
 
 def test_hefs_lie_in_the_model_directory() -> None:
@@ -111,7 +121,7 @@ def test_broken_hailo_forms_say_so() -> None:
     text = replace(toy_spec(), hailo=(DECODER_FORM,)).to_json()
     for broken in (text.replace('"end_nodes"', '"ends"'), text.replace('"part"', '"piece"')):
         with pytest.raises(ModelError, match="not a model description"):
-            ModelSpec.from_json(broken, "model.json")
+            ModelSpec.from_json(broken.encode(), "model.json")
 
 
 def test_a_directory_without_spec_says_how_to_make_one(tmp_path: Path) -> None:

@@ -37,8 +37,8 @@ from whisper_hailo.convert.validate.runs import (
 )
 from whisper_hailo.convert.validate.stores import Stores
 from whisper_hailo.convert.validate.truth import Truth
+from whisper_hailo.core.files import inside
 from whisper_hailo.core.hailo import HailoForm
-from whisper_hailo.core.spec import ModelSpec
 
 FEATURES, LOGITS = "audio_features", "logits"
 """What the cached graphs call their results."""
@@ -111,21 +111,21 @@ class Rungs:
         return self._try_decoder(FLOAT, self._decoder, limit)
 
     def _quantized_encoder(self) -> RungResult:
-        folder = self._stores.quantized_encoder()
-        if folder is None:
-            return not_run(QUANTIZED, "encoder", _NO_QUANTIZED)
-        limit = self._limit(QUANTIZED, "encoder", "int8")
-        run = cached_encoder(folder)
+        quantization = self._spec.encoder_quantization
+        if quantization == "none":
+            return not_run(QUANTIZED, "encoder", _NO_QUANTIZED.format("--encoder-quantize"))
+        limit = self._limit(QUANTIZED, "encoder", quantization)
+        run = cached_encoder(self._stores.directory)
         found = self._try_encoder(QUANTIZED, run, limit)
         nodes = compare_by_name(self._into(self._encoder), self._into(run), FEATURES, limit)
         return replace(found, nodes=nodes)
 
     def _quantized_decoder(self) -> RungResult:
-        folder = self._stores.quantized_decoder()
-        if folder is None:
-            return not_run(QUANTIZED, "decoder", _NO_QUANTIZED)
-        limit = self._limit(QUANTIZED, "decoder", ModelSpec.load(folder).quantization)
-        run = cached_decoder(folder)
+        quantization = self._spec.quantization
+        if quantization == "none":
+            return not_run(QUANTIZED, "decoder", _NO_QUANTIZED.format("--quantize"))
+        limit = self._limit(QUANTIZED, "decoder", quantization)
+        run = cached_decoder(self._stores.directory)
         found = self._try_decoder(QUANTIZED, run, limit)
         nodes = compare_by_name(self._into(self._decoder), self._into(run), LOGITS, limit)
         return replace(found, nodes=nodes)
@@ -134,7 +134,7 @@ class Rungs:
         form = self._form("encoder")
         if form is None:
             return not_run(HAILO, "encoder", _NO_FORMS)
-        run = hailo_encoder_run(self._stores.directory / form.file)
+        run = hailo_encoder_run(inside(self._stores.directory, form.file))
         found = self._try_encoder(HAILO, run, self._limit(HAILO, "encoder"))
         inputs = {hailo_encoder.INPUT: "mel"}
         nodes = compare_by_topology(self._into(run), self._into(self._encoder), inputs, EXACT)
@@ -144,7 +144,7 @@ class Rungs:
         form = self._form("decoder")
         if form is None:
             return not_run(HAILO, "decoder", _NO_FORMS)
-        run = hailo_decoder_run(self._stores.directory / form.file)
+        run = hailo_decoder_run(inside(self._stores.directory, form.file))
         found = self._try_decoder(HAILO, run, self._limit(HAILO, "decoder"))
         unpadded = cached_decoder(self._stores.float_decoder, pad_to=0)
         inputs = {hailo_decoder.TOKENS: "tokens"}
@@ -158,7 +158,7 @@ class Rungs:
         form = self._form("encoder")
         if form is None:
             return not_run(EMULATED, "encoder", _NO_FORMS)
-        path = self._stores.directory / form.file
+        path = inside(self._stores.directory, form.file)
         run = hailo_encoder_run(path)
         feeds = [run.feeds(window) for window in self._truth.material.calibration.mel]
         made = emulated_graph(self._stores.directory, self._spec, form, self._into(run), feeds)
@@ -173,7 +173,7 @@ class Rungs:
         form = self._form("decoder")
         if form is None:
             return not_run(EMULATED, "decoder", _NO_FORMS)
-        path = self._stores.directory / form.file
+        path = inside(self._stores.directory, form.file)
         run = hailo_decoder_run(path)
         mel = self._truth.material.calibration.mel
         rows = zip(self._truth.material.listen(mel).tokens, self._encoder.encode(mel), strict=True)
@@ -208,4 +208,4 @@ class Rungs:
 
 
 _NO_FORMS = "no graph for the Hailo compiler; convert with --hailo"
-_NO_QUANTIZED = "float32 here; --checkpoint makes an int8 one"
+_NO_QUANTIZED = "float32 here; convert with {} to have another one judged"

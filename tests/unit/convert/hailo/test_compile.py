@@ -21,6 +21,7 @@ from whisper_hailo.convert.hailo.calibrate.make import calibrate
 from whisper_hailo.convert.hailo.calibrate.options import CalibrationOptions
 from whisper_hailo.convert.hailo.compile import CompileOptions, compile_part
 from whisper_hailo.core.errors import DeviceError, ModelError, OptionError, OutputError
+from whisper_hailo.core.privacy import RUNTIME_SWITCH
 from whisper_hailo.core.spec import ModelSpec
 
 STEM = "micro_encoder_2s"
@@ -218,12 +219,12 @@ def test_calibration_sets_that_do_not_fit(
 
 
 def test_a_graph_that_changed_is_refused(model: Path, encoder: CompileOptions) -> None:
-    with (model / "hailo" / "encoder-2s.onnx").open("ab") as file:
+    with (model / "hailo" / "encoder-2s.onnx").open("r+b") as file:
         file.write(b"\0")
-    with pytest.raises(ModelError, match=r"is not the file that model.json describes"):
+    with pytest.raises(ModelError, match=r"encoder-2s\.onnx is damaged: "):
         compile_part(model, encoder)
     (model / "hailo" / "encoder-2s.onnx").unlink()
-    with pytest.raises(ModelError, match=r"is missing, which model.json describes; convert"):
+    with pytest.raises(ModelError, match=r"lacks hailo/encoder-2s\.onnx; .*convert"):
         compile_part(model, encoder)
 
 
@@ -262,6 +263,19 @@ def test_an_interrupt_ends_the_compiler_and_keeps_no_half_tuned_network(
     names = {path.name for path in (model / "hailo" / "hailo8l").iterdir()}
     assert f"{STEM}.har" in names
     assert f"{STEM}_optimized.har" not in names
+
+
+def test_the_compilers_own_runtime_does_not_report(
+    model: Path, encoder: CompileOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(RUNTIME_SWITCH)  # as where a bundle is built
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\necho "{RUNTIME_SWITCH} is ${RUNTIME_SWITCH}"\nexit 4\n')
+    python.chmod(0o755)
+    with pytest.raises(ModelError):
+        compile_part(model, replace(encoder, python=str(python)))
+    log = model / "hailo" / "hailo8l" / f"{STEM}.log"
+    assert f"{RUNTIME_SWITCH} is 1" in log.read_text()
 
 
 def test_a_build_without_its_supervisor_ends(

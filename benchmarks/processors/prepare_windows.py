@@ -1,0 +1,84 @@
+"""Cases for `windows.py`, converted on this machine.
+
+    python -m benchmarks.processors.prepare_windows OUT.jsonl
+
+Tiny's dimensions with random weights, as `make bench-speed` has them: ours, and each system that
+runs as aarch64 Python and whose environment is there to convert the weights for it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from whisper_hailo.bench import environments
+from whisper_hailo.bench.case import Case
+from whisper_hailo.bench.formats.prepare import artefact
+from whisper_hailo.bench.speed import plan
+from whisper_hailo.bench.speed.keys import use_cache
+from whisper_hailo.bench.speed.weights import random_checkpoint
+from whisper_hailo.bench.systems import ours, study
+from whisper_hailo.bench.systems.table import entry
+from whisper_hailo.convert.cache import resolve_model
+from whisper_hailo.convert.options import ConvertOptions, HailoOptions
+
+WANTED = (
+    plan.INT8_INT4,
+    plan.INT8_INT8,
+    plan.FLOAT_INT4,
+    plan.FLOAT_INT8,
+    plan.STUDY,
+    plan.CTRANSLATE2,
+    plan.FASTER_WHISPER,
+    plan.CPP_F16,
+    plan.CPP_Q8,
+)
+CONVERTED_BY = {"study": "optimum", "whisper-cpp": ""}
+"""Environments that converting for a system needs, where that is not its own."""
+
+
+def is_there(system: str) -> bool:
+    """Whether the weights can be converted for a system."""
+    needed = CONVERTED_BY.get(system, entry(system).environment or system)
+    return system == "ours" or not needed or environments.interpreter(needed) is not None
+
+
+def made(case: Case) -> str:
+    """What the system of a case loads, converted where the emulated program will look for it."""
+    if case.system == "ours":
+        resolve_model(case.model, ours.conversion(case.settings))
+    if case.system == "study":
+        resolve_model(case.model, ConvertOptions(hailo=HailoOptions(study.WINDOW_S, study.LENGTH)))
+    return artefact(case.system, case.model, case.settings.get("stored", "")).path
+
+
+def _as_there(case: Case) -> Case:
+    """Ours converts for the processor that it runs on, so here it is told which."""
+    if case.system != "ours":
+        return case
+    return replace(case, settings=case.settings | {"half": True})
+
+
+def main() -> None:
+    """Convert, and write a line of JSON per case."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("out", type=Path)
+    out: Path = parser.parse_args().out
+    use_cache(out.parent / "cache-x86")
+    model = str(random_checkpoint("tiny", out.parent.resolve() / "tiny"))
+    cases = {plan.label_of(case.name): case for case in plan.group("tiny", model, 1, 1).cases}
+    wanted = [_as_there(cases[label]) for label in WANTED if is_there(cases[label].system)]
+    for label in WANTED:
+        if not is_there(cases[label].system):
+            print(
+                f"{label} is left out: scripts/rivals makes what converts for it", file=sys.stderr
+            )
+    lines = [json.dumps({"case": asdict(case), "path": made(case)}) + "\n" for case in wanted]
+    out.write_text("".join(lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""Instructions of a window, from log-mel to tokens.
+
+    python -m benchmarks.processors.windows CASES.jsonl COUNTER LINE
+
+The systems of `make bench-speed`, whose clocks count instructions here: `time.perf_counter` gives
+billions of them instead of seconds, so milliseconds are millions. One case per process, which
+prints a line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.processors.counter import counter
+
+PER_SECOND = 1e9
+
+
+def counted(given: dict[str, Any]) -> dict[str, Any]:
+    """Millions of instructions of each stage of one case, and its tokens.
+
+    Args:
+        given: a line of `prepare_windows.py`.
+    """
+    from whisper_hailo.bench.case import Case
+    from whisper_hailo.bench.speed.plan import label_of
+    from whisper_hailo.bench.systems.protocol import Loading
+    from whisper_hailo.bench.systems.table import entry
+    from whisper_hailo.core.types import SAMPLE_RATE_HZ
+
+    case = Case(**given["case"])
+    system = entry(case.system).make(Loading(case, given["path"]))
+    drawn = np.random.default_rng(0).standard_normal(10 * SAMPLE_RATE_HZ)
+    noise = (0.1 * drawn).astype(np.float32)
+    system.open(_unwatched)
+    system.transcribe(noise, case.language)  # the first run still allocates
+    begin = time.perf_counter()
+    heard = system.transcribe(noise, case.language)
+    whole = 1000.0 * (time.perf_counter() - begin)
+    system.close()
+    return {
+        "machine": platform.machine(),
+        "case": label_of(case.name),
+        "tokens": heard.n_tokens,
+        "stages": heard.stages_ms,
+        "work": whole - heard.stages_ms.get("mel", 0.0),
+    }
+
+
+def _unwatched(component: str, work: Callable[[], Any]) -> Any:  # noqa: ANN401 - as `Watch`
+    """Nobody looks at the memory of a component here."""
+    return work()
+
+
+def main() -> None:
+    """One line of the cases."""
+    lines = Path(sys.argv[1]).read_text(encoding="utf-8").splitlines()
+    read = counter(Path(sys.argv[2]))
+    time.perf_counter = lambda: read() / PER_SECOND  # before anything else imports it
+    print(json.dumps(counted(json.loads(lines[int(sys.argv[3])]))), flush=True)
+
+
+if __name__ == "__main__":
+    main()

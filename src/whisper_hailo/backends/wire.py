@@ -1,0 +1,184 @@
+"""A reader of protobuf's wire format for files from strangers: nothing is copied, all is counted.
+
+Format: https://protobuf.dev/programming-guides/encoding/
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+from pathlib import Path
+from typing import TypeAlias
+
+from whisper_hailo.core.errors import ModelError
+
+Value: TypeAlias = int | memoryview
+
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_LONGEST_VARINT = 10
+_MOST_FIELDS = 1_000_000
+"""Some seconds of reading; a base decoder has a few ten thousand in the messages that are read."""
+
+_LONGEST_TEXT = 4096
+
+
+class WireError(ModelError):
+    """Bytes are not the message that they should be; the reader of the file says which it is."""
+
+
+def mapped(path: Path, largest: int) -> memoryview:
+    """A file's bytes, read only where they are looked at.
+
+    Args:
+        path: the file.
+        largest: bytes at most.
+
+    Raises:
+        OSError: it cannot be read.
+        WireError: it is empty, or larger.
+    """
+    if path.is_fifo():
+        raise WireError("it is a pipe, which would be waited for")
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size == 0:
+            raise WireError("it is empty")
+        if size > largest:
+            raise WireError(f"it has {size} bytes, more than {largest}")
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+class Budget:
+    """How many fields may still be read of one file: small fields in a large file take for ever.
+
+    Args:
+        fields: number of fields.
+    """
+
+    def __init__(self, fields: int = _MOST_FIELDS) -> None:
+        self._left = fields
+
+    def spend(self) -> None:
+        """Count one field.
+
+        Raises:
+            WireError: there were too many.
+        """
+        self._left -= 1
+        if self._left < 0:
+            raise WireError("it has more fields than any such file needs")
+
+
+class Message:
+    """One protobuf message, the fields of one level.
+
+    Args:
+        data: its bytes.
+        budget: shared by all messages of the file.
+        wanted: field numbers to keep; all others are passed over.
+
+    Raises:
+        WireError: the bytes are no message.
+    """
+
+    def __init__(self, data: memoryview, budget: Budget, wanted: frozenset[int]) -> None:
+        self._budget = budget
+        self._fields: dict[int, list[Value]] = {}
+        at = 0
+        while at < len(data):
+            budget.spend()
+            tag, at = _varint(data, at)
+            number, kind = tag >> 3, tag & 7
+            value, at = _value(data, at, kind)
+            if number == 0:
+                raise WireError("it has a field without a number")
+            if number in wanted:
+                self._fields.setdefault(number, []).append(value)
+
+    def number(self, field: int, default: int = 0) -> int:
+        """The last value of a whole-number field; a field that is not there has its default."""
+        values = self._fields.get(field)
+        return _number(values[-1]) if values else default
+
+    def real(self, field: int) -> float:
+        """The last value of a `float` field."""
+        values = self._fields.get(field)
+        bits = _number(values[-1]) if values else 0
+        return float(struct.unpack("<f", struct.pack("<I", bits & 0xFFFFFFFF))[0])
+
+    def text(self, field: int) -> str:
+        """The last value of a text field."""
+        values = self.texts(field)
+        return values[-1] if values else ""
+
+    def texts(self, field: int) -> list[str]:
+        """All values of a repeated text field."""
+        return [_text(value) for value in self._fields.get(field, [])]
+
+    def message(self, field: int, wanted: frozenset[int]) -> Message | None:
+        """The last value of a message field, or `None`."""
+        values = self._fields.get(field)
+        return Message(_bytes(values[-1]), self._budget, wanted) if values else None
+
+    def messages(self, field: int, wanted: frozenset[int]) -> list[Message]:
+        """All values of a repeated message field."""
+        values = self._fields.get(field, [])
+        return [Message(_bytes(value), self._budget, wanted) for value in values]
+
+    def count(self, field: int) -> int:
+        """How often a field is there."""
+        return len(self._fields.get(field, []))
+
+
+def _value(data: memoryview, at: int, kind: int) -> tuple[Value, int]:
+    """The value that begins at `at`, and where the next field begins."""
+    if kind == _VARINT:
+        return _varint(data, at)
+    if kind == _BYTES:
+        length, at = _varint(data, at)
+    elif kind in (_FIXED64, _FIXED32):
+        length = 8 if kind == _FIXED64 else 4
+    else:
+        raise WireError(f"it has a field of the unknown kind {kind}")
+    if length > len(data) - at:
+        raise WireError("a field goes on beyond its message's end")
+    piece = data[at : at + length]
+    return (piece if kind == _BYTES else int.from_bytes(piece, "little")), at + length
+
+
+def _varint(data: memoryview, at: int) -> tuple[int, int]:
+    result = 0
+    for i in range(_LONGEST_VARINT):
+        if at + i >= len(data):
+            raise WireError("it ends in the middle of a number")
+        byte = data[at + i]
+        result |= (byte & 0x7F) << (7 * i)
+        if byte < 0x80:
+            return result, at + i + 1
+    raise WireError("it has a number that never ends")
+
+
+def _number(value: Value) -> int:
+    if not isinstance(value, int):
+        raise WireError("it has bytes where a number belongs")
+    return value
+
+
+def _bytes(value: Value) -> memoryview:
+    if isinstance(value, int):
+        raise WireError("it has a number where a message belongs")
+    return value
+
+
+def _text(value: Value) -> str:
+    raw = _bytes(value)
+    if len(raw) > _LONGEST_TEXT:
+        raise WireError(f"it has a name of {len(raw)} bytes")
+    try:
+        text = bytes(raw).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise WireError("it has a name that is no text") from error
+    if not text.isprintable():
+        raise WireError("it has a name with unprintable characters")
+    return text
