@@ -69,8 +69,6 @@ def _convert_into(
 
     logger.info("converting %s once into %s", source.name, target)
     try:
-        for left in target.parent.glob(f".{target.name}.writing.*"):  # by a process that was killed
-            shutil.rmtree(left, ignore_errors=True)
         shutil.rmtree(target, ignore_errors=True)  # out of date, or damaged
         convert_checkpoint(checkpoint, target, options, source=source)
         _stamp_file(target).write_text(stamp, encoding="utf-8", errors="surrogateescape")

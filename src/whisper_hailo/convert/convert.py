@@ -6,7 +6,6 @@ import fcntl
 import logging
 import os
 import re
-import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +28,7 @@ from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.convert.tokens import read_special_tokens, write_tokenizer
 from whisper_hailo.core.errors import ModelError, OutputError
 from whisper_hailo.core.files import ordinary_mode, read_json_object, sha256
+from whisper_hailo.core.scratch import scratch_directory, sweep
 from whisper_hailo.core.spec import (
     CROSS_KV_FILE,
     DECODER_FILE,
@@ -183,6 +183,20 @@ def _refuse_early(out: Path, checkpoint: Path) -> None:
         return
     with _locked(out.parent):
         _check_free(out, checkpoint)
+        _sweep(out)
+
+
+def _sweep(out: Path) -> None:
+    """Remove what killed conversions left.
+
+    A kill between the two renames of `_replace` leaves nothing in the place of a whole one, which
+    stays until there is another.
+    """
+    sweep(
+        out.parent,
+        _scratch_prefix(out),
+        keep=lambda left: not out.exists() and (left / SPEC_FILE).exists(),
+    )
 
 
 @contextmanager
@@ -245,21 +259,17 @@ def _foreign_file(directory: Path) -> str | None:
 @contextmanager
 def _written_at_once(out: Path, checkpoint: Path) -> Iterator[Path]:
     """A directory beside `out` that takes its place at the end, or vanishes."""
-    work: Path | None = None
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix=_scratch_prefix(out), dir=out.parent))
-        work.chmod(ordinary_mode(0o777))
-        yield work
-        _replace(work, out, checkpoint)
+        with scratch_directory(out.parent, _scratch_prefix(out)) as work:
+            work.chmod(ordinary_mode(0o777))
+            yield work
+            _replace(work, out, checkpoint)
     except OSError as error:
         raise OutputError(
             f"cannot write {out} ({error.strerror or error}); no half-written output is left; "
             "give a writable place with enough free space"
         ) from error
-    finally:
-        if work is not None:
-            shutil.rmtree(work, ignore_errors=True)
 
 
 def _replace(work: Path, out: Path, checkpoint: Path) -> None:
@@ -268,6 +278,7 @@ def _replace(work: Path, out: Path, checkpoint: Path) -> None:
         _check_free(out, checkpoint)
         if not out.exists():
             work.rename(out)
+            _sweep(out)
             return
         old = Path(tempfile.mkdtemp(prefix=_scratch_prefix(out), dir=out.parent))
         out.rename(old)
@@ -276,7 +287,7 @@ def _replace(work: Path, out: Path, checkpoint: Path) -> None:
         except OSError:
             old.rename(out)
             raise
-        shutil.rmtree(old, ignore_errors=True)
+        _sweep(out)
 
 
 def _scratch_prefix(out: Path) -> str:

@@ -237,6 +237,29 @@ def test_interrupted_run_leaves_nothing(
     assert ModelSpec.load(out) == before
 
 
+def test_what_a_killed_conversion_left_goes_when_it_is_not_the_last_whole_one(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    """A kill between two renames leaves the earlier model under a hidden name, and no other."""
+    out = tmp_path / "folder" / "out"
+    convert_checkpoint(checkpoint, out, PLAIN)
+    whole, half = out.rename(out.with_name(".out.writing.a")), out.with_name(".out.writing.b")
+    half.mkdir()
+    (half / "encoder.onnx").touch()
+    with pytest.raises(ModelError):
+        convert_checkpoint(tmp_path, out, PLAIN)
+    (checkpoint / "model.safetensors").rename(tmp_path / "kept")
+    with pytest.raises(ModelError):
+        convert_checkpoint(checkpoint, out, PLAIN)
+    assert whole.is_dir()
+    (tmp_path / "kept").rename(checkpoint / "model.safetensors")
+    convert_checkpoint(checkpoint, out, PLAIN)
+    assert list(out.parent.iterdir()) == [out]
+    half.mkdir()
+    convert_checkpoint(checkpoint, out, PLAIN)
+    assert list(out.parent.iterdir()) == [out]
+
+
 def test_full_disk_is_one_line_that_names_the_directory(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

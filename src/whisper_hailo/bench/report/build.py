@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +18,7 @@ from whisper_hailo.bench.report.provenance import provenance
 from whisper_hailo.bench.report.published import published_tables
 from whisper_hailo.bench.report.table import Table
 from whisper_hailo.core.errors import OutputError
+from whisper_hailo.core.scratch import scratch_file
 from whisper_hailo.outputs import write_atomic
 
 TITLE = "Whisper on Hailo NPUs and edge CPUs: measurements"
@@ -147,10 +146,10 @@ def _write_bytes(path: Path, content: bytes) -> None:
     """As `write_atomic`, for pictures."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(content)
-        os.chmod(file.name, 0o644)
-        Path(file.name).replace(path)
+        with scratch_file(path.parent) as scratch:
+            scratch.write_bytes(content)
+            scratch.chmod(0o644)
+            scratch.replace(path)
     except OSError as error:
         raise OutputError(
             f"cannot write {path} ({error.strerror}); free some space or give another --out"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import tempfile
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -31,6 +30,7 @@ from whisper_hailo.convert.hailo.compile import check_graph
 from whisper_hailo.core.errors import ModelError, OptionError, OutputError
 from whisper_hailo.core.files import sha256
 from whisper_hailo.core.hailo import HailoForm
+from whisper_hailo.core.scratch import temporary_directory
 from whisper_hailo.core.spec import ModelSpec
 
 RECORD_VERSION: Final = 1
@@ -131,8 +131,8 @@ def emulate_part(directory: Path, options: EmulateOptions) -> Emulation:
     text = _script(spec, form, options, network)
     name = options.plan if options.script is None else options.script.stem
     plan = plan_of_script(name, text, network, form.start_nodes, form.end_nodes)
-    with tempfile.TemporaryDirectory(prefix="whisper-hailo-") as folder:
-        windows = WindowFile(_calibration(directory, options, Path(folder)), form, network.entries)
+    with temporary_directory() as folder:
+        windows = WindowFile(_calibration(directory, options, folder), form, network.entries)
         n_stats, start = split(windows.n_windows, options.count)
         statistics = collect(model, network, windows.read(0, n_stats), threads=options.threads)
         result = emulated(model, plan, statistics, scales=options.scales)
