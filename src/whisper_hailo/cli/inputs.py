@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from whisper_hailo.core.errors import AudioError, WhisperHailoError
+from whisper_hailo.core.folders import files_below
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.targets import FileId, file_id
 
@@ -73,22 +74,16 @@ def _recordings(folder: Path) -> Iterator[Input]:
     """All below a folder, and the folders that cannot be looked into."""
     faults: list[Input] = []
 
-    def note(error: OSError) -> None:
-        what = f"cannot be looked into ({error.strerror}), expected a folder of recordings"
-        path = Path(error.filename)
+    def note(path: Path, why: str) -> None:
+        what = f"cannot be looked into ({why}), expected a folder of recordings"
         faults.append(Input(str(path), path, Path(path.stem), _fault(str(path), what)))
 
-    paths = [
-        Path(place, name)
-        for place, _, names in os.walk(folder, onerror=note)
-        for name in names
-        if Path(name).suffix.lower() in AUDIO_SUFFIXES
-    ]
+    paths = [path for path in files_below(folder, note) if path.suffix.lower() in AUDIO_SUFFIXES]
     if not paths and not faults:
         what = "holds no audio files, expected a folder of recordings"
         yield Input(str(folder), folder, Path(folder.stem), _fault(str(folder), what))
     yield from faults
-    for path in sorted(paths):
+    for path in paths:
         yield Input(str(path), path, path.relative_to(folder).with_suffix(""))
 
 

@@ -28,6 +28,7 @@ from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.convert.tokens import read_special_tokens, write_tokenizer
 from whisper_hailo.core.errors import ModelError, OutputError
 from whisper_hailo.core.files import ordinary_mode, read_json_object, sha256
+from whisper_hailo.core.folders import files_below
 from whisper_hailo.core.scratch import scratch_directory, sweep
 from whisper_hailo.core.spec import (
     CROSS_KV_FILE,
@@ -250,7 +251,8 @@ def _foreign_file(directory: Path) -> str | None:
         known = {SPEC_FILE, *PARITY_FILES, *files}
     except (ModelError, KeyError, TypeError):
         known = set()
-    found = (path for path in sorted(directory.rglob("*")) if not path.is_dir())
+    found: list[Path] = []
+    found += files_below(directory, lambda path, _: found.append(path))
     names = (path.relative_to(directory).as_posix() for path in found)
     made = re.compile(r"hailo/[^/]+-emulated\.(onnx|json)")
     return next((name for name in names if name not in known and not made.fullmatch(name)), None)

@@ -45,12 +45,13 @@ def file_id(file: str | Path | IO[Any]) -> FileId | None:
     return None if stat.S_ISCHR(status.st_mode) else (status.st_dev, status.st_ino)
 
 
-def refuse_foreign(path: Path, fmt: str) -> None:
+def refuse_foreign(path: Path, fmt: str, beginning: bytes | None = None) -> None:
     """Refuse to replace a file of another format; an empty one and an earlier result may be.
 
     Args:
         path: where the output is to go.
-        fmt: what it will be: one of `_BEGINNINGS`.
+        fmt: what it will be.
+        beginning: regular expression of how such files begin; `None` looks in `_BEGINNINGS`.
 
     Raises:
         OutputError: something else is there.
@@ -67,8 +68,8 @@ def refuse_foreign(path: Path, fmt: str) -> None:
             f"cannot look into {shown(path)} ({error.strerror}), which would be replaced; "
             "give another place"
         ) from error
-    if found and not re.match(_BEGINNINGS[fmt], found):
+    if found and not re.match(_BEGINNINGS[fmt] if beginning is None else beginning, found):
         raise OutputError(
-            f"{shown(path)} is no {fmt} file of a transcript, and is not replaced; move it away, "
-            "or give another place"
+            f"{shown(path)} is there and no {fmt} file as this program writes them, so it is not "
+            "replaced; move it away, or give another place"
         )

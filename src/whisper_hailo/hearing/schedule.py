@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias, TypeVar
 
+from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.hearing.ahead import Ahead
 from whisper_hailo.hearing.hearing import Encoded, Hearing
 from whisper_hailo.hearing.recording import Recording
+from whisper_hailo.longform.plan import Heard
 from whisper_hailo.timing import StageClock
 from whisper_hailo.windows import Window
 
@@ -140,24 +143,50 @@ def _draw(recording: Recording, batch: Members, batch_size: int) -> Recording | 
 
 
 def _run(batch: _Batch, hearing: Hearing, active: Active, progress: Progress | None) -> None:
-    """Hear a batch and hand out the results; its error is that of every recording in it."""
+    """Hear a batch and hand out the results; its error is that of every recording in it.
+
+    An error that nobody foresaw may come of one window, so each is heard again by itself.
+    """
     members = batch.members
     clock = StageClock()
-    try:
-        with clock.stage("total"):
-            contexts = [recording.context for recording, _ in members]
-            windows = [window for _, window in members]
+    with clock.stage("total"):
+        contexts = [recording.context for recording, _ in members]
+        windows = [window for _, window in members]
+        try:
             heard = hearing.interpret(batch.encoded(), windows, contexts)
-            for (recording, _), result in zip(members, heard, strict=True):
-                recording.take(result)
-    except Exception as error:
-        _fail([recording for recording, _ in members], active, error)
-        return
+        except Exception as error:
+            if len(members) == 1 or isinstance(error, WhisperHailoError):
+                _fail([recording for recording, _ in members], active, error)
+            else:
+                _run_each(members, hearing, active, progress)
+            return
+        for (recording, _), result in zip(members, heard, strict=True):
+            _take(recording, result, active)
     for recording, _ in members:
         recording.context.clock.add(clock, 1 / len(members))
     if progress is not None:
         recording, window = members[-1]
         progress(window.end_s, recording.stream_duration_s)
+
+
+def _run_each(
+    members: Members, hearing: Hearing, active: Active, progress: Progress | None
+) -> None:
+    """Hear the windows of a batch one by one, but for those of recordings that broke meanwhile."""
+    for recording, window in members:
+        if recording in active:
+            alone = _Batch([(recording, window)], partial(hearing.encode, [window]))
+            _run(alone, hearing, active, progress)
+
+
+def _take(recording: Recording, result: Heard, active: Active) -> None:
+    """Give a recording its result, unless an earlier one of the batch broke it."""
+    if recording not in active:
+        return
+    try:
+        recording.take(result)
+    except Exception as error:
+        _fail([recording], active, error)
 
 
 def _fail(recordings: list[Recording], active: Active, error: Exception) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from whisper_hailo.bench.report.published import published_tables
 from whisper_hailo.bench.report.table import Table
 from whisper_hailo.core.errors import OutputError
 from whisper_hailo.core.scratch import scratch_file
+from whisper_hailo.core.targets import refuse_foreign
 from whisper_hailo.outputs import write_atomic
 
 TITLE = "Whisper on Hailo NPUs and edge CPUs: measurements"
@@ -44,9 +46,12 @@ def report(paths: Sequence[Path], out: Path) -> Path:
 
     Raises:
         OptionError: no run files, broken ones, or matplotlib is missing.
-        OutputError: the folder cannot be written.
+        OutputError: the folder cannot be written, or holds such files of somebody else.
     """
     page = build(gather(paths))
+    title = re.escape(page.title.encode())
+    refuse_foreign(out / "report.md", "report", b"# " + title)
+    refuse_foreign(out / "index.html", "report", b"(?s)<!doctype html>.*<title>" + title)
     for chart in page.charts:
         write_atomic(out / "charts" / f"{chart.name}.svg", chart.svg)
         _write_bytes(out / "charts" / f"{chart.name}.png", chart.png)
