@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import tempfile
 import threading
 from collections.abc import Iterator
 from typing import BinaryIO, Final, Protocol
@@ -22,8 +21,8 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 _READ_FRAMES: Final = 8192
 _UNKNOWN_LENGTH: Final = 2**62
 
-_PLAIN: Final = (b"RIFF", b"RIFX", b"RF64", b"riff", b"fLaC", b"OggS", b".snd", b"ID3")
-"""First bytes of WAV, Wave64, FLAC, OGG, AU and MP3 files."""
+_PLAIN: Final = (b"RIFF", b"RIFX", b"RF64", b"riff", b"fLaC", b"OggS", b".snd")
+"""First bytes of WAV, Wave64, FLAC, OGG and AU files."""
 
 
 class Reader(Protocol):
@@ -131,7 +130,7 @@ def _without_mpg123_noise() -> Iterator[None]:
 
     There is no option for it in libsndfile. Lines that other threads write meanwhile are passed on.
     """
-    with _mpg123_lock, tempfile.TemporaryFile() as caught:
+    with _mpg123_lock, open(os.memfd_create("mpg123"), "w+b") as caught:
         try:
             stderr = os.dup(2)
         except OSError:  # Started without a standard error: nobody to disturb.

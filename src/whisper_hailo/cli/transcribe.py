@@ -73,7 +73,7 @@ def transcribe(
 
 def _without_done(inputs: Sequence[Input], sink: Sink) -> list[Input]:
     """Inputs whose results are not there yet."""
-    left = [entry for entry in inputs if not sink.has(entry)]
+    left = [entry for entry in inputs if entry.fault or not sink.has(entry)]
     if len(left) < len(inputs):
         tell(f"{len(inputs) - len(left)} of {len(inputs)} are there already")
     return left

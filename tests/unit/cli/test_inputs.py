@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.unit.denied import deny
 from whisper_hailo.cli.inputs import Input, find_inputs
 
 
@@ -66,14 +65,7 @@ def test_folders_that_cannot_be_looked_into_are_named(
     for name in ("closed", "open"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.wav").touch()
-    real = os.scandir
-
-    def scan(path: Any) -> Any:  # the superuser may look where nobody may
-        if Path(path).name == "closed":
-            raise PermissionError(13, "Permission denied", str(path))
-        return real(path)
-
-    monkeypatch.setattr(os, "scandir", scan)
+    deny(monkeypatch, "closed")
     for words in ([str(tmp_path)], [str(tmp_path / "closed"), str(tmp_path / "open")]):
         inputs = find_inputs(words)
         (fault,) = faults(inputs)

@@ -11,6 +11,7 @@ import onnx
 import pytest
 
 from tests.checkpoints import TOY, config_of, random_arrays, write_checkpoint
+from tests.unit.denied import deny
 from whisper_hailo.convert import convert
 from whisper_hailo.convert.alignment import alignment_heads
 from whisper_hailo.convert.convert import convert_checkpoint
@@ -120,6 +121,19 @@ def test_a_file_put_into_a_conversion_keeps_it_from_being_replaced(
     with pytest.raises(OutputError, match=r"holds notes\.txt"):
         convert_checkpoint(checkpoint, out, PLAIN)
     assert (out / "notes.txt").read_text() == "precious"
+
+
+def test_a_folder_of_a_conversion_that_cannot_be_looked_into_keeps_it_from_being_replaced(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    convert_checkpoint(checkpoint, out, PLAIN)
+    (out / "closed").mkdir()
+    (out / "closed" / "notes.txt").write_text("precious")
+    deny(monkeypatch, "closed")
+    with pytest.raises(OutputError, match=r"holds closed, which no conversion wrote"):
+        convert_checkpoint(checkpoint, out, PLAIN)
+    assert (out / "closed" / "notes.txt").read_text() == "precious"
 
 
 def test_the_checkpoint_is_never_replaced_by_its_conversion(
