@@ -2,6 +2,8 @@
 #   make demo    transcribe the bundled recording with the bundled model, offline
 #   make test    unit tests and goldens
 #   make test-aarch64  demo, tests and decoder steps as aarch64 programs, emulated
+#   make test-processors  demo and decoder steps on older x86-64 processors, emulated
+#   make test-hailort  the device layer under the vendor's own Python layers, from the git copy HAILORT_GIT
 #   make check   all that CI runs
 #   make bench   everything that this machine can measure, and its report, in build/bench
 #   make bench-speed  ours against every rival on the same weights and core, with our targets
@@ -18,35 +20,46 @@ BIN := $(VENV)/bin
 PARITY := .venv-parity
 DEMO := src/whisper_hailo/assets/demo.flac
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
+LOCKED := $(PIP_INSTALL) --no-deps --require-hashes
+# This project itself, editable; what builds it is in a lock.
+OURSELVES := $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-aarch64 e2e browser parity check bench bench-speed bench-tables rivals run-book captions emulation windows \
-	short-windows fallback lock clean
+.PHONY: demo test test-aarch64 test-processors test-hailort e2e browser parity check bench bench-speed bench-tables rivals \
+	run-book captions emulation windows short-windows fallback lock clean
 
 # Hailo's binding is a package of the system: where it is, the environment may look there, too.
 SEES_SYSTEM = $(shell $(PYTHON) -c 'import importlib.util as u; \
 	print("--system-site-packages" if u.find_spec("hailo_platform") else "")')
 
+# Its earlier versions do not know NumPy 2, which comes with the others.
+OLDER_NUMPY = $(shell PYTHONPATH=src:$$PYTHONPATH $(PYTHON) -c 'from whisper_hailo.backends.hailo import binding as b; \
+	print("" if b.knows_numpy_2(b.installed_version()) else "-r requirements/numpy1.txt")')
+TAKE_OLDER_NUMPY = $(if $(OLDER_NUMPY),$(BIN)/python $(LOCKED) $(OLDER_NUMPY))
+
 $(BIN)/python:
 	$(PYTHON) -m venv $(SEES_SYSTEM) $(VENV)
 
-# The locked dependencies come by hash; the project itself is installed editable on top of them.
-$(VENV)/base.stamp: requirements/base.txt pyproject.toml | $(BIN)/python
-	$(BIN)/python $(PIP_INSTALL) --require-hashes -r requirements/base.txt
-	$(BIN)/python $(PIP_INSTALL) --no-deps -e .
+# All that is installed is locked and comes by hash.
+$(VENV)/base.stamp: requirements/base.txt requirements/build.txt requirements/numpy1.txt pyproject.toml | $(BIN)/python
+	$(BIN)/python $(LOCKED) -r requirements/base.txt -r requirements/build.txt
+	$(BIN)/python $(OURSELVES)
+	$(TAKE_OLDER_NUMPY)
 	touch $@
 
 $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/base.stamp
-	$(BIN)/python $(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	$(BIN)/python $(LOCKED) -r requirements/dev.txt
+	$(TAKE_OLDER_NUMPY)
 	touch $@
 
 # torch is needed to compare with the reference implementations, never to run.
-$(PARITY)/parity.stamp: requirements/parity.txt $(VENV)/dev.stamp
+$(PARITY)/parity.stamp: requirements/parity.txt requirements/torch.txt $(VENV)/dev.stamp
 	$(PYTHON) -m venv $(PARITY)
-	$(PARITY)/bin/python $(PIP_INSTALL) -r requirements/parity.txt
-	$(PARITY)/bin/python $(PIP_INSTALL) --no-deps openai-whisper==20250625  # for its filters
-	$(PARITY)/bin/python $(PIP_INSTALL) -r requirements/dev.txt
-	$(PARITY)/bin/python $(PIP_INSTALL) --no-deps -e .
+	$(PARITY)/bin/python $(LOCKED) -r requirements/dev.txt -r requirements/parity.txt
+	$(PARITY)/bin/python $(LOCKED) -r requirements/torch.txt
+	$(PARITY)/bin/python $(LOCKED) --no-build-isolation -r requirements/openai-whisper-source.txt
+	$(PARITY)/bin/python $(LOCKED) -r requirements/build.txt
+	$(PARITY)/bin/python $(OURSELVES)
 	touch $@
 
 demo: $(VENV)/base.stamp
@@ -58,13 +71,21 @@ test: $(VENV)/dev.stamp
 e2e: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest tests/e2e
 
-# Drives Debian's chromium; in no lock, since whoever has no browser has no use for it.
+# Drives Debian's chromium; whoever has no browser has no use for it.
 browser: $(VENV)/dev.stamp
-	$(BIN)/python $(PIP_INSTALL) playwright==1.65.2
+	$(BIN)/python $(LOCKED) -r requirements/browser.txt
 
 # As aarch64 Python on an emulated Cortex-A76, fetched into build/aarch64: docs/aarch64.md.
 test-aarch64: $(VENV)/dev.stamp
 	scripts/test-aarch64 $(AARCH64)
+
+# Older x86-64 processors: docs/processors.md.
+test-processors: $(VENV)/dev.stamp
+	scripts/test-processors $(PROCESSORS)
+
+# From a git copy of hailo-ai/hailort, named by HAILORT_GIT: docs/hailo-device.md.
+test-hailort: $(VENV)/dev.stamp
+	scripts/test-hailort
 
 parity: $(PARITY)/parity.stamp
 	$(PARITY)/bin/python -m pytest tests/parity tests/unit/training

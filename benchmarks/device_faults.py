@@ -1,4 +1,4 @@
-"""Faults of the chip at random points of a long run: nothing hangs, leaks, or goes missing.
+"""Faults of the chip at random points of a long run: nothing leaks or goes missing.
 
 Recordings are transcribed over and over by an encoder on the stand-in for Hailo's binding and our
 decoder on the CPU. Whatever fails, a recording ends with its right text or with a reported error.
@@ -45,16 +45,18 @@ from whisper_hailo.pipeline import Transcriber  # noqa: E402
 
 MICRO = ROOT / "src" / "whisper_hailo" / "assets" / "micro"
 SPEECH = ROOT / "tests" / "data" / "micro" / "unseen"
-OPTIONS = ChipOptions(timeout_s=0.4, open_timeout_s=1.0, recovery_s=2.0)
+OPTIONS = ChipOptions(timeout_s=0.4, recovery_s=2.0)
 
 FAULTS = {
     "run": ("timeout", "late", "abort", "lost", "refuse", "HAILO_COMMUNICATION_CLOSED"),
-    "open": ("busy", "none", "hang", "HAILO_DRIVER_OPERATION_FAILED"),
+    "open": ("busy", "none", "HAILO_DEVICE_NOT_CONNECTED", "HAILO_DRIVER_OPERATION_FAILED"),
     "load": ("broken",),
-    "configure": ("wrong", "hang", "HAILO_TIMEOUT"),
+    "configure": ("wrong", "HAILO_TIMEOUT"),
     "identify": ("refused",),
-    "scan": ("none",),
+    "scan": ("none", "HAILO_DRIVER_OPERATION_FAILED"),
+    "release": ("HAILO_COMMUNICATION_CLOSED",),
 }
+"""By place. Calls that hang end the program, which tests of their own see."""
 _LONGEST_FILE_S = 30.0
 _WARM_FILES = 20
 _MOST_GROWTH_MIB = 64
@@ -98,7 +100,9 @@ class Plan:
     def __call__(self, place: str, _count: int) -> str | None:
         with self._lock:
             chance = 0.5 if place == "run" else 0.12
-            if not self.armed or self.done or self._random.random() > chance:
+            if place not in FAULTS or not self.armed or self.done:
+                return None
+            if self._random.random() > chance:
                 return None
             fault = self._random.choice(FAULTS[place])
             self.injected[f"{place}: {fault}"] += 1
@@ -152,7 +156,7 @@ def soak(folder: Path, n_faults: int, seed: int, n_streams: int) -> dict[str, An
     encoder, _ = write_hefs(model, folder / "hefs")
     files = sorted(SPEECH.glob("*.ogg"))[:6]
     plan = Plan(seed, n_faults)
-    MACHINE.set(hang_s=2.0, late_s=0.6)
+    MACHINE.set(late_s=0.6)
     MACHINE.plan = plan
     engine = EngineOptions(encoder=encoder, hailo=OPTIONS)
     patient = EngineOptions(encoder=encoder)
@@ -177,7 +181,6 @@ def soak(folder: Path, n_faults: int, seed: int, n_streams: int) -> dict[str, An
         stream.start()
     for stream in streams:
         stream.join()
-    time.sleep(3 * OPTIONS.open_timeout_s)  # calls that were given up come back and are undone
     after = _resources()
     closed = all(held.users == 0 and held.chip is None for held in _HELD.values())
     leaks = after["fds"] > before["fds"] or after["threads"] > before["threads"] or not closed

@@ -16,10 +16,9 @@ import json
 import platform
 import shutil
 import tempfile
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-
-import onnxruntime
 
 from benchmarks import tables
 from benchmarks.emulated_part import N_WINDOWS, Part
@@ -183,7 +182,7 @@ def measure(parts: list[str], result: dict[str, Any]) -> dict[str, Any]:
             result[part] = bench.measure(bench.parts[part])
         if "decoder" in parts:
             result["both"] = {"plan": "script", **bench.words("both", "script")}
-    result["machine"] = f"{platform.machine()}, ONNX Runtime {onnxruntime.__version__}"
+    result["machine"] = f"{platform.machine()}, ONNX Runtime {version('onnxruntime')}"
     result["windows"] = N_WINDOWS
     return result
 

@@ -23,11 +23,15 @@ from benchmarks import (  # noqa: E402
     fallback_table,
     windows_table,
 )
-from whisper_hailo.bench.marks import mark_of  # noqa: E402
+from whisper_hailo.bench.marks import mark_of, remark  # noqa: E402
 from whisper_hailo.bench.report import captions, short_windows  # noqa: E402
-from whisper_hailo.bench.report.aarch64 import stages_table, steps_table  # noqa: E402
 from whisper_hailo.bench.report.blocks import fill  # noqa: E402
 from whisper_hailo.bench.report.gather import gather  # noqa: E402
+from whisper_hailo.bench.report.processors import (  # noqa: E402
+    stages_table,
+    steps_table,
+    words_table,
+)
 from whisper_hailo.bench.run_file import read_run  # noqa: E402
 from whisper_hailo.bench.speed import report as speed  # noqa: E402
 from whisper_hailo.bench.speed.plan import INT8_INT8  # noqa: E402
@@ -41,6 +45,8 @@ BACKENDS = RESULTS / "backend_matrix.json"
 AARCH64 = RESULTS / "aarch64.json"
 AARCH64_WINDOWS = RESULTS / "aarch64_windows.json"
 AARCH64_DOCUMENT = ROOT / "docs" / "aarch64.md"
+PROCESSORS = RESULTS / "processors.json"
+PROCESSORS_DOCUMENT = ROOT / "docs" / "processors.md"
 SPEED = RESULTS / "speed" / "run.jsonl"
 SPEED_DOCUMENT = ROOT / "docs" / "speed.md"
 SPEED_CHART = ROOT / "docs" / "img" / "speed.svg"
@@ -80,8 +86,14 @@ def _windows(document: str, rows: list[dict[str, Any]], _weights: str) -> str:
     return _between(document, "windows", stages_table(rows, INT8_INT8).markdown())
 
 
+def _words(document: str, result: dict[str, Any], weights: str) -> str:
+    """Word error rates by arithmetic."""
+    line = f"The bundled model{remark([result.get('weights', '')], weights)}.\n\n"
+    return _between(document, "words", line + words_table(result["rows"]).markdown())
+
+
 def _between(document: str, name: str, table: str) -> str:
-    mark = re.compile(rf"(<!-- aarch64: {name} -->\n).*?(<!-- end of aarch64 -->)", re.DOTALL)
+    mark = re.compile(rf"(<!-- processors: {name} -->\n).*?(<!-- end of processors -->)", re.DOTALL)
     return mark.sub(lambda m: m[1] + table + m[2], document)
 
 
@@ -94,6 +106,7 @@ FILLED: tuple[tuple[Path, Path, Fill], ...] = (
     (CAPTIONS_DOCUMENT, CAPTIONS, captions.fill),
     (AARCH64_DOCUMENT, AARCH64, _steps),
     (AARCH64_DOCUMENT, AARCH64_WINDOWS, _windows),
+    (PROCESSORS_DOCUMENT, PROCESSORS, _words),
 )
 """Documents with the results that have tables in them, and what writes those."""
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from whisper_hailo.core.privacy import keep_private
 from whisper_hailo.core.version import __version__
+
+keep_private()  # first: every program of ours comes through here before it imports a library
 
 if TYPE_CHECKING:
     from whisper_hailo.convert.options import ConvertOptions

@@ -47,8 +47,8 @@ def read() -> list[Block]:
     extras: frozenset[str] = frozenset()
     for language, note, code in FENCED.findall((ROOT / "README.md").read_text(encoding="utf-8")):
         found.append(Block(language, note, code, extras))
-        for names in re.findall(r"pip install -e '\.\[([\w,-]+)\]'", code):
-            extras |= set(names.split(","))
+        if "pip install" in code:
+            extras |= set(re.findall(r"-r requirements/([\w-]+)\.txt", code))
     return found
 
 

@@ -19,7 +19,8 @@ PARTS = ("encoder", "decoder")
 @pytest.fixture(scope="module")
 def model(whisper_hailo: Command, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("validate") / "micro"
-    result = whisper_hailo("convert", "micro", out, "--hailo", "--window", "3")
+    in_8_bits = ("--quantize", "int8", "--encoder-quantize", "int8")
+    result = whisper_hailo("convert", "micro", out, "--hailo", "--window", "3", *in_8_bits)
     assert result.returncode == 0, result.stderr
     return out
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from whisper_hailo.backends.foreign_encoder import precision
 from whisper_hailo.backends.one_graph import OneGraph
+from whisper_hailo.backends.saturation import warn_of_slow_products
 from whisper_hailo.backends.session import EXPORT_AGAIN
 from whisper_hailo.backends.signature import Port, Signature, read_signature
 from whisper_hailo.core.errors import ModelError
@@ -36,6 +37,7 @@ class OnnxFixedRunner(OneGraph):
         self._dtypes = (ids.dtype, features.dtype)
         self._length, self._n_positions = _sizes(signature, ids, features)
         _check_model(signature, spec, features, logits)
+        warn_of_slow_products(signature)
 
     @property
     def name(self) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 
 from whisper_hailo.backends.checks import check_mel
 from whisper_hailo.backends.one_graph import OneGraph
+from whisper_hailo.backends.saturation import warn_of_slow_products
 from whisper_hailo.backends.session import EXPORT_AGAIN
 from whisper_hailo.backends.signature import Axis, Port, Signature, read_signature
 from whisper_hailo.core.errors import ModelError, ShapeError
@@ -43,6 +44,7 @@ class ForeignEncoder(OneGraph):
         self._dtype = port.dtype
         self._batched = not isinstance(port.shape[0], int)
         self._output = _features_output(signature, spec, self._n_frames)
+        warn_of_slow_products(signature)
 
     @property
     def spec(self) -> ModelSpec:

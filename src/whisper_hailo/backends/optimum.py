@@ -22,9 +22,11 @@ from whisper_hailo.backends.optimum_files import (
     TEXT_MASKS,
     find_graphs,
 )
+from whisper_hailo.backends.saturation import saturates, warn_of_slow_products
 from whisper_hailo.backends.session import EXPORT_AGAIN, open_graph, running
 from whisper_hailo.backends.signature import Port, Signature
 from whisper_hailo.backends.state import cut_tokens, take_rows
+from whisper_hailo.backends.unsigned_codes import unsigned_graph
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import ModelError, OptionError, ShapeError
 from whisper_hailo.core.protocols import Limits, Padding, StepOutput
@@ -83,6 +85,7 @@ class OptimumDecoder(Closing):
 
     def __init__(self, path: Path, spec: ModelSpec, threads: int = 0) -> None:
         self._graphs = find_graphs(path, spec)
+        warn_of_slow_products(self._graphs.first, self._graphs.later)
         first = self._graphs.first
         self._precision = precision(first.path, first.inputs[FEATURES].dtype)
         of_graph = {"fp32": "none", "fp16": "fp16"}.get(
@@ -115,10 +118,17 @@ class OptimumDecoder(Closing):
         """
         if not self._sessions:
             self._sessions = {
-                path: open_graph(str(path), str(path), self._threads, EXPORT_AGAIN)
+                path: open_graph(self._source(path), str(path), self._threads, EXPORT_AGAIN)
                 for path in {self._graphs.first.path, self._graphs.later.path}
             }
         return self
+
+    def _source(self, path: Path) -> str | bytes:
+        """The file, or the graph itself where the file's would be computed wrongly here."""
+        graphs = self._graphs
+        if graphs.merged and graphs.first.signed_codes and saturates():
+            return unsigned_graph(path)
+        return str(path)
 
     def close(self) -> None:
         """Free the graphs; `open` loads them again."""

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from whisper_hailo.backends.saturation import ask_for_exact_products
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.spec import ModelSpec
 
@@ -73,7 +74,7 @@ def open_session(
     """
     path = directory / graph.file
     _check_sizes(directory, graph.file, spec)
-    session = open_graph(str(path), str(path), threads)
+    session = open_graph(str(path), str(path), threads, pairs_fit=spec.pairs_fit)
     got_inputs = {value.name for value in session.get_inputs()}
     got_outputs = {value.name for value in session.get_outputs()}
     if got_inputs != graph.inputs or not graph.outputs <= got_outputs:
@@ -86,25 +87,32 @@ def open_session(
 
 
 def open_graph(
-    source: str | bytes, name: str, threads: int, advice: str = CONVERT_AGAIN
+    source: str | bytes,
+    name: str,
+    threads: int,
+    advice: str = CONVERT_AGAIN,
+    *,
+    pairs_fit: bool = False,
 ) -> onnxruntime.InferenceSession:
-    """Load a graph that no model directory describes.
+    """Load a graph, also one that no model directory describes.
 
     Args:
         source: path of its file, or its bytes.
         name: what to call it in messages.
         threads: intra-op threads; 0 lets the runtime choose.
         advice: what to do when it cannot be loaded.
+        pairs_fit: its 8-bit products are exact on every processor, see `ModelSpec.pairs_fit`.
 
     Raises:
         ModelError: the runtime cannot load it.
     """
     import onnxruntime
 
+    options = _options(threads)
+    if not pairs_fit:
+        ask_for_exact_products(options)
     try:
-        return onnxruntime.InferenceSession(
-            source, sess_options=_options(threads), providers=PROVIDERS
-        )
+        return onnxruntime.InferenceSession(source, sess_options=options, providers=PROVIDERS)
     except Exception as error:  # the runtime has a dozen unrelated exception classes
         told = advice + _or_upgrade(onnxruntime.__version__, str(error))
         raise ModelError(f"{name} cannot be loaded ({reason_of(error)}); {told}") from error

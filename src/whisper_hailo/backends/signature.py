@@ -28,11 +28,16 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """Inputs and outputs of a graph by name, in its order."""
+    """Inputs and outputs of a graph by name, in its order.
+
+    Attributes:
+        signed_codes: it has weights in 8 bits with a sign, in a branch perhaps.
+    """
 
     path: Path
     inputs: dict[str, Port]
     outputs: dict[str, Port]
+    signed_codes: bool = False
 
     def describe(self) -> str:
         """Inputs in one line, for messages."""
@@ -62,7 +67,16 @@ def read_signature(path: Path) -> Signature:
         raise ModelError(f"{path} is no ONNX graph ({reason}); {EXPORT_AGAIN}") from error
     if not inputs or not outputs:
         raise ModelError(f"{path} is no ONNX graph (nothing goes in or comes out); {EXPORT_AGAIN}")
-    return Signature(path, inputs, outputs)
+    return Signature(path, inputs, outputs, _has_signed_codes(graph))
+
+
+def _has_signed_codes(graph: Any) -> bool:  # noqa: ANN401 - a generated protobuf class
+    import onnx
+
+    if any(weight.data_type == onnx.TensorProto.INT8 for weight in graph.initializer):
+        return True
+    branches = (attribute.g for node in graph.node for attribute in node.attribute)
+    return any(_has_signed_codes(branch) for branch in branches if branch.node)
 
 
 def _port(value: Any) -> Port:  # noqa: ANN401 - a generated protobuf class

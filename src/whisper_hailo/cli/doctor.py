@@ -19,7 +19,8 @@ from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.extras import to_add
 
-_CPU_FEATURES: Final = ("avx2", "avx_vnni", "avx512_vnni", "asimd", "asimddp", "i8mm")
+_DOT_PRODUCTS: Final = ("avx512_vnni", "avx_vnni", "asimddp", "i8mm")
+_CPU_FEATURES: Final = ("avx2", *_DOT_PRODUCTS, "asimd", "asimdhp")
 _NEEDED_CACHE_GIB: Final = 1.0
 
 
@@ -33,6 +34,7 @@ def doctor(
         _python(),
         _runtime(),
         _processor(),
+        _small_numbers(),
         _audio(),
         _media(),
         *hailo_checks(),
@@ -82,6 +84,31 @@ def _processor() -> Check:
         return Check("processor", OK, found)
     advice = "expect slow decoding: the 8-bit kernels want AVX2 or the Arm dot product"
     return Check("processor", NOTE, found, advice)
+
+
+def _small_numbers() -> Check:
+    """What quantised models compute in here, and what that means for those of others."""
+    from whisper_hailo.backends.saturation import saturates
+    from whisper_hailo.core.processor import computes_in_half
+
+    rest = "float16" if computes_in_half() else "float32"
+    try:
+        in_pairs = saturates()
+    except ImportError as error:
+        return Check("8-bit models", BROKEN, f"no ONNX Runtime to compute them ({error})")
+    if in_pairs:
+        found = (
+            "exact, since their weights leave room: without VNNI products are added in pairs, in "
+            f"16 bits; the rest in {rest}"
+        )
+        advice = (
+            "8-bit graphs of other programs take a third longer here to be exact; convert the "
+            "checkpoint itself with --quantize int8 --encoder-quantize int8"
+        )
+        return Check("8-bit models", OK, found, advice)
+    kernels = sorted(_cpu_flags() & set(_DOT_PRODUCTS))
+    by = f"by {', '.join(kernels)}" if kernels else "without dot products, so more slowly"
+    return Check("8-bit models", OK, f"exact, {by}; the rest in {rest}")
 
 
 def _cpu_flags() -> set[str]:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from importlib import metadata
 from pathlib import Path
 
 from whisper_hailo.backends.hailo import probe
+from whisper_hailo.backends.hailo.apart import chips, try_hef
 from whisper_hailo.backends.hailo.binding import (
     MAKE_VENV,
+    OLDER_NUMPY,
     binding_version,
+    knows_numpy_2,
     library_versions,
     load_binding,
     major,
     system_binding,
 )
-from whisper_hailo.backends.hailo.chip import chips
 from whisper_hailo.backends.hailo.known import KNOWN, PLACE
 from whisper_hailo.backends.hef.contract import RUNS_ON
 from whisper_hailo.backends.hef.read import read_hef
@@ -43,10 +46,9 @@ def hailo_checks() -> list[Check]:
         _driver(version),
         _nodes(),
         *_links(),
-        *(_chips() if version else []),
+        *(_chips(version) if version else []),
         _service(),
         _throttling(),
-        *_numpy(),
         *_hefs(),
     ]
 
@@ -61,8 +63,7 @@ def _binding() -> tuple[Check, str]:
             return Check(name, NOTE, "installed but invisible to this environment", MAKE_VENV), ""
         return Check(name, NOTE, "not installed", f"the CPU is used; {_INSTALL}"), ""
     except DeviceError as error:
-        found, _, advice = str(error).rpartition("; ")
-        return Check(name, NOTE, found or str(error), advice), ""
+        return _failed(name, error), ""
     return Check(name, OK, f"hailo_platform {version}"), version
 
 
@@ -125,15 +126,15 @@ def _links() -> list[Check]:
     return found
 
 
-def _chips() -> list[Check]:
+def _chips(version: str) -> list[Check]:
+    """The chips, and whether arrays reach one of them."""
     try:
         found = chips()
     except DeviceError as error:
-        found_text, _, advice = str(error).rpartition("; ")
-        return [Check("Hailo chip", NOTE, found_text, advice)]
+        return [_failed("Hailo chip", error), _buffers(version, None)]
     if not found:
         advice = "the CPU is used; with a HAT fitted, check its cable, power and driver"
-        return [Check("Hailo chip", NOTE, "none", advice)]
+        return [Check("Hailo chip", NOTE, "none", advice), _buffers(version, None)]
     checks = []
     for chip in found:
         degrees = "" if chip.temperature_c is None else f", {chip.temperature_c:.1f} °C"
@@ -141,7 +142,38 @@ def _chips() -> list[Check]:
         takes = " and ".join(sorted(RUNS_ON.get(chip.arch, {"unknown"})))
         text = f"{chip.arch} at {chip.device}{firmware}{degrees}; it takes HEFs for {takes}"
         checks.append(Check("Hailo chip", OK, text))
-    return checks
+    return [*checks, _buffers(version, _smallest_hef(found[0].arch))]
+
+
+def _buffers(version: str, hef: Path | None) -> Check:
+    """Whether the binding takes NumPy's arrays, which is seen for sure only when a network runs."""
+    numpy = f"NumPy {metadata.version('numpy')}"
+    if hef is not None:
+        try:
+            try_hef(hef)
+        except (DeviceError, HefError) as error:
+            return _failed("Hailo buffers", error)
+        return Check("Hailo buffers", OK, f"{hef.name} ran on arrays of {numpy}")
+    if knows_numpy_2(version) or (major(metadata.version("numpy")) or 0) < 2:
+        return Check("Hailo buffers", OK, f"{numpy}, not tried: no chip with a fetched HEF")
+    text = f"{numpy} with HailoRT {version}, not tried: no chip with a fetched HEF"
+    advice = f"it most likely takes such arrays for empty: {OLDER_NUMPY}"
+    return Check("Hailo buffers", NOTE, text, advice)
+
+
+def _smallest_hef(arch: str) -> Path | None:
+    """The quickest to load of the fetched ones that a chip takes."""
+    found = []
+    for path in _fetched():
+        with contextlib.suppress(HefError):
+            if read_hef(path, verify=False).arch in RUNS_ON.get(arch, ()):
+                found.append(path)
+    return min(found, key=lambda path: path.stat().st_size, default=None)
+
+
+def _failed(name: str, error: Exception) -> Check:
+    found, _, advice = str(error).rpartition("; ")
+    return Check(name, NOTE, found or str(error), advice)
 
 
 def _service() -> Check:
@@ -166,24 +198,10 @@ def _throttling() -> Check:
     return Check(name, OK, f"none{degrees}")
 
 
-def _numpy() -> list[Check]:
-    """A conflict that pip would have seen, had the binding come from it."""
-    try:
-        required = metadata.requires("hailort") or []
-    except metadata.PackageNotFoundError:
-        return []
-    wants_old = any(text.replace(" ", "").startswith("numpy<2") for text in required)
-    installed = metadata.version("numpy")
-    if wants_old and (major(installed) or 0) >= 2:
-        advice = "if the binding cannot be imported: pip install 'numpy<2'"
-        return [Check("NumPy", NOTE, f"{installed}, this HailoRT asks for less than 2", advice)]
-    return [Check("NumPy", OK, installed)]
-
-
 def _hefs() -> list[Check]:
     """Fetched files, and where there are some."""
-    folder = cache_root() / "hefs"
-    found = [_hef(path, folder) for path in sorted(folder.glob("*/*/*.hef"))]
+    folder = _folder()
+    found = [_hef(path, folder) for path in _fetched()]
     if found:
         return found
     known = ", ".join(f"{k.variant} {k.window_s} s for {k.arch}" for k in KNOWN)
@@ -193,6 +211,14 @@ def _hefs() -> list[Check]:
         f"publishes {known} below {PLACE} (not verified from here)"
     )
     return [Check("HEF files", NOTE, f"none in {folder}", advice)]
+
+
+def _folder() -> Path:
+    return cache_root() / "hefs"
+
+
+def _fetched() -> list[Path]:
+    return sorted(_folder().glob("*/*/*.hef"))
 
 
 def _hef(path: Path, folder: Path) -> Check:

@@ -1,4 +1,4 @@
-"""`whisper-hailo fetch-hef`: published HEFs of OpenAI's tiny and base, for one chip."""
+"""`whisper-hailo fetch-hef`: published HEFs of OpenAI's models, for one chip."""
 
 from __future__ import annotations
 
@@ -22,18 +22,27 @@ def fetch_hef(
     ] = PLACE,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Fetch the vendor's HEFs of tiny or base and the arrays of the decoder's host."""
+    """Fetch the vendor's HEFs of tiny, tiny.en or base and the arrays of the decoder's host."""
     from whisper_hailo.backends.hailo.fetch import fetch
 
     known = find_known(arch, variant)
     if known is None:
+        there = ", ".join(f"{known.variant} for {known.arch}" for known in KNOWN)
         raise OptionError(
-            f"nothing is published for --arch {arch} --variant {variant}; "
-            f"there are {', '.join(_ARCHES)} and {', '.join(_VARIANTS)}, or compile your own"
+            f"nothing is published for --arch {arch} --variant {variant}; there are {there}, "
+            "or compile your own"
         )
-    files = fetch(known, place if place.endswith("/") else f"{place}/")
+    done = fetch(known, place if place.endswith("/") else f"{place}/")
+    files = [str(path) for path in done.files]
     if as_json:
-        emit_json({"arch": arch, "variant": variant, "files": [str(path) for path in files]})
+        hashes = dict(zip(files, done.hashes, strict=True))
+        told = {"files": files, "sha256": hashes, "unproven": done.unproven}
+        emit_json({"arch": arch, "variant": variant, **told})
         return
     emit("".join(f"{path}\n" for path in files))
+    if done.unproven:
+        emit(
+            "nobody publishes hashes of these files; those of yours are written down, and what is "
+            f"fetched later has to have the same: {done.sums}\n"
+        )
     emit(f"next: whisper-hailo transcribe --model {variant} --encoder {files[0]} AUDIO\n")

@@ -113,6 +113,7 @@ def _write_all(
         quantization=options.quantize,
         encoder_quantization=options.encoder_quantize,
         half=options.in_half,
+        pairs_fit=True,
         alignment_heads=alignment_heads(checkpoint.generation_config(), checkpoint.config.dims),
         source=source,
     )

@@ -52,6 +52,7 @@ def describe_model(directory: Path) -> dict[str, Any]:
         "quantization": spec.quantization,
         "encoder_quantization": spec.encoder_quantization,
         "half": spec.half,
+        "pairs_fit": spec.pairs_fit,
         "alignment_heads": [list(pair) for pair in spec.alignment_heads],
         "hailo": {form.file: asdict(form) for form in spec.hailo},
         "hefs": {hef.file: asdict(hef) for hef in spec.hefs},

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from whisper_hailo.core.errors import HubError, ModelError, OptionError
+from whisper_hailo.core.apart import fetch_apart
+from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.spec import SPEC_FILE, Source
 
 logger = logging.getLogger(__name__)
@@ -111,21 +112,14 @@ def locate(checkpoint: CheckpointName, revision: str | None) -> tuple[Path, Sour
 
 def _fetch(hub_id: str, revision: str | None) -> tuple[Path, Source]:
     """Download a checkpoint's data files from the model hub, or take them from its cache."""
-    from huggingface_hub import snapshot_download
+    from huggingface_hub.constants import HF_HUB_CACHE
 
     if revision is not None and not re.fullmatch(r"[\w./-]+", revision):
         raise OptionError(f"--revision is {revision!r}, expected a commit, tag or branch name")
     logger.info("fetching %s (%s) from the model hub", hub_id, revision or "main")
-    try:
-        path = Path(
-            snapshot_download(hub_id, revision=revision, allow_patterns=list(CHECKPOINT_FILES))
-        )
-    except Exception as error:  # the client raises errors of several HTTP libraries
-        raise HubError(
-            f"cannot fetch {hub_id} from the model hub ({_reason(error)}); check the name and the "
-            f"network, use --model {BUNDLED} (bundled, works offline), or give the path of a "
-            "local checkpoint or model directory"
-        ) from error
+    words = [hub_id] if revision is None else [hub_id, revision]
+    kept = Path(HF_HUB_CACHE, f"models--{hub_id.replace('/', '--')}", "blobs")
+    path = Path(fetch_apart("whisper_hailo.convert.hub_program", words, kept))
     commit = path.name if re.fullmatch(r"[0-9a-f]{40}", path.name) else None
     return path, Source(name=hub_id, revision=commit)
 
@@ -133,11 +127,3 @@ def _fetch(hub_id: str, revision: str | None) -> tuple[Path, Source]:
 def is_model_directory(path: Path) -> bool:
     """Whether a directory was written by `whisper-hailo convert`."""
     return os.path.isfile(path / SPEC_FILE)
-
-
-def _reason(error: BaseException) -> str:
-    """The innermost cause on one line: that is where "no such host" stands."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= 160 else text[:157] + "..."

@@ -22,7 +22,6 @@ Extra: TypeAlias = Literal[
 def to_add(extra: Extra) -> str:
     """What to type to have an extra, for messages.
 
-    The package is in no registry, so it comes from the clone; `-e` leaves the program there, as
-    `make` has it, and the next `git pull` is felt.
+    Only the clone has the locks: what an extra needs, version by version, with hashes.
     """
-    return f"pip install -e '.[{extra}]' in the clone"
+    return f"pip install -r requirements/{extra}.txt in the clone"

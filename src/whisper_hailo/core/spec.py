@@ -18,10 +18,10 @@ DECODER_FILE = "decoder.onnx"
 PARITY_FILES = ("parity.json", "parity.svg", "parity-against.json", "parity-against.svg")
 """What `validate` leaves in a model directory; a new conversion makes it void."""
 
-SPEC_VERSION = 7
-READABLE_VERSIONS = (6, 7)
-"""Directories of version 6 are those of 7 without float16. Before 6 decoder graphs took no
-self-attention bias that is longer than the text."""
+SPEC_VERSION = 8
+READABLE_VERSIONS = (6, 7, 8)
+"""Directories of version 7 are those of 8 whose pairs do not fit, those of 6 have no float16, too.
+Before 6 decoder graphs took no self-attention bias that is longer than the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +100,8 @@ class ModelSpec:
         encoder_quantization: encoder weights: `none`, `int8` or `int4`.
         half: what its quantised graphs do not compute in 8 bits is in float16 where that is safe,
             for processors that compute in it.
+        pairs_fit: two neighbours' products in 8 bits fit 16 bits together, so that every processor
+            computes them exactly; where they do not, some need slower kernels for that.
         alignment_heads: `(layer, head)` pairs whose cross-attention follows the audio.
         files: file name to size and hash.
         hailo: graphs for the Hailo compiler.
@@ -117,6 +119,7 @@ class ModelSpec:
     hailo: tuple[HailoForm, ...] = ()
     hefs: tuple[HefRecord, ...] = ()
     half: bool = False
+    pairs_fit: bool = False
 
     def __post_init__(self) -> None:
         """Token ids lie in the vocabulary, alignment heads in the decoder, files in the folder."""
@@ -191,7 +194,8 @@ class ModelSpec:
                 files={name: FileRecord(**record) for name, record in raw["files"].items()},
                 hailo=tuple(HailoForm.from_dict(form) for form in raw["hailo"]),
                 hefs=tuple(HefRecord(**hef) for hef in raw["hefs"]),
-                half=version > min(READABLE_VERSIONS) and _boolean(raw["half"]),
+                half=version >= 7 and _boolean(raw, "half"),
+                pairs_fit=version >= 8 and _boolean(raw, "pairs_fit"),
             )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ModelError(
@@ -216,7 +220,8 @@ class ModelSpec:
         return cls.from_json(text, str(path))
 
 
-def _boolean(value: object) -> bool:
+def _boolean(raw: dict[str, Any], name: str) -> bool:
+    value = raw[name]
     if not isinstance(value, bool):
-        raise TypeError(f"half is {value!r}, expected true or false")
+        raise TypeError(f"{name} is {value!r}, expected true or false")
     return value

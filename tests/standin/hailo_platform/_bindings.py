@@ -60,7 +60,8 @@ class _Bound:
         return self.buffer
 
     def check(self) -> None:
-        if self.buffer is None or self.buffer.nbytes != self.stream.frame_bytes:
+        seen = self.buffer is not None and MACHINE.facts["knows_numpy_2"]
+        if not seen or self.buffer.nbytes != self.stream.frame_bytes:
             raise failure("HAILO_INVALID_OPERATION")
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from hailo_platform._machine import MACHINE
-from hailo_platform.pyhailort.pyhailort import failure
+from hailo_platform.pyhailort.pyhailort import bare, failure
 
 
 class _Arch(Enum):
@@ -40,11 +40,14 @@ class _Control:
 class Device:
     @staticmethod
     def scan() -> list[str]:
-        return MACHINE.scan()
+        fault = MACHINE.fault("scan")
+        if fault not in {None, "none"}:
+            raise bare(fault)
+        return [] if fault == "none" else MACHINE.devices()
 
     def __init__(self, device_id: str | None = None) -> None:
         if MACHINE.fault("identify") == "refused" or not MACHINE.facts["devices"]:
-            raise failure("HAILO_DRIVER_OPERATION_FAILED")
+            raise bare("HAILO_DRIVER_OPERATION_FAILED")
         self._open = True
         self.device_id = device_id
         self.control = _Control(self)

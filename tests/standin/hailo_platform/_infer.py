@@ -51,10 +51,7 @@ class InferModel:
     def configure(self) -> ConfiguredInferModel:
         self.vdevice.check()
         fault = MACHINE.fault("configure")
-        if fault == "hang":
-            time.sleep(MACHINE.facts["hang_s"])
-            self.vdevice.check()
-        if fault not in {None, "wrong", "hang"}:
+        if fault not in {None, "wrong"}:
             raise failure(fault)
         if fault == "wrong" or not self._fits:
             known = MACHINE.knows_incompatible
@@ -133,6 +130,7 @@ class ConfiguredInferModel:
         """Waiting jobs are aborted, the worker ends."""
         if self.alive:
             self.alive = False
+            MACHINE.fault("shutdown")
             self._jobs.put(None)
             if threading.current_thread() is not self._worker:
                 self._worker.join(30)

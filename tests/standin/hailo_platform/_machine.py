@@ -9,6 +9,7 @@ fault. Processes share a chip through lock files in that folder, where `runs.log
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import json
 import os
@@ -31,8 +32,13 @@ _DEFAULTS: dict[str, Any] = {
     "late_s": 2.5,
     "temperature_c": 48.5,
     "import": "",
+    "knows_numpy_2": True,  # false: made with pybind11 2.10, to which its arrays have no bytes
     "faults": {},  # place -> {count as text: fault}, count from 0; "*" is every time
 }
+
+
+_LOCKED = ctypes.PyDLL(None)
+"""The C library, called without letting Python's lock go."""
 
 
 class Machine:
@@ -80,9 +86,9 @@ class Machine:
 
     @property
     def knows_incompatible(self) -> bool:
-        """Since 4.23 a HEF for another chip has a status of its own."""
+        """Since 4.21 a HEF for another chip has a status of its own."""
         major, minor, _ = (int(part) for part in self.version.split("."))
-        return (major, minor) >= (4, 23)
+        return (major, minor) >= (4, 21)
 
     def refuse_import(self) -> None:
         """Fail as broken installations do."""
@@ -96,28 +102,38 @@ class Machine:
             raise ImportError(texts[self.facts["import"]])
 
     def fault(self, place: str) -> str | None:
-        """What goes wrong here and now."""
+        """What goes wrong here and now; a call that hangs does so in here."""
         with self.lock:
             count = self.counts[place]
             self.counts[place] += 1
             if self.plan is not None:
-                return self.plan(place, count)
-            planned = self.facts["faults"].get(place, {})
-            found = planned.get(str(count), planned.get("*"))
-            return None if found is None else str(found)
+                found = self.plan(place, count)
+            else:
+                planned = self.facts["faults"].get(place, {})
+                found = planned.get(str(count), planned.get("*"))
+        if found == "hang":
+            self.hang()
+            return None
+        return found
+
+    def hang(self) -> None:
+        """As the vendor's calls do: they keep Python's lock, and signals with handlers go on."""
+        mutex, until = ctypes.create_string_buffer(64), (ctypes.c_long * 2)()
+        until[0] = int(time.time() + float(self.facts["hang_s"]))
+        _LOCKED.pthread_mutex_lock(mutex)
+        _LOCKED.pthread_mutex_timedlock(mutex, until)
 
     def lose(self, scans: int) -> None:
         """The chip goes away for so many scans."""
         with self.lock:
             self.away = scans
 
-    def scan(self) -> list[str]:
+    def devices(self) -> list[str]:
+        """Ids of those that a scan finds."""
         with self.lock:
             if self.away > 0:
                 self.away -= 1
                 return []
-        if self.fault("scan") == "none":
-            return []
         return [f"000{i}:01:00.0" for i in range(int(self.facts["devices"]))]
 
     def violated(self, what: str) -> None:

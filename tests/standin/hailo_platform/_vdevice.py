@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import time
 import weakref
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +12,7 @@ from typing import Any
 from hailo_platform._graph import Graph, read_networks
 from hailo_platform._infer import InferModel
 from hailo_platform._machine import MACHINE
-from hailo_platform.pyhailort.pyhailort import failure
+from hailo_platform.pyhailort.pyhailort import bare, failure
 
 _TAKES = {
     "hailo8": {"hailo8", "hailo8l"},
@@ -57,13 +56,11 @@ class VDevice:
         self.models: weakref.WeakSet[Any] = weakref.WeakSet()
         self._check_params()
         fault = MACHINE.fault("open")
-        if fault == "hang":
-            time.sleep(MACHINE.facts["hang_s"])
         if fault in {"busy", "none"}:
             if fault == "none":
                 MACHINE.lose(1)
             raise failure("HAILO_OUT_OF_PHYSICAL_DEVICES")
-        if fault not in {None, "hang"}:
+        if fault is not None:
             raise failure(fault)
         if MACHINE.away or not MACHINE.facts["devices"]:
             raise failure("HAILO_OUT_OF_PHYSICAL_DEVICES")
@@ -118,6 +115,9 @@ class VDevice:
             model.shutdown()
         if self._lock_handle is not None:
             MACHINE.give(self._lock_handle)
+        fault = MACHINE.fault("release")
+        if fault is not None:
+            raise bare(fault)
 
     def __enter__(self) -> VDevice:
         return self

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from hailo_platform._machine import MACHINE
 from hailo_platform._vdevice import VDevice
-from hailo_platform.pyhailort.pyhailort import HailoRTException, failure
+from hailo_platform.pyhailort.pyhailort import HailoRTException, bare, failure
 
 if MACHINE.legacy or tuple(int(part) for part in MACHINE.version.split(".")) < (5, 1, 1):
     raise ImportError("cannot import name 'Speech2Text'")
@@ -27,7 +27,7 @@ class Speech2Text:
             raise TypeError("model_path")
         fault = MACHINE.fault("load")
         if fault is not None:
-            raise failure(fault)
+            raise bare(fault)
         self._vdevice = vdevice
         self.alive = True
         vdevice.models.add(self)

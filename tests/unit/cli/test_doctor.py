@@ -2,7 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from whisper_hailo.backends import saturation
 from whisper_hailo.cli import doctor
+from whisper_hailo.core import processor
 
 
 def test_every_check_that_is_not_ok_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
@@ -22,6 +24,19 @@ def test_a_runtime_that_is_too_old_is_broken(monkeypatch: pytest.MonkeyPatch) ->
         check = doctor._runtime()
         assert check.status == status
         assert version in check.found
+
+
+def test_what_8_bits_are_computed_in_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "_cpu_flags", lambda: {"avx2", "avx512_vnni"})
+    monkeypatch.setattr(saturation, "saturates", lambda: False)
+    monkeypatch.setattr(processor, "computes_in_half", lambda: True)
+    assert doctor._small_numbers().found == "exact, by avx512_vnni; the rest in float16"
+    monkeypatch.setattr(doctor, "_cpu_flags", lambda: {"asimd"})
+    assert "without dot products" in doctor._small_numbers().found
+    monkeypatch.setattr(saturation, "saturates", lambda: True)
+    check = doctor._small_numbers()
+    assert (check.status, "without VNNI" in check.found) == ("ok", True)
+    assert "--encoder-quantize int8" in check.advice
 
 
 def test_a_cache_that_cannot_be_written_is_broken(

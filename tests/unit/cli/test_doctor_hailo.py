@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,7 @@ def _with_binding(monkeypatch: pytest.MonkeyPatch, version: str, chip: Any = Non
 
     monkeypatch.setattr(doctor_hailo, "load_binding", lambda: Binding)
     monkeypatch.setattr(doctor_hailo, "chips", found)
+    monkeypatch.setattr(doctor_hailo, "try_hef", lambda _: None)
 
 
 def _checks() -> dict[str, Check]:
@@ -101,6 +103,7 @@ def test_a_good_machine(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     assert checks["throttling"].found == "none, processor at 61.2 °C"
     expected = "hailo8/tiny/e.hef: hailo8l, compiler 3.33.0, e (4 contexts)"
     assert checks["HEF files"].found == expected
+    assert checks["Hailo buffers"].found.startswith("e.hef ran on arrays of NumPy ")
     (folder / "e.hef").write_bytes(b"rotten")
     assert "fetch it again" in _checks()["HEF files"].advice
 
@@ -170,13 +173,45 @@ def test_a_binding_that_does_not_fit(root: Root, monkeypatch: pytest.MonkeyPatch
     )
 
 
-def test_numpy_against_what_the_binding_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor_hailo.metadata, "requires", lambda _: ["numpy<2", "argcomplete"])
-    monkeypatch.setattr(doctor_hailo.metadata, "version", lambda _: "2.2.1")
-    (check,) = doctor_hailo._numpy()
-    assert "asks for less than 2" in check.found
-    monkeypatch.setattr(doctor_hailo.metadata, "version", lambda _: "1.26.4")
-    assert doctor_hailo._numpy()[0].status == OK
+@pytest.mark.parametrize(
+    ("binding", "numpy", "status"),
+    [("4.23.0", "2.2.1", NOTE), ("4.23.0", "1.26.4", OK), ("5.1.1", "2.2.1", OK)],
+)
+def test_numpy_by_versions_where_nothing_can_be_run(
+    *, root: Root, monkeypatch: pytest.MonkeyPatch, binding: str, numpy: str, status: str
+) -> None:
+    monkeypatch.setattr(sys, "version_info", (3, 12, 1))
+    monkeypatch.setattr(doctor_hailo.metadata, "version", lambda _: numpy)
+    for chip in (None, NoDeviceError("none; look"), ChipFacts("0000:01:00.0", "hailo8")):
+        _with_binding(monkeypatch, binding, chip)
+        check = _checks()["Hailo buffers"]
+        assert (check.status, f"NumPy {numpy}" in check.found) == (status, True)
+        assert ("pip install 'numpy<2'" in check.advice) == (status == NOTE)
+
+
+def test_buffers_that_do_not_reach_the_chip(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The smallest file that the chip takes is run; what it says counts, not the versions."""
+    _with_binding(monkeypatch, "5.1.1", ChipFacts("0000:01:00.0", "hailo8l"))
+    tried = []
+
+    def fail(path: Path) -> None:
+        tried.append(path.name)
+        raise BindingMismatchError("HailoRT takes arrays for empty; pip install 'numpy<2'")
+
+    monkeypatch.setattr(doctor_hailo, "try_hef", fail)
+    net = Net("e", {"e/i": (1, 1000, 80)}, {"e/o": (1, 500, 384)})
+    for name, arch, weights in (
+        ("large", "hailo8l", 9000),
+        ("s", "hailo8l", 9),
+        ("x", "hailo8", 1),
+    ):
+        path = root.folder / "cache/hefs/hailo8l/tiny" / f"{name}.hef"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(hef_bytes(Wish([net], arch=arch, weights=bytes(weights))))
+    check = _checks()["Hailo buffers"]
+    assert tried == ["s.hef"]
+    assert (check.status, check.found) == (NOTE, "HailoRT takes arrays for empty")
+    assert check.advice == "pip install 'numpy<2'"
 
 
 def test_throttle_counters_of_other_machines(root: Root) -> None:

@@ -1,8 +1,12 @@
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from whisper_hailo.convert import hub
+from tests.dripping import dripping
+from tests.unit.convert.small_hub import COMMIT, serving
+from whisper_hailo.convert import hub, hub_program
+from whisper_hailo.core import apart
 from whisper_hailo.core.errors import HubError, ModelError, OptionError
 
 
@@ -50,17 +54,15 @@ def test_a_directory_has_no_revision(tmp_path: Path) -> None:
 
 
 def test_an_unreachable_hub_names_the_ways_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    import huggingface_hub
-
     def unreachable(*_: object, **__: object) -> str:
         try:
             raise ConnectionError("Name or service not known")
         except ConnectionError as error:
             raise RuntimeError("retries exhausted") from error
 
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", unreachable)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", unreachable)
     with pytest.raises(HubError) as caught:
-        hub.locate(hub.parse_name("tiny"), None)
+        hub_program.fetch("openai/whisper-tiny")
     message = str(caught.value)
     assert "openai/whisper-tiny" in message
     assert "Name or service not known" in message
@@ -68,20 +70,57 @@ def test_an_unreachable_hub_names_the_ways_without_it(monkeypatch: pytest.Monkey
     assert "local checkpoint" in message
 
 
-def test_only_data_files_are_asked_for() -> None:
-    assert not [name for name in hub.CHECKPOINT_FILES if name.endswith((".bin", ".pt", ".py"))]
-    asked: dict[str, object] = {}
+@pytest.fixture
+def at_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Let the hub be at an address, with an empty cache."""
 
-    def record(hub_id: str, **kwargs: object) -> str:
-        asked.update(kwargs, hub_id=hub_id)
-        return "/snapshots/" + "0123456789" * 4
+    def be_at(address: str) -> None:
+        monkeypatch.setenv("HF_ENDPOINT", address)
+        monkeypatch.setenv("HF_HOME", str(tmp_path))
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("huggingface_hub.snapshot_download", record)
-        path, source = hub.locate(hub.parse_name("tiny"), "v1")
-    assert asked["revision"] == "v1"
-    assert asked["allow_patterns"] == list(hub.CHECKPOINT_FILES)
-    assert source.revision == path.name == "0123456789" * 4
+    return be_at
+
+
+def test_only_data_files_are_fetched_and_the_commit_is_known(
+    at_hub: Callable[[str], None],
+) -> None:
+    data = {"config.json": b"{}", "model.safetensors": bytes(200_000)}
+    others = {"pytorch_model.bin": b"pickle", "run.py": b"code", "README.md": b"text"}
+    with serving("org/name", {**data, **others}) as (address, asked):
+        at_hub(address)
+        path, source = hub.locate(hub.parse_name("org/name"), "v1")
+    assert {file.name: file.read_bytes() for file in path.iterdir()} == data
+    assert (source.name, source.revision) == ("org/name", COMMIT)
+    assert path.name == COMMIT
+    assert not [name for name in others if any(name in one for one in asked)]
+
+
+@pytest.mark.parametrize("where", ["headers", "body"])
+def test_a_hub_that_drips_is_left(
+    where: str, at_hub: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apart, "PATIENCE_S", 1.5)
+    with dripping(where) as address:
+        at_hub(address)
+        with pytest.raises(HubError, match="fetch org/name: the server sent less than 64 KiB in"):
+            hub.locate(hub.parse_name("org/name"), None)
+
+
+def test_a_hub_that_drips_a_file_is_left_and_no_half_of_it_stays(
+    at_hub: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    weights = {"model.safetensors": bytes(1_000_000)}
+    with serving("org/name", weights, pause_s=0.1) as (address, _):
+        at_hub(address)
+
+        def halves() -> list[Path]:
+            return list(tmp_path.rglob("*.incomplete"))
+
+        monkeypatch.setattr(apart.time, "monotonic", lambda: 100.0 if halves() else 0.0)
+        with pytest.raises(HubError, match="fetch org/name: the server sent less than 64 KiB in"):
+            hub.locate(hub.parse_name("org/name"), None)
+        assert not halves()
 
 
 @pytest.mark.parametrize("revision", ["", "a b", "x;y"])

@@ -1,6 +1,9 @@
+import re
 import tomllib
 from pathlib import Path
 from typing import get_args
+
+import pytest
 
 from whisper_hailo.core.extras import Extra, to_add
 
@@ -12,5 +15,7 @@ def test_every_extra_that_is_advised_can_be_installed() -> None:
     assert set(get_args(Extra)) <= set(project["optional-dependencies"])
 
 
-def test_what_to_type_is_quoted_for_the_shell() -> None:
-    assert to_add("media").startswith("pip install -e '.[media]'")
+@pytest.mark.parametrize("extra", get_args(Extra))
+def test_what_to_type_installs_from_a_lock(extra: Extra) -> None:
+    (lock,) = re.findall(r"^pip install -r (\S+) in the clone$", to_add(extra))
+    assert (PROJECT.parent / lock).is_file()

@@ -31,7 +31,7 @@ def test_sizes_that_follow_from_the_dimensions() -> None:
 
 def test_a_spec_survives_its_file(tmp_path: Path) -> None:
     files = {"encoder.onnx": FileRecord(10, "ab")}
-    spec = replace(toy_spec(), files=files, hailo=(DECODER_FORM,), half=True)
+    spec = replace(toy_spec(), files=files, hailo=(DECODER_FORM,), half=True, pairs_fit=True)
     (tmp_path / "model.json").write_text(spec.to_json(), encoding="utf-8")
     assert ModelSpec.load(tmp_path) == spec
     assert ModelSpec.load(tmp_path).to_json() == spec.to_json()
@@ -64,11 +64,19 @@ def test_a_broken_spec_says_so(text: str) -> None:
         ModelSpec.from_json(text, "here/model.json")
 
 
-def test_directories_of_version_6_are_those_without_float16() -> None:
-    raw = json.loads(toy_spec().to_json())
-    del raw["half"]
+def test_older_directories_lack_what_their_version_did_not_have() -> None:
+    raw = json.loads(replace(toy_spec(), half=True, pairs_fit=True).to_json())
+    fits = raw.pop("pairs_fit")
+    seventh = ModelSpec.from_json(json.dumps(raw | {"version": 7}), "model.json")
+    assert seventh == replace(toy_spec(), half=True)
+    half = raw.pop("half")
     assert ModelSpec.from_json(json.dumps(raw | {"version": 6}), "model.json") == toy_spec()
-    for broken in (raw, raw | {"half": "no"}):
+    for broken in (
+        raw | {"pairs_fit": fits},
+        raw | {"half": half},
+        raw | {"pairs_fit": fits, "half": "no"},
+        raw | {"pairs_fit": 1, "half": half},
+    ):
         with pytest.raises(ModelError, match=r"model\.json is not a model description"):
             ModelSpec.from_json(json.dumps(broken), "model.json")
 

@@ -26,7 +26,13 @@ MAKE_VENV: Final = (
     "make the environment anew with the system's packages: "
     "python3 -m venv --clear --system-site-packages .venv"
 )
+OLDER_NUMPY: Final = "pip install 'numpy<2' 'ml-dtypes<0.6'"
+"""What to type for a binding that does not know NumPy 2; the second is what asks for that."""
+
 _PACKAGE: Final = "hailo_platform"
+_KNOWS_NUMPY_2: Final = (5, 1, 1)
+"""Those before are made with pybind11 2.10, to which an array of NumPy 2 has no bytes. With it they
+cannot be made for Python 3.13: whoever has one there has made it with a newer one."""
 
 
 def load_binding() -> Any:  # noqa: ANN401 - a package without types
@@ -82,6 +88,20 @@ def major(version: str) -> int | None:
     """First number of a version."""
     match = re.match(r"\d+", version)
     return int(match.group()) if match else None
+
+
+def knows_numpy_2(version: str) -> bool:
+    """Whether a binding of this version can take arrays of NumPy 2."""
+    numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+    return not numbers or numbers >= _KNOWS_NUMPY_2 or sys.version_info >= (3, 13)
+
+
+def installed_version() -> str:
+    """Version of the binding that can be imported, by its file; empty if it is not there."""
+    spec = find_spec(_PACKAGE)
+    text = Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
+    match = re.search(r"^__version__ = .([\d.]+)", text, re.MULTILINE)
+    return match.group(1) if match else ""
 
 
 def why_no_binding() -> str | None:
@@ -142,7 +162,7 @@ def _mismatch(error: BaseException) -> BindingMismatchError:
     if "numpy" in text.lower() or "multiarray" in text or "_ARRAY_API" in text:
         return BindingMismatchError(
             f"Hailo's binding does not run with this environment's NumPy ({text}); "
-            "HailoRT 4.x wants: pip install 'numpy<2'"
+            f"HailoRT 4.x wants: {OLDER_NUMPY}"
         )
     if "_pyhailort" in text and "version" not in text:
         return BindingMismatchError(

@@ -1,114 +1,126 @@
-"""Calls into a driver that may never return, given a real end."""
+"""Calls into Hailo's library that may never return, given an end.
+
+Nearly all of them keep Python's lock (only handing a run over and waiting for it do not): no thread
+of ours can look at a clock meanwhile, and no handler sees Ctrl-C. So it is the C library that ends
+the program, by timers of its own and by the signals' default actions, which need nobody's lock.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import signal
 import threading
-from collections.abc import Callable
-from typing import Final, Generic, TypeVar
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Final
 
-from whisper_hailo.core.errors import DeviceTimeoutError
+from whisper_hailo.core.errors import ExitCode
 
-T = TypeVar("T")
+_PROGRAM: Final = b"whisper-hailo"
+_LAST_WORDS_S: Final = 0.1
+"""From the message to the end of the program."""
 
+_FATAL: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_NEW_THREAD: Final = 2
+"""`SIGEV_THREAD`: a timer calls a function in a thread of the C library's."""
 
-_GIVEN_UP: Final[dict[object, str]] = {}
-"""Calls that nobody waits for any more and that have not come back, with what they do."""
-
-
-def given_up() -> list[str]:
-    """What calls are doing that were given up and still hang in the driver."""
-    return list(_GIVEN_UP.values())
-
-
-class _Call(Generic[T]):
-    """One call in a thread of its own."""
-
-    def __init__(
-        self,
-        function: Callable[[], T],
-        what: str,
-        undo: Callable[[T], object] | None,
-        over: Callable[[], object] | None,
-    ) -> None:
-        self._function = function
-        self._what = what
-        self._undo = undo
-        self._over = over
-        self._lock = threading.Lock()
-        self._abandoned = self._ended = False
-        self.results: list[T] = []
-        self.error: BaseException | None = None
-
-    def run(self) -> None:
-        """The thread's body."""
-        try:
-            self._call()
-        finally:
-            with self._lock:
-                self._ended = True
-                _GIVEN_UP.pop(self, None)
-            if self._over is not None:
-                self._over()
-
-    def _call(self) -> None:
-        """A result that nobody waits for any more is undone."""
-        try:
-            result = self._function()
-        except BaseException as error:  # it belongs to the caller, whatever it is
-            self.error = error
-            return
-        with self._lock:
-            if not self._abandoned:
-                self.results.append(result)
-                return
-        if self._undo is not None:
-            self._undo(result)
-
-    def abandon(self) -> bool:
-        """Wait no longer; `False` if the result came at the last moment."""
-        with self._lock:
-            self._abandoned = not self.results
-            if not self._ended:
-                _GIVEN_UP[self] = self._what
-            return self._abandoned
+_C: Final = ctypes.CDLL(None)
+_TIMERS: Final = _C if hasattr(_C, "timer_create") else ctypes.CDLL("librt.so.1")
+"""Until glibc 2.34 they have a library of their own."""
 
 
-def bounded(
-    function: Callable[[], T],
-    timeout_s: float,
-    what: str,
-    undo: Callable[[T], object] | None = None,
-    over: Callable[[], object] | None = None,
-) -> T:
-    """Call a function and wait for it, but not for ever.
+def hangs(what: str, timeout_s: float) -> str:
+    """The message about a call that does not come back."""
+    return (
+        f"{what} did not end within {timeout_s:g} s; the chip or its driver hangs: reload the "
+        "driver or reboot, and look at `dmesg | grep -i hailo`"
+    )
 
-    Signals are handled while waiting. After the time-out the thread is left behind: nothing can
-    end a call that hangs in a driver.
+
+@contextmanager
+def bounded(timeout_s: float, what: str) -> Iterator[None]:
+    """Do what is in the block, or end the program when it does not end in time.
+
+    The end is a message on standard error and exit code 6, without unwinding, which a call that
+    hangs does not allow. Nor does it allow to handle Ctrl-C, SIGTERM and SIGHUP: they end the
+    program at once, but for those that it ignores.
 
     Args:
-        function: what to call.
-        timeout_s: how long to wait.
+        timeout_s: how long the block may take.
         what: what it does, such as `opening the chip`.
-        undo: what to do with a result that comes too late.
-        over: called when the function has really ended, in time or not, and after `undo`.
-
-    Raises:
-        DeviceTimeoutError: it did not return in time.
-        Exception: whatever it raised.
     """
-    call = _Call(function, what, undo, over)
-    thread = threading.Thread(target=call.run, name=f"hailo: {what}", daemon=True)
-    thread.start()
+    message = ctypes.create_string_buffer(hangs(what, timeout_s).replace("%", "%%").encode())
+    ctypes.c_char_p.in_dll(_C, "program_invocation_short_name").value = _PROGRAM
+    with _DEADLY, ExitStack() as timers:
+        timers.enter_context(_timer(timeout_s, _C.warnx, ctypes.addressof(message)))
+        timers.enter_context(_timer(timeout_s + _LAST_WORDS_S, _C._exit, ExitCode.DEVICE))
+        until_s = time.monotonic() + timeout_s
+        try:
+            yield
+        finally:
+            if time.monotonic() >= until_s:  # the message is out: no way back
+                time.sleep(10 * _LAST_WORDS_S)
+
+
+class _DeadlySignals:
+    """While any thread is inside, signals that Python handles have their default action."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._before: dict[int, ctypes.Array[ctypes.c_char]] = {}
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                self._before = {n: _action(n) for n in _FATAL if callable(signal.getsignal(n))}
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                for number, before in self._before.items():
+                    _C.sigaction(number, before, None)
+
+
+_DEADLY: Final = _DeadlySignals()
+
+
+def _action(number: int) -> ctypes.Array[ctypes.c_char]:
+    """Give a signal its default action; what it had, as the C library has it.
+
+    Python's own `signal` may be called in the main thread only.
+    """
+    default, before = (ctypes.create_string_buffer(256) for _ in range(2))  # zeros: the default
+    _C.sigaction(number, default, before)
+    return before
+
+
+class _Event(ctypes.Structure):
+    """`struct sigevent` of 64-bit Linux."""
+
+    _fields_ = (
+        ("value", ctypes.c_void_p),
+        ("signal", ctypes.c_int),
+        ("notify", ctypes.c_int),
+        ("function", ctypes.c_void_p),
+        ("rest", ctypes.c_char * 40),
+    )
+
+
+@contextmanager
+def _timer(after_s: float, function: object, argument: int) -> Iterator[None]:
+    """Have a function of the C library called after a time, unless the block ends before."""
+    address = ctypes.cast(function, ctypes.c_void_p)  # type: ignore[arg-type]
+    event = _Event(value=argument, notify=_NEW_THREAD, function=address)
+    timer = ctypes.c_void_p()
+    if _TIMERS.timer_create(time.CLOCK_MONOTONIC, ctypes.byref(event), ctypes.byref(timer)):
+        raise OSError("no timer can be made")
+    seconds = (ctypes.c_long * 4)(0, 0, int(after_s), int(after_s % 1 * 1e9))
+    _TIMERS.timer_settime(timer, 0, seconds, None)
     try:
-        thread.join(timeout_s)
-    except BaseException:  # an interrupt: whoever waits leaves, and so does the result
-        call.abandon()
-        raise
-    if thread.is_alive() and call.abandon():
-        raise DeviceTimeoutError(
-            f"{what} did not end within {timeout_s:g} s; the chip or its driver hangs: reload the "
-            "driver or reboot, and look at `dmesg | grep -i hailo`"
-        )
-    if call.error is not None:
-        raise call.error
-    return call.results[0]
+        yield
+    finally:
+        _TIMERS.timer_delete(timer)

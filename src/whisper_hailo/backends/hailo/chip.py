@@ -6,7 +6,7 @@ import contextlib
 import logging
 import threading
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from whisper_hailo.backends.hailo.binding import binding_version, load_binding, major
 from whisper_hailo.backends.hailo.bounded import bounded
@@ -16,12 +16,12 @@ from whisper_hailo.backends.hailo.options import GROUP, ChipOptions
 from whisper_hailo.backends.hailo.preflight import check_versions
 from whisper_hailo.backends.hef.contract import RUNS_ON
 from whisper_hailo.backends.hef.read import HefFile
-from whisper_hailo.core.errors import BindingMismatchError, DeviceTimeoutError, NoDeviceError
+from whisper_hailo.core.errors import BindingMismatchError, DeviceError, NoDeviceError
 
 _LOG = logging.getLogger(__name__)
 
-_CLOSE_S = 10.0
-"""A healthy chip takes milliseconds; a hung one is left behind."""
+_ANSWER_S: Final = 10.0
+"""A healthy chip takes milliseconds."""
 
 UNKNOWN = "unknown"
 _LEGACY = frozenset({"hailo8", "hailo8l"})
@@ -57,8 +57,8 @@ class Chip:
         options: shared or not, and how long opening may take.
 
     Raises:
-        NoBindingError, BindingMismatchError, NoDeviceError, DeviceBusyError, DeviceTimeoutError,
-        DeviceError: it cannot be opened; each says what to do.
+        NoBindingError, BindingMismatchError, NoDeviceError, DeviceBusyError, DeviceError: it cannot
+            be opened; each says what to do.
     """
 
     def __init__(self, options: ChipOptions) -> None:
@@ -66,11 +66,9 @@ class Chip:
         self.faults = Faults(self._binding)
         self._lock = threading.RLock()
         self._networks: dict[tuple[str, str, ChipOptions], Network] = {}
-        self._loading = threading.Lock()
-        self.facts = self._bounded(self._first_device, options, "looking for the chip")
-        self._vdevice = self._bounded(
-            lambda: self._open(options), options, "opening the chip", _release
-        )
+        with bounded(options.open_timeout_s, "opening the chip"):
+            self.facts = self._first_device()
+            self._vdevice = self._open(options)
 
     @property
     def vdevice(self) -> Any:  # noqa: ANN401 - the binding's own object
@@ -87,27 +85,10 @@ class Chip:
         with self._lock:
             if key not in self._networks:
                 self.check(hef)
-                self._networks[key] = self._load(hef, group, options)
+                device = OpenDevice(self._binding, self._vdevice, self.faults)
+                with bounded(options.open_timeout_s, f"loading {hef.path}"):
+                    self._networks[key] = Network(device, (hef, group), options)
             return self._networks[key]
-
-    def _load(self, hef: HefFile, group: str, options: ChipOptions) -> Network:
-        """Put a network on the chip; `close` waits until that has really ended.
-
-        Raises:
-            WrongChipError, HefError, DeviceError: it cannot be loaded.
-        """
-        if not self._loading.acquire(timeout=options.open_timeout_s):
-            raise DeviceTimeoutError(
-                f"the Hailo chip is still loading another file, not {hef.path}"
-            )
-        device = OpenDevice(self._binding, self._vdevice, self.faults)
-        return bounded(
-            lambda: Network(device, (hef, group), options),
-            options.open_timeout_s,
-            f"loading {hef.path}",
-            Network.close,
-            self._loading.release,
-        )
 
     def check(self, hef: HefFile) -> None:
         """Refuse a HEF for another chip, and warn of one that is newer than this HailoRT.
@@ -123,37 +104,34 @@ class Chip:
 
     def temperature_c(self) -> float | None:
         """Degrees Celsius of the chip now, if it says so."""
-        with contextlib.suppress(Exception):
-            return _facts(self._binding, self.facts.device).temperature_c
+        with bounded(_ANSWER_S, "reading the chip's temperature"), contextlib.suppress(Exception):
+            return chip_facts(self._binding, self.facts.device).temperature_c
         return None
 
     def close(self) -> None:
-        """Release networks, then the device; a chip that hangs is left behind."""
+        """Release networks, then the device."""
         with self._lock:
             networks = list(self._networks.values())
             self._networks.clear()
             vdevice, self._vdevice = self._vdevice, None
-        if vdevice is None:
-            return
-
-        def release() -> None:
-            with self._loading:  # a load that was given up still uses the device
-                for network in networks:
-                    with contextlib.suppress(Exception):  # the device is released all the same
-                        network.close()
-                _release(vdevice)
-
-        try:
-            bounded(release, _CLOSE_S, "releasing the chip")
-        except DeviceTimeoutError as error:
-            _LOG.warning("%s", error)
+            if vdevice is None:
+                return
+            what = "releasing the chip"
+            try:
+                with bounded(_ANSWER_S, what), self.faults.during(what):
+                    for network in networks:
+                        with contextlib.suppress(Exception):  # the device is released all the same
+                            network.close()
+                    vdevice.release()
+            except DeviceError as error:  # one that is lost already
+                _LOG.warning("%s", error)
 
     def _first_device(self) -> ChipFacts:
         with self.faults.during("looking for the chip"):
             found = self._binding.Device.scan()
         if not found:
             raise NoDeviceError(NO_DEVICE)
-        return _facts(self._binding, str(found[0]))
+        return chip_facts(self._binding, str(found[0]))
 
     def _open(self, options: ChipOptions) -> Any:  # noqa: ANN401
         if not hasattr(self._binding.VDevice, "create_infer_model"):
@@ -175,28 +153,8 @@ class Chip:
             return major(binding_version(self._binding)) == _LEGACY_HAILORT
         return self.facts.arch in _LEGACY
 
-    @staticmethod
-    def _bounded(function: Any, options: ChipOptions, what: str, undo: Any = None) -> Any:  # noqa: ANN401
-        return bounded(function, options.open_timeout_s, what, undo)
 
-
-def chips(timeout_s: float = 10.0) -> list[ChipFacts]:
-    """Every chip that the binding sees, without opening one for inference.
-
-    Raises:
-        NoBindingError, BindingMismatchError, DeviceError: the binding cannot tell.
-    """
-    binding = load_binding()
-    faults = Faults(binding)
-
-    def look() -> list[ChipFacts]:
-        with faults.during("looking for chips"):
-            return [_facts(binding, str(device)) for device in binding.Device.scan()]
-
-    return bounded(look, timeout_s, "looking for chips")
-
-
-def _facts(binding: Any, device: str) -> ChipFacts:  # noqa: ANN401
+def chip_facts(binding: Any, device: str) -> ChipFacts:  # noqa: ANN401
     """Ask a chip what it is; one that does not say is still tried, which tells why."""
     try:
         opened = binding.Device(device)
@@ -217,7 +175,3 @@ def _facts(binding: Any, device: str) -> ChipFacts:  # noqa: ANN401
     finally:
         with contextlib.suppress(Exception):
             opened.release()
-
-
-def _release(vdevice: Any) -> None:  # noqa: ANN401
-    vdevice.release()

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from whisper_hailo.backends.hailo.apart import chips
 from whisper_hailo.backends.hailo.binding import why_no_binding
-from whisper_hailo.backends.hailo.chip import chips
 from whisper_hailo.backends.hailo.faults import NO_DEVICE
 from whisper_hailo.backends.hailo.known import fetched
 from whisper_hailo.backends.hailo.preflight import check_encoder

@@ -7,10 +7,17 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
-from whisper_hailo.backends.hailo.binding import binding_version, one_line
-from whisper_hailo.backends.hailo.bounded import given_up
+import numpy as np
+
+from whisper_hailo.backends.hailo.binding import (
+    OLDER_NUMPY,
+    binding_version,
+    knows_numpy_2,
+    major,
+    one_line,
+)
 from whisper_hailo.backends.hef.read import HefFile, read_hef
 from whisper_hailo.core.errors import (
     BindingMismatchError,
@@ -50,21 +57,37 @@ _NAMES: Final = {
     "HailoRTFirmwareControlFailedException": "HAILO_FW_CONTROL_FAILURE",
     "InvalidProtocolVersionException": "HAILO_UNSUPPORTED_CONTROL_PROTOCOL_VERSION",
 }
-"""Exception class to status; all others carry `error: NUMBER (NAME)` in their text."""
+"""Exception class to status; others say `error: NUMBER (NAME)`, or nothing but the number."""
+
+_BARE: Final = "HailoRTStatusException"
+"""The C extension's own, which `Device.scan`, `Device` and Speech2Text let through as it is."""
 
 _NUMBERS: Final = {
     4: "HAILO_TIMEOUT",
+    6: "HAILO_INVALID_OPERATION",
     26: "HAILO_INVALID_HEF",
     36: "HAILO_DRIVER_OPERATION_FAILED",
     62: "HAILO_COMMUNICATION_CLOSED",
     63: "HAILO_STREAM_ABORT",
+    64: "HAILO_DRIVER_NOT_INSTALLED",
     73: "HAILO_DEVICE_IN_USE",
     74: "HAILO_OUT_OF_PHYSICAL_DEVICES",
     76: "HAILO_INVALID_DRIVER_VERSION",
     77: "HAILO_RPC_FAILED",
     78: "HAILO_INVALID_SERVICE_VERSION",
     79: "HAILO_NOT_SUPPORTED",
+    91: "HAILO_HEF_FILE_CORRUPTED",
+    92: "HAILO_HEF_NOT_SUPPORTED",
     93: "HAILO_HEF_NOT_COMPATIBLE_WITH_DEVICE",
+    96: "HAILO_DEVICE_NOT_CONNECTED",
+    97: "HAILO_DEVICE_TEMPORARILY_UNAVAILABLE",
+}
+_AWAY: Final = {"HAILO_DEVICE_NOT_CONNECTED", "HAILO_DEVICE_TEMPORARILY_UNAVAILABLE"}
+"""Statuses of HailoRT 5, at any time: it may come back."""
+
+_DID: Final = {
+    "HAILO_STREAM_ABORT": "gave up",
+    "HAILO_DEVICE_TEMPORARILY_UNAVAILABLE": "was not ready",
 }
 _LOST: Final = {
     "HAILO_COMMUNICATION_CLOSED",
@@ -92,7 +115,8 @@ def status_of(error: BaseException) -> str:
     match = re.search(r"(?:error:? )?\b(\d+)\s*\((HAILO_\w+)\)", str(error))
     if match is not None:
         return match.group(2)
-    match = re.search(r"error:? (\d+)", str(error))
+    bare = r"(\d+)" if type(error).__name__ == _BARE else r"error:? (\d+)"
+    match = re.search(bare, str(error))
     return _NUMBERS.get(int(match.group(1)), "") if match else ""
 
 
@@ -101,7 +125,12 @@ class Faults:
 
     Args:
         binding: the vendor's package.
+
+    Attributes:
+        has_run: a run went well in this process, so that the binding knows this NumPy.
     """
+
+    has_run: ClassVar[bool] = False
 
     def __init__(self, binding: Any) -> None:  # noqa: ANN401
         self._binding = binding
@@ -138,13 +167,23 @@ class Faults:
             return wrong_chip(hef, None)
         if hef is not None and status in _BROKEN_HEF:
             return _broken_hef(hef, status, self._version())
-        if status in _LOST and (running or status == "HAILO_STREAM_ABORT"):
-            gave_up = "gave up" if status == "HAILO_STREAM_ABORT" else "went away"
+        if status in _AWAY or (status in _LOST and (running or status == "HAILO_STREAM_ABORT")):
+            again = "" if running else "try again, "
             return DeviceLostError(
-                f"the Hailo chip {gave_up} while {what} ({status}); check its power and cooling, "
-                "and `dmesg | grep -i hailo`"
+                f"the Hailo chip {_DID.get(status, 'went away')} while {what} ({status}); {again}"
+                "check its power and cooling, and `dmesg | grep -i hailo`"
+            )
+        if running and status == "HAILO_INVALID_OPERATION" and self._is_blind():
+            return BindingMismatchError(
+                f"HailoRT {self._version()} takes arrays of NumPy {np.__version__} for empty; "
+                f"{OLDER_NUMPY}"
             )
         return self._other(error, status, what)
+
+    def _is_blind(self) -> bool:
+        if self.has_run:
+            return False
+        return (major(np.__version__) or 0) >= 2 and not knows_numpy_2(self._version())
 
     def _other(self, error: BaseException, status: str, what: str) -> DeviceError:
         if status == "HAILO_TIMEOUT":
@@ -161,8 +200,10 @@ class Faults:
                 f"{', '.join(locked)} may not be opened by this user; the driver's package has a "
                 "udev rule for that: reinstall it and reboot, or see docs/hailo.md"
             )
+        said = one_line(error)
+        said = status or (f"status {said}" if said.isdecimal() else said)
         return DeviceError(
-            f"HailoRT {self._version()} failed while {what} ({one_line(error)}); "
+            f"HailoRT {self._version()} failed while {what} ({said}); "
             "see hailort.log in this folder, and whisper-hailo doctor"
         )
 
@@ -174,11 +215,6 @@ class Faults:
             found = []
         if not found:
             return NoDeviceError(NO_DEVICE)
-        if hanging := given_up():
-            return DeviceBusyError(
-                f"the Hailo chip is still held by this program, where {hanging[0]} was given up "
-                "and hangs in the driver; end the program, reload the driver or reboot"
-            )
         return DeviceBusyError(BUSY)
 
     def _version(self) -> str:
@@ -201,7 +237,7 @@ def unreadable_nodes() -> list[str]:
 
 
 def _broken_hef(hef: HefFile, status: str, version: str) -> WhisperHailoError:
-    """Before 4.23 HailoRT says the same of a broken file and of one for another chip."""
+    """Before 4.21 HailoRT says the same of a broken file and of one for another chip."""
     try:
         read_hef(hef.path)
     except HefError as error:

@@ -6,135 +6,122 @@ import contextlib
 import logging
 import os
 import tempfile
-import urllib.error
-import urllib.request
-from http.client import HTTPException
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
 
 import numpy as np
 
 from whisper_hailo.backends.hailo.known import KnownHefs
+from whisper_hailo.backends.hailo.sums import PUBLISHED, Sums
 from whisper_hailo.backends.hef.contract import RUNS_ON, find_part
 from whisper_hailo.backends.hef.read import read_hef
-from whisper_hailo.core.errors import HubError, ModelError, OptionError, OutputError, WrongChipError
-from whisper_hailo.core.files import ordinary_mode
+from whisper_hailo.core.apart import fetch_apart
+from whisper_hailo.core.errors import ModelError, OptionError, OutputError, WrongChipError
+from whisper_hailo.core.files import ordinary_mode, sha256
 
 logger = logging.getLogger(__name__)
 
-LARGEST_BYTES: Final = 512 << 20
-"""Base's decoder, the largest that is published, has less than a third of it."""
 
-_TIMEOUT_S: Final = 30.0
-_PIECE: Final = 1 << 20
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What was fetched, or was there.
+
+    Attributes:
+        files: in the pair's folder.
+        hashes: SHA-256 of each, in hexadecimal.
+        unproven: names of those whose hash nobody has published.
+        sums: where all are written down; what is fetched later has to be the same.
+    """
+
+    files: tuple[Path, ...]
+    hashes: tuple[str, ...]
+    unproven: tuple[str, ...]
+    sums: Path
 
 
-def fetch(known: KnownHefs, place: str) -> list[Path]:
+def fetch(known: KnownHefs, place: str) -> Fetched:
     """Fetch encoder, decoder and the decoder's arrays; what is there and whole stays.
 
     Args:
         known: which pair.
         place: address that the paths are below, ending in a slash.
 
-    Returns:
-        the files, in the pair's folder.
-
     Raises:
         OptionError: no web address.
         HubError: the place cannot be reached, or does not have a file.
-        ModelError, WrongChipError: what came is broken, or for another chip.
+        ModelError, WrongChipError: what came is broken, for another chip, or not what came before.
         OutputError: it cannot be written.
     """
     if not place.startswith(("https://", "http://")):
         raise OptionError(f"--from is {place!r}, expected an address that begins with https://")
-    done = []
+    sums = Sums(known.folder)
+    hashes = {}
     for name, address in known.files().items():
-        target = known.folder / name
-        if not _is_good(target, known):
-            _fetch_one(place + address, target, known)
-        done.append(target)
-    return done
+        wanted = _Wanted(known, name, address, sums)
+        hashes[name] = wanted.hash_if_good() or wanted.fetch(place)
+        sums.keep(name, hashes[name])
+    return Fetched(
+        files=tuple(known.folder / name for name in hashes),
+        hashes=tuple(hashes.values()),
+        unproven=tuple(name for name, path in known.files().items() if path not in PUBLISHED),
+        sums=sums.path,
+    )
 
 
-def _is_good(target: Path, known: KnownHefs) -> bool:
-    if not target.is_file():
-        return False
-    try:
-        _check(target, target.name, known)
-    except (ModelError, WrongChipError):
-        return False
-    return True
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """One file of a pair: its name below the folder, its address below the place."""
 
+    known: KnownHefs
+    name: str
+    address: str
+    sums: Sums
 
-def _fetch_one(address: str, target: Path, known: KnownHefs) -> None:
-    logger.info("fetching %s", address)
-    partial: Path | None = None
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        partial = Path(name)
-        with os.fdopen(handle, "wb") as file:
-            _download(address, file, known)
-            file.flush()
-            os.fsync(file.fileno())
-        _check(partial, target.name, known)
-        partial.chmod(ordinary_mode(0o666))
-        partial.replace(target)
-        partial = None
-    except OSError as error:
-        raise OutputError(
-            f"cannot write {target} ({error.strerror or error}); set WHISPER_HAILO_CACHE to a "
-            "writable folder with free space"
-        ) from error
-    finally:
-        if partial is not None:
-            with contextlib.suppress(OSError):
-                partial.unlink()
+    @property
+    def target(self) -> Path:
+        return self.known.folder / self.name
 
+    def hash_if_good(self) -> str | None:
+        """Its hash, if it is there and what it should be."""
+        if not self.target.is_file():
+            return None
+        try:
+            return self._checked(self.target)
+        except (ModelError, WrongChipError):
+            return None
 
-def _download(address: str, file: Any, known: KnownHefs) -> None:  # noqa: ANN401 - a binary file
-    """Copy an address into a file, no further than what a HEF can have."""
-    try:
-        with urllib.request.urlopen(address, timeout=_TIMEOUT_S) as answer:  # noqa: S310 - checked
-            stated = int(answer.headers.get("Content-Length") or -1)
-            if stated > LARGEST_BYTES:
-                raise ModelError(f"{address} has {stated} bytes, more than {LARGEST_BYTES}")
-            size = 0
-            while piece := answer.read(_PIECE):
-                size += len(piece)
-                if size > LARGEST_BYTES:
-                    raise ModelError(f"{address} has more than {LARGEST_BYTES} bytes")
-                _write(file, piece)
-    except _WriteError as error:
-        raise error.reason from error
-    except urllib.error.HTTPError as error:
-        raise HubError(
-            f"{address} answers {error.code} {error.reason}; the vendor may have moved it: see "
-            "the download script of hailo-ai/Hailo-Application-Code-Examples, speech recognition"
-        ) from error
-    except (OSError, HTTPException, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        raise HubError(
-            f"cannot fetch {address} ({reason}); fetch it where there is a network and copy it to "
-            f"{known.folder}, or give a mirror with --from"
-        ) from error
-    if 0 <= stated != size:
-        raise HubError(f"{address} broke off after {size} of {stated} bytes; try again")
+    def fetch(self, place: str) -> str:
+        """Fetch it; its hash."""
+        source, target = place + self.address, self.target
+        logger.info("fetching %s", source)
+        partial: Path | None = None
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+            os.close(handle)
+            partial = Path(name)
+            fetch_apart("whisper_hailo.backends.hailo.download", [source, name], partial)
+            found = self._checked(partial)
+            partial.chmod(ordinary_mode(0o666))
+            partial.replace(target)
+            partial = None
+        except OSError as error:
+            raise OutputError(
+                f"cannot write {target} ({error.strerror or error}); set WHISPER_HAILO_CACHE to a "
+                "writable folder with free space"
+            ) from error
+        finally:
+            if partial is not None:
+                with contextlib.suppress(OSError):
+                    partial.unlink()
+        return found
 
-
-class _WriteError(Exception):
-    """The disk, not the network."""
-
-    def __init__(self, reason: OSError) -> None:
-        super().__init__(str(reason))
-        self.reason = reason
-
-
-def _write(file: Any, piece: bytes) -> None:  # noqa: ANN401 - a binary file
-    try:
-        file.write(piece)
-    except OSError as error:
-        raise _WriteError(error) from error
+    def _checked(self, path: Path) -> str:
+        """The hash of a file that is what it should be."""
+        _check(path, self.target.name, self.known)
+        found = sha256(path)
+        self.sums.check(self.name, self.address, found)
+        return found
 
 
 def _check(path: Path, name: str, known: KnownHefs) -> None:

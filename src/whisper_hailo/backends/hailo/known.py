@@ -1,8 +1,8 @@
 """HEFs that the vendor publishes for its speech recognition example, and where fetched ones lie.
 
-Addresses: `download_resources.py` of `hailo-ai/Hailo-Application-Code-Examples`
-(`runtime/hailo-8/python/speech_recognition/app`), commit 03713ef, read in a stored copy: that they
-still answer was not verified here, and the vendor publishes no hashes.
+Addresses: `download_resources.py` of `hailo-ai/hailo-apps`
+(`hailo_apps/python/standalone_apps/speech_recognition/app`), commit 80f0b60, read in a stored copy:
+that they still answer was not verified here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class KnownHefs:
 
     Attributes:
         arch: chip.
-        variant: `tiny` or `base`.
+        variant: `tiny`, `tiny.en` or `base`.
         encoder: file name of the encoder.
         decoder: file name of the decoder.
         window_s: seconds of the encoder's window.
@@ -78,11 +78,14 @@ KNOWN: Final = (
         *("tiny-whisper-decoder-fixed-sequence.hef", 10, 32),
     ),
     KnownHefs(
+        *("hailo10h", "tiny.en", "tiny_en-whisper-encoder-10s.hef"),
+        *("tiny_en-whisper-decoder-fixed-sequence.hef", 10, 32),
+    ),
+    KnownHefs(
         *("hailo10h", "base", "base-whisper-encoder-10s.hef"),
         *("base-whisper-decoder-10s-out-seq-64.hef", 10, 64),
     ),
 )
-"""The base pair for the 10H is named in projects that use it, not in the vendor's list."""
 
 
 def find_known(arch: str, variant: str) -> KnownHefs | None:

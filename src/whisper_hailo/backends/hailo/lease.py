@@ -191,7 +191,7 @@ class Lease(ChipLease):
         with self._held.lock:
             try:
                 chip = self.chip
-            except (NoDeviceError, DeviceBusyError) as error:
+            except (NoDeviceError, DeviceBusyError, DeviceLostError) as error:
                 until = self._held.awaited_until
                 if time.monotonic() < until:  # another stream may end the wait
                     raise _AwayError(str(error), until) from error

@@ -126,6 +126,7 @@ class Network:
 
     def give_back(self, slot: Slot) -> None:
         """Buffers of a run that went well, to be used again."""
+        Faults.has_run = True
         with self._lock:
             if self._configured is not None:
                 self._free.append(slot)

@@ -24,6 +24,11 @@ from whisper_hailo.decoding.options import Cures, DecodingOptions
 _LOUDEST: Final = np.nextafter(np.float32(1), np.float32(0))
 """Samples are below 1."""
 
+_PATIENCE: Final = 3
+"""Times the time-out that HailoRT is told, which may wait twice as long."""
+
+_RELEASE_S: Final = 10.0
+
 
 class Speech2Text(Closing):
     """The vendor's whole pipeline on the chip: log-mel, encoder and a decoder without a cache.
@@ -76,8 +81,8 @@ class Speech2Text(Closing):
         """Release the engine, then the chip."""
         engine, self._engine = self._engine, None
         if engine is not None:
-            with contextlib.suppress(Exception):  # it may have failed already
-                engine.release()
+            with bounded(_RELEASE_S, "releasing Speech2Text"), contextlib.suppress(Exception):
+                engine.release()  # it may have failed already
         self._lease.close()
 
     def check(self, options: DecodingOptions) -> None:
@@ -108,7 +113,10 @@ class Speech2Text(Closing):
             raise DeviceError(f"{self.name} is not open; call open() or use a with block")
         samples = np.ascontiguousarray(np.clip(audio, -1, _LOUDEST), dtype=np.float32)
         milliseconds = round(1000 * self._options.timeout_s)
-        with self._faults().during("recognising speech", self._hef, running=True):
+        with (
+            bounded(_PATIENCE * self._options.timeout_s, "recognising speech"),
+            self._faults().during("recognising speech", self._hef, running=True),
+        ):
             text = self._engine.generate_all_text(
                 audio_data=samples,
                 task=self._tasks[options.task.upper()],
@@ -121,13 +129,12 @@ class Speech2Text(Closing):
         self._tasks = genai.Speech2TextTask
         chip = self._lease.chip
         chip.check(self._hef)
-        with self._faults().during(f"loading {self._hef.path}", self._hef):
-            return bounded(
-                lambda: genai.Speech2Text(chip.vdevice, str(self._hef.path)),
-                self._options.open_timeout_s,
-                f"loading {self._hef.path}",
-                lambda engine: engine.release(),
-            )
+        loading = f"loading {self._hef.path}"
+        with (
+            bounded(self._options.open_timeout_s, loading),
+            self._faults().during(loading, self._hef),
+        ):
+            return genai.Speech2Text(chip.vdevice, str(self._hef.path))
 
     def _faults(self) -> Faults:
         return self._lease.chip.faults

@@ -11,6 +11,7 @@ from whisper_hailo.core.errors import HefError
 
 RUNS_ON: Final[dict[str, frozenset[str]]] = {
     "hailo8": frozenset({"hailo8", "hailo8l"}),
+    "hailo8_a0": frozenset({"hailo8_a0"}),
     "hailo8l": frozenset({"hailo8l"}),
     "hailo10h": frozenset({"hailo10h", "hailo15h", "hailo15m"}),
     "hailo15h": frozenset({"hailo10h", "hailo15h", "hailo15m"}),

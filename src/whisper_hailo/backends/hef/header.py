@@ -96,7 +96,7 @@ def _header(version: int, start: int, size: int, values: tuple[int | bytes, ...]
         return Header(1, start, size, numbers[1], f"{numbers[0]:08x}", whole=True)
     if version == 2:
         return Header(2, start, size, numbers[1], f"{numbers[0]:016x}", whole=True)
-    # The newest files carry a checksum of the description alone, and HailoRT looks at no other.
+    # HailoRT 5 is content with a checksum of the description alone, which is behind this one.
     own = numbers[4]
     rest = numbers[1] + numbers[3]
-    return Header(3, start, size, rest, f"{own or numbers[0]:016x}", whole=own == 0)
+    return Header(3, start, size, rest, f"{numbers[0] or own:016x}", whole=numbers[0] != 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,15 +15,16 @@ from whisper_hailo.backends.hef.wire import Budget, Message
 from whisper_hailo.core.errors import HefError
 
 ARCHES: Final = {
-    0: "hailo8",
-    1: "hailo8",  # early boards, of the same kind to HailoRT
-    2: "hailo8",
+    **dict.fromkeys((0, 1, 2, 101, 102), "hailo8"),  # early boards, of the same kind to HailoRT
     3: "hailo8l",
     4: "hailo15m",
     5: "hailo10h",
     6: "hailo15l",
-    103: "hailo15h",
+    100: "hailo8_a0",
+    **dict.fromkeys((103, 104, 105), "hailo15h"),  # what a compiler 5 makes for a Hailo-10H, too
+    106: "hailo15l",
 }
+"""Number of a chip to its name; HailoRT, `device_internal.cpp`."""
 
 LARGEST_BYTES: Final = 2 << 30
 """Whisper large would be smaller; language models, the largest there are, may be larger."""
@@ -30,9 +32,10 @@ LARGEST_BYTES: Final = 2 << 30
 _MOST_GROUPS = 64
 _HEF_FIELDS = frozenset({1, 2})
 _HEADER_FIELDS = frozenset({1, 2, 3})
-_GROUP_FIELDS = frozenset({1, 3, 4, 5, 7, 8, 10})
+_CORE_FIELDS = frozenset({1, 3, 4, 5, 7})
+_GROUP_FIELDS = _CORE_FIELDS | {8}
 _OP_FIELDS = frozenset({4})
-_CORE_FIELDS = frozenset({3, 4, 5, 7})
+_METADATA_FIELDS = frozenset({1, 3})
 _CONTEXT_FIELDS = frozenset({3})
 _ORDER_FIELDS = frozenset({5})
 
@@ -138,7 +141,7 @@ def _parse(path: Path, data: memoryview, header: Header) -> HefFile:
         bytes=len(data),
         version=header.version,
         arch=ARCHES.get(code, f"unknown ({code})"),
-        compiler_version=head.text(3),
+        compiler_version=_version(head.text(3)),
         timestamp=head.number(2),
         checksum=f"{CHECKSUMS[header.version]} {header.checksum}",
         groups=tuple(_group(group) for group in message.messages(2, _GROUP_FIELDS)),
@@ -146,27 +149,46 @@ def _parse(path: Path, data: memoryview, header: Header) -> HefFile:
 
 
 def _group(group: Message) -> HefGroup:
-    """One network; newer files wrap it in a graph of operators, older ones do not."""
+    """One network; what the host computes after it wraps it in a graph of operators."""
     ops = [op.message(4, _CORE_FIELDS) for op in group.messages(8, _OP_FIELDS)]
-    cores = [core for core in ops if core is not None] or [group]
-    cores = [layout for core in cores for layout in _layouts(core)]
-    contexts = [core.messages(3, _CONTEXT_FIELDS) for core in cores]
+    core = next((op for op in ops if op is not None), group)
+    placements = _placements(core)
+    contexts = [placement.messages(3, _CONTEXT_FIELDS) for placement in placements]
     if not any(contexts):
         raise HefError("it has a network without a context")
-    found = [boundary_streams(context) for core in contexts for context in core]
+    found = [
+        boundary_streams(context, transposed=_is_transposed(placement))
+        for placement, its_contexts in zip(placements, contexts, strict=True)
+        for context in its_contexts
+    ]
     inputs, outputs = _unique(found)
-    metadata = group.message(1, frozenset({1}))
-    name = group.text(10) or (metadata.text(1) if metadata is not None else "")
-    order = _sorted_outputs(group, cores)
+    name = _name(_placements(group)[0])
     if not name or not inputs or not outputs:
         raise HefError("it has a network without a name, an input or an output")
+    order = _sorted_outputs(group, core)
     return HefGroup(name, max(map(len, contexts)), inputs, _in_order(outputs, order))
 
 
-def _layouts(core: Message) -> list[Message]:
-    """Networks for a Hailo-8L come once per placement on the chip, all with the same streams."""
+def _version(text: str) -> str:
+    """`5.3.0` of `sdk-version: 5.3.0, git-branch: ...`, as compilers 5 have it."""
+    found = re.search(r"\d+\.\d+\.\d+\S*(?<!,)", text)
+    return found.group() if found is not None else text
+
+
+def _placements(core: Message) -> list[Message]:
+    """A network for a Hailo-8L comes once per placement on a chip, all with the same streams."""
     wrapped = [part.message(1, _CORE_FIELDS) for part in core.messages(7, frozenset({1}))]
     return [part for part in wrapped if part is not None] or [core]
+
+
+def _name(network: Message) -> str:
+    metadata = network.message(1, _METADATA_FIELDS)
+    return metadata.text(1) if metadata is not None else ""
+
+
+def _is_transposed(network: Message) -> bool:
+    metadata = network.message(1, _METADATA_FIELDS)
+    return metadata is not None and bool(metadata.number(3))
 
 
 def _unique(found: list[Directions]) -> tuple[tuple[HefStream, ...], tuple[HefStream, ...]]:
@@ -181,18 +203,19 @@ def _unique(found: list[Directions]) -> tuple[tuple[HefStream, ...], tuple[HefSt
     return tuple(inputs.values()), tuple(outputs.values())
 
 
-def _sorted_outputs(group: Message, cores: list[Message]) -> list[str]:
+def _sorted_outputs(group: Message, core: Message) -> list[str]:
     """The order that HailoRT gives outputs in; it looks at four places."""
-    fused = cores[0].message(5, frozenset({1, 2}))
+    fused = core.message(5, frozenset({1, 2}))
     if fused is not None and fused.number(1):
         return fused.texts(2)
-    for place in (group, cores[0]):
+    placed = _placements(core)[0]
+    for place in (placed, group) if core is group else (group,):
         if names := place.texts(4):
             return names
-    for context in reversed(cores[0].messages(3, _CONTEXT_FIELDS)):
+    for context in placed.messages(3, _CONTEXT_FIELDS)[-1:]:
         metadata = context.message(3, _ORDER_FIELDS)
-        if metadata is not None and (names := metadata.texts(5)):
-            return names
+        if metadata is not None:
+            return metadata.texts(5)
     return []
 
 

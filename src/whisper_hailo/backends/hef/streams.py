@@ -14,13 +14,14 @@ _BOUNDARY: Final = 0
 _INPUT: Final = 0
 _METADATA_FIELDS = frozenset({2})
 _EDGE_FIELDS = frozenset({1, 2, 3, 4, 5, 8})
-_LAYER_FIELDS = frozenset({1, 2, 3})
+_LAYER_FIELDS = frozenset({1, 2, 3, 6})
 _MUX_FIELDS = frozenset({1, 2, 5})
 _BASE_FIELDS = frozenset({1, 3, 5, 7, 12})
 _DEEPEST_MUX = 8
 _LARGEST_AXIS = 1 << 24
 
 _ORDERS: Final = ("NHWC", "NHCW", "NC", "FCR", "BAYER_RGB", "NHW", "NMS", "F8CR")
+_FLAT: Final = _ORDERS.index("NC")
 _TYPES: Final = {0: "uint8", 1: "uint8", 2: "uint16"}
 
 
@@ -53,8 +54,12 @@ class Directions:
     outputs: tuple[HefStream, ...]
 
 
-def boundary_streams(context: Message) -> Directions:
+def boundary_streams(context: Message, *, transposed: bool = False) -> Directions:
     """Streams of a context that lead to or from the host.
+
+    Args:
+        context: of a network.
+        transposed: the whole network has height and width the other way round in the file.
 
     Raises:
         HefError: a stream without a name, or of an impossible size.
@@ -66,42 +71,45 @@ def boundary_streams(context: Message) -> Directions:
         switch = edge.message(5, frozenset({3}))
         if switch is not None and switch.number(3) != _BOUNDARY:
             continue
-        (inputs if edge.number(1) == _INPUT else outputs).extend(_edge(edge, 0))
+        (inputs if edge.number(1) == _INPUT else outputs).extend(_edge(edge, transposed))
     return Directions(tuple(inputs), tuple(outputs))
 
 
-def _edge(edge: Message, depth: int) -> list[HefStream]:
+def _edge(edge: Message, transposed: bool) -> list[HefStream]:
     """A layer, or the layers that share one stream (`mux`)."""
     layer = edge.message(3, _LAYER_FIELDS)
     if layer is not None:
-        return [_stream(layer)]
+        return [_stream(layer, transposed)]
     mux = edge.message(4, _MUX_FIELDS)
-    return _joined(mux, depth) if mux is not None else []
+    return _joined(mux, transposed, 0) if mux is not None else []
 
 
-def _joined(mux: Message, depth: int) -> list[HefStream]:
+def _joined(mux: Message, transposed: bool, depth: int) -> list[HefStream]:
     if depth > _DEEPEST_MUX:
         raise HefError("its streams are nested without end")
     found: list[HefStream] = []
     for part in mux.messages(5, frozenset({1, 2})):
         layer = part.message(1, _LAYER_FIELDS)
         if layer is not None:
-            found.append(_stream(layer))
+            found.append(_stream(layer, transposed))
         elif (inner := part.message(2, _MUX_FIELDS)) is not None:
-            found += _joined(inner, depth + 1)
+            found += _joined(inner, transposed, depth + 1)
     return found
 
 
-def _stream(layer: Message) -> HefStream:
+def _stream(layer: Message, transposed: bool) -> HefStream:
     base = layer.message(2, _BASE_FIELDS)
     numeric = layer.message(3, frozenset({1, 2}))
     name = layer.text(1)
     if base is None or not name:
         raise HefError("it has an input or output without a name or a shape")
-    shape = (base.number(1), base.number(3), base.number(5))
+    order, kind = base.number(7), base.number(12)
+    height, width, channels = base.number(1), base.number(3), base.number(5)
+    if (transposed or layer.number(6)) and order != _FLAT:
+        height, width = width, height
+    shape = (height, width, channels)
     if not all(1 <= axis <= _LARGEST_AXIS for axis in shape):
         raise HefError(f"{name} has the shape {shape}")
-    order, kind = base.number(7), base.number(12)
     return HefStream(
         name=name,
         shape=shape,

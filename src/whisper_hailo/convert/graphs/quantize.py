@@ -2,7 +2,8 @@
 
 Blocks hold 8- or 4-bit codes in the layout of ONNX Runtime's MatMulNBits and GatherBlockQuantized:
 value = (code - 2^(bits-1)) * scale, codes of a row packed lowest first. Outputs with one scale hold
-signed 8-bit codes, value = code * scale, laid out as MatMul wants its matrix.
+signed 8-bit codes, value = code * scale, laid out as MatMul wants its matrix. Their scales leave
+room for a processor that adds products in pairs, in 16 bits: `docs/decisions/exact-pairs.md`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ SMALLEST_BLOCK = 32
 LARGEST_BLOCK = {8: 128, 4: 64}
 """Values with one scale, where rows can be cut so: the larger, the faster, and the coarser. 8 bits
 can afford it, 4 bits less so (`docs/decisions/engine-speed.md`)."""
+
+LARGEST_CODE = 127
+"""Codes of 8 bits go from minus this to this. So do, together, those of one sign in a pair."""
 
 CHUNK_ROWS = 4096
 SHRINKS_4BIT = (1.0, 0.93, 0.86, 0.8)
@@ -123,7 +127,7 @@ def quantized_outputs(matrix: Weight) -> tuple[Weight, Weight]:
         matrix: `(n_out, n_in)` float32.
 
     Returns:
-        codes `(n_in, n_out)` int8 from -127 to 127 and scales `(n_out,)` float32.
+        codes `(n_in, n_out)` int8, see `output_codes`, and scales `(n_out,)` float32.
     """
     n_out, n_in = matrix.shape
 
@@ -138,13 +142,28 @@ def quantized_outputs(matrix: Weight) -> tuple[Weight, Weight]:
 
 
 def output_scales(matrix: FloatArray) -> FloatArray:
-    """`(n_out,)` scales by which the largest value of each row becomes 127 steps; 1 for zeros."""
-    scales: FloatArray = np.abs(matrix).max(axis=1) / np.float32(127)
+    """Scales of the outputs, with which every processor computes their products exactly.
+
+    x86-64 without VNNI multiplies two neighbouring inputs, of 8 bits without a sign, with their
+    codes and adds both products in 16 bits, where larger sums are cut off. Codes of opposite signs
+    cannot exceed that. Those of one sign do not while they come to 128 together, since
+    255 * 128 < 2^15: the largest such pair becomes 127 steps, and rounding may add one.
+
+    Args:
+        matrix: `(n_out, n_in)` float32.
+
+    Returns:
+        `(n_out,)` float32; 1 for outputs of zeros.
+    """
+    n_out, n_in = matrix.shape
+    pairs = np.pad(matrix, ((0, 0), (0, n_in % 2))).reshape(n_out, -1, 2)
+    of_one_sign = [np.maximum(sign * pairs, 0).sum(axis=-1).max(axis=1) for sign in (1, -1)]
+    scales: FloatArray = np.maximum(*of_one_sign) / np.float32(LARGEST_CODE)
     return np.where(scales == 0, np.float32(1), scales)
 
 
 def output_codes(matrix: FloatArray, scales: FloatArray) -> SignedCodes:
-    """Nearest code of every value, `(n_out, n_in)` int8."""
+    """Nearest code of every value, `(n_out, n_in)` int8 from -127 to 127."""
     codes: SignedCodes = np.rint(matrix / scales[:, None]).astype(np.int8)
     return codes
 
@@ -175,7 +194,7 @@ def dequantize_blocks(codes: Codes, scales: FloatArray, bits: int) -> FloatArray
 
 def _quantize8(blocks: FloatArray) -> tuple[Codes, FloatArray]:
     """Symmetric 8 bits: the largest value becomes 127 steps."""
-    scales = np.abs(blocks).max(axis=-1) / np.float32(127)
+    scales = np.abs(blocks).max(axis=-1) / np.float32(LARGEST_CODE)
     return _codes(blocks, scales, 8), scales
 
 

@@ -11,7 +11,9 @@ import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, numpy_helper
 
+from whisper_hailo.backends.saturation import saturates
 from whisper_hailo.backends.session import FATAL_ONLY, PROVIDERS, reason_of
+from whisper_hailo.backends.unsigned_codes import without_signs
 from whisper_hailo.convert.check.graph import SMALL_BYTES, check_external_data
 from whisper_hailo.convert.graphs.weights import AnyArray
 from whisper_hailo.core.errors import ModelError
@@ -77,6 +79,9 @@ class InnerGraph:
                 f"{label} has a graph inside a graph ({nested[0] or 'unnamed'}), whose values "
                 "cannot be looked at; export it without branches (not merged, without a cache)"
             )
+        # Nodes run as they are written, so the runtime cannot mend what a processor cuts off.
+        if saturates() and without_signs(model):
+            encoded = bytes(model.SerializeToString())
         sizes = _sizes(model, feeds)
         _drop_unnamed_outputs(model.graph.node)
         return cls(

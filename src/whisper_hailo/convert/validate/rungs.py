@@ -38,7 +38,6 @@ from whisper_hailo.convert.validate.runs import (
 from whisper_hailo.convert.validate.stores import Stores
 from whisper_hailo.convert.validate.truth import Truth
 from whisper_hailo.core.hailo import HailoForm
-from whisper_hailo.core.spec import ModelSpec
 
 FEATURES, LOGITS = "audio_features", "logits"
 """What the cached graphs call their results."""
@@ -111,21 +110,21 @@ class Rungs:
         return self._try_decoder(FLOAT, self._decoder, limit)
 
     def _quantized_encoder(self) -> RungResult:
-        folder = self._stores.quantized_encoder()
-        if folder is None:
-            return not_run(QUANTIZED, "encoder", _NO_QUANTIZED)
-        limit = self._limit(QUANTIZED, "encoder", "int8")
-        run = cached_encoder(folder)
+        quantization = self._spec.encoder_quantization
+        if quantization == "none":
+            return not_run(QUANTIZED, "encoder", _NO_QUANTIZED.format("--encoder-quantize"))
+        limit = self._limit(QUANTIZED, "encoder", quantization)
+        run = cached_encoder(self._stores.directory)
         found = self._try_encoder(QUANTIZED, run, limit)
         nodes = compare_by_name(self._into(self._encoder), self._into(run), FEATURES, limit)
         return replace(found, nodes=nodes)
 
     def _quantized_decoder(self) -> RungResult:
-        folder = self._stores.quantized_decoder()
-        if folder is None:
-            return not_run(QUANTIZED, "decoder", _NO_QUANTIZED)
-        limit = self._limit(QUANTIZED, "decoder", ModelSpec.load(folder).quantization)
-        run = cached_decoder(folder)
+        quantization = self._spec.quantization
+        if quantization == "none":
+            return not_run(QUANTIZED, "decoder", _NO_QUANTIZED.format("--quantize"))
+        limit = self._limit(QUANTIZED, "decoder", quantization)
+        run = cached_decoder(self._stores.directory)
         found = self._try_decoder(QUANTIZED, run, limit)
         nodes = compare_by_name(self._into(self._decoder), self._into(run), LOGITS, limit)
         return replace(found, nodes=nodes)
@@ -208,4 +207,4 @@ class Rungs:
 
 
 _NO_FORMS = "no graph for the Hailo compiler; convert with --hailo"
-_NO_QUANTIZED = "float32 here; --checkpoint makes an int8 one"
+_NO_QUANTIZED = "float32 here; convert with {} to have another one judged"

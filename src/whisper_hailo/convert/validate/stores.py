@@ -1,7 +1,7 @@
 """Where the graphs of each rung lie: in the model directory, or made beside it for the comparison.
 
-A model directory has its decoder in one precision. With the checkpoint at hand the other one is
-converted into a scratch folder, which takes seconds.
+Only forms that the directory has are judged. What they are compared with, in float32 and node by
+node, is converted from the checkpoint into a scratch folder where the directory lacks it.
 """
 
 from __future__ import annotations
@@ -48,18 +48,6 @@ class Stores:
         """Model directory whose decoder is float32; raises like `float_encoder`."""
         return self.directory if self.spec.quantization == "none" else self._float
 
-    def quantized_encoder(self) -> Path | None:
-        """Model directory whose encoder is quantised, if there can be one."""
-        if self.spec.encoder_quantization != "none":
-            return self.directory
-        return None if self.checkpoint is None else self._int8
-
-    def quantized_decoder(self) -> Path | None:
-        """Model directory whose decoder is quantised, if there can be one."""
-        if self.spec.quantization != "none":
-            return self.directory
-        return None if self.checkpoint is None else self._int8
-
     def hailo(self, window_s: int, length: int) -> Path:
         """Model directory with Hailo forms of other sizes.
 
@@ -73,10 +61,6 @@ class Stores:
     @cached_property
     def _float(self) -> Path:
         return self._converted("float32", ConvertOptions())
-
-    @cached_property
-    def _int8(self) -> Path:
-        return self._converted("int8", ConvertOptions(quantize="int8", encoder_quantize="int8"))
 
     def _converted(self, name: str, options: ConvertOptions) -> Path:
         out = self._work / name

@@ -7,6 +7,10 @@ class HailoRTException(Exception):  # noqa: N818 - the binding's own names
     pass
 
 
+class HailoRTStatusException(Exception):  # noqa: N818
+    """The C extension's, of which the layer above makes the others, but not everywhere."""
+
+
 class HailoRTTimeout(HailoRTException):
     pass
 
@@ -61,8 +65,10 @@ STATUS = {
     "HAILO_RPC_FAILED": 77,
     "HAILO_NOT_SUPPORTED": 79,
     "HAILO_QUEUE_IS_FULL": 82,
-    "HAILO_HEF_FILE_CORRUPTED": 92,
+    "HAILO_HEF_FILE_CORRUPTED": 91,
     "HAILO_HEF_NOT_COMPATIBLE_WITH_DEVICE": 93,
+    "HAILO_DEVICE_NOT_CONNECTED": 96,
+    "HAILO_DEVICE_TEMPORARILY_UNAVAILABLE": 97,
 }
 _CLASSES = {
     "HAILO_TIMEOUT": (HailoRTTimeout, "Received a timeout - hailort has failed"),
@@ -95,3 +101,8 @@ def failure(status: str) -> HailoRTException:
         kind, text = _CLASSES[status]
         return kind(text)
     return HailoRTException(f"libhailort failed with error: {STATUS[status]} ({status})")
+
+
+def bare(status: str) -> HailoRTStatusException:
+    """The exception where no layer makes another of it: nothing but the number."""
+    return HailoRTStatusException(str(STATUS[status]))

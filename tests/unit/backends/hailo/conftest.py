@@ -54,6 +54,7 @@ def hefs_10h(hailo_directory: Path, tmp_path_factory: pytest.TempPathFactory) ->
 def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The stand-in's machine; afterwards the chip is closed, its threads gone, no rule broken."""
     monkeypatch.syspath_prepend(str(FOLDER))
+    monkeypatch.setenv("PYTHONPATH", str(FOLDER))  # for what is asked in a process of its own
     from hailo_platform._machine import MACHINE
 
     MACHINE.set()

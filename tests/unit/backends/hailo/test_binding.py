@@ -10,9 +10,8 @@ import pytest
 
 from tests.standin import FOLDER
 from whisper_hailo.backends.hailo import binding
-from whisper_hailo.backends.hailo.bounded import bounded
 from whisper_hailo.backends.hailo.faults import status_of
-from whisper_hailo.core.errors import BindingMismatchError, DeviceTimeoutError, NoBindingError
+from whisper_hailo.core.errors import BindingMismatchError, NoBindingError
 
 
 @pytest.fixture
@@ -74,6 +73,19 @@ def test_generative_part_is_not_everywhere(machine: Any) -> None:
         binding.load_genai()
 
 
+@pytest.mark.parametrize(
+    ("version", "knows"),
+    [("", True), ("4.23.0", False), ("5.1.0", False), ("5.1.1", True), ("5.10.0", True)],
+)
+def test_which_bindings_know_numpy_2(
+    monkeypatch: pytest.MonkeyPatch, version: str, knows: bool
+) -> None:
+    monkeypatch.setattr(sys, "version_info", (3, 11, 2))
+    assert binding.knows_numpy_2(version) == knows
+    monkeypatch.setattr(sys, "version_info", (3, 13, 5))
+    assert binding.knows_numpy_2(version), "made with a newer pybind11, or not at all"
+
+
 def test_statuses_of_exceptions() -> None:
     class HailoRTTimeout(Exception):  # noqa: N818 - the binding's own name
         pass
@@ -86,19 +98,10 @@ def test_statuses_of_exceptions() -> None:
     assert status_of(ValueError("nothing of the kind")) == ""
 
 
-def test_bounded_calls() -> None:
-    import threading
+def test_bare_numbers_are_statuses_only_where_the_c_extension_says_them(machine: Any) -> None:
+    from hailo_platform.pyhailort.pyhailort import HailoRTStatusException
 
-    assert bounded(lambda: 3, 5, "adding") == 3
-    with pytest.raises(ZeroDivisionError):
-        bounded(lambda: 1 // 0, 5, "dividing")
-    gate, undone = threading.Event(), threading.Event()
-
-    def late() -> int:
-        gate.wait(10)
-        return 7
-
-    with pytest.raises(DeviceTimeoutError, match=r"waiting did not end within 0.05 s"):
-        bounded(late, 0.05, "waiting", lambda result: undone.set() if result == 7 else None)
-    gate.set()
-    assert undone.wait(5), "what came too late is given back"
+    assert status_of(HailoRTStatusException("36")) == "HAILO_DRIVER_OPERATION_FAILED"
+    assert status_of(HailoRTStatusException("91")) == "HAILO_HEF_FILE_CORRUPTED"
+    assert status_of(HailoRTStatusException("1234")) == ""
+    assert status_of(ValueError("36")) == ""

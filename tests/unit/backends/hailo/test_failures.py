@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.unit.backends.hailo.conftest import QUICK, Hefs, mel_of
-from whisper_hailo.backends.hailo import lease
+from whisper_hailo.backends.hailo import binding, faults, lease
 from whisper_hailo.backends.hailo.encoder import HefEncoder
 from whisper_hailo.backends.hailo.lease import Lease
 from whisper_hailo.backends.hailo.options import ChipOptions
@@ -69,9 +69,35 @@ def test_time_outs_are_real(machine: Any, hefs: Hefs, spec: ModelSpec, fault: st
 
 def test_other_failures_say_where_to_look(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
     with HefEncoder(hefs.encoder, spec) as encoder:
+        encoder.encode(mel_of())
         machine.set(faults={"run": {"0": "refuse"}})
         with pytest.raises(DeviceError, match=r"HailoRT 4.23.0 failed while running .*hailort.log"):
             encoder.encode(mel_of())
+
+
+@pytest.mark.parametrize(
+    ("version", "python", "expected"),
+    [
+        ("4.23.0", (3, 11, 2), r"takes arrays of NumPy [\d.]+ for empty; pip install 'numpy<2'"),
+        ("4.23.0", (3, 13, 5), "HAILO_INVALID_OPERATION"),
+    ],
+)
+def test_a_binding_that_does_not_know_this_numpy(
+    *,
+    machine: Any,
+    hefs: Hefs,
+    spec: ModelSpec,
+    monkeypatch: pytest.MonkeyPatch,
+    version: str,
+    python: tuple[int, ...],
+    expected: str,
+) -> None:
+    monkeypatch.setattr(binding.sys, "version_info", python)
+    monkeypatch.setattr(faults.np, "__version__", "2.4.6")
+    monkeypatch.setattr(faults.Faults, "has_run", False)
+    machine.set(version=version, knows_numpy_2=False)
+    with HefEncoder(hefs.encoder, spec) as encoder, pytest.raises(DeviceError, match=expected):
+        encoder.encode(mel_of())
 
 
 def test_an_interrupt_leaves_nothing_open(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:

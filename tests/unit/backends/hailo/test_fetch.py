@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.server
+import json
+import subprocess
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,10 +16,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.dripping import dripping
 from tests.standin.hef_file import Net, Wish, hef_bytes
-from whisper_hailo.backends.hailo import fetch as fetching
+from whisper_hailo.backends.hailo import download as downloading
+from whisper_hailo.backends.hailo.download import download
 from whisper_hailo.backends.hailo.fetch import fetch
 from whisper_hailo.backends.hailo.known import KNOWN, KnownHefs, fetched, find_known
+from whisper_hailo.backends.hailo.sums import PUBLISHED, SUMS
+from whisper_hailo.cli.app import run
+from whisper_hailo.core import apart
 from whisper_hailo.core.errors import (
     HefError,
     HubError,
@@ -96,11 +104,11 @@ def _publish(server: Server, known: KnownHefs, arch: str = "hailo8l") -> list[st
 
 def test_everything_comes_once(server: Server, known: KnownHefs, tmp_path: Path) -> None:
     paths = _publish(server, known)
-    files = fetch(known, server.address)
+    files = fetch(known, server.address).files
     assert server.asked == paths
     assert files[0] == tmp_path / "cache/hefs/hailo8l/tiny/tiny-whisper-encoder-10s_15dB_h8l.hef"
     assert [path.read_bytes() for path in files] == list(server.files.values())
-    assert fetch(known, server.address) == files
+    assert fetch(known, server.address).files == files
     assert server.asked == paths, "what is there and whole stays"
     files[0].write_bytes(b"rotten")
     fetch(known, server.address)
@@ -132,11 +140,11 @@ def test_what_breaks_on_the_way(server: Server, known: KnownHefs) -> None:
     del server.files[paths[0]]
     with pytest.raises(HubError, match=r"answers 404 .*the vendor may have moved it"):
         fetch(known, server.address)
-    assert not [path for path in known.folder.rglob("*") if path.is_file()]
+    assert [path.name for path in known.folder.rglob("*") if path.is_file()] == [SUMS]
 
 
 def test_no_array_and_no_end(
-    server: Server, known: KnownHefs, monkeypatch: pytest.MonkeyPatch
+    server: Server, known: KnownHefs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     paths = _publish(server, known)
     server.files[paths[2]] = b"\x93NUMPY and no more"
@@ -147,10 +155,10 @@ def test_no_array_and_no_end(
     server.files[paths[2]] = content.getvalue()
     with pytest.raises(ModelError, match="is no array"):
         fetch(known, server.address)
-    monkeypatch.setattr(fetching, "LARGEST_BYTES", 1000)
+    monkeypatch.setattr(downloading, "LARGEST_BYTES", 1000)
     server.files[paths[2]] = bytes(2000)
     with pytest.raises(ModelError, match="has 2000 bytes, more than 1000"):
-        fetch(known, server.address)
+        download(server.address + paths[2][1:], str(tmp_path / "file"))
 
 
 def test_no_network_no_web_address_no_folder(
@@ -166,13 +174,76 @@ def test_no_network_no_web_address_no_folder(
         fetch(known, "http://127.0.0.1:9/")
 
 
+@pytest.mark.parametrize("where", ["headers", "body"])
+def test_a_server_that_drips_is_left(
+    where: str, known: KnownHefs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apart, "PATIENCE_S", 1.0)
+    with dripping(where) as address, pytest.raises(HubError, match="sent less than 64 KiB in 1 s"):
+        fetch(known, address)
+    assert not [path for path in known.folder.rglob("*") if path.is_file()]
+
+
+def test_what_came_first_is_what_has_to_come_later(server: Server, known: KnownHefs) -> None:
+    paths = _publish(server, known)
+    done = fetch(known, server.address)
+    assert done.unproven == tuple(known.files()), "the vendor publishes no hashes"
+    told = subprocess.run(
+        ["sha256sum", "--check", done.sums.name],
+        cwd=known.folder, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert told.stdout.count(": OK") == 4
+
+    array, first = done.files[2], server.files[paths[2]]
+    array.write_bytes(first[:-4] + b"\x00\x00\x80?")
+    assert fetch(known, server.address) == done, "a file that changed in the cache heals"
+    assert array.read_bytes() == first
+
+    server.files[paths[2]] = first[:-4] + b"\x00\x00\x80?"
+    array.unlink()
+    with pytest.raises(ModelError, match=r"which came before; .* remove its line in .*SHA256SUMS"):
+        fetch(known, server.address)
+    assert not array.exists()
+    lines = done.sums.read_text().splitlines(keepends=True)
+    done.sums.write_text("".join(line for line in lines if array.name not in line))
+    assert fetch(known, server.address).hashes[2] != done.hashes[2]
+
+
+def test_the_command_says_what_it_could_not_compare(
+    server: Server, known: KnownHefs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _publish(server, known)
+    words = ["fetch-hef", "--arch", known.arch, "--from", server.address]
+    assert run(words) == 0
+    *files, unproven, following = capsys.readouterr().out.splitlines()
+    assert files == [str(known.folder / name) for name in known.files()]
+    assert unproven.startswith("nobody publishes hashes of these files")
+    assert following.startswith("next: whisper-hailo transcribe")
+    assert run([*words, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["files"] == files
+    assert told["sha256"][files[0]] == hashlib.sha256(Path(files[0]).read_bytes()).hexdigest()
+
+
+def test_a_published_hash_is_the_one_that_counts(
+    server: Server, known: KnownHefs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = _publish(server, known)
+    proven = hashlib.sha256(server.files[paths[0]]).hexdigest()
+    monkeypatch.setitem(PUBLISHED, paths[0][1:], proven)
+    assert fetch(known, server.address).unproven == tuple(known.files())[1:]
+    monkeypatch.setitem(PUBLISHED, paths[0][1:], "0" * 64)
+    with pytest.raises(ModelError, match=r"expected 0{16}\.\.\., it is not the vendor's"):
+        fetch(known, server.address)
+
+
 def test_fetched_files_are_for_openais_own_models_only(server: Server, known: KnownHefs) -> None:
     from dataclasses import replace
 
     from tests.unit.shapes import toy_spec
 
     _publish(server, known)
-    (path, *_) = fetch(known, server.address)
+    (path, *_) = fetch(known, server.address).files
     spec = toy_spec()
     tiny = replace(spec, source=replace(spec.source, name="openai/whisper-tiny"))
     mine = replace(spec, source=replace(spec.source, name="me/whisper-tiny-fine"))
@@ -184,3 +255,14 @@ def test_fetched_files_are_for_openais_own_models_only(server: Server, known: Kn
 def test_every_pair_has_four_files() -> None:
     assert {len(known.files()) for known in KNOWN} == {4}
     assert find_known("hailo15h", "tiny") is None
+    assert find_known("hailo8", "tiny.en") is None
+    english = find_known("hailo10h", "tiny.en")
+    assert english is not None
+    assert list(english.files().values()) == [
+        "whisper/h10h/tiny_en-whisper-encoder-10s.hef",
+        "whisper/h10h/tiny_en-whisper-decoder-fixed-sequence.hef",
+        *(
+            f"npy%20files/whisper/decoder_assets/tiny.en/decoder_tokenization/{stem}_tiny.en.npy"
+            for stem in ("token_embedding_weight", "onnx_add_input")
+        ),
+    ]

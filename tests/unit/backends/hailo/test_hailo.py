@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,6 @@ import pytest
 from tests.standin.make_hef import decoder_network, encoder_network, hef
 from tests.unit.backends.hailo.conftest import QUICK, Hefs, mel_of
 from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
-from whisper_hailo.backends.hailo import chip
-from whisper_hailo.backends.hailo.bounded import given_up
-from whisper_hailo.backends.hailo.chip import chips
 from whisper_hailo.backends.hailo.decoder import HefRunner
 from whisper_hailo.backends.hailo.encoder import HefEncoder
 from whisper_hailo.backends.hailo.options import ChipOptions, Priority
@@ -25,6 +21,7 @@ from whisper_hailo.core.errors import (
     BindingMismatchError,
     DeviceBusyError,
     DeviceError,
+    DeviceLostError,
     DeviceTimeoutError,
     HefError,
     ModelError,
@@ -157,16 +154,6 @@ def test_an_8l_that_does_not_say_what_it_is_is_shared_all_the_same(
         ),
         ({"faults": {"load": {"0": "broken"}}}, HefError, "HAILO_HEF_FILE_CORRUPTED"),
         (
-            {"faults": {"open": {"0": "hang"}}},
-            DeviceTimeoutError,
-            "did not end within 1 s; the chip or its",
-        ),
-        (
-            {"faults": {"configure": {"0": "hang"}}},
-            DeviceTimeoutError,
-            "did not end within 1 s; the chip or its",
-        ),
-        (
             {"faults": {"open": {"0": "HAILO_INVALID_DRIVER_VERSION"}}},
             DeviceError,
             "does not fit the driver, firmware or service",
@@ -175,6 +162,21 @@ def test_an_8l_that_does_not_say_what_it_is_is_shared_all_the_same(
             {"faults": {"open": {"0": "HAILO_DRIVER_OPERATION_FAILED"}}},
             DeviceError,
             "failed while opening the chip .*hailort.log",
+        ),
+        (
+            {"faults": {"scan": {"0": "HAILO_DRIVER_OPERATION_FAILED"}}},
+            DeviceError,
+            r"failed while looking for the chip \(HAILO_DRIVER_OPERATION_FAILED\)",
+        ),
+        (
+            {"faults": {"open": {"0": "HAILO_DEVICE_NOT_CONNECTED"}}},
+            DeviceLostError,
+            r"went away while opening the chip \(HAILO_DEVICE_NOT_CONNECTED\); try again",
+        ),
+        (
+            {"faults": {"open": {"0": "HAILO_DEVICE_TEMPORARILY_UNAVAILABLE"}}},
+            DeviceLostError,
+            "was not ready while opening the chip .*; try again",
         ),
         (
             {"faults": {"configure": {"0": "HAILO_TIMEOUT"}}},
@@ -192,33 +194,10 @@ def test_what_keeps_a_chip_from_opening(
     kind: type[Exception],
     expected: str,
 ) -> None:
-    machine.set(**facts, hang_s=3.0)
-    hangs = "hang" in str(facts)
-    options = ChipOptions(open_timeout_s=1.0 if hangs else 60.0)
-    with pytest.raises(kind, match=expected), HefEncoder(hefs.encoder, spec, options):
+    machine.set(**facts)
+    with pytest.raises(kind, match=expected), HefEncoder(hefs.encoder, spec):
         pass
     machine.set()
-    with HefEncoder(hefs.encoder, spec) as encoder:
-        assert encoder.encode(mel_of()).shape == (1, 100, 64)
-
-
-def test_a_load_that_hangs_keeps_its_device_until_it_ends(
-    machine: Any, hefs: Hefs, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its device must not be released under its feet, and whoever asks is told what holds it."""
-    monkeypatch.setattr(chip, "_CLOSE_S", 0.1)
-    machine.set(faults={"configure": {"0": "hang"}}, hang_s=3.0)
-    options = ChipOptions(open_timeout_s=1.0)
-    with (
-        pytest.raises(DeviceTimeoutError, match="loading"),
-        HefEncoder(hefs.encoder, spec, options),
-    ):
-        pass
-    with pytest.raises(DeviceBusyError, match=r"held by this program, where loading .* hangs"):
-        HefEncoder(hefs.encoder, spec).open()
-    until_s = time.monotonic() + 60
-    while given_up() and time.monotonic() < until_s:
-        time.sleep(0.05)
     with HefEncoder(hefs.encoder, spec) as encoder:
         assert encoder.encode(mel_of()).shape == (1, 100, 64)
 
@@ -294,13 +273,23 @@ def test_speech2text(machine: Any, hefs_10h: Hefs, spec: ModelSpec) -> None:
         engine.check(DecodingOptions(cures=Cures(repetition_penalty=1.1)))
 
 
-def test_chips(machine: Any) -> None:
-    (facts,) = chips()
-    assert (facts.arch, facts.temperature_c) == ("hailo8l", 48.5)
-    machine.set(temperature_c=None)
-    assert chips()[0].temperature_c is None
-    machine.set(devices=0)
-    assert chips() == []
+def test_a_chip_that_fails_when_it_is_released_is_released_all_the_same(
+    machine: Any, hefs: Hefs, spec: ModelSpec, caplog: pytest.LogCaptureFixture
+) -> None:
+    machine.set(faults={"release": {"0": "HAILO_COMMUNICATION_CLOSED"}})
+    with HefEncoder(hefs.encoder, spec) as encoder:
+        assert encoder.encode(mel_of()).shape == (1, 100, 64)
+    assert "failed while releasing the chip (HAILO_COMMUNICATION_CLOSED)" in caplog.text
+
+
+def test_speech2text_that_cannot_be_loaded(machine: Any, hefs_10h: Hefs, spec: ModelSpec) -> None:
+    fault = {"load": {"0": "HAILO_OUT_OF_PHYSICAL_DEVICES"}}
+    machine.set(chip="hailo10h", version="5.1.1", faults=fault)
+    with (
+        pytest.raises(DeviceBusyError, match="another program holds"),
+        Speech2Text(hefs_10h.decoder, spec, QUICK),
+    ):
+        pass
 
 
 def test_a_binding_that_is_too_old(

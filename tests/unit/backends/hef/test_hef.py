@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import random
+import struct
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,17 +48,109 @@ def _write(path: Path, wish: Wish) -> Path:
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
-@pytest.mark.parametrize("form", ["ops", "legacy", "partial"])
-def test_every_version_and_form(tmp_path: Path, version: int, form: str) -> None:
-    wish = Wish([ENCODER, DECODER], version=version, form=form)
+@pytest.mark.parametrize("arch", ["hailo8", "hailo8l", "hailo15h"])
+@pytest.mark.parametrize("ops", [False, True])
+def test_every_version_and_form(tmp_path: Path, version: int, arch: str, ops: bool) -> None:
+    wish = Wish([ENCODER, DECODER], arch=arch, version=version, ops=ops)
     hef = read_hef(_write(tmp_path / "x.hef", wish))
-    assert (hef.version, hef.arch, hef.compiler_version) == (version, "hailo8l", "3.33.0")
+    assert (hef.version, hef.arch, hef.compiler_version) == (version, arch, "3.33.0")
     encoder, decoder = hef.groups
     assert (encoder.name, encoder.contexts) == (ENCODER.name, 3)
     assert {s.name: s.shape for s in encoder.inputs} == ENCODER.inputs
     assert {s.name: s.shape for s in decoder.inputs} == DECODER.inputs
     assert [s.name for s in decoder.outputs] == list(DECODER.outputs)
     assert (decoder.outputs[0].type, decoder.outputs[0].scale) == ("uint16", 0.5)
+
+
+def _changed(path: Path, wish: Wish, change: Callable[[Any], object]) -> Path:
+    """A file whose description was changed before it was signed."""
+    hef = _description(hef_bytes(wish))
+    change(hef)
+    path.write_bytes(with_header(hef.SerializeToString(), wish.version, wish.weights))
+    return path
+
+
+def _description(data: bytes) -> Any:
+    hef = classes()["Hef"]()
+    size = struct.unpack_from(">III", data)[2]
+    hef.ParseFromString(data[32 : 32 + size])  # of version 0
+    return hef
+
+
+def test_files_for_an_8l_have_names_and_order_only_within_placements() -> None:
+    """As real ones do, of which none is ours to keep."""
+    (group,) = _description(hef_bytes(Wish([DECODER]))).network_groups
+    assert [field.name for field, _ in group.ListFields()] == ["placed"]
+    assert [place.inner.metadata.name for place in group.placed] == [DECODER.name] * 2
+    assert [place.layout.clusters for place in group.placed] == [51, 204]
+
+
+@pytest.mark.parametrize("ops", [False, True])
+@pytest.mark.parametrize("arch", ["hailo8", "hailo8l"])
+def test_the_order_of_fused_layers_counts_if_there_are_any(
+    tmp_path: Path, arch: str, ops: bool
+) -> None:
+    """HailoRT looks for them in the network as a whole, never in a placement."""
+    turned = list(DECODER.outputs)[::-1]
+
+    def fuse(hef: Any) -> None:
+        (group,) = hef.network_groups
+        fused = (group.ops[0].core if ops else group).fused
+        fused.has = True
+        fused.names[:] = turned
+
+    path = _changed(tmp_path / "x.hef", Wish([DECODER], arch=arch, ops=ops), fuse)
+    assert [s.name for s in read_hef(path).groups[0].outputs] == turned
+
+
+@pytest.mark.parametrize("mark", ["layer", "network"])
+def test_transposed_shapes_are_as_the_host_sees_them(tmp_path: Path, mark: str) -> None:
+    wish = Wish([ENCODER], transposed=mark)
+    (group,) = read_hef(_write(tmp_path / "x.hef", wish)).groups
+    assert [s.shape for s in (*group.inputs, *group.outputs)] == [(1, 1000, 80), (1, 500, 384)]
+
+    def flatten(hef: Any) -> None:
+        for place in hef.network_groups[0].placed:
+            place.inner.contexts[0].metadata.edges[0].layer.base.format = 2
+
+    flat = read_hef(_changed(tmp_path / "flat.hef", wish, flatten)).groups[0]
+    assert (flat.inputs[0].order, flat.inputs[0].shape) == ("NC", (1000, 1, 80)), "left as it is"
+
+
+@pytest.mark.parametrize(
+    ("codes", "arch", "runs_on"),
+    [
+        ((0, 1, 2, 101, 102), "hailo8", ["hailo8"]),
+        ((100,), "hailo8_a0", ["hailo8_a0"]),
+        ((103, 104, 105), "hailo15h", ["hailo10h", "hailo15h"]),
+        ((6, 106), "hailo15l", ["hailo15l"]),
+        ((107,), "unknown (107)", []),
+    ],
+)
+def test_numbers_of_chips(
+    tmp_path: Path, codes: tuple[int, ...], arch: str, runs_on: list[str]
+) -> None:
+    for code in codes:
+
+        def mark(hef: Any, code: int = code) -> None:
+            hef.header.hw_arch = code
+
+        facts = describe_hef(_changed(tmp_path / "x.hef", Wish([ENCODER], arch="hailo8"), mark))
+        assert (facts["compiled_for"], facts["runs_on"]) == (arch, runs_on)
+
+
+@pytest.mark.parametrize(
+    ("said", "version"),
+    [
+        ("3.31.0", "3.31.0"),
+        ("sdk-version: 5.3.0, git-branch: stability-v5.3.0, git-commit: 5b0ed83b", "5.3.0"),
+        ("3.33.0.dev4", "3.33.0.dev4"),
+        ("unreleased", "unreleased"),
+    ],
+)
+def test_versions_of_compilers(tmp_path: Path, said: str, version: str) -> None:
+    path = _write(tmp_path / "x.hef", Wish([ENCODER], compiler=said))
+    assert read_hef(path).compiler_version == version
 
 
 def test_streams_that_share_a_channel(tmp_path: Path) -> None:
@@ -160,7 +255,8 @@ def _nested(depth: int) -> bytes:
     kinds = classes()
     hef = kinds["Hef"]()
     hef.header.hw_arch = 3
-    group = hef.network_groups.add(name="deep")
+    group = hef.network_groups.add()
+    group.metadata.name = "deep"
     edge = group.ops.add().core.contexts.add().metadata.edges.add()
     mux = edge.mux
     for _ in range(depth):
@@ -169,15 +265,10 @@ def _nested(depth: int) -> bytes:
     return bytes(hef.SerializeToString())
 
 
-def _named(name: bytes) -> bytes:
-    """A description whose network has these bytes as its name."""
-    group = b"\x52" + _length(name) + name
-    return b"\x0a\x02\x08\x03" + b"\x12" + _length(group) + group
-
-
-def _length(data: bytes) -> bytes:
-    low, high = len(data) & 0x7F, len(data) >> 7
-    return bytes([low]) if not high else bytes([low | 0x80, high])
+def _renamed(name: bytes) -> bytes:
+    """A description whose network has these bytes, as many as its name has, as its name."""
+    whole = hef_bytes(Wish([Net("abcd", {"i": (1, 8, 8)}, {"o": (1, 4, 8)})]))
+    return whole[32:].replace(b"abcd", name)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +285,8 @@ def _length(data: bytes) -> bytes:
         (b"\x08\x01", "a number where a message belongs"),
         (_nested(40), "nested without end"),
         (b"\x0a\x02\x08\x03" + b"\x12\x00" * 65, "it has 65 networks"),
-        (_named(b"\xff\xfe"), "without a context"),
+        (_renamed(b"\xff\xfeab"), "a name that is no text"),
+        (_renamed(b"ab\nc"), "unprintable characters"),
     ],
 )
 def test_hostile_descriptions(tmp_path: Path, proto: bytes, expected: str) -> None:

@@ -54,7 +54,7 @@ def test_a_missing_package_names_its_extra(name: str, monkeypatch: pytest.Monkey
         "moonshine_onnx",
     ):
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(WhisperHailoError, match=rf"pip install -e '\.\[{name}\]'"):
+    with pytest.raises(WhisperHailoError, match=rf"pip install -r requirements/{name}\.txt"):
         system(name).open(watch)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from numpy.typing import NDArray
+from onnx import TensorProto
 
 from whisper_hailo.convert.graphs.builder import FLOAT, INT64, MICROSOFT, GraphBuilder
 from whisper_hailo.convert.graphs.onnx_file import write_graph
@@ -121,6 +122,86 @@ def test_runtime_reads_the_codes_as_we_write_them(tmp_path: Path, bits: int) -> 
     np.testing.assert_allclose(got_rows, values[[95, 0, 7]], atol=1e-6)
     # One-hot inputs are exact in int8, so the product shows the weights themselves.
     np.testing.assert_allclose(got_product[0], values.T + bias, atol=2e-3)
+
+
+def _largest_sum_of_one_sign(codes: NDArray[np.int8]) -> int:
+    """Of two neighbours, over all outputs `(n_out, n_in)`."""
+    wide = np.pad(codes.astype(int), ((0, 0), (0, codes.shape[1] % 2)))
+    pairs = wide.reshape(codes.shape[0], -1, 2)
+    return max(int(np.maximum(sign * pairs, 0).sum(axis=-1).max()) for sign in (1, -1))
+
+
+def _neighbours_alike() -> NDArray[np.float32]:
+    """Like a convolution over mel bins: neighbours differ little, so their codes add up."""
+    return np.repeat(_matrix(96, 32), 2, axis=1) + 0.1 * _matrix()
+
+
+MATRICES = {
+    "normal": _matrix(),
+    "alike": _neighbours_alike(),
+    "equal": np.full((3, 64), -0.7, np.float32),
+    "odd": _matrix(96, 63),
+    "opposite": np.tile(np.array([1, -1], np.float32), (4, 32)),
+    "one input": np.array([[3.0], [-2.0]], np.float32),
+    "halves": np.array([[63.5, 63.5, 0.5, -0.5]], np.float32),
+}
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_no_pair_of_products_leaves_16_bits(name: str) -> None:
+    """Two products of neighbours, whatever inputs from 0 to 255 they meet."""
+    matrix = MATRICES[name]
+    codes = output_codes(matrix, output_scales(matrix))
+    assert 255 * _largest_sum_of_one_sign(codes) < 2**15
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_scales_are_no_coarser_than_they_have_to_be(name: str) -> None:
+    """Some pair of every output is within a step of the most that is allowed."""
+    matrix = MATRICES[name]
+    codes = output_codes(matrix, output_scales(matrix))
+    assert all(_largest_sum_of_one_sign(row[np.newaxis]) >= 126 for row in codes)
+    error = np.abs(codes * output_scales(matrix)[:, None] - matrix)
+    assert np.all(error <= output_scales(matrix)[:, None] * 0.5 + 1e-6)
+
+
+@pytest.mark.parametrize("n_rows", [1, 3, 50])
+@pytest.mark.parametrize("name", MATRICES)
+def test_integer_products_are_exact_on_this_processor(
+    tmp_path: Path, name: str, n_rows: int
+) -> None:
+    """Also with the largest inputs; on x86-64 without VNNI other codes are added up wrongly."""
+    codes = output_codes(MATRICES[name], output_scales(MATRICES[name])).T
+    inputs = RNG.integers(0, 256, (n_rows, len(codes))).astype(np.uint8)
+    inputs[0] = 255
+    b = GraphBuilder("integers")
+    x = b.input("x", TensorProto.UINT8, ("n", len(codes)))
+    weights = b.weight("codes", ready(np.ascontiguousarray(codes)))
+    b.output(b.op("MatMulInteger", (x, weights), "sums"), TensorProto.INT32, ("n", codes.shape[1]))
+    path = tmp_path / "integers.onnx"
+    write_graph(b.build(), path)
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    (got,) = session.run(None, {"x": inputs})
+    np.testing.assert_array_equal(got, inputs.astype(int) @ codes.astype(int))
+
+
+@pytest.mark.parametrize("n_rows", [1, 4, 50])
+@pytest.mark.parametrize("bits", [8, 4])
+def test_products_with_blocks_are_exact_on_this_processor(
+    tmp_path: Path, bits: int, n_rows: int
+) -> None:
+    """The largest codes of both signs meet inputs that rounding leaves as they are."""
+    matrix = np.repeat([[1.0], [-1.0]], 256, axis=1).astype(np.float32)
+    b = GraphBuilder("blocks")
+    x = b.input("x", FLOAT, ("n", 256))
+    arithmetic = {8: Arithmetic.BLOCKS_8, 4: Arithmetic.BLOCKS_4}[bits]
+    b.output(linear(b, x, "product", Linear(ready(matrix)), arithmetic), FLOAT, ("n", 2))
+    path = tmp_path / "blocks.onnx"
+    write_graph(b.build(), path, external=True)
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    (got,) = session.run(None, {"x": np.ones((n_rows, 256), np.float32)})
+    weights = dequantize_blocks(*quantize_blocks(matrix, bits), bits)
+    np.testing.assert_allclose(got, np.tile(weights.sum(axis=1), (n_rows, 1)), rtol=1e-5)
 
 
 def test_one_scale_for_each_output(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from whisper_hailo.convert.hailo.calibrate.make import calibrate
 from whisper_hailo.convert.hailo.calibrate.options import CalibrationOptions
 from whisper_hailo.convert.hailo.compile import CompileOptions, compile_part
 from whisper_hailo.core.errors import DeviceError, ModelError, OptionError, OutputError
+from whisper_hailo.core.privacy import RUNTIME_SWITCH
 from whisper_hailo.core.spec import ModelSpec
 
 STEM = "micro_encoder_2s"
@@ -262,6 +263,19 @@ def test_an_interrupt_ends_the_compiler_and_keeps_no_half_tuned_network(
     names = {path.name for path in (model / "hailo" / "hailo8l").iterdir()}
     assert f"{STEM}.har" in names
     assert f"{STEM}_optimized.har" not in names
+
+
+def test_the_compilers_own_runtime_does_not_report(
+    model: Path, encoder: CompileOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(RUNTIME_SWITCH)  # as where a bundle is built
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\necho "{RUNTIME_SWITCH} is ${RUNTIME_SWITCH}"\nexit 4\n')
+    python.chmod(0o755)
+    with pytest.raises(ModelError):
+        compile_part(model, replace(encoder, python=str(python)))
+    log = model / "hailo" / "hailo8l" / f"{STEM}.log"
+    assert f"{RUNTIME_SWITCH} is 1" in log.read_text()
 
 
 def test_a_build_without_its_supervisor_ends(

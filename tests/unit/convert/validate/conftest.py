@@ -29,6 +29,15 @@ def toy_model(toy_checkpoint: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
+def int8_model(toy_checkpoint: Path) -> Path:
+    """All of it: 8 bits in encoder and decoder, and the Hailo forms."""
+    out = toy_checkpoint.parent / "int8"
+    sizes = HailoOptions(window_s=WINDOW_S, decoder_length=LENGTH)
+    convert_checkpoint(toy_checkpoint, out, ConvertOptions("int8", "int8", hailo=sizes))
+    return out
+
+
+@pytest.fixture(scope="session")
 def speech(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Noise that swells, which a random model cannot tell from speech."""
     folder = tmp_path_factory.mktemp("speech")

@@ -76,7 +76,9 @@ def _run(
     failure = None
     package = str(Path(__file__).resolve().parent.parent)
     command = [python or sys.executable, "-u", "-c", _START, package, str(job_path.resolve())]
-    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    # The compiler brings an ONNX Runtime of its own, and a bundle has no `core.privacy`.
+    private = {"ORT_DISABLE_TELEMETRY": "1"}
+    environment = {**private, **os.environ, "PYTHONIOENCODING": "utf-8"}
     try:
         process = subprocess.Popen(
             command,

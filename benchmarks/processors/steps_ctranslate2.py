@@ -13,7 +13,7 @@ from pathlib import Path
 import ctranslate2
 import numpy as np
 
-from benchmarks.aarch64.counter import counter
+from benchmarks.processors.counter import counter
 
 MANY, FEW = 12, 4
 PROMPT = ("<|startoftranscript|>", "<|en|>", "<|transcribe|>", "<|notimestamps|>")

@@ -1,6 +1,6 @@
 """Model directories for `steps.py`, made on this machine.
 
-    python -m benchmarks.aarch64.prepare OUT [--sizes micro tiny] [--float-kernels]
+    python -m benchmarks.processors.prepare OUT [--sizes micro tiny] [--float-kernels]
 
 Every quantisation of the bundled model, and of tiny's dimensions with random weights, as a
 processor with float16 would convert them and as one without would (`-codes`); on request,

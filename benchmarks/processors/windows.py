@@ -1,6 +1,6 @@
 """Instructions of a window, from log-mel to tokens.
 
-    python -m benchmarks.aarch64.windows CASES.jsonl COUNTER LINE
+    python -m benchmarks.processors.windows CASES.jsonl COUNTER LINE
 
 The systems of `make bench-speed`, whose clocks count instructions here: `time.perf_counter` gives
 billions of them instead of seconds, so milliseconds are millions. One case per process, which
@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.aarch64.counter import counter
+from benchmarks.processors.counter import counter
 
 PER_SECOND = 1e9
 

@@ -1,6 +1,6 @@
 """Cases for `windows.py`, converted on this machine.
 
-    python -m benchmarks.aarch64.prepare_windows OUT.jsonl
+    python -m benchmarks.processors.prepare_windows OUT.jsonl
 
 Tiny's dimensions with random weights, as `make bench-speed` has them: ours, and each system that
 runs as aarch64 Python and whose environment is there to convert the weights for it.

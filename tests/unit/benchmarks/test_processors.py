@@ -1,4 +1,4 @@
-"""What the aarch64 lane makes of logits and counts; the lane itself is `make test-aarch64`."""
+"""What the lanes of other processors make of logits and counts, and how their scripts end."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.aarch64 import prepare_windows
-from benchmarks.aarch64.compare import row
-from benchmarks.aarch64.counter import counter
-from benchmarks.aarch64.windows import PER_SECOND, counted
+from benchmarks.processors import prepare_windows
+from benchmarks.processors.compare import row
+from benchmarks.processors.counter import counter
+from benchmarks.processors.hide_instructions import without_cpuid
+from benchmarks.processors.windows import PER_SECOND, counted
 
 from whisper_hailo.bench.case import Case
-from whisper_hailo.bench.report.aarch64 import stages_table, steps_table
+from whisper_hailo.bench.report.processors import stages_table, steps_table, words_table
 from whisper_hailo.bench.speed import plan
 
 ROOT = Path(__file__).parents[3]
@@ -104,6 +106,36 @@ def test_windows_are_divided_by_ours() -> None:
     assert "| theirs | - | - | - | 2,500 | 2.50 |" in text
 
 
+def test_words_by_arithmetic_and_those_that_were_not_heard() -> None:
+    rows = [
+        {"name": "VNNI", "in_pairs": False, "words": 1000, "errors": {"float32": 72, "8 bits": 74}},
+        {"name": "AVX2", "in_pairs": True, "words": 1000, "errors": {"8 bits": 75}},
+    ]
+    text = words_table(rows).markdown()
+    assert "| arithmetic | products are added in | words | float32 | 8 bits |" in text
+    assert "| VNNI | 32 bits | 1,000 | 7.20 % | 7.40 % |" in text
+    assert "| AVX2 | pairs in 16 bits | 1,000 | - | 7.50 % |" in text
+
+
+def _library(code: bytes, at: int, address: int) -> bytes:
+    """An ELF file with one segment of code that is loaded, and one that is not."""
+    header = bytearray(64)
+    struct.pack_into("<Q", header, 32, 64)  # where the table of segments begins
+    struct.pack_into("<HH", header, 54, 56, 2)
+    loaded = struct.pack("<IIQQQQQQ", 1, 5, at, address, address, len(code), len(code), 16)
+    note = struct.pack("<IIQQQQQQ", 4, 4, at, address, address, len(code), len(code), 4)
+    return (bytes(header) + loaded + note).ljust(at, b"\0") + code
+
+
+def test_questions_to_the_processor_become_breakpoints_as_long() -> None:
+    code = b"\x90\x0f\xa2\x0f\xa2\xc3"
+    changed = without_cpuid(_library(code, 256, 0x1100), [0x1101, 0x1103])
+    assert changed == _library(b"\x90\xcc\x90\xcc\x90\xc3", 256, 0x1100)
+    for wrong in (0x1102, 0x1105, 0x9999):
+        with pytest.raises(ValueError, match=f"no cpuid at {wrong:#x}"):
+            without_cpuid(_library(code, 256, 0x1100), [wrong])
+
+
 def test_the_clocks_of_a_system_count_instructions(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -141,15 +173,18 @@ def test_cases_of_ours_are_made_for_that_processor(
     assert len(lines) == len(prepare_windows.WANTED) - 3  # whisper.cpp's are written by us
 
 
-def test_the_lane_names_tests_that_exist() -> None:
-    text = (ROOT / "benchmarks" / "aarch64" / "tests.txt").read_text(encoding="utf-8")
+def test_the_lanes_name_files_that_exist() -> None:
+    text = (ROOT / "benchmarks" / "processors" / "tests.txt").read_text(encoding="utf-8")
     paths = [line for line in text.splitlines() if not line.startswith("#")]
     assert len(paths) > 3
     assert [path for path in paths if not (ROOT / path).exists()] == []
-    script = (ROOT / "scripts" / "test-aarch64").read_text(encoding="utf-8")
-    assert set(re.findall(r"benchmarks/aarch64/([\w.-]+)", script)) <= {
-        path.name for path in (ROOT / "benchmarks" / "aarch64").iterdir()
-    }
+    named = set()
+    for script in ("test-aarch64", "test-processors", "emulation.sh"):
+        text = (ROOT / "scripts" / script).read_text(encoding="utf-8")
+        named |= set(re.findall(r"benchmarks/processors/([\w.-]+)", text))
+        named |= {f"{name}.py" for name in re.findall(r"-m benchmarks\.processors\.(\w+)", text)}
+    assert len(named) > 8
+    assert named <= {path.name for path in (ROOT / "benchmarks" / "processors").iterdir()}
 
 
 LOGGED = """#!/bin/sh
@@ -160,38 +195,42 @@ case "$*" in *" transcribe "* | "transcribe "*) echo "what was said" ;; esac
 
 
 class Lane:
-    """The script in a place where all is fetched, and where what it starts only says so."""
+    """The scripts in a place where all is fetched, and where what they start only says so."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.log = root, root / "log"
         (root / "scripts").mkdir()
-        shutil.copy(ROOT / "scripts" / "test-aarch64", root / "scripts")
+        for script in ("test-aarch64", "test-processors", "emulation.sh"):
+            shutil.copy(ROOT / "scripts" / script, root / "scripts")
         (root / "requirements").mkdir()
         (root / "requirements" / "dev.txt").touch()
-        for folder in ("sysroot", "qemu", "site"):
-            self._put(f"build/aarch64/{folder}/done", "")
+        for folder in ("aarch64/sysroot", "aarch64/site", "emulator"):
+            self.put(f"build/{folder}/done", "")
         (root / "build/aarch64/sysroot/usr/bin").mkdir(parents=True)
-        for program in ("build/aarch64/qemu/usr/bin/qemu-aarch64", ".venv/bin/python"):
-            self._put(program, LOGGED)
-        self._put(".venv/bin/whisper-hailo", LOGGED)
+        for machine in ("aarch64", "x86_64"):
+            self.put(f"build/emulator/usr/bin/qemu-{machine}", LOGGED)
+        self.put(".venv/bin/python", LOGGED)
+        self.put(".venv/bin/whisper-hailo", LOGGED)
         for program in ("apt-get", "dpkg-deb"):
-            self._put(f"bin/{program}", LOGGED)
+            self.put(f"bin/{program}", LOGGED)
         self.machine("x86_64")
 
     def machine(self, name: str) -> None:
-        self._put("bin/uname", f"#!/bin/sh\necho {name}\n")
+        self.put("bin/uname", f"#!/bin/sh\necho {name}\n")
 
-    def run(self, word: str, broken: str = "nothing") -> subprocess.CompletedProcess[str]:
+    def run(
+        self, word: str, broken: str = "nothing", script: str = "test-aarch64"
+    ) -> subprocess.CompletedProcess[str]:
         path = f"{self.root}/bin:{os.environ['PATH']}"
         return subprocess.run(
-            [self.root / "scripts" / "test-aarch64", word],
+            [self.root / "scripts" / script, word],
             env={"PATH": path, "LOG": str(self.log), "BROKEN": broken},
             capture_output=True,
             text=True,
             check=False,
         )
 
-    def _put(self, name: str, text: str) -> None:
+    def put(self, name: str, text: str) -> None:
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -205,7 +244,7 @@ def lane(tmp_path: Path) -> Lane:
 
 def test_a_machine_that_cannot_run_it_is_told_from_a_program_that_fails(lane: Lane) -> None:
     assert lane.run("nonsense").returncode == 2
-    broken = lane.run("demo", broken="benchmarks.aarch64.prepare")
+    broken = lane.run("demo", broken="benchmarks.processors.prepare")
     assert (broken.returncode, lane.log.read_text(encoding="utf-8").count("\n")) == (2, 1)
     lane.machine("armv7l")
     cannot = lane.run("short")
@@ -221,8 +260,21 @@ def test_both_machines_hear_the_demo_with_the_model_that_was_made_for_both(lane:
     assert (done.returncode, done.stdout) == (0, "what was said\n")
     made, there, here = lane.log.read_text(encoding="utf-8").splitlines()
     models = lane.root / "build" / "aarch64" / "models"
-    assert made == f"python -m benchmarks.aarch64.prepare {models} --sizes micro"
+    assert made == f"python -m benchmarks.processors.prepare {models} --sizes micro"
     words = f"transcribe --model {models}/micro-none --threads 1 src/whisper_hailo/assets/demo.flac"
     assert there.startswith("qemu-aarch64 ")
     assert there.endswith(f" -m whisper_hailo {words}")
     assert here == f"whisper-hailo {words}"
+
+
+def test_an_older_processor_that_hears_something_else_is_a_wrong_result(lane: Lane) -> None:
+    assert lane.run("short", script="test-processors").returncode == 0
+    ran = lane.log.read_text(encoding="utf-8")
+    assert "qemu-x86_64 " in ran
+    assert "-cpu Haswell" in ran
+    assert "python -m benchmarks.processors.compare" in ran
+    lane.put(".venv/bin/whisper-hailo", "#!/bin/sh\necho something else\n")
+    wrong = lane.run("short", script="test-processors")
+    assert (wrong.returncode, "something else" in wrong.stderr) == (1, True)
+    assert lane.run("nonsense", script="test-processors").returncode == 2
+    assert lane.run("short", "benchmarks.processors.compare", "test-processors").returncode != 0

@@ -1,6 +1,6 @@
 """Logits of both machines beside each other, and the instructions that the steps took.
 
-    python -m benchmarks.aarch64.compare X86.npz AARCH64.npz STEPS.jsonl --out REPORT.json
+    python -m benchmarks.processors.compare X86.npz AARCH64.npz STEPS.jsonl --out REPORT.json
 
 Exits with 1 when logits differ by more than the bounds, or the likeliest token does where it leads.
 """
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from whisper_hailo.bench.report.aarch64 import steps_table
+from whisper_hailo.bench.report.processors import steps_table
 
 FLOAT_BOUND = 1e-3
 """Largest difference of a logit in float32, where machines only add up in another order."""

@@ -1,4 +1,4 @@
-"""Decoder steps and whole windows on an emulated Cortex-A76 as tables."""
+"""Steps, windows and words on other processors than this one as tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from whisper_hailo.bench.report.table import Table
 
 
 def steps_table(rows: list[dict[str, Any]]) -> Table:
-    """One line per model, as `benchmarks/aarch64/compare.py` found it."""
+    """One line per model, as `benchmarks/processors/compare.py` found it."""
     columns = ("decoder", "million instructions per step", "difference of logits (RMS)", "at most",
                "largest difference", "at most", "same likeliest token")  # fmt: skip
     cells = tuple(
@@ -23,7 +23,7 @@ def steps_table(rows: list[dict[str, Any]]) -> Table:
 
 
 def stages_table(rows: list[dict[str, Any]], against: str) -> Table:
-    """One line per system, as `benchmarks/aarch64/windows.py` counted it.
+    """One line per system, as `benchmarks/processors/windows.py` counted it.
 
     Args:
         rows: millions of instructions of each stage and of all from log-mel to tokens.
@@ -41,6 +41,25 @@ def stages_table(rows: list[dict[str, Any]], against: str) -> Table:
         for row in rows
     )
     return Table(("million instructions", *stages.values(), "all", "times ours"), cells)
+
+
+def words_table(rows: list[dict[str, Any]]) -> Table:
+    """One line per arithmetic, as `benchmarks/processors/words.py` found it."""
+    forms = list(dict.fromkeys(form for row in rows for form in row["errors"]))
+    cells = tuple(
+        (
+            row["name"],
+            "pairs in 16 bits" if row["in_pairs"] else "32 bits",
+            f"{row['words']:,}",
+            *(_percent(row["errors"].get(form), row["words"]) for form in forms),
+        )
+        for row in rows
+    )
+    return Table(("arithmetic", "products are added in", "words", *forms), cells)
+
+
+def _percent(errors: int | None, words: int) -> str:
+    return "-" if errors is None else f"{100 * errors / words:.2f} %"
 
 
 def _millions(value: float | None) -> str:

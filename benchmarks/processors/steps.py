@@ -1,6 +1,6 @@
 """Logits and instructions of decoder steps, the same program on x86 and under emulation of aarch64.
 
-    python benchmarks/aarch64/steps.py MODELS OUT.npz [--counter PATH]
+    python benchmarks/processors/steps.py MODELS OUT.npz [--counter PATH]
 
 `MODELS` is what `prepare.py` made: model directories with the input of each. A log-mel goes through
 the encoder first, audio features do not; then the first tokens of what is said there, or any where
@@ -19,7 +19,7 @@ from statistics import median
 
 import numpy as np
 
-from benchmarks.aarch64.counter import counter
+from benchmarks.processors.counter import counter
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.spec import ModelSpec

@@ -1,0 +1,118 @@
+"""What is asked of a chip in a process of its own, whose end is not this program's.
+
+A call that hangs in the driver takes its whole process with it (`bounded`). Whoever only looks
+which chips there are, or tries one, does so apart, and goes on without when no answer comes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from whisper_hailo.backends.hailo.binding import load_binding
+from whisper_hailo.backends.hailo.bounded import hangs
+from whisper_hailo.backends.hailo.chip import ChipFacts, chip_facts
+from whisper_hailo.backends.hailo.faults import Faults
+from whisper_hailo.backends.hailo.lease import Lease
+from whisper_hailo.backends.hailo.options import ChipOptions
+from whisper_hailo.backends.hef.read import read_hef
+from whisper_hailo.core import errors
+from whisper_hailo.core.errors import DeviceError, DeviceTimeoutError, WhisperHailoError
+
+_LOOK_S: Final = 10.0
+_RUN_S: Final = 60.0
+_DIE_S: Final = 1.0
+"""What hangs in the driver does not even die at once."""
+
+
+def chips(timeout_s: float = _LOOK_S) -> list[ChipFacts]:
+    """Every chip that the binding sees, without opening one for inference.
+
+    Raises:
+        NoBindingError, BindingMismatchError, DeviceError: the binding cannot tell, or hangs.
+    """
+    found = _answer(["look"], timeout_s, "looking for chips")
+    return [ChipFacts(**facts) for facts in found]
+
+
+def try_hef(path: Path, timeout_s: float = _RUN_S) -> None:
+    """Run the first network of a HEF once, on zeros.
+
+    Raises:
+        DeviceError, HefError: it does not run; each says what to do.
+    """
+    _answer(["run", str(path)], timeout_s, f"running {path.name}")
+
+
+def _answer(words: list[str], timeout_s: float, what: str) -> Any:  # noqa: ANN401 - JSON
+    """What a process of this module says.
+
+    Raises:
+        WhisperHailoError: its failure, or that it said nothing in time.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-m", __name__, *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+    )
+    try:
+        said, log = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired as error:
+        raise DeviceTimeoutError(hangs(what, timeout_s)) from error
+    finally:
+        process.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=_DIE_S)
+    try:
+        answer = json.loads(said.splitlines()[-1])
+    except (IndexError, ValueError) as error:
+        raise DeviceError(
+            f"Hailo's library ended its process while {what} (code {process.returncode}, "
+            f"{' '.join(log.splitlines()[-1:]) or 'not a word'}); see whisper-hailo doctor"
+        ) from error
+    if "error" in answer:
+        kind, text = answer["error"]
+        raise getattr(errors, kind, DeviceError)(text)
+    return answer["found"]
+
+
+def _look() -> list[dict[str, Any]]:
+    """The process of `chips`."""
+    binding = load_binding()
+    with Faults(binding).during("looking for chips"):
+        return [asdict(chip_facts(binding, str(device))) for device in binding.Device.scan()]
+
+
+def _run(name: str) -> None:
+    """The process of `try_hef`."""
+    hef = read_hef(Path(name), verify=False)
+    group = hef.groups[0]
+    zeros = {stream.name: np.zeros(stream.shape, np.float32) for stream in group.inputs}
+    with Lease(hef, group.name, ChipOptions()) as lease:
+        lease.run(zeros, tuple(stream.name for stream in group.outputs))
+
+
+_TASKS: Final[dict[str, Callable[..., Any]]] = {"look": _look, "run": _run}
+
+
+def _main(task: str, *words: str) -> None:
+    try:
+        answer = {"found": _TASKS[task](*words)}
+    except WhisperHailoError as error:
+        answer = {"error": [type(error).__name__, str(error)]}
+    sys.stdout.write("\n" + json.dumps(answer) + "\n")
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

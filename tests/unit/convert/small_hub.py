@@ -1,0 +1,85 @@
+"""A model hub with one model, as far as the hub's client asks."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+COMMIT = "0123456789" * 4
+
+
+@contextmanager
+def serving(
+    model: str, files: Mapping[str, bytes], pause_s: float = 0.0
+) -> Iterator[tuple[str, list[str]]]:
+    """Its address, and what is asked of it.
+
+    Args:
+        model: the only one that there is.
+        files: its files.
+        pause_s: after each 500 bytes of a file.
+    """
+    asked: list[str] = []
+    over = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            self._answer(with_body=False)
+
+        def do_GET(self) -> None:
+            self._answer(with_body=True)
+
+        def _answer(self, *, with_body: bool) -> None:
+            asked.append(f"{self.command} {self.path}")
+            path = self.path.partition("?")[0]
+            content, is_file = b"", False
+            if path.startswith(f"/api/models/{model}/tree/"):
+                content = json.dumps([_entry(name, files[name]) for name in files]).encode()
+            elif path.startswith(f"/api/models/{model}"):
+                content = json.dumps({"id": model, "sha": COMMIT, "siblings": []}).encode()
+            else:
+                content, is_file = files[path.rpartition("/")[2]], True
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.send_header("Content-Type", "application/json")
+            if is_file:
+                self.send_header("ETag", f'"{_id(content)}"')
+                self.send_header("X-Repo-Commit", COMMIT)
+            self.end_headers()
+            if with_body:
+                self._send(content, pause_s if is_file else 0.0)
+
+        def _send(self, content: bytes, pause_s: float) -> None:
+            for start in range(0, len(content), 500 if pause_s else max(len(content), 1)):
+                try:
+                    self.wfile.write(content[start : start + (500 if pause_s else len(content))])
+                except OSError:  # the client went away, as it should
+                    return
+                if over.wait(pause_s):
+                    return
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", asked
+    finally:
+        over.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _entry(name: str, content: bytes) -> dict[str, object]:
+    return {"type": "file", "path": name, "size": len(content), "oid": _id(content)}
+
+
+def _id(content: bytes) -> str:
+    return hashlib.sha1(content, usedforsecurity=False).hexdigest()
