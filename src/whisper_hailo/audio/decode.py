@@ -28,6 +28,9 @@ HEADER, AUDIO, END, REFUSED = b"H", b"A", b"E", b"R"
 
 _MOST_MEMORY: Final = 1 << 30
 _READ_FRAMES: Final = 8192
+_MESSAGE_BYTES: Final = 1 << 15
+"""At least; frames of FFmpeg are smaller. So much is lost when the decoder crashes."""
+
 _UNKNOWN_LENGTH: Final = 2**62
 
 # Containers only: playlists and concatenation scripts would make FFmpeg open other files.
@@ -201,13 +204,20 @@ def _decode(file: Place, send: _Sender) -> None:
 
 def _send_all(blocks: Blocks, send: _Sender) -> str:
     """Send the samples; why not all of them, or nothing."""
+    pieces: list[bytes] = []
+    size, why = 0, ""
     try:
         for block in blocks:
-            if block:
-                send(AUDIO, block)
+            pieces.append(bytes(block))
+            size += len(block)
+            if size >= _MESSAGE_BYTES:
+                send(AUDIO, b"".join(pieces))
+                pieces, size = [], 0
     except Exception as error:
-        return _reason(error)
-    return ""
+        why = _reason(error)
+    if size:
+        send(AUDIO, b"".join(pieces))
+    return why
 
 
 def main(patience_s: float) -> None:

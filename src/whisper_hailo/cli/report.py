@@ -69,7 +69,7 @@ def _foreseen(error: BaseException) -> BaseException:
 
 def _described(error: BaseException) -> str:
     if isinstance(error, WhisperHailoError):
-        return str(error)
+        return _visible(str(error).strip())  # ours are one line: another is of a name
     what = one_line(f"{type(error).__name__}: {error}", LONGEST_LINE // 2)
     return f"internal error ({what}); set {DEBUG_VARIABLE}=1 for the details and report it"
 
@@ -92,11 +92,16 @@ def one_line(text: str, longest: int = LONGEST_LINE) -> str:
         longest: so many characters; its middle is left out.
     """
     line = " ".join(filter(None, (part.strip() for part in text.splitlines())))
-    line = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
+    line = _visible(line)
     if len(line) <= longest:
         return line
     half = (longest - len(_LEFT_OUT)) // 2
     return line[:half] + _LEFT_OUT + line[-half:]
+
+
+def _visible(text: str) -> str:
+    """A text whose characters can all be seen, as Python writes them in quotes."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 class OneLine(logging.Formatter):

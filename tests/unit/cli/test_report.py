@@ -58,6 +58,16 @@ def test_no_error_line_is_longer_than_500_characters(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err.endswith("for the details and report it\n")
 
 
+def test_a_line_end_in_a_message_of_ours_is_that_of_a_name(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    report(AudioError("two\nlines\x1b[31m.wav does not exist\n"))
+    report(ValueError("of a library,\nin two lines"))
+    ours, theirs = capsys.readouterr().err.splitlines()
+    assert ours == r"whisper-hailo: two\nlines\x1b[31m.wav does not exist"
+    assert "(ValueError: of a library, in two lines)" in theirs
+
+
 def test_log_lines_are_as_plain() -> None:
     record = logging.makeLogRecord({"msg": "%s breaks\noff", "args": ("\x1b[31m" + "x" * 600,)})
     line = OneLine().format(record)
