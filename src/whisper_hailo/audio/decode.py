@@ -1,4 +1,4 @@
-"""A program that decodes one recording by FFmpeg or libsndfile, which crash nothing else here.
+"""A program that decodes one recording, by FFmpeg or libsndfile: what crashes them ends it alone.
 
 `ForeignReader` runs it. The argument is the processor time in seconds after which a decoder that
 gave nothing is ended; standard input is the recording, standard output what it holds: messages of a
@@ -220,12 +220,19 @@ def _send_all(blocks: Blocks, send: _Sender) -> str:
     return why
 
 
+def _limit(kind: int, most: int) -> None:
+    """Take no more than this, or less where the program that started this one has less."""
+    hard = resource.getrlimit(kind)[1]
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(kind, (most, most))
+
+
 def main(patience_s: float) -> None:
     """Decode standard input to standard output."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the reader decides when it is over
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the reader went away
-    resource.setrlimit(resource.RLIMIT_DATA, (_MOST_MEMORY, _MOST_MEMORY))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _limit(resource.RLIMIT_DATA, _MOST_MEMORY)
+    _limit(resource.RLIMIT_CORE, 0)
     with open(os.dup(sys.stdout.fileno()), "wb") as out:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # libsndfile prints there
         _decode(Place(sys.stdin.buffer), _Sender(out, patience_s))

@@ -5,6 +5,8 @@ import ctypes
 import io
 import logging
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -263,3 +265,16 @@ def test_ctrl_c_is_not_for_the_decoder(
     path = with_stand_in(tmp_path, monkeypatch, happens, early=False)
     assert len(load_audio(path)) == 32_000
     assert not caplog.text
+
+
+def test_a_program_that_has_less_memory_gives_the_decoder_no_more(tmp_path: Path) -> None:
+    path = write_media(tmp_path / "a.mkv", "pcm_s16le", 16_000)
+    code = """
+import resource, sys
+from whisper_hailo.audio import load_audio
+resource.setrlimit(resource.RLIMIT_DATA, (512 << 20, 512 << 20))
+print(load_audio(sys.argv[1]).size)
+"""
+    command = [sys.executable, "-c", code, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "48000\n"
