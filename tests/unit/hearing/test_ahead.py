@@ -298,15 +298,11 @@ class FaultyInterpreter(Interpreter):
     """Cannot hear what is silent."""
 
     def interpret(
-        self,
-        audio_features: FloatArray | None,
-        windows: Sequence[Window],
-        contexts: Sequence[Context],
-        clock: StageClock,
+        self, audio_features: FloatArray | None, windows: Sequence[Window], *others: Any
     ) -> list[Heard]:
         if not all(window.audio.any() for window in windows):
             raise FloatingPointError("no loudness")
-        return super().interpret(audio_features, windows, contexts, clock)
+        return super().interpret(audio_features, windows, *others)
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 4, 8])
