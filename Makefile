@@ -5,6 +5,8 @@
 #   make test-processors  demo and decoder steps on older x86-64 processors, emulated
 #   make test-hailort  the device layer under the vendor's own Python layers, from the git copy HAILORT_GIT
 #   make check   all that CI runs
+#   make fuzz    100,000 broken inputs of all kinds, in processes with limits; FUZZ="--target audio": some
+#   make fuzz-guided  inputs that find their way by coverage; GUIDED="hefs x.hef"
 #   make bench   everything that this machine can measure, and its report, in build/bench
 #   make bench-speed  ours against every rival on the same weights and core, with our targets
 #   make rivals  environments of the systems that ours is measured against
@@ -25,8 +27,8 @@ LOCKED := $(PIP_INSTALL) --no-deps --require-hashes
 OURSELVES := $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-aarch64 test-processors test-hailort e2e browser parity check bench bench-speed bench-tables rivals \
-	run-book captions emulation windows short-windows fallback lock clean
+.PHONY: demo test test-aarch64 test-processors test-hailort e2e fuzz fuzz-guided browser parity check bench \
+	bench-speed bench-tables rivals run-book captions emulation windows short-windows fallback lock clean
 
 # Hailo's binding is a package of the system: where it is, the environment may look there, too.
 SEES_SYSTEM = $(shell $(PYTHON) -c 'import importlib.util as u; \
@@ -70,6 +72,15 @@ test: $(VENV)/dev.stamp
 
 e2e: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest tests/e2e
+
+# What fails is told with the command that runs it again; what ever failed runs first.
+fuzz: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.fuzz $(FUZZ)
+
+# Has wheels for few machines; goes on until it is interrupted.
+fuzz-guided: $(VENV)/dev.stamp
+	$(BIN)/python $(LOCKED) -r requirements/guided.txt
+	$(BIN)/python -m tests.fuzz.guided $(or $(GUIDED),models model.json)
 
 # Drives Debian's chromium; whoever has no browser has no use for it.
 browser: $(VENV)/dev.stamp

@@ -14,9 +14,8 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
-
-import onnxruntime
 
 CPUID, BREAKPOINT = b"\x0f\xa2", b"\xcc\x90"
 LOADED = 1
@@ -66,7 +65,10 @@ def addresses_of_cpuid(library: Path) -> list[int]:
 def main() -> None:
     out = Path(sys.argv[1])
     shutil.rmtree(out, ignore_errors=True)
-    shutil.copytree(Path(onnxruntime.__file__).parent, out / "onnxruntime")
+    runtime = find_spec("onnxruntime")
+    if runtime is None or runtime.origin is None:
+        sys.exit("onnxruntime is not installed")
+    shutil.copytree(Path(runtime.origin).parent, out / "onnxruntime")
     (library,) = (out / "onnxruntime" / "capi").glob("onnxruntime_pybind11_state*.so")
     found = addresses_of_cpuid(library)
     if not found:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.core.errors import OptionError, OutputError
-from whisper_hailo.core.files import ordinary_mode
+from whisper_hailo.core.files import replace_file
 from whisper_hailo.core.names import shown
-from whisper_hailo.core.scratch import scratch_file
 from whisper_hailo.core.types import FRAMES_PER_SECOND, Segment, Transcript, Word
 from whisper_hailo.subtitles import Layout, srt, tsv, vtt
 
@@ -134,14 +132,7 @@ def write_atomic(path: Path, text: str) -> None:
         OutputError: unwritable place or full disk; nothing half-written is left.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with scratch_file(path.parent) as scratch:
-            with scratch.open("w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            scratch.chmod(ordinary_mode(0o666))
-            scratch.replace(path)
+        replace_file(path, text.encode())
     except OSError as error:
         raise OutputError(
             f"cannot write {shown(path)} ({error.strerror}); free some space or give another "

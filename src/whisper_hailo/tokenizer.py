@@ -154,10 +154,7 @@ class Tokenizer:
 
 def _quick(path: Path, special: SpecialTokens) -> Backend | None:
     """By the vocabulary alone, where no token before the control tokens is outside of it."""
-    try:
-        vocabulary = Vocabulary.read(path)
-    except OSError as error:
-        raise TokenizerError(f"{path} cannot be read ({error.strerror})") from error
+    vocabulary = Vocabulary.read(path)
     if vocabulary is None or any(token < special.eot for token in vocabulary.added.values()):
         return None
     return QuickBackend(vocabulary, lambda: _whole(path))

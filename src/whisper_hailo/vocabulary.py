@@ -6,11 +6,13 @@ encoding needs, the merges above all; a transcript without a prompt never encode
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from whisper_hailo.core.errors import TokenizerError
+from whisper_hailo.core.strict import MismatchError, decode, parse_json, read_bounded
 
 _VOCABULARY: Final = b'"vocab":'
 _MERGES: Final = b'"merges":'
@@ -52,9 +54,9 @@ class Vocabulary:
             reads all of it, says more about that.
 
         Raises:
-            OSError: the file cannot be read.
+            TokenizerError: the file cannot be read, or is far too large.
         """
-        raw = path.read_bytes()
+        raw = read_bounded(path, TokenizerError)
         start, end = raw.find(_VOCABULARY), raw.rfind(_MERGES)
         is_whole = raw.rstrip().endswith(b"}")
         if start < 0 or end < start or not is_whole:
@@ -62,13 +64,13 @@ class Vocabulary:
         start += len(_VOCABULARY)
         try:
             # The vocabulary stands in the last object but one that is open there.
-            around = json.loads(raw[:start] + b"{}}}")
-            vocabulary = json.loads(raw[start:end].rstrip().rstrip(b","))
+            around = parse_json(raw[:start] + b"{}}}")
+            vocabulary = parse_json(raw[start:end].rstrip().rstrip(b","))
             if not _is_byte_level(around):
                 return None
             added = {token["content"]: token["id"] for token in around["added_tokens"]}
-            return cls(_by_id(vocabulary), added)
-        except (ValueError, TypeError, LookupError, AttributeError):
+            return cls(_by_id(decode(dict[str, int], vocabulary)), decode(dict[str, int], added))
+        except (MismatchError, TypeError, LookupError):
             return None
 
     def text(self, tokens: Iterable[int]) -> str:
@@ -83,7 +85,7 @@ def _as_bytes(letters: str) -> bytes:
     try:
         return bytes([_BYTES[letter] for letter in letters])
     except KeyError:
-        return letters.encode()
+        return letters.encode(errors="replace")  # JSON can spell half characters
 
 
 def _is_byte_level(around: dict[str, Any]) -> bool:
@@ -94,8 +96,10 @@ def _by_id(vocabulary: dict[str, int]) -> tuple[str, ...]:
     """Names in the order of their ids.
 
     Raises:
-        IndexError: ids that are far from consecutive.
+        IndexError: ids that are far from consecutive, or negative.
     """
+    if min(vocabulary.values(), default=0) < 0:
+        raise IndexError("a negative id")
     letters: list[str] = [""] * (2 * len(vocabulary))
     for name, number in vocabulary.items():
         letters[number] = name

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 import os
 import shutil
 from pathlib import Path
@@ -15,18 +17,24 @@ from tests.e2e.conftest import ASSETS, DEMO, Command, one_line
 MICRO = ASSETS / "micro"
 
 
-def test_weights_that_are_no_numbers(whisper_hailo: Command, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(np.nan, ()), (np.inf, ("--quantize", "int8")), (-np.inf, ("--quantize", "int4"))],
+)
+def test_weights_that_are_no_numbers(
+    whisper_hailo: Command, tmp_path: Path, value: float, words: tuple[str, ...]
+) -> None:
     from safetensors.numpy import load_file, save_file
 
     checkpoint = tmp_path / "checkpoint"
     shutil.copytree(MICRO, checkpoint)
     arrays = load_file(checkpoint / "model.safetensors")
-    arrays["model.decoder.layers.0.fc1.weight"][:] = np.nan
+    arrays["model.decoder.layers.0.fc1.weight"][3, 3] = value
     save_file(arrays, checkpoint / "model.safetensors")
-    result = whisper_hailo("transcribe", "--model", checkpoint, "--json", DEMO)
+    result = whisper_hailo("transcribe", "--model", checkpoint, *words, "--json", DEMO)
     assert result.returncode == 4
-    assert "no numbers" in one_line(result)
-    assert json.loads(result.stdout)["exit_code"] == 4
+    assert "array model.decoder.layers.0.fc1.weight has values up to" in one_line(result)
+    assert "Warning" not in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -39,6 +47,10 @@ def test_weights_that_are_no_numbers(whisper_hailo: Command, tmp_path: Path) -> 
         {"tokens": {"no_speech": 10**6}},
         {"tokens": {"languages": {"en": -1}}},
         {"files": {"../../etc/passwd": {"bytes": 1, "sha256": ""}}},
+        {"tokens": {"eot": math.inf}},
+        {"tokens": {"suppress": [[]]}},
+        {"dims": {"d_model": True}},
+        {"quantization": {"": 3}},
     ],
 )
 def test_a_model_description_that_is_nonsense(
@@ -48,7 +60,7 @@ def test_a_model_description_that_is_nonsense(
     file = tmp_path / "model" / "model.json"
     spec = json.loads(file.read_text(encoding="utf-8"))
     for key, values in changes.items():
-        spec[key].update(values)
+        spec[key] = spec[key] | values if isinstance(spec[key], dict) else values
     file.write_text(json.dumps(spec), encoding="utf-8")
     result = whisper_hailo("transcribe", "--model", tmp_path / "model", DEMO)
     assert result.returncode == 4
@@ -79,7 +91,8 @@ def test_external_data_outside_the_model_directory_is_not_read(
         content = graph.SerializeToString()
         (model / "decoder.onnx").write_bytes(content)
         spec = json.loads((model / "model.json").read_text(encoding="utf-8"))
-        spec["files"]["decoder.onnx"]["bytes"] = len(content)
+        digest = hashlib.sha256(content).hexdigest()
+        spec["files"]["decoder.onnx"] = {"bytes": len(content), "sha256": digest}
         (model / "model.json").write_text(json.dumps(spec), encoding="utf-8")
     result = whisper_hailo("transcribe", "--model", model, DEMO)
     assert result.returncode == 4, result.stdout
@@ -149,3 +162,73 @@ def test_a_truncated_graph_in_a_model_directory(whisper_hailo: Command, tmp_path
     result = whisper_hailo("transcribe", "--model", model, DEMO)
     assert result.returncode == 4
     assert "model.json" in one_line(result)
+
+
+def test_a_damaged_cache_heals_with_one_line(whisper_hailo: Command, tmp_path: Path) -> None:
+    """A byte, and a megabyte of zeros: sizes stay, words would not."""
+    env = {"WHISPER_HAILO_CACHE": str(tmp_path / "cache")}
+    command = ("transcribe", "--model", "micro", "--quantize", "int8", DEMO)
+    words = whisper_hailo(*command, env=env).stdout
+    (model,) = (path for path in (tmp_path / "cache" / "models").iterdir() if path.is_dir())
+    for name, damage in (("decoder.onnx.data", bytes(1 << 20)), ("model.json", b"\xff")):
+        with (model / name).open("r+b") as file:
+            file.seek(100)
+            file.write(damage)
+        healed = whisper_hailo(*command, env=env)
+        assert healed.returncode == 0
+        assert healed.stdout == words
+        (line,) = (x for x in healed.stderr.splitlines() if x.startswith("converting again"))
+        assert name in line
+        assert "converting" not in whisper_hailo(*command, env=env).stderr
+
+
+def test_a_damaged_model_directory_is_an_error(whisper_hailo: Command, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    assert whisper_hailo("convert", "micro", model).returncode == 0
+    model.chmod(0o555)
+    assert whisper_hailo("transcribe", "--model", model, DEMO).returncode == 0
+    with (model / "decoder.onnx.data").open("r+b") as file:
+        file.write(bytes(1 << 20))
+    result = whisper_hailo("transcribe", "--model", model, DEMO)
+    assert result.returncode == 4
+    assert "decoder.onnx.data is damaged" in one_line(result)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"[" * 200_000, b"\xff\xfe", b'{"model": {"vocab": {"a": 1e999}}}', b'{"a":' * 9999],
+)
+def test_a_tokenizer_that_is_nonsense(
+    whisper_hailo: Command, tmp_path: Path, content: bytes
+) -> None:
+    checkpoint = tmp_path / "checkpoint"
+    shutil.copytree(MICRO, checkpoint)
+    (checkpoint / "tokenizer.json").write_bytes(content)
+    result = whisper_hailo("transcribe", "--model", checkpoint, DEMO)
+    assert result.returncode == 4
+    assert "tokenizer.json" in one_line(result)
+
+
+def test_an_endless_loop_is_refused_at_once(whisper_hailo: Command, tmp_path: Path) -> None:
+    import onnx
+    from onnx import TensorProto, helper
+
+    names = (("i", TensorProto.INT64), ("on", TensorProto.BOOL), ("mel", TensorProto.FLOAT))
+    values = [helper.make_tensor_value_info(name, kind, None) for name, kind in names]
+    body = helper.make_graph([], "body", values, values[1:])
+    nodes = [
+        helper.make_node("Loop", ["most", "go", "mel"], ["looped"], body=body),
+        helper.make_node("Transpose", ["looped"], ["audio_features"], perm=[0, 2, 1]),
+    ]
+    inputs = [helper.make_tensor_value_info("mel", TensorProto.FLOAT, [1, 80, 3000])]
+    outputs = [helper.make_tensor_value_info("audio_features", TensorProto.FLOAT, ["b", "t", "d"])]
+    constants = [
+        helper.make_tensor("most", TensorProto.INT64, [], [2**62]),
+        helper.make_tensor("go", TensorProto.BOOL, [], [True]),
+    ]
+    graph = helper.make_graph(nodes, "g", inputs, outputs, constants)
+    path = tmp_path / "encoder.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    result = whisper_hailo("transcribe", "--model", "micro", "--encoder", path, DEMO)
+    assert result.returncode == 4
+    assert "has the operator Loop" in one_line(result)

@@ -88,10 +88,10 @@ def test_graphs_that_cannot_be_compared(
     (tmp_path / "data").unlink()
     for path, expected in (
         (cut, "cut short"),
-        (tmp_path / "none.onnx", "cannot be read"),
+        (tmp_path / "none.onnx", "does not exist; give an ONNX file"),
         (lonely, "lies in data, which is missing"),
         (model / "decoder.onnx", "a decoder without a cache"),
-        (model, "cannot be read"),
+        (model, "is a directory, expected an ONNX file"),
     ):
         result = whisper_hailo("validate", model, "--against", path, "--out", tmp_path / "out")
         assert result.returncode == 4, result.stderr

@@ -6,7 +6,7 @@ Log-probabilities come after its repetition penalty, where ours are before any r
 
 from __future__ import annotations
 
-import json
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, Self
@@ -15,11 +15,12 @@ import numpy as np
 
 from whisper_hailo.backends.checks import check_features
 from whisper_hailo.backends.host_side import with_zero_rows
-from whisper_hailo.backends.session import running
+from whisper_hailo.backends.running import running
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.strict import MismatchError, decode, read_json, read_json_object
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
@@ -188,7 +189,7 @@ def _decoded(result: Any, budget: int) -> Decoded:  # noqa: ANN401 - a package w
 
 def _check_vocabulary(path: Path, spec: ModelSpec) -> None:
     """The vocabulary is the model's, control tokens by their real names: it works by these."""
-    names = _read(path)
+    names = read_json(path)
     if not isinstance(names, list) or len(names) != spec.dims.n_vocab:
         got = f"{len(names)} tokens" if isinstance(names, list) else "no list of tokens"
         raise ModelError(
@@ -207,17 +208,19 @@ def _check_vocabulary(path: Path, spec: ModelSpec) -> None:
 
 def _check_suppressed(path: Path, spec: ModelSpec) -> None:
     """What it never says first stands in its own config and cannot be given at a call."""
-    config = _read(path)
-    first = config.get("suppress_ids_begin") if isinstance(config, dict) else None
+    try:
+        first = decode(_Config, read_json_object(path)).suppress_ids_begin
+    except MismatchError as error:
+        raise ModelError(f"{path}: {error}; {_CONVERT}") from error
     if set(first or ()) != set(spec.tokens.begin_suppress):
         raise ModelError(
-            f"{path} has suppress_ids_begin {first}, {spec.name} has "
+            f"{path} has suppress_ids_begin {list(first or ())[:8]}, {spec.name} has "
             f"{list(spec.tokens.begin_suppress)}; {_CONVERT}"
         )
 
 
-def _read(path: Path) -> Any:  # noqa: ANN401 - whatever a JSON file holds
-    try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{path} cannot be read ({error}); {_CONVERT}") from error
+@dataclass(frozen=True, slots=True)
+class _Config:
+    """What is read of the engine's `config.json`."""
+
+    suppress_ids_begin: tuple[int, ...] | None = None

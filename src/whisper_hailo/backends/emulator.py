@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from whisper_hailo.backends.checks import check_mel
 from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
 from whisper_hailo.backends.one_graph import OneGraph
+from whisper_hailo.core.checked import has_content
 from whisper_hailo.core.errors import ModelError, ShapeError
-from whisper_hailo.core.files import read_json_object
+from whisper_hailo.core.files import inside
 from whisper_hailo.core.hailo import HailoForm
 from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.strict import MismatchError, decode, read_json_object
 from whisper_hailo.core.types import FRAMES_PER_SECOND, FloatArray
 
 
@@ -38,7 +40,7 @@ class EmulatedEncoder(OneGraph):
     ) -> None:
         self._spec = spec
         self._form = emulated_form(directory, spec, "encoder")
-        path = path or directory / self._form.emulated_file
+        path = path or inside(directory, self._form.emulated_file)
         self._plan = emulated_plan(path, spec, self._form)
         super().__init__(path, threads)
 
@@ -102,7 +104,7 @@ class EmulatedRunner(OnnxFixedRunner):
         self, directory: Path, spec: ModelSpec, path: Path | None = None, threads: int = 0
     ) -> None:
         form = emulated_form(directory, spec, "decoder")
-        path = path or directory / form.emulated_file
+        path = path or inside(directory, form.emulated_file)
         self._plan = emulated_plan(path, spec, form)
         super().__init__(path, spec, threads)
 
@@ -142,7 +144,21 @@ def emulated_plan(path: Path, spec: ModelSpec, form: HailoForm) -> str:
     record_path = path.with_suffix(".json")
     if not path.is_file() or not record_path.is_file():
         raise ModelError(f"there is no emulated graph {path} with its .json; {advice}")
-    record: dict[str, Any] = read_json_object(record_path)
-    if record.get("graph_sha256") != spec.files[form.file].sha256:
+    try:
+        record = decode(_Record, read_json_object(record_path))
+    except MismatchError as error:
+        raise ModelError(f"{record_path}: {error}; {advice}") from error
+    if record.graph_sha256 != spec.record(form.file).sha256:
         raise ModelError(f"{path} was made from another graph than {form.file}; {advice}")
-    return str(record.get("plan"))
+    if not has_content(path, record.sha256):
+        raise ModelError(f"{path} is damaged: not what {record_path.name} says; {advice}")
+    return record.plan
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """What is read of the record beside an emulated graph."""
+
+    plan: str
+    sha256: str
+    graph_sha256: str

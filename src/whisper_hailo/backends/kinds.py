@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from whisper_hailo.backends.fixed_onnx import is_fixed_decoder
+from whisper_hailo.backends.model_files import model_file
 from whisper_hailo.backends.signature import read_signature
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.spec import SPEC_FILE, ModelSpec
@@ -82,11 +83,11 @@ def hailo_form(directory: Path, spec: ModelSpec, part: str) -> Path:
     """The graph of fixed sizes that `convert --hailo` put into a model directory.
 
     Raises:
-        ModelError: there is none.
+        ModelError: there is none, or it is damaged.
     """
     for form in spec.hailo:
         if form.part == part:
-            return directory / form.file
+            return model_file(directory, spec, form.file)
     raise ModelError(
         f"{directory} has no Hailo-form {part}; convert the checkpoint with --hailo, "
         f"or give a graph with --{part}"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from numpy.typing import NDArray
 
-from whisper_hailo.backends.session import CONVERT_AGAIN, open_graph, running
+from whisper_hailo.backends.running import CONVERT_AGAIN, running_graph
+from whisper_hailo.backends.session import open_graph
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import ModelError
 
@@ -44,9 +45,7 @@ class OneGraph(Closing):
             ModelError: the runtime refuses it.
         """
         if self._session is None:
-            self._session = open_graph(
-                str(self._path), str(self._path), self._threads, self._advice
-            )
+            self._session = open_graph(self._path, str(self._path), self._threads, self._advice)
         return self
 
     def close(self) -> None:
@@ -61,6 +60,6 @@ class OneGraph(Closing):
         """
         if self._session is None:
             raise ModelError(f"{self.name} is not open; call open() or use a with block")
-        with running(str(self._path), self._advice):
-            result: AnyArray = self._session.run([output], arrays)[0]
+        with running_graph(str(self._path), self._advice) as options:
+            result: AnyArray = self._session.run([output], arrays, options)[0]
         return result

@@ -14,7 +14,8 @@ from whisper_hailo.backends.cache import Cache, CacheNames
 from whisper_hailo.backends.checks import check_features, check_mel, check_rewind, check_step
 from whisper_hailo.backends.cross import CrossKV, CrossNames, alignment_weights, heads_by_layer
 from whisper_hailo.backends.pieces import in_pieces
-from whisper_hailo.backends.session import GraphFile, open_session, running
+from whisper_hailo.backends.running import running_graph
+from whisper_hailo.backends.session import GraphFile, open_session
 from whisper_hailo.backends.state import (
     CachedState,
     StepInputs,
@@ -96,8 +97,10 @@ class OnnxEncoder(Closing):
         array = np.ascontiguousarray(mel, dtype=np.float32)
         # One by one: a window fills the processor by itself, needs less memory, and what it is
         # rounded to in 8 bits does not depend on its neighbours.
-        with running(ENCODER_FILE):
-            rows = [session.run(["audio_features"], {"mel": row[np.newaxis]})[0] for row in array]
+        rows = []
+        for row in array:
+            with running_graph(ENCODER_FILE) as options:
+                rows += session.run(["audio_features"], {"mel": row[np.newaxis]}, options)
         features: FloatArray = rows[0] if len(rows) == 1 else np.concatenate(rows)
         return features
 
@@ -204,8 +207,8 @@ class CachedDecoder(Closing):
             binding.bind_cpu_input("audio_features", audio_features[row : row + 1])
             for name, array in cross.made().items():
                 bind_in_place(binding, name, array[row : row + 1])
-            with running(CROSS_KV_FILE):
-                session.run_with_iobinding(binding)
+            with running_graph(CROSS_KV_FILE) as options:
+                session.run_with_iobinding(binding, options)
         return cross
 
     def step(
@@ -256,8 +259,8 @@ class CachedDecoder(Closing):
                 outputs[f"query_{layer}"] = (batch, n_new, dims.d_model)
         session = _opened(self._decoder, self.name)
         binding = state.cache.bound(session, self._names, state.cross)
-        with running(DECODER_FILE):
-            logits, logsumexp, *queries = binding.run(arrays, outputs)
+        with running_graph(DECODER_FILE) as options:
+            logits, logsumexp, *queries = binding.run(arrays, outputs, options)
         if not alignment:
             return StepOutput(logits, logsumexp)
         weights = alignment_weights(queries, state.cross, state.cross_bias, self._alignment_heads)

@@ -22,8 +22,9 @@ from whisper_hailo.backends.optimum_files import (
     TEXT_MASKS,
     find_graphs,
 )
+from whisper_hailo.backends.running import EXPORT_AGAIN, running_graph
 from whisper_hailo.backends.saturation import saturates, warn_of_slow_products
-from whisper_hailo.backends.session import EXPORT_AGAIN, open_graph, running
+from whisper_hailo.backends.session import open_graph
 from whisper_hailo.backends.signature import Port, Signature
 from whisper_hailo.backends.state import cut_tokens, take_rows
 from whisper_hailo.backends.unsigned_codes import unsigned_graph
@@ -123,12 +124,12 @@ class OptimumDecoder(Closing):
             }
         return self
 
-    def _source(self, path: Path) -> str | bytes:
+    def _source(self, path: Path) -> Path | bytes:
         """The file, or the graph itself where the file's would be computed wrongly here."""
         graphs = self._graphs
         if graphs.merged and graphs.first.signed_codes and saturates():
             return unsigned_graph(path)
-        return str(path)
+        return path
 
     def close(self) -> None:
         """Free the graphs; `open` loads them again."""
@@ -206,8 +207,8 @@ class OptimumDecoder(Closing):
         wanted = [n for n in signature.outputs if _is_wanted(n, first=not state.cache)]
         for name in ("logits", *wanted):
             binding.bind_output(name, "cpu")
-        with running(str(signature.path), EXPORT_AGAIN):
-            session.run_with_iobinding(binding)
+        with running_graph(str(signature.path), EXPORT_AGAIN) as options:
+            session.run_with_iobinding(binding, options)
         logits, *presents = binding.get_outputs()
         parts = (name.partition(".")[2] for name in wanted)
         cache = state.cache | dict(zip(parts, presents, strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass
@@ -9,7 +10,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from whisper_hailo.backends.model_files import model_file
+from whisper_hailo.backends.operators import BRANCHES, LOOPS, refuse_operators
+from whisper_hailo.backends.running import CONVERT_AGAIN, reason_of, took_too_long
 from whisper_hailo.backends.saturation import ask_for_exact_products
+from whisper_hailo.backends.watch import WATCH
+from whisper_hailo.backends.wire import WireError, mapped
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.spec import ModelSpec
 
@@ -20,6 +26,9 @@ FATAL_ONLY = 4
 """ONNX Runtime's own log on stderr: errors reach the caller as exceptions instead."""
 
 PROVIDERS = ["CPUExecutionProvider"]
+
+PROTOBUF_LARGEST_BYTES: Final = 1 << 31
+"""No graph is larger: weights of more lie in files beside it."""
 
 OLDEST_RUNTIME: Final = "1.30.0"
 """The first ONNX Runtime that loads quantised decoders: before it, `GroupQueryAttention` has no
@@ -32,15 +41,6 @@ _BEYOND_RUNTIME: Final = (
     "only *guarantees* support",
 )
 """How the runtime begins to say that a graph is newer than it is."""
-
-_REASON_HEAD: Final = 60
-_REASON_TAIL: Final = 135
-"""Characters kept of a long reason: which error it is, and what it comes to. Between them stand the
-types of all inputs of a node."""
-
-CONVERT_AGAIN = "convert the checkpoint again"
-EXPORT_AGAIN = "export the checkpoint again"
-"""Advice for graphs of ours and for those of other programs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +70,11 @@ def open_session(
         threads: intra-op threads; 0 lets the runtime choose.
 
     Raises:
-        ModelError: the file is missing, cut short, no ONNX graph, or one of another model.
+        ModelError: the file is missing, damaged, no ONNX graph, or one of another model.
     """
-    path = directory / graph.file
-    _check_sizes(directory, graph.file, spec)
-    session = open_graph(str(path), str(path), threads, pairs_fit=spec.pairs_fit)
+    path = model_file(directory, spec, graph.file)
+    own = LOOPS | BRANCHES
+    session = open_graph(path, str(path), threads, refused=own, pairs_fit=spec.pairs_fit)
     got_inputs = {value.name for value in session.get_inputs()}
     got_outputs = {value.name for value in session.get_outputs()}
     if got_inputs != graph.inputs or not graph.outputs <= got_outputs:
@@ -87,48 +87,59 @@ def open_session(
 
 
 def open_graph(
-    source: str | bytes,
+    source: Path | bytes,
     name: str,
     threads: int,
     advice: str = CONVERT_AGAIN,
     *,
+    refused: frozenset[str] = LOOPS,
     pairs_fit: bool = False,
 ) -> onnxruntime.InferenceSession:
     """Load a graph, also one that no model directory describes.
 
     Args:
-        source: path of its file, or its bytes.
+        source: its file, or its bytes.
         name: what to call it in messages.
         threads: intra-op threads; 0 lets the runtime choose.
         advice: what to do when it cannot be loaded.
+        refused: operators that it must not have.
         pairs_fit: its 8-bit products are exact on every processor, see `ModelSpec.pairs_fit`.
 
     Raises:
-        ModelError: the runtime cannot load it.
+        ModelError: it has one of these, the runtime cannot load it, or takes for ever.
     """
     import onnxruntime
 
+    refuse_operators(_bytes_of(source, name, advice), name, refused, advice)
     options = _options(threads)
     if not pairs_fit:
         ask_for_exact_products(options)
+    number = WATCH.begin(lambda: options.set_load_cancellation_flag(True))
     try:
-        return onnxruntime.InferenceSession(source, sess_options=options, providers=PROVIDERS)
+        session = onnxruntime.InferenceSession(source, sess_options=options, providers=PROVIDERS)
     except Exception as error:  # the runtime has a dozen unrelated exception classes
+        if WATCH.end(number):
+            raise took_too_long(name, advice) from error
         told = advice + _or_upgrade(onnxruntime.__version__, str(error))
         raise ModelError(f"{name} cannot be loaded ({reason_of(error)}); {told}") from error
+    WATCH.end(number)
+    return session
+
+
+def _bytes_of(source: Path | bytes, name: str, advice: str) -> memoryview:
+    if isinstance(source, bytes):
+        return memoryview(source)
+    try:
+        return mapped(source, PROTOBUF_LARGEST_BYTES)
+    except OSError as error:
+        raise ModelError(f"{name} cannot be read ({error.strerror or error}); {advice}") from error
+    except WireError as error:
+        raise ModelError(f"{name} is no ONNX graph ({error}); {advice}") from error
 
 
 def is_old_runtime(version: str) -> bool:
     """Whether an ONNX Runtime of this version, such as `1.29.0`, is older than is needed."""
     return _numbers(version) < _numbers(OLDEST_RUNTIME)
-
-
-def reason_of(error: BaseException) -> str:
-    """What the runtime said, in one line: its beginning, and its end, which holds the reason."""
-    text = " ".join(str(error).split())
-    if len(text) <= _REASON_HEAD + _REASON_TAIL:
-        return text
-    return f"{text[:_REASON_HEAD]} ... {text[-_REASON_TAIL:]}"
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -140,49 +151,6 @@ def _or_upgrade(version: str, reason: str) -> str:
     if is_old_runtime(version):
         return f", or upgrade onnxruntime: {version} is installed, {OLDEST_RUNTIME} is needed"
     return ", or upgrade onnxruntime" if any(map(reason.__contains__, _BEYOND_RUNTIME)) else ""
-
-
-class running:  # noqa: N801 - used as a function
-    """One run of a graph: what the runtime raises there is an error in one line.
-
-    A class, since a generator takes three times as long around every pass (0.7 instead of 0.2 µs).
-
-    Raises:
-        ModelError: the graph failed, so it is not what it was taken for.
-    """
-
-    __slots__ = ("_advice", "_name")
-
-    def __init__(self, name: str, advice: str = CONVERT_AGAIN) -> None:
-        self._name = name
-        self._advice = advice
-
-    def __enter__(self) -> None:
-        """Nothing to begin."""
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Turn what the runtime raised, which has a dozen unrelated exception classes."""
-        if isinstance(error, Exception):
-            raise ModelError(f"{self._name} failed ({reason_of(error)}); {self._advice}") from error
-
-
-def _check_sizes(directory: Path, file: str, spec: ModelSpec) -> None:
-    """Compare with `model.json` before the runtime meets a file cut short."""
-    for name in (file, f"{file}.data"):
-        record = spec.files.get(name)
-        path = directory / name
-        if record is None and name == file:
-            raise ModelError(f"{directory}/model.json does not list {name}; convert again")
-        if record is None:
-            continue
-        if not path.is_file():
-            raise ModelError(f"{directory} lacks {name}; convert the checkpoint again")
-        size = path.stat().st_size
-        if size != record.bytes:
-            raise ModelError(
-                f"{path} has {size} bytes, model.json says {record.bytes}; "
-                "copy the model directory again or convert the checkpoint again"
-            )
 
 
 def _options(threads: int) -> onnxruntime.SessionOptions:
@@ -214,7 +182,7 @@ def _register_arena() -> None:
     kind, usual = onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR, onnxruntime.OrtMemType.DEFAULT
     where = onnxruntime.OrtMemoryInfo("Cpu", kind, 0, usual)
     chosen_by_runtime = {
-        "max_mem": 0,
+        "max_mem": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),  # else: the killer's
         "arena_extend_strategy": -1,
         "initial_chunk_size_bytes": -1,
         "max_dead_bytes_per_chunk": -1,

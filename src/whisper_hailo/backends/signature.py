@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from whisper_hailo.backends.session import EXPORT_AGAIN
+from whisper_hailo.backends.onnx_message import load_message
+from whisper_hailo.backends.running import EXPORT_AGAIN
 from whisper_hailo.core.errors import ModelError
 
 Axis: TypeAlias = int | str
@@ -53,18 +54,15 @@ def read_signature(path: Path) -> Signature:
     Raises:
         ModelError: no such file, or no ONNX graph.
     """
-    import onnx
-
-    if not path.is_file():
-        raise ModelError(f"{path} is missing or no file; give the path of an ONNX graph")
+    graph = load_message(path).graph
     try:
-        graph = onnx.load_model(str(path), load_external_data=False).graph
         given = {weight.name for weight in graph.initializer}
         inputs = {value.name: _port(value) for value in graph.input if value.name not in given}
         outputs = {value.name: _port(value) for value in graph.output}
-    except Exception as error:  # protobuf's decoder has exception classes of its own
-        reason = " ".join(str(error).split())[:120]
-        raise ModelError(f"{path} is no ONNX graph ({reason}); {EXPORT_AGAIN}") from error
+    except (ValueError, KeyError, TypeError) as error:  # types that ONNX does not know
+        raise ModelError(
+            f"{path} has an input or output of an unknown type ({error}); {EXPORT_AGAIN}"
+        ) from error
     if not inputs or not outputs:
         raise ModelError(f"{path} is no ONNX graph (nothing goes in or comes out); {EXPORT_AGAIN}")
     return Signature(path, inputs, outputs, _has_signed_codes(graph))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -122,6 +123,9 @@ def _samples(audio: Path, language: str) -> list[Sample]:
 
 def _numbers(option: str, text: str) -> tuple[float, ...]:
     try:
-        return tuple(float(part) for part in text.split(",") if part.strip())
+        numbers = tuple(float(part) for part in text.split(",") if part.strip())
     except ValueError:
-        raise OptionError(f"{option} is {text!r}, expected numbers with commas between") from None
+        numbers = (math.nan,)
+    if not all(map(math.isfinite, numbers)):
+        raise OptionError(f"{option} is {text!r}, expected numbers with commas between")
+    return numbers

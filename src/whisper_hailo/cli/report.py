@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from whisper_hailo.core.errors import ExitCode, OptionError, WhisperHailoError
+from whisper_hailo.core.names import shown
 
 DEBUG_VARIABLE: Final = "WHISPER_HAILO_DEBUG"
 
@@ -18,6 +20,10 @@ LONGEST_LINE: Final = 500
 
 _LEFT_OUT: Final = " ... "
 _PROGRAM: Final = "whisper-hailo: "
+
+
+_OF_A_PATH: Final = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EPERM, errno.EILSEQ)
+"""What the system has against a path, in whichever command it was given."""
 
 
 def report(error: BaseException) -> ExitCode:
@@ -55,16 +61,27 @@ def was_interrupted(error: BaseException) -> bool:
 
 
 def _foreseen(error: BaseException) -> BaseException:
-    """An error of ours for one that any relative name can make."""
-    if isinstance(error, FileNotFoundError) and error.filename is None:
-        try:
-            Path.cwd()
-        except FileNotFoundError:
-            return OptionError(
-                "the working directory was deleted, expected one that relative names are looked up "
-                "in; change to another"
-            )
+    """An error of ours for one that any name of a file can make."""
+    if not isinstance(error, OSError):
+        return error
+    if error.filename is not None and error.errno in _OF_A_PATH:
+        name = shown(os.fsdecode(error.filename))
+        return OptionError(f"{name} cannot be used ({error.strerror}); check the path")
+    if error.filename is None and isinstance(error, FileNotFoundError) and not _has_directory():
+        return OptionError(
+            "the working directory was deleted, expected one that relative names are looked up "
+            "in; change to another"
+        )
     return error
+
+
+def _has_directory() -> bool:
+    """Whether there is a working directory."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _described(error: BaseException) -> str:

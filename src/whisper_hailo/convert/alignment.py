@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from typing import Any
 
 from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.strict import MismatchError, decode
 
 logger = logging.getLogger(__name__)
 
 Pairs = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """What is read of `generation_config.json`."""
+
+    alignment_heads: Pairs | None = None
 
 
 def alignment_heads(generation: dict[str, Any], dims: Dimensions) -> Pairs:
@@ -26,20 +35,16 @@ def alignment_heads(generation: dict[str, Any], dims: Dimensions) -> Pairs:
     Raises:
         ModelError: the list is not made of pairs of numbers.
     """
-    listed = generation.get("alignment_heads")
-    if isinstance(listed, list) and listed:
-        try:
-            pairs = {(int(layer), int(head)) for layer, head in listed}
-        except (TypeError, ValueError) as error:
-            raise ModelError(
-                "generation_config.json has alignment_heads that are no pairs of layer and head "
-                f"({error}); fetch the file again"
-            ) from error
+    try:
+        listed = decode(_Listed, generation).alignment_heads
+    except MismatchError as error:
+        raise ModelError(f"generation_config.json: {error}; fetch the file again") from error
+    if listed:
         if all(
             0 <= layer < dims.n_decoder_layers and 0 <= head < dims.n_decoder_heads
-            for layer, head in pairs
+            for layer, head in listed
         ):
-            return tuple(sorted(pairs))
+            return tuple(sorted(set(listed)))
         logger.warning(
             "generation_config.json lists alignment heads that this decoder of %d layers does not "
             "have; using all heads of its upper half",

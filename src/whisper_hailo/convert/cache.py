@@ -13,11 +13,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from whisper_hailo.backends.model_files import check_all
 from whisper_hailo.convert.hub import CheckpointName, is_model_directory, locate, parse_name
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OutputError
-from whisper_hailo.core.files import CACHE_VARIABLE, cache_root
-from whisper_hailo.core.spec import SPEC_VERSION, ModelSpec
+from whisper_hailo.core.files import CACHE_VARIABLE, cache_root, replace_file
+from whisper_hailo.core.spec import SPEC_FILE, SPEC_VERSION, ModelSpec
 from whisper_hailo.core.version import __version__
 
 logger = logging.getLogger(__name__)
@@ -51,16 +52,23 @@ def resolve_model(
     options = options or ConvertOptions()
     target = cache_root() / "models" / _folder(parsed, options, revision)
     stamp = _stamp(parsed, options)
-    if _is_current(target, stamp):
+    if _why_not(target, stamp) is None:
         return target
     with _locked(target):
-        if not _is_current(target, stamp):  # another process may have made it meanwhile
+        why_not = _why_not(target, stamp)
+        if why_not is not None:  # another process may have made it meanwhile
+            if why_not:
+                logger.warning("converting again: %s", why_not)
             _convert_into(target, parsed, options, revision, stamp)
     return target
 
 
 def _convert_into(
-    target: Path, parsed: CheckpointName, options: ConvertOptions, revision: str | None, stamp: str
+    target: Path,
+    parsed: CheckpointName,
+    options: ConvertOptions,
+    revision: str | None,
+    stamp: bytes,
 ) -> None:
     checkpoint, source = locate(parsed, revision)
     from whisper_hailo.convert.convert import (
@@ -71,7 +79,7 @@ def _convert_into(
     try:
         shutil.rmtree(target, ignore_errors=True)  # out of date, or damaged
         convert_checkpoint(checkpoint, target, options, source=source)
-        _stamp_file(target).write_text(stamp, encoding="utf-8", errors="surrogateescape")
+        replace_file(_stamp_file(target), stamp + _own_line(ModelSpec.load(target)))
     except OSError as error:
         raise _unwritable(error) from error
 
@@ -85,7 +93,7 @@ def _folder(parsed: CheckpointName, options: ConvertOptions, revision: str | Non
     return f"{label}-{options.quantize}-{key}"
 
 
-def _stamp(parsed: CheckpointName, options: ConvertOptions) -> str:
+def _stamp(parsed: CheckpointName, options: ConvertOptions) -> bytes:
     """What must be unchanged for a cached conversion to be used: program and checkpoint files."""
     lines = [f"whisper-hailo {__version__} format {SPEC_VERSION} revision {_REVISION}"]
     files = [] if parsed.path is None else sorted(parsed.path.glob("*"))
@@ -95,22 +103,35 @@ def _stamp(parsed: CheckpointName, options: ConvertOptions) -> str:
         if file.exists():  # not so for links into a store that was tidied up
             status = file.stat()
             lines.append(f"{file.name} {status.st_size} {status.st_mtime_ns}")
-    return "\n".join(lines) + "\n"
+    return os.fsencode("\n".join(lines) + "\n")
+
+
+def _own_line(spec: ModelSpec) -> bytes:
+    """The last line of a stamp: a hash of the description, but for the HEFs that come later."""
+    text = replace(spec, hefs=()).to_json()
+    return f"{SPEC_FILE} {hashlib.sha256(text.encode()).hexdigest()}\n".encode()
 
 
 def _stamp_file(target: Path) -> Path:
     return target.with_name(target.name + ".stamp")
 
 
-def _is_current(target: Path, stamp: str) -> bool:
-    """Whether a conversion is there, of this checkpoint and program, with all its files whole."""
+def _why_not(target: Path, stamp: bytes) -> str | None:
+    """Why a conversion cannot be used; `None` if it can be, nothing if it is not there or old."""
     try:
-        found = _stamp_file(target).read_text(encoding="utf-8", errors="surrogateescape")
-        files = ModelSpec.load(target).files
-        whole = all((target / name).stat().st_size == files[name].bytes for name in files)
-    except (OSError, ModelError):
-        return False
-    return found == stamp and whole
+        found = _stamp_file(target).read_bytes()
+    except OSError:
+        return ""
+    if found == stamp or not found.startswith(stamp):
+        return ""
+    try:
+        spec = ModelSpec.load(target)
+        check_all(target, spec)
+    except ModelError as error:
+        return str(error).split(";", maxsplit=1)[0]
+    if found != stamp + _own_line(spec):
+        return f"{target / SPEC_FILE} is damaged: it is not what was written"
+    return None
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from whisper_hailo.convert.graphs.weights import AnyArray, Weight
 from whisper_hailo.convert.layout import Shapes, expected_shapes
 from whisper_hailo.convert.stored import DTYPES, StoredArray, stored_arrays
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.files import read_json_object
+from whisper_hailo.core.strict import MismatchError, decode, read_json_object
 
 MAX_LISTED = 3
 COMPARED_ROWS = 4096
@@ -163,10 +163,13 @@ def _find_arrays(directory: Path) -> tuple[Path, ...]:
     if (directory / SINGLE_FILE).is_file():
         return (directory / SINGLE_FILE,)
     if index.is_file():
-        shards = read_json_object(index).get("weight_map")
-        if not isinstance(shards, dict) or not shards:
-            raise ModelError(f"{index} has no weight_map; fetch the checkpoint again")
-        names = sorted(set(map(str, shards.values())))
+        try:
+            shards = decode(dict[str, str], read_json_object(index).get("weight_map"), "weight_map")
+        except MismatchError as error:
+            raise ModelError(f"{index}: {error}; fetch the checkpoint again") from error
+        if not shards:
+            raise ModelError(f"{index} has an empty weight_map; fetch the checkpoint again")
+        names = sorted(set(shards.values()))
         strange = [n for n in names if Path(n).name != n or not n.endswith(".safetensors")]
         if strange:
             raise ModelError(

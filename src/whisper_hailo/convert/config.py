@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.files import read_json_object
+from whisper_hailo.core.strict import MismatchError, decode, read_json_object
 
 SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
+LARGEST_FFN = 1 << 18
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.pt", "model.ckpt")
 
 
@@ -52,35 +52,59 @@ def read_config(directory: Path) -> Config:
     raw = read_json_object(path)
     if raw.get("model_type") != "whisper":
         raise ModelError(
-            f"{path} is of model type {raw.get('model_type')!r}, expected 'whisper'; "
+            f"{path} is of model type {str(raw.get('model_type'))[:60]!r}, expected 'whisper'; "
             "only Whisper checkpoints can be converted"
         )
-    activation = raw.get("activation_function", "gelu")
-    if activation != "gelu":
+    try:
+        stored = decode(_Stored, raw)
+    except MismatchError as error:
+        raise ModelError(f"{path}: {error}; fetch the file again") from error
+    if stored.activation_function != "gelu":
         raise ModelError(
-            f"{path} asks for activation function {activation!r}, only 'gelu' is supported"
+            f"{path} asks for activation function {stored.activation_function[:60]!r}, only 'gelu' "
+            "is supported"
         )
-    if raw.get("scale_embedding"):
+    if stored.scale_embedding:
         raise ModelError(f"{path} asks for scale_embedding, which is not supported")
-    return _dimensions(raw, path)
+    try:
+        return stored.config()
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from error
 
 
-def _dimensions(raw: dict[str, Any], path: Path) -> Config:
-    def size(key: str) -> int:
-        value = raw.get(key)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ModelError(f"{path} has {key} = {value!r}, expected a positive whole number")
-        return value
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """The entries of `config.json` that are read, as Transformers calls them."""
 
-    dims = Dimensions(
-        n_mels=size("num_mel_bins"),
-        n_audio_ctx=size("max_source_positions"),
-        d_model=size("d_model"),
-        n_encoder_layers=size("encoder_layers"),
-        n_encoder_heads=size("encoder_attention_heads"),
-        n_decoder_layers=size("decoder_layers"),
-        n_decoder_heads=size("decoder_attention_heads"),
-        n_text_ctx=size("max_target_positions"),
-        n_vocab=size("vocab_size"),
-    )
-    return Config(dims, size("encoder_ffn_dim"), size("decoder_ffn_dim"))
+    num_mel_bins: int
+    max_source_positions: int
+    d_model: int
+    encoder_layers: int
+    encoder_attention_heads: int
+    encoder_ffn_dim: int
+    decoder_layers: int
+    decoder_attention_heads: int
+    decoder_ffn_dim: int
+    max_target_positions: int
+    vocab_size: int
+    activation_function: str = "gelu"
+    scale_embedding: bool | None = None
+
+    def config(self) -> Config:
+        for width in (self.encoder_ffn_dim, self.decoder_ffn_dim):
+            if not 1 <= width <= LARGEST_FFN:
+                raise ModelError(
+                    f"an MLP is {width} wide, expected a whole number from 1 to {LARGEST_FFN}"
+                )
+        dims = Dimensions(
+            n_mels=self.num_mel_bins,
+            n_audio_ctx=self.max_source_positions,
+            d_model=self.d_model,
+            n_encoder_layers=self.encoder_layers,
+            n_encoder_heads=self.encoder_attention_heads,
+            n_decoder_layers=self.decoder_layers,
+            n_decoder_heads=self.decoder_attention_heads,
+            n_text_ctx=self.max_target_positions,
+            n_vocab=self.vocab_size,
+        )
+        return Config(dims, self.encoder_ffn_dim, self.decoder_ffn_dim)

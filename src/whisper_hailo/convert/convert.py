@@ -11,8 +11,9 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from whisper_hailo.convert.alignment import alignment_heads
 from whisper_hailo.convert.checkpoint import Checkpoint
@@ -27,7 +28,7 @@ from whisper_hailo.convert.hailo.write import Job, hailo_forms
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.convert.tokens import read_special_tokens, write_tokenizer
 from whisper_hailo.core.errors import ModelError, OutputError
-from whisper_hailo.core.files import ordinary_mode, read_json_object, sha256
+from whisper_hailo.core.files import ordinary_mode, sha256, sync, sync_tree
 from whisper_hailo.core.folders import files_below
 from whisper_hailo.core.scratch import scratch_directory, sweep
 from whisper_hailo.core.spec import (
@@ -40,6 +41,7 @@ from whisper_hailo.core.spec import (
     ModelSpec,
     Source,
 )
+from whisper_hailo.core.strict import MismatchError, decode, read_json_object
 from whisper_hailo.tokenizer import TOKENIZER_FILE
 
 logger = logging.getLogger(__name__)
@@ -248,15 +250,22 @@ def _mode_of(path: Path) -> int | None:
 def _foreign_file(directory: Path) -> str | None:
     """A file that is not part of an earlier conversion or made from one, if there is one."""
     try:
-        files = read_json_object(directory / SPEC_FILE)["files"]
+        files = decode(_Listing, read_json_object(directory / SPEC_FILE)).files
         known = {SPEC_FILE, *PARITY_FILES, *files}
-    except (ModelError, KeyError, TypeError):
+    except (ModelError, MismatchError):
         known = set()
     found: list[Path] = []
     found += files_below(directory, lambda path, _: found.append(path))
     names = (path.relative_to(directory).as_posix() for path in found)
     made = re.compile(r"hailo/[^/]+-emulated\.(onnx|json)")
     return next((name for name in names if name not in known and not made.fullmatch(name)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """What a `model.json` of any version has."""
+
+    files: dict[str, Any]
 
 
 @contextmanager
@@ -267,6 +276,7 @@ def _written_at_once(out: Path, checkpoint: Path) -> Iterator[Path]:
         with scratch_directory(out.parent, _scratch_prefix(out)) as work:
             work.chmod(ordinary_mode(0o777))
             yield work
+            sync_tree(work)
             _replace(work, out, checkpoint)
     except OSError as error:
         raise OutputError(
@@ -279,17 +289,17 @@ def _replace(work: Path, out: Path, checkpoint: Path) -> None:
     """Move `work` to `out`; a rename cannot replace a directory that holds files."""
     with _locked(out.parent):
         _check_free(out, checkpoint)
-        if not out.exists():
-            work.rename(out)
-            _sweep(out)
-            return
-        old = Path(tempfile.mkdtemp(prefix=_scratch_prefix(out), dir=out.parent))
-        out.rename(old)
+        old: Path | None = None
+        if out.exists():
+            old = Path(tempfile.mkdtemp(prefix=_scratch_prefix(out), dir=out.parent))
+            out.rename(old)
         try:
             work.rename(out)
         except OSError:
-            old.rename(out)
+            if old is not None:
+                old.rename(out)
             raise
+        sync(out.parent)
         _sweep(out)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from dataclasses import asdict
@@ -10,6 +11,7 @@ from typing import Any
 
 from whisper_hailo.backends.hef.describe import describe_hef
 from whisper_hailo.backends.hef.read import is_hef
+from whisper_hailo.backends.onnx_message import load_message
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import sha256
 from whisper_hailo.core.spec import ModelSpec
@@ -26,6 +28,8 @@ def describe(path: Path) -> dict[str, Any]:
         return describe_model(path)
     if not os.path.exists(path):  # False also where we may not look
         raise ModelError(f"{path} does not exist; give a model directory, an ONNX file or a HEF")
+    if not os.path.isfile(path):
+        raise ModelError(f"{path} is no plain file; give a model directory, an ONNX file or a HEF")
     if path.suffix.lower() == ".hef" or is_hef(path):
         return describe_hef(path)
     return describe_onnx(path)
@@ -66,20 +70,15 @@ def describe_onnx(path: Path) -> dict[str, Any]:
     Raises:
         ModelError: the file is no ONNX graph.
     """
-    import onnx
-
-    try:
-        model = onnx.load(str(path), load_external_data=False)
-    except Exception as error:  # protobuf's decoder raises its own family
-        raise ModelError(
-            f"{path} is no ONNX file ({type(error).__name__}); expected a graph"
-        ) from error
+    model = load_message(path)
     graph = model.graph
-    if not graph.node:
-        raise ModelError(f"{path} holds no ONNX graph: it has no node; convert the model again")
-    weights: Counter[str] = Counter()
-    for tensor in graph.initializer:
-        weights[onnx.TensorProto.DataType.Name(tensor.data_type).lower()] += _tensor_bytes(tensor)
+    try:
+        weights = _weight_bytes(graph.initializer)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelError(
+            f"{path} has a weight of a type that ONNX does not know ({error}); convert "
+            "the model again"
+        ) from error
     return {
         "kind": "ONNX graph",
         "bytes": path.stat().st_size,
@@ -103,11 +102,17 @@ def _shape(value: Any) -> list[int | str]:  # noqa: ANN401 - onnx.ValueInfoProto
     return [dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim]
 
 
-def _tensor_bytes(tensor: Any) -> int:  # noqa: ANN401 - onnx.TensorProto
-    """Bytes of an initialiser's elements, wherever they are stored."""
+def _weight_bytes(tensors: Any) -> Counter[str]:  # noqa: ANN401 - onnx.TensorProto, repeated
+    """Bytes of initialisers' elements by their type, wherever they are stored.
+
+    Raises:
+        ValueError, KeyError, TypeError: a type that ONNX does not know.
+    """
     import onnx
 
-    count = 1
-    for dim in tensor.dims:
-        count *= dim
-    return int(count * onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize)
+    weights: Counter[str] = Counter()
+    for tensor in tensors:
+        width = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
+        name = onnx.TensorProto.DataType.Name(tensor.data_type).lower()
+        weights[name] += math.prod(tensor.dims) * width
+    return weights

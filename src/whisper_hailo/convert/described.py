@@ -15,8 +15,8 @@ from whisper_hailo.convert.config import INDEX_FILE, PICKLES, SINGLE_FILE, read_
 from whisper_hailo.convert.hub import is_model_directory, parse_name
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.convert.tokens import read_special_tokens
-from whisper_hailo.core.files import read_json_object
 from whisper_hailo.core.spec import ModelSpec, Source
+from whisper_hailo.core.strict import read_json_object
 from whisper_hailo.tokenizer import TOKENIZER_FILE
 
 CONFIG_FILE: Final = "config.json"

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import logging
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from whisper_hailo.core.errors import ModelError, TokenizerError
-from whisper_hailo.core.files import read_json_object
 from whisper_hailo.core.spec import SpecialTokens
-from whisper_hailo.tokenizer import TOKENIZER_FILE
+from whisper_hailo.core.strict import MismatchError, decode, read_bounded, read_json_object
+from whisper_hailo.tokenizer import TASKS, TOKENIZER_FILE
 
 ENGLISH_N_VOCAB = 51_864
 """Vocabulary size of `.en` checkpoints; used only where no config says if one is multilingual."""
@@ -48,7 +49,7 @@ def write_tokenizer(checkpoint: Path, tokenizer: Path | None, out_file: Path) ->
         text = _from_vocab(source)
     else:
         _parse(source)
-        text = source.read_text(encoding="utf-8")
+        text = read_bounded(source, TokenizerError).decode("utf-8")
     out_file.write_text(text, encoding="utf-8")
     return True
 
@@ -67,50 +68,82 @@ def read_special_tokens(checkpoint: Path, tokenizer_file: Path | None) -> Specia
     """
     config = _optional(checkpoint / "config.json")
     generation = _optional(checkpoint / "generation_config.json")
+    given = {key: value for key, value in generation.items() if value is not None}
     try:
-        names = _token_names(tokenizer_file) if tokenizer_file is not None else {}
-        if names:
-            _check_fit(names, config, tokenizer_file)
-        given = {k: v for k, v in generation.items() if v is not None}
-        return _special_tokens(names, {**config, **given}, checkpoint)
-    except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
+        merged = decode(_Entries, {**config, **given})
+        own = decode(_Entries, config)
+    except MismatchError as error:
         raise ModelError(
-            f"{checkpoint} has a token entry of the wrong kind in its tokenizer or its configs "
-            f"({error}); fetch these files again"
+            f"{checkpoint} has a token entry of the wrong kind in config.json or "
+            f"generation_config.json: {error}; fetch these files again"
         ) from error
+    names = _token_names(tokenizer_file) if tokenizer_file is not None else {}
+    if names:
+        _check_fit(names, own, tokenizer_file)
+    return _special_tokens(names, merged, checkpoint)
 
 
-def _special_tokens(
-    names: dict[str, int], merged: dict[str, Any], checkpoint: Path
-) -> SpecialTokens:
+@dataclass(frozen=True, slots=True)
+class _Entries:
+    """What a checkpoint's configs say of its tokens, as Transformers calls it."""
+
+    vocab_size: int = 0
+    decoder_start_token_id: int | tuple[int, ...] | None = None
+    eos_token_id: int | tuple[int, ...] | None = None
+    prev_sot_token_id: int | None = None
+    no_timestamps_token_id: int | None = None
+    is_multilingual: bool | None = None
+    task_to_id: dict[str, int] | None = None
+    lang_to_id: dict[str, int] | None = None
+    suppress_tokens: tuple[int, ...] | None = None
+    begin_suppress_tokens: tuple[int, ...] | None = None
+
+    @property
+    def sot(self) -> int | None:
+        return _first(self.decoder_start_token_id)
+
+    @property
+    def eot(self) -> int | None:
+        return _first(self.eos_token_id)
+
+    @property
+    def multilingual(self) -> bool:
+        if self.is_multilingual is not None:
+            return self.is_multilingual
+        return bool(self.lang_to_id) or self.vocab_size > ENGLISH_N_VOCAB
+
+
+def _special_tokens(names: dict[str, int], merged: _Entries, checkpoint: Path) -> SpecialTokens:
     """The ids, by the tokenizer's names first and by the merged configs second."""
-    sot = names.get("<|startoftranscript|>", merged.get("decoder_start_token_id"))
-    eot = names.get("<|endoftext|>", _first(merged.get("eos_token_id")))
+    sot = names.get("<|startoftranscript|>", merged.sot)
+    eot = names.get("<|endoftext|>", merged.eot)
     if sot is None or eot is None:
         raise ModelError(
             f"{checkpoint} names no start and end token: config.json and generation_config.json "
             "lack decoder_start_token_id or eos_token_id, and there is no tokenizer; "
             "give one with --tokenizer tokenizer.json"
         )
-    tasks: dict[str, int] = merged.get("task_to_id") or {}
-    multilingual = _is_multilingual(merged)
-    no_timestamps = names.get("<|notimestamps|>", merged.get("no_timestamps_token_id"))
+    named = {task: names[f"<|{task}|>"] for task in TASKS if f"<|{task}|>" in names}
+    tasks = {**(merged.task_to_id or {}), **named} if merged.multilingual else {}
+    no_timestamps = names.get("<|notimestamps|>", merged.no_timestamps_token_id)
     after_no_timestamps = None if no_timestamps is None else no_timestamps + 1
     return SpecialTokens(
         sot=sot,
         eot=eot,
-        transcribe=names.get("<|transcribe|>", tasks.get("transcribe")) if multilingual else None,
-        translate=names.get("<|translate|>", tasks.get("translate")) if multilingual else None,
+        transcribe=tasks.get("transcribe"),
+        translate=tasks.get("translate"),
         sot_lm=names.get("<|startoflm|>"),
-        sot_prev=names.get("<|startofprev|>", merged.get("prev_sot_token_id")),
+        sot_prev=names.get("<|startofprev|>", merged.prev_sot_token_id),
         # Hugging Face's early tokenizers spell it "nocaptions".
         no_speech=names.get("<|nospeech|>", names.get("<|nocaptions|>")),
         no_timestamps=no_timestamps,
         # Early tokenizer files do not list the timestamps; they always follow <|notimestamps|>.
         timestamp_begin=names.get("<|0.00|>", after_no_timestamps),
-        languages=_languages(names, merged) if multilingual else {},
-        suppress=_id_list(merged, "suppress_tokens"),
-        begin_suppress=_id_list(merged, "begin_suppress_tokens"),
+        languages=_languages(merged.lang_to_id or names) if merged.multilingual else {},
+        suppress=_known_ids(merged.suppress_tokens, merged.vocab_size, "suppress_tokens"),
+        begin_suppress=_known_ids(
+            merged.begin_suppress_tokens, merged.vocab_size, "begin_suppress_tokens"
+        ),
     )
 
 
@@ -121,13 +154,31 @@ def _find_tokenizer(checkpoint: Path) -> Path | None:
     return None
 
 
-def _parse(path: Path) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _Vocab:
+    vocab: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    content: str
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class _TokenizerFile:
+    """What is read of a `tokenizer.json`."""
+
+    model: _Vocab
+    added_tokens: tuple[_Added, ...] | None = None
+
+
+def _parse(path: Path) -> _TokenizerFile:
     """Parse a `tokenizer.json`, or say what is wrong with it."""
-    raw = read_json_object(path, TokenizerError)
-    model = raw.get("model")
-    if not isinstance(model, dict) or not isinstance(model.get("vocab"), dict):
-        raise TokenizerError(f"{path} is no tokenizer.json: it has no model with a vocabulary")
-    return raw
+    try:
+        return decode(_TokenizerFile, read_json_object(path, TokenizerError))
+    except MismatchError as error:
+        raise TokenizerError(f"{path} is no tokenizer.json: {error}") from error
 
 
 def _optional(path: Path) -> dict[str, Any]:
@@ -148,8 +199,11 @@ def _from_vocab(vocab: Path) -> str:
         raise TokenizerError(f"{vocab} and merges.txt are no BPE vocabulary ({error})") from error
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    added = _optional(vocab.with_name("added_tokens.json"))
-    ordered = sorted(((str(name), int(index)) for name, index in added.items()), key=lambda x: x[1])
+    try:
+        added = decode(dict[str, int], _optional(vocab.with_name("added_tokens.json")))
+    except MismatchError as error:
+        raise TokenizerError(f"{vocab.parent}/added_tokens.json: {error}") from error
+    ordered = sorted(added.items(), key=lambda item: item[1])
     tokenizer.add_special_tokens(["<|endoftext|>"])
     for name, index in ordered:
         tokenizer.add_special_tokens([AddedToken(name, normalized=False, special=True)])
@@ -161,31 +215,26 @@ def _from_vocab(vocab: Path) -> str:
     return str(tokenizer.to_str())
 
 
-def _token_names(tokenizer_file: Path | None) -> dict[str, int]:
+def _token_names(tokenizer_file: Path) -> dict[str, int]:
     """Every token that is written `<|...|>`, by name."""
-    if tokenizer_file is None:
-        return {}
     raw = _parse(tokenizer_file)
-    names = {k: int(v) for k, v in raw["model"]["vocab"].items() if k.startswith("<|")}
-    for token in raw.get("added_tokens", []):
-        names[str(token["content"])] = int(token["id"])
-    return names
+    names = {k: v for k, v in raw.model.vocab.items() if k.startswith("<|")}
+    return names | {token.content: token.id for token in raw.added_tokens or ()}
 
 
-def _check_fit(names: dict[str, int], config: dict[str, Any], where: Path | None) -> None:
+def _check_fit(names: dict[str, int], config: _Entries, where: Path | None) -> None:
     """Refuse a tokenizer of another checkpoint before it turns text into nonsense."""
-    n_vocab = config.get("vocab_size")
     largest = max(names.values())
-    if isinstance(n_vocab, int) and largest >= n_vocab:
+    if config.vocab_size and largest >= config.vocab_size:
         raise TokenizerError(
-            f"{where} has ids up to {largest}, the checkpoint has {n_vocab} tokens; "
+            f"{where} has ids up to {largest}, the checkpoint has {config.vocab_size} tokens; "
             "use the tokenizer of the same checkpoint"
         )
-    for name, key in (
-        ("<|startoftranscript|>", "decoder_start_token_id"),
-        ("<|endoftext|>", "eos_token_id"),
+    for name, key, expected in (
+        ("<|startoftranscript|>", "decoder_start_token_id", config.sot),
+        ("<|endoftext|>", "eos_token_id", config.eot),
     ):
-        expected, got = _first(config.get(key)), names.get(name)
+        got = names.get(name)
         if expected is not None and got is not None and expected != got:
             raise TokenizerError(
                 f"{where} has {name} = {got}, the checkpoint's {key} is {expected}; "
@@ -193,31 +242,23 @@ def _check_fit(names: dict[str, int], config: dict[str, Any], where: Path | None
             )
 
 
-def _is_multilingual(merged: dict[str, Any]) -> bool:
-    flag = merged.get("is_multilingual")
-    if isinstance(flag, bool):
-        return flag
-    return bool(merged.get("lang_to_id")) or merged.get("vocab_size", 0) > ENGLISH_N_VOCAB
-
-
-def _languages(names: dict[str, int], merged: dict[str, Any]) -> dict[str, int]:
+def _languages(table: dict[str, int]) -> dict[str, int]:
     """Language code to id, in the order of the ids."""
-    table: dict[str, int] = merged.get("lang_to_id") or names
-    found = {m[1]: int(i) for name, i in table.items() if (m := _LANGUAGE.fullmatch(name))}
+    found = {m[1]: number for name, number in table.items() if (m := _LANGUAGE.fullmatch(name))}
     return dict(sorted(found.items(), key=lambda item: item[1]))
 
 
-def _id_list(merged: dict[str, Any], key: str) -> tuple[int, ...]:
+def _known_ids(listed: tuple[int, ...] | None, n_vocab: int, key: str) -> tuple[int, ...]:
     """A list of ids; -1 in old configs means nothing, and trimmed vocabularies lack some."""
-    ids = sorted({int(i) for i in merged.get(key) or () if int(i) >= 0})
-    n_vocab = int(merged.get("vocab_size", ids[-1] + 1 if ids else 0))
-    known = tuple(i for i in ids if i < n_vocab)
+    ids = sorted({number for number in listed or () if number >= 0})
+    known = tuple(number for number in ids if number < n_vocab or not n_vocab)
     if len(known) < len(ids):
         logger.warning("%s names ids beyond the %d tokens; they are left out", key, n_vocab)
     return known
 
 
-def _first(value: Any) -> int | None:  # noqa: ANN401 - an id or a list of ids in JSON
-    if isinstance(value, list):
-        return int(value[0]) if value else None
-    return None if value is None else int(value)
+def _first(value: int | tuple[int, ...] | None) -> int | None:
+    """An id, or the first of a list."""
+    if isinstance(value, tuple):
+        return value[0] if value else None
+    return value

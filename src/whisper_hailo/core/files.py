@@ -1,14 +1,13 @@
-"""Reading JSON from strangers, hashing, the cache's place, and the permissions of new files."""
+"""Names of files from strangers, hashing, the cache's place, and how new files are made."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
 
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.scratch import scratch_file
 
 CACHE_VARIABLE = "WHISPER_HAILO_CACHE"
 
@@ -21,25 +20,38 @@ def cache_root() -> Path:
     return Path(base) / "whisper-hailo"
 
 
-def read_json_object(path: Path, kind: type[ModelError] = ModelError) -> dict[str, Any]:
-    """A JSON object from a file.
+def inside(directory: Path, name: str) -> Path:
+    """Path of a file that a file of a directory names: in that directory, also behind links.
 
     Args:
-        path: the file.
-        kind: class of the error.
+        directory: such as a model directory.
+        name: relative, parted by `/`; what it names need not be there yet.
 
     Raises:
-        ModelError: (or `kind`) unreadable, not JSON, nested without end, or no object.
+        ModelError: it names nothing, or leads elsewhere.
     """
-    try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise kind(f"{path} cannot be read ({error.strerror}); fetch the file again") from error
-    except (ValueError, RecursionError) as error:
-        raise kind(f"{path} is not readable JSON ({error}); fetch the file again") from error
-    if not isinstance(raw, dict):
-        raise kind(f"{path} holds a {type(raw).__name__}, expected a JSON object")
-    return raw
+    check_name(name)
+    path, root = directory / name, os.path.realpath(directory)
+    real = os.path.realpath(path)
+    if os.path.commonpath((root, real)) != root:
+        raise ModelError(
+            f"{path} leads to {real}, outside the model directory; put the file itself there"
+        )
+    return path
+
+
+def check_name(name: str) -> None:
+    """Refuse a name of a file that lies outside of the directory that it is read in.
+
+    Raises:
+        ModelError: absolute, upwards, empty, or nothing that a path can be.
+    """
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or not path.name or set(name) & {"\\", "\0"}:
+        raise ModelError(
+            f"file {name[:200]!r} lies outside the model directory; fetch or convert the model "
+            "again"
+        )
 
 
 def sha256(path: Path) -> str:
@@ -53,6 +65,49 @@ def sha256(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise ModelError(f"cannot read {path} ({error.strerror or error})") from error
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file that is either whole, on the disk itself, or as before.
+
+    Args:
+        path: target; its folder is made when missing.
+        data: content.
+
+    Raises:
+        OSError: unwritable place or full disk; nothing half-written is left.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with scratch_file(path.parent) as scratch:
+        with scratch.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        scratch.chmod(ordinary_mode(0o666))
+        scratch.replace(path)
+
+
+def sync_tree(folder: Path) -> None:
+    """Have the disk hold all files of a folder, so that a rename after it names whole ones.
+
+    Raises:
+        OSError: the disk is full or broken.
+    """
+    for path in (*folder.rglob("*"), folder):
+        sync(path)
+
+
+def sync(path: Path) -> None:
+    """Have the disk hold a file, or the names in a folder.
+
+    Raises:
+        OSError: the disk is full or broken.
+    """
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
 
 
 def ordinary_mode(mode: int) -> int:

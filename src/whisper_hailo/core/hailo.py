@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Final
+
+from whisper_hailo.core.errors import ModelError
+
+PARTS: Final = ("encoder", "decoder")
+LARGEST_SIZE: Final = 1 << 20
+"""Of an axis, far beyond any vocabulary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +43,23 @@ class HailoForm:
     chip_inputs: tuple[tuple[int, ...], ...]
     assets: dict[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """Refuse parts and sizes that no graph for a chip has."""
+        axes = [axis for shape in self._shapes() for axis in shape]
+        sizes = [self.window_s, self.opset, *axes, *([] if self.length is None else [self.length])]
+        if self.part not in PARTS or not all(1 <= size <= LARGEST_SIZE for size in sizes):
+            raise ModelError(
+                f"{self.file} is part {self.part[:20]!r} with sizes {min(sizes)} to {max(sizes)}, "
+                f"expected {' or '.join(PARTS)} with sizes from 1 to {LARGEST_SIZE}"
+            )
+
+    def _shapes(self) -> tuple[tuple[int, ...], ...]:
+        return (*self.inputs.values(), *self.outputs.values(), *self.chip_inputs)
+
     @property
     def emulated_file(self) -> str:
         """Path in the model directory of the graph that computes as the chip does."""
         return f"{self.file.removesuffix('.onnx')}-emulated.onnx"
-
-    @classmethod
-    def from_dict(cls, raw: dict[str, Any]) -> HailoForm:
-        """From JSON, whose arrays are lists."""
-        known = dict(raw)
-        for key in ("inputs", "outputs"):
-            known[key] = {name: tuple(shape) for name, shape in raw[key].items()}
-        for key in ("start_nodes", "end_nodes"):
-            known[key] = tuple(raw[key])
-        known["chip_inputs"] = tuple(tuple(shape) for shape in raw["chip_inputs"])
-        return cls(**known)
 
 
 @dataclass(frozen=True, slots=True)

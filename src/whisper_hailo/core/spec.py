@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
-from pathlib import Path, PurePosixPath
-from typing import Any
+from pathlib import Path
 
 from whisper_hailo.core.dimensions import AudioForm, Dimensions
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.files import check_name
 from whisper_hailo.core.hailo import HailoForm, HefRecord
+from whisper_hailo.core.strict import MismatchError, decode, parse_json, read_bounded
 
 SPEC_FILE = "model.json"
 ENCODER_FILE = "encoder.onnx"
@@ -22,6 +23,8 @@ SPEC_VERSION = 8
 READABLE_VERSIONS = (6, 7, 8)
 """Directories of version 7 are those of 8 whose pairs do not fit, those of 6 have no float16, too.
 Before 6 decoder graphs took no self-attention bias that is longer than the text."""
+_SINCE = {"half": 7, "pairs_fit": 8}
+"""Version that each such entry came with, and has to have from then on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,7 @@ class ModelSpec:
     def __post_init__(self) -> None:
         """Token ids lie in the vocabulary, alignment heads in the decoder, files in the folder."""
         for token in self.tokens.ids():
-            if not isinstance(token, int) or not 0 <= token < self.dims.n_vocab:
+            if not 0 <= token < self.dims.n_vocab:
                 raise ModelError(
                     f"control token id {token!r} is not one of the {self.dims.n_vocab} tokens; "
                     "tokenizer and configs must be of the same checkpoint"
@@ -134,10 +137,22 @@ class ModelSpec:
                 0 <= layer < self.dims.n_decoder_layers and 0 <= head < self.dims.n_decoder_heads
             ):
                 raise ModelError(f"alignment head {layer}, {head} is not one of this decoder's")
-        for name in (*self.files, *(hef.file for hef in self.hefs)):
-            path = PurePosixPath(name)
-            if path.is_absolute() or ".." in path.parts or "\\" in name:
-                raise ModelError(f"file {name!r} lies outside the model directory")
+        forms = (name for form in self.hailo for name in (form.file, *form.assets.values()))
+        for name in (*self.files, *forms, *(hef.file for hef in self.hefs)):
+            check_name(name)
+
+    def record(self, file: str) -> FileRecord:
+        """Size and hash of a file of the model directory.
+
+        Raises:
+            ModelError: it is not listed.
+        """
+        try:
+            return self.files[file]
+        except KeyError:
+            raise ModelError(
+                f"{SPEC_FILE} of {self.name} does not list {file}; convert the checkpoint again"
+            ) from None
 
     @property
     def audio_form(self) -> AudioForm:
@@ -157,50 +172,35 @@ class ModelSpec:
         )
 
     @classmethod
-    def from_json(cls, text: str, where: str) -> ModelSpec:
+    def from_json(cls, text: bytes, where: str) -> ModelSpec:
         """Parse `model.json`.
 
         Args:
-            text: the file's text.
+            text: the file's bytes.
             where: the file's name, for messages.
 
         Raises:
             ModelError: not JSON, another version, fields missing, or values out of range.
         """
         try:
-            raw: dict[str, Any] = json.loads(text)
-            version = raw.pop("version")
+            raw = parse_json(text)
+            version = decode(_Versioned, raw, SPEC_FILE).version
             if version not in READABLE_VERSIONS:
                 raise ModelError(
-                    f"{where} has format version {version}, this program reads "
-                    f"{' and '.join(map(str, READABLE_VERSIONS))}; "
-                    "convert the checkpoint again"
+                    f"it has format version {version}, this program reads "
+                    f"{' and '.join(map(str, READABLE_VERSIONS))}; convert the checkpoint again"
                 )
-            tokens = raw["tokens"]
-            return cls(
-                name=raw["name"],
-                dims=Dimensions(**raw["dims"]),
-                tokens=SpecialTokens(
-                    **{
-                        **tokens,
-                        "suppress": tuple(tokens["suppress"]),
-                        "begin_suppress": tuple(tokens["begin_suppress"]),
-                    }
-                ),
-                quantization=raw["quantization"],
-                encoder_quantization=raw["encoder_quantization"],
-                alignment_heads=tuple((layer, head) for layer, head in raw["alignment_heads"]),
-                source=Source(**raw["source"]),
-                files={name: FileRecord(**record) for name, record in raw["files"].items()},
-                hailo=tuple(HailoForm.from_dict(form) for form in raw["hailo"]),
-                hefs=tuple(HefRecord(**hef) for hef in raw["hefs"]),
-                half=version >= 7 and _boolean(raw, "half"),
-                pairs_fit=version >= 8 and _boolean(raw, "pairs_fit"),
-            )
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            own = {name for name, since in _SINCE.items() if version >= since}
+            missing = next((name for name in own if name not in raw), None)
+            if missing is not None:
+                raise MismatchError(f"{missing} is missing")
+            return decode(cls, {k: v for k, v in raw.items() if k in own or k not in _SINCE})
+        except MismatchError as error:
             raise ModelError(
-                f"{where} is not a model description ({error!r}); convert the checkpoint again"
+                f"{where} is not a model description ({error}); convert the checkpoint again"
             ) from error
+        except ModelError as error:
+            raise ModelError(f"{where}: {error}") from error
 
     @classmethod
     def load(cls, directory: Path) -> ModelSpec:
@@ -210,18 +210,16 @@ class ModelSpec:
             ModelError: no such file, or it is broken.
         """
         path = directory / SPEC_FILE
-        try:
-            text = path.read_text(encoding="utf-8")
-        except OSError as error:
+        if not path.is_file():
             raise ModelError(
-                f"{directory} has no readable {SPEC_FILE} ({error.strerror}); "
+                f"{directory} has no readable {SPEC_FILE}; "
                 "make a model directory with: whisper-hailo convert CHECKPOINT OUT"
-            ) from error
-        return cls.from_json(text, str(path))
+            )
+        return cls.from_json(read_bounded(path), str(path))
 
 
-def _boolean(raw: dict[str, Any], name: str) -> bool:
-    value = raw[name]
-    if not isinstance(value, bool):
-        raise TypeError(f"{name} is {value!r}, expected true or false")
-    return value
+@dataclass(frozen=True, slots=True)
+class _Versioned:
+    """What a description of any version begins with."""
+
+    version: int

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from whisper_hailo.backends.make import AnyBackEnd
+from whisper_hailo.backends.model_files import model_file
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.backends.select import engine_window_s, select
 from whisper_hailo.convert.described import find_model
@@ -12,6 +14,7 @@ from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.protocols import Encoder, Limits
+from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import Settings
 from whisper_hailo.decoding.option_groups import FALLBACK_STEP
 from whisper_hailo.decoding.options import (
@@ -71,7 +74,7 @@ class Parts:
         return cls(
             chosen.encoder,
             chosen.decoder,
-            Tokenizer.load(engine.tokenizer or directory / TOKENIZER_FILE, spec.tokens),
+            Tokenizer.load(engine.tokenizer or _tokenizer_file(directory, spec), spec.tokens),
             WindowPlan.make(spec.dims, window_s, margin_s),
             threads=threads,
             reasons=chosen.reasons,
@@ -189,6 +192,13 @@ def _check_ids(options: DecodingOptions, n_vocab: int) -> None:
             f"--suppress-tokens has {unknown[0]}, this model's ids are 0 to {n_vocab - 1}; "
             "leave it out"
         )
+
+
+def _tokenizer_file(directory: Path, spec: ModelSpec) -> Path:
+    """The model's own; a directory of another program lists no files."""
+    if TOKENIZER_FILE in spec.files:
+        return model_file(directory, spec, TOKENIZER_FILE)
+    return directory / TOKENIZER_FILE
 
 
 def _check_silence(options: DecodingOptions, strategy: str) -> None:

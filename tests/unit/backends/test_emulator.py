@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -129,7 +130,11 @@ def test_what_is_missing_or_outdated_is_refused(
         EmulatedEncoder(copy, spec)
     record_path.write_text(json.dumps(record))
     (copy / "hailo" / "encoder-2s-emulated.onnx").write_bytes(b"nothing")
-    with pytest.raises(ModelError, match="cannot be loaded"):
+    with pytest.raises(ModelError, match=r"is damaged: not what encoder-2s-emulated\.json says"):
+        EmulatedEncoder(copy, spec)
+    nothing = hashlib.sha256(b"nothing").hexdigest()
+    record_path.write_text(json.dumps(record | {"sha256": nothing}))
+    with pytest.raises(ModelError, match="is no ONNX graph"):
         EmulatedEncoder(copy, spec).open()
     with pytest.raises(ModelError, match="is not open"):
         EmulatedEncoder(emulated, spec).encode(np.zeros((1, 80, 200), np.float32))

@@ -1,6 +1,8 @@
+import hashlib
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,7 @@ from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, ShapeError
 from whisper_hailo.core.protocols import Padding
-from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.spec import FileRecord, ModelSpec
 from whisper_hailo.core.types import FloatArray
 
 NONE = Padding(None)
@@ -369,19 +371,24 @@ def test_broken_directories(
     with pytest.raises(ModelError, match=r"decoder.onnx.data has \d+ bytes, model.json says"):
         CachedDecoder(copy, spec).open()
     (copy / "decoder.onnx.data").unlink()
-    with pytest.raises(ModelError, match=r"lacks decoder.onnx.data; convert the checkpoint again"):
+    with pytest.raises(ModelError, match=r"lacks decoder.onnx.data; copy the model"):
         CachedDecoder(copy, spec).open()
     size = (copy / "encoder.onnx").stat().st_size
     (copy / "encoder.onnx").write_bytes(bytes(range(1, 255)) * (size // 254) + bytes(size % 254))
-    with pytest.raises(ModelError, match=r"encoder.onnx cannot be loaded \(") as caught:
+    with pytest.raises(ModelError, match=r"encoder.onnx is damaged: ") as caught:
         OnnxEncoder(copy, spec).open()
     assert "\n" not in str(caught.value)
+    assert capfd.readouterr() == ("", "")
+    cut = (model_directory / "encoder.onnx").read_bytes()[: size // 2]
+    (copy / "encoder.onnx").write_bytes(cut)
+    record = FileRecord(len(cut), hashlib.sha256(cut).hexdigest())
+    misled = replace(spec, files={**spec.files, "encoder.onnx": record})
+    with pytest.raises(ModelError, match="is no ONNX graph"):
+        OnnxEncoder(copy, misled).open()
     assert capfd.readouterr() == ("", "")
 
 
 def test_graph_of_another_program(model_directory: Path, spec: ModelSpec, tmp_path: Path) -> None:
-    from dataclasses import replace
-
     shutil.copy(model_directory / "cross_kv.onnx", tmp_path / "encoder.onnx")
     record = spec.files["cross_kv.onnx"]
     claimed = replace(spec, files={"encoder.onnx": record, "cross_kv.onnx": record})
@@ -389,7 +396,7 @@ def test_graph_of_another_program(model_directory: Path, spec: ModelSpec, tmp_pa
         OnnxEncoder(tmp_path, claimed).open()
     with pytest.raises(ModelError, match=r"lacks cross_kv.onnx"):
         CachedDecoder(tmp_path, claimed).open()
-    with pytest.raises(ModelError, match=r"model\.json does not list encoder\.onnx"):
+    with pytest.raises(ModelError, match=r"model\.json of checkpoint does not list encoder\.onnx"):
         OnnxEncoder(tmp_path, replace(spec, files={})).open()
 
 

@@ -145,7 +145,7 @@ def test_encoders_of_another_model_are_refused(
     )  # fmt: skip
     assert isinstance(named.encoder, OnnxEncoder)
     assert named.reasons[1].startswith("decoder cached-fp32")
-    with pytest.raises(ModelError, match="missing or no file"):
+    with pytest.raises(ModelError, match="does not exist; give an ONNX file"):
         _select(model_directory, encoder=Path("nowhere.onnx"))
 
 

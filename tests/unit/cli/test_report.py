@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from pathlib import Path
 
@@ -92,3 +93,14 @@ def test_a_deleted_working_directory_is_no_internal_error(
     assert report(elsewhere.value) == ExitCode.INTERNAL
     monkeypatch.chdir(tmp_path)
     assert report(caught.value) == ExitCode.INTERNAL
+
+
+def test_what_the_system_has_against_a_path_is_told_by_the_path(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    long = OSError(errno.ENAMETOOLONG, "File name too long", "xx\n")
+    assert report(long) == ExitCode.USAGE
+    assert capsys.readouterr().err == (
+        "whisper-hailo: 'xx\\n' cannot be used (File name too long); check the path\n"
+    )
+    assert report(OSError(errno.EBADF, "Bad file descriptor")) == ExitCode.INTERNAL

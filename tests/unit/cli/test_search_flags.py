@@ -1,5 +1,7 @@
 """Temperatures by the command line's options."""
 
+import math
+
 import pytest
 
 from whisper_hailo.cli.flags.search import SearchFlags
@@ -43,4 +45,10 @@ def test_impossible_steps(step: float) -> None:
 @pytest.mark.parametrize("temperature", [-1.0, 3.0, float("nan")])
 def test_an_impossible_temperature_is_named_alone(temperature: float) -> None:
     with pytest.raises(OptionError, match=rf"--temperature is {temperature:g}, expected"):
+        SearchFlags(temperature=temperature).search(FALLBACK_STEP)
+
+
+@pytest.mark.parametrize("temperature", [math.inf, -math.inf, math.nan, 99.0])
+def test_a_temperature_that_is_none_is_refused(temperature: float) -> None:
+    with pytest.raises(OptionError, match="temperature"):
         SearchFlags(temperature=temperature).search(FALLBACK_STEP)

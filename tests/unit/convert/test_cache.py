@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.core.test_spec import HEF
 from tests.unit.shapes import toy_spec
 from whisper_hailo.convert import cache
 from whisper_hailo.convert.options import ConvertOptions
@@ -28,7 +30,7 @@ def conversions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[P
         time.sleep(0.05)
         out.mkdir(parents=True, exist_ok=True)
         spec = replace(toy_spec(), name=source.name, quantization=options.quantize)
-        weights = FileRecord(bytes=4, sha256="")
+        weights = FileRecord(bytes=4, sha256=hashlib.sha256(b"1234").hexdigest())
         (out / "weights").write_bytes(b"1234")
         text = replace(spec, files={"weights": weights}).to_json()
         (out / SPEC_FILE).write_text(text, encoding="utf-8")
@@ -114,17 +116,49 @@ def test_a_conversion_that_was_cut_off_is_not_used(
     assert len(conversions) == 2
 
 
-@pytest.mark.parametrize("damage", ["truncated", "removed"])
-def test_a_damaged_entry_is_made_again(
-    conversions: list[object], checkpoint: Path, damage: str
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("weights", b"1"),
+        ("weights", b"12\x004"),
+        ("weights", None),
+        (SPEC_FILE, b"\xff"),
+        (SPEC_FILE, b'{"version": Infinity}'),
+        (SPEC_FILE, b"[" * 100_000),
+        (SPEC_FILE, None),
+    ],
+)
+def test_a_damaged_entry_is_made_again_in_one_line(
+    conversions: list[object],
+    checkpoint: Path,
+    caplog: pytest.LogCaptureFixture,
+    name: str,
+    content: bytes | None,
 ) -> None:
-    weights = cache.resolve_model(str(checkpoint)) / "weights"
-    if damage == "truncated":
-        weights.write_bytes(b"1")
+    file = cache.resolve_model(str(checkpoint)) / name
+    before = file.read_bytes()
+    if content is None:
+        file.unlink()
     else:
-        weights.unlink()
+        file.write_bytes(content)
     cache.resolve_model(str(checkpoint))
-    assert weights.read_bytes() == b"1234"
+    assert file.read_bytes() == before
+    assert len(conversions) == 2
+    told = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert [record.getMessage().startswith("converting again: ") for record in told] == [True]
+
+
+def test_a_description_that_changed_is_made_again_but_for_its_hefs(
+    conversions: list[object], checkpoint: Path
+) -> None:
+    target = cache.resolve_model(str(checkpoint))
+    spec = ModelSpec.load(target)
+    (target / SPEC_FILE).write_text(replace(spec, hefs=(HEF,)).to_json(), encoding="utf-8")
+    cache.resolve_model(str(checkpoint))
+    assert len(conversions) == 1
+    changed = replace(spec, tokens=replace(spec.tokens, sot=spec.tokens.eot))
+    (target / SPEC_FILE).write_text(changed.to_json(), encoding="utf-8")
+    cache.resolve_model(str(checkpoint))
     assert len(conversions) == 2
 
 

@@ -1,6 +1,8 @@
 import errno
 import json
 import logging
+import math
+import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -200,6 +202,12 @@ def test_conversions_to_one_place_take_turns(checkpoint: Path, tmp_path: Path) -
         ("generation_config.json", {"decoder_start_token_id": 10**6}),
         ("config.json", {"encoder_layers": 3 * 10**6}),
         ("config.json", {"vocab_size": "many"}),
+        ("config.json", {"decoder_start_token_id": math.inf}),
+        ("config.json", {"encoder_ffn_dim": 2**62}),
+        ("generation_config.json", {"eos_token_id": 10.5}),
+        ("generation_config.json", {"suppress_tokens": [[]]}),
+        ("generation_config.json", {"begin_suppress_tokens": [True]}),
+        ("generation_config.json", {"task_to_id": {"transcribe": "x"}, "is_multilingual": True}),
     ],
 )
 def test_configs_of_the_wrong_kind_are_one_clear_error(
@@ -349,3 +357,26 @@ def test_emulated_forms_do_not_stand_in_the_way(checkpoint: Path, tmp_path: Path
         (out / "hailo" / f"encoder-2s-emulated.{suffix}").write_text("made by emulate")
     convert_checkpoint(checkpoint, out, PLAIN)
     assert not (out / "hailo").exists()
+
+
+def test_everything_is_on_the_disk_before_it_takes_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+    real_sync, real_rename = os.fsync, Path.rename
+
+    def fsync(number: int) -> None:
+        events.append(Path(os.readlink(f"/proc/self/fd/{number}")).name)
+        real_sync(number)
+
+    def rename(path: Path, target: Path) -> Path:
+        events.append("rename")
+        return real_rename(path, target)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(Path, "rename", rename)
+    out = tmp_path / "model"
+    spec = convert_checkpoint(write_checkpoint(tmp_path / "checkpoint"), out, ConvertOptions())
+    before, after = events[: events.index("rename")], events[events.index("rename") :]
+    assert {*spec.files, "model.json"} <= set(before)
+    assert after == ["rename", tmp_path.name]

@@ -61,16 +61,18 @@ NOT_SPECS = ["", "[]", "{}", "{" + VERSION + "}", "{" + VERSION + ', "dims": 3}'
 @pytest.mark.parametrize("text", NOT_SPECS)
 def test_a_broken_spec_says_so(text: str) -> None:
     with pytest.raises(ModelError, match=r"here/model\.json is not a model description"):
-        ModelSpec.from_json(text, "here/model.json")
+        ModelSpec.from_json(text.encode(), "here/model.json")
 
 
 def test_older_directories_lack_what_their_version_did_not_have() -> None:
     raw = json.loads(replace(toy_spec(), half=True, pairs_fit=True).to_json())
     fits = raw.pop("pairs_fit")
-    seventh = ModelSpec.from_json(json.dumps(raw | {"version": 7}), "model.json")
+    seventh = ModelSpec.from_json(json.dumps(raw | {"version": 7}).encode(), "model.json")
     assert seventh == replace(toy_spec(), half=True)
     half = raw.pop("half")
-    assert ModelSpec.from_json(json.dumps(raw | {"version": 6}), "model.json") == toy_spec()
+    assert (
+        ModelSpec.from_json(json.dumps(raw | {"version": 6}).encode(), "model.json") == toy_spec()
+    )
     for broken in (
         raw | {"pairs_fit": fits},
         raw | {"half": half},
@@ -78,7 +80,7 @@ def test_older_directories_lack_what_their_version_did_not_have() -> None:
         raw | {"pairs_fit": 1, "half": half},
     ):
         with pytest.raises(ModelError, match=r"model\.json is not a model description"):
-            ModelSpec.from_json(json.dumps(broken), "model.json")
+            ModelSpec.from_json(json.dumps(broken).encode(), "model.json")
 
 
 def test_another_format_version_says_what_to_do() -> None:
@@ -87,7 +89,7 @@ def test_another_format_version_says_what_to_do() -> None:
         with pytest.raises(
             ModelError, match=rf"version {version}, .* convert the checkpoint again"
         ):
-            ModelSpec.from_json(text, "model.json")
+            ModelSpec.from_json(text.encode(), "model.json")
 
 
 HEF = HefRecord(
@@ -106,7 +108,7 @@ HEF = HefRecord(
 
 def test_hefs_survive_the_file() -> None:
     spec = replace(toy_spec(), hefs=(HEF,))
-    assert ModelSpec.from_json(spec.to_json(), "model.json") == spec
+    assert ModelSpec.from_json(spec.to_json().encode(), "model.json") == spec
 
 
 def test_hefs_lie_in_the_model_directory() -> None:
@@ -119,7 +121,7 @@ def test_broken_hailo_forms_say_so() -> None:
     text = replace(toy_spec(), hailo=(DECODER_FORM,)).to_json()
     for broken in (text.replace('"end_nodes"', '"ends"'), text.replace('"part"', '"piece"')):
         with pytest.raises(ModelError, match="not a model description"):
-            ModelSpec.from_json(broken, "model.json")
+            ModelSpec.from_json(broken.encode(), "model.json")
 
 
 def test_a_directory_without_spec_says_how_to_make_one(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def _find(directory: Path) -> Path:
 
 def _one(folder: Path, stem: str, length: int) -> Path:
     """The file of a kind; some are stored once per length, as `..._seq_32.npy`."""
-    found = sorted(folder.glob(f"{stem}*.npy"))
+    found = sorted(path for path in folder.glob(f"{stem}*.npy") if path.is_file())
     exact = [path for path in found if path.stem.endswith(f"_seq_{length}")]
     plain = [path for path in found if "_seq_" not in path.stem]
     for choice in (exact, plain, found):

@@ -19,6 +19,7 @@ from whisper_hailo.core.errors import (
     ModelError,
     NoDeviceError,
 )
+from whisper_hailo.core.files import inside
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_SECOND
 
@@ -105,7 +106,7 @@ def _hefs(directory: Path, spec: ModelSpec, arch: str, part: str) -> Iterator[Pa
     takes = RUNS_ON[arch]
     # One for this very chip comes before one for a smaller chip.
     for record in sorted(spec.hefs, key=lambda record: record.arch != arch):
-        path = directory / record.file
+        path = inside(directory, record.file)
         if record.part == part and record.arch in takes and path.is_file():
             yield path
     path_fetched = fetched(spec, arch, part)

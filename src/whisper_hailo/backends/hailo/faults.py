@@ -18,6 +18,7 @@ from whisper_hailo.backends.hailo.binding import (
     major,
     one_line,
 )
+from whisper_hailo.backends.hailo.bounded import bounded
 from whisper_hailo.backends.hef.read import HefFile, read_hef
 from whisper_hailo.core.errors import (
     BindingMismatchError,
@@ -31,6 +32,7 @@ from whisper_hailo.core.errors import (
     WrongChipError,
 )
 
+_SCAN_S: Final = 10.0
 NODES: Final = ("hailo[0-9]*", "h1x-*")
 """Device nodes: the driver of the 8 and 8L names them hailo0, ..., that of the 10H h1x-0, ..."""
 
@@ -209,10 +211,11 @@ class Faults:
 
     def _none_or_busy(self) -> DeviceError:
         """HailoRT has one status for both; only a chip that is there can be busy."""
-        try:
-            found = self._binding.Device.scan()
-        except Exception:
-            found = []
+        with bounded(_SCAN_S, "looking for chips"):
+            try:
+                found = self._binding.Device.scan()
+            except Exception:
+                found = []
         if not found:
             return NoDeviceError(NO_DEVICE)
         return DeviceBusyError(BUSY)

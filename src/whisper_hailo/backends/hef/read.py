@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +9,7 @@ from typing import Final
 
 from whisper_hailo.backends.hef.header import CHECKSUMS, MAGIC, Header, check_sum, read_header
 from whisper_hailo.backends.hef.streams import Directions, HefStream, boundary_streams
-from whisper_hailo.backends.hef.wire import Budget, Message
+from whisper_hailo.backends.wire import Budget, Message, WireError, mapped
 from whisper_hailo.core.errors import HefError
 
 ARCHES: Final = {
@@ -94,14 +92,14 @@ def read_hef(path: Path, *, verify: bool = True) -> HefFile:
         HefError: missing, unreadable, no HEF, cut short, changed, or made to mislead.
     """
     try:
-        data = _mapped(path)
+        data = mapped(path, LARGEST_BYTES)
         header = read_header(data)
         hef = _parse(path, data, header)
         if verify and not check_sum(data, header):
             raise HefError(f"its content does not have the {CHECKSUMS[header.version]} it states")
     except OSError as error:
         raise HefError(f"{path} cannot be read ({error.strerror or error})") from error
-    except HefError as error:
+    except (HefError, WireError) as error:
         raise HefError(f"{path} is broken or no HEF: {error}; fetch or compile it again") from error
     return hef
 
@@ -113,17 +111,6 @@ def is_hef(path: Path) -> bool:
             return file.read(4) == MAGIC.to_bytes(4, "big")
     except OSError:
         return False
-
-
-def _mapped(path: Path) -> memoryview:
-    """The file's bytes, read only where they are looked at."""
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size == 0:
-            raise HefError("it is empty")
-        if size > LARGEST_BYTES:
-            raise HefError(f"it has {size} bytes, more than {LARGEST_BYTES}")
-        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
 def _parse(path: Path, data: memoryview, header: Header) -> HefFile:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from whisper_hailo.backends.hef.wire import Message
+from whisper_hailo.backends.wire import Message
 from whisper_hailo.core.errors import HefError
 
 _BOUNDARY: Final = 0

@@ -19,7 +19,7 @@ from whisper_hailo.bench.report.provenance import provenance
 from whisper_hailo.bench.report.published import published_tables
 from whisper_hailo.bench.report.table import Table
 from whisper_hailo.core.errors import OutputError
-from whisper_hailo.core.scratch import scratch_file
+from whisper_hailo.core.files import replace_file
 from whisper_hailo.core.targets import refuse_foreign
 from whisper_hailo.outputs import write_atomic
 
@@ -150,11 +150,7 @@ def _study() -> Section:
 def _write_bytes(path: Path, content: bytes) -> None:
     """As `write_atomic`, for pictures."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with scratch_file(path.parent) as scratch:
-            scratch.write_bytes(content)
-            scratch.chmod(0o644)
-            scratch.replace(path)
+        replace_file(path, content)
     except OSError as error:
         raise OutputError(
             f"cannot write {path} ({error.strerror}); free some space or give another --out"

@@ -64,7 +64,7 @@ class SearchFlags:
                 f"--fallback is {step:g}, expected 0 (off) or a step of {_LEAST_STEP:g} to 1"
             )
         temperatures = [self.temperature]
-        if step and self.temperature >= 0.0:
+        if step and 0.0 <= self.temperature <= _TOP_TEMPERATURE:
             steps = int((_TOP_TEMPERATURE - self.temperature) / step + 1e-6)
             temperatures += [round(self.temperature + (n + 1) * step, 3) for n in range(steps)]
         return Search(

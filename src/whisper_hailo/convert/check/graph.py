@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto
 
+from whisper_hailo.backends.onnx_message import load_message
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.files import inside
 
 SMALL_BYTES = 1024
 """Constants up to this size are kept: shape inference reads Reshape's target and its like."""
@@ -95,7 +97,7 @@ def load_graph(path: Path) -> OnnxGraph:
     Raises:
         ModelError: no ONNX file, cut short, inconsistent, or its data file is missing or short.
     """
-    model = _read(path)
+    model = load_message(path)
     weights = {
         item.name: Tensor(item.data_type, tuple(item.dims)) for item in model.graph.initializer
     }
@@ -124,36 +126,18 @@ def load_graph(path: Path) -> OnnxGraph:
     return graph
 
 
-def _read(path: Path) -> onnx.ModelProto:
-    if path.is_dir():
-        raise ModelError(f"{path} is a directory, expected an ONNX file, such as one in its hailo/")
-    if not path.exists():
-        raise ModelError(f"{path} does not exist; give an ONNX file")
-    try:
-        model = onnx.load(str(path), load_external_data=False)
-    except OSError as error:
-        raise ModelError(f"{path} cannot be read ({error.strerror or error})") from error
-    except Exception as error:  # protobuf's decoder raises its own family
-        raise ModelError(
-            f"{path} is no ONNX file, or cut short ({type(error).__name__}); convert or export it "
-            "again"
-        ) from error
-    if not model.graph.node:
-        raise ModelError(f"{path} holds no ONNX graph: it has no node; convert or export it again")
-    return model
-
-
 def check_external_data(item: TensorProto, path: Path) -> None:
     """The data file beside the graph has the weight's bytes; it is a plain relative path."""
     if item.data_location != TensorProto.EXTERNAL:
         return
     fields = {entry.key: entry.value for entry in item.external_data}
-    location = PurePosixPath(fields.get("location", ""))
-    if location.is_absolute() or ".." in location.parts or not location.name:
+    location = fields.get("location", "")
+    try:
+        data = inside(path.parent, location)
+    except ModelError as error:
         raise ModelError(
-            f"{path}: weight {item.name} lies in {str(location)!r}, expected a file beside it"
-        )
-    data = path.parent / location
+            f"{path}: weight {item.name} lies in {location[:200]!r}, expected a file beside it"
+        ) from error
     try:
         offset, length = int(fields.get("offset", 0)), int(fields.get("length", 0))
     except ValueError as error:

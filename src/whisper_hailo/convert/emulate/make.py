@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +11,7 @@ from typing import Any, Final
 import onnx
 from onnx import ModelProto
 
+from whisper_hailo.backends.model_files import model_file
 from whisper_hailo.convert.check.finding import ARCHES
 from whisper_hailo.convert.emulate.layers import Network
 from whisper_hailo.convert.emulate.network import read_network
@@ -26,9 +25,8 @@ from whisper_hailo.convert.emulate.windows import WindowFile
 from whisper_hailo.convert.graphs.onnx_file import DATA_SUFFIX, PROTOBUF_LIMIT_BYTES
 from whisper_hailo.convert.hailo.calibrate.make import calibrate, hailo_form
 from whisper_hailo.convert.hailo.calibrate.options import CalibrationOptions
-from whisper_hailo.convert.hailo.compile import check_graph
 from whisper_hailo.core.errors import ModelError, OptionError, OutputError
-from whisper_hailo.core.files import sha256
+from whisper_hailo.core.files import inside, replace_file, sha256
 from whisper_hailo.core.hailo import HailoForm
 from whisper_hailo.core.scratch import temporary_directory
 from whisper_hailo.core.spec import ModelSpec
@@ -125,8 +123,8 @@ def emulate_part(directory: Path, options: EmulateOptions) -> Emulation:
     """
     spec = ModelSpec.load(directory)
     form = hailo_form(directory, spec, options.part)
-    check_graph(directory, spec, form)
-    model = load_form(directory / form.file)
+    model = load_form(model_file(directory, spec, form.file))
+    path = inside(directory, form.emulated_file)
     network = read_network(model, form.start_nodes, form.end_nodes)
     text = _script(spec, form, options, network)
     name = options.plan if options.script is None else options.script.stem
@@ -144,8 +142,8 @@ def emulate_part(directory: Path, options: EmulateOptions) -> Emulation:
             threads=options.threads,
         )
     emulation = Emulation(
-        path=directory / form.emulated_file,
-        record=(directory / form.emulated_file).with_suffix(".json"),
+        path=path,
+        record=path.with_suffix(".json"),
         plan=plan,
         noise=noise,
         n_windows=n_stats,
@@ -227,7 +225,7 @@ def _record(
         "arch": options.arch,
         "sha256": sha256(emulation.path),
         "graph": form.file,
-        "graph_sha256": spec.files[form.file].sha256,
+        "graph_sha256": spec.record(form.file).sha256,
         "calibration": str(source),
         "calibration_windows": emulation.n_windows,
         "noise_windows": emulation.noise.n_windows,
@@ -251,13 +249,9 @@ def write_whole(path: Path, data: bytes) -> None:
     Raises:
         OutputError: unwritable, or the disk is full.
     """
-    partial = path.with_name(f"writing-{path.name}")
     try:
-        partial.write_bytes(data)
-        os.replace(partial, path)
+        replace_file(path, data)
     except OSError as error:
-        with suppress(OSError):
-            partial.unlink()
         raise OutputError(
             f"cannot write {path} ({error.strerror or error}); give a writable place with "
             f"{len(data) / 1e6:.0f} MB free"

@@ -13,8 +13,9 @@ from whisper_hailo.convert.hailo.compile import Hef, record_hef
 from whisper_hailo.convert.hailo.hef_build.stages import HEF, SCRIPT
 from whisper_hailo.convert.hailo.hef_build.supervise import RECORD_SUFFIX
 from whisper_hailo.core.errors import ModelError, OutputError
-from whisper_hailo.core.files import read_json_object, sha256
+from whisper_hailo.core.files import inside, sha256
 from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.strict import read_json_object
 
 
 def adopt_hef(directory: Path, arch: str, part: str, built: Path) -> Hef:
@@ -33,8 +34,8 @@ def adopt_hef(directory: Path, arch: str, part: str, built: Path) -> Hef:
     spec = ModelSpec.load(directory)
     form = hailo_form(directory, spec, part)
     stem = net_name(spec, form)
-    facts = _checked_record(built, stem, arch, spec.files[form.file].sha256)
-    target = directory.resolve() / "hailo" / arch
+    facts = _checked_record(built, stem, arch, spec.record(form.file).sha256)
+    target = inside(directory.resolve(), f"hailo/{arch}")
     try:
         target.mkdir(parents=True, exist_ok=True)
         # The HEF last: where it lies, all that belongs to it does.

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from whisper_hailo.backends.model_files import model_file
 from whisper_hailo.convert.check.finding import ARCHES
 from whisper_hailo.convert.hailo.calibrate.make import hailo_form
 from whisper_hailo.convert.hailo.calibrate.rows import net_name
@@ -27,9 +28,10 @@ from whisper_hailo.core.errors import (
     OutputError,
     WhisperHailoError,
 )
-from whisper_hailo.core.files import sha256
-from whisper_hailo.core.hailo import HailoForm, HefRecord
+from whisper_hailo.core.files import inside
+from whisper_hailo.core.hailo import HefRecord
 from whisper_hailo.core.spec import SPEC_FILE, ModelSpec
+from whisper_hailo.core.strict import MismatchError, decode
 
 logger = logging.getLogger(__name__)
 
@@ -120,10 +122,10 @@ def make_job(directory: Path, spec: ModelSpec, options: CompileOptions) -> Job:
             fit.
     """
     form = hailo_form(directory, spec, options.part)
-    check_graph(directory, spec, form)
+    graph = model_file(directory, spec, form.file)
     is_encoder = form.part == "encoder"
     dims = spec.dims
-    out = options.out or directory / "hailo" / options.arch
+    out = options.out or inside(directory, f"hailo/{options.arch}")
     script = None if options.script is None else str(options.script.resolve())
     if options.script is not None and not options.script.is_file():
         raise ModelError(f"{options.script} is no file; give a model script (.alls) to --script")
@@ -132,7 +134,7 @@ def make_job(directory: Path, spec: ModelSpec, options: CompileOptions) -> Job:
         part=form.part,
         size=size_of(dims.d_model, multilingual=spec.multilingual),
         net_name=net_name(spec, form),
-        graph=str((directory / form.file).resolve()),
+        graph=str(graph.resolve()),
         start_nodes=list(form.start_nodes),
         end_nodes=list(form.end_nodes),
         chip_inputs=[list(shape) for shape in form.chip_inputs],
@@ -149,22 +151,6 @@ def make_job(directory: Path, spec: ModelSpec, options: CompileOptions) -> Job:
     return job
 
 
-def check_graph(directory: Path, spec: ModelSpec, form: HailoForm) -> None:
-    """Refuse a graph that is not the one that `model.json` describes.
-
-    Raises:
-        ModelError: it changed since it was written, or is gone.
-    """
-    for name, record in spec.files.items():
-        is_ours = name in (form.file, f"{form.file}.data")
-        path = directory / name
-        if is_ours and (not path.is_file() or sha256(path) != record.sha256):
-            what = "is not the file that" if path.is_file() else "is missing, which"
-            raise ModelError(
-                f"{path} {what} {SPEC_FILE} describes; convert the checkpoint again with --hailo"
-            )
-
-
 def record_hef(directory: Path, path: Path, facts: dict[str, Any]) -> Hef:
     """List the HEF in `model.json`, in the place of an earlier one.
 
@@ -177,10 +163,12 @@ def record_hef(directory: Path, path: Path, facts: dict[str, Any]) -> Hef:
         ModelError: the directory has become unreadable.
         OutputError: it cannot be written.
     """
-    names = HefRecord.__slots__
     is_inside = path.is_relative_to(directory.resolve())
     file = path.relative_to(directory.resolve()).as_posix() if is_inside else path.name
-    record = HefRecord(**{name: facts[name] for name in names if name in facts}, file=file)
+    try:
+        record = decode(HefRecord, facts | {"file": file})
+    except MismatchError as error:
+        raise ModelError(f"the record of {path}: {error}; build it again") from error
     if not is_inside:
         return Hef(path, record, recorded=False)
     with _one_line_each(), _alone(directory):

@@ -18,6 +18,7 @@ from whisper_hailo.convert.validate.runs import cached_encoder, hailo_decoder_ru
 from whisper_hailo.convert.validate.stores import Stores
 from whisper_hailo.convert.validate.truth import Truth
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.files import inside
 from whisper_hailo.core.hailo import HailoForm
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_SECOND
@@ -66,7 +67,7 @@ def _ours(stores: Stores, truth: Truth, foreign: Foreign) -> tuple[InnerGraph, d
         if form is None or foreign.n_frames is None:
             run = cached_encoder(stores.float_encoder)
             return run.inner(truth.mel[0]), {"mel": foreign.audio.name}
-        run = hailo_encoder_run(stores.directory / form.file)
+        run = hailo_encoder_run(inside(stores.directory, form.file))
         return run.inner(truth.mel[0]), {hailo_encoder.INPUT: foreign.audio.name}
     path = _decoder_path(stores, n_frames, truth.heard.tokens.shape[1])
     inputs = {hailo_decoder.FEATURES: foreign.audio.name}
@@ -78,7 +79,7 @@ def _ours(stores: Stores, truth: Truth, foreign: Foreign) -> tuple[InnerGraph, d
 def _decoder_path(stores: Stores, n_frames: int, length: int) -> Path:
     form = _form(stores.spec, "decoder", n_frames, length)
     if form is not None:
-        return stores.directory / form.file
+        return inside(stores.directory, form.file)
     window_s = n_frames // FRAMES_PER_SECOND
     made = stores.hailo(window_s, length)
     form = _form(ModelSpec.load(made), "decoder", window_s * FRAMES_PER_SECOND, length)

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from whisper_hailo.backends.emulator import emulated_plan
+from whisper_hailo.backends.onnx_message import read_graph_bytes
 from whisper_hailo.convert.emulate.make import load_form
 from whisper_hailo.convert.emulate.network import read_network
 from whisper_hailo.convert.emulate.plan import SCRIPT, Plan, plan_of_script, preset
 from whisper_hailo.convert.emulate.rewrite import emulated
 from whisper_hailo.convert.emulate.script import generated_script
 from whisper_hailo.convert.emulate.statistics import collect
-from whisper_hailo.convert.validate.inner import Feeds, InnerGraph, read_model_bytes
+from whisper_hailo.convert.validate.inner import Feeds, InnerGraph
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.files import inside
 from whisper_hailo.core.hailo import HailoForm
 from whisper_hailo.core.spec import ModelSpec
 
@@ -53,11 +55,11 @@ def emulated_graph(
     Raises:
         ModelError: the emulated graph in the directory is of another conversion.
     """
-    path = directory / form.emulated_file
+    path = inside(directory, form.emulated_file)
     if path.is_file():
         plan_name = emulated_plan(path, spec, form)
-        return EmulatedGraph(f"{path.name} ({plan_name})", read_model_bytes(path))
-    model = load_form(directory / form.file)
+        return EmulatedGraph(f"{path.name} ({plan_name})", read_graph_bytes(path))
+    model = load_form(inside(directory, form.file))
     network = read_network(model, form.start_nodes, form.end_nodes)
     try:
         name, text = SCRIPT, generated_script(spec, form, ARCH, network)

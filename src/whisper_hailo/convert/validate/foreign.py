@@ -10,8 +10,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, ValueInfoProto
 
+from whisper_hailo.backends.onnx_message import parse_message, read_graph_bytes
 from whisper_hailo.convert.graphs.weights import AnyArray
-from whisper_hailo.convert.validate.inner import parse_model, read_model_bytes
 from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.types import FRAMES_PER_POSITION
@@ -84,7 +84,7 @@ def open_foreign(path: Path, dims: Dimensions) -> Foreign:
     Raises:
         ModelError: no ONNX graph, or neither an encoder nor a decoder without a cache.
     """
-    model = parse_model(read_model_bytes(path), path.name)
+    model = parse_message(read_graph_bytes(path), path.name)
     held = {item.name for item in model.graph.initializer}
     inputs = [_input(value) for value in model.graph.input if value.name not in held]
     floats = [one for one in inputs if one.dtype in FLOATS]

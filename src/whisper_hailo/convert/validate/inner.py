@@ -11,8 +11,11 @@ import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, numpy_helper
 
+from whisper_hailo.backends.onnx_message import parse_message, read_graph_bytes
+from whisper_hailo.backends.operators import LOOPS, refuse_operators
+from whisper_hailo.backends.running import EXPORT_AGAIN, running, running_graph
 from whisper_hailo.backends.saturation import saturates
-from whisper_hailo.backends.session import FATAL_ONLY, PROVIDERS, reason_of
+from whisper_hailo.backends.session import FATAL_ONLY, PROVIDERS
 from whisper_hailo.backends.unsigned_codes import without_signs
 from whisper_hailo.convert.check.graph import SMALL_BYTES, check_external_data
 from whisper_hailo.convert.graphs.weights import AnyArray
@@ -62,13 +65,13 @@ class InnerGraph:
         Raises:
             ModelError: no ONNX file, cut short, or without its data file.
         """
-        encoded = read_model_bytes(path)
+        encoded = read_graph_bytes(path)
         return cls.from_bytes(encoded, feeds, label=label or path.name, folder=path.parent)
 
     @classmethod
     def from_bytes(cls, encoded: bytes, feeds: Feeds, *, label: str, folder: Path) -> InnerGraph:
         """Open a serialised model; see `from_file`."""
-        model = parse_model(encoded, label)
+        model = parse_message(encoded, label)
         for item in model.graph.initializer:
             check_external_data(item, folder / label)
         nested = [
@@ -154,44 +157,14 @@ class InnerGraph:
         extra = [ValueInfoProto(name=name) for name in names if name not in self.outputs]
         # Protobuf joins messages that follow each other: more outputs, no copy of the weights.
         tail = ModelProto(graph=GraphProto(output=extra)).SerializeToString()
-        try:
+        refuse_operators(memoryview(self.encoded), self.label, LOOPS, EXPORT_AGAIN)
+        with running(self.label, EXPORT_AGAIN):
             session = _session(self.encoded + tail, self.folder)
-            runs = [session.run(list(names), dict(one)) for one in feeds]
-        except Exception as error:  # the runtime has a dozen unrelated exception classes
-            raise ModelError(
-                f"{self.label} does not run ({reason_of(error)}); export it again"
-            ) from error
+        runs = []
+        for one in feeds:
+            with running_graph(self.label, EXPORT_AGAIN) as options:
+                runs.append(session.run(list(names), dict(one), options))
         return [dict(zip(names, run, strict=True)) for run in runs]
-
-
-def read_model_bytes(path: Path) -> bytes:
-    """The bytes of an ONNX file.
-
-    Raises:
-        ModelError: it cannot be read.
-    """
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ModelError(f"{path} cannot be read ({error.strerror}); give an ONNX file") from error
-
-
-def parse_model(encoded: bytes, label: str) -> ModelProto:
-    """The model message, its weights in external files left there.
-
-    Raises:
-        ModelError: no ONNX model, or cut short.
-    """
-    try:
-        model = onnx.load_model_from_string(encoded)
-    except Exception as error:  # protobuf's decoder raises its own family
-        raise ModelError(
-            f"{label} is no ONNX file, or cut short ({type(error).__name__}); convert or export it "
-            "again"
-        ) from error
-    if not model.graph.node:
-        raise ModelError(f"{label} holds no ONNX graph: it has no node; convert or export it again")
-    return model
 
 
 def _session(encoded: bytes, folder: Path) -> onnxruntime.InferenceSession:

@@ -37,6 +37,7 @@ from whisper_hailo.convert.validate.runs import (
 )
 from whisper_hailo.convert.validate.stores import Stores
 from whisper_hailo.convert.validate.truth import Truth
+from whisper_hailo.core.files import inside
 from whisper_hailo.core.hailo import HailoForm
 
 FEATURES, LOGITS = "audio_features", "logits"
@@ -133,7 +134,7 @@ class Rungs:
         form = self._form("encoder")
         if form is None:
             return not_run(HAILO, "encoder", _NO_FORMS)
-        run = hailo_encoder_run(self._stores.directory / form.file)
+        run = hailo_encoder_run(inside(self._stores.directory, form.file))
         found = self._try_encoder(HAILO, run, self._limit(HAILO, "encoder"))
         inputs = {hailo_encoder.INPUT: "mel"}
         nodes = compare_by_topology(self._into(run), self._into(self._encoder), inputs, EXACT)
@@ -143,7 +144,7 @@ class Rungs:
         form = self._form("decoder")
         if form is None:
             return not_run(HAILO, "decoder", _NO_FORMS)
-        run = hailo_decoder_run(self._stores.directory / form.file)
+        run = hailo_decoder_run(inside(self._stores.directory, form.file))
         found = self._try_decoder(HAILO, run, self._limit(HAILO, "decoder"))
         unpadded = cached_decoder(self._stores.float_decoder, pad_to=0)
         inputs = {hailo_decoder.TOKENS: "tokens"}
@@ -157,7 +158,7 @@ class Rungs:
         form = self._form("encoder")
         if form is None:
             return not_run(EMULATED, "encoder", _NO_FORMS)
-        path = self._stores.directory / form.file
+        path = inside(self._stores.directory, form.file)
         run = hailo_encoder_run(path)
         feeds = [run.feeds(window) for window in self._truth.material.calibration.mel]
         made = emulated_graph(self._stores.directory, self._spec, form, self._into(run), feeds)
@@ -172,7 +173,7 @@ class Rungs:
         form = self._form("decoder")
         if form is None:
             return not_run(EMULATED, "decoder", _NO_FORMS)
-        path = self._stores.directory / form.file
+        path = inside(self._stores.directory, form.file)
         run = hailo_decoder_run(path)
         mel = self._truth.material.calibration.mel
         rows = zip(self._truth.material.listen(mel).tokens, self._encoder.encode(mel), strict=True)

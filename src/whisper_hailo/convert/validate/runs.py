@@ -11,11 +11,12 @@ import numpy as np
 
 from whisper_hailo.backends.cache import CacheNames
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
+from whisper_hailo.backends.onnx_message import read_graph_bytes
 from whisper_hailo.backends.state import StepInputs
 from whisper_hailo.convert.graphs.weights import AnyArray
 from whisper_hailo.convert.hailo import decoder as hailo_decoder
 from whisper_hailo.convert.hailo import encoder as hailo_encoder
-from whisper_hailo.convert.validate.inner import Feeds, InnerGraph, read_model_bytes
+from whisper_hailo.convert.validate.inner import Feeds, InnerGraph
 from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.spec import DECODER_FILE, ENCODER_FILE, ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
@@ -168,7 +169,7 @@ def hailo_encoder_run(path: Path, encoded: bytes | None = None, name: str = "") 
         return {hailo_encoder.INPUT: np.ascontiguousarray(mel[np.newaxis, :, np.newaxis])}
 
     def opened(feeds: Feeds) -> InnerGraph:
-        data = read_model_bytes(path) if encoded is None else encoded
+        data = read_graph_bytes(path) if encoded is None else encoded
         return InnerGraph.from_bytes(data, feeds, label=label, folder=path.parent)
 
     def encode(mel: FloatArray) -> FloatArray:
@@ -190,7 +191,7 @@ def hailo_decoder_run(path: Path, encoded: bytes | None = None, name: str = "") 
         }
 
     def opened(feeds: Feeds) -> InnerGraph:
-        data = read_model_bytes(path) if encoded is None else encoded
+        data = read_graph_bytes(path) if encoded is None else encoded
         return InnerGraph.from_bytes(data, feeds, label=label, folder=path.parent)
 
     def logits(tokens: IntArray, features: FloatArray) -> FloatArray:

@@ -51,7 +51,9 @@ def _run(
     )
 
 
-def test_a_block_that_ends_in_time_is_like_any_other() -> None:
+def test_a_block_that_ends_in_time_is_like_any_other(request: pytest.FixtureRequest) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     with bounded(PATIENCE_S, "adding"):
         total = 1 + 2
     assert total == 3

@@ -22,8 +22,8 @@ from whisper_hailo.backends.hef.contract import (
 )
 from whisper_hailo.backends.hef.describe import describe_hef
 from whisper_hailo.backends.hef.read import read_hef
-from whisper_hailo.backends.hef.wire import Budget, Message
 from whisper_hailo.backends.hef.xxh3 import xxh3_64
+from whisper_hailo.backends.wire import Budget, Message, WireError
 from whisper_hailo.core.errors import HefError
 
 ENCODER = Net(
@@ -298,7 +298,7 @@ def test_hostile_descriptions(tmp_path: Path, proto: bytes, expected: str) -> No
 
 def test_too_many_fields_end_early() -> None:
     many = memoryview(b"\x08\x01" * 1000)
-    with pytest.raises(HefError, match="more fields than any HEF needs"):
+    with pytest.raises(WireError, match="more fields than any such file needs"):
         Message(many, Budget(999), frozenset({1}))
     assert Message(many, Budget(1000), frozenset({1})).count(1) == 1000
 

@@ -219,12 +219,12 @@ def test_calibration_sets_that_do_not_fit(
 
 
 def test_a_graph_that_changed_is_refused(model: Path, encoder: CompileOptions) -> None:
-    with (model / "hailo" / "encoder-2s.onnx").open("ab") as file:
+    with (model / "hailo" / "encoder-2s.onnx").open("r+b") as file:
         file.write(b"\0")
-    with pytest.raises(ModelError, match=r"is not the file that model.json describes"):
+    with pytest.raises(ModelError, match=r"encoder-2s\.onnx is damaged: "):
         compile_part(model, encoder)
     (model / "hailo" / "encoder-2s.onnx").unlink()
-    with pytest.raises(ModelError, match=r"is missing, which model.json describes; convert"):
+    with pytest.raises(ModelError, match=r"lacks hailo/encoder-2s\.onnx; .*convert"):
         compile_part(model, encoder)
 
 

@@ -8,6 +8,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.strict import MismatchError, decode, read_json_object
+
 MANIFEST_VERSION = 1
 
 
@@ -38,11 +41,11 @@ class Manifest:
     def load(cls, path: Path, settings: dict[str, Any]) -> Manifest | None:
         """Read the manifest of a set with these settings; `None` where there is none."""
         try:
-            raw = json.loads(path.read_text(encoding="utf-8"))
-            if raw.pop("version") != MANIFEST_VERSION or raw["settings"] != settings:
+            raw = read_json_object(path)
+            if raw.get("version") != MANIFEST_VERSION or raw.get("settings") != settings:
                 return None
-            return cls(**raw)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return decode(cls, raw)
+        except (ModelError, MismatchError):
             return None
 
     def save(self, path: Path) -> None:

@@ -5,10 +5,13 @@ Format: https://protobuf.dev/programming-guides/encoding/
 
 from __future__ import annotations
 
+import mmap
+import os
 import struct
+from pathlib import Path
 from typing import TypeAlias
 
-from whisper_hailo.core.errors import HefError
+from whisper_hailo.core.errors import ModelError
 
 Value: TypeAlias = int | memoryview
 
@@ -18,6 +21,32 @@ _MOST_FIELDS = 1_000_000
 """Some seconds of reading; a base decoder has a few ten thousand in the messages that are read."""
 
 _LONGEST_TEXT = 4096
+
+
+class WireError(ModelError):
+    """Bytes are not the message that they should be; the reader of the file says which it is."""
+
+
+def mapped(path: Path, largest: int) -> memoryview:
+    """A file's bytes, read only where they are looked at.
+
+    Args:
+        path: the file.
+        largest: bytes at most.
+
+    Raises:
+        OSError: it cannot be read.
+        WireError: it is empty, or larger.
+    """
+    if path.is_fifo():
+        raise WireError("it is a pipe, which would be waited for")
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size == 0:
+            raise WireError("it is empty")
+        if size > largest:
+            raise WireError(f"it has {size} bytes, more than {largest}")
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
 class Budget:
@@ -34,11 +63,11 @@ class Budget:
         """Count one field.
 
         Raises:
-            HefError: there were too many.
+            WireError: there were too many.
         """
         self._left -= 1
         if self._left < 0:
-            raise HefError("it has more fields than any HEF needs")
+            raise WireError("it has more fields than any such file needs")
 
 
 class Message:
@@ -50,7 +79,7 @@ class Message:
         wanted: field numbers to keep; all others are passed over.
 
     Raises:
-        HefError: the bytes are no message.
+        WireError: the bytes are no message.
     """
 
     def __init__(self, data: memoryview, budget: Budget, wanted: frozenset[int]) -> None:
@@ -63,7 +92,7 @@ class Message:
             number, kind = tag >> 3, tag & 7
             value, at = _value(data, at, kind)
             if number == 0:
-                raise HefError("it has a field without a number")
+                raise WireError("it has a field without a number")
             if number in wanted:
                 self._fields.setdefault(number, []).append(value)
 
@@ -111,9 +140,9 @@ def _value(data: memoryview, at: int, kind: int) -> tuple[Value, int]:
     elif kind in (_FIXED64, _FIXED32):
         length = 8 if kind == _FIXED64 else 4
     else:
-        raise HefError(f"it has a field of the unknown kind {kind}")
+        raise WireError(f"it has a field of the unknown kind {kind}")
     if length > len(data) - at:
-        raise HefError("a field goes on beyond its message's end")
+        raise WireError("a field goes on beyond its message's end")
     piece = data[at : at + length]
     return (piece if kind == _BYTES else int.from_bytes(piece, "little")), at + length
 
@@ -122,34 +151,34 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
     result = 0
     for i in range(_LONGEST_VARINT):
         if at + i >= len(data):
-            raise HefError("it ends in the middle of a number")
+            raise WireError("it ends in the middle of a number")
         byte = data[at + i]
         result |= (byte & 0x7F) << (7 * i)
         if byte < 0x80:
             return result, at + i + 1
-    raise HefError("it has a number that never ends")
+    raise WireError("it has a number that never ends")
 
 
 def _number(value: Value) -> int:
     if not isinstance(value, int):
-        raise HefError("it has bytes where a number belongs")
+        raise WireError("it has bytes where a number belongs")
     return value
 
 
 def _bytes(value: Value) -> memoryview:
     if isinstance(value, int):
-        raise HefError("it has a number where a message belongs")
+        raise WireError("it has a number where a message belongs")
     return value
 
 
 def _text(value: Value) -> str:
     raw = _bytes(value)
     if len(raw) > _LONGEST_TEXT:
-        raise HefError(f"it has a name of {len(raw)} bytes")
+        raise WireError(f"it has a name of {len(raw)} bytes")
     try:
         text = bytes(raw).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise HefError("it has a name that is no text") from error
+        raise WireError("it has a name that is no text") from error
     if not text.isprintable():
-        raise HefError("it has a name with unprintable characters")
+        raise WireError("it has a name with unprintable characters")
     return text

@@ -1,0 +1,80 @@
+"""ONNX files from strangers as messages: whole, with nodes, and with names that are text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whisper_hailo.core.errors import ModelError
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto
+
+_AGAIN = "convert or export it again"
+
+
+def load_message(path: Path) -> ModelProto:
+    """The message of an ONNX file; weights in files beside it are left there.
+
+    Raises:
+        ModelError: see `parse_message`, or the file cannot be read.
+    """
+    return parse_message(read_graph_bytes(path), str(path))
+
+
+def read_graph_bytes(path: Path) -> bytes:
+    """The bytes of an ONNX file.
+
+    Raises:
+        ModelError: it cannot be read.
+    """
+    if path.is_dir():
+        raise ModelError(f"{path} is a directory, expected an ONNX file, such as one in its hailo/")
+    if not path.is_file():
+        what = "is no plain file" if path.exists() else "does not exist"
+        raise ModelError(f"{path} {what}; give an ONNX file")
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read ({error.strerror}); give an ONNX file") from error
+
+
+def parse_message(encoded: bytes, name: str) -> ModelProto:
+    """The message in an ONNX file's bytes.
+
+    Args:
+        encoded: the bytes.
+        name: what to call them in messages.
+
+    Raises:
+        ModelError: no ONNX model, cut short, without a node, or with a name that is no text.
+    """
+    import onnx
+
+    try:
+        model = onnx.load_model_from_string(encoded)
+    except Exception as error:  # protobuf's decoder raises its own family
+        raise ModelError(
+            f"{name} is no ONNX file, or cut short ({type(error).__name__}); {_AGAIN}"
+        ) from error
+    if not model.graph.node:
+        raise ModelError(f"{name} holds no ONNX graph: it has no node; {_AGAIN}")
+    # The library hands over bytes where text should be that is no UTF-8.
+    strange = next((one for one in _names(model.graph) if not isinstance(one, str)), None)
+    if strange is not None:
+        raise ModelError(f"{name} has a name that is no text ({strange[:40]!r}); {_AGAIN}")
+    return model
+
+
+def _names(graph: GraphProto) -> Iterator[str]:
+    """Everything in a graph that is called something."""
+    for node in graph.node:
+        yield from (node.op_type, node.domain, node.name, *node.input, *node.output)
+        yield from (attribute.name for attribute in node.attribute)
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        yield value.name
+        yield from (axis.dim_param for axis in value.type.tensor_type.shape.dim)
+    for tensor in graph.initializer:
+        yield tensor.name
+        yield from (text for entry in tensor.external_data for text in (entry.key, entry.value))

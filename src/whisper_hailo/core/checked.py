@@ -1,0 +1,67 @@
+"""Files by their hash, each read once: a look at size, times and inode tells that it is the same.
+
+Noted in one small file in the cache; without a cache that can be written, files are read each time.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.files import cache_root, replace_file, sha256
+from whisper_hailo.core.strict import MismatchError, decode, read_json
+
+logger = logging.getLogger(__name__)
+
+NOTES_FILE: Final = "checked.json"
+MOST_NOTES: Final = 256
+"""The oldest go: the file is read at every start, and does not grow with the models of a life."""
+
+Note: TypeAlias = tuple[int, int, int, int, str]
+"""Size, time of its last change in ns, of its inode's, inode, SHA-256."""
+
+
+def has_content(path: Path, expected: str) -> bool:
+    """Whether a file has a SHA-256.
+
+    Args:
+        path: the file.
+        expected: in hexadecimal.
+
+    Raises:
+        ModelError: the file cannot be read.
+    """
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise ModelError(f"cannot read {path} ({error.strerror or error})") from error
+    state = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+    notes, key = _notes(), os.path.realpath(path)
+    if notes.get(key) == (*state, expected):
+        return True
+    found = sha256(path)
+    notes = _notes()  # again: other processes note, too
+    notes.pop(key, None)
+    _keep({**notes, key: (*state, found)})
+    return found == expected
+
+
+def _notes() -> dict[str, Note]:
+    """What was noted before, the latest last; nothing where it is damaged."""
+    path = cache_root() / NOTES_FILE
+    try:
+        return decode(dict[str, Note], read_json(path)) if path.is_file() else {}
+    except (ModelError, MismatchError):
+        return {}
+
+
+def _keep(notes: dict[str, Note]) -> None:
+    latest = dict(list(notes.items())[-MOST_NOTES:])
+    try:
+        replace_file(cache_root() / NOTES_FILE, json.dumps(latest).encode())
+    except OSError as error:
+        logger.debug("hashes are not noted, files are read at every start (%s)", error)

@@ -1,0 +1,251 @@
+"""JSON from strangers: size, depth, numbers and types are looked at before anything is believed.
+
+Everything that describes a model comes through here: `model.json`, the configs and tokenizers of
+checkpoints, headers and indices of their arrays, and records beside graphs.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from itertools import repeat
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
+
+from whisper_hailo.core.errors import ModelError
+
+T = TypeVar("T")
+
+LARGEST_BYTES: Final = 1 << 24
+"""Four times the largest tokenizer of a Whisper."""
+MOST_CONTAINERS: Final = 1 << 20
+"""Lists and objects in one file: each takes twenty times the memory that it takes on disk."""
+DEEPEST: Final = 64
+LARGEST_NUMBER: Final = 2**63 - 1
+
+_NAMES: Final = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+
+
+class MismatchError(ValueError):
+    """A value is not of the type that it should be; says where, what is there, what is expected."""
+
+
+def read_json(path: Path, kind: type[ModelError] = ModelError) -> Any:  # noqa: ANN401 - any JSON
+    """What a JSON file holds.
+
+    Args:
+        path: the file.
+        kind: class of the error.
+
+    Raises:
+        ModelError: (or `kind`) unreadable, or see `parse_json`.
+    """
+    try:
+        return parse_json(read_bounded(path, kind))
+    except MismatchError as error:
+        raise kind(f"{path}: {error}; fetch the file again") from error
+
+
+def read_json_object(path: Path, kind: type[ModelError] = ModelError) -> dict[str, Any]:
+    """A JSON object from a file.
+
+    Args:
+        path: the file.
+        kind: class of the error.
+
+    Raises:
+        ModelError: (or `kind`) as `read_json`, or no object.
+    """
+    raw = read_json(path, kind)
+    if not isinstance(raw, dict):
+        raise kind(f"{path} holds a {type(raw).__name__}, expected a JSON object")
+    return raw
+
+
+def read_bounded(path: Path, kind: type[ModelError] = ModelError) -> bytes:
+    """A file that is known to be small.
+
+    Raises:
+        ModelError: (or `kind`) no plain file, unreadable, or over 16 MiB.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            raise kind(f"{path} is no plain file; fetch the file again")
+        with path.open("rb") as file:
+            raw = file.read(LARGEST_BYTES + 1)
+    except (OSError, ValueError) as error:  # the latter for names with a zero
+        reason = getattr(error, "strerror", None) or error
+        raise kind(f"{path} cannot be read ({reason}); fetch the file again") from error
+    if len(raw) > LARGEST_BYTES:
+        raise kind(
+            f"{path} has more than {LARGEST_BYTES >> 20} MiB, more than any file of its kind; "
+            "fetch the file again"
+        )
+    return raw
+
+
+def parse_json(raw: bytes) -> Any:  # noqa: ANN401 - any JSON
+    """What JSON text, in UTF-8, says.
+
+    Raises:
+        MismatchError: no UTF-8, no JSON, numbers that are none or infinite, too many lists and
+            objects, or nested too deeply.
+    """
+    try:
+        if raw.count(b"[") + raw.count(b"{") > MOST_CONTAINERS:
+            raise ValueError(f"more than {MOST_CONTAINERS} lists and objects")
+        value = json.loads(raw.decode("utf-8"), parse_constant=_finite, parse_float=_finite)
+        if _is_deep(value):
+            raise RecursionError
+    except RecursionError as error:
+        raise MismatchError(f"not readable JSON (over {DEEPEST} levels deep)") from error
+    except ValueError as error:
+        raise MismatchError(f"not readable JSON ({error})") from error
+    return value
+
+
+def decode(wanted: type[T], value: object, where: str = "") -> T:
+    """A JSON value as what a type annotation says: dataclasses, tuples, dicts, plain values.
+
+    Args:
+        wanted: the type; of dataclasses all fields without a default have to be there, and
+            keys that they do not have are passed over.
+        value: what `parse_json` gave.
+        where: name of the value, for messages.
+
+    Raises:
+        MismatchError: something is of another type, out of range, or missing.
+    """
+    result: T = _decode(wanted, value, where)
+    return result
+
+
+def _decode(wanted: Any, value: Any, where: str) -> Any:  # noqa: ANN401 - any type, any JSON
+    origin, inner = get_origin(wanted) or wanted, get_args(wanted)
+    if origin in _NAMES:
+        result = _plain(wanted, value, where)
+    elif origin is tuple:
+        result = _tuple(inner, value, where)
+    elif origin is list:
+        result = [*_tuple((*inner, ...), value, where)]
+    elif origin is dict:
+        result = _dict(inner[1], value, where)
+    elif is_dataclass(origin):
+        result = _dataclass(origin, value, where)
+    elif origin is UnionType:
+        result = _either(inner, value, where)
+    else:
+        result = value
+    return result
+
+
+def _dict(inner: Any, value: Any, where: str) -> dict[str, Any]:  # noqa: ANN401 - any type
+    items = _of(dict, "an object", value, where)
+    if _all_are(inner, items.values()):
+        return items
+    return {key: _decode(inner, item, f"{where}.{key}") for key, item in items.items()}
+
+
+def _plain(wanted: type, value: object, where: str) -> object:
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    if isinstance(value, int) and is_number and abs(value) > LARGEST_NUMBER:
+        raise MismatchError(f"{where} is a number of {value.bit_length()} bits, expected 63")
+    if wanted is float and isinstance(value, int) and is_number:
+        return float(value)
+    if not isinstance(value, wanted) or (wanted is int and not is_number):
+        raise MismatchError(_say(where, value, _NAMES[wanted]))
+    return value
+
+
+def _all_are(wanted: type, values: Collection[Any]) -> bool:
+    """Whether values are all plain ones as wanted, found out at once: vocabularies are large."""
+    if wanted not in (int, str) or not {*map(type, values)} <= {wanted}:
+        return False
+    return (
+        wanted is str
+        or -LARGEST_NUMBER <= min(values, default=0) <= max(values, default=0) <= LARGEST_NUMBER
+    )
+
+
+def _tuple(inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:  # noqa: ANN401
+    items = _of(list, "a list", value, where)
+    if inner[-1] is Ellipsis and _all_are(inner[0], items):
+        return tuple(items)
+    kinds = repeat(inner[0], len(items)) if inner[-1] is Ellipsis else inner
+    if inner[-1] is not Ellipsis and len(items) != len(inner):
+        raise MismatchError(f"{where} has {len(items)} values, expected {len(inner)}")
+    pairs = enumerate(zip(kinds, items, strict=True))
+    return tuple(_decode(kind, item, f"{where}[{i}]") for i, (kind, item) in pairs)
+
+
+def _either(kinds: tuple[Any, ...], value: Any, where: str) -> Any:  # noqa: ANN401
+    """The first kind that fits; the message is about the first, which is the usual one."""
+    if value is None and NoneType in kinds:
+        return None
+    first: MismatchError | None = None
+    for kind in kinds:
+        if kind is NoneType:
+            continue
+        try:
+            return _decode(kind, value, where)
+        except MismatchError as error:
+            first = first or error
+    raise first or MismatchError(_say(where, value, "null"))
+
+
+def _dataclass(kind: Any, value: Any, where: str) -> Any:  # noqa: ANN401
+    raw = _of(dict, "an object", value, where)
+    hints, prefix = _hints(kind), f"{where}." if where else ""
+    for field in fields(kind):
+        is_needed = field.default is MISSING and field.default_factory is MISSING
+        if is_needed and field.name not in raw:
+            raise MismatchError(f"{prefix}{field.name} is missing")
+    given = {name: kind for name, kind in hints.items() if name in raw}
+    return kind(**{n: _decode(wanted, raw[n], f"{prefix}{n}") for n, wanted in given.items()})
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    return {field.name: hints[field.name] for field in fields(kind)}
+
+
+def _of(wanted: type[T], name: str, value: object, where: str) -> T:
+    if not isinstance(value, wanted):
+        raise MismatchError(_say(where, value, name))
+    return value
+
+
+def _say(where: str, value: object, expected: str) -> str:
+    named: dict[type, str] = {dict: "an object", list: "a list", NoneType: "null"}
+    shown = named.get(type(value)) or repr(value)[:60]
+    return f"{where or 'it'} is {shown}, expected {expected}"
+
+
+def _finite(text: str) -> float:
+    """A number; `NaN`, `Infinity` and what is as large are none in JSON."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:20]} is no finite number")
+    return number
+
+
+def _is_deep(value: object) -> bool:
+    """Whether lists and objects are nested deeper than any model file needs."""
+    level: list[Any] = [value]
+    for _ in range(DEEPEST):
+        level = [inner for outer in level for inner in _containers(outer)]
+        if not level:
+            return False
+    return True
+
+
+def _containers(value: object) -> list[Any]:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    if not {dict, list} & {*map(type, inner)}:  # vocabularies are large and flat
+        return []
+    return [item for item in inner if isinstance(item, dict | list)]

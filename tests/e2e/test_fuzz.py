@@ -1,0 +1,72 @@
+"""The fuzz lane finds what is planted, tells how to see it again, and goes on behind it."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from itertools import count
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.fuzz import __main__ as lane
+from tests.fuzz import pool
+from tests.fuzz.mutate import NASTY, mutated_bytes, mutated_json
+from tests.fuzz.target import NAMES, draw, load
+from tests.fuzz.targets import planted
+
+N_CASES = len(planted.KINDS)
+
+
+def _kinds(seed: int) -> list[str]:
+    made = (load("planted").make(draw("planted", seed, n), Path()) for n in range(N_CASES))
+    return [content.decode() for _, content in made]
+
+
+SEED = next(seed for seed in count() if set(_kinds(seed)) == set(planted.KINDS))
+"""One that draws each fault once."""
+
+
+def test_every_planted_fault_is_found_and_can_be_seen_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(pool, "SLOWEST_S", 2.0)  # of processor time
+    kinds = _kinds(SEED)
+    words = ["--target", "planted", "--folder", str(tmp_path), "--seed", str(SEED)]
+    assert lane.main([*words, "--cases", str(N_CASES), "--jobs", "2"]) == 1
+    lines = (tmp_path / "failures.jsonl").read_text(encoding="utf-8").splitlines()
+    found = {one["end"]: one["outcome"] for one in map(json.loads, lines)}
+    assert found == {n: kind for n, kind in enumerate(kinds) if kind not in ("ok", "refused")}
+    case = f"planted:{SEED}:{kinds.index('internal')}"
+    assert f"python -m tests.fuzz --case {case}" in capsys.readouterr().out
+    assert lane.main(["--case", case, "--folder", str(tmp_path)]) == 1
+    assert "KeyError: 'planted'" in (tmp_path / "failures.jsonl").read_text(encoding="utf-8")
+    case = f"planted:{SEED}:{kinds.index('ok')}"
+    assert lane.main(["--case", case, "--folder", str(tmp_path)]) == 0
+
+
+def test_what_failed_is_kept_and_runs_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lane, "CORPUS", tmp_path / "corpus")
+    monkeypatch.setattr(lane, "ROOT", tmp_path)
+    case = f"planted:{SEED}:{_kinds(SEED).index('crash')}"
+    folder = ["--folder", str(tmp_path / "build")]
+    assert lane.main(["--case", case, "--keep", *folder]) == 1
+    (kept,) = (tmp_path / "corpus" / "planted").iterdir()
+    assert zlib.decompress(kept.read_bytes()) == b"crash"
+    assert lane.main(["--target", "planted", "--cases", "0", *folder]) == 1
+
+
+def test_inputs_depend_on_their_number_alone() -> None:
+    data, value = bytes(range(256)) * 8, {"a": [1, 2, {"b": "c"}], "d": None}
+    for name in NAMES:
+        one, other = draw(name, 3, 7), draw(name, 3, 7)
+        assert mutated_bytes(one, data) == mutated_bytes(other, data)
+        assert mutated_json(one, value) == mutated_json(other, value)
+    nasty = json.dumps(NASTY)
+    drawn = [mutated_json(Random(number), value) for number in range(2000)]
+    assert len(set(drawn)) > 500
+    assert drawn == [mutated_json(Random(number), value) for number in range(2000)]
+    assert (value, json.dumps(NASTY)) == ({"a": [1, 2, {"b": "c"}], "d": None}, nasty)

@@ -1,0 +1,1 @@
+"""The fuzz lane: many broken inputs, in processes with limits; see CONTRIBUTING.md."""

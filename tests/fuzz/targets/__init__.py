@@ -1,0 +1,1 @@
+"""One file for each part of the program that takes input from strangers."""

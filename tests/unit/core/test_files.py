@@ -1,0 +1,52 @@
+"""Files that a model names lie in its directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.files import inside, replace_file
+
+
+@pytest.mark.parametrize("name", ["a", "hailo/a.onnx", "not/yet/there", "./a", ".../a"])
+def test_names_in_the_directory_are_its_files(tmp_path: Path, name: str) -> None:
+    assert inside(tmp_path, name) == tmp_path / name
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../a", "a/../../b", "/etc/a", "a\\b", "a\0b"])
+def test_names_that_lead_elsewhere_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ModelError, match="outside the model directory"):
+        inside(tmp_path, name)
+
+
+def test_links_may_lead_to_files_of_the_directory_only(tmp_path: Path) -> None:
+    model, elsewhere = tmp_path / "model", tmp_path / "elsewhere"
+    (model / "hailo").mkdir(parents=True)
+    elsewhere.mkdir()
+    (model / "own").symlink_to("hailo")
+    assert inside(model, "own/a.onnx") == model / "own/a.onnx"
+    (model / "file").symlink_to(elsewhere / "a.onnx")
+    (model / "folder").symlink_to(elsewhere)
+    for name in ("file", "folder/a.onnx", "folder/new/a.onnx"):
+        with pytest.raises(ModelError, match=r"leads to .*elsewhere.*, outside the model"):
+            inside(model, name)
+    (tmp_path / "link").symlink_to(model)  # the directory itself may be named by a link
+    assert inside(tmp_path / "link", "own").name == "own"
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "folder" / "notes"
+    replace_file(path, b"old")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        replace_file(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert [entry.name for entry in path.parent.iterdir()] == ["notes"]
