@@ -62,11 +62,12 @@ def test_a_block_that_ends_in_time_is_like_any_other() -> None:
 
 
 def test_a_call_that_keeps_the_lock_is_ended_by_one_line() -> None:
-    done = _run(HANG + "with bounded(0.5, 'loading 100% of it'): hang()\nprint('went on')")
+    name = r"100%s\n \udcff.hef"
+    done = _run(HANG + f"with bounded(0.5, 'loading {name}'): hang()\nprint('went on')")
     assert done.returncode == 6
     assert done.stdout == "here\n"
     (line,) = done.stderr.splitlines()
-    assert line.startswith("whisper-hailo: loading 100% of it did not end within 0.5 s; the chip")
+    assert line.startswith(r"whisper-hailo: loading 100%s \udcff.hef did not end within 0.5 s; the")
 
 
 def test_a_call_that_comes_back_after_the_message_does_not_go_on() -> None:
