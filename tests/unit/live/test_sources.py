@@ -55,6 +55,26 @@ def test_a_file_in_real_time_waits_until_each_piece_was_spoken(tmp_path: Path) -
     assert blocks[-1].captured_s == pytest.approx(7.0)
 
 
+def test_a_file_is_opened_once_because_pipes_come_once(tmp_path: Path) -> None:
+    content = write(tmp_path / "a.wav", tone(16_000)).read_bytes()
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(content,))
+    writer.start()
+    assert heard(FileSource(tmp_path / "pipe")).size == 16_000
+    writer.join()
+
+
+def test_a_file_that_is_closed_before_it_is_read_gives_nothing(tmp_path: Path) -> None:
+    with FileSource(write(tmp_path / "a.wav", tone(16_000))) as source:
+        source.close()
+        assert not list(source.blocks())
+
+
+def test_nothing_is_no_file_and_not_the_current_folder() -> None:
+    with pytest.raises(AudioError, match="'' does not exist"), open_source(""):
+        pass
+
+
 def test_a_missing_file_is_told_before_anything_is_heard(tmp_path: Path) -> None:
     with pytest.raises(AudioError, match="does not exist"), FileSource(tmp_path / "no.wav"):
         pass
@@ -192,10 +212,8 @@ def test_a_microphone_that_nobody_hears_tells_what_is_lost(monkeypatch: pytest.M
     with MicrophoneSource("micro") as source:
         source.close()
         blocks = list(source.blocks())
-    assert sum(block.audio.size for block in blocks) == pytest.approx(
-        0.25 * SAMPLE_RATE_HZ, abs=400
-    )
-    assert sum(block.n_lost for block in blocks) == 0.75 * SAMPLE_RATE_HZ
+    assert sum(block.audio.size for block in blocks) == 0.25 * SAMPLE_RATE_HZ
+    assert sum(block.n_lost for block in blocks) == pytest.approx(0.75 * SAMPLE_RATE_HZ, abs=400)
 
 
 def test_a_microphone_that_is_busy_absent_or_silent_is_told(
