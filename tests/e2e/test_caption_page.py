@@ -223,7 +223,8 @@ def test_lost_audio_is_seen_where_it_was_and_once(environment: dict[str, str]) -
         for message in (*hub.summary(), as_json(lost), as_json(_said(1, 14.0))):
             route.send(json.dumps(message))
 
-    with captions(environment, "--real-time", DEMO) as address, browser() as chromium:
+    words = ("--real-time", "--loops", 40, DEMO)
+    with captions(environment, *words) as address, browser() as chromium:
         page = chromium.new_page()
         page.set_default_timeout(WAIT_MS)
         page.route_web_socket(re.compile("/events$"), instead)
