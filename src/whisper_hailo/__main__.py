@@ -8,6 +8,8 @@ import sys
 import threading
 from types import FrameType
 
+from whisper_hailo.cli.streams import prepare_streams
+
 SIGNAL_EXIT = 128
 """A process that a signal ended leaves with this plus the signal's number."""
 OPENBLAS_PATIENCE = "4"
@@ -18,7 +20,7 @@ RETRY_S = 0.05
 
 def main() -> None:
     """Run the command line and leave with a documented exit code (`docs/errors.md`)."""
-    _prepare_streams()
+    prepare_streams()
     rest_when_idle()
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _leave)
@@ -60,17 +62,6 @@ def _importing(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
-
-
-def _prepare_streams() -> None:
-    """Closed streams swallow what is written; letters that a terminal lacks are escaped."""
-    if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
 
 
 if __name__ == "__main__":

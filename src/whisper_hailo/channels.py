@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import BinaryIO
 
 from whisper_hailo.audio import ChannelOf, open_audio
+from whisper_hailo.audio.files import kept
+from whisper_hailo.audio.stream import own_name
 from whisper_hailo.core.errors import AudioError
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.types import Timings, Transcript
 
 
-def split_channels(file: str | Path | BinaryIO) -> list[ChannelOf]:
-    """The channels of a file.
+@contextmanager
+def split_channels(file: str | Path | BinaryIO) -> Iterator[list[ChannelOf]]:
+    """The channels of a file, which is open in the `with` block: pipes come but once.
 
     Raises:
         AudioError: it cannot be opened, or has one channel only.
     """
-    with open_audio(file) as stream:
-        n_channels, name = stream.n_channels, stream.name
-    if n_channels < 2:
-        raise AudioError(f"{name} has 1 channel, --channels split takes 2 or more; use mix")
-    return [ChannelOf(file, channel) for channel in range(n_channels)]
+    name = own_name(file)
+    with ExitStack() as resources:
+        opened = kept(file, shown(name), resources)
+        with open_audio(opened, name) as stream:
+            n_channels = stream.n_channels
+        if n_channels < 2:
+            raise AudioError(
+                f"{shown(name)} has 1 channel, --channels split takes 2 or more; use mix"
+            )
+        yield [ChannelOf(opened, channel, name) for channel in range(n_channels)]
 
 
 def merge_channels(transcripts: Sequence[Transcript]) -> Transcript:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.core.errors import OptionError, OutputError
-from whisper_hailo.core.files import ordinary_mode
+from whisper_hailo.core.files import replace_file
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.types import FRAMES_PER_SECOND, Segment, Transcript, Word
 from whisper_hailo.subtitles import Layout, srt, tsv, vtt
 
@@ -132,23 +131,10 @@ def write_atomic(path: Path, text: str) -> None:
     Raises:
         OutputError: unwritable place or full disk; nothing half-written is left.
     """
-    temporary: Path | None = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=path.parent, prefix=".whisper-hailo.", delete=False
-        ) as file:
-            temporary = Path(file.name)
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(ordinary_mode(0o666))
-        temporary.replace(path)
-        temporary = None
+        replace_file(path, text.encode())
     except OSError as error:
         raise OutputError(
-            f"cannot write {path} ({error.strerror}); free some space or give another --output-dir"
+            f"cannot write {shown(path)} ({error.strerror}); free some space or give another "
+            "--output-dir"
         ) from error
-    finally:  # also when the user interrupts
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)

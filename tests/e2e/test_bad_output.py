@@ -12,6 +12,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.conftest import DEMO, DEMO_TEXT, PATIENCE_S, Command, one_line
 
 
@@ -38,7 +40,7 @@ def test_odd_file_names_and_narrow_terminals(whisper_hailo: Command, tmp_path: P
     printed = [json.loads(line) for line in result.stdout.splitlines()]
     assert [line["audio"] for line in printed] == [str(file) for file in files]
     missing = whisper_hailo("transcribe", "--model", "micro", tmp_path / "no\nsuch.wav")
-    assert "no such.wav" in one_line(missing)
+    assert r"no\nsuch.wav' does not exist" in one_line(missing)
 
 
 def test_closed_streams(environment: dict[str, str], tmp_path: Path) -> None:
@@ -142,3 +144,69 @@ def test_a_directory_that_is_not_ours_is_not_overwritten(
     assert result.returncode != 0
     assert "out" in one_line(result)
     assert keep.read_text(encoding="utf-8") == "years of work"
+
+
+@pytest.mark.parametrize("shape", ["2>/dev/full", "2>&-", "2>&1 >/dev/null | true"])
+def test_what_standard_error_does_not_take_stops_nothing(
+    environment: dict[str, str], tmp_path: Path, shape: str
+) -> None:
+    """Of two inputs the missing one is told there, and what was written of the other."""
+    missing, out = tmp_path / "missing.wav", tmp_path / "out"
+    words = f"transcribe --model micro --output-dir {out} {missing} {DEMO}"
+    command = f"{sys.executable} -m whisper_hailo {words} {shape}"
+    done = subprocess.run(
+        ["bash", "-c", f"{command}; echo ${{PIPESTATUS[0]}}"],
+        env=environment, check=False, timeout=PATIENCE_S, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.stdout == "3\n"
+    assert (out / "demo.txt").read_text(encoding="utf-8").strip() == DEMO_TEXT
+
+
+@pytest.mark.parametrize(
+    ("words", "shape", "code"),
+    [
+        ("--help", "| true", 0),
+        ("transcribe --help", "| true", 0),
+        ("--version", "| true", 0),
+        ("--help", ">/dev/full", 7),
+        ("caption --help", ">/dev/full", 7),
+        ("--version", ">/dev/full", 7),
+    ],
+)
+def test_help_that_nobody_reads(
+    environment: dict[str, str], words: str, shape: str, code: int
+) -> None:
+    # The program starts when the reader has left.
+    command = f"(sleep 0.5; exec {sys.executable} -m whisper_hailo {words}) {shape}"
+    done = subprocess.run(
+        ["bash", "-c", f"{command}; echo ${{PIPESTATUS[0]}} >&2"],
+        env=environment, check=False, timeout=PATIENCE_S, capture_output=True, text=True,
+    )  # fmt: skip
+    *told, last = done.stderr.splitlines()
+    assert last == str(code)
+    expected = "whisper-hailo: cannot write to standard output (No space left on device); "
+    assert told == ([expected + "free some space"] if code else [])
+
+
+def test_a_working_directory_that_is_gone(
+    environment: dict[str, str], whisper_hailo: Command, tmp_path: Path
+) -> None:
+    whisper_hailo("transcribe", "--model", "micro", DEMO)  # the model is converted
+    codes = {
+        f"transcribe --model micro {DEMO}": 0,
+        "transcribe --model micro a.wav": 3,
+        f"transcribe --model micro --output-dir out {DEMO}": 2,
+        "convert micro out": 2,
+    }
+    for words, code in codes.items():
+        gone = tmp_path / "gone"
+        gone.mkdir()
+        command = f"rmdir {gone}; exec {sys.executable} -m whisper_hailo {words}"
+        done = subprocess.run(
+            ["sh", "-c", command],
+            cwd=gone, env=environment, check=False, timeout=PATIENCE_S, capture_output=True,
+            text=True,
+        )  # fmt: skip
+        assert done.returncode == code, done.stderr
+        if code:
+            assert ("was deleted" if code == 2 else "does not exist") in one_line(done)

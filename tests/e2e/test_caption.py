@@ -162,3 +162,41 @@ def test_wrong_use_is_one_line(
     result = whisper_hailo("caption", "--model", "micro", *words)
     assert result.returncode == code
     assert why in one_line(result)
+
+
+def test_captions_replace_no_recording_and_no_earlier_captions_without_a_source(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
+    recording, srt = tmp_path / "rec.flac", tmp_path / "t.srt"
+    recording.write_bytes(DEMO.read_bytes())
+    over_itself = whisper_hailo("caption", *QUICK, "--events", recording, recording)
+    assert over_itself.returncode == 2
+    assert "would replace the input" in one_line(over_itself)
+    over_another = whisper_hailo("caption", *QUICK, "--events", recording, DEMO)
+    assert over_another.returncode == 7
+    assert "no jsonl file as this program writes them" in one_line(over_another)
+    assert recording.read_bytes() == DEMO.read_bytes()
+    captions = "1\n00:00:00,000 --> 00:00:01,000\nof before\n\n"
+    srt.write_text(captions)
+    without = whisper_hailo("caption", *QUICK, "--output", srt, tmp_path / "nothere.wav")
+    assert without.returncode == 3
+    assert "does not exist" in one_line(without)
+    assert srt.read_text() == captions
+    assert whisper_hailo("caption", *QUICK, "--output", srt, recording).returncode == 0
+    assert "of before" not in srt.read_text()
+
+
+def test_a_pipe_that_nobody_writes_to_is_given_up(whisper_hailo: Command, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    result = whisper_hailo("caption", *QUICK, tmp_path / "pipe")
+    assert result.returncode == 3
+    assert "a pipe to which nobody wrote anything for 10 s" in one_line(result)
+
+
+def test_captions_go_on_when_standard_error_is_full(whisper_hailo: Command) -> None:
+    with open("/dev/full", "wb") as full:
+        result = whisper_hailo(
+            "caption", *QUICK, "-v", DEMO, capture_output=False, stdout=-1, stderr=full
+        )
+    assert result.returncode == 0
+    assert result.stdout

@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from whisper_hailo.core.errors import AudioError, OptionError
+from whisper_hailo.core.folders import files_below
 
 AUDIO_SUFFIXES: Final = (".wav", ".mp3", ".flac", ".ogg", ".opus", ".m4a")
 TRANSCRIPTS: Final = "*.trans.txt"
@@ -107,12 +109,7 @@ def read_dataset(path: Path, language: str = "en") -> Dataset:
     if path.is_file():
         found = list(_read_manifest(path, language))
     elif path.is_dir():
-        transcripts = sorted(path.rglob(TRANSCRIPTS))
-        found = list(
-            _read_librispeech(transcripts, language)
-            if transcripts
-            else _read_folder(path, language)
-        )
+        found = list(_read_below(path, language))
     else:
         raise AudioError(
             f"{path} is no folder and no manifest; give a folder of <id>.wav and <id>.txt, a "
@@ -141,10 +138,26 @@ def _repeated(samples: list[Sample]) -> Iterator[str]:
             yield left.id
 
 
-def _read_folder(folder: Path, language: str) -> Iterator[Sample | Problem]:
+def _read_below(folder: Path, language: str) -> Iterator[Sample | Problem]:
+    """A folder of either layout, and what is below it and cannot be looked into."""
+    closed: list[Problem] = []
+
+    def note(path: Path, why: str) -> None:
+        closed.append(Problem(_stem(path, folder), f"{path} cannot be looked into ({why})"))
+
+    files = files_below(folder, note)
+    yield from closed
+    transcripts = [path for path in files if path.match(TRANSCRIPTS)]
+    if transcripts:
+        yield from _read_librispeech(transcripts, language)
+    else:
+        yield from _read_folder(folder, list(_visible(files, folder)), language)
+
+
+def _read_folder(folder: Path, files: list[Path], language: str) -> Iterator[Sample | Problem]:
     """Pairs of a recording and the text file of the same name."""
-    recordings = {_stem(p, folder): p for p in _files(folder) if p.suffix.lower() in AUDIO_SUFFIXES}
-    texts = {_stem(p, folder): p for p in _files(folder) if p.suffix.lower() == ".txt"}
+    recordings = {_stem(p, folder): p for p in files if p.suffix.lower() in AUDIO_SUFFIXES}
+    texts = {_stem(p, folder): p for p in files if p.suffix.lower() == ".txt"}
     for key, audio in recordings.items():
         if key not in texts:
             yield Problem(key, f"{audio} has no text {audio.stem}.txt beside it")
@@ -177,7 +190,7 @@ def _read_librispeech(transcripts: list[Path], language: str) -> Iterator[Sample
                 yield Problem(key, f"{transcript} names {key}, which has no recording beside it")
             else:
                 yield Sample(key, audio, words.strip(), language)
-        for path in _files(transcript.parent, deep=False):
+        for path in _visible(sorted(transcript.parent.iterdir()), transcript.parent):
             if path.suffix.lower() in AUDIO_SUFFIXES and path.stem not in listed:
                 yield Problem(path.stem, f"{path} has no line in {transcript.name}")
 
@@ -214,10 +227,10 @@ def _recording(folder: Path, stem: str) -> Path | None:
     return next((path for path in paths if path.is_file()), None)
 
 
-def _files(folder: Path, *, deep: bool = True) -> Iterator[Path]:
-    for path in sorted(folder.rglob("*") if deep else folder.iterdir()):
+def _visible(paths: Iterable[Path], folder: Path) -> Iterator[Path]:
+    for path in paths:
         hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if path.is_file() and not hidden:
+        if os.path.isfile(path) and not hidden:
             yield path
 
 

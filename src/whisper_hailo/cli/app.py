@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
-from whisper_hailo.cli.report import complain, report, was_interrupted
-from whisper_hailo.cli.stdout import ReaderGoneError, emit
+from whisper_hailo.cli.report import OneLine, complain, report, was_interrupted
+from whisper_hailo.cli.stdout import emit
+from whisper_hailo.cli.streams import ReaderGoneError
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.version import __version__
 
@@ -79,7 +80,9 @@ def _common(
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only warnings and errors.")] = False,
 ) -> None:
-    logging.basicConfig(format="%(message)s", stream=sys.stderr, level=logging.WARNING, force=True)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(OneLine())
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.getLogger("whisper_hailo").setLevel(logging.WARNING if quiet else logging.INFO)
     if context.invoked_subcommand is None:
         emit(context.get_help() + "\n")

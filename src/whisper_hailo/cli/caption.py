@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from whisper_hailo.live.browser import BrowserSource
     from whisper_hailo.live.captioner import Captioner
     from whisper_hailo.live.engine import CaptionEngine
-    from whisper_hailo.live.events import Event
     from whisper_hailo.live.files import EventSink
     from whisper_hailo.live.options import CaptionOptions
     from whisper_hailo.live.statistics import Statistics
@@ -87,6 +86,7 @@ def caption(
     from whisper_hailo.cli.caption_verbose import VerboseView
     from whisper_hailo.live.captioner import Captioner
     from whisper_hailo.live.engine import warm_up
+    from whisper_hailo.live.files import caption_files
     from whisper_hailo.live.sources import open_source
     from whisper_hailo.live.stream import CaptionStream
     from whisper_hailo.vad import SileroDetector
@@ -97,7 +97,7 @@ def caption(
     detector = SileroDetector("live")  # where it is missing, before a model is fetched
     browser = _browser(source, show)
     with contextlib.ExitStack() as stack:
-        sinks = _sinks(show, stack)
+        files = caption_files(audio, show.events, show.output)
         stream_source = browser or open_source(
             audio,
             microphone=None if source.mic is None else source.mic.replace("default", ""),
@@ -109,6 +109,9 @@ def caption(
         engine = _engine(model, segments.moonshine, options, decoding, stack)
         warm_up(engine)
         stack.enter_context(stream_source)
+        for file in files:
+            stack.enter_context(file)
+        sinks: list[EventSink] = [*files, _view(show, stack)]
         captioner = Captioner(engine, detector, options)
         if show.verbose:
             sinks.insert(0, VerboseView(captioner.statistics))
@@ -231,31 +234,15 @@ def _decoding(
     )
 
 
-class _JsonView:
-    """Events as JSON Lines on standard output."""
+def _view(show: ShowFlags, stack: contextlib.ExitStack) -> EventSink:
+    """What shows the captions on standard output."""
+    from whisper_hailo.cli.caption_view import JsonView, TerminalView
 
-    def put(self, event: Event) -> None:
-        from whisper_hailo.live.events import as_json
-
-        emit_json(as_json(event))
-
-
-def _sinks(show: ShowFlags, stack: contextlib.ExitStack) -> list[EventSink]:
-    from whisper_hailo.cli.caption_view import TerminalView
-    from whisper_hailo.live.files import CaptionFile, EventFile
-
-    sinks: list[EventSink] = []
-    if show.events is not None:
-        sinks.append(stack.enter_context(EventFile(show.events)))
-    if show.output is not None:
-        sinks.append(stack.enter_context(CaptionFile(show.output)))
     if show.as_json:
-        sinks.append(_JsonView())
-    else:
-        view = TerminalView(colour=show.colour)
-        stack.callback(view.close)
-        sinks.append(view)
-    return sinks
+        return JsonView()
+    view = TerminalView(colour=show.colour)
+    stack.callback(view.close)
+    return view
 
 
 def _report(statistics: Statistics, show: ShowFlags) -> None:

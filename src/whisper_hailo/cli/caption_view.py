@@ -1,4 +1,4 @@
-"""Captions on a terminal: the running line rewritten in place; plain lines anywhere else."""
+"""Captions on a terminal: the running line rewritten in place; plain lines anywhere else; JSON."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Final
 
 from rich.cells import cell_len
 
-from whisper_hailo.cli.stdout import emit
-from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial
+from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, as_json
 
 _ERASE: Final = "\r\x1b[K"
 _DIM, _RESET = "\x1b[2m", "\x1b[0m"
@@ -21,6 +21,14 @@ _SHADES: Final = ((0.5, "\x1b[31m"), (0.8, "\x1b[33m"), (1.01, "\x1b[32m"))
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _ELLIPSIS: Final = "…"
+
+
+class JsonView:
+    """Writes events to standard output as JSON Lines."""
+
+    def put(self, event: Event) -> None:
+        """Write an event."""
+        emit_json(as_json(event))
 
 
 class TerminalView:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
@@ -10,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from whisper_hailo.cli.report import tell
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.convert.check.finding import ARCHES
 from whisper_hailo.convert.options import QUANTIZATIONS, ConvertOptions, HailoOptions
@@ -85,7 +85,7 @@ def convert(
         emit_json({"directory": str(out), "elapsed_s": elapsed_s, **asdict(spec)})
     else:
         emit(f"{out}: {_describe(spec)}\n")
-        print(f"converted in {elapsed_s:.1f} s", file=sys.stderr)
+        tell(f"converted in {elapsed_s:.1f} s")
 
 
 def _hailo_options(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,9 +10,12 @@ import typer
 
 from whisper_hailo.cli.flags.model import ModelFlags
 from whisper_hailo.cli.groups import grouped
+from whisper_hailo.cli.report import tell
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.core.errors import ExitCode, OptionError
 from whisper_hailo.core.languages import language_code
+from whisper_hailo.core.names import shown
+from whisper_hailo.core.targets import refuse_foreign
 
 if TYPE_CHECKING:
     from whisper_hailo.bench.cures.run import Row
@@ -59,6 +61,8 @@ def cures(
     from whisper_hailo.decoding.options import DecodingOptions
     from whisper_hailo.outputs import write_atomic
 
+    if chart is not None:
+        refuse_foreign(chart, "svg")
     grid = Grid(
         pad_to=tuple(map(int, _numbers("--pad-to", pad_to))),
         repetition_penalty=_numbers("--repetition-penalty", repetition_penalty),
@@ -78,11 +82,11 @@ def cures(
             samples,
             settings,
             options,
-            step=lambda name: print(f"{len(samples)} recordings: {name}", file=sys.stderr),
+            step=lambda name: tell(f"{len(samples)} recordings: {name}"),
         )
     if chart is not None:
         write_atomic(chart, draw(rows))
-        print(f"wrote {chart}", file=sys.stderr)
+        tell(f"wrote {shown(chart)}")
     _print(rows, as_json=as_json)
     return ExitCode.OK
 
@@ -110,7 +114,7 @@ def _samples(audio: Path, language: str) -> list[Sample]:
     if audio.is_dir() or audio.suffix == ".jsonl":
         dataset = read_dataset(audio, language)
         for problem in dataset.problems:
-            print(f"left out {problem.id}: {problem.message}", file=sys.stderr)
+            tell(f"left out {problem.id}: {problem.message}")
         return list(dataset.samples)
     text = audio.with_suffix(".txt")
     reference = text.read_text(encoding="utf-8") if text.is_file() else ""

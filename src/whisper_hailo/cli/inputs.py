@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from whisper_hailo.core.errors import AudioError
+from whisper_hailo.core.errors import AudioError, WhisperHailoError
+from whisper_hailo.core.folders import files_below
+from whisper_hailo.core.names import shown
+from whisper_hailo.core.targets import FileId, file_id
 
 STDIN: Final = "-"
 
@@ -22,67 +24,68 @@ AUDIO_SUFFIXES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One recording.
+    """One recording, or what kept it from being found.
 
     Attributes:
         name: what to call it.
         path: the file; `None` for standard input.
         stem: place of its results below the output folder, without a suffix.
+        fault: why it cannot be tried.
     """
 
     name: str
     path: Path | None
     stem: Path
+    fault: WhisperHailoError | None = None
+
+    @property
+    def id(self) -> FileId | None:
+        """Which file it is, whatever it is called; `None` if there is none."""
+        return None if self.fault else file_id(sys.stdin if self.path is None else self.path)
 
     def source(self) -> Path | BinaryIO:
         """What to open.
 
         Raises:
-            AudioError: standard input is closed or cannot be kept.
+            WhisperHailoError: its fault.
         """
-        return _kept_stdin() if self.path is None else self.path
+        if self.fault is not None:
+            raise self.fault
+        return sys.stdin.buffer if self.path is None else self.path
 
 
-def find_inputs(words: Sequence[Path]) -> list[Input]:
-    """Files as named; folders with all recordings below them, in order of their names.
-
-    Raises:
-        AudioError: a folder without recordings.
-    """
+def find_inputs(words: Sequence[str]) -> list[Input]:
+    """Files as named; folders with all recordings below them, in order of their names."""
     return [entry for word in words for entry in _expand(word)]
 
 
-def _expand(word: Path) -> Iterator[Input]:
-    if str(word) == STDIN:
-        yield Input("stdin", None, Path("stdin"))
-    elif word.is_dir():
-        files = sorted(
-            path
-            for path in word.rglob("*")
-            if path.suffix.lower() in AUDIO_SUFFIXES and path.is_file()
-        )
-        if not files:
-            raise AudioError(f"{word} holds no audio files; name a folder with recordings")
-        for path in files:
-            yield Input(str(path), path, path.relative_to(word).with_suffix(""))
+def _expand(word: str) -> Iterator[Input]:
+    if word == STDIN:
+        closed = AudioError("standard input is closed; pipe a recording into it, or name a file")
+        yield Input("stdin", None, Path("stdin"), closed if sys.stdin is None else None)
+    elif os.path.isdir(word):  # a `Path` fails on names that are too long
+        yield from _recordings(Path(word))
     else:
-        yield Input(str(word), word, Path(word.stem))
+        path = Path(word)
+        yield Input(word, path, Path(path.stem), None if word else _fault("", "is no file name"))
 
 
-def _kept_stdin() -> BinaryIO:
-    """Standard input as a file that can be read more than once."""
-    if sys.stdin is None:
-        raise AudioError("standard input is closed; pipe a recording into it, or name a file")
-    file: BinaryIO = sys.stdin.buffer
-    if file.seekable():
-        return file
-    copy = tempfile.TemporaryFile()  # noqa: SIM115 - until the end of the program
-    try:
-        shutil.copyfileobj(file, copy)
-    except OSError as error:
-        raise AudioError(
-            f"standard input cannot be buffered ({error.strerror}); free some space in the "
-            "temporary folder, or name a file"
-        ) from error
-    copy.seek(0)
-    return copy
+def _recordings(folder: Path) -> Iterator[Input]:
+    """All below a folder, and the folders that cannot be looked into."""
+    faults: list[Input] = []
+
+    def note(path: Path, why: str) -> None:
+        what = f"cannot be looked into ({why}), expected a folder of recordings"
+        faults.append(Input(str(path), path, Path(path.stem), _fault(str(path), what)))
+
+    paths = [path for path in files_below(folder, note) if path.suffix.lower() in AUDIO_SUFFIXES]
+    if not paths and not faults:
+        what = "holds no audio files, expected a folder of recordings"
+        yield Input(str(folder), folder, Path(folder.stem), _fault(str(folder), what))
+    yield from faults
+    for path in paths:
+        yield Input(str(path), path, path.relative_to(folder).with_suffix(""))
+
+
+def _fault(name: str, what: str) -> AudioError:
+    return AudioError(f"{shown(name)} {what}; check the name and its permissions")

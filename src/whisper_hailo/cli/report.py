@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import sys
 import traceback
+from pathlib import Path
 from typing import Final
 
-from whisper_hailo.core.errors import ExitCode, WhisperHailoError
+from whisper_hailo.core.errors import ExitCode, OptionError, WhisperHailoError
+from whisper_hailo.core.names import shown
 
 DEBUG_VARIABLE: Final = "WHISPER_HAILO_DEBUG"
+
+LONGEST_LINE: Final = 500
+"""Characters of a line on standard error."""
+
+_LEFT_OUT: Final = " ... "
+_PROGRAM: Final = "whisper-hailo: "
 
 
 _OF_A_PATH: Final = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EPERM, errno.EILSEQ)
@@ -26,16 +35,18 @@ def report(error: BaseException) -> ExitCode:
     Returns:
         the exit code that goes with it.
     """
+    error = _foreseen(error)
+    complain(_described(error))
     if isinstance(error, WhisperHailoError):
-        complain(str(error))
         return error.exit_code
-    if isinstance(error, OSError) and error.errno in _OF_A_PATH and error.filename is not None:
-        complain(f"{error.filename!r} cannot be used ({error.strerror}); check the path")
-        return ExitCode.USAGE
     if os.environ.get(DEBUG_VARIABLE):
         traceback.print_exception(error)
-    complain(describe(error))
     return ExitCode.INTERNAL
+
+
+def describe(error: BaseException) -> str:
+    """The line that `report` prints."""
+    return one_line(_described(_foreseen(error)))
 
 
 def was_interrupted(error: BaseException) -> bool:
@@ -49,14 +60,70 @@ def was_interrupted(error: BaseException) -> bool:
     return chain is not None
 
 
-def describe(error: BaseException) -> str:
-    """The line of an error; one that nobody foresaw asks to be reported."""
+def _foreseen(error: BaseException) -> BaseException:
+    """An error of ours for one that any name of a file can make."""
+    if not isinstance(error, OSError):
+        return error
+    if error.filename is not None and error.errno in _OF_A_PATH:
+        name = shown(os.fsdecode(error.filename))
+        return OptionError(f"{name} cannot be used ({error.strerror}); check the path")
+    if error.filename is None and isinstance(error, FileNotFoundError) and not _has_directory():
+        return OptionError(
+            "the working directory was deleted, expected one that relative names are looked up "
+            "in; change to another"
+        )
+    return error
+
+
+def _has_directory() -> bool:
+    """Whether there is a working directory."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _described(error: BaseException) -> str:
     if isinstance(error, WhisperHailoError):
-        return str(error)
-    what = f"{type(error).__name__}: {error}"
+        return _visible(str(error).strip())  # ours are one line: another is of a name
+    what = one_line(f"{type(error).__name__}: {error}", LONGEST_LINE // 2)
     return f"internal error ({what}); set {DEBUG_VARIABLE}=1 for the details and report it"
 
 
 def complain(message: str) -> None:
-    """One line on standard error, whatever line ends a file's name may hold."""
-    print(f"whisper-hailo: {' '.join(message.split())}", file=sys.stderr)
+    """An error as one line on standard error."""
+    tell(_PROGRAM + one_line(message, LONGEST_LINE - len(_PROGRAM)))
+
+
+def tell(message: str) -> None:
+    """One line on standard error."""
+    print(one_line(message), file=sys.stderr)
+
+
+def one_line(text: str, longest: int = LONGEST_LINE) -> str:
+    """A text without line ends and without what moves a cursor or colours a terminal.
+
+    Args:
+        text: from anywhere: a file's name may be part of it.
+        longest: so many characters; its middle is left out.
+    """
+    line = " ".join(filter(None, (part.strip() for part in text.splitlines())))
+    line = _visible(line)
+    if len(line) <= longest:
+        return line
+    half = (longest - len(_LEFT_OUT)) // 2
+    return line[:half] + _LEFT_OUT + line[-half:]
+
+
+def _visible(text: str) -> str:
+    """A text whose characters can all be seen, as Python writes them in quotes."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+
+
+class OneLine(logging.Formatter):
+    """Of log records: `one_line` of their messages."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line of a record."""
+        return one_line(super().format(record))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from whisper_hailo.cli.inputs import Input
-from whisper_hailo.cli.report import describe, report, was_interrupted
+from whisper_hailo.cli.report import describe, report, tell, was_interrupted
 from whisper_hailo.cli.stdout import emit, emit_json
-from whisper_hailo.core.errors import ExitCode, OptionError
+from whisper_hailo.core.errors import ExitCode, OptionError, OutputError
+from whisper_hailo.core.names import shown
+from whisper_hailo.core.targets import file_id, refuse_foreign
 from whisper_hailo.core.types import Transcript
 from whisper_hailo.outputs import machine_json, render, write_atomic
 from whisper_hailo.subtitles import Layout
@@ -41,18 +42,33 @@ class Sink:
     def __post_init__(self) -> None:
         if self.output_dir is None:
             return
-        files = {os.path.realpath(entry.path) for entry in self.inputs if entry.path is not None}
+        files = {entry.id for entry in self.inputs} - {None}
         targets: set[str] = set()
         for entry in self.inputs:
-            for target in map(os.path.realpath, self.targets(entry)):
-                if target in files:
-                    raise OptionError(f"the text of {entry.name} would replace the input {target}")
-                if target in targets:
+            for target in [] if entry.fault else self.targets(entry):
+                if file_id(target) in files:
+                    raise OptionError(
+                        f"the text of {shown(entry.name)} would replace the input {shown(target)}; "
+                        "give another --output-dir"
+                    )
+                if (real := os.path.realpath(target)) in targets:
                     raise OptionError(
                         f"several inputs are called {str(entry.stem)!r} and would overwrite each "
                         "other in --output-dir; transcribe them in separate runs"
                     )
-                targets.add(target)
+                targets.add(real)
+
+    def checked(self) -> list[Input]:
+        """The inputs, with a fault where a result would replace what no run wrote."""
+        return [replace(entry, fault=entry.fault or self._refusal(entry)) for entry in self.inputs]
+
+    def _refusal(self, entry: Input) -> OutputError | None:
+        try:
+            for fmt, target in zip(self.formats, self.targets(entry), strict=False):
+                refuse_foreign(target, fmt)
+        except OutputError as error:
+            return error
+        return None
 
     def targets(self, entry: Input) -> list[Path]:
         """Files that an input's results go to."""
@@ -64,7 +80,7 @@ class Sink:
     def has(self, entry: Input) -> bool:
         """Whether all results of an input are there; each is complete or not there at all."""
         targets = self.targets(entry)
-        return bool(targets) and all(target.is_file() for target in targets)
+        return bool(targets) and all(map(os.path.isfile, targets))
 
     def put(self, entry: Input, transcript: Transcript) -> None:
         """Hand over the result of one input.
@@ -72,26 +88,23 @@ class Sink:
         Raises:
             OutputError: it cannot be written.
         """
+        name = shown(entry.name)
         if not transcript.text:
-            print(
-                f"{entry.name}: no speech in {transcript.duration_s:.1f} s of audio",
-                file=sys.stderr,
-            )
+            tell(f"{name}: no speech in {transcript.duration_s:.1f} s of audio")
         if transcript.near_ties and transcript.settings.batch_size > 1:
-            print(
-                f"{entry.name}: {transcript.near_ties} near-ties, where windows one by one may "
-                "choose another token",
-                file=sys.stderr,
+            tell(
+                f"{name}: {transcript.near_ties} near-ties, where windows one by one may choose "
+                "another token"
             )
         for fmt, target in zip(self.formats, self.targets(entry), strict=False):
             write_atomic(target, render(transcript, fmt, self.layout))
-            print(f"wrote {target}", file=sys.stderr)
+            tell(f"wrote {shown(target)}")
         if self.as_json:
             # A stream has no name of its own, or the number of a temporary file.
             emit_json(machine_json(replace(transcript, audio=entry.name)))
         elif self.output_dir is None:
             fmt = self.formats[0]
-            prefix = f"{entry.name}: " if len(self.inputs) > 1 and fmt == "txt" else ""
+            prefix = f"{name}: " if len(self.inputs) > 1 and fmt == "txt" else ""
             emit(prefix + render(transcript, fmt, self.layout))
 
     def put_error(self, entry: Input, error: Exception) -> ExitCode:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,11 +15,12 @@ from whisper_hailo.cli.flags.model import ModelFlags
 from whisper_hailo.cli.flags.output import OutputFlags
 from whisper_hailo.cli.groups import grouped
 from whisper_hailo.cli.progress import Progress
-from whisper_hailo.cli.stdout import ReaderGoneError
-from whisper_hailo.core.errors import ExitCode, WhisperHailoError
+from whisper_hailo.cli.report import tell
+from whisper_hailo.cli.streams import ReaderGoneError
+from whisper_hailo.core.errors import ExitCode
+from whisper_hailo.core.names import shown
 
 if TYPE_CHECKING:
-    from whisper_hailo.audio import AudioSource
     from whisper_hailo.cli.inputs import Input
     from whisper_hailo.cli.sink import Sink
     from whisper_hailo.core.types import Transcript
@@ -33,10 +33,9 @@ logger = logging.getLogger(__name__)
 @grouped
 def transcribe(
     audio: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(
             help="Audio files of any format and rate, folders of them, or - for standard input.",
-            readable=False,
         ),
     ],
     model: ModelFlags,
@@ -52,8 +51,8 @@ def transcribe(
     words = decoding.times.words()
     layout = output.layout(has_words=words is not None)
     windows = long.options()
-    inputs = find_inputs(audio)
-    sink = Sink(formats, output.output_dir, output.as_json, inputs, layout)
+    sink = Sink(formats, output.output_dir, output.as_json, find_inputs(audio), layout)
+    inputs = sink.checked()
     transcriber = model.transcriber()
     options = decoding.options(
         transcriber.default_cures,
@@ -74,9 +73,9 @@ def transcribe(
 
 def _without_done(inputs: Sequence[Input], sink: Sink) -> list[Input]:
     """Inputs whose results are not there yet."""
-    left = [entry for entry in inputs if not sink.has(entry)]
+    left = [entry for entry in inputs if entry.fault or not sink.has(entry)]
     if len(left) < len(inputs):
-        print(f"{len(inputs) - len(left)} of {len(inputs)} are there already", file=sys.stderr)
+        tell(f"{len(inputs) - len(left)} of {len(inputs)} are there already")
     return left
 
 
@@ -104,15 +103,24 @@ class _Run:
             yield from self._together(inputs)
 
     def _one(self, entry: Input, how: Callable[[Input, Progress], Transcript]) -> ExitCode:
-        progress = Progress(Path(entry.name).name)
+        progress = Progress(shown(Path(entry.name).name))
         try:
-            transcript = how(entry, progress)
+            outcome: Transcript | Exception = how(entry, progress)
+        except Exception as error:
+            outcome = error
+        finally:
             progress.close()
-            self._sink.put(entry, transcript)
+        return self._deliver(entry, outcome)
+
+    def _deliver(self, entry: Input, outcome: Transcript | Exception) -> ExitCode:
+        """Hand a result to the sink, which may fail, too."""
+        if isinstance(outcome, Exception):
+            return self._sink.put_error(entry, outcome)
+        try:
+            self._sink.put(entry, outcome)
         except ReaderGoneError:
             raise
         except Exception as error:
-            progress.close()
             return self._sink.put_error(entry, error)
         return ExitCode.OK
 
@@ -129,31 +137,27 @@ class _Run:
         """Each channel alone, on one timeline."""
         from whisper_hailo.channels import merge_channels, split_channels
 
-        sources: list[AudioSource] = [*split_channels(entry.source())]
         transcripts = []
-        for outcome in self._transcriber.transcribe_many(
-            sources, self._options, progress, long=self._long, batch_size=self._flags.batch_size
-        ):
-            if isinstance(outcome, WhisperHailoError):
-                raise outcome
-            transcripts.append(outcome)
+        with split_channels(entry.source()) as channels:
+            for outcome in self._transcriber.transcribe_many(
+                channels,
+                self._options,
+                progress,
+                long=self._long,
+                batch_size=self._flags.batch_size,
+            ):
+                if isinstance(outcome, Exception):
+                    raise outcome
+                transcripts.append(outcome)
         return merge_channels(transcripts)
 
     def _together(self, inputs: Sequence[Input]) -> Iterator[ExitCode]:
         """Windows of several files in one batch."""
         outcomes = self._transcriber.transcribe_many(
-            (entry.source() for entry in inputs),
+            (entry.source() for entry in inputs if entry.fault is None),
             self._options,
             long=self._long,
             batch_size=self._flags.batch_size,
         )
-        for entry, outcome in zip(inputs, outcomes, strict=True):
-            if isinstance(outcome, WhisperHailoError):
-                yield self._sink.put_error(entry, outcome)
-                continue
-            try:
-                self._sink.put(entry, outcome)
-            except WhisperHailoError as error:
-                yield self._sink.put_error(entry, error)
-            else:
-                yield ExitCode.OK
+        for entry in inputs:
+            yield self._deliver(entry, entry.fault or next(outcomes))

@@ -77,8 +77,6 @@ def _convert_into(
 
     logger.info("converting %s once into %s", source.name, target)
     try:
-        for left in target.parent.glob(f".{target.name}.writing.*"):  # by a process that was killed
-            shutil.rmtree(left, ignore_errors=True)
         shutil.rmtree(target, ignore_errors=True)  # out of date, or damaged
         convert_checkpoint(checkpoint, target, options, source=source)
         replace_file(_stamp_file(target), stamp + _own_line(ModelSpec.load(target)))

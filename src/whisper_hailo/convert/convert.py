@@ -6,7 +6,6 @@ import fcntl
 import logging
 import os
 import re
-import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -30,6 +29,8 @@ from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.convert.tokens import read_special_tokens, write_tokenizer
 from whisper_hailo.core.errors import ModelError, OutputError
 from whisper_hailo.core.files import ordinary_mode, sha256, sync, sync_tree
+from whisper_hailo.core.folders import files_below
+from whisper_hailo.core.scratch import scratch_directory, sweep
 from whisper_hailo.core.spec import (
     CROSS_KV_FILE,
     DECODER_FILE,
@@ -186,6 +187,20 @@ def _refuse_early(out: Path, checkpoint: Path) -> None:
         return
     with _locked(out.parent):
         _check_free(out, checkpoint)
+        _sweep(out)
+
+
+def _sweep(out: Path) -> None:
+    """Remove what killed conversions left.
+
+    A kill between the two renames of `_replace` leaves nothing in the place of a whole one, which
+    stays until there is another.
+    """
+    sweep(
+        out.parent,
+        _scratch_prefix(out),
+        keep=lambda left: not out.exists() and (left / SPEC_FILE).exists(),
+    )
 
 
 @contextmanager
@@ -239,7 +254,8 @@ def _foreign_file(directory: Path) -> str | None:
         known = {SPEC_FILE, *PARITY_FILES, *files}
     except (ModelError, MismatchError):
         known = set()
-    found = (path for path in sorted(directory.rglob("*")) if not path.is_dir())
+    found: list[Path] = []
+    found += files_below(directory, lambda path, _: found.append(path))
     names = (path.relative_to(directory).as_posix() for path in found)
     made = re.compile(r"hailo/[^/]+-emulated\.(onnx|json)")
     return next((name for name in names if name not in known and not made.fullmatch(name)), None)
@@ -255,22 +271,18 @@ class _Listing:
 @contextmanager
 def _written_at_once(out: Path, checkpoint: Path) -> Iterator[Path]:
     """A directory beside `out` that takes its place at the end, or vanishes."""
-    work: Path | None = None
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix=_scratch_prefix(out), dir=out.parent))
-        work.chmod(ordinary_mode(0o777))
-        yield work
-        sync_tree(work)
-        _replace(work, out, checkpoint)
+        with scratch_directory(out.parent, _scratch_prefix(out)) as work:
+            work.chmod(ordinary_mode(0o777))
+            yield work
+            sync_tree(work)
+            _replace(work, out, checkpoint)
     except OSError as error:
         raise OutputError(
             f"cannot write {out} ({error.strerror or error}); no half-written output is left; "
             "give a writable place with enough free space"
         ) from error
-    finally:
-        if work is not None:
-            shutil.rmtree(work, ignore_errors=True)
 
 
 def _replace(work: Path, out: Path, checkpoint: Path) -> None:
@@ -288,8 +300,7 @@ def _replace(work: Path, out: Path, checkpoint: Path) -> None:
                 old.rename(out)
             raise
         sync(out.parent)
-        if old is not None:
-            shutil.rmtree(old, ignore_errors=True)
+        _sweep(out)
 
 
 def _scratch_prefix(out: Path) -> str:

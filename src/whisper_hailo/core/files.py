@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from pathlib import Path, PurePosixPath
 
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.scratch import scratch_file
 
 CACHE_VARIABLE = "WHISPER_HAILO_CACHE"
 
@@ -78,17 +78,13 @@ def replace_file(path: Path, data: bytes) -> None:
         OSError: unwritable place or full disk; nothing half-written is left.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    number, name = tempfile.mkstemp(prefix=".whisper-hailo.", dir=path.parent)
-    try:
-        with os.fdopen(number, "wb") as file:
+    with scratch_file(path.parent) as scratch:
+        with scratch.open("wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, ordinary_mode(0o666))
-        os.replace(name, path)
-    except BaseException:  # also when the user interrupts
-        os.unlink(name)
-        raise
+        scratch.chmod(ordinary_mode(0o666))
+        scratch.replace(path)
 
 
 def sync_tree(folder: Path) -> None:

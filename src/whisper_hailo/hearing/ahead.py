@@ -12,7 +12,6 @@ from functools import partial
 from typing import Generic, NoReturn, TypeVar
 
 from whisper_hailo.core.closing import Closing
-from whisper_hailo.core.errors import WhisperHailoError
 
 InT = TypeVar("InT")
 OutT = TypeVar("OutT")
@@ -49,7 +48,7 @@ class Ahead(Closing, Generic[InT, OutT]):
         if self._start is not None:
             try:
                 return self._start(argument)
-            except WhisperHailoError as error:
+            except Exception as error:
                 return partial(_fail, error)
         call = _Call(partial(self._function, argument))
         before, self._last = self._last, call
@@ -83,5 +82,5 @@ class _Call(Generic[OutT]):
         return self._function() if self._future is None else self._future.result()
 
 
-def _fail(error: WhisperHailoError) -> NoReturn:
+def _fail(error: Exception) -> NoReturn:
     raise error

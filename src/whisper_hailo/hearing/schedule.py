@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias, TypeVar
 
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.hearing.ahead import Ahead
 from whisper_hailo.hearing.hearing import Encoded, Hearing
 from whisper_hailo.hearing.recording import Recording
+from whisper_hailo.longform.plan import Heard
 from whisper_hailo.timing import StageClock
 from whisper_hailo.windows import Window
 
 Progress: TypeAlias = Callable[[float, float | None], None]
 """Called after each window with seconds done and seconds in all (`None`: unknown)."""
 
-Active: TypeAlias = deque[Recording | WhisperHailoError]
+Active: TypeAlias = deque[Recording | Exception]
 """Recordings under way and errors, in the order of the sources."""
 
 Members: TypeAlias = list[tuple[Recording, Window]]
@@ -46,7 +48,7 @@ def in_batches(
     progress: Progress | None = None,
     *,
     encode_ahead: bool = True,
-) -> Iterator[Recording | WhisperHailoError]:
+) -> Iterator[Recording | Exception]:
     """Run recordings through the windows, as many windows at a time as a batch holds.
 
     While a batch is decoded, the next one is encoded. A recording whose windows wait for each
@@ -62,7 +64,8 @@ def in_batches(
         encode_ahead: without it, encoder and decoder take turns.
 
     Yields:
-        finished recordings, or what kept them from finishing, in the order of the sources.
+        finished recordings, or what kept them from finishing, in the order of the sources: whatever
+        error one makes, foreseen or not, the others have their turn.
     """
     waiting = iter(sources)
     active: Active = deque()
@@ -89,12 +92,16 @@ def in_batches(
                 outcome.close()
 
 
-def _finished(active: Active) -> Iterator[Recording | WhisperHailoError]:
+def _finished(active: Active) -> Iterator[Recording | Exception]:
     """Take finished recordings and errors from the front."""
-    while active and (isinstance(active[0], WhisperHailoError) or active[0].done):
+    while active and (isinstance(active[0], Exception) or active[0].done):
         outcome = active.popleft()
         if isinstance(outcome, Recording):
-            outcome.finish()
+            try:
+                outcome.finish()
+            except Exception as error:
+                outcome.close()
+                outcome = error
         yield outcome
 
 
@@ -116,19 +123,19 @@ def _fill(
             break
         try:
             recording = begin(source)
-        except WhisperHailoError as error:
+        except Exception as error:
             active.append(error)
         else:
             active.append(_draw(recording, batch, batch_size))
     return batch
 
 
-def _draw(recording: Recording, batch: Members, batch_size: int) -> Recording | WhisperHailoError:
+def _draw(recording: Recording, batch: Members, batch_size: int) -> Recording | Exception:
     """Add the recording's next windows to the batch; a broken recording becomes its error."""
     try:
         while len(batch) < batch_size and (window := recording.next()) is not None:
             batch.append((recording, window))
-    except WhisperHailoError as error:
+    except Exception as error:
         recording.close()
         batch[:] = [(other, window) for other, window in batch if other is not recording]
         return error
@@ -136,19 +143,25 @@ def _draw(recording: Recording, batch: Members, batch_size: int) -> Recording | 
 
 
 def _run(batch: _Batch, hearing: Hearing, active: Active, progress: Progress | None) -> None:
-    """Hear a batch and hand out the results; its error is that of every recording in it."""
+    """Hear a batch and hand out the results; its error is that of every recording in it.
+
+    An error that nobody foresaw may come of one window, so each is heard again by itself.
+    """
     members = batch.members
     clock = StageClock()
-    try:
-        with clock.stage("total"):
-            contexts = [recording.context for recording, _ in members]
-            windows = [window for _, window in members]
+    with clock.stage("total"):
+        contexts = [recording.context for recording, _ in members]
+        windows = [window for _, window in members]
+        try:
             heard = hearing.interpret(batch.encoded(), windows, contexts)
-            for (recording, _), result in zip(members, heard, strict=True):
-                recording.take(result)
-    except WhisperHailoError as error:
-        _fail([recording for recording, _ in members], active, error)
-        return
+        except Exception as error:
+            if len(members) == 1 or isinstance(error, WhisperHailoError):
+                _fail([recording for recording, _ in members], active, error)
+            else:
+                _run_each(members, hearing, active, progress)
+            return
+        for (recording, _), result in zip(members, heard, strict=True):
+            _take(recording, result, active)
     for recording, _ in members:
         recording.context.clock.add(clock, 1 / len(members))
     if progress is not None:
@@ -156,7 +169,27 @@ def _run(batch: _Batch, hearing: Hearing, active: Active, progress: Progress | N
         progress(window.end_s, recording.stream_duration_s)
 
 
-def _fail(recordings: list[Recording], active: Active, error: WhisperHailoError) -> None:
+def _run_each(
+    members: Members, hearing: Hearing, active: Active, progress: Progress | None
+) -> None:
+    """Hear the windows of a batch one by one, but for those of recordings that broke meanwhile."""
+    for recording, window in members:
+        if recording in active:
+            alone = _Batch([(recording, window)], partial(hearing.encode, [window]))
+            _run(alone, hearing, active, progress)
+
+
+def _take(recording: Recording, result: Heard, active: Active) -> None:
+    """Give a recording its result, unless an earlier one of the batch broke it."""
+    if recording not in active:
+        return
+    try:
+        recording.take(result)
+    except Exception as error:
+        _fail([recording], active, error)
+
+
+def _fail(recordings: list[Recording], active: Active, error: Exception) -> None:
     """Put an error in the place of recordings; those after them have their turn."""
     for index, outcome in enumerate(active):
         if isinstance(outcome, Recording) and outcome in recordings:

@@ -7,13 +7,14 @@ import select
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol, Self
 
 import numpy as np
 
-from whisper_hailo.audio import open_audio
+from whisper_hailo.audio import AudioStream, open_audio
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.protocols import Closeable
@@ -84,7 +85,7 @@ class FileSource(Closing):
 
     def __init__(
         self,
-        path: Path,
+        path: str | Path,
         *,
         real_time: bool = False,
         loops: int = 1,
@@ -100,17 +101,30 @@ class FileSource(Closing):
         self._now = now
         self._sleep = sleep
         self._closed = False
+        self._ready: list[AudioStream] = []  # whoever takes it out closes it
 
     def open(self) -> Self:
-        """Nothing is opened before it is read, but for the header, which tells of a wrong file."""
-        open_audio(self._path).close()
+        """Open the file, once: a pipe comes but once.
+
+        Raises:
+            AudioError: it is none that can be heard.
+        """
+        self._ready.append(open_audio(self._path))
         return self
+
+    def _stream(self) -> AudioStream:
+        try:
+            return self._ready.pop()
+        except IndexError:
+            return open_audio(self._path)
 
     def blocks(self) -> Iterator[Block]:
         """Pieces of the file; in real time, each when its last sample would have been spoken."""
         begin_s, n_samples = self._now(), 0
         for _ in range(self._loops):
-            with open_audio(self._path) as stream:
+            if self._closed:
+                return
+            with self._stream() as stream:
                 for audio in stream.blocks(self._block):
                     if self._closed:
                         return
@@ -127,6 +141,8 @@ class FileSource(Closing):
     def close(self) -> None:
         """End at the next piece."""
         self._closed = True
+        with suppress(IndexError):
+            self._ready.pop().close()
 
 
 class PcmSource(Closing):
@@ -255,4 +271,4 @@ def open_source(
         from whisper_hailo.live.network import NetworkSource
 
         return NetworkSource(what)
-    return FileSource(Path(what), real_time=real_time, loops=loops)
+    return FileSource(what, real_time=real_time, loops=loops)

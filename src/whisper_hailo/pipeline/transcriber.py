@@ -13,7 +13,7 @@ from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.closing import Closing
-from whisper_hailo.core.errors import OptionError, WhisperHailoError
+from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Closeable, Encoder
 from whisper_hailo.core.types import FloatArray, Settings, Transcript
 from whisper_hailo.decoding.options import Cures, DecodingOptions
@@ -138,7 +138,7 @@ class Transcriber(Closing):
         *,
         long: LongOptions | None = None,
         batch_size: int = 1,
-    ) -> Iterator[Transcript | WhisperHailoError]:
+    ) -> Iterator[Transcript | Exception]:
         """Transcribe recordings, the windows of several decoded together.
 
         Args:
@@ -149,8 +149,8 @@ class Transcriber(Closing):
             batch_size: windows decoded together.
 
         Yields:
-            the transcript of each recording, or the error that kept it from having one, in the
-            order of the input.
+            the transcript of each recording, or the error that kept it from having one, foreseen or
+            not, in the order of the input.
 
         Raises:
             OptionError: options that the model cannot honour.
@@ -171,7 +171,7 @@ class Transcriber(Closing):
         for outcome in in_batches(
             audio, begin, hearing, batch_size, progress, encode_ahead=parts.encode_ahead
         ):
-            if isinstance(outcome, WhisperHailoError):
+            if isinstance(outcome, Exception):
                 yield outcome
             else:
                 yield self._transcript(outcome, options, settings)

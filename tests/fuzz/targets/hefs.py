@@ -29,11 +29,18 @@ class Fuzzed:
 
     def __init__(self) -> None:
         self._good = [
-            (hef_bytes(Wish([*nets], arch, version=version, form=form, mux=mux)), version)
+            (
+                hef_bytes(Wish([*nets], arch, version, ops=ops, mux=mux, transposed=turned)),
+                version,
+            )
             for nets in ((ENCODER,), (DECODER,), (ENCODER, DECODER))
             for arch in ("hailo8l", "hailo10h")
             for version in (0, 1, 2, 3)
-            for form, mux in (("ops", False), ("legacy", True), ("partial", False))
+            for ops, mux, turned in (
+                (True, False, ""),
+                (False, True, "layer"),
+                (False, False, "network"),
+            )
         ]
 
     def prepare(self, base: Path) -> None:

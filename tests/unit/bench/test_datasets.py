@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.denied import deny
 from whisper_hailo.bench.datasets import Dataset, read_dataset
 from whisper_hailo.bench.prepare import RECEIPT, prepare
 from whisper_hailo.core.errors import AudioError, OptionError
@@ -60,6 +61,19 @@ def test_what_has_no_partner_is_a_problem_not_lost(tmp_path: Path) -> None:
     assert "has no text silent.txt" in found["silent"]
     assert "no recording" in found["lone"]
     assert "cannot be read" in found["odd"]
+
+
+def test_a_folder_that_cannot_be_looked_into_is_a_problem_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path, "a", "one")
+    put(tmp_path, "closed/b", "two")
+    deny(monkeypatch, "closed")
+    dataset = read_dataset(tmp_path)
+    assert [sample.id for sample in dataset.samples] == ["a"]
+    assert problems(dataset) == {
+        "closed": f"{tmp_path}/closed cannot be looked into (Permission denied)"
+    }
 
 
 def test_librispeech(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import onnx
 import pytest
 
 from tests.checkpoints import TOY, config_of, random_arrays, write_checkpoint
+from tests.unit.denied import deny
 from whisper_hailo.convert import convert
 from whisper_hailo.convert.alignment import alignment_heads
 from whisper_hailo.convert.convert import convert_checkpoint
@@ -122,6 +123,19 @@ def test_a_file_put_into_a_conversion_keeps_it_from_being_replaced(
     with pytest.raises(OutputError, match=r"holds notes\.txt"):
         convert_checkpoint(checkpoint, out, PLAIN)
     assert (out / "notes.txt").read_text() == "precious"
+
+
+def test_a_folder_of_a_conversion_that_cannot_be_looked_into_keeps_it_from_being_replaced(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    convert_checkpoint(checkpoint, out, PLAIN)
+    (out / "closed").mkdir()
+    (out / "closed" / "notes.txt").write_text("precious")
+    deny(monkeypatch, "closed")
+    with pytest.raises(OutputError, match=r"holds closed, which no conversion wrote"):
+        convert_checkpoint(checkpoint, out, PLAIN)
+    assert (out / "closed" / "notes.txt").read_text() == "precious"
 
 
 def test_the_checkpoint_is_never_replaced_by_its_conversion(
@@ -243,6 +257,29 @@ def test_interrupted_run_leaves_nothing(
             convert_checkpoint(checkpoint, target, PLAIN)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "whisper-toy"]
     assert ModelSpec.load(out) == before
+
+
+def test_what_a_killed_conversion_left_goes_when_it_is_not_the_last_whole_one(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    """A kill between two renames leaves the earlier model under a hidden name, and no other."""
+    out = tmp_path / "folder" / "out"
+    convert_checkpoint(checkpoint, out, PLAIN)
+    whole, half = out.rename(out.with_name(".out.writing.a")), out.with_name(".out.writing.b")
+    half.mkdir()
+    (half / "encoder.onnx").touch()
+    with pytest.raises(ModelError):
+        convert_checkpoint(tmp_path, out, PLAIN)
+    (checkpoint / "model.safetensors").rename(tmp_path / "kept")
+    with pytest.raises(ModelError):
+        convert_checkpoint(checkpoint, out, PLAIN)
+    assert whole.is_dir()
+    (tmp_path / "kept").rename(checkpoint / "model.safetensors")
+    convert_checkpoint(checkpoint, out, PLAIN)
+    assert list(out.parent.iterdir()) == [out]
+    half.mkdir()
+    convert_checkpoint(checkpoint, out, PLAIN)
+    assert list(out.parent.iterdir()) == [out]
 
 
 def test_full_disk_is_one_line_that_names_the_directory(

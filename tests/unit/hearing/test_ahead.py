@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.shapes import toy_spec
 from whisper_hailo.core.closing import Closing
-from whisper_hailo.core.errors import DeviceError, WhisperHailoError
+from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import FloatArray, Segment
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
@@ -99,7 +99,7 @@ def _run(
     ahead: bool = True,
     batch_size: int = 1,
     progress: Any = None,
-) -> Iterator[Recording | WhisperHailoError]:
+) -> Iterator[Recording | Exception]:
     options, long = DecodingOptions(), LongOptions(strategy=strategy)
     hearing = Hearing(encoder, interpreter, PLAN, options)  # type: ignore[arg-type]
     return in_batches(
@@ -112,7 +112,7 @@ def _run(
     )
 
 
-def _texts(outcomes: Iterator[Recording | WhisperHailoError]) -> list[list[str]]:
+def _texts(outcomes: Iterator[Recording | Exception]) -> list[list[str]]:
     return [
         [segment.text for segment in outcome.segments] if isinstance(outcome, Recording) else []
         for outcome in outcomes
@@ -271,3 +271,69 @@ def test_what_cannot_even_begin_is_told_when_its_turn_comes() -> None:
         waiting = ahead.begin(1)
         with pytest.raises(DeviceError):
             waiting()
+
+
+class Faulty(Recording):
+    """Breaks in a way that nobody foresaw."""
+
+    at = ""
+
+    def next(self) -> Window | None:
+        if self.at == "next" and self._n_waiting:
+            raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+        return super().next()
+
+    def take(self, heard: Heard) -> None:
+        if self.at == "take":
+            raise IndexError("no such channel")
+        super().take(heard)
+
+    def finish(self) -> None:
+        if self.at == "finish":
+            raise ZeroDivisionError("no words")
+        super().finish()
+
+
+class FaultyInterpreter(Interpreter):
+    """Cannot hear what is silent."""
+
+    def interpret(
+        self, audio_features: FloatArray | None, windows: Sequence[Window], *others: Any
+    ) -> list[Heard]:
+        if not all(window.audio.any() for window in windows):
+            raise FloatingPointError("no loudness")
+        return super().interpret(audio_features, windows, *others)
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 4, 8])
+@pytest.mark.parametrize(
+    ("at", "error"),
+    [
+        ("begin", AttributeError),
+        ("next", UnicodeDecodeError),
+        ("take", IndexError),
+        ("finish", ZeroDivisionError),
+        ("hear", FloatingPointError),
+    ],
+)
+def test_an_error_that_nobody_foresaw_costs_one_recording(
+    at: str, error: type[Exception], batch_size: int
+) -> None:
+    encoder = Encoder()
+    hearing = Hearing(encoder, FaultyInterpreter(encoder, 100), PLAN, DecodingOptions())  # type: ignore[arg-type]
+    long = LongOptions(strategy="consecutive")
+
+    def begin(name: str) -> Recording:
+        if name == "begin":
+            raise AttributeError("no attribute 'rate'")
+        audio = _noise(4)
+        audio[:16_000] *= name != "hear"
+        recording = Faulty(audio, hearing, PLAN, DecodingOptions(), long)
+        recording.at = name
+        return recording
+
+    first, broken, last = in_batches(["", at, ""], begin, hearing, batch_size)
+    assert isinstance(broken, error)
+    for outcome in (first, last):
+        assert isinstance(outcome, Recording)
+        assert [segment.text for segment in outcome.segments] == ["0", "1", "2", "3"]

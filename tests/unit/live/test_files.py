@@ -9,7 +9,7 @@ import pytest
 
 from whisper_hailo.core.errors import OptionError, OutputError
 from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, Started, violations
-from whisper_hailo.live.files import CaptionFile, EventFile
+from whisper_hailo.live.files import CaptionFile, EventFile, caption_files
 
 
 def word(text: str, probability: float | None = 0.123456) -> CaptionWord:
@@ -111,3 +111,52 @@ def test_every_breach_is_told() -> None:
     assert "decrease" in breaches(started, again, done)
     early = Started(1, 1.0, 2.3, 0.4)
     assert "starts before 1.25 s" in breaches(started, partial, done, early)
+
+
+def recording(folder: Path) -> Path:
+    path = folder / "rec.flac"
+    path.write_bytes(b"fLaC" + bytes(100))
+    return path
+
+
+def test_captions_do_not_replace_what_they_are_of(tmp_path: Path) -> None:
+    path, other = recording(tmp_path), tmp_path / "rec.srt"
+    other.hardlink_to(path)
+    for events, output in ((path, None), (None, other)):
+        with pytest.raises(OptionError, match="would replace the input"):
+            caption_files(str(path), events, output)
+    assert path.stat().st_size == 104
+
+
+def test_captions_do_not_replace_standard_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = recording(tmp_path)
+    with path.open() as opened:
+        monkeypatch.setattr("sys.stdin", opened)
+        with pytest.raises(OptionError, match="would replace the input"):
+            caption_files("-", path, None)
+
+
+def test_two_files_of_captions_have_two_names(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    with pytest.raises(OptionError, match="--events and --output are both"):
+        caption_files(None, tmp_path / "link" / "a.txt", tmp_path / "a.txt")
+
+
+@pytest.mark.parametrize("name", ["rec.srt", "rec.vtt", "rec.txt", "rec.jsonl"])
+def test_what_is_not_of_captions_is_not_replaced(tmp_path: Path, name: str) -> None:
+    path = recording(tmp_path).rename(tmp_path / name)
+    file = EventFile(path) if name == "rec.jsonl" else CaptionFile(path)
+    for begin in (lambda: file.check(None), file.open):
+        with pytest.raises(OutputError, match="as this program writes them"):
+            begin()
+    assert path.stat().st_size == 104
+
+
+def test_captions_of_before_stay_until_the_file_is_opened(tmp_path: Path) -> None:
+    before = written(tmp_path / "a.srt")
+    (file,) = caption_files("no such file.wav", None, tmp_path / "a.srt")
+    assert (tmp_path / "a.srt").read_text() == before
+    with file:
+        assert (tmp_path / "a.srt").read_text() == ""

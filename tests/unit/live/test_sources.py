@@ -53,6 +53,26 @@ def test_a_file_in_real_time_waits_until_each_piece_was_spoken(tmp_path: Path) -
     assert blocks[-1].captured_s == pytest.approx(7.0)
 
 
+def test_a_file_is_opened_once_because_pipes_come_once(tmp_path: Path) -> None:
+    content = write(tmp_path / "a.wav", tone(16_000)).read_bytes()
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(content,))
+    writer.start()
+    assert heard(FileSource(tmp_path / "pipe")).size == 16_000
+    writer.join()
+
+
+def test_a_file_that_is_closed_before_it_is_read_gives_nothing(tmp_path: Path) -> None:
+    with FileSource(write(tmp_path / "a.wav", tone(16_000))) as source:
+        source.close()
+        assert not list(source.blocks())
+
+
+def test_nothing_is_no_file_and_not_the_current_folder() -> None:
+    with pytest.raises(AudioError, match="'' does not exist"), open_source(""):
+        pass
+
+
 def test_a_missing_file_is_told_before_anything_is_heard(tmp_path: Path) -> None:
     with pytest.raises(AudioError, match="does not exist"), FileSource(tmp_path / "no.wav"):
         pass

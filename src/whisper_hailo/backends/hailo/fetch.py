@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +15,7 @@ from whisper_hailo.backends.hef.read import read_hef
 from whisper_hailo.core.apart import fetch_apart
 from whisper_hailo.core.errors import ModelError, OptionError, OutputError, WrongChipError
 from whisper_hailo.core.files import ordinary_mode, sha256
+from whisper_hailo.core.scratch import scratch_file
 
 logger = logging.getLogger(__name__)
 
@@ -94,26 +92,19 @@ class _Wanted:
         """Fetch it; its hash."""
         source, target = place + self.address, self.target
         logger.info("fetching %s", source)
-        partial: Path | None = None
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-            os.close(handle)
-            partial = Path(name)
-            fetch_apart("whisper_hailo.backends.hailo.download", [source, name], partial)
-            found = self._checked(partial)
-            partial.chmod(ordinary_mode(0o666))
-            partial.replace(target)
-            partial = None
+            with scratch_file(target.parent) as scratch:
+                words = [source, str(scratch)]
+                fetch_apart("whisper_hailo.backends.hailo.download", words, scratch)
+                found = self._checked(scratch)
+                scratch.chmod(ordinary_mode(0o666))
+                scratch.replace(target)
         except OSError as error:
             raise OutputError(
                 f"cannot write {target} ({error.strerror or error}); set WHISPER_HAILO_CACHE to a "
                 "writable folder with free space"
             ) from error
-        finally:
-            if partial is not None:
-                with contextlib.suppress(OSError):
-                    partial.unlink()
         return found
 
     def _checked(self, path: Path) -> str:

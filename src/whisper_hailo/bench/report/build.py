@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,8 @@ from whisper_hailo.bench.report.provenance import provenance
 from whisper_hailo.bench.report.published import published_tables
 from whisper_hailo.bench.report.table import Table
 from whisper_hailo.core.errors import OutputError
+from whisper_hailo.core.files import replace_file
+from whisper_hailo.core.targets import refuse_foreign
 from whisper_hailo.outputs import write_atomic
 
 TITLE = "Whisper on Hailo NPUs and edge CPUs: measurements"
@@ -45,9 +46,12 @@ def report(paths: Sequence[Path], out: Path) -> Path:
 
     Raises:
         OptionError: no run files, broken ones, or matplotlib is missing.
-        OutputError: the folder cannot be written.
+        OutputError: the folder cannot be written, or holds such files of somebody else.
     """
     page = build(gather(paths))
+    title = re.escape(page.title.encode())
+    refuse_foreign(out / "report.md", "report", b"# " + title)
+    refuse_foreign(out / "index.html", "report", b"(?s)<!doctype html>.*<title>" + title)
     for chart in page.charts:
         write_atomic(out / "charts" / f"{chart.name}.svg", chart.svg)
         _write_bytes(out / "charts" / f"{chart.name}.png", chart.png)
@@ -146,11 +150,7 @@ def _study() -> Section:
 def _write_bytes(path: Path, content: bytes) -> None:
     """As `write_atomic`, for pictures."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(content)
-        os.chmod(file.name, 0o644)
-        Path(file.name).replace(path)
+        replace_file(path, content)
     except OSError as error:
         raise OutputError(
             f"cannot write {path} ({error.strerror}); free some space or give another --out"

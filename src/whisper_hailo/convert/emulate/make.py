@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -29,6 +28,7 @@ from whisper_hailo.convert.hailo.calibrate.options import CalibrationOptions
 from whisper_hailo.core.errors import ModelError, OptionError, OutputError
 from whisper_hailo.core.files import inside, replace_file, sha256
 from whisper_hailo.core.hailo import HailoForm
+from whisper_hailo.core.scratch import temporary_directory
 from whisper_hailo.core.spec import ModelSpec
 
 RECORD_VERSION: Final = 1
@@ -129,8 +129,8 @@ def emulate_part(directory: Path, options: EmulateOptions) -> Emulation:
     text = _script(spec, form, options, network)
     name = options.plan if options.script is None else options.script.stem
     plan = plan_of_script(name, text, network, form.start_nodes, form.end_nodes)
-    with tempfile.TemporaryDirectory(prefix="whisper-hailo-") as folder:
-        windows = WindowFile(_calibration(directory, options, Path(folder)), form, network.entries)
+    with temporary_directory() as folder:
+        windows = WindowFile(_calibration(directory, options, folder), form, network.entries)
         n_stats, start = split(windows.n_windows, options.count)
         statistics = collect(model, network, windows.read(0, n_stats), threads=options.threads)
         result = emulated(model, plan, statistics, scales=options.scales)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import logging
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -21,6 +18,7 @@ from whisper_hailo.convert.validate.rungs import Rungs
 from whisper_hailo.convert.validate.stores import Stores
 from whisper_hailo.convert.validate.truth import Truth, from_checkpoint, from_graphs
 from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.core.scratch import temporary_directory
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_SECOND, FloatArray
 from whisper_hailo.windows import WindowPlan
@@ -88,7 +86,7 @@ def validate(directory: Path, options: ValidateOptions) -> ParityReport:
     spec = ModelSpec.load(directory)
     foreign = None if options.against is None else open_foreign(options.against, spec.dims)
     checkpoint = _checkpoint(spec, options)
-    with _scratch() as work:
+    with temporary_directory() as work:
         stores = Stores(directory, spec, checkpoint, work)
         source = from_graphs(stores) if checkpoint is None else from_checkpoint(checkpoint)
         plan, material = _material(stores, foreign, options)
@@ -129,12 +127,6 @@ def _checkpoint(spec: ModelSpec, options: ValidateOptions) -> Checkpoint | None:
         opened = Checkpoint(bundled)
         return opened if source_hashes(opened) == spec.source.sha256 else None
     return None
-
-
-@contextmanager
-def _scratch() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="whisper-hailo-validate-") as name:
-        yield Path(name)
 
 
 def _sizes(spec: ModelSpec, foreign: Foreign | None) -> tuple[WindowPlan, int]:

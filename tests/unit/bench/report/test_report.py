@@ -19,7 +19,7 @@ from whisper_hailo.bench.report.page import Page
 from whisper_hailo.bench.report.table import Table
 from whisper_hailo.bench.report.text import file_text, number, percent, share
 from whisper_hailo.bench.run_file import RunWriter
-from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.errors import OptionError, OutputError
 
 GOLDEN = Path(__file__).with_name("golden.md")
 VALUE_ROW = {
@@ -76,6 +76,20 @@ def test_markdown_is_the_golden() -> None:
 def test_same_records_same_bytes() -> None:
     (source,) = group([("run.jsonl", RUN)])[0].sources
     assert charts.scatter_chart(source) == charts.scatter_chart(source)
+
+
+@pytest.mark.parametrize("name", ["report.md", "index.html"])
+def test_an_earlier_report_is_replaced_and_nothing_else(tmp_path: Path, name: str) -> None:
+    with RunWriter(tmp_path / "run.jsonl", HEADER) as writer:
+        for record in (*RUN.files, *RUN.cases):
+            writer.write(record)
+    for _ in range(2):
+        report([tmp_path / "run.jsonl"], tmp_path / "out")
+    own = "# My report\n<!doctype html>"
+    (tmp_path / "out" / name).write_text(own)
+    with pytest.raises(OutputError, match=f"{name} is there and no report file"):
+        report([tmp_path / "run.jsonl"], tmp_path / "out")
+    assert (tmp_path / "out" / name).read_text() == own
 
 
 @pytest.mark.draws

@@ -75,7 +75,7 @@ def test_what_is_no_part_of_this_model(
 
 
 def test_what_is_no_graph(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="cannot be read"):
+    with pytest.raises(ModelError, match="does not exist; give an ONNX file"):
         open_foreign(tmp_path / "none.onnx", TOY)
     (tmp_path / "cut.onnx").write_bytes(b"\x08\x09\x3a\xff\xff\x01short")
     with pytest.raises(ModelError, match="cut short"):

@@ -23,6 +23,7 @@ from whisper_hailo.core.spec import SPEC_FILE, ModelSpec
 def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The stand-in's machine with a chip of its own kind; no rule of the binding is broken."""
     monkeypatch.syspath_prepend(str(FOLDER))
+    monkeypatch.setenv("PYTHONPATH", str(FOLDER))  # for what is asked in a process of its own
     from hailo_platform._machine import MACHINE
 
     MACHINE.set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import random
 import re
 from collections.abc import Iterator
@@ -12,6 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from whisper_hailo.core.errors import AudioError
+from whisper_hailo.core.folders import files_below
+
+logger = logging.getLogger(__name__)
 
 SUFFIXES: Final = frozenset(
     [
@@ -91,7 +95,10 @@ def window_order(name: str, n_windows: int, seed: int) -> list[int]:
 
 
 def _audio_files(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.rglob("*")):
+    def tell(path: Path, why: str) -> None:
+        logger.warning("%s cannot be looked into (%s); what is in it is left out", path, why)
+
+    for path in files_below(folder, tell):
         hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
         if path.suffix.lower() in SUFFIXES and path.is_file() and not hidden:
             yield path

@@ -11,7 +11,7 @@ from tests.unit.sounds import noisy_speech, similarity, tone, write
 from whisper_hailo.audio import load_audio, open_audio
 from whisper_hailo.core.errors import AudioError
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""Decoders of one audio file each: libsndfile, FFmpeg, or samples in memory.
+"""Decoders of one audio file each: libsndfile, or samples in memory; `foreign` has all others.
 
-They give the file's own rate and channels; `audio.py` makes 16 kHz mono of it.
+They give the file's own rate and channels; `stream` makes 16 kHz mono of it.
 """
 
 from __future__ import annotations
@@ -8,29 +8,21 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import tempfile
 import threading
 from collections.abc import Iterator
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Final, Protocol
 
 import numpy as np
 
+from whisper_hailo.audio.foreign import BrokenOffError, ForeignReader
 from whisper_hailo.core.errors import AudioError
-from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 
-_READ_FRAMES = 8192
-_UNKNOWN_LENGTH = 2**62
+_READ_FRAMES: Final = 8192
+_UNKNOWN_LENGTH: Final = 2**62
 
-# Containers only: playlists and concatenation scripts would make FFmpeg open other files.
-_MEDIA_FORMATS = (
-    "3dostr,aac,ac3,aiff,amr,ape,asf,asf_o,au,avi,caf,dsf,dts,eac3,flac,flv,matroska,webm,"
-    "mov,mp4,m4a,3gp,3g2,mj2,mp3,mpc,mpc8,mpeg,mpegts,oga,ogg,tta,w64,wav,wv"
-)
-
-
-class BrokenOffError(Exception):
-    """The decoder cannot go on; what came before is good."""
+_PLAIN: Final = (b"RIFF", b"RIFX", b"RF64", b"riff", b"fLaC", b"OggS", b".snd")
+"""First bytes of WAV, Wave64, FLAC, OGG and AU files."""
 
 
 class Reader(Protocol):
@@ -48,31 +40,28 @@ class Reader(Protocol):
 
 
 def open_reader(file: BinaryIO, label: str) -> Reader:
-    """The reader of libsndfile, else that of FFmpeg."""
+    """The reader of libsndfile for the plain formats, else that of another process.
+
+    Broken files of these formats were found to do libsndfile no harm (`docs/errors.md`). Others it
+    prints about on standard output, and FFmpeg knows so many that one of them will crash it.
+
+    Args:
+        file: at its start.
+        label: for messages.
+
+    Raises:
+        AudioError: no reader can open it.
+    """
     import soundfile
 
-    head = file.read(2)
+    head = file.read(12)
     file.seek(0)
-    mpeg = head == b"ID" or (head[:1] == b"\xff" and head[1:] >= b"\xe0")
-    try:
-        return _SoundfileReader(file, mpeg=mpeg)
-    except (soundfile.SoundFileError, TypeError) as error:  # TypeError: a name ending in .raw.
-        why = "no MPEG frames" if mpeg else getattr(error, "error_string", "unknown").rstrip(".")
-    try:
-        import av
-    except ImportError:
-        raise AudioError(
-            f"{label} is not readable audio ({why}), expected a whole WAV, FLAC, OGG or MP3 file; "
-            f"for m4a, mp4, webm and the like: {to_add('media')}"
-        ) from None
-    file.seek(0)
-    try:
-        return _MediaReader(file, label)
-    except av.error.FFmpegError as error:
-        raise AudioError(
-            f"{label} is not readable audio ({why}; FFmpeg: {error.strerror or error}), "
-            "expected a whole audio or video file; try it in a player, or export it again"
-        ) from error
+    mpeg = head[:3] == b"ID3" or (head[:1] == b"\xff" and head[1:2] >= b"\xe0")
+    aiff = head[:4] == b"FORM" and head[8:] in {b"AIFF", b"AIFC"}
+    if mpeg or aiff or head.startswith(_PLAIN):
+        with contextlib.suppress(soundfile.SoundFileError):
+            return _SoundfileReader(file, mpeg=mpeg)
+    return ForeignReader(file, label)
 
 
 class _SoundfileReader:
@@ -108,43 +97,6 @@ class _SoundfileReader:
         self._file.close()
 
 
-class _MediaReader:
-    """FFmpeg, through PyAV."""
-
-    def __init__(self, file: BinaryIO, label: str) -> None:
-        import av
-
-        self._error: type[Exception] = av.error.FFmpegError
-        self._resampler = av.AudioResampler(format="fltp")
-        self._container = av.open(file, "r", options={"format_whitelist": _MEDIA_FORMATS})
-        tracks = self._container.streams.audio
-        if not tracks or not tracks[0].rate:
-            self._container.close()
-            raise AudioError(
-                f"{label} has no readable audio track, expected one; give another file"
-            )
-        self._stream = tracks[0]
-        self.sample_rate_hz: int = self._stream.rate
-        self.n_channels: int = self._stream.channels
-        seconds: float | None = None
-        if self._stream.duration is not None and self._stream.time_base is not None:
-            seconds = float(self._stream.duration * self._stream.time_base)
-        elif self._container.duration is not None and not self._container.streams.video:
-            seconds = self._container.duration / av.time_base
-        self.n_frames = None if seconds is None else round(seconds * self.sample_rate_hz)
-
-    def blocks(self) -> Iterator[FloatArray]:
-        try:
-            for frame in self._container.decode(self._stream):
-                for planar in self._resampler.resample(frame):
-                    yield np.asarray(planar.to_ndarray().T, dtype=np.float32)
-        except self._error as error:
-            raise BrokenOffError(getattr(error, "strerror", None) or str(error)) from error
-
-    def close(self) -> None:
-        self._container.close()
-
-
 class ArrayReader:
     """Samples in memory, so that they pass the same checks."""
 
@@ -178,7 +130,7 @@ def _without_mpg123_noise() -> Iterator[None]:
 
     There is no option for it in libsndfile. Lines that other threads write meanwhile are passed on.
     """
-    with _mpg123_lock, tempfile.TemporaryFile() as caught:
+    with _mpg123_lock, open(os.memfd_create("mpg123"), "w+b") as caught:
         try:
             stderr = os.dup(2)
         except OSError:  # Started without a standard error: nobody to disturb.
@@ -195,5 +147,6 @@ def _without_mpg123_noise() -> Iterator[None]:
                     (b"[src/libmpg123", b"Note: ", b"Warning: ")
                 ):
                     continue
-                os.write(stderr, line)
+                with contextlib.suppress(OSError):  # it is full: nobody to tell
+                    os.write(stderr, line)
             os.close(stderr)

@@ -1,8 +1,8 @@
 """From an audio file of any kind to `(n_samples,)` float32, 16 kHz, mono, in a stream.
 
-libsndfile (through `soundfile`) reads WAV, FLAC, OGG (Vorbis and Opus), MP3, AIFF, CAF and more;
-what it refuses goes to FFmpeg (through PyAV) where the `media` extra is installed. Channels are
-averaged, then soxr resamples. Memory does not grow with the length of the file.
+libsndfile (through `soundfile`) reads WAV, FLAC, OGG (Vorbis and Opus), MP3, AIFF and AU; the rest
+goes to FFmpeg (through PyAV, where the `media` extra is installed) in a process of its own.
+Channels are averaged, then soxr resamples. Memory does not grow with the length of the file.
 
 Two decisions: samples beyond [-1, 1] in float files are kept (Whisper does not clip either), and a
 file that breaks off gives what could be decoded, with a warning in the log. WAV and OGG files
@@ -12,11 +12,7 @@ that were cut off look like shorter ones, so that only FLAC, MP3 and media files
 from __future__ import annotations
 
 import contextlib
-import io
 import logging
-import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,9 +20,12 @@ from typing import BinaryIO, TypeAlias
 
 import numpy as np
 
-from whisper_hailo.audio_readers import ArrayReader, BrokenOffError, Reader, open_reader
+from whisper_hailo.audio.files import open_file
+from whisper_hailo.audio.foreign import BrokenOffError
+from whisper_hailo.audio.readers import ArrayReader, Reader, open_reader
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 
 logger = logging.getLogger(__name__)
@@ -34,10 +33,17 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ChannelOf:
-    """One channel of a file, counted from 0, in place of the mean of all."""
+    """One channel of a file, counted from 0, in place of the mean of all.
+
+    Attributes:
+        file: see `AudioSource`.
+        channel: its number.
+        name: what to call it; `None` is the file's own name.
+    """
 
     file: str | Path | BinaryIO
     channel: int
+    name: str | None = None
 
 
 AudioSource: TypeAlias = str | Path | BinaryIO | FloatArray | ChannelOf
@@ -54,7 +60,7 @@ class AudioStream(Closing):
     """An open audio file; made by `open_audio`, read once, closed by `close` or a `with` block.
 
     Attributes:
-        name: what to call the input in messages.
+        name: of the input.
         duration_s: length in seconds by the file's header, `None` where it does not say.
     """
 
@@ -68,13 +74,14 @@ class AudioStream(Closing):
     ) -> None:
         rate_hz, n_frames = reader.sample_rate_hz, reader.n_frames
         self.name = name
+        self._label = shown(name)
         self.duration_s = n_frames / rate_hz if n_frames is not None and rate_hz > 0 else None
         self._reader = reader
-        self._resources = resources
         self._max_duration_s = max_duration_s
         self._channel = channel
         self._started = False
         self._check_header()
+        self._resources = resources.pop_all()
 
     def blocks(self, n_samples: int) -> Iterator[FloatArray]:
         """Yield the audio once, in order.
@@ -91,7 +98,7 @@ class AudioStream(Closing):
                 than the bound given to `open_audio`, or read before.
         """
         if self._started:
-            raise AudioError(f"{self.name} was read already; open it again to read it again")
+            raise AudioError(f"{self._label} was read already; open it again to read it again")
         self._started = True
         block, filled = np.empty(n_samples, dtype=np.float32), 0
         for piece in self._resampled():
@@ -138,13 +145,15 @@ class AudioStream(Closing):
             broken = str(error)
         if n_frames == 0:
             why = f"cannot be decoded ({broken})" if broken else "holds no samples"
-            raise AudioError(f"{self.name} {why}, expected sound; record or export the file again")
+            raise AudioError(
+                f"{self._label} {why}, expected sound; record or export the file again"
+            )
         read_s = n_frames / rate_hz
         expected = "" if self.duration_s is None else f" of {self.duration_s:.1f} s"
         if broken or (self.duration_s is not None and read_s < self.duration_s - _TRUNCATED_S):
             logger.warning(
                 "%s breaks off after %.1f s%s (%s); what came before is used",
-                *(self.name, read_s, expected, broken or "truncated"),
+                *(self._label, read_s, expected, broken or "truncated"),
             )
 
     def _one_channel(self, block: FloatArray) -> FloatArray:
@@ -159,7 +168,7 @@ class AudioStream(Closing):
             return
         frame, channel = np.argwhere(~(np.abs(block) <= _MAX_AMPLITUDE))[0]
         raise AudioError(
-            f"{self.name} has a sample of value {block[frame, channel]} at "
+            f"{self._label} has a sample of value {block[frame, channel]} at "
             f"{(n_before + frame) / self._reader.sample_rate_hz:.3f} s (channel {channel + 1}), "
             "expected numbers around [-1, 1]; repair the program that wrote it, "
             "or set such samples to zero"
@@ -168,24 +177,24 @@ class AudioStream(Closing):
     def _check_duration(self, duration_s: float) -> None:
         if self._max_duration_s is not None and duration_s > self._max_duration_s:
             raise AudioError(
-                f"{self.name} lasts {duration_s:.1f} s or more, expected at most "
+                f"{self._label} lasts {duration_s:.1f} s or more, expected at most "
                 f"{self._max_duration_s:g} s; split the file"
             )
 
     def _check_header(self) -> None:
         if not _MIN_RATE_HZ <= self._reader.sample_rate_hz <= _MAX_RATE_HZ:
             raise AudioError(
-                f"{self.name} has a sample rate of {self._reader.sample_rate_hz} Hz, expected "
+                f"{self._label} has a sample rate of {self._reader.sample_rate_hz} Hz, expected "
                 f"{_MIN_RATE_HZ} to {_MAX_RATE_HZ} Hz; its header may be broken, export it again"
             )
         if not 1 <= self._reader.n_channels <= _MAX_CHANNELS:
             raise AudioError(
-                f"{self.name} has {self._reader.n_channels} channels, expected 1 to "
+                f"{self._label} has {self._reader.n_channels} channels, expected 1 to "
                 f"{_MAX_CHANNELS}; its header may be broken, or mix it down first"
             )
         if self._channel is not None and self._channel >= self._reader.n_channels:
             raise AudioError(
-                f"{self.name} has {self._reader.n_channels} channel(s), channel "
+                f"{self._label} has {self._reader.n_channels} channel(s), channel "
                 f"{self._channel + 1} was asked for; leave out --channels split"
             )
         self._check_duration(self.duration_s or 0.0)
@@ -200,8 +209,10 @@ class AudioStream(Closing):
         self._resources.close()
 
 
-def _own_name(file: object) -> str:
-    """Of an open file; a temporary one's is a number, standard input's stands in brackets."""
+def own_name(file: str | Path | BinaryIO) -> str:
+    """Of a file; a temporary one's is a number, standard input's stands in brackets."""
+    if isinstance(file, str | Path):
+        return str(file)
     name = getattr(file, "name", None)
     return name.strip("<>") if isinstance(name, str) else "audio"
 
@@ -224,30 +235,24 @@ def open_audio(
         AudioError: missing, a directory, not permitted, empty, not audio, a broken header, sample
             rate or channel count out of bounds, samples of another shape, or too long.
     """
-    channel = source.channel if isinstance(source, ChannelOf) else None
-    source = source.file if isinstance(source, ChannelOf) else source
-    resources = contextlib.ExitStack()
-    try:
-        if not isinstance(source, str | Path | np.ndarray) and not hasattr(source, "read"):
+    channel = None
+    if isinstance(source, ChannelOf):
+        channel, name = source.channel, name or source.name
+        source = source.file
+    with contextlib.ExitStack() as resources:
+        if isinstance(source, np.ndarray):
+            name = name or "array"
+            reader: Reader = ArrayReader(source, shown(name))
+        elif isinstance(source, str | Path) or hasattr(source, "read"):
+            name = name or own_name(source)
+            reader = open_reader(open_file(source, shown(name), resources), shown(name))
+        else:
             raise AudioError(
                 f"audio is a {type(source).__name__}, expected a path, an open binary file or a "
                 "float32 array"
             )
-        if isinstance(source, np.ndarray):
-            label = name or "array"
-            reader: Reader = ArrayReader(source, label)
-        else:
-            is_path = isinstance(source, str | Path)
-            label = name or (str(source) if is_path else _own_name(source))
-            file = _open_path(Path(source), label) if isinstance(source, str | Path) else source
-            if is_path:
-                resources.enter_context(file)
-            reader = open_reader(_seekable(file, label, resources), label)
         resources.callback(reader.close)
-        return AudioStream(reader, label, resources, max_duration_s, channel)
-    except BaseException:
-        resources.close()
-        raise
+        return AudioStream(reader, name, resources, max_duration_s, channel)
 
 
 def load_audio(source: AudioSource) -> FloatArray:
@@ -261,38 +266,3 @@ def load_audio(source: AudioSource) -> FloatArray:
     """
     with open_audio(source) as stream:
         return np.concatenate(list(stream.blocks(30 * SAMPLE_RATE_HZ)))
-
-
-def _open_path(path: Path, label: str) -> io.FileIO:
-    cause: OSError
-    try:
-        return path.open("rb", buffering=0)
-    except FileNotFoundError as error:
-        reason, cause = "does not exist, expected an audio file; check the path", error
-    except IsADirectoryError as error:
-        reason, cause = "is a directory, expected a file; name the files in it", error
-    except PermissionError as error:
-        reason, cause = "may not be read by this user; change its permissions", error
-    except ValueError:
-        raise AudioError(f"{label!r} is no file name; check the path") from None
-    except OSError as error:
-        reason, cause = f"cannot be opened ({error.strerror}); check the path", error
-    raise AudioError(f"{label} {reason}") from cause
-
-
-def _seekable(file: BinaryIO, label: str, resources: contextlib.ExitStack) -> BinaryIO:
-    """The file itself at its start, or a temporary copy of a pipe; not empty either way."""
-    if not file.seekable():
-        copy = resources.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
-        try:
-            shutil.copyfileobj(file, copy)
-        except OSError as error:
-            raise AudioError(
-                f"{label} cannot be buffered ({error.strerror}); free some space in the temporary "
-                "folder, or give a file"
-            ) from error
-        file = copy
-    if file.seek(0, os.SEEK_END) == 0:
-        raise AudioError(f"{label} is empty (0 bytes), expected an audio file; record it again")
-    file.seek(0)
-    return file

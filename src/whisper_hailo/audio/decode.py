@@ -1,0 +1,242 @@
+"""A program that decodes one recording, by FFmpeg or libsndfile: what crashes them ends it alone.
+
+`ForeignReader` runs it. The argument is the processor time in seconds after which a decoder that
+gave nothing is ended; standard input is the recording, standard output what it holds: messages of a
+letter, the size of what follows in 4 bytes (little-endian) and so many bytes.
+
+- `HEADER`: JSON, `[sample_rate_hz, n_channels, n_frames or null]`
+- `AUDIO`: float32 samples, channels side by side
+- `END`: why the decoder cannot go on, in UTF-8; nothing when all is decoded
+- `REFUSED`, instead of all these: JSON, `{"why": ..., "lacks_ffmpeg": ...}`
+
+NumPy is not imported, as FFmpeg does not need it: half the time of the start.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import os
+import resource
+import signal
+import sys
+from collections.abc import Iterator
+from typing import IO, Any, Final, TypeAlias
+
+HEADER, AUDIO, END, REFUSED = b"H", b"A", b"E", b"R"
+
+_MOST_MEMORY: Final = 1 << 30
+_READ_FRAMES: Final = 8192
+_MESSAGE_BYTES: Final = 1 << 15
+"""At least; frames of FFmpeg are smaller. So much is lost when the decoder crashes."""
+
+_UNKNOWN_LENGTH: Final = 2**62
+
+# Containers only: playlists and concatenation scripts would make FFmpeg open other files.
+_MEDIA_FORMATS: Final = (
+    "3dostr,aac,ac3,aiff,amr,ape,asf,asf_o,au,avi,caf,dsf,dts,eac3,flac,flv,matroska,webm,"
+    "mov,mp4,m4a,3gp,3g2,mj2,mp3,mpc,mpc8,mpeg,mpegts,oga,ogg,tta,w64,wav,wv"
+)
+
+Header: TypeAlias = tuple[int, int, int | None]
+Blocks: TypeAlias = Iterator[memoryview]
+
+
+class Place(io.RawIOBase):
+    """A file read from a place of its own, whoever else reads it; seeking cannot fail.
+
+    Args:
+        file: one with a descriptor that can be sought in.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._at = 0
+
+    def readable(self) -> bool:
+        """For FFmpeg, which asks."""
+        return True
+
+    def seekable(self) -> bool:
+        """Likewise."""
+        return True
+
+    def fileno(self) -> int:
+        """The file's, whose own place is another."""
+        return self._file.fileno()
+
+    def tell(self) -> int:
+        """The place, in bytes from the start."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Move; what lies before the start, as broken headers ask for, is the start."""
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at}.get(whence)
+        self._at = max(0, offset + (self._end() if base is None else base))
+        return self._at
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # so it is called
+        """Read on from the place, into as much of a buffer as there is."""
+        n_read = self._read(buffer)
+        self._at += n_read
+        return n_read
+
+    def _end(self) -> int:
+        return os.fstat(self.fileno()).st_size
+
+    def _read(self, buffer: memoryview) -> int:
+        return os.preadv(self.fileno(), [buffer], self._at)
+
+
+def _by_ffmpeg(file: Place) -> tuple[Header, Blocks]:
+    """PyAV's reading: any container with sound."""
+    import av
+
+    # Tags may be in any encoding, or broken: nobody reads them.
+    container = av.open(
+        file, "r", metadata_errors="replace", options={"format_whitelist": _MEDIA_FORMATS}
+    )
+    # A track of an unknown codec has no context, and so no rate.
+    tracks = [track for track in container.streams.audio if track.codec_context is not None]
+    track = next((track for track in tracks if track.rate), None)
+    if track is None:
+        raise ValueError("no readable audio track")
+    seconds: float | None = None
+    if track.duration is not None and track.time_base is not None:
+        seconds = float(track.duration * track.time_base)
+    elif container.duration is not None and not container.streams.video:
+        seconds = container.duration / av.time_base
+    n_frames = None if seconds is None else round(seconds * track.rate)
+    return (track.rate, track.channels, n_frames), _frames(container, track)
+
+
+def _frames(container: Any, track: Any) -> Blocks:  # noqa: ANN401 - classes without types
+    """Samples in the track's rate and channels, whatever those of a frame are.
+
+    Packed, not planar: PyAV finds the end of a frame's planes by a null pointer, and there is none
+    behind eight of them.
+    """
+    import av
+
+    rate_hz, layout, n_channels = track.rate, track.layout, track.channels
+    for _, frames in itertools.groupby(container.decode(track), _kind):
+        resampler = av.AudioResampler(format="flt", layout=layout, rate=rate_hz)
+        for frame in itertools.chain(frames, [None]):  # at last, what it holds back
+            for packed in resampler.resample(frame):
+                if packed is not None:  # it has nothing to do, and gives back what it gets
+                    n_bytes = 4 * n_channels * packed.samples  # padding comes behind
+                    yield memoryview(packed.planes[0])[:n_bytes]
+
+
+def _kind(frame: Any) -> tuple[str, str, int]:  # noqa: ANN401 - a class without types
+    """What a resampler takes; streams that were joined change it in the middle."""
+    return frame.format.name, frame.layout.name, frame.sample_rate
+
+
+def _by_libsndfile(file: Place) -> tuple[Header, Blocks]:
+    """What FFmpeg is not asked to open, or all there is where it is not installed."""
+    import soundfile
+
+    opened = soundfile.SoundFile(file)
+    # Else soundfile seeks after every read, which in broken files lands elsewhere.
+    opened.seekable = lambda: False
+    n_frames = opened.frames if opened.frames < _UNKNOWN_LENGTH else None
+
+    def blocks() -> Blocks:
+        while raw := opened.buffer_read(_READ_FRAMES, dtype="float32"):
+            yield memoryview(raw)
+
+    return (opened.samplerate, opened.channels, n_frames), blocks()
+
+
+def _reason(error: Exception) -> str:
+    """The decoder's own words, as short as it has them."""
+    said = getattr(error, "strerror", None) or getattr(error, "error_string", None) or str(error)
+    return str(said).strip().rstrip(".") or type(error).__name__
+
+
+class _Sender:
+    """Sends messages, and ends the program when there is none for too long.
+
+    Args:
+        out: what to write to.
+        patience_s: processor time from one message to the next.
+    """
+
+    def __init__(self, out: IO[bytes], patience_s: float) -> None:
+        self._out = out
+        self._patience_s = patience_s
+        self._wait()
+
+    def __call__(self, kind: bytes, payload: bytes | memoryview) -> None:
+        """Send a message."""
+        self._out.write(kind + len(payload).to_bytes(4, "little"))
+        self._out.write(payload)
+        self._out.flush()  # what was decoded is not lost with the decoder
+        self._wait()
+
+    def _wait(self) -> None:
+        signal.setitimer(signal.ITIMER_PROF, self._patience_s)  # SIGPROF, which nobody handles
+
+
+def _decode(file: Place, send: _Sender) -> None:
+    """Open the file with the first library that can, and send what it holds.
+
+    Whatever these libraries raise is about the file, and they raise everything.
+    """
+    whys, lacks_ffmpeg = [], False
+    for name, reader in (("FFmpeg", _by_ffmpeg), ("libsndfile", _by_libsndfile)):
+        try:
+            header, blocks = reader(file)
+        except ImportError:
+            lacks_ffmpeg |= name == "FFmpeg"
+        except Exception as error:
+            whys.append(f"{name}: {_reason(error)}")
+            file.seek(0)
+        else:
+            send(HEADER, json.dumps(header).encode())
+            send(END, _send_all(blocks, send).encode(errors="replace"))
+            return
+    refusal = {"why": "; ".join(whys), "lacks_ffmpeg": lacks_ffmpeg}
+    send(REFUSED, json.dumps(refusal).encode())
+
+
+def _send_all(blocks: Blocks, send: _Sender) -> str:
+    """Send the samples; why not all of them, or nothing."""
+    pieces: list[bytes] = []
+    size, why = 0, ""
+    try:
+        for block in blocks:
+            pieces.append(bytes(block))
+            size += len(block)
+            if size >= _MESSAGE_BYTES:
+                send(AUDIO, b"".join(pieces))
+                pieces, size = [], 0
+    except Exception as error:
+        why = _reason(error)
+    if size:
+        send(AUDIO, b"".join(pieces))
+    return why
+
+
+def _limit(kind: int, most: int) -> None:
+    """Take no more than this, or less where the program that started this one has less."""
+    hard = resource.getrlimit(kind)[1]
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(kind, (most, most))
+
+
+def main(patience_s: float) -> None:
+    """Decode standard input to standard output."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the reader decides when it is over
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the reader went away
+    _limit(resource.RLIMIT_DATA, _MOST_MEMORY)
+    _limit(resource.RLIMIT_CORE, 0)
+    with open(os.dup(sys.stdout.fileno()), "wb") as out:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # libsndfile prints there
+        _decode(Place(sys.stdin.buffer), _Sender(out, patience_s))
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]))

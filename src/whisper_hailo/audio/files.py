@@ -1,0 +1,151 @@
+"""What the caller names or hands over, as a file that is read from its start and sought in."""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, Final, cast
+
+from whisper_hailo.audio.decode import Place
+from whisper_hailo.core.errors import AudioError
+from whisper_hailo.core.names import shown
+
+PIPE_PATIENCE_S: Final = 10.0
+"""So long a named pipe may give nothing."""
+
+_PIECE: Final = 1 << 20
+
+
+class _PlaceInObject(Place):
+    """The same of what is no file of the system's, such as `BytesIO` or an open archive."""
+
+    def fileno(self) -> int:
+        """There is none, or one of what this object unpacks."""
+        raise io.UnsupportedOperation("fileno")
+
+    def _end(self) -> int:
+        return self._file.seek(0, os.SEEK_END)
+
+    def _read(self, buffer: memoryview) -> int:
+        self._file.seek(self._at)
+        piece = self._file.read(len(buffer))
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+def open_file(source: str | Path | BinaryIO, label: str, resources: ExitStack) -> BinaryIO:
+    """Open what is named, or what was opened by the caller, to whom it stays to be closed.
+
+    Args:
+        source: a path, or an open binary file.
+        label: for messages.
+        resources: keeps what is opened here.
+
+    Returns:
+        a raw file at its start, not empty: one of its own, or a place of its own in the caller's.
+
+    Raises:
+        AudioError: missing, a directory, not permitted, empty, or a pipe that nobody writes to.
+    """
+    file = kept(source, label, resources)
+    if file is source:
+        on_disk = isinstance(getattr(file, "raw", file), io.FileIO)
+        place = Place(file) if on_disk else _PlaceInObject(file)
+        file = cast(BinaryIO, resources.enter_context(place))
+    if file.seek(0, os.SEEK_END) == 0:
+        raise AudioError(f"{label} is empty (0 bytes), expected an audio file; record it again")
+    file.seek(0)
+    return file
+
+
+def kept(source: str | Path | BinaryIO, label: str, resources: ExitStack) -> BinaryIO:
+    """A file that can be read several times: the opened one, or a temporary copy of a pipe.
+
+    Raises:
+        AudioError: see `open_file`.
+    """
+    if not isinstance(source, str | Path):
+        return source if source.seekable() else copied(_pieces(source), label, resources)
+    file = resources.enter_context(_open_path(source, label))
+    return file if file.seekable() else copied(_named_pipe(file, label), label, resources)
+
+
+def with_descriptor(file: BinaryIO, label: str, resources: ExitStack) -> BinaryIO:
+    """The file, or a copy of one that another process could not read, from its start.
+
+    Raises:
+        AudioError: it cannot be copied.
+    """
+    try:
+        file.fileno()
+    except io.UnsupportedOperation:
+        file.seek(0)
+        return copied(_pieces(file), label, resources)
+    return file
+
+
+def copied(pieces: Iterable[bytes], label: str, resources: ExitStack) -> io.FileIO:
+    """A temporary file of what is read.
+
+    Raises:
+        AudioError: it does not fit, or cannot be read.
+    """
+    try:
+        copy = resources.enter_context(tempfile.TemporaryFile(buffering=0))  # noqa: SIM115
+        for piece in pieces:
+            left = memoryview(piece)
+            while left:
+                left = left[copy.write(left) :]
+    except OSError as error:
+        raise AudioError(
+            f"{label} cannot be buffered ({error.strerror}); free some space in the temporary "
+            "folder, or give a file"
+        ) from error
+    return copy
+
+
+def _pieces(file: BinaryIO) -> Iterator[bytes]:
+    return iter(partial(file.read, _PIECE), b"")
+
+
+def _named_pipe(file: BinaryIO, label: str) -> Iterator[bytes]:
+    """What others write to it, to its end: it has one when it once had a writer."""
+    coming = select.poll()
+    coming.register(file, select.POLLIN)
+    while coming.poll(1000 * PIPE_PATIENCE_S):
+        piece = os.read(file.fileno(), _PIECE)
+        if not piece:
+            return
+        yield piece
+    raise AudioError(
+        f"{label} is a pipe to which nobody wrote anything for {PIPE_PATIENCE_S:g} s, expected a "
+        "recording; start the program that writes it, or pipe it in and give -"
+    )
+
+
+def _open_path(path: str | Path, label: str) -> io.FileIO:
+    """Without waiting for a named pipe's writer."""
+    cause: OSError
+    try:
+        return io.FileIO(path, opener=_at_once)
+    except FileNotFoundError as error:
+        reason, cause = "does not exist, expected an audio file; check the path", error
+    except IsADirectoryError as error:
+        reason, cause = "is a directory, expected a file; name the files in it", error
+    except PermissionError as error:
+        reason, cause = "may not be read by this user; change its permissions", error
+    except ValueError:
+        raise AudioError(f"{shown(str(path))} is no file name; check the path") from None
+    except OSError as error:
+        reason, cause = f"cannot be opened ({error.strerror}); check the path", error
+    raise AudioError(f"{label} {reason}") from cause
+
+
+def _at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)

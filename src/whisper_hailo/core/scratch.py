@@ -1,0 +1,132 @@
+"""Scratch files and directories: each takes the place of another when it is whole, or vanishes.
+
+Whoever makes one holds a lock on it. What a killed program left is locked by nobody, and the next
+one that works in the same place removes it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+PREFIX: Final = ".whisper-hailo.writing."
+
+
+@contextmanager
+def scratch_file(folder: Path) -> Iterator[Path]:
+    """An empty file, to be written and renamed; it is removed if it was not.
+
+    Args:
+        folder: where it is to end; what killed programs left there is removed.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    _sweep_once(folder)
+
+    def make() -> str:
+        descriptor, name = tempfile.mkstemp(dir=folder, prefix=PREFIX)
+        os.close(descriptor)
+        return name
+
+    with _held(make) as path:
+        try:
+            yield path
+        finally:  # also when the user interrupts
+            path.unlink(missing_ok=True)
+
+
+@contextmanager
+def scratch_directory(folder: Path, prefix: str) -> Iterator[Path]:
+    """A directory, to be filled and renamed; it is removed if it was not.
+
+    Args:
+        folder: where it is to end; `sweep` removes what killed programs left there.
+        prefix: begins its name.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    with _held(lambda: tempfile.mkdtemp(dir=folder, prefix=prefix)) as path:
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
+def temporary_directory() -> Iterator[Path]:
+    """A directory among the system's temporary files.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    folder = Path(tempfile.gettempdir())
+    _sweep_once(folder)
+    with scratch_directory(folder, PREFIX) as path:
+        yield path
+
+
+def sweep(folder: Path, prefix: str, keep: Callable[[Path], bool] | None = None) -> None:
+    """Remove what killed programs left; what cannot be locked or removed stays.
+
+    Args:
+        folder: where they worked.
+        prefix: of names.
+        keep: says what stays all the same.
+    """
+    with suppress(OSError):
+        left = [Path(entry) for entry in os.scandir(folder) if entry.name.startswith(prefix)]
+        for path in left:
+            if keep is None or not keep(path):
+                _remove_if_left(path)
+
+
+@cache
+def _sweep_once(folder: Path) -> None:
+    """A folder may have a thousand files, each of which is written by way of another."""
+    sweep(folder, PREFIX)
+
+
+def _remove_if_left(path: Path) -> None:
+    with suppress(OSError), ExitStack() as opened:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        opened.callback(os.close, descriptor)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink()
+
+
+@contextmanager
+def _held(make: Callable[[], str]) -> Iterator[Path]:
+    """What is made, locked; made again where another program's sweep came in between."""
+    with ExitStack() as opened:
+        path = None
+        while path is None:
+            path = _locked(Path(make()), opened)
+        yield path
+
+
+def _locked(path: Path, opened: ExitStack) -> Path | None:
+    """Lock what was just made; nothing if a sweep was quicker."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    opened.callback(os.close, descriptor)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return path  # there are no locks in this place, and so no sweeps
+    return path if path.exists() else None

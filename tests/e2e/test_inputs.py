@@ -1,0 +1,157 @@
+"""Inputs that are odd, closed, broken or none: each is one line, and the others have their turn."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from tests.e2e.conftest import DEMO, DEMO_TEXT, PATIENCE_S, Command, one_line
+from tests.unit.sounds import write_media
+
+MICRO = ("transcribe", "--model", "micro")
+
+
+@pytest.fixture(scope="module")
+def surround(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Eight channels in a container that only FFmpeg reads."""
+    return write_media(tmp_path_factory.mktemp("media") / "7.1.mkv", "flac", 48_000, layout="7.1")
+
+
+def as_nobody_special(*command: object) -> list[str]:
+    """A command without the superuser's right to look everywhere."""
+    if os.geteuid() != 0:
+        return [*map(str, command)]
+    if shutil.which("setpriv") is None:
+        pytest.skip("the superuser may look everywhere, and there is no setpriv to drop that right")
+    return ["setpriv", "--bounding-set=-dac_override,-dac_read_search", *map(str, command)]
+
+
+@pytest.fixture
+def closed(tmp_path: Path) -> Iterator[Path]:
+    """A folder that nobody may look into."""
+    folder = tmp_path / "many" / "closed"
+    folder.mkdir(parents=True)
+    shutil.copy(DEMO, folder.parent)
+    shutil.copy(DEMO, folder)
+    folder.chmod(0)
+    yield folder
+    folder.chmod(0o700)
+
+
+@pytest.mark.parametrize("batch_size", [1, 4])
+def test_every_input_is_tried(
+    whisper_hailo: Command, tmp_path: Path, surround: Path, batch_size: int
+) -> None:
+    (tmp_path / "empty").mkdir()
+    os.mkfifo(tmp_path / "never.wav")
+    (tmp_path / "noise.m4a").write_bytes(b"\0\0\0\x18ftypM4A " + bytes(range(256)) * 40)
+    bad = ["x" * 300 + ".wav", "", "\x1b[31mred\n.wav", tmp_path / "empty", tmp_path / "noise.m4a"]
+    words = [*bad, tmp_path / "never.wav", surround, DEMO]
+    result = whisper_hailo(*MICRO, "--json", "--batch-size", batch_size, *words)
+    assert result.returncode == 3
+    printed = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [line["audio"] for line in printed] == [str(word) for word in words]
+    assert [line.get("exit_code") for line in printed] == [3] * 6 + [None] * 2
+    assert printed[-1]["text"] == DEMO_TEXT
+    told = [line for line in result.stderr.splitlines() if line.startswith("whisper-hailo: ")]
+    assert len(told) == 6
+    assert max(map(len, told)) <= 500
+    assert "File name too long" in told[0]
+    assert "'' is no file name" in told[1]
+    assert r"'\x1b[31mred\n.wav' does not exist" in told[2]
+    assert "holds no audio files" in told[3]
+    assert "noise.m4a is not readable audio" in told[4]
+    assert "a pipe to which nobody wrote anything for 10 s" in told[5]
+
+
+def test_a_closed_folder_is_named_and_the_rest_is_heard(
+    environment: dict[str, str], closed: Path
+) -> None:
+    for folder in (closed, closed.parent):
+        command = (sys.executable, "-m", "whisper_hailo", *MICRO, folder, DEMO)
+        result = subprocess.run(
+            as_nobody_special(*command), env=environment, capture_output=True, text=True,
+            timeout=PATIENCE_S, check=False,
+        )  # fmt: skip
+        assert result.returncode == 3, result.stderr
+        line = one_line(result)
+        assert f"{closed} cannot be looked into (Permission denied)" in line
+        assert result.stdout.count(DEMO_TEXT) == (1 if folder == closed else 2)
+
+
+def test_channels_of_a_stream_that_changes_them(whisper_hailo: Command, tmp_path: Path) -> None:
+    parts = [
+        write_media(tmp_path / f"{layout}.aac", "aac", 16_000, layout=layout)
+        for layout in ("stereo", "mono")
+    ]
+    chained = tmp_path / "chained.aac"
+    chained.write_bytes(b"".join(part.read_bytes() for part in parts))
+    result = whisper_hailo(*MICRO, "--channels", "split", chained)
+    assert result.returncode == 0, result.stderr
+
+
+def test_channels_from_standard_input_do_not_disturb_each_other(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
+    """Two readers of one file, in turns, as times of segments and a batch make them."""
+    audio, rate_hz = soundfile.read(DEMO, dtype="float32")
+    late = np.concatenate([np.zeros(5 * rate_hz, np.float32), audio])[: audio.size]
+    soundfile.write(tmp_path / "two.wav", np.stack([audio, late], axis=1), rate_hz)
+    words = (*MICRO, "--timestamps", "--channels", "split", "--batch-size", 4)
+    by_name = whisper_hailo(*words, tmp_path / "two.wav")
+    assert by_name.returncode == 0, by_name.stderr
+    with (tmp_path / "two.wav").open("rb") as file:
+        redirected = whisper_hailo(*words, "-", stdin=file)
+    content = (tmp_path / "two.wav").read_bytes()
+    piped = whisper_hailo(*words, "-", input=content, text=False)
+    assert redirected.stdout == piped.stdout.decode() == by_name.stdout
+    assert "breaks off" not in redirected.stderr
+
+
+def test_a_recording_is_not_replaced_by_its_text(whisper_hailo: Command, tmp_path: Path) -> None:
+    """Nor is anything else that only has the name of a result."""
+    shutil.copy(DEMO, tmp_path / "demo.flac")
+    shutil.copy(DEMO, tmp_path / "other.flac")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "demo.json").write_text('{"settings": 1}')
+    words = ("--output-dir", tmp_path / "out", "--format", "json")
+    result = whisper_hailo(*MICRO, *words, tmp_path / "demo.flac", tmp_path / "other.flac")
+    assert result.returncode == 7
+    assert "demo.json is there and no json file as this program writes them" in one_line(result)
+    assert (tmp_path / "out" / "demo.json").read_text() == '{"settings": 1}'
+    other = (tmp_path / "out" / "other.json").read_text()
+    assert json.loads(other)["text"] == DEMO_TEXT
+    again = whisper_hailo(*MICRO, *words, tmp_path / "other.flac")
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "out" / "other.json").read_text() == other
+
+
+def test_a_killed_run_leaves_nothing_after_the_next(
+    environment: dict[str, str], whisper_hailo: Command, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-m", "whisper_hailo", "convert", "micro", str(tmp_path / "out")]
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+    while not list(tmp_path.glob(".out.writing.*/*")):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    (tmp_path / ".whisper-hailo.writing.left").touch()
+    assert len(list(tmp_path.iterdir())) == 2
+    assert whisper_hailo("convert", "micro", tmp_path / "out").returncode == 0
+    result = whisper_hailo(
+        "transcribe", "--model", tmp_path / "out", "--output-dir", tmp_path, DEMO
+    )
+    assert result.returncode == 0, result.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["demo.txt", "out"]

@@ -1,0 +1,280 @@
+"""Files that are decoded in a process of their own, and what that process may do."""
+
+import contextlib
+import ctypes
+import io
+import logging
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from tests.unit.sounds import refusal, tone, write, write_media
+from whisper_hailo.audio import ChannelOf, foreign, load_audio, open_audio
+from whisper_hailo.core.types import FloatArray
+
+
+def children() -> set[str]:
+    """Processes that this one started and has not seen end."""
+    tasks = Path("/proc/self/task").glob("*/children")
+    return {pid for task in tasks for pid in task.read_text().split()}
+
+
+def strongest_hz(audio: FloatArray) -> int:
+    """Of the second second, a bin per Hz."""
+    return int(np.abs(np.fft.rfft(audio[16_000:32_000])).argmax())
+
+
+@pytest.mark.parametrize(
+    ("suffix", "codec", "rate_hz"),
+    [("m4a", "aac", 44_100), ("mp4", "aac", 22_050), ("webm", "libopus", 48_000)],
+)
+def test_media_files(tmp_path: Path, suffix: str, codec: str, rate_hz: int) -> None:
+    path = write_media(tmp_path / f"a.{suffix}", codec, rate_hz)
+    with open_audio(path) as stream:
+        assert stream.duration_s == pytest.approx(3.0, abs=0.1)
+        audio = np.concatenate(list(stream.blocks(16_000)))
+    assert len(audio) / 16_000 == pytest.approx(3.0, abs=0.1)
+    assert strongest_hz(audio) == 440
+    assert audio[16_000:32_000].std() == pytest.approx(0.5 / np.sqrt(2), rel=0.05)
+    assert len(load_audio(io.BytesIO(path.read_bytes()))) == len(audio)
+
+
+def test_half_a_media_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = write_media(tmp_path / "a.webm", "libopus", 48_000, seconds=10.0)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    audio = load_audio(path)
+    assert 3.0 < len(audio) / 16_000 < 7.0
+    assert "breaks off" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXTINF:9,\n{}\n#EXT-X-ENDLIST\n",
+        "ffconcat version 1.0\nfile '{}'\n",
+    ],
+)
+def test_playlists_open_no_other_file(tmp_path: Path, content: str) -> None:
+    pytest.importorskip("av", reason="needs the media extra")
+    secret = write(tmp_path / "secret.wav", tone(16_000))
+    path = tmp_path / "a.m3u8"
+    path.write_text(content.format(secret))
+    assert "is not readable audio" in refusal(path)
+
+
+def test_text_is_no_audio_for_ffmpeg_either(tmp_path: Path) -> None:
+    for name in ("a.txt", "a.wav"):  # By its extension the first could be a video of ANSI art.
+        (tmp_path / name).write_text("hello " * 5_000)
+        assert "is not readable audio" in refusal(tmp_path / name)
+
+
+def test_an_extension_alone_makes_no_audio_track(tmp_path: Path) -> None:
+    (tmp_path / "a.mp3").write_text("hello " * 5_000)
+    assert "readable audio" in refusal(tmp_path / "a.mp3")
+
+
+@pytest.mark.parametrize(
+    ("name", "codec", "layout", "n_channels"),
+    [
+        ("a.m4a", "aac", "7.1", 8),
+        ("a.webm", "libopus", "7.1", 8),
+        ("a.mkv", "pcm_s16le", "7.1", 8),
+        ("flac.mkv", "flac", "7.1", 8),
+    ],
+)
+def test_eight_channels_and_more(
+    tmp_path: Path, name: str, codec: str, layout: str, n_channels: int
+) -> None:
+    """PyAV reads past the eighth plane of such a frame, which ends the process."""
+    path = write_media(tmp_path / name, codec, 48_000, layout=layout)
+    with open_audio(path) as stream:
+        assert stream.n_channels == n_channels
+        audio = np.concatenate(list(stream.blocks(16_000)))
+    assert len(audio) / 16_000 == pytest.approx(3.0, abs=0.1)
+    assert strongest_hz(audio) == 440
+    assert audio[16_000:32_000].std() > 0.3  # a channel for low sounds only may hold none
+    assert strongest_hz(load_audio(ChannelOf(path, n_channels - 2))) == 440
+
+
+def test_sixteen_channels(tmp_path: Path) -> None:
+    samples = tone(16_000)[:, None] * np.linspace(0.0, 1.0, 16)
+    path = write(tmp_path / "a.caf", samples, subtype="FLOAT")
+    np.testing.assert_allclose(load_audio(path), 0.5 * tone(16_000), atol=1e-6)
+    np.testing.assert_allclose(load_audio(ChannelOf(path, 15)), tone(16_000), atol=1e-6)
+
+
+@pytest.mark.parametrize("layouts", [("stereo", "mono"), ("mono", "stereo")])
+def test_channels_that_change_in_the_middle(tmp_path: Path, layouts: tuple[str, str]) -> None:
+    parts = [write_media(tmp_path / f"{one}.aac", "aac", 16_000, layout=one) for one in layouts]
+    chained = tmp_path / "chained.aac"
+    chained.write_bytes(b"".join(part.read_bytes() for part in parts))
+    with open_audio(chained) as stream:
+        n_channels = stream.n_channels
+    assert n_channels == {"mono": 1, "stereo": 2}[layouts[0]]
+    for audio in (load_audio(chained), load_audio(ChannelOf(chained, n_channels - 1))):
+        assert len(audio) / 16_000 == pytest.approx(6.0, abs=0.3)
+        assert audio[16_000:32_000].std() > 0.2
+        assert audio[64_000:80_000].std() > 0.2
+
+
+def test_tags_that_are_no_text(tmp_path: Path) -> None:
+    path = write_media(tmp_path / "a.mkv", "pcm_s16le", 16_000)
+    content = path.read_bytes()
+    assert content.count(b"twenty to ten") == 1
+    path.write_bytes(content.replace(b"twenty to ten", b"\xff\xfe\x80nty to ten"))
+    assert len(load_audio(path)) == 48_000
+
+
+def test_a_track_of_an_unknown_codec(tmp_path: Path) -> None:
+    path = write_media(tmp_path / "a.mkv", "pcm_s16le", 16_000)
+    content = path.read_bytes()
+    assert content.count(b"A_PCM/INT/LIT") == 1
+    path.write_bytes(content.replace(b"A_PCM/INT/LIT", b"A_PCM/OUT/LIT"))
+    assert "FFmpeg: no readable audio track" in refusal(path)
+
+
+def test_what_libsndfile_prints_about_odd_formats_is_not_printed(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path / "a.sds", tone(16_000), format="SDS", subtype="PCM_16")
+    content = bytearray(path.read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 20] = bytes(20)
+    path.write_bytes(content)
+    flush = ctypes.CDLL(None).fflush
+    with contextlib.suppress(soundfile.SoundFileError):
+        soundfile.read(path)
+    flush(None)
+    assert capfd.readouterr().out  # else the next lines would prove nothing
+    load_audio(path)
+    flush(None)
+    assert capfd.readouterr() == ("", "")
+
+
+STAND_IN = """
+import itertools, os, signal, sys, time
+from types import SimpleNamespace as Made
+FRAME = Made(
+    format=Made(name="flt"), layout=Made(name="mono"), sample_rate=16000, samples=1000,
+    planes=[bytes(4000)],
+)
+TRACK = Made(codec_context=1, rate=16000, channels=1, duration=None, time_base=None, layout=None)
+def frames(track):
+    yield from [FRAME] * 32
+    {happens}
+CONTAINER = Made(decode=frames, duration=None, streams=Made(audio=[TRACK], video=[]))
+class AudioResampler:
+    def __init__(self, **kwargs): pass
+    def resample(self, frame): return [frame]
+def open(*words, **kwargs):
+    if {early}:
+        {happens}
+    return CONTAINER
+"""
+"""Of PyAV: two seconds of silence, then something happens; or at once."""
+
+MISHAPS = [
+    ("os.kill(os.getpid(), signal.SIGSEGV)", "the decoder crashed, SIGSEGV"),
+    ("sys.exit(3)", "the decoder crashed, exit code 3"),
+    ("while True: pass", "the decoder gave nothing for 0.3 s"),
+]
+
+
+def with_stand_in(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, happens: str, *, early: bool
+) -> Path:
+    """A file for which PyAV does something."""
+    (folder / "av.py").write_text(STAND_IN.format(happens=happens, early=early))
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setattr(foreign, "PATIENCE_S", 0.3)
+    (folder / "a.m4a").write_bytes(b"\0\0\0\x18ftypM4A " + bytes(100))
+    return folder / "a.m4a"
+
+
+@pytest.mark.parametrize(("happens", "told"), MISHAPS)
+def test_what_ends_the_decoder_at_once_ends_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, happens: str, told: str
+) -> None:
+    before = children()
+    path = with_stand_in(tmp_path, monkeypatch, happens, early=True)
+    assert f"a.m4a cannot be opened ({told}), expected sound" in refusal(path)
+    assert children() == before
+
+
+@pytest.mark.parametrize(
+    ("mishap", "n_samples"),
+    [
+        *((mishap, 27_000) for mishap in MISHAPS),  # the last message is lost
+        (("bytearray(4 << 30)", "MemoryError"), 32_000),
+        (("raise ValueError('no\\nsuch plane')", "no\nsuch plane"), 32_000),
+    ],
+)
+def test_what_came_before_the_decoder_ended_is_used(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    mishap: tuple[str, str],
+    n_samples: int,
+) -> None:
+    happens, told = mishap
+    path = with_stand_in(tmp_path, monkeypatch, happens, early=False)
+    with caplog.at_level(logging.WARNING):
+        assert len(load_audio(path)) == n_samples
+    assert f"a.m4a breaks off after {n_samples / 16_000:.1f} s ({told})" in caplog.text
+
+
+def test_a_file_that_is_left_early_leaves_no_process(tmp_path: Path) -> None:
+    before = children()
+    path = write_media(tmp_path / "a.mkv", "pcm_s16le", 48_000, seconds=20.0)
+    with open_audio(path) as stream:
+        next(stream.blocks(16_000))
+        assert len(children() - before) == 1
+    assert children() == before
+
+
+def test_two_readers_of_one_file_do_not_disturb_each_other(tmp_path: Path) -> None:
+    path = write_media(tmp_path / "a.m4a", "aac", 16_000)
+    samples = np.random.default_rng(5).uniform(-0.5, 0.5, (48_000, 2)).astype(np.float32)
+    plain = write(tmp_path / "a.wav", samples, subtype="FLOAT")
+    for whole in (path, plain):
+        expected = load_audio(whole)
+        with whole.open("rb") as on_disk:
+            for file in (on_disk, io.BytesIO(whole.read_bytes())):
+                with open_audio(file) as left, open_audio(file) as right:
+                    pairs = list(zip(left.blocks(777), right.blocks(777), strict=True))
+                np.testing.assert_array_equal(np.concatenate([a for a, _ in pairs]), expected)
+                np.testing.assert_array_equal(np.concatenate([b for _, b in pairs]), expected)
+
+
+def test_no_process_to_be_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.m4a").write_bytes(bytes(100))
+    monkeypatch.setattr("sys.executable", str(tmp_path / "nothing"))
+    assert "needs a process to be decoded in, and none can be had" in refusal(tmp_path / "a.m4a")
+
+
+def test_ctrl_c_is_not_for_the_decoder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A terminal sends it to all: whoever reads decides when it is over."""
+    happens = f"os.kill(os.getpid(), {int(signal.SIGINT)}); time.sleep(0.01)"
+    path = with_stand_in(tmp_path, monkeypatch, happens, early=False)
+    assert len(load_audio(path)) == 32_000
+    assert not caplog.text
+
+
+def test_a_program_that_has_less_memory_gives_the_decoder_no_more(tmp_path: Path) -> None:
+    path = write_media(tmp_path / "a.mkv", "pcm_s16le", 16_000)
+    code = """
+import resource, sys
+from whisper_hailo.audio import load_audio
+resource.setrlimit(resource.RLIMIT_DATA, (512 << 20, 512 << 20))
+print(load_audio(sys.argv[1]).size)
+"""
+    command = [sys.executable, "-c", code, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "48000\n"

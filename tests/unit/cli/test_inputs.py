@@ -1,0 +1,78 @@
+"""What the words on the command line stand for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.denied import deny
+from whisper_hailo.cli.inputs import Input, find_inputs
+
+
+def faults(inputs: list[Input]) -> list[str]:
+    return [str(entry.fault) for entry in inputs if entry.fault]
+
+
+def test_files_are_taken_as_named_and_folders_are_looked_into(tmp_path: Path) -> None:
+    for name in ("b.wav", "a/c.FLAC", "a/notes.txt", "z.mp3"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    named = str(tmp_path / "a" / "notes.txt")
+    inputs = find_inputs([str(tmp_path), named])
+    assert [entry.path for entry in inputs] == [
+        tmp_path / "a" / "c.FLAC", tmp_path / "b.wav", tmp_path / "z.mp3", Path(named),
+    ]  # fmt: skip
+    assert [str(entry.stem) for entry in inputs] == ["a/c", "b", "z", "notes"]
+    assert [entry.source() for entry in inputs] == [entry.path for entry in inputs]
+
+
+def test_links_that_lead_nowhere_are_tried_and_so_named(tmp_path: Path) -> None:
+    (tmp_path / "a.wav").symlink_to("nowhere")
+    assert [entry.name for entry in find_inputs([str(tmp_path)])] == [str(tmp_path / "a.wav")]
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "x" * 5000, "nul\0", "missing.wav"])
+def test_names_that_no_file_has_are_inputs_all_the_same(name: str) -> None:
+    (entry,) = find_inputs([name])
+    assert entry.name == name
+    assert entry.fault is entry.id is None
+
+
+def test_nothing_is_no_name_and_not_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.wav").touch()
+    monkeypatch.chdir(tmp_path)
+    (entry,) = find_inputs([""])
+    assert faults([entry]) == ["'' is no file name; check the name and its permissions"]
+    with pytest.raises(type(entry.fault), match="is no file name"):  # type: ignore[arg-type]
+        entry.source()
+    assert [str(entry.path) for entry in find_inputs(["."])] == ["a.wav"]
+
+
+def test_an_empty_folder_stands_in_nobody_s_way(tmp_path: Path) -> None:
+    (tmp_path / "a.wav").touch()
+    (tmp_path / "empty").mkdir()
+    empty, whole = find_inputs([str(tmp_path / "empty"), str(tmp_path / "a.wav")])
+    assert "empty holds no audio files" in str(empty.fault)
+    assert whole.fault is None
+
+
+def test_folders_that_cannot_be_looked_into_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("closed", "open"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.wav").touch()
+    deny(monkeypatch, "closed")
+    for words in ([str(tmp_path)], [str(tmp_path / "closed"), str(tmp_path / "open")]):
+        inputs = find_inputs(words)
+        (fault,) = faults(inputs)
+        assert f"{tmp_path}/closed cannot be looked into (Permission denied)" in fault
+        assert [e.path for e in inputs if not e.fault] == [tmp_path / "open" / "a.wav"]
+
+
+def test_closed_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    assert "standard input is closed" in faults(find_inputs(["-"]))[0]

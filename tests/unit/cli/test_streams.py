@@ -1,0 +1,93 @@
+"""Standard output and standard error that nobody reads, that are full, or closed."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from whisper_hailo.cli import streams
+from whisper_hailo.cli.streams import ReaderGoneError
+from whisper_hailo.core.errors import OutputError
+
+PROGRAM = """
+import os, sys
+from whisper_hailo.cli.streams import prepare_streams
+prepare_streams()
+opened = os.open(sys.argv[1], os.O_RDONLY)
+print("told", file=sys.stderr)
+print("done", opened, sys.stdin is None)
+"""
+
+
+@pytest.mark.parametrize(
+    ("closed", "out", "err"),
+    [
+        ("", "done 3 False\n", "told\n"),
+        ("2>&-", "done 3 False\n", ""),
+        (">&-", "", "told\n"),
+        ("<&-", "done 3 True\n", "told\n"),
+        ("<&- 2>&-", "done 3 True\n", ""),
+        ("<&- >&- 2>&-", "", ""),
+    ],
+)
+def test_a_closed_stream_leaves_its_number_to_no_file(
+    closed: str, out: str, err: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("whole")
+    command = ["sh", "-c", f'"$0" -c "$1" {tmp_path}/file {closed}', sys.executable, PROGRAM]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, out, err)
+
+
+def test_standard_error_drops_what_it_cannot_take() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open("/dev/full", "wb") as full, open(writing, "wb") as left:
+        for file in (full, left):
+            notes = streams._text(streams._Notes, file.fileno(), None)
+            print("a note", file=notes)
+            notes.flush()
+
+
+def test_a_full_standard_output_is_told_once() -> None:
+    with open("/dev/full", "wb") as full:
+        results = streams._text(streams._Results, full.fileno(), None)
+        with pytest.raises(OutputError, match="No space left on device"):
+            print("a result", file=results)
+        print("another", file=results)
+        results.close()
+
+
+def test_a_reader_that_went_away_is_told_once() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "wb") as left:
+        results = streams._text(streams._Results, left.fileno(), None)
+        with pytest.raises(ReaderGoneError):
+            print("a result", file=results)
+        print("another", file=results)
+        results.close()
+
+
+def test_a_pipe_that_does_not_block_is_waited_for() -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    text = "a long result\n" * 50_000
+    with open(reading, encoding="utf-8") as reader, open(writing, "wb") as file:
+        results = streams._text(streams._Results, file.fileno(), None)
+        while select.select([], [file], [], 0)[1]:
+            os.write(writing, b"." * 4096)
+        got: list[str] = []
+        thread = threading.Thread(target=lambda: got.append(reader.read()))
+        thread.start()
+        print(text, end="", file=results)
+        results.close()
+        file.close()
+        thread.join()
+    assert got[0].lstrip(".") == text

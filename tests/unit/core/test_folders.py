@@ -1,0 +1,24 @@
+from pathlib import Path
+
+import pytest
+
+from tests.unit.denied import deny
+from whisper_hailo.core.folders import files_below
+
+
+def test_files_in_order_and_folders_that_cannot_be_looked_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("b", "a/z", "a/.hidden", "closed/secret", "a/closed/secret"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "link").symlink_to("nowhere")
+    (tmp_path / "folder").symlink_to("a")
+    deny(monkeypatch, "closed")
+    told: list[tuple[Path, str]] = []
+    found = files_below(tmp_path, lambda path, why: told.append((path, why)))
+    assert [str(path.relative_to(tmp_path)) for path in found] == ["a/.hidden", "a/z", "b", "link"]
+    assert sorted(told) == [
+        (tmp_path / "a" / "closed", "Permission denied"),
+        (tmp_path / "closed", "Permission denied"),
+    ]

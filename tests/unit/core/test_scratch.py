@@ -1,0 +1,137 @@
+"""Scratch files and directories: those of killed programs go, those of living ones stay."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from whisper_hailo.core import scratch
+from whisper_hailo.core.scratch import (
+    PREFIX,
+    scratch_directory,
+    scratch_file,
+    sweep,
+    temporary_directory,
+)
+
+WORKER = """
+import sys
+from pathlib import Path
+from whisper_hailo.core.scratch import scratch_directory, scratch_file
+folder = Path(sys.argv[1])
+with scratch_file(folder) as file, scratch_directory(folder, ".out.writing.") as directory:
+    file.write_text("half")
+    (directory / "half").write_text("half")
+    print("working", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture(autouse=True)
+def no_memory() -> None:
+    """A test is as good as a new process."""
+    scratch._sweep_once.cache_clear()
+
+
+def working(folder: Path) -> subprocess.Popen[str]:
+    """A program that is in the middle of its work."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", WORKER, str(folder)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "working\n"
+    return process
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name.rpartition(".")[0] for path in folder.iterdir())
+
+
+def test_what_a_killed_program_left_is_removed_and_what_a_living_one_works_on_is_not(
+    tmp_path: Path,
+) -> None:
+    both = [".out.writing", PREFIX.removesuffix(".")]
+    with working(tmp_path) as process:
+        with scratch_file(tmp_path):
+            assert len(list(tmp_path.iterdir())) == 3
+        sweep(tmp_path, ".out.writing.")
+        assert names(tmp_path) == both
+        process.send_signal(signal.SIGKILL)
+    assert names(tmp_path) == both
+    scratch._sweep_once.cache_clear()
+    with scratch_file(tmp_path):
+        assert len(list(tmp_path.iterdir())) == 2
+    sweep(tmp_path, ".out.writing.")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_renamed_stays_and_what_is_not_goes(tmp_path: Path) -> None:
+    with scratch_file(tmp_path) as file:
+        file.write_text("whole")
+        file.rename(tmp_path / "done")
+    with scratch_directory(tmp_path, ".x.") as directory:
+        directory.rename(tmp_path / "directory")
+    with pytest.raises(KeyError), scratch_file(tmp_path), scratch_directory(tmp_path, ".x."):
+        raise KeyError
+    assert names(tmp_path) == ["", ""]
+    assert (tmp_path / "done").read_text() == "whole"
+    assert (tmp_path / "directory").is_dir()
+
+
+@pytest.mark.parametrize(("module", "step"), [(os, "open"), (fcntl, "flock")])
+def test_a_sweep_that_comes_before_the_lock_takes_nothing_that_is_worked_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, step: str
+) -> None:
+    """Between the making of a file and its lock nothing tells it from one that was left."""
+    real, n_sweeps = getattr(module, step), 0
+
+    def after_a_sweep(*words: Any, **more: Any) -> Any:
+        nonlocal n_sweeps
+        if n_sweeps < 3:
+            n_sweeps += 1
+            monkeypatch.setattr(module, step, real)
+            sweep(tmp_path, PREFIX)
+            monkeypatch.setattr(module, step, after_a_sweep)
+        return real(*words, **more)
+
+    with scratch_directory(tmp_path, PREFIX) as directory:
+        monkeypatch.setattr(module, step, after_a_sweep)
+        with scratch_directory(tmp_path, PREFIX) as other:
+            assert n_sweeps == 3
+            assert sorted(tmp_path.iterdir()) == sorted([directory, other])
+
+
+def test_a_folder_is_swept_once_by_a_program(tmp_path: Path) -> None:
+    with scratch_file(tmp_path):
+        pass
+    left = tmp_path / f"{PREFIX}left"
+    left.touch()
+    with scratch_file(tmp_path):
+        assert left.exists()
+
+
+def test_links_and_pipes_and_what_is_kept_stay(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / ".x.link").symlink_to(elsewhere)
+    (tmp_path / ".x.kept").mkdir()
+    os.mkfifo(tmp_path / ".x.pipe")
+    sweep(tmp_path, ".x.", keep=lambda path: path.name == ".x.kept")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".x.kept", ".x.link", "elsewhere"]
+    sweep(tmp_path / "nothing", ".x.")
+
+
+def test_a_temporary_directory_goes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (tmp_path / f"{PREFIX}left").mkdir()
+    with temporary_directory() as directory:
+        assert list(tmp_path.iterdir()) == [directory]
+    assert not list(tmp_path.iterdir())
