@@ -46,8 +46,8 @@ class Overrunning(FileSource):
         """The pieces, counted."""
         for index, block in enumerate(super().blocks()):
             self._clock.played(block.audio.size)
-            fault = "input overflow" if index % OVERRUN_BLOCKS == OVERRUN_BLOCKS - 1 else None
-            yield Block(block.audio, block.captured_s, fault)
+            overruns = index % OVERRUN_BLOCKS == OVERRUN_BLOCKS - 1
+            yield Block(block.audio, block.captured_s, n_faults=int(overruns))
 
 
 class Paced(Captioner):

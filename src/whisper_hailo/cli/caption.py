@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from whisper_hailo.live.captioner import Captioner
     from whisper_hailo.live.engine import CaptionEngine
     from whisper_hailo.live.files import EventSink
+    from whisper_hailo.live.hosts import Hosts
     from whisper_hailo.live.options import CaptionOptions
     from whisper_hailo.live.statistics import Statistics
     from whisper_hailo.live.stream import CaptionStream
@@ -65,6 +66,20 @@ class ShowFlags:
         str, typer.Option(metavar="HOST", help="0.0.0.0 serves everyone who reaches you.")
     ] = "127.0.0.1"
     web_port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8765
+    web_allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A name by which the page may be asked for, too."),
+    ] = None
+
+    def hosts(self) -> Hosts | None:
+        """Names by which the page may be asked for, if there is one.
+
+        Raises:
+            OptionError: they are none.
+        """
+        from whisper_hailo.live.hosts import Hosts
+
+        return Hosts.of(self.web_host, self.web_allow_host or ()) if self.web else None
 
 
 @grouped
@@ -95,7 +110,7 @@ def caption(
         return _list_devices()
     options = segments.options()
     detector = SileroDetector("live")  # where it is missing, before a model is fetched
-    browser = _browser(source, show)
+    browser, hosts = _browser(source, show), show.hosts()
     with contextlib.ExitStack() as stack:
         files = caption_files(audio, show.events, show.output)
         stream_source = browser or open_source(
@@ -115,8 +130,8 @@ def caption(
         captioner = Captioner(engine, detector, options)
         if show.verbose:
             sinks.insert(0, VerboseView(captioner.statistics))
-        if show.web:
-            sinks.append(_web(captioner, show, browser, stack))
+        if hosts is not None:
+            sinks.append(_web(captioner, show, hosts, browser, stack))
         stream = CaptionStream(stream_source, captioner)
         logger.info("%s, listening to %s", engine.name, stream_source.name)
         try:
@@ -170,12 +185,13 @@ def _browser(source: SourceFlags, show: ShowFlags) -> BrowserSource | None:
 def _web(
     captioner: Captioner,
     show: ShowFlags,
+    hosts: Hosts,
     browser: BrowserSource | None,
     stack: contextlib.ExitStack,
 ) -> EventSink:
     from whisper_hailo.live.web import WebView
 
-    view = WebView(lambda: captioner.statistics, show.web_host, show.web_port, browser)
+    view = WebView(lambda: captioner.statistics, show.web_host, show.web_port, browser, hosts)
     stack.enter_context(view)
     logger.info("captions at %s", view.address)
     return view

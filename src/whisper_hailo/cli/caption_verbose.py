@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.events import Event, Partial, Started
+from whisper_hailo.live.events import Event, Lost, Partial, Started
 from whisper_hailo.live.statistics import Statistics
 
 _ERASE = "\r\x1b[K"
@@ -42,12 +42,15 @@ class VerboseView:
     def put(self, event: Event) -> None:
         """Tell of an event."""
         now = _Sums.of(self._statistics)
-        print(f"{self._erase}segment {event.segment_id}{self._told(event, now)}", file=sys.stderr)
+        print(self._erase + self._told(event, now), file=sys.stderr)
         self._before = now
 
     def _told(self, event: Event, now: _Sums) -> str:
+        if isinstance(event, Lost):
+            return f"lost: {event.start_s:.2f} to {event.end_s:.2f} s"
+        segment = f"segment {event.segment_id}"
         if isinstance(event, Started):
-            return f" starts at {event.start_s:.2f} s"
+            return f"{segment} starts at {event.start_s:.2f} s"
         cost = (
             f"{now.heard_s - self._before.heard_s:.2f} s heard in "
             f"{1000 * (now.compute_s - self._before.compute_s):.0f} ms"
@@ -55,10 +58,11 @@ class VerboseView:
         skipped = f", partials skipped: {event.n_skipped}" if event.n_skipped else ""
         if isinstance(event, Partial):
             return (
-                f": {cost}, decoder passes: {now.passes - self._before.passes}; words that stay: "
-                f"{len(event.committed)}, that may change: {len(event.tentative)}{skipped}"
+                f"{segment}: {cost}, decoder passes: {now.passes - self._before.passes}; "
+                f"words that stay: {len(event.committed)}, "
+                f"that may change: {len(event.tentative)}{skipped}"
             )
         return (
-            f" ends at {event.end_s:.2f} s ({event.reason}): {cost}; "
+            f"{segment} ends at {event.end_s:.2f} s ({event.reason}): {cost}; "
             f"words: {len(event.words)}{skipped}"
         )

@@ -16,7 +16,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.hearing.buffers import Draft
 from whisper_hailo.live.cut import cut_place
 from whisper_hailo.live.engine import CaptionEngine
-from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, Reason, Started
+from whisper_hailo.live.events import CaptionWord, Completed, Event, Lost, Partial, Reason, Started
 from whisper_hailo.live.listener import Listener, RunningSegment
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.running import RunningText
@@ -84,6 +84,27 @@ class Captioner:
             yield from self._frame(pending[begin : begin + FRAME_SAMPLES])
         if self._running is not None and self._is_due(self._running):
             yield from self._partial(self._running)
+
+    def lose(self, n_samples: int) -> Iterator[Event]:
+        """Complete what is running and go on behind audio that was lost.
+
+        Args:
+            n_samples: how much; what was fed before and is no whole frame yet is lost with it.
+        """
+        n_samples += self._pending.size
+        self._pending = self._pending[:0]
+        if self._running is not None:
+            yield from self._end(self._running, "loss")
+        start_s = self._heard_s
+        self._segmenter.skip(n_samples)
+        if not self.statistics.n_lost_samples:
+            logger.warning(
+                "%.2f s of sound could not wait and were lost: computing is too far behind (told "
+                "once; events and lost_s tell of all)",
+                n_samples / SAMPLE_RATE_HZ,
+            )
+        self.statistics.n_lost_samples += n_samples
+        yield Lost(start_s, self._heard_s, self._heard_s, self._at_s)
 
     def finish(self) -> Iterator[Event]:
         """Complete what is running at the end of the stream."""
@@ -185,7 +206,7 @@ class Captioner:
             at_s=self._at_s,
         )
         self._note_first_text(running, event.text)
-        if reason != "length":
+        if reason in ("silence", "end"):  # others are no end of speech
             self.statistics.final_latency_s.add(self._since(speech_end))
         self.statistics.n_full += 1
         self.statistics.n_segment_samples += n_samples

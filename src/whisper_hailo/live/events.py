@@ -1,4 +1,4 @@
-"""What captioning tells: a segment started, has a partial text, is completed.
+"""What captioning tells: a segment started, has a partial text, is completed; audio was lost.
 
 These hold for every stream of events, whatever the audio, the engine and its speed. `violations`
 checks them; the tests run it over random streams, engines and faults.
@@ -13,6 +13,10 @@ checks them; the tests run it over random streams, engines and faults.
    the one before ended, and `start_s <= end_s <= heard_s`.
 7. Skipped partials are counted, and the count of a segment never decreases. Audio is not skipped:
    when computing falls behind, fewer partials are made, of more audio each.
+8. What can wait loses nothing, however far computing falls behind. Of what cannot, such as a
+   microphone, so much waits as `live.backlog` has room for; what is lost beyond that is told by
+   `Lost`, with its place in the stream. The segment before it is completed, no segment reaches into
+   it, and the times of what follows count it.
 """
 
 from __future__ import annotations
@@ -22,8 +26,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
-Reason: TypeAlias = Literal["silence", "length", "end"]
-"""Why a segment was completed: a pause, its greatest length, or the end of the stream."""
+Reason: TypeAlias = Literal["silence", "length", "loss", "end"]
+"""Why a segment was completed: a pause, its greatest length, lost audio, the end of the stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ class Started:
     Attributes:
         segment_id: 0 for the first segment.
         start_s: where the segment begins in the stream, pre-roll included.
-        heard_s: audio heard so far, in seconds.
+        heard_s: how far the stream has come, in seconds.
         at_s: when this was told, on a clock that began with the captioner.
     """
 
@@ -67,7 +71,7 @@ class Partial:
         committed: words that stay.
         tentative: words that may still change.
         n_skipped: partials of this segment that were due but skipped, for want of time.
-        heard_s: audio heard so far, in seconds.
+        heard_s: as in `Started`.
         at_s: when this was told.
     """
 
@@ -102,7 +106,7 @@ class Completed:
         words: empty where nothing was said after all.
         reason: what ended it.
         n_skipped: partials that were due but skipped.
-        heard_s: audio heard so far, in seconds.
+        heard_s: as in `Started`.
         at_s: when this was told.
     """
 
@@ -121,7 +125,24 @@ class Completed:
         return text_of(self.words)
 
 
-Event: TypeAlias = Started | Partial | Completed
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A stretch of the stream that nobody heard: too much waited, and it could not.
+
+    Attributes:
+        start_s: where it begins in the stream.
+        end_s: where it ends, and hearing goes on.
+        heard_s: as in `Started`.
+        at_s: when this was told.
+    """
+
+    start_s: float
+    end_s: float
+    heard_s: float
+    at_s: float
+
+
+Event: TypeAlias = Started | Partial | Completed | Lost
 
 
 def text_of(words: Iterable[CaptionWord]) -> str:
@@ -169,7 +190,7 @@ class Watch:
         active: the segment that has started and is not completed.
         committed: its committed text so far.
         n_skipped: its skipped partials so far.
-        last_end_s: where the segment before ended.
+        last_end_s: where the segment before ended, or the loss.
         next_id: of the segment that starts next.
         heard_s: of the event before.
         at_s: likewise.
@@ -188,7 +209,12 @@ class Watch:
         if event.at_s < self.at_s or event.heard_s < self.heard_s:
             yield f"time runs backwards at {event}"
         self.at_s, self.heard_s = event.at_s, event.heard_s
-        yield from self._started(event) if isinstance(event, Started) else self._told(event)
+        if isinstance(event, Started):
+            yield from self._started(event)
+        elif isinstance(event, Lost):
+            yield from self._lost(event)
+        else:
+            yield from self._told(event)
 
     def end(self) -> Iterator[str]:
         """Likewise, after the last event."""
@@ -204,6 +230,13 @@ class Watch:
             yield f"{event} starts before {self.last_end_s} s or after it was heard"
         self.active, self.next_id = event, event.segment_id + 1
         self.committed, self.n_skipped = "", 0
+
+    def _lost(self, event: Lost) -> Iterator[str]:
+        if self.active is not None:
+            yield f"audio is lost within segment {self.active.segment_id}"
+        if not self.last_end_s <= event.start_s < event.end_s <= event.heard_s:
+            yield f"{event} begins before {self.last_end_s} s or is no stretch of the stream"
+        self.last_end_s = event.end_s
 
     def _told(self, event: Partial | Completed) -> Iterator[str]:
         if self.active is None or event.segment_id != self.active.segment_id:

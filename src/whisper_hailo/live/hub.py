@@ -7,12 +7,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from whisper_hailo.live.events import Completed, Event, Partial, as_json
+from whisper_hailo.live.events import Completed, Event, Lost, Partial, as_json
 
 Message: TypeAlias = dict[str, Any]
 
 HISTORY: Final = 200
-"""Completed segments that a browser gets when it comes, or comes back."""
+"""Completed segments, and losses between them, that a browser gets when it comes or comes back."""
 
 _FIGURES: Final = 60
 """Points of the page's graphs."""
@@ -92,6 +92,8 @@ class Hub:
             self._partial = None
             if event.text:
                 self._completed.append(message)
+        elif isinstance(event, Lost):
+            self._completed.append(message)
         elif isinstance(event, Partial):
             self._partial = message
         self._tell(message)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,8 +13,9 @@ from numpy.typing import NDArray
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError, DeviceError, OptionError
 from whisper_hailo.core.extras import to_add
-from whisper_hailo.core.types import FloatArray
-from whisper_hailo.live.sources import BLOCK_S, Block, Resampler
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.live.backlog import LOOK_S, Backlog
+from whisper_hailo.live.sources import BLOCK_S, Block, Pace, Resampler
 
 _SILENT_S: Final = 5.0
 """A device that gives nothing for so long is gone."""
@@ -96,15 +96,15 @@ class MicrophoneSource(Closing):
         wanted: number or part of the name of a device; empty is the default one.
     """
 
-    live = True
+    pace = Pace.ASKED  # PortAudio's thread keeps what comes meanwhile
     endless = True
 
     def __init__(self, wanted: str = "") -> None:
         self._wanted = wanted
         self.name = f"microphone {wanted}".strip()
         self._stream: Any = None
-        self._queue: queue.SimpleQueue[Block | None] = queue.SimpleQueue()
-        self._resampler: Resampler | None = None
+        self._rate_hz = SAMPLE_RATE_HZ
+        self._backlog: Backlog | None = None
 
     def open(self) -> Self:
         """Begin to record.
@@ -115,7 +115,14 @@ class MicrophoneSource(Closing):
         sounddevice = _sounddevice()
         device = choose_device(self._wanted)
         self.name = device.name
-        self._resampler = Resampler(device.rate_hz)
+        self._rate_hz = device.rate_hz
+        self._backlog = backlog = Backlog(device.rate_hz)
+
+        def heard(data: NDArray[np.float32], _frames: int, _time: object, status: Any) -> None:  # noqa: ANN401 - PortAudio's flags
+            """Called on PortAudio's thread: copy and go."""
+            mono: FloatArray = data.mean(axis=1, dtype=np.float32)
+            backlog.put(Block(mono, time.perf_counter(), n_faults=bool(status)))
+
         try:
             self._stream = sounddevice.InputStream(
                 device=device.index,
@@ -123,7 +130,7 @@ class MicrophoneSource(Closing):
                 channels=min(device.n_channels, 2),
                 blocksize=round(device.rate_hz * BLOCK_S),
                 dtype="float32",
-                callback=self._heard,
+                callback=heard,
             )
             self._stream.start()
         except sounddevice.PortAudioError as error:
@@ -133,28 +140,18 @@ class MicrophoneSource(Closing):
             ) from error
         return self
 
-    def _heard(self, data: NDArray[np.float32], _frames: int, _time: object, status: Any) -> None:  # noqa: ANN401 - PortAudio's flags
-        """Called on PortAudio's thread: copy and go."""
-        fault = str(status) if status else None
-        mono: FloatArray = data.mean(axis=1, dtype=np.float32)
-        self._queue.put(Block(mono, time.perf_counter(), fault))
-
     def blocks(self) -> Iterator[Block]:
         """What was recorded, until the source is closed."""
-        if self._resampler is None:
+        if self._backlog is None:
             raise AudioError(f"{self.name} is not open; call open() or use a with block")
-        while True:
-            try:
-                block = self._queue.get(timeout=_SILENT_S)
-            except queue.Empty:
-                raise DeviceError(
-                    f"{self.name} gives no sound any more; was it unplugged?"
-                ) from None
-            if block is None:
-                return
-            audio = self._resampler.push(block.audio)
-            if audio.size or block.fault:
-                yield Block(audio, block.captured_s, block.fault)
+        resampler, quiet_s = Resampler(self._rate_hz), 0.0
+        for block in self._backlog.blocks():
+            quiet_s = 0.0 if block.audio.size else quiet_s + LOOK_S
+            if quiet_s > _SILENT_S:
+                raise DeviceError(f"{self.name} gives no sound any more; was it unplugged?")
+            n_lost = round(block.n_lost * SAMPLE_RATE_HZ / self._rate_hz)
+            audio = resampler.push(block.audio)
+            yield Block(audio, block.captured_s, block.n_faults, n_lost)
 
     def close(self) -> None:
         """Stop recording."""
@@ -162,7 +159,8 @@ class MicrophoneSource(Closing):
         if stream is not None:
             stream.stop()
             stream.close()
-        self._queue.put(None)
+        if self._backlog is not None:
+            self._backlog.end()
 
 
 def _sounddevice() -> Any:  # noqa: ANN401 - a module without types

@@ -37,7 +37,7 @@ class Segmenter:
         options: thresholds and durations.
 
     Attributes:
-        n_heard: samples pushed so far.
+        n_heard: samples pushed or skipped so far.
     """
 
     def __init__(self, detector: SpeechDetector, options: CaptionOptions) -> None:
@@ -113,6 +113,15 @@ class Segmenter:
         """Let the running segment go; its audio is given back no more."""
         self._frames, self._probabilities, self._offset = [], [], 0
         self._run, self._speaking = 0, False
+
+    def skip(self, n_samples: int) -> None:
+        """Go on so much later in the stream; no segment may be running.
+
+        What was pushed before does not become the pre-roll of what follows.
+        """
+        self._before.clear()
+        self._run = 0
+        self.n_heard += n_samples
 
     def cut(self, n_samples: int) -> None:
         """Let the running segment's first samples go; the rest is a segment of its own.

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import Enum, auto
 from pathlib import Path
 from typing import Final, Protocol, Self
 
@@ -23,7 +24,6 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 BLOCK_S: Final = 0.032
 """Live audio comes in pieces of this length, one VAD frame each."""
 
-
 _LOOK_MS: Final = 100
 """So often a pipe that nothing comes from is left, to see whether it is still wanted."""
 
@@ -35,12 +35,27 @@ class Block:
     Attributes:
         audio: `(n_samples,)` float32 16 kHz mono.
         captured_s: when its last sample was captured, by `time.perf_counter`; `None` if not live.
-        fault: what went wrong before it, such as an overrun of the sound card.
+        n_faults: things that went wrong meanwhile, such as an overrun of the sound card.
+        n_lost: samples behind it that could not wait and are lost.
     """
 
     audio: FloatArray
     captured_s: float | None = None
-    fault: str | None = None
+    n_faults: int = 0
+    n_lost: int = 0
+
+
+class Pace(Enum):
+    """Who waits for whom."""
+
+    ASKED = auto()
+    """It gives a piece when it is asked: a recording, or a microphone that keeps what comes."""
+
+    AHEAD = auto()
+    """It is heard as it comes: a thread reads it ahead, and lets it wait when that is too much."""
+
+    OWN = auto()
+    """It comes at its own speed and waits for nobody: a thread takes all of it."""
 
 
 class Source(Closeable, Protocol):
@@ -52,8 +67,8 @@ class Source(Closeable, Protocol):
         ...
 
     @property
-    def live(self) -> bool:
-        """It does not wait for its listener: a thread has to take what comes."""
+    def pace(self) -> Pace:
+        """Who waits for whom; known when it is open."""
         ...
 
     @property
@@ -62,7 +77,9 @@ class Source(Closeable, Protocol):
         ...
 
     def blocks(self) -> Iterator[Block]:
-        """The audio, once, in order; it ends soon after `close`.
+        """The audio, once, in order; it ends soon after `close`, with what was captured before.
+
+        A piece may be empty, where nothing comes for a while.
 
         Raises:
             AudioError, DeviceError: it cannot be read any more.
@@ -94,7 +111,8 @@ class FileSource(Closing):
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.name = str(path)
-        self.live = real_time
+        self.pace = Pace.AHEAD if real_time else Pace.ASKED
+        self._real_time = real_time
         self._path = path
         self._loops = loops
         self._block = max(1, round(block_s * SAMPLE_RATE_HZ))
@@ -129,7 +147,7 @@ class FileSource(Closing):
                     if self._closed:
                         return
                     n_samples += audio.size
-                    if not self.live:
+                    if not self._real_time:
                         yield Block(audio)
                         continue
                     due_s = begin_s + n_samples / SAMPLE_RATE_HZ
@@ -154,7 +172,7 @@ class PcmSource(Closing):
         name: for messages.
     """
 
-    live = True
+    pace = Pace.AHEAD
     endless = True
 
     def __init__(

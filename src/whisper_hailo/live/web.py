@@ -3,43 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import threading
 from collections.abc import Callable
-from importlib import resources
-from typing import TYPE_CHECKING, Any, Final, Self
-from urllib.parse import urlsplit
+from typing import Any, Final, Self
 
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.extras import to_add
 from whisper_hailo.live.browser import BrowserSource
+from whisper_hailo.live.door import Door, Line
 from whisper_hailo.live.events import Completed, Event
+from whisper_hailo.live.hosts import Hosts
 from whisper_hailo.live.hub import Hub, Message
+from whisper_hailo.live.once import only_once
+from whisper_hailo.live.pages import MOST_BYTES, Pages
 from whisper_hailo.live.statistics import Statistics
 
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
-    from starlette.websockets import WebSocket
+logger = logging.getLogger(__name__)
 
-_FILES: Final = {
-    "/": ("index.html", "text/html"),
-    "/page.css": ("page.css", "text/css"),
-    "/page.js": ("page.js", "text/javascript"),
-    "/recorder.js": ("recorder.js", "text/javascript"),
-}
-_HEADERS: Final = {
-    "Content-Security-Policy": "default-src 'self'; img-src data:; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-cache",
-}
-_LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
-_MOST_BYTES: Final = 1 << 16
-_WRONG_ORIGIN, _BUSY = 1008, 1013
 _END_LOOKS: Final = 20
 """Tenths of a second that pages have to read that the stream is over."""
+
+_WAITING: Final = 1024
+"""Connections that the system keeps until they are accepted."""
 
 _CLOSED_S: Final = 60.0
 """No wait is so long; a server that hangs does not keep the program."""
@@ -53,6 +41,10 @@ class WebView(Closing):
         host: address to listen at; the default is reached from this machine only.
         port: 0 takes any free one.
         browser: where a browser's microphone is to go, if it may be used.
+        hosts: by which names the page may be asked for; `None`: those that go with `host`.
+
+    Raises:
+        OptionError: no host.
     """
 
     def __init__(
@@ -61,16 +53,18 @@ class WebView(Closing):
         host: str = "127.0.0.1",
         port: int = 8765,
         browser: BrowserSource | None = None,
+        hosts: Hosts | None = None,
     ) -> None:
         self._statistics = statistics
         self._host = host
         self._port = port
         self._browser = browser
+        self._hosts = hosts or Hosts.of(host)
         self._hub = Hub(browser_microphone=browser is not None)
         self._server: Any = None
+        self._door = Door(logger.warning)
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._recording = False
 
     @property
     def address(self) -> str:
@@ -92,20 +86,18 @@ class WebView(Closing):
             raise OptionError(
                 f"--web needs starlette, uvicorn and websockets ({error}); {to_add('web')}"
             ) from error
-        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
-        listener = socket.socket(family)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((self._host, self._port))
-            listener.listen()  # whoever comes before the server is ready waits
-        except OSError as error:
-            listener.close()
-            raise OptionError(
-                f"cannot listen at {self.address} ({error.strerror}); give another --web-port"
-            ) from error
-        self._port = listener.getsockname()[1]
+        listener = self._listen()
         config = uvicorn.Config(
-            self._app(), log_level="warning", lifespan="off", ws_max_size=_MOST_BYTES
+            Pages(self._hub, self._browser, self._hosts),
+            http=self._line,  # type: ignore[arg-type]  # it is called like a class
+            backlog=self._door.at_once,
+            ws_max_size=MOST_BYTES,
+            ws_per_message_deflate=False,  # a few bytes would become megabytes
+            lifespan="off",
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            proxy_headers=False,
         )
         self._server = uvicorn.Server(config)
         ready = threading.Event()
@@ -115,6 +107,30 @@ class WebView(Closing):
         self._thread.start()
         ready.wait()
         return self
+
+    def _listen(self) -> socket.socket:
+        """A socket at which whoever comes before the server is ready waits."""
+        listener = _Listener(socket.AF_INET6 if ":" in self._host else socket.AF_INET)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((self._host, self._port))
+            listener.listen()
+        except (OSError, ValueError) as error:  # ValueError: no name at all
+            listener.close()
+            raise OptionError(
+                f"cannot listen at {self.address} ({getattr(error, 'strerror', None) or error}); "
+                "give another --web-port, or a --web-host that this machine has"
+            ) from error
+        self._port = listener.getsockname()[1]
+        return listener
+
+    def _line(self, *, app_state: dict[str, Any], **given: Any) -> Line:  # noqa: ANN401 - uvicorn's
+        """The protocol of a new connection; who answers it finds it in the request's state."""
+        from uvicorn.protocols.http.h11_impl import H11Protocol
+
+        line = Line(self._door)
+        line.inner = H11Protocol(app_state={**app_state, "line": line}, **given)
+        return line
 
     def close(self) -> None:
         """Tell the pages that it is over, and stop."""
@@ -140,10 +156,13 @@ class WebView(Closing):
     def _serve(self, listener: socket.socket, ready: threading.Event) -> None:
         async def run() -> None:
             self._loop = asyncio.get_running_loop()
+            self._loop.set_exception_handler(_tell)
             ready.set()
             await self._server.serve(sockets=[listener])
+            self._door.close()
 
-        asyncio.run(run())
+        with only_once(logger, logging.getLogger("uvicorn.error"), logging.getLogger("asyncio")):
+            asyncio.run(run())
         listener.close()
 
     async def _end(self) -> None:
@@ -156,86 +175,15 @@ class WebView(Closing):
         self._server.should_exit = True
         self._server.force_exit = True
 
-    def _app(self) -> Any:  # noqa: ANN401 - an ASGI application
-        from starlette.applications import Starlette
-        from starlette.routing import Route, WebSocketRoute
 
-        return Starlette(
-            routes=[
-                *(Route(path, self._page) for path in _FILES),
-                WebSocketRoute("/events", self._events),
-                WebSocketRoute("/audio", self._audio),
-            ]
-        )
+class _Listener(socket.socket):
+    """For asyncio, those who may wait are as many as it accepts in one go, which are fewer."""
 
-    async def _page(self, request: Request) -> Response:
-        from starlette.responses import Response
-
-        if not self._is_asked_for(request.headers.get("host", "")):
-            return Response("ask for this page by its own address", status_code=421)
-        name, kind = _FILES[request.url.path]
-        content = resources.files("whisper_hailo.live").joinpath("page", name).read_bytes()
-        return Response(content, media_type=kind, headers=_HEADERS)
-
-    async def _events(self, websocket: WebSocket) -> None:
-        """Send events for as long as the page is open."""
-        from starlette.websockets import WebSocketDisconnect
-
-        if not await self._accepted(websocket):
-            return
-        wake = asyncio.Event()
-        client = self._hub.join(wake.set)
-        gone = asyncio.ensure_future(_until_gone(websocket))
-        try:
-            while not gone.done():
-                while (message := client.take()) is not None:
-                    await websocket.send_json(message)
-                    if message["event"] == "end":
-                        await websocket.close()
-                        return
-                wake.clear()
-                waiting = asyncio.ensure_future(wake.wait())
-                await asyncio.wait({waiting, gone}, return_when=asyncio.FIRST_COMPLETED)
-                waiting.cancel()
-        except (WebSocketDisconnect, RuntimeError):
-            pass  # it went away while a message was being sent
-        finally:
-            gone.cancel()
-            self._hub.leave(client)
-
-    async def _audio(self, websocket: WebSocket) -> None:
-        """Take a browser's microphone; one at a time."""
-        from starlette.websockets import WebSocketDisconnect
-
-        if self._browser is None or self._recording:
-            await websocket.close(_BUSY)
-            return
-        self._recording = True  # before anything is waited for, or two would come in
-        try:
-            if not await self._accepted(websocket):
-                return
-            while True:
-                self._browser.push(await websocket.receive_bytes())
-        except (WebSocketDisconnect, KeyError):
-            pass  # it went away, or sent text
-        finally:
-            self._recording = False
-
-    def _is_asked_for(self, host: str) -> bool:
-        """A server for this machine only is asked for as such, or a foreign name points at it."""
-        return self._host not in _LOOPBACK or urlsplit(f"//{host}").hostname in _LOOPBACK
-
-    async def _accepted(self, websocket: WebSocket) -> bool:
-        """Only pages of this very server may connect, or any page could listen in."""
-        origin, host = websocket.headers.get("origin"), websocket.headers.get("host", "")
-        is_own = origin is None or urlsplit(origin).netloc == host
-        if not (is_own and self._is_asked_for(host)):
-            await websocket.close(_WRONG_ORIGIN)
-            return False
-        await websocket.accept()
-        return True
+    def listen(self, _at_once: int = 0, /) -> None:
+        """Let many wait: those who find no room try again after a second only."""
+        super().listen(_WAITING)
 
 
-async def _until_gone(websocket: WebSocket) -> None:
-    while (await websocket.receive())["type"] != "websocket.disconnect":
-        pass
+def _tell(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What nobody else takes care of."""
+    logger.error(context["message"], exc_info=context.get("exception"))

@@ -8,7 +8,7 @@ import pytest
 
 from whisper_hailo.cli.caption_verbose import VerboseView
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.events import CaptionWord, Completed, Partial, Started
+from whisper_hailo.live.events import CaptionWord, Completed, Lost, Partial, Started
 from whisper_hailo.live.statistics import Statistics
 
 WORDS = (CaptionWord(" a"), CaptionWord(" b"))
@@ -23,6 +23,7 @@ def test_each_line_has_its_own_share_of_the_statistics(capsys: pytest.CaptureFix
     statistics.n_heard_samples += SAMPLE_RATE_HZ
     statistics.compute_s += 0.05
     view.put(Completed(7, 1.5, 2.5, WORDS, "silence", 4, 3.0, 3.0))
+    view.put(Lost(3.0, 4.25, 4.25, 4.0))
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.splitlines() == [
@@ -30,6 +31,7 @@ def test_each_line_has_its_own_share_of_the_statistics(capsys: pytest.CaptureFix
         "segment 7: 0.50 s heard in 20 ms, decoder passes: 3; words that stay: 2, "
         "that may change: 1",
         "segment 7 ends at 2.50 s (silence): 1.00 s heard in 50 ms; words: 2, partials skipped: 4",
+        "lost: 3.00 to 4.25 s",
     ]
 
 

@@ -18,7 +18,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.hearing.buffers import Draft
 from whisper_hailo.live.captioner import Captioner
-from whisper_hailo.live.events import Completed, Event, Partial, Started, violations
+from whisper_hailo.live.events import Completed, Event, Lost, Partial, Started, violations
 from whisper_hailo.live.options import CaptionOptions
 
 
@@ -101,6 +101,33 @@ def test_no_speech_is_dropped_and_none_is_heard_twice(
         at += n
 
 
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(st.tuples(st.booleans(), st.integers(0, 40_000), st.integers(1, 99_999)), max_size=8),
+    options,
+    st.integers(0, 999),
+)
+def test_the_guarantees_hold_where_audio_is_lost(
+    stream: list[tuple[bool, int, int]], options: CaptionOptions, seed: int
+) -> None:
+    captioner = Captioner(Fickle(seed), Loudness(), options)
+    events: list[Event] = []
+    n_samples = 0
+    for on, n_heard, n_lost in stream:
+        events += captioner.feed(np.full(n_heard, 0.1 * on, np.float32))
+        events += captioner.lose(n_lost)
+        n_samples += n_heard + n_lost
+    assert list(violations(events)) == []
+    losses = [event for event in events if isinstance(event, Lost)]
+    assert len(losses) == len(stream)
+    lost = round(sum(event.end_s - event.start_s for event in losses) * SAMPLE_RATE_HZ)
+    assert lost == captioner.statistics.n_lost_samples
+    assert lost + captioner.statistics.n_stream_samples == n_samples
+    if losses:
+        assert losses[-1].end_s == n_samples / SAMPLE_RATE_HZ
+    assert list(captioner.finish()) == []  # nothing runs behind a loss
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 40), st.sampled_from([0.2, 0.7, 2.0])), max_size=4),
@@ -166,6 +193,32 @@ def test_what_was_fed_at_once_gives_one_partial_and_counts_the_others() -> None:
     assert captioner.statistics.n_skipped == audio.size // 3200 - 1
     (final,) = completed(events)
     assert final.n_skipped == captioner.statistics.n_skipped
+
+
+def test_what_follows_a_loss_has_its_place_in_time_and_no_pre_roll_from_before() -> None:
+    captioner = Captioner(Speller(), Loudness())
+    events = list(captioner.feed(np.concatenate([silence(0.5), speech(range(8))])))
+    events += captioner.lose(80_000)
+    events += captioner.feed(np.concatenate([speech(range(8, 12)), silence(0.5)]))
+    assert list(violations(events)) == []
+    kinds = [type(event).__name__ for event in events]
+    assert kinds[: kinds.index("Lost") + 2][-3:] == ["Completed", "Lost", "Started"]
+    first, second = completed(events)
+    assert (first.reason, second.reason) == ("loss", "silence")
+    assert second.text == "w8 w9 w10 w11"
+    begin_s = 0.5 + speech(range(8)).size / SAMPLE_RATE_HZ + 5.0
+    assert second.start_s == pytest.approx(begin_s, abs=1e-6)
+    assert captioner.statistics.as_json()["lost_s"] == pytest.approx(5.0, abs=0.032)
+
+
+def test_latencies_count_what_was_lost_in_between() -> None:
+    captioner = Captioner(Speller(), Loudness(), now=lambda: 109.0)
+    list(captioner.feed(silence(1.024), captured_s=101.024))
+    list(captioner.lose(5 * SAMPLE_RATE_HZ))
+    list(captioner.feed(np.concatenate([speech(range(4)), silence(0.5)])))
+    (latency_s,) = captioner.statistics.final_latency_s.seconds
+    end_s = 100 + 1.024 + 5 + speech(range(4)).size / SAMPLE_RATE_HZ
+    assert latency_s == pytest.approx(109.0 - end_s, abs=0.1)
 
 
 def test_clicks_start_nothing() -> None:

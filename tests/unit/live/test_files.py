@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from whisper_hailo.core.errors import OptionError, OutputError
-from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, Started, violations
+from whisper_hailo.live.events import (
+    CaptionWord,
+    Completed,
+    Event,
+    Lost,
+    Partial,
+    Started,
+    violations,
+)
 from whisper_hailo.live.files import CaptionFile, EventFile, caption_files
 
 
@@ -22,6 +30,7 @@ EVENTS: list[Event] = [
     Completed(0, 0.0, 1.25, (word("One"), word("two", None)), "silence", 1, 1.5, 0.3),
     Started(1, 2.0, 2.3, 0.4),
     Completed(1, 2.0, 2.5, (), "silence", 0, 2.6, 0.5),
+    Lost(2.6, 3000.0, 3000.0, 0.55),
     Started(2, 3661.0, 3661.3, 0.6),
     Completed(2, 3661.0, 3662.5, (word("a"), word("-->"), word("b")), "end", 0, 3662.5, 0.7),
 ]
@@ -70,6 +79,8 @@ def test_events_as_json_lines(tmp_path: Path) -> None:
     assert lines[1]["text"] == "One too"
     assert lines[1]["tentative"] == [{"text": " too", "probability": 0.1235}]
     assert lines[2]["words"][1]["probability"] is None
+    lost = {"event": "lost", "start_s": 2.6, "end_s": 3000.0, "heard_s": 3000.0, "at_s": 0.55}
+    assert lines[5] == lost
 
 
 def test_other_endings_and_bad_places_are_refused(tmp_path: Path) -> None:
@@ -111,6 +122,11 @@ def test_every_breach_is_told() -> None:
     assert "decrease" in breaches(started, again, done)
     early = Started(1, 1.0, 2.3, 0.4)
     assert "starts before 1.25 s" in breaches(started, partial, done, early)
+    assert "lost within segment 0" in breaches(started, Lost(0.3, 0.5, 0.5, 0.2), done)
+    assert "begins before 1.25 s" in breaches(started, done, Lost(1.0, 2.0, 2.0, 0.4))
+    assert "no stretch of the stream" in breaches(Lost(1.0, 1.0, 1.0, 0.4))
+    assert "no stretch of the stream" in breaches(Lost(1.0, 2.0, 1.5, 0.4))
+    assert "starts before 3.0 s" in breaches(Lost(1.0, 3.0, 3.0, 0.0), Started(0, 2.9, 3.1, 0.1))
 
 
 def recording(folder: Path) -> Path:

@@ -19,11 +19,13 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Completed, violations
 from whisper_hailo.live.network import NetworkSource
+from whisper_hailo.live.sources import Pace
 from whisper_hailo.live.stream import CaptionStream
 
-pytest.importorskip("av", reason="the media extra is not installed")
+av = pytest.importorskip("av", reason="the media extra is not installed")
 
 RATE_HZ = 22_050
+TS_PACKET = 188
 
 
 def encoded(kind: str) -> bytes:
@@ -32,8 +34,30 @@ def encoded(kind: str) -> bytes:
     return file.getvalue()
 
 
+def pictures() -> tuple[bytes, bytes]:
+    """A stream of pictures with a second of sound, and how it goes on without any."""
+    file = io.BytesIO()
+    with av.open(file, "w", format="mpegts") as container:
+        video = container.add_stream("mpeg2video", rate=25)
+        video.width = video.height = 64
+        video.pix_fmt = "yuv420p"
+        audio = container.add_stream("mp2", rate=RATE_HZ)
+        audio.layout = "mono"
+        for index in range(500):
+            picture = av.VideoFrame.from_ndarray(np.full((96, 64), index % 99, np.uint8), "yuv420p")
+            picture.pts = index
+            container.mux(video.encode(picture))
+            if index < 20:
+                sound = av.AudioFrame.from_ndarray(np.zeros((1, 1152), np.int16), "s16", "mono")
+                sound.sample_rate, sound.pts = RATE_HZ, index * 1152
+                container.mux(audio.encode(sound))
+    whole = file.getvalue()
+    third = len(whole) // TS_PACKET // 3 * TS_PACKET
+    return whole, whole[third : 2 * third]  # its end has the last of the sound
+
+
 class Radio(BaseHTTPRequestHandler):
-    """`/recording` has a length; `/live` plays for ever, in small pieces."""
+    """`/recording` has a length; `/live` plays for ever, in small pieces; others play no fair."""
 
     def do_GET(self) -> None:
         if self.path == "/recording":
@@ -47,14 +71,30 @@ class Radio(BaseHTTPRequestHandler):
             self.send_header("Content-Type", "audio/mpeg")
             self.end_headers()
             self._play(encoded("MP3"))
+        elif self.path == "/trickle":
+            self.send_response(200)
+            self.send_header("Content-Type", "audio/mpeg")
+            self.end_headers()
+            body = encoded("MP3")
+            self.wfile.write(4 * body)
+            self._play(body, n_bytes=50)
+        elif self.path == "/pictures":
+            self.send_response(200)
+            self.send_header("Content-Type", "video/mp2t")
+            self.end_headers()
+            whole, rest = pictures()
+            self.wfile.write(whole)
+            self._play(rest, n_bytes=TS_PACKET)
+        elif self.path == "/never":
+            self.rfile.read(1)  # until the listener leaves
         else:
             self.send_error(404)
 
-    def _play(self, body: bytes) -> None:
+    def _play(self, body: bytes, n_bytes: int = 500) -> None:
         try:
             while True:
-                for at in range(0, len(body), 500):
-                    self.wfile.write(body[at : at + 500])
+                for at in range(0, len(body), n_bytes):
+                    self.wfile.write(body[at : at + n_bytes])
                     time.sleep(0.01)
         except OSError:
             return  # the listener left
@@ -83,7 +123,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_recording_is_read_as_fast_as_it_is_heard(radio: str) -> None:
     with NetworkSource(f"{radio}/recording") as source:
-        assert not source.live
+        assert source.pace is Pace.ASKED
         assert not source.endless
         blocks = list(source.blocks())
     audio = np.concatenate([block.audio for block in blocks])
@@ -96,7 +136,7 @@ def test_a_recording_is_read_as_fast_as_it_is_heard(radio: str) -> None:
 def test_an_endless_stream_is_stopped_while_it_is_read(radio: str, attempt: int) -> None:
     """The thread that reads is deep in FFmpeg then: to close under its feet ends the process."""
     with NetworkSource(f"{radio}/live") as source:
-        assert source.live
+        assert source.pace is Pace.AHEAD
         assert source.endless
         stream = CaptionStream(source, Captioner(Fickle(attempt), Loudness()))
         events = []
@@ -121,3 +161,35 @@ def test_a_source_that_is_closed_before_it_is_read_gives_nothing(radio: str) -> 
 def test_an_address_that_is_not_there_is_one_line(radio: str) -> None:
     with pytest.raises(AudioError, match="404"), NetworkSource(f"{radio}/none"):
         pass
+
+
+def test_an_address_that_does_not_answer_is_one_line(
+    radio: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("whisper_hailo.live.network._TIMEOUT_S", 0.2)
+    with (
+        pytest.raises(AudioError, match=r"does not answer within 0\.2 s; check the address"),
+        NetworkSource(f"{radio}/never"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("path", ["trickle", "pictures"])
+def test_an_address_that_gives_next_to_no_sound_is_given_up(
+    radio: str, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("whisper_hailo.live.network._LOOK_S", 0.5)
+    told: list[str] = []
+
+    def listen(source: NetworkSource) -> None:
+        try:
+            list(source.blocks())
+        except AudioError as error:
+            told.append(str(error))
+
+    with NetworkSource(f"{radio}/{path}") as source:
+        thread = threading.Thread(target=listen, args=(source,), daemon=True)
+        thread.start()
+        thread.join(60)
+    assert len(told) == 1
+    assert "gave less than 3 s of sound while it was waited for 0.5 s" in told[0]

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,9 +19,10 @@ from tests.unit.sounds import similarity, tone, write
 from whisper_hailo.core.errors import AudioError, DeviceError, OptionError
 from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.live.backlog import Backlog
 from whisper_hailo.live.microphone import MicrophoneSource, choose_device, input_devices
 from whisper_hailo.live.network import NetworkSource
-from whisper_hailo.live.sources import Block, FileSource, PcmSource, Source, open_source
+from whisper_hailo.live.sources import Block, FileSource, Pace, PcmSource, Source, open_source
 
 
 def heard(source: Source) -> FloatArray:
@@ -31,7 +33,7 @@ def heard(source: Source) -> FloatArray:
 def test_a_file_comes_whole_and_at_once(tmp_path: Path) -> None:
     path = write(tmp_path / "a.wav", tone(44_100, 1.5), 44_100)
     source = FileSource(path)
-    assert not source.live
+    assert source.pace is Pace.ASKED
     audio = heard(source)
     assert audio.size == pytest.approx(1.5 * SAMPLE_RATE_HZ, abs=2)
     assert similarity(audio, tone(SAMPLE_RATE_HZ, 1.5)) > 0.99
@@ -47,7 +49,7 @@ def test_a_file_in_real_time_waits_until_each_piece_was_spoken(tmp_path: Path) -
     source = FileSource(path, real_time=True, loops=2, now=lambda: clock["now"], sleep=sleep)
     with source:
         blocks = list(source.blocks())
-    assert source.live
+    assert source.pace is Pace.AHEAD
     assert sum(block.audio.size for block in blocks) == 32_000
     assert clock["now"] == pytest.approx(7.0)
     assert blocks[-1].captured_s == pytest.approx(7.0)
@@ -197,11 +199,23 @@ def test_a_microphone_of_any_rate_gives_16_khz_mono_and_tells_of_overruns() -> N
                 source.close()
     audio = np.concatenate([block.audio for block in blocks])
     assert similarity(audio, tone(SAMPLE_RATE_HZ)) > 0.99
-    assert [block.fault for block in blocks if block.fault] == ["input overflow"]
-    assert all(block.captured_s is not None for block in blocks)
+    assert sum(block.n_faults for block in blocks) == 1
+    assert all(block.captured_s is not None for block in blocks if block.audio.size)
     assert FakeStream.last is not None
     assert FakeStream.last.closed
     assert FakeStream.last.settings["samplerate"] == 44_100
+
+
+@pytest.mark.usefixtures("sounddevice")
+def test_a_microphone_that_nobody_hears_tells_what_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("whisper_hailo.live.microphone.Backlog", partial(Backlog, limit_s=0.25))
+    with MicrophoneSource("micro") as source:
+        source.close()
+        blocks = list(source.blocks())
+    assert sum(block.audio.size for block in blocks) == pytest.approx(
+        0.25 * SAMPLE_RATE_HZ, abs=400
+    )
+    assert sum(block.n_lost for block in blocks) == 0.75 * SAMPLE_RATE_HZ
 
 
 def test_a_microphone_that_is_busy_absent_or_silent_is_told(
@@ -232,7 +246,7 @@ def test_an_address_that_gives_sound(tmp_path: Path) -> None:
     soundfile.write(path, tone(44_100, 2.0), 44_100)
     source = NetworkSource(f"file://{path}")
     with source:
-        assert not source.live
+        assert source.pace is Pace.ASKED
         audio = np.concatenate([block.audio for block in source.blocks()])
     assert audio.size == pytest.approx(2.0 * SAMPLE_RATE_HZ, abs=50)
     assert similarity(audio, tone(SAMPLE_RATE_HZ, 2.0)) > 0.9

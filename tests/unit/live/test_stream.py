@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,10 @@ from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError, DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.live.backlog import Backlog
 from whisper_hailo.live.captioner import Captioner
-from whisper_hailo.live.events import Completed, Event, Partial, violations
-from whisper_hailo.live.sources import Block
+from whisper_hailo.live.events import Completed, Event, Lost, Partial, violations
+from whisper_hailo.live.sources import Block, Pace
 from whisper_hailo.live.stream import CaptionStream
 
 
@@ -31,11 +33,11 @@ class Played(Closing):
         self,
         audio: FloatArray,
         *,
-        live: bool = True,
+        pace: Pace = Pace.AHEAD,
         failure: Exception | None = None,
         waits: bool = False,
     ) -> None:
-        self.live = live
+        self.pace = pace
         self._audio = audio
         self._failure = failure
         self._waits = waits
@@ -50,6 +52,8 @@ class Played(Closing):
     def blocks(self) -> Iterator[Block]:
         try:
             for at in range(0, self._audio.size, 512):
+                if self.pace is Pace.ASKED and self._closed.is_set():
+                    return
                 yield Block(self._audio[at : at + 512], time.perf_counter())
                 self._taken()
         finally:
@@ -117,7 +121,7 @@ def text_of(events: list[Event]) -> str:
 
 
 def test_a_source_that_waits_is_heard_piece_by_piece() -> None:
-    events, captioner = events_of(Played(AUDIO, live=False), Speller())
+    events, captioner = events_of(Played(AUDIO, pace=Pace.ASKED), Speller())
     assert text_of(events) == TEXT
     assert captioner.statistics.n_skipped == 0
     assert captioner.statistics.n_partials > 20
@@ -130,6 +134,54 @@ def test_a_slow_engine_skips_partials_and_no_audio() -> None:
     assert text_of(events) == TEXT
     assert captioner.statistics.n_skipped > 0
     assert captioner.statistics.longest_backlog_s >= 0.8
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a second may wait."""
+    monkeypatch.setattr("whisper_hailo.live.stream.Backlog", partial(Backlog, limit_s=0.5))
+
+
+class Ahead(Speller):
+    """Has heard nothing but the first piece until the source has given so much."""
+
+    def __init__(self, source: Played, n_blocks: int) -> None:
+        super().__init__()
+        self._source = source
+        self._n_blocks = n_blocks
+
+    def hear(self, audio: FloatArray, *rest: Any, **named: Any) -> BufferText:
+        n_blocks, self._n_blocks = self._n_blocks, 0
+        self._source.wait_for_more(n_blocks)
+        return super().hear(audio, *rest, **named)
+
+
+@pytest.mark.usefixtures("small")
+def test_what_waits_for_nobody_loses_what_there_is_no_room_for_and_says_so() -> None:
+    source = Played(AUDIO, pace=Pace.OWN)
+    events, captioner = events_of(source, Ahead(source, 100))
+    assert list(violations(events)) == []
+    losses = [event for event in events if isinstance(event, Lost)]
+    lost_s = sum(event.end_s - event.start_s for event in losses)
+    figures = captioner.statistics.as_json()
+    assert figures["lost_s"] == pytest.approx(lost_s, abs=1e-4)
+    assert figures["lost_s"] + figures["stream_s"] == pytest.approx(
+        AUDIO.size / SAMPLE_RATE_HZ, abs=512 / SAMPLE_RATE_HZ
+    )
+    assert lost_s > 1.0
+    before = events[events.index(losses[0]) - 1]
+    assert isinstance(before, Completed)
+    assert before.reason == "loss"
+
+
+@pytest.mark.usefixtures("small")
+def test_what_can_wait_loses_nothing_and_is_not_read_further_than_there_is_room() -> None:
+    source = Played(AUDIO)
+    events, captioner = events_of(source, Ahead(source, 12))
+    assert list(violations(events)) == []
+    assert text_of(events) == TEXT
+    assert captioner.statistics.n_lost_samples == 0
+    assert 0.3 < captioner.statistics.longest_backlog_s <= 0.5
 
 
 def test_stopping_hears_and_completes_what_was_captured() -> None:
@@ -172,7 +224,7 @@ def test_a_source_that_hangs_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_source_that_waits_is_stopped_between_two_pieces() -> None:
-    source = Played(AUDIO, live=False)
+    source = Played(AUDIO, pace=Pace.ASKED)
     stream = CaptionStream(source, Captioner(Speller(), Loudness()))
     events: list[Event] = []
     with source:
@@ -184,9 +236,9 @@ def test_a_source_that_waits_is_stopped_between_two_pieces() -> None:
     assert events[-1].end_s < 1.0
 
 
-@pytest.mark.parametrize("live", [True, False])
-def test_a_source_that_breaks_off_completes_the_segment_first(live: bool) -> None:
-    source = Played(AUDIO[:48_000], live=live, failure=AudioError("it broke off"))
+@pytest.mark.parametrize("pace", Pace)
+def test_a_source_that_breaks_off_completes_the_segment_first(pace: Pace) -> None:
+    source = Played(AUDIO[:48_000], pace=pace, failure=AudioError("it broke off"))
     stream = CaptionStream(source, Captioner(Speller(), Loudness()))
     events: list[Event] = []
     with source, pytest.raises(AudioError, match="it broke off"):
@@ -198,7 +250,7 @@ def test_a_source_that_breaks_off_completes_the_segment_first(live: bool) -> Non
 
 def test_a_device_that_stalls_now_and_then_loses_nothing() -> None:
     engine = Failing(2, 3, 9, 10, 11, 30)
-    events, captioner = events_of(Played(AUDIO, live=False), engine)
+    events, captioner = events_of(Played(AUDIO, pace=Pace.ASKED), engine)
     assert list(violations(events)) == []
     assert text_of(events) == TEXT
     assert captioner.statistics.n_engine_faults == 6
@@ -206,7 +258,7 @@ def test_a_device_that_stalls_now_and_then_loses_nothing() -> None:
 
 
 def test_a_device_that_is_dead_ends_the_stream_with_its_error() -> None:
-    source = Played(AUDIO, live=False)
+    source = Played(AUDIO, pace=Pace.ASKED)
     stream = CaptionStream(source, Captioner(Failing(-1), Loudness()))
     events: list[Event] = []
     with source, pytest.raises(DeviceError, match="stalled"):

@@ -14,7 +14,7 @@ import pytest
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.live.browser import BrowserSource
-from whisper_hailo.live.events import CaptionWord, Completed, Partial, Started
+from whisper_hailo.live.events import CaptionWord, Completed, Lost, Partial, Started
 from whisper_hailo.live.hub import HISTORY, Hub
 from whisper_hailo.live.statistics import Statistics
 
@@ -87,6 +87,14 @@ def test_a_slow_client_is_told_of_the_end() -> None:
     snapshot, end = taken(slow)
     assert (snapshot["event"], end["event"]) == ("snapshot", "end")
     assert [event["segment_id"] for event in snapshot["completed"]] == list(range(63))
+
+
+def test_a_new_client_sees_where_audio_was_lost() -> None:
+    hub = Hub()
+    for event in (completed(0), Lost(1.0, 5.0, 5.0, 1.0), completed(5)):
+        hub.put(event)
+    (snapshot,) = taken(hub.join(lambda: None))
+    assert [event["event"] for event in snapshot["completed"]] == ["completed", "lost", "completed"]
 
 
 def segments(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -189,8 +197,8 @@ def test_a_browser_may_be_the_microphone_one_at_a_time(
     view, browser = served
     with connect(view, "audio") as microphone:
         microphone.send(np.array([0, 16384, -32768], "<i2").tobytes() + b"\x01")
-        blocks = browser.blocks()
-        np.testing.assert_allclose(next(blocks).audio, [0.0, 0.5, -1.0])
+        blocks = (block.audio for block in browser.blocks() if block.audio.size)
+        np.testing.assert_allclose(next(blocks), [0.0, 0.5, -1.0])
         with pytest.raises(InvalidStatus), connect(view, "audio"):
             pass
     browser.close()

@@ -50,7 +50,8 @@ def bounded(timeout_s: float, what: str) -> Iterator[None]:
         timeout_s: how long the block may take.
         what: what it does, such as `opening the chip`.
     """
-    message = ctypes.create_string_buffer(hangs(what, timeout_s).replace("%", "%%").encode())
+    line = " ".join(hangs(what, timeout_s).split()).replace("%", "%%")  # which names may hold
+    message = ctypes.create_string_buffer(line.encode(errors="backslashreplace"))
     ctypes.c_char_p.in_dll(_C, "program_invocation_short_name").value = _PROGRAM
     with _DEADLY, ExitStack() as timers:
         timers.enter_context(_timer(timeout_s, _C.warnx, ctypes.addressof(message)))

@@ -33,12 +33,25 @@ function completed(event) {
     delete running.dataset.segment;
   }
   if (!event.text || document.getElementById(`segment-${event.segment_id}`)) return;
+  show(entry(`segment-${event.segment_id}`), event.words, "");
+  stayAtEnd();
+}
+
+function lost(event) {
+  const id = `lost-${event.start_s}`;
+  if (document.getElementById(id)) return;
+  const item = entry(id);
+  item.className = "gap";
+  item.textContent = `${(event.end_s - event.start_s).toFixed(1)} s were not heard`;
+  stayAtEnd();
+}
+
+function entry(id) {
   const item = document.createElement("li");
-  item.id = `segment-${event.segment_id}`;
-  show(item, event.words, "");
+  item.id = id;
   log.append(item);
   while (log.children.length > KEPT) log.firstElementChild.remove();
-  stayAtEnd();
+  return item;
 }
 
 // Follows the newest caption, unless somebody has scrolled back to read.
@@ -89,10 +102,11 @@ function take(message) {
     document.getElementById("microphone").hidden = !message.browser_microphone;
     points.latency.length = points.rtfx.length = 0;
     message.figures.forEach(figures);
-    message.completed.forEach(completed);
+    message.completed.forEach((event) => (event.event === "lost" ? lost : completed)(event));
     if (message.partial) partial(message.partial);
     else running.replaceChildren();
   } else if (message.event === "completed") completed(message);
+  else if (message.event === "lost") lost(message);
   else if (message.event === "partial") partial(message);
   else if (message.event === "figures") figures(message);
   else if (message.event === "end") {

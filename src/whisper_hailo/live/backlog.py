@@ -1,0 +1,112 @@
+"""What came and was not heard yet: one piece of audio, and never more than there is room for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.live.sources import Block
+
+LIMIT_S: Final = 300.0
+"""More than a chip takes that is opened anew three times; 18 MiB at 16 kHz."""
+
+LOOK_S: Final = 0.1
+"""So often one who waits for audio looks whether it is still wanted."""
+
+
+class Backlog:
+    """Takes audio on one thread, and gives all that waits as one piece on another.
+
+    Where there is no room, audio waits or is lost. Since all that waits is taken, there is none
+    until then, so that a loss lies behind it and never in the middle.
+
+    Args:
+        rate_hz: of the audio.
+        limit_s: room, in seconds.
+    """
+
+    def __init__(self, rate_hz: int = SAMPLE_RATE_HZ, limit_s: float = LIMIT_S) -> None:
+        self._audio = np.empty(
+            round(limit_s * rate_hz), np.float32
+        )  # takes memory where it is used
+        self._n_samples = 0
+        self._n_lost = 0
+        self._n_faults = 0
+        self._captured_s: float | None = None
+        self._ended = False
+        self._failure: BaseException | None = None
+        self._changed = threading.Condition()
+
+    def put(self, block: Block) -> int:
+        """Take what there is room for.
+
+        Returns:
+            samples that were lost.
+        """
+        with self._changed:
+            n_lost = block.audio.size - self._add(block, 0)
+            self._n_lost += n_lost
+            self._n_faults += block.n_faults
+            self._changed.notify_all()
+            return n_lost
+
+    def put_all(self, block: Block) -> None:
+        """Take everything, which may have to wait for room until the end."""
+        with self._changed:
+            self._n_faults += block.n_faults
+            n_kept = 0
+            while True:
+                n_kept += self._add(block, n_kept)
+                self._changed.notify_all()
+                if n_kept == block.audio.size or self._ended:
+                    return
+                self._changed.wait()
+
+    def end(self, failure: BaseException | None = None) -> None:
+        """Nothing follows; the first end is the one that counts.
+
+        Args:
+            failure: what is to be raised behind the audio that waits.
+        """
+        with self._changed:
+            if not self._ended:
+                self._ended, self._failure = True, failure
+            self._changed.notify_all()
+
+    def blocks(self) -> Iterator[Block]:
+        """All that waits, again and again; an empty piece when nothing comes for `LOOK_S`.
+
+        Raises:
+            BaseException: the failure that it ended with.
+        """
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._n_samples or self._ended, LOOK_S)
+                block, ended = self._take(), self._ended
+            yield block
+            if ended:
+                break
+        if self._failure is not None:
+            raise self._failure
+
+    def _add(self, block: Block, n_before: int) -> int:
+        """Append what there is room for of a block, but for its first samples; how much that is."""
+        rest = block.audio[n_before : n_before + self._audio.size - self._n_samples]
+        self._audio[self._n_samples : self._n_samples + rest.size] = rest
+        self._n_samples += rest.size
+        if rest.size:
+            self._captured_s = block.captured_s
+        return int(rest.size)
+
+    def _take(self) -> Block:
+        block = Block(
+            self._audio[: self._n_samples].copy(), self._captured_s, self._n_faults, self._n_lost
+        )
+        self._n_samples = self._n_lost = self._n_faults = 0
+        self._captured_s = None
+        self._changed.notify_all()
+        return block

@@ -1,0 +1,151 @@
+"""By which names the page may be asked for, and by whose pages.
+
+A foreign page cannot read what this server says, but it can open a WebSocket to it, or have its
+own name point at this machine (DNS rebinding) and be taken for the server's page. So whoever asks
+has to use an address of the server or a name that is listed, and a page that opens a socket has to
+be its own.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from whisper_hailo.core.errors import OptionError
+
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+_AUTHORITY: Final = re.compile(
+    r"(?: \[(?P<address>[0-9a-f:.]+)\] | (?P<name>[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)\.? )"
+    r"(?: :(?P<port>[0-9]{1,5}) )?",
+    re.IGNORECASE | re.VERBOSE | re.ASCII,
+)
+_PORTS: Final = {"http": 80, "https": 443}
+_LONGEST_NAME: Final = 253
+
+BAD_REQUEST, FORBIDDEN, MISDIRECTED = 400, 403, 421
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where somebody believes a server to be.
+
+    Attributes:
+        host: an address in its shortest form, or a name in small letters.
+        port: `None` where it was left out.
+    """
+
+    host: str
+    port: int | None = None
+
+    @classmethod
+    def of(cls, authority: str) -> Self:
+        """What stands in a `Host` header or behind the `//` of an address.
+
+        Raises:
+            ValueError: nothing that a browser would send.
+        """
+        found = _AUTHORITY.fullmatch(authority)
+        if found is None or len(authority) > _LONGEST_NAME + len("[]:65535"):
+            raise ValueError(f"{authority!r} is no host")
+        if found["address"] is not None:
+            host = address_of(str(ipaddress.IPv6Address(found["address"])))
+        else:
+            host = address_of(found["name"].lower())
+        port = None if found["port"] is None else int(found["port"])
+        if port is not None and port > 65_535:
+            raise ValueError(f"{authority!r} has no port that exists")
+        return cls(host, port)
+
+
+def address_of(host: str) -> str:
+    """An address in its shortest form, without the network card; a name as it is."""
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return str(mapped or address)
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """Names by which a server may be asked for, beside the address at which it is reached.
+
+    Attributes:
+        names: without ports.
+    """
+
+    names: frozenset[str]
+
+    @classmethod
+    def of(cls, listens_at: str, listed: Iterable[str] = ()) -> Self:
+        """For a server that listens at an address or a name; this machine's own names belong to it.
+
+        Raises:
+            OptionError: there is no address, or something is listed that is no name.
+        """
+        if not listens_at.strip():
+            raise OptionError(
+                "--web-host is empty, expected an address such as 127.0.0.1, or 0.0.0.0 for "
+                "everyone who reaches this machine"
+            )
+        own = socket.gethostname().lower()
+        names = {*_LOOPBACK, own, own.split(".")[0] + ".local", address_of(listens_at.lower())}
+        return cls(frozenset(names | {_listed(name) for name in listed}))
+
+    def refusal(self, scope: Mapping[str, Any]) -> tuple[int, str] | None:
+        """Why a request is not answered, with its status; `None` if it is.
+
+        Args:
+            scope: of the request, as ASGI has it.
+        """
+        hosts = _values(scope, b"host")
+        try:
+            (asked_for,) = (Place.of(host) for host in hosts)
+        except ValueError:
+            return BAD_REQUEST, "a request has one Host, such as localhost:8765"
+        if not scope["path"].startswith("/"):
+            return BAD_REQUEST, "a request begins with the path, such as GET /events"
+        reached_at = address_of((scope.get("server") or ("", None))[0])
+        if asked_for.host not in self.names and asked_for.host != reached_at:
+            return MISDIRECTED, (
+                "ask for this page by the address of its machine, or start it with "
+                "--web-allow-host and the name that you use"
+            )
+        if scope["type"] == "websocket" and not _is_own(_values(scope, b"origin"), asked_for):
+            return FORBIDDEN, "only the page of this very server may connect"
+        return None
+
+
+def _listed(name: str) -> str:
+    try:
+        place = Place.of(f"[{name}]" if name.count(":") > 1 else name)
+    except ValueError:
+        place = None
+    if place is None or place.port is not None:
+        raise OptionError(
+            f"--web-allow-host is {name!r}, expected a name or an address without a port, such as "
+            "captions.local"
+        )
+    return place.host
+
+
+def _values(scope: Mapping[str, Any], name: bytes) -> list[str]:
+    return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
+
+
+def _is_own(origins: list[str], asked_for: Place) -> bool:
+    """Whether a page comes from where it connects to; programs that are no browsers do not say."""
+    if not origins:
+        return True
+    try:
+        (origin,) = origins
+        scheme, _, authority = origin.partition("://")
+        page, usual = Place.of(authority), _PORTS[scheme.lower()]
+    except (ValueError, KeyError):
+        return False  # also "null", of a page that has no place
+    return (page.host, page.port or usual) == (asked_for.host, asked_for.port or usual)

@@ -1,0 +1,156 @@
+"""What the page's server answers: the page itself, events, and a browser's microphone."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Final
+
+from whisper_hailo.live.browser import BrowserSource
+from whisper_hailo.live.hosts import Hosts
+from whisper_hailo.live.hub import Hub
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, MutableMapping
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.websockets import WebSocket
+
+    _Scope = MutableMapping[str, Any]
+    _Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+    _Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+MOST_BYTES: Final = 1 << 16
+"""Of a message: two seconds of sound."""
+
+_FILES: Final = {
+    "/": ("index.html", "text/html"),
+    "/page.css": ("page.css", "text/css"),
+    "/page.js": ("page.js", "text/javascript"),
+    "/recorder.js": ("recorder.js", "text/javascript"),
+}
+_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'self'; img-src data:; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+_NOT_UNDERSTOOD, _BUSY = 1003, 1013
+_LISTENER_BYTES: Final = MOST_BYTES
+"""A page that looks sends nothing but its side of the pings, so much in a day."""
+
+_SPEAKER_BYTES: Final = 1 << 20
+"""One that records sends messages, and the socket is read by a quarter of that at a time."""
+
+_QUIET_S: Final = 10.0
+"""Who sends no sound for so long does not record and makes room for another."""
+
+
+class Pages:
+    """An ASGI application.
+
+    Args:
+        hub: of the events.
+        browser: where a browser's microphone goes, if it may be used.
+        hosts: by which names it may be asked for.
+    """
+
+    def __init__(self, hub: Hub, browser: BrowserSource | None, hosts: Hosts) -> None:
+        from starlette.applications import Starlette
+        from starlette.routing import Route, WebSocketRoute
+
+        self._hub = hub
+        self._browser = browser
+        self._hosts = hosts
+        self._recording = False
+        self._routes = Starlette(
+            routes=[
+                *(Route(path, self._page) for path in _FILES),
+                WebSocketRoute("/events", self._events),
+                WebSocketRoute("/audio", self._audio),
+            ]
+        )
+
+    async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
+        """Answer one request, on a connection that ends with it or becomes a WebSocket."""
+        from starlette.responses import PlainTextResponse
+
+        async def send_last(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], (b"connection", b"close")]}
+            await send(message)
+
+        refusal = self._hosts.refusal(scope)
+        if refusal is None:
+            await self._routes(scope, receive, send_last)
+        else:
+            await PlainTextResponse(refusal[1], refusal[0])(scope, receive, send_last)
+
+    async def _page(self, request: Request) -> Response:
+        from starlette.responses import Response
+
+        name, kind = _FILES[request.scope["path"]]
+        content = resources.files("whisper_hailo.live").joinpath("page", name).read_bytes()
+        return Response(content, media_type=kind, headers=_HEADERS)
+
+    async def _events(self, websocket: WebSocket) -> None:
+        """Send events for as long as the page is open."""
+        from starlette.websockets import WebSocketDisconnect
+
+        await websocket.accept()
+        websocket.state.line.stay(_LISTENER_BYTES)
+        wake = asyncio.Event()
+        client = self._hub.join(wake.set)
+        gone = asyncio.ensure_future(websocket.receive())  # it has nothing else to say
+        try:
+            while not gone.done():
+                while (message := client.take()) is not None:
+                    await websocket.send_json(message)
+                    if message["event"] == "end":
+                        await websocket.close()
+                        return
+                wake.clear()
+                waiting = asyncio.ensure_future(wake.wait())
+                await asyncio.wait({waiting, gone}, return_when=asyncio.FIRST_COMPLETED)
+                waiting.cancel()
+            if gone.result()["type"] == "websocket.receive":
+                await websocket.close(_NOT_UNDERSTOOD)
+        except (WebSocketDisconnect, RuntimeError):
+            pass  # it went away while a message was being sent
+        finally:
+            gone.cancel()
+            self._hub.leave(client)
+
+    async def _audio(self, websocket: WebSocket) -> None:
+        """Take a browser's microphone; one at a time."""
+        from starlette.websockets import WebSocketDisconnect
+
+        if self._browser is None or self._recording:
+            await websocket.close(_BUSY)
+            return
+        self._recording = True  # before anything is waited for, or two would come in
+        try:
+            code = await self._record(websocket, self._browser)
+        except WebSocketDisconnect:
+            return
+        finally:
+            self._recording = False  # whether or not the other side agrees to the end
+        await websocket.close(code)
+
+    async def _record(self, websocket: WebSocket, browser: BrowserSource) -> int:
+        """Take sound for as long as it comes; why there is no more."""
+        await websocket.accept()
+        websocket.state.line.stay(_SPEAKER_BYTES)
+        while True:
+            try:
+                async with asyncio.timeout(_QUIET_S):
+                    raw = await websocket.receive_bytes()
+            except TimeoutError:
+                return _BUSY
+            except KeyError:  # text
+                return _NOT_UNDERSTOOD
+            websocket.state.line.heard()
+            lost_s = browser.push(raw)
+            if lost_s:
+                await asyncio.sleep(lost_s)  # no faster than it is spoken

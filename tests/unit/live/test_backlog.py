@@ -1,0 +1,92 @@
+"""What waits to be heard: one piece, never more than there is room for; losses are told."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from whisper_hailo.core.errors import AudioError
+from whisper_hailo.live.backlog import Backlog
+from whisper_hailo.live.sources import Block
+
+
+def ramp(begin: int, end: int) -> Block:
+    """Samples that say where they stand; captured at the end of it."""
+    return Block(np.arange(begin, end, dtype=np.float32), captured_s=float(end))
+
+
+def room_for(n_samples: int) -> Backlog:
+    return Backlog(rate_hz=1000, limit_s=n_samples / 1000)
+
+
+def test_all_that_waits_is_one_piece() -> None:
+    backlog = room_for(100)
+    backlog.put(ramp(0, 10))
+    backlog.put(Block(np.arange(10, 30, dtype=np.float32), 30.0, n_faults=2))
+    block = next(backlog.blocks())
+    np.testing.assert_array_equal(block.audio, np.arange(30))
+    assert (block.captured_s, block.n_faults, block.n_lost) == (30.0, 2, 0)
+
+
+def test_what_there_is_no_room_for_is_lost_behind_what_waits() -> None:
+    backlog = room_for(100)
+    blocks = backlog.blocks()
+    assert [backlog.put(ramp(at, at + 40)) for at in range(0, 200, 40)] == [0, 0, 20, 40, 40]
+    block = next(blocks)
+    np.testing.assert_array_equal(block.audio, np.arange(100))
+    assert (block.captured_s, block.n_lost) == (120.0, 100)
+    assert backlog.put(ramp(200, 240)) == 0
+    np.testing.assert_array_equal(next(blocks).audio, np.arange(200, 240))
+
+
+def test_a_loss_lasts_until_somebody_takes_so_that_nothing_stands_in_the_wrong_place() -> None:
+    backlog = room_for(100)
+    backlog.put(ramp(0, 120))
+    next(backlog.blocks())
+    backlog.put(ramp(120, 300))
+    assert backlog.put(ramp(300, 301)) == 1
+    block = next(backlog.blocks())
+    assert (block.audio[-1], block.n_lost) == (219.0, 81)
+
+
+def test_whoever_can_wait_loses_nothing_however_large_its_pieces() -> None:
+    backlog = room_for(100)
+
+    def bring() -> None:
+        for at in range(0, 3000, 750):
+            backlog.put_all(ramp(at, at + 750))
+        backlog.end()
+
+    thread = threading.Thread(target=bring)
+    thread.start()
+    blocks = list(backlog.blocks())
+    thread.join()
+    assert max(block.audio.size for block in blocks) <= 100
+    assert sum(block.n_lost for block in blocks) == 0
+    np.testing.assert_array_equal(np.concatenate([b.audio for b in blocks]), np.arange(3000))
+
+
+def test_whoever_waits_for_room_is_let_go_at_the_end() -> None:
+    backlog = room_for(10)
+    thread = threading.Thread(target=backlog.put_all, args=(ramp(0, 1000),))
+    thread.start()
+    backlog.end()
+    thread.join()
+    np.testing.assert_array_equal(next(backlog.blocks()).audio, np.arange(10))
+
+
+def test_a_failure_comes_behind_what_waits() -> None:
+    backlog = room_for(10)
+    backlog.put(ramp(0, 5))
+    backlog.end(AudioError("it broke off"))
+    backlog.end()
+    blocks = backlog.blocks()
+    assert next(blocks).audio.size == 5
+    with pytest.raises(AudioError, match="it broke off"):
+        next(blocks)
+
+
+def test_while_nothing_comes_whoever_waits_may_look_around() -> None:
+    assert next(room_for(10).blocks()).audio.size == 0
