@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from random import Random
 
@@ -66,11 +67,12 @@ class Fuzzed:
         """Read it mixed, or each channel by itself."""
         path = folder / name
         path.write_bytes(content)
-        sources = split_channels(path) if len(content) % 5 == 0 else [path]
-        for source in sources[:9]:
-            with open_audio(source) as stream:
-                for _ in stream.blocks(BLOCK):
-                    pass
+        each = split_channels(path) if len(content) % 5 == 0 else nullcontext([path])
+        with each as sources:
+            for source in sources[:9]:
+                with open_audio(source) as stream:
+                    for _ in stream.blocks(BLOCK):
+                        pass
 
 
 def _write_all(folder: Path, sound: np.ndarray, layout: str) -> None:
