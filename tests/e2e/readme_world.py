@@ -6,6 +6,7 @@ to install would work here and nowhere else, so modules of all other packages ar
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
@@ -14,8 +15,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 OURS = "whisper-hailo"
-TOOLS = frozenset({"pip", "setuptools"})
-"""A virtual environment has these from the start."""
+BUILD = Path(__file__).parents[2] / "requirements" / "build.txt"
+TOOLS = {"pip", "setuptools", *re.findall(r"^([\w-]+)==", BUILD.read_text(), flags=re.MULTILINE)}
+"""A virtual environment has two from the start, and `make` adds those that install this project."""
 
 HIDER = """\
 import os, sys

@@ -21,6 +21,7 @@ from whisper_hailo.bench.records import (
     RunHeader,
 )
 from whisper_hailo.core.errors import OptionError, OutputError
+from whisper_hailo.core.names import shown
 
 FORMAT_VERSION: Final = 1
 
@@ -111,6 +112,8 @@ def read_run(path: Path) -> Run:
     Raises:
         OptionError: no such file, not a run file, another version, or a broken line.
     """
+    if path.is_fifo():  # nobody may ever write to it
+        raise OptionError(f"{shown(path)} is a pipe; give a run file of evaluate or compare")
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

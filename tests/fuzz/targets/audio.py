@@ -10,7 +10,7 @@ import numpy as np
 
 from tests.fuzz.mutate import mutated_bytes
 from tests.fuzz.target import Input
-from whisper_hailo.audio import open_audio
+from whisper_hailo.audio import AudioSource, open_audio
 from whisper_hailo.channels import split_channels
 
 SECONDS, BLOCK = 0.06, 16_000
@@ -66,11 +66,18 @@ class Fuzzed:
         """Read it mixed, or each channel by itself."""
         path = folder / name
         path.write_bytes(content)
-        sources = split_channels(path) if len(content) % 5 == 0 else [path]
-        for source in sources[:9]:
-            with open_audio(source) as stream:
-                for _ in stream.blocks(BLOCK):
-                    pass
+        if len(content) % 5 == 0:
+            with split_channels(path) as channels:
+                for channel in channels[:9]:
+                    _read(channel)
+        else:
+            _read(path)
+
+
+def _read(source: AudioSource) -> None:
+    with open_audio(source) as stream:
+        for _ in stream.blocks(BLOCK):
+            pass
 
 
 def _write_all(folder: Path, sound: np.ndarray, layout: str) -> None:

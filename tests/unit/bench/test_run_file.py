@@ -1,4 +1,5 @@
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -67,6 +68,12 @@ def test_what_is_no_run_file(tmp_path: Path, content: str, message: str) -> None
     path.write_text(content, encoding="utf-8")
     with pytest.raises(OptionError, match=message):
         read_run(path)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OptionError, match="pipe is a pipe; give a run file"):
+        read_run(tmp_path / "pipe")
 
 
 def test_fields_of_newer_programs_are_ignored(tmp_path: Path) -> None:
