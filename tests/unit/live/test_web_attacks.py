@@ -273,8 +273,8 @@ def test_a_microphone_that_sends_nothing_makes_room_for_another(
     with served(browser=BrowserSource()) as view:
         with connect(view, "audio") as silent, pytest.raises(ConnectionClosed, match="1013"):
             silent.recv(timeout=60)
-        with connect(view, "audio") as microphone:
-            microphone.send(b"\0\0")
+        with connect(view, "audio"):
+            pass  # it is let in
 
 
 def test_a_browser_that_floods_is_taken_at_the_speed_of_speech_and_its_loss_is_counted(
