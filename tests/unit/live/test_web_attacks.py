@@ -126,9 +126,9 @@ def test_the_page_answers_beside_hundreds_of_half_open_connections(
 def test_slow_headers_idle_bodies_and_unread_answers_have_a_limit(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.live.door.ASK_S", 0.2)
     with served() as view, connect(view, "events") as page:
         page.recv()
+        monkeypatch.setattr("whisper_hailo.live.door.ASK_S", 0.2)
         for request in (
             b"",
             b"GET / HTTP/1.1\r\nHost: localhost\r\nX-",
