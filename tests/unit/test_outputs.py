@@ -87,7 +87,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(
     def full(_descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("whisper_hailo.outputs.os.fsync", full)
+    monkeypatch.setattr("whisper_hailo.core.files.os.fsync", full)
     with pytest.raises(OutputError, match="No space left on device"):
         write_atomic(target, "new")
     assert target.read_text(encoding="utf-8") == "old"

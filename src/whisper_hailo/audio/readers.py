@@ -42,8 +42,8 @@ class Reader(Protocol):
 def open_reader(file: BinaryIO, label: str) -> Reader:
     """The reader of libsndfile for the plain formats, else that of another process.
 
-    Broken files of these formats were found to do libsndfile no harm (`docs/errors.md`). Others it
-    prints about on standard output, and FFmpeg knows so many that one of them will crash it.
+    Broken files of these formats were found to do libsndfile no harm (`docs/errors.md`). About some
+    others it prints on standard output, and FFmpeg knows so many that one will crash it.
 
     Args:
         file: at its start.

@@ -65,12 +65,16 @@ def scratch_directory(folder: Path, prefix: str) -> Iterator[Path]:
 def temporary_directory() -> Iterator[Path]:
     """A directory among the system's temporary files.
 
+    It lies in the one that is locked, since who works in it may lock it, too: a conversion does.
+
     Raises:
         OSError: it cannot be made.
     """
     folder = Path(tempfile.gettempdir())
     _sweep_once(folder)
-    with scratch_directory(folder, PREFIX) as path:
+    with scratch_directory(folder, PREFIX) as held:
+        path = held / "work"
+        path.mkdir()
         yield path
 
 

@@ -12,7 +12,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.sources import Block
 
 LIMIT_S: Final = 300.0
-"""More than a chip takes that is opened anew three times; 18 MiB at 16 kHz."""
+"""More than a chip takes that is opened anew three times; 18 MiB."""
 
 LOOK_S: Final = 0.1
 """So often one who waits for audio looks whether it is still wanted."""
@@ -25,14 +25,12 @@ class Backlog:
     until then, so that a loss lies behind it and never in the middle.
 
     Args:
-        rate_hz: of the audio.
         limit_s: room, in seconds.
     """
 
-    def __init__(self, rate_hz: int = SAMPLE_RATE_HZ, limit_s: float = LIMIT_S) -> None:
-        self._audio = np.empty(
-            round(limit_s * rate_hz), np.float32
-        )  # takes memory where it is used
+    def __init__(self, limit_s: float = LIMIT_S) -> None:
+        n_most = round(limit_s * SAMPLE_RATE_HZ)
+        self._audio = np.empty(n_most, np.float32)  # takes memory as far as it is used
         self._n_samples = 0
         self._n_lost = 0
         self._n_faults = 0

@@ -215,8 +215,5 @@ def _network_of(peer: str) -> str | None:
     address = ipaddress.ip_address(address_of(peer))
     if address.is_loopback:
         return None
-    return (
-        str(ipaddress.ip_network((address, 64), strict=False))
-        if address.version == 6
-        else str(address)
-    )
+    whole = 64 if address.version == 6 else 32
+    return str(ipaddress.ip_network((address, whole), strict=False))

@@ -204,7 +204,7 @@ class Lane:
             shutil.copy(ROOT / "scripts" / script, root / "scripts")
         (root / "requirements").mkdir()
         (root / "requirements" / "dev.txt").touch()
-        for folder in ("aarch64/sysroot", "aarch64/site", "emulator"):
+        for folder in ("aarch64/sysroot", "aarch64/sysroot-cortex-a72", "aarch64/site", "emulator"):
             self.put(f"build/{folder}/done", "")
         (root / "build/aarch64/sysroot/usr/bin").mkdir(parents=True)
         for machine in ("aarch64", "x86_64"):

@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,8 @@ from whisper_hailo.core.scratch import (
 
 WORKER = """
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from whisper_hailo.core.scratch import scratch_directory, scratch_file
 folder = Path(sys.argv[1])
@@ -129,9 +133,21 @@ def test_links_and_pipes_and_what_is_kept_stay(tmp_path: Path) -> None:
     sweep(tmp_path / "nothing", ".x.")
 
 
+@contextmanager
+def _locked_by_another(path: Path) -> Iterator[None]:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def test_a_temporary_directory_goes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     (tmp_path / f"{PREFIX}left").mkdir()
     with temporary_directory() as directory:
-        assert list(tmp_path.iterdir()) == [directory]
+        assert list(tmp_path.iterdir()) == [directory.parent]
+        with _locked_by_another(directory):  # as a conversion into it does
+            assert directory.is_dir()
     assert not list(tmp_path.iterdir())

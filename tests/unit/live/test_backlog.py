@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from whisper_hailo.core.errors import AudioError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.backlog import Backlog
 from whisper_hailo.live.sources import Block
 
@@ -18,7 +19,7 @@ def ramp(begin: int, end: int) -> Block:
 
 
 def room_for(n_samples: int) -> Backlog:
-    return Backlog(rate_hz=1000, limit_s=n_samples / 1000)
+    return Backlog(n_samples / SAMPLE_RATE_HZ)
 
 
 def test_all_that_waits_is_one_piece() -> None:

@@ -1,0 +1,47 @@
+"""A running `caption` command and the page that it serves."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+CAPTION = ("--model", "micro", "--threads", "1", "--min-partial", "0.5", "--web", "--web-port", "0")
+
+
+@contextmanager
+def serving(
+    environment: dict[str, str],
+    *words: object,
+    stdout: int = subprocess.DEVNULL,
+    descriptors: int = 1024,
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The process and its page's address; it is told to end when the block does.
+
+    Args:
+        environment: of the process.
+        words: further ones of the command line.
+        stdout: where its standard output goes.
+        descriptors: that the process may have.
+    """
+    command = [sys.executable, "-m", "whisper_hailo", "caption", *CAPTION, *map(str, words)]
+    with subprocess.Popen(
+        ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh", *command],
+        env=environment,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        try:
+            said = ""
+            while not (found := re.search(r"captions at (\S+)", said)):
+                line = process.stderr.readline()
+                assert line, f"ended before it served anything: {said}"
+                said += line
+            yield process, found[1]
+        finally:
+            process.terminate()
+            process.communicate()
