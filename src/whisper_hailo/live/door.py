@@ -76,10 +76,11 @@ class Door:
         """A connection is over."""
         self._lines.pop(line, None)
 
-    def close(self) -> None:
-        """Cut all that are left."""
+    def close(self, *, unread_only: bool = False) -> None:
+        """Cut all that are left, or those that do not read what they are told."""
         for line in list(self._lines):
-            line.cut()
+            if line.is_stuck or not unread_only:
+                line.cut()
 
 
 class Line(asyncio.Protocol):
@@ -91,19 +92,20 @@ class Line(asyncio.Protocol):
     Attributes:
         inner: speaks HTTP, and WebSocket after that.
         is_open: it is a page that is looked at, and may stay.
+        is_stuck: too much waits to be read by the other side.
     """
 
     inner: asyncio.Protocol
 
     def __init__(self, door: Door) -> None:
         self.is_open = False
+        self.is_stuck = False
         self._door = door
         self._transport: Any = None
         self._is_in = False
         self._timer: asyncio.TimerHandle | None = None
         self._n_unheard = 0
         self._most_unheard = 0
-        self._is_stuck = False
 
     def stay(self, most_unheard: int) -> None:
         """It is a page's WebSocket and may stay.
@@ -116,7 +118,7 @@ class Line(asyncio.Protocol):
 
     def heard(self) -> None:
         """What came was a message; more may come, unless the answers to it are not read."""
-        if not self._is_stuck:
+        if not self.is_stuck:
             self._n_unheard = 0
 
     def cut(self, why: str = "") -> None:
@@ -160,13 +162,13 @@ class Line(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """Too much waits to be read by the other side."""
-        self._is_stuck = True
+        self.is_stuck = True
         if self._is_in:
             self.inner.pause_writing()
 
     def resume_writing(self) -> None:
         """It was read."""
-        self._is_stuck = False
+        self.is_stuck = False
         if self._is_in:
             self.inner.resume_writing()
 

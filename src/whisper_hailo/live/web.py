@@ -172,6 +172,7 @@ class WebView(Closing):
             if not self._hub.n_clients:
                 break
             await asyncio.sleep(0.1)
+        self._door.close(unread_only=True)
         self._server.should_exit = True
         self._server.force_exit = True
 

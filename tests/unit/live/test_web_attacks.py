@@ -20,6 +20,7 @@ import pytest
 from tests.unit.live.test_web import PATIENCE_S, connect, needs_web
 from whisper_hailo.live.backlog import Backlog
 from whisper_hailo.live.browser import BrowserSource
+from whisper_hailo.live.events import CaptionWord, Completed
 from whisper_hailo.live.statistics import Statistics
 
 TEXT, BINARY, PING = 1, 2, 9
@@ -234,6 +235,26 @@ def test_a_page_that_looks_on_has_nothing_to_say() -> None:
         assert client.recv(12) == b"HTTP/1.1 101"
         client.sendall(frame(TEXT, b"hello"))
         wait_for_goodbye(client)
+
+
+def test_a_page_that_reads_nothing_is_cut_at_the_end(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("whisper_hailo.live.web._END_LOOKS", 1)
+    long = (CaptionWord("x" * 10_000, 0.5),)
+    with socket.socket() as client:
+        with served() as view:
+            place = urlsplit(view.address)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+            client.connect((place.hostname, place.port))
+            client.sendall(upgrade("/events", "Host: localhost"))
+            assert client.recv(12) == b"HTTP/1.1 101"
+            for index in range(2000):
+                view.put(Completed(index, index, index, long, "silence", 0, index, index))
+            with connect(view, "events", max_size=None) as page:  # by now there is too much
+                assert page.recv()
+        wait_for_end(client)
+    assert told(caplog) == []
 
 
 def test_messages_are_not_unpacked() -> None:
