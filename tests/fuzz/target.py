@@ -24,7 +24,7 @@ FAILURES: Final = (INTERNAL, TRACE, MEMORY, HANG, CRASH)
 MOST_MIB: Final = 400
 SLOWEST_S: Final = 20.0
 """Of processor time; an input that only waits has `PATIENCE_S`, for machines that do much else."""
-PATIENCE_S: Final = 60.0
+PATIENCE_S: Final = 180.0
 
 Input = tuple[str, bytes]
 """A file's name, which may say what it is to stand for, and its content."""
