@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from whisper_hailo.backends.hailo.options import ALONE, ChipOptions
-from whisper_hailo.core.errors import OptionError
+from whisper_hailo.backends.hailo.options import ChipOptions
+from whisper_hailo.core.flags import ENGINE, expect_choices, flag, group
 
 AUTO: Final = "auto"
 ENCODER_BACKENDS: Final = (AUTO, "onnx", "hailo", "emulator")
@@ -38,21 +38,31 @@ class EngineOptions:
         OptionError: no such backend or contract.
     """
 
-    encoder: Path | None = None
-    decoder: Path | None = None
-    encoder_backend: str = AUTO
-    decoder_backend: str = AUTO
-    decoder_assets: Path | None = None
-    tokenizer: Path | None = None
-    hailo: ChipOptions = ALONE
-    host_contract: str = AUTO
+    encoder: Path | None = flag(
+        None, "ONNX graph, HEF, or Optimum directory.", ENGINE, shown="the model's"
+    )
+    decoder: Path | None = flag(
+        None,
+        "ONNX graph, HEF, Optimum or CTranslate2 directory.",
+        ENGINE,
+        shown="the model's",
+    )
+    encoder_backend: str = flag(AUTO, "What runs it", ENGINE, choices=ENCODER_BACKENDS)
+    decoder_backend: str = flag(AUTO, "What runs it", ENGINE, choices=DECODER_BACKENDS)
+    decoder_assets: Path | None = flag(
+        None, "Arrays for the host of a HEF decoder.", ENGINE, metavar="DIR"
+    )
+    tokenizer: Path | None = flag(
+        None, "A tokenizer.json in place of the model's.", ENGINE, metavar="FILE"
+    )
+    hailo: ChipOptions = group(ChipOptions)
+    host_contract: str = flag(
+        AUTO,
+        "Who adds a HEF decoder's position rows; 8: the host, 10h: the chip",
+        ENGINE,
+        choices=HOST_CONTRACTS,
+    )
 
     def __post_init__(self) -> None:
         """Refuse names that stand for nothing."""
-        for option, name, known in (
-            ("--encoder-backend", self.encoder_backend, ENCODER_BACKENDS),
-            ("--decoder-backend", self.decoder_backend, DECODER_BACKENDS),
-            ("--host-contract", self.host_contract, HOST_CONTRACTS),
-        ):
-            if name not in known:
-                raise OptionError(f"{option} is {name!r}, expected one of: {', '.join(known)}")
+        expect_choices(self)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import logging
-import sys
+import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from whisper_hailo.cli.commands import commands
-from whisper_hailo.cli.failures import OneLine, complain, report, was_interrupted
+from whisper_hailo.cli.commands import MEASURE, OWN, commands
+from whisper_hailo.cli.completion import PROGRAM, VARIABLE
+from whisper_hailo.cli.failures import complain, report, was_interrupted
+from whisper_hailo.cli.groups import flattened
+from whisper_hailo.cli.habits import Habits
+from whisper_hailo.cli.help import Command, Group
 from whisper_hailo.cli.stdout import emit
 from whisper_hailo.cli.streams import ReaderGoneError
+from whisper_hailo.cli.talk import Loudness, Talk, begin_to_talk, set_loudness
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.version import __version__
 
@@ -22,38 +27,42 @@ UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 def _app(arguments: list[str]) -> typer.Typer:
     """With the command that is called, or all of them for help."""
     app = typer.Typer(
-        name="whisper-hailo",
+        name=PROGRAM,
         help="Whisper speech-to-text on Hailo NPUs and plain edge CPUs, without a cloud.",
+        cls=Group,
         add_completion=False,
         pretty_exceptions_enable=False,
-        rich_markup_mode="markdown",
-        # `--initial_prompt` as in OpenAI Whisper's command is `--initial-prompt`.
-        context_settings={"token_normalize_func": lambda token: token.replace("_", "-")},
+        rich_markup_mode=None,
+        context_settings={
+            # `--initial_prompt` as in OpenAI Whisper's command is `--initial-prompt`.
+            "token_normalize_func": lambda token: token.replace("_", "-"),
+            "help_option_names": ["-h", "--help"],
+        },
     )
-    app.callback(invoke_without_command=True)(_common)
+    app.callback(invoke_without_command=True)(flattened(_common))
     called = next((word for word in arguments if not word.startswith("-")), None)
     for name, command in commands(called).items():
-        app.command(name)(command)
+        package = command.__module__.partition(".")[0]
+        function = flattened(command, Talk(package), Habits())
+        app.command(name, cls=Command, rich_help_panel=OWN.get(name, MEASURE))(function)
     return app
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        emit(f"whisper-hailo {__version__}\n")
+        emit(f"{PROGRAM} {__version__}\n")
         raise typer.Exit
 
 
 def _common(
     context: typer.Context,
+    loudness: Loudness,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print it.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only warnings and errors.")] = False,
 ) -> None:
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(OneLine())
-    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
-    logging.getLogger("whisper_hailo").setLevel(logging.WARNING if quiet else logging.INFO)
+    begin_to_talk()
+    set_loudness(loudness)
     if context.invoked_subcommand is None:
         emit(context.get_help() + "\n")
 
@@ -68,10 +77,10 @@ def run(arguments: list[str]) -> int:
         the exit code, as documented in `docs/errors.md`.
     """
     try:
-        app = _app(arguments)
-        code = int(app(args=arguments, prog_name="whisper-hailo", standalone_mode=False) or 0)
+        app = _app(_completed() or arguments)
+        code = int(app(args=arguments, prog_name=PROGRAM, standalone_mode=False) or 0)
     except UsageError as error:
-        complain(f"{_usage_text(error)} (see --help)")
+        complain(f"{_usage_text(error, arguments)} (see --help)")
         return ExitCode.USAGE
     except (KeyboardInterrupt, typer.Abort):
         code = ExitCode.INTERRUPTED
@@ -86,7 +95,22 @@ def run(arguments: list[str]) -> int:
     return code
 
 
-def _usage_text(error: BaseException) -> str:
-    """Click's own wording, such as `No such option: --windw`."""
+def _completed() -> list[str]:
+    """The words after the program's name that a shell wants completed, if it is one that asks."""
+    if VARIABLE not in os.environ:
+        return []
+    from typer import completion
+
+    completion.completion_init()  # type: ignore[attr-defined]
+    words = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
+    return words.split()[1:]
+
+
+def _usage_text(error: BaseException, arguments: list[str]) -> str:
+    """Click's own wording, such as `No such option: --windw`; a recording is no command."""
     format_message = getattr(error, "format_message", None)
-    return str(format_message() if format_message else error)
+    text = str(format_message() if format_message else error)
+    named = next((word for word in arguments if not word.startswith("-")), "")
+    if text.startswith("No such command") and os.path.exists(named):
+        return f"{text} To make text of {Path(named).name}, type: {PROGRAM} transcribe"
+    return text

@@ -6,92 +6,46 @@ import contextlib
 import logging
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import partial
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from whisper_hailo.backends.hailo.options import Priority
-from whisper_hailo.cli.flags.caption import SegmentFlags, SourceFlags
-from whisper_hailo.cli.flags.cures import CureFlags
-from whisper_hailo.cli.flags.gates import GateFlags
-from whisper_hailo.cli.flags.language import LanguageFlags
-from whisper_hailo.cli.flags.model import ModelFlags
-from whisper_hailo.cli.flags.prompts import PromptFlags
-from whisper_hailo.cli.groups import grouped
+from whisper_hailo.cli.caption_options import CaptionModel, ShowOptions, SourceOptions
+from whisper_hailo.cli.failures import tell
+from whisper_hailo.cli.groups import Given, Only
+from whisper_hailo.cli.model import tell_reasons
 from whisper_hailo.cli.stdout import emit, emit_json
-from whisper_hailo.core.errors import ExitCode, OptionError
+from whisper_hailo.cli.talk import is_quiet, is_verbose
+from whisper_hailo.core.errors import ExitCode
+from whisper_hailo.decoding.option_groups import TokenLimits
+from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.live.options import CaptionOptions
 
 if TYPE_CHECKING:
-    from whisper_hailo.decoding.options import Cures, DecodingOptions
     from whisper_hailo.live.browser import BrowserSource
     from whisper_hailo.live.captioner import Captioner
     from whisper_hailo.live.engine import CaptionEngine
     from whisper_hailo.live.files import EventSink
     from whisper_hailo.live.hosts import Hosts
-    from whisper_hailo.live.options import CaptionOptions
     from whisper_hailo.live.statistics import Statistics
     from whisper_hailo.live.stream import CaptionStream
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class ShowFlags:
-    """What becomes of the captions."""
-
-    events: Annotated[
-        Path | None,
-        typer.Option(metavar="F.jsonl", help="Write all events there.", readable=False),
-    ] = None
-    output: Annotated[
-        Path | None,
-        typer.Option(metavar="F", help="Grow a .srt, .vtt or .txt file.", readable=False),
-    ] = None
-    colour: Annotated[bool, typer.Option("--colour", help="Shade words by confidence.")] = False
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print events and statistics as JSON Lines.")
-    ] = False
-    verbose: Annotated[
-        bool,
-        typer.Option("--verbose", "-v", help="Tell what each look at the audio cost, on stderr."),
-    ] = False
-    web: Annotated[
-        bool, typer.Option("--web", help="Serve a page with large captions to this machine.")
-    ] = False
-    web_host: Annotated[
-        str, typer.Option(metavar="HOST", help="0.0.0.0 serves everyone who reaches you.")
-    ] = "127.0.0.1"
-    web_port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8765
-    web_allow_host: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="A name by which the page may be asked for, too."),
-    ] = None
-
-    def hosts(self) -> Hosts | None:
-        """Names by which the page may be asked for, if there is one.
-
-        Raises:
-            OptionError: they are none.
-        """
-        from whisper_hailo.live.hosts import Hosts
-
-        return Hosts.of(self.web_host, self.web_allow_host or ()) if self.web else None
+_DECODING = (
+    "language", "task", "cures", "max_new_tokens", "gates", "limits", "prompts",
+)  # fmt: skip
 
 
-@grouped
 def caption(
-    source: SourceFlags,
-    model: ModelFlags,
-    segments: SegmentFlags,
-    language: LanguageFlags,
-    cures: CureFlags,
-    gates: GateFlags,
-    prompts: PromptFlags,
-    show: ShowFlags,
+    source: SourceOptions,
+    model: CaptionModel,
+    options: CaptionOptions,
+    decoding: Annotated[Given[DecodingOptions], Only(_DECODING)],
+    show: ShowOptions,
     audio: Annotated[
         str | None,
         typer.Argument(help="A file, an address such as rtsp://..., or - for raw PCM."),
@@ -108,9 +62,9 @@ def caption(
 
     if source.list_devices:
         return _list_devices()
-    options = segments.options()
+    show.expect_page_for(source)
     detector = SileroDetector("live")  # where it is missing, before a model is fetched
-    browser, hosts = _browser(source, show), show.hosts()
+    browser, hosts = _browser(source), show.hosts()
     with contextlib.ExitStack() as stack:
         files = caption_files(audio, show.events, show.output)
         stream_source = browser or open_source(
@@ -120,15 +74,14 @@ def caption(
             rate_hz=source.rate,
             loops=source.loops,
         )
-        decoding = partial(_decoding, language, cures, gates, prompts)
-        engine = _engine(model, segments.moonshine, options, decoding, stack)
+        engine = _engine(model, decoding, options, stack)
         warm_up(engine)
         stack.enter_context(stream_source)
         for file in files:
             stack.enter_context(file)
         sinks: list[EventSink] = [*files, _view(show, stack)]
         captioner = Captioner(engine, detector, options)
-        if show.verbose:
+        if is_verbose():
             sinks.insert(0, VerboseView(captioner.statistics))
         if hosts is not None:
             sinks.append(_web(captioner, show, hosts, browser, stack))
@@ -142,10 +95,9 @@ def caption(
 
 
 def _engine(
-    model: ModelFlags,
-    moonshine: str | None,
+    model: CaptionModel,
+    given: Given[DecodingOptions],
     options: CaptionOptions,
-    decoding: Callable[[Cures], DecodingOptions],
     stack: contextlib.ExitStack,
 ) -> CaptionEngine:
     """Our own engine or Moonshine, open until the stack ends.
@@ -153,38 +105,33 @@ def _engine(
     Raises:
         OptionError: a rule that Moonshine cannot honour.
     """
-    from whisper_hailo.decoding.options import Cures
     from whisper_hailo.decoding.recognizer import refuse_unhonoured
     from whisper_hailo.live.engine import TranscriberEngine
     from whisper_hailo.live.moonshine import LONGEST_S, MoonshineEngine
 
-    if moonshine is None:
+    if model.moonshine is None:
         transcriber = model.transcriber(Priority.LIVE)
-        engine = TranscriberEngine(
-            transcriber, decoding(transcriber.default_cures), snug=options.snug
-        )
+        decoding = _decoding(given, transcriber.default_cures)
+        engine = TranscriberEngine(transcriber, decoding, snug=options.snug)
+        tell_reasons(transcriber)
         stack.enter_context(transcriber)
         return engine
     bounded = frozenset({"limits.max_per_second"})  # it has a bound of its own
-    refuse_unhonoured(decoding(Cures()), bounded, "Moonshine")
+    refuse_unhonoured(_decoding(given, Cures()), bounded, "Moonshine")
     longest_s = LONGEST_S if options.max_segment_s is None else options.max_segment_s
-    return stack.enter_context(MoonshineEngine(moonshine, longest_s))
+    return stack.enter_context(MoonshineEngine(model.moonshine, longest_s))
 
 
-def _browser(source: SourceFlags, show: ShowFlags) -> BrowserSource | None:
+def _browser(source: SourceOptions) -> BrowserSource | None:
     """A browser's microphone, where that is asked for."""
     from whisper_hailo.live.browser import BrowserSource
 
-    if source.mic != "browser":
-        return None
-    if not show.web:
-        raise OptionError("--mic browser needs --web, the page that it records in; give both")
-    return BrowserSource()
+    return BrowserSource() if source.mic == "browser" else None
 
 
 def _web(
     captioner: Captioner,
-    show: ShowFlags,
+    show: ShowOptions,
     hosts: Hosts,
     browser: BrowserSource | None,
     stack: contextlib.ExitStack,
@@ -226,31 +173,15 @@ def _handling(stop: Any) -> Iterator[None]:  # noqa: ANN401 - a signal handler
             signal.signal(number, handler)
 
 
-def _decoding(
-    language: LanguageFlags,
-    cures: CureFlags,
-    gates: GateFlags,
-    prompts: PromptFlags,
-    start: Cures,
-) -> DecodingOptions:
-    from whisper_hailo.decoding.options import DecodingOptions
+def _decoding(given: Given[DecodingOptions], cures: Cures) -> DecodingOptions:
+    """What was typed, on the engine's own cures and with a bound on the tokens."""
     from whisper_hailo.live.engine import TOKENS_PER_SECOND
 
-    limits = cures.limits()
-    if limits.max_per_second is None:
-        limits = replace(limits, max_per_second=TOKENS_PER_SECOND)
-    return DecodingOptions(
-        language=language.language,
-        task=language.task,
-        cures=cures.cures(start),
-        max_new_tokens=cures.max_new_tokens,
-        gates=gates.gates(),
-        limits=limits,
-        prompts=prompts.prompts(),
-    )
+    limits = TokenLimits(max_per_second=TOKENS_PER_SECOND)
+    return given.on(DecodingOptions(cures=cures, limits=limits))
 
 
-def _view(show: ShowFlags, stack: contextlib.ExitStack) -> EventSink:
+def _view(show: ShowOptions, stack: contextlib.ExitStack) -> EventSink:
     """What shows the captions on standard output."""
     from whisper_hailo.cli.caption_view import JsonView, TerminalView
 
@@ -261,15 +192,24 @@ def _view(show: ShowFlags, stack: contextlib.ExitStack) -> EventSink:
     return view
 
 
-def _report(statistics: Statistics, show: ShowFlags) -> None:
-    """The figures of the run: JSON on standard output, or a table on standard error."""
+def _report(statistics: Statistics, show: ShowOptions) -> None:
+    """The figures of the run: JSON on standard output, or a line, or all, on standard error."""
     figures = statistics.as_json()
     if show.as_json:
         emit_json({"event": "statistics", **figures})
-        return
-    for name, value in figures.items():
-        if logger.isEnabledFor(logging.INFO):
+    elif is_verbose():
+        for name, value in figures.items():
             print(f"{name:>32}  {'-' if value is None else value}", file=sys.stderr)
+    elif not is_quiet():
+        tell(_summary(figures))
+
+
+def _summary(figures: dict[str, Any]) -> str:
+    lost = f"; {figures['lost_s']:.1f} s were lost" if figures["lost_s"] else ""
+    return (
+        f"{figures['words']} words of {figures['stream_s']:.1f} s, computed in "
+        f"{figures['compute_s']:.1f} s{lost}"
+    )
 
 
 def _list_devices() -> int:

@@ -8,20 +8,17 @@ from typing import Any, Final, TypeAlias
 
 Command: TypeAlias = Callable[..., Any]
 
-OWN: Final = (
-    "transcribe",
-    "caption",
-    "convert",
-    "check",
-    "validate",
-    "calibrate",
-    "emulate",
-    "compile",
-    "fetch-hef",
-    "inspect",
-    "doctor",
-)
-"""In the order of the help; those that others add follow."""
+GROUPS: Final = {
+    "Use": ("transcribe", "caption", "doctor", "completion"),
+    "Convert": ("convert", "inspect", "validate"),
+    "Hailo": ("fetch-hef", "check", "calibrate", "emulate", "compile"),
+}
+"""In the order of the help; what others add measures, and follows."""
+
+MEASURE: Final = "Measure"
+
+OWN: Final = {name: group for group, names in GROUPS.items() for name in names}
+"""Our commands with their groups."""
 
 ADDED: Final = "whisper_hailo.commands"
 """Entry points of commands that other packages add, such as those that measure."""

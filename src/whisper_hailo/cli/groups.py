@@ -1,80 +1,277 @@
-"""Options of a command in groups: each group is a dataclass, and a command takes those it needs.
+"""The command line, built from dataclasses of options.
 
-Typer reads a command's options from its parameters. `grouped` gives it a command whose parameters
-are the fields of all groups, and hands the groups themselves to the function behind.
+Typer reads a command's options from its parameters. A command here takes dataclasses whose fields
+say how they are typed (`core.flags`): `flattened` gives Typer a function whose parameters are those
+fields, and hands the dataclasses to the command.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import MISSING, Field, fields, is_dataclass
-from functools import wraps
-from typing import Any, get_type_hints
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
+from types import UnionType
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    Protocol,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import typer
+
+from whisper_hailo.cli.help import ON_OFF, UNBROKEN
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.flags import Flag, flag_of, only_of, typed_name
+
+T = TypeVar("T")
+
+_SHORT = 30
+"""A default of so many letters is not broken into lines."""
+
+_METAVARS: Mapping[type, str] = {int: "N", float: "X", str: "TEXT", Path: "PATH"}
 
 
-def grouped(command: Callable[..., int]) -> Callable[..., int]:
+@dataclass(frozen=True, slots=True)
+class Given(Generic[T]):
+    """What was typed of a dataclass of options.
+
+    Attributes:
+        kind: the dataclass.
+        typed: the values of its fields that were typed.
+        groups: the same of its fields that are dataclasses.
+    """
+
+    kind: type[T]
+    typed: Mapping[str, Any] = field(default_factory=dict)
+    groups: Mapping[str, Given[Any]] = field(default_factory=dict)
+
+    def on(self, base: T | None = None) -> T:
+        """The options: what was typed in the place of what `base` has.
+
+        Args:
+            base: `None` has the defaults.
+
+        Raises:
+            OptionError: a value out of range, or one that is of use with another option only.
+        """
+        changes = dict(self.typed)
+        for one in fields(self.kind):  # type: ignore[arg-type]
+            if one.name in self.groups:
+                start = _default(one) if base is None else getattr(base, one.name)
+                start = changes.get(one.name, start)
+                changes[one.name] = self.groups[one.name]._in(one, start)
+        return self.kind(**changes) if base is None else replace(base, **changes)  # type: ignore[type-var]
+
+    def _in(self, holder: Field[Any], start: T | bool | None) -> T | None:
+        """The options of a field; a switch that is on stands for the defaults of its options."""
+        if start is True:
+            return self.on()
+        if start:
+            return self.on(start)
+        for one in fields(self.kind):  # type: ignore[arg-type]
+            if one.name in self.typed:
+                raise OptionError(f"{typed_name(one)} needs {typed_name(holder)}; give both")
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Only:
+    """Beside a dataclass in a command's parameters: only these of its fields are options."""
+
+    names: tuple[str, ...]
+
+
+class Common(Protocol):
+    """Options that commands have beside their own."""
+
+    def parameters(self, names: Set[str]) -> Iterable[inspect.Parameter]:
+        """What a command gets whose own parameters have these names."""
+        ...
+
+    def take(self, typed: dict[str, Any]) -> None:
+        """Take them out of what was typed, and act on them before the command does."""
+        ...
+
+
+Read = Callable[[dict[str, Any]], Any]
+"""Makes an argument of a command from what Typer read."""
+
+
+def flattened(command: Callable[..., Any], *common: Common) -> Callable[..., Any]:
     """A command for Typer made of one that takes dataclasses.
 
     Args:
-        command: its parameters are plain ones, as Typer has them, or dataclasses whose fields are.
+        command: its parameters are plain ones, as Typer has them, dataclasses, or `Given` of them.
+        common: options that it gets beside them.
     """
     hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, type[Any]] = {}
+    readers: dict[str, Read] = {}
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command).parameters.items():
-        kind = hints[name]
-        if is_dataclass(kind) and isinstance(kind, type):
-            groups[name] = kind
-            parameters += _parameters(kind)
+        kind, only, deferred = _dataclass_of(hints[name])
+        if kind is None:
+            parameters.append(keyword(name, hints[name], parameter.default))
         else:
-            parameters.append(
-                parameter.replace(annotation=kind, kind=inspect.Parameter.KEYWORD_ONLY)
-            )
+            parameters += parameters_of(kind, only)
+            readers[name] = _reader(kind, only, deferred)
+    names = {parameter.name for parameter in parameters}
+    for one in common:
+        parameters += one.parameters(names)
 
-    @wraps(command)
-    def run(**given: Any) -> int:  # noqa: ANN401 - whatever the options are
-        for name, kind in groups.items():
-            given[name] = _build(kind, given)
-        return command(**given)
+    def run(**typed: Any) -> Any:  # noqa: ANN401 - whatever the options are
+        for one in common:
+            one.take(typed)
+        built = {name: read(typed) for name, read in readers.items()}
+        return command(**typed, **built)
 
-    run.__signature__ = inspect.Signature(parameters, return_annotation=int)  # type: ignore[attr-defined]
-    run.__annotations__ = {p.name: p.annotation for p in parameters} | {"return": int}
-    del run.__wrapped__
+    run.__name__, run.__doc__, run.__module__ = (
+        command.__name__,
+        command.__doc__,
+        command.__module__,
+    )
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
 
 
-def _build(kind: type[Any], given: dict[str, Any]) -> Any:  # noqa: ANN401 - one of `kind`
-    """A group, or a group of groups, from the options that belong to it."""
+def keyword(name: str, hint: Any, default: Any = None) -> inspect.Parameter:  # noqa: ANN401
+    """A parameter for Typer."""
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=hint)
+
+
+def _dataclass_of(hint: Any) -> tuple[type[Any] | None, tuple[str, ...], bool]:  # noqa: ANN401
+    """The dataclass that a parameter takes, which of its fields, and whether as `Given`."""
+    only: tuple[str, ...] = ()
+    if get_origin(hint) is Annotated:
+        hint, *notes = get_args(hint)
+        only = next((note.names for note in notes if isinstance(note, Only)), ())
+    deferred = get_origin(hint) is Given
+    kind = get_args(hint)[0] if deferred else hint
+    return (kind if is_dataclass(kind) and isinstance(kind, type) else None), only, deferred
+
+
+def _reader(kind: type[Any], only: tuple[str, ...], deferred: bool) -> Read:
+    def read(typed: dict[str, Any]) -> Any:  # noqa: ANN401 - `kind`, or what was given of it
+        given = given_of(kind, typed, only)
+        return given if deferred else given.on()
+
+    return read
+
+
+def given_of(kind: type[T], typed: dict[str, Any], only: tuple[str, ...] = ()) -> Given[T]:
+    """Takes what belongs to a dataclass out of what Typer read."""
+    values: dict[str, Any] = {}
+    groups: dict[str, Given[Any]] = {}
+    for one, how, inner in _fields(kind, only):
+        if how is not None:
+            value = typed.pop(_identifier(one), None)
+            if value is not None:
+                values[one.name] = _parsed(one, how, value)
+        if is_dataclass(inner):
+            groups[one.name] = given_of(inner, typed, only_of(one))
+    return Given(kind, values, groups)
+
+
+def _parsed(one: Field[Any], how: Flag, value: Any) -> Any:  # noqa: ANN401 - of any field
+    """The value of a field.
+
+    Raises:
+        OptionError: what was typed stands for none.
+    """
+    if isinstance(value, list):
+        return tuple(value)
+    if how.parse is None:
+        return value
+    if how.choices and value not in how.choices:
+        known = ", ".join(how.choices)
+        raise OptionError(f"{typed_name(one)} is {value!r}, expected one of: {known}")
+    try:
+        return how.parse(value)
+    except ValueError as error:
+        raise OptionError(f"{typed_name(one)} is {value!r}, expected {error}") from None
+
+
+def parameters_of(kind: type[Any], only: tuple[str, ...] = ()) -> Iterator[inspect.Parameter]:
+    """Parameters for Typer of the fields of a dataclass that are options."""
+    for one, how, inner in _fields(kind, only):
+        if how is not None:
+            yield keyword(_identifier(one), _annotation(one, how, inner))
+        if is_dataclass(inner):
+            yield from parameters_of(inner, only_of(one))
+
+
+def _fields(
+    kind: type[Any], only: tuple[str, ...]
+) -> Iterator[tuple[Field[Any], Flag | None, type[Any]]]:
+    """Fields that are options, with their flags and types; those that hold options, too."""
     hints = get_type_hints(kind)
-    return kind(
-        **{
-            field.name: _build(hints[field.name], given)
-            if is_dataclass(hints[field.name])
-            else given.pop(field.name)
-            for field in fields(kind)
-        }
+    for one in fields(kind):
+        if not only or one.name in only:
+            yield one, flag_of(one), _inner(hints[one.name])
+
+
+def _inner(hint: Any) -> Any:  # noqa: ANN401 - a type
+    """Without `| None`."""
+    if get_origin(hint) in (Union, UnionType):
+        return next(kind for kind in get_args(hint) if kind is not type(None))
+    return hint
+
+
+def _identifier(one: Field[Any]) -> str:
+    return typed_name(one).lstrip("-").replace("-", "_")
+
+
+def _annotation(one: Field[Any], how: Flag, inner: type[Any]) -> Any:  # noqa: ANN401 - a type
+    """What Typer is told of a field; nothing typed is `None`, for defaults are the dataclass's."""
+    name, default = typed_name(one), _default(one)
+    metavar = how.metavar or ("NAME" if how.choices else _METAVARS.get(inner, "X"))
+    kind = inner
+    if how.parse is not None:
+        kind = str
+    elif inner is bool or is_dataclass(inner):
+        kind, name = bool, f"{name}/--no-{name.removeprefix('--')}"
+        metavar = ON_OFF if default or how.shown else ""
+    elif get_origin(inner) is tuple:
+        kind = list[str]
+    option = typer.Option(
+        *filter(None, (name, how.short, *how.also)),
+        help=_help(how, default),
+        metavar=metavar or None,
+        show_default=False,
+        rich_help_panel=how.panel or None,
+        autocompletion=_completer(how.choices) if how.choices else None,
+        readable=False,
     )
+    return Annotated[kind | None, option]
 
 
-def _parameters(kind: type[Any]) -> list[inspect.Parameter]:
-    hints = get_type_hints(kind, include_extras=True)
-    parameters = []
-    for field in fields(kind):
-        hint = hints[field.name]
-        if is_dataclass(hint) and isinstance(hint, type):
-            parameters += _parameters(hint)
-        else:
-            parameters.append(
-                inspect.Parameter(
-                    field.name,
-                    inspect.Parameter.KEYWORD_ONLY,
-                    default=_default(field),
-                    annotation=hint,
-                )
-            )
-    return parameters
+def _default(one: Field[Any]) -> Any:  # noqa: ANN401 - of any field
+    return one.default if one.default_factory is MISSING else one.default_factory()
 
 
-def _default(field: Field[Any]) -> Any:  # noqa: ANN401 - of any type
-    return inspect.Parameter.empty if field.default is MISSING else field.default
+def _help(how: Flag, default: Any) -> str:  # noqa: ANN401 - of any field
+    text = ": ".join(filter(None, (how.help, ", ".join(how.choices)))) + "." * bool(how.choices)
+    shown = how.shown
+    if not shown and default not in (None, False, ()):
+        shown = "on" if default is True else str(default)
+    default = f"[default: {shown}]"
+    if len(default) <= _SHORT:
+        default = default.replace(" ", UNBROKEN)
+    return f"{text} {default}" if shown else text
+
+
+def _completer(choices: tuple[str, ...]) -> Callable[[str], list[str]]:
+    """What a shell offers behind an option."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [choice for choice in choices if choice.startswith(incomplete)]
+
+    return complete

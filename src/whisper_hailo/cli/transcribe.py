@@ -2,73 +2,95 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from whisper_hailo.cli.failures import tell
-from whisper_hailo.cli.flags.decoding import DecodingFlags
-from whisper_hailo.cli.flags.long import LongFlags
-from whisper_hailo.cli.flags.model import ModelFlags
-from whisper_hailo.cli.flags.output import OutputFlags
-from whisper_hailo.cli.groups import grouped
+from whisper_hailo.cli.fallback import Fallback
+from whisper_hailo.cli.groups import Given
+from whisper_hailo.cli.model import ModelOptions, tell_engine
+from whisper_hailo.cli.output import OutputOptions
 from whisper_hailo.cli.progress import Progress
 from whisper_hailo.cli.streams import ReaderGoneError
-from whisper_hailo.core.errors import ExitCode
+from whisper_hailo.core.errors import ExitCode, OptionError
+from whisper_hailo.core.flags import expect_choices, flag
 from whisper_hailo.core.names import shown
+from whisper_hailo.decoding.option_groups import Search
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.transcription.longform.plan import LONG, LongOptions
 
 if TYPE_CHECKING:
     from whisper_hailo.cli.inputs import Input
     from whisper_hailo.cli.sink import Sink
     from whisper_hailo.core.types import Transcript
-    from whisper_hailo.decoding.options import DecodingOptions
     from whisper_hailo.transcription.transcriber import Transcriber
 
-logger = logging.getLogger(__name__)
+CHANNELS = ("mix", "split")
 
 
-@grouped
+@dataclass(frozen=True, slots=True)
+class Together:
+    """What is transcribed in one go."""
+
+    batch_size: int = flag(1, "Windows decoded together.")
+    channels: str = flag("mix", "split: each channel is a speaker", LONG, choices=CHANNELS)
+
+    def __post_init__(self) -> None:
+        expect_choices(self)
+
+
 def transcribe(
-    audio: Annotated[
-        list[str],
-        typer.Argument(
-            help="Audio files of any format and rate, folders of them, or - for standard input.",
-        ),
-    ],
-    model: ModelFlags,
-    decoding: DecodingFlags,
-    long: LongFlags,
-    output: OutputFlags,
+    audio: Annotated[list[str], typer.Argument(hidden=True)],
+    model: ModelOptions,
+    decoding: Given[DecodingOptions],
+    fallback: Fallback,
+    long: LongOptions,
+    together: Together,
+    output: OutputOptions,
 ) -> int:
-    """Transcribe recordings; one that fails does not stop the others."""
+    """Make text of recordings: files of any format, folders of them, - for a pipe."""
     from whisper_hailo.cli.inputs import find_inputs
     from whisper_hailo.cli.sink import Sink
 
-    formats = output.formats()
-    words = decoding.times.words()
-    layout = output.layout(has_words=words is not None)
-    windows = long.options()
-    sink = Sink(formats, output.output_dir, output.as_json, find_inputs(audio), layout)
+    _decoding(decoding, DecodingOptions(), output)  # what is wrong is told before a model is read
+    sink = Sink(
+        output.formats, output.output_dir, output.as_json, find_inputs(audio), output.layout
+    )
     inputs = sink.checked()
     transcriber = model.transcriber()
-    options = decoding.options(
-        transcriber.default_cures,
-        timestamps=output.wants_times,
-        fallback=transcriber.default_fallback,
-    )
-    transcriber.check(options, windows)
-    for reason in transcriber.reasons:
-        logger.info(reason)
+    search = Search(fallback.temperatures(transcriber.default_fallback))
+    start = DecodingOptions(cures=transcriber.default_cures, search=search)
+    options = _decoding(decoding, start, output)
+    transcriber.check(options, long)
+    tell_engine(transcriber)
     if output.skip_existing:
         inputs = _without_done(inputs, sink)
         if not inputs:
             return ExitCode.OK
     with transcriber:
-        codes = list(_Run(transcriber, options, long, sink).all(inputs))
+        codes = list(_Run(transcriber, options, long, together, sink).all(inputs))
     return next((code for code in codes if code), ExitCode.OK)
+
+
+def _decoding(
+    given: Given[DecodingOptions], start: DecodingOptions, output: OutputOptions
+) -> DecodingOptions:
+    """What was typed, and times of segments where a format or another option is of no use without.
+
+    Raises:
+        OptionError: a value out of range, or an option that needs another one.
+    """
+    options = given.on(start)
+    if output.layout.highlight_words and options.words is None:
+        raise OptionError("--highlight-words needs --word-timestamps; give both")
+    drops = options.words is not None and options.words.hallucination_silence_s is not None
+    if "timestamps" in given.typed or not (output.wants_times or drops):
+        return options
+    return replace(options, timestamps=True)
 
 
 def _without_done(inputs: Sequence[Input], sink: Sink) -> list[Input]:
@@ -83,24 +105,29 @@ class _Run:
     """All inputs through one transcriber."""
 
     def __init__(
-        self, transcriber: Transcriber, options: DecodingOptions, long: LongFlags, sink: Sink
+        self,
+        transcriber: Transcriber,
+        options: DecodingOptions,
+        long: LongOptions,
+        together: Together,
+        sink: Sink,
     ) -> None:
         self._transcriber = transcriber
         self._options = options
-        self._flags = long
-        self._long = long.options()
+        self._long = long
+        self._together = together
         self._sink = sink
 
     def all(self, inputs: Sequence[Input]) -> Iterator[ExitCode]:
         """Results in order; whatever an input's error, it is reported and the next has its turn."""
-        if self._flags.channels == "split":
+        if self._together.channels == "split":
             for entry in inputs:
                 yield self._one(entry, self._split)
-        elif self._flags.batch_size == 1 or len(inputs) == 1:
+        elif self._together.batch_size == 1 or len(inputs) == 1:
             for entry in inputs:
                 yield self._one(entry, self._mixed)
         else:
-            yield from self._together(inputs)
+            yield from self._side_by_side(inputs)
 
     def _one(self, entry: Input, how: Callable[[Input, Progress], Transcript]) -> ExitCode:
         progress = Progress(shown(Path(entry.name).name))
@@ -130,7 +157,7 @@ class _Run:
             self._options,
             progress,
             long=self._long,
-            batch_size=self._flags.batch_size,
+            batch_size=self._together.batch_size,
         )
 
     def _split(self, entry: Input, progress: Progress) -> Transcript:
@@ -144,20 +171,20 @@ class _Run:
                 self._options,
                 progress,
                 long=self._long,
-                batch_size=self._flags.batch_size,
+                batch_size=self._together.batch_size,
             ):
                 if isinstance(outcome, Exception):
                     raise outcome
                 transcripts.append(outcome)
         return merge_channels(transcripts)
 
-    def _together(self, inputs: Sequence[Input]) -> Iterator[ExitCode]:
+    def _side_by_side(self, inputs: Sequence[Input]) -> Iterator[ExitCode]:
         """Windows of several files in one batch."""
         outcomes = self._transcriber.transcribe_many(
             (entry.source() for entry in inputs if entry.fault is None),
             self._options,
             long=self._long,
-            batch_size=self._flags.batch_size,
+            batch_size=self._together.batch_size,
         )
         for entry in inputs:
             yield self._deliver(entry, entry.fault or next(outcomes))

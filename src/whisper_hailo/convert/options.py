@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.flags import expect_choices, flag
 from whisper_hailo.core.hailo import ARCHES
 from whisper_hailo.core.processor import computes_in_half
 
 QUANTIZATIONS: Final = ("none", "int8", "int4")
+_FORMS: Final = "Hailo forms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +28,23 @@ class HailoOptions:
         OptionError: no such chip.
     """
 
-    window_s: float | None = None
-    decoder_length: int | None = None
-    arch: str | None = None
+    window_s: float | None = flag(
+        None,
+        "Window of the graphs, 1 to 30 whole seconds.",
+        _FORMS,
+        name="--window",
+        metavar="S",
+        shown="the size's",
+    )
+    decoder_length: int | None = flag(
+        None, "Text positions of the decoder.", _FORMS, shown="the size's"
+    )
+    arch: str | None = flag(
+        None, "Chip whose known window and length they get", _FORMS, choices=ARCHES
+    )
 
     def __post_init__(self) -> None:
-        if self.arch is not None and self.arch not in ARCHES:
-            raise OptionError(f"--arch is {self.arch!r}, expected one of: {', '.join(ARCHES)}")
+        expect_choices(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +64,18 @@ class ConvertOptions:
         OptionError: no such quantisation, or float16 asked for where nothing is quantised.
     """
 
-    quantize: str = "none"
-    encoder_quantize: str = "none"
-    tokenizer: Path | None = None
-    hailo: HailoOptions | None = None
-    half: bool | None = None
+    quantize: str = flag("none", "Decoder", choices=QUANTIZATIONS)
+    encoder_quantize: str = flag("none", "Encoder", choices=QUANTIZATIONS)
+    tokenizer: Path | None = flag(None, "tokenizer.json to use instead.", metavar="FILE")
+    hailo: HailoOptions | None = flag(None, "Also write the graphs that the Hailo compiler takes.")
+    half: bool | None = flag(
+        None,
+        "Float16 in quantised graphs.",
+        shown="where this processor computes in it",
+    )
 
     def __post_init__(self) -> None:
-        for option, value in (
-            ("--quantize", self.quantize),
-            ("--encoder-quantize", self.encoder_quantize),
-        ):
-            if value not in QUANTIZATIONS:
-                raise OptionError(
-                    f"{option} is {value!r}, expected one of: {', '.join(QUANTIZATIONS)}"
-                )
+        expect_choices(self)
         if self.half and not self.quantizes:
             raise OptionError(
                 "--half is for quantised graphs; add --quantize int8, or leave it out"

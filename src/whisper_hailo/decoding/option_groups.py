@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.flags import expect, flag, number_or_none
 
 OPENAI_TEMPERATURES: Final = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 """OpenAI Whisper's schedule: greedy or beam first, then hotter and hotter sampling."""
@@ -24,14 +25,12 @@ _MOST_HYPOTHESES: Final = 64
 """Each is a row of the decoder's batch; more is a slip of the keyboard."""
 
 
-def expect(fits: bool, option: str, value: object, expected: str) -> None:
-    """Refuse an option's value.
-
-    Raises:
-        OptionError: it does not fit.
-    """
-    if not fits:
-        raise OptionError(f"{option} is {value}, expected {expected}")
+SEARCH: Final = "Search and fallback"
+DOUBT: Final = "Doubtful text"
+REPETITION: Final = "Repetition and made-up text"
+PROMPTS: Final = "Prompts"
+TIMES: Final = "Times"
+"""Topics of help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +51,26 @@ class Search:
     """
 
     temperatures: tuple[float, ...] = (0.0,)
-    beam_size: int = 1
-    patience: float = 1.0
-    length_penalty: float | None = None
-    best_of: int = 5
-    seed: int = 0
+    beam_size: int = flag(1, "Hypotheses kept; 1 is greedy.", metavar="N", also=("-bs",))
+    patience: float = flag(1.0, "Above 1: the beam search ends later.", SEARCH)
+    length_penalty: float | None = flag(
+        None, "Of long hypotheses, 0 to 1.", SEARCH, shown="mean log-probability"
+    )
+    best_of: int = flag(5, "Samples per window.", SEARCH, also=("-bo",))
+    seed: int = flag(0, "Of the sampling.", SEARCH)
 
     def __post_init__(self) -> None:
         wrong = [f"{t:g}" for t in self.temperatures if not 0.0 <= t <= 2.0]
         shown = ", ".join(wrong) or "empty"
-        fits = bool(self.temperatures) and not wrong
-        expect(fits, "--temperature", shown, "numbers from 0 to 2")
+        if wrong or not self.temperatures:
+            raise OptionError(f"--temperature is {shown}, expected numbers from 0 to 2")
         hypotheses = f"1 to {_MOST_HYPOTHESES} hypotheses"
-        expect(1 <= self.beam_size <= _MOST_HYPOTHESES, "--beam-size", self.beam_size, hypotheses)
-        expect(1 <= self.best_of <= _MOST_HYPOTHESES, "--best-of", self.best_of, hypotheses)
-        expect(
-            0.0 < self.patience <= 100.0, "--patience", self.patience, "more than 0, at most 100"
-        )
+        expect(self, "beam_size", 1 <= self.beam_size <= _MOST_HYPOTHESES, hypotheses)
+        expect(self, "best_of", 1 <= self.best_of <= _MOST_HYPOTHESES, hypotheses)
+        expect(self, "patience", 0.0 < self.patience <= 100.0, "more than 0, at most 100")
         alpha = self.length_penalty
-        expect(alpha is None or 0.0 <= alpha <= 1.0, "--length-penalty", alpha, "0 to 1")
-        expect(self.seed >= 0, "--seed", self.seed, "0 or more")
+        expect(self, "length_penalty", alpha is None or 0.0 <= alpha <= 1.0, "0 to 1")
+        expect(self, "seed", self.seed >= 0, "0 or more")
 
     @property
     def name(self) -> str:
@@ -100,17 +99,44 @@ class Gates:
         OptionError: a value that is no number.
     """
 
-    no_speech: float | None = 0.6
-    logprob: float | None = -1.0
-    compression_ratio: float | None = 2.4
+    no_speech: float | None = flag(
+        0.6,
+        "Above it: silence; none is off.",
+        DOUBT,
+        name="--no-speech-threshold",
+        parse=number_or_none,
+    )
+    logprob: float | None = flag(
+        -1.0,
+        "Below it: doubtful; none is off.",
+        DOUBT,
+        name="--logprob-threshold",
+        also=("--log-prob-threshold",),
+        parse=number_or_none,
+    )
+    compression_ratio: float | None = flag(
+        2.4,
+        "Above it: repetition; none is off.",
+        DOUBT,
+        name="--compression-ratio-threshold",
+        parse=number_or_none,
+    )
 
     def __post_init__(self) -> None:
-        for option, value in (
-            ("--no-speech-threshold", self.no_speech),
-            ("--logprob-threshold", self.logprob),
-            ("--compression-ratio-threshold", self.compression_ratio),
-        ):
-            expect(value is None or math.isfinite(value), option, value, "a number")
+        for name in ("no_speech", "logprob", "compression_ratio"):
+            value = getattr(self, name)
+            expect(self, name, value is None or math.isfinite(value), "a number")
+
+
+def _token_ids(text: str) -> tuple[int, ...] | None:
+    """Token ids with commas between; -1 is the checkpoint's list, as in OpenAI Whisper."""
+    try:
+        ids = tuple(int(part) for part in text.split(",") if part.strip())
+    except ValueError:
+        ids = (-2,)
+    if any(token < -1 for token in ids):
+        raise ValueError("token ids with commas between, or -1")
+    return None if -1 in ids else ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +153,28 @@ class TokenLimits:
         OptionError: a value out of range.
     """
 
-    suppress: tuple[int, ...] | None = None
-    suppress_blank: bool = True
-    no_repeat_ngram: int = 0
-    max_per_second: float | None = None
+    suppress: tuple[int, ...] | None = flag(
+        None,
+        "Never taken; -1 is the model's own list.",
+        REPETITION,
+        name="--suppress-tokens",
+        metavar="IDS",
+        shown="-1",
+        parse=_token_ids,
+    )
+    suppress_blank: bool = flag(True, "No blank text first.", REPETITION)
+    no_repeat_ngram: int = flag(
+        0, "No run of N tokens twice; 0 is off.", REPETITION, also=("--no-repeat-ngram-size",)
+    )
+    max_per_second: float | None = flag(
+        None, "Of a window's audio.", REPETITION, name="--max-tokens-per-second"
+    )
 
     def __post_init__(self) -> None:
         n, rate = self.no_repeat_ngram, self.max_per_second
-        expect(n >= 0, "--no-repeat-ngram", n, "0 (off) or a number of tokens")
+        expect(self, "no_repeat_ngram", n >= 0, "0 (off) or a number of tokens")
         fits = rate is None or (math.isfinite(rate) and rate > 0)
-        expect(fits, "--max-tokens-per-second", rate, "more than 0")
+        expect(self, "max_per_second", fits, "more than 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,19 +192,18 @@ class Prompts:
         OptionError: a text that is blank.
     """
 
-    initial_prompt: str | None = None
-    prefix: str | None = None
-    hotwords: str | None = None
-    condition_on_previous_text: bool = False
-    carry_initial_prompt: bool = False
+    initial_prompt: str | None = flag(
+        None, "As if said before the recording.", metavar="TEXT", also=("--prompt",)
+    )
+    prefix: str | None = flag(None, "Begins the first window's text.", PROMPTS)
+    hotwords: str | None = flag(None, "Words to expect.", metavar="WORDS")
+    condition_on_previous_text: bool = flag(False, "Show each window the text before it.", PROMPTS)
+    carry_initial_prompt: bool = flag(False, "Show --initial-prompt to every window.", PROMPTS)
 
     def __post_init__(self) -> None:
-        for option, text in (
-            ("--initial-prompt", self.initial_prompt),
-            ("--prefix", self.prefix),
-            ("--hotwords", self.hotwords),
-        ):
-            expect(text is None or bool(text.strip()), option, "blank", "some text")
+        for name in ("initial_prompt", "prefix", "hotwords"):
+            text = getattr(self, name)
+            expect(self, name, text is None or bool(text.strip()), "some text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +220,26 @@ class WordOptions:
         OptionError: a silence that is not positive.
     """
 
-    prepended: str = PREPENDED
-    appended: str = APPENDED
-    hallucination_silence_s: float | None = None
+    prepended: str = flag(
+        PREPENDED,
+        "Part of the word after.",
+        TIMES,
+        name="--prepend-punctuations",
+        metavar="MARKS",
+    )
+    appended: str = flag(
+        APPENDED, "Part of the word before.", TIMES, name="--append-punctuations", metavar="MARKS"
+    )
+    hallucination_silence_s: float | None = flag(
+        None,
+        "Drop odd words beside a longer silence.",
+        TIMES,
+        name="--hallucination-silence",
+        also=("--hallucination-silence-threshold",),
+        metavar="S",
+    )
 
     def __post_init__(self) -> None:
         silence_s = self.hallucination_silence_s
         fits = silence_s is None or (math.isfinite(silence_s) and silence_s > 0)
-        expect(fits, "--hallucination-silence", silence_s, "seconds, more than 0")
+        expect(self, "hallucination_silence_s", fits, "seconds, more than 0")

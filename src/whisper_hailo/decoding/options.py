@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.languages import language_code
+from whisper_hailo.core.flags import expect, expect_choices, flag, group, number_or_none
+from whisper_hailo.core.languages import AUTO_LANGUAGE, language_code
 from whisper_hailo.core.protocols import Padding
 from whisper_hailo.decoding.option_groups import (
+    REPETITION,
+    TIMES,
     Gates,
     Prompts,
     Search,
     TokenLimits,
     WordOptions,
-    expect,
 )
+
+TASKS: Final = ("transcribe", "translate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +42,23 @@ class Cures:
         OptionError: a value out of range.
     """
 
-    pad_to: int | None = None
-    repetition_penalty: float = 1.0
-    eot_boost: float = 0.0
+    pad_to: int | None = flag(
+        None, "Padding target in encoder positions; 0: none.", REPETITION, shown="preset's"
+    )
+    repetition_penalty: float = flag(
+        1.0, "Of what was said before; 1 is off.", REPETITION, shown="preset's"
+    )
+    eot_boost: float = flag(
+        0.0, "Ends sooner by so many logits; 0 is off.", REPETITION, shown="preset's"
+    )
 
     def __post_init__(self) -> None:
-        if self.pad_to is not None and self.pad_to < 0:
-            raise OptionError(
-                f"--pad-to is {self.pad_to}, expected 0 (none) or a number of encoder positions"
-            )
-        if not (math.isfinite(self.repetition_penalty) and self.repetition_penalty >= 1.0):
-            raise OptionError(
-                f"--repetition-penalty is {self.repetition_penalty}, expected 1.0 (off) or more"
-            )
-        if not (math.isfinite(self.eot_boost) and self.eot_boost >= 0.0):
-            raise OptionError(f"--eot-boost is {self.eot_boost}, expected 0.0 (off) or more")
+        fits = self.pad_to is None or self.pad_to >= 0
+        expect(self, "pad_to", fits, "0 (none) or a number of encoder positions")
+        penalty, boost = self.repetition_penalty, self.eot_boost
+        fits = math.isfinite(penalty) and penalty >= 1.0
+        expect(self, "repetition_penalty", fits, "1.0 (off) or more")
+        expect(self, "eot_boost", math.isfinite(boost) and boost >= 0.0, "0.0 (off) or more")
 
     def padding(self, dims: Dimensions) -> Padding:
         """The padding policy for a model; targets over its context are refused.
@@ -118,25 +124,45 @@ class DecodingOptions:
         OptionError: a value out of range.
     """
 
-    language: str = "en"
-    task: str = "transcribe"
-    cures: Cures = PRESETS["conservative"]
-    max_new_tokens: int | None = None
-    timestamps: bool = False
-    max_initial_timestamp_s: float | None = 1.0
-    detect_each_window: bool = False
-    search: Search = field(default_factory=Search)
-    gates: Gates = field(default_factory=Gates)
-    limits: TokenLimits = field(default_factory=TokenLimits)
-    prompts: Prompts = field(default_factory=Prompts)
-    words: WordOptions | None = None
+    language: str = flag("en", "Its name, its code, or auto.", short="-l", metavar="LANG")
+    task: str = flag("transcribe", "", choices=TASKS)
+    cures: Cures = flag(
+        PRESETS["conservative"],
+        "Where the three below start",
+        REPETITION,
+        name="--preset",
+        shown="conservative",
+        choices=tuple(PRESETS),
+        parse=preset,
+    )
+    max_new_tokens: int | None = flag(None, "Per window.", REPETITION, shown="half the context")
+    timestamps: bool = flag(False, "Times by the model.", shown="srt, vtt, tsv")
+    max_initial_timestamp_s: float | None = flag(
+        1.0,
+        "Latest start of a window's first segment; none is any.",
+        TIMES,
+        name="--max-initial-timestamp",
+        metavar="S",
+        parse=number_or_none,
+    )
+    detect_each_window: bool = flag(
+        False, "With --language auto: for speakers who change it.", "Language"
+    )
+    search: Search = group(Search)
+    gates: Gates = group(Gates)
+    limits: TokenLimits = group(TokenLimits)
+    prompts: Prompts = group(Prompts)
+    words: WordOptions | None = flag(None, "Times of words.", name="--word-timestamps")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "language", language_code(self.language))
+        expect_choices(self)
         budget, latest_s = self.max_new_tokens, self.max_initial_timestamp_s
-        expect(budget is None or budget >= 1, "token budget", budget, "1 or more")
+        expect(self, "max_new_tokens", budget is None or budget >= 1, "1 or more")
         fits = latest_s is None or (math.isfinite(latest_s) and latest_s >= 0)
-        expect(fits, "--max-initial-timestamp", latest_s, "seconds, 0 or more")
+        expect(self, "max_initial_timestamp_s", fits, "seconds, 0 or more")
+        if self.detect_each_window and self.language != AUTO_LANGUAGE:
+            raise OptionError("--detect-each-window needs --language auto; give both")
 
     def budget(self, dims: Dimensions, n_prefix: int, content_s: float | None = None) -> int:
         """New tokens allowed after a prefix of `n_prefix` tokens, in `content_s` of audio."""

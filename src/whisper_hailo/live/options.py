@@ -8,10 +8,12 @@ from typing import Final
 
 from whisper_hailo.audio.vad import FRAME_SAMPLES
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.flags import expect, flag
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 
 _FRAME_S: Final = FRAME_SAMPLES / SAMPLE_RATE_HZ
 _LONGEST_S: Final = 30.0
+_SEGMENTS: Final = "Segments"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,35 +40,60 @@ class CaptionOptions:
         OptionError: a value out of range.
     """
 
-    vad_threshold: float = 0.5
-    min_silence_s: float = 0.1
-    min_speech_s: float = 0.1
-    pre_roll_s: float = 0.1
-    min_partial_s: float = 0.2
-    max_segment_s: float | None = None
-    settle_s: float = 1.0
-    hold_back_s: float = 0.2
-    drafts: bool = True
-    snug: bool = False
+    vad_threshold: float = flag(0.5, "From it on: speech.", _SEGMENTS)
+    min_silence_s: float = flag(
+        0.1, "Ends a segment.", _SEGMENTS, name="--min-silence", metavar="S"
+    )
+    min_speech_s: float = flag(0.1, "Less is a click.", _SEGMENTS, name="--min-speech", metavar="S")
+    pre_roll_s: float = flag(0.1, "Kept before speech.", _SEGMENTS, name="--pre-roll", metavar="S")
+    min_partial_s: float = flag(
+        0.2,
+        "New audio per partial; 0: no partials.",
+        _SEGMENTS,
+        name="--min-partial",
+        metavar="S",
+    )
+    max_segment_s: float | None = flag(
+        None,
+        "Longer ones are cut.",
+        _SEGMENTS,
+        name="--max-segment",
+        metavar="S",
+        shown="window less margin",
+    )
+    settle_s: float = flag(
+        1.0,
+        "A word stays when hypotheses so far apart agree.",
+        _SEGMENTS,
+        name="--settle",
+        metavar="S",
+    )
+    hold_back_s: float = flag(
+        0.2,
+        "End a partial where it guesses at the last S seconds.",
+        _SEGMENTS,
+        name="--hold-back",
+        metavar="S",
+    )
+    drafts: bool = flag(True, "Verify the text before, or decode anew.", _SEGMENTS)
+    snug: bool = flag(False, "Encode only what of the window is filled.", _SEGMENTS)
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.vad_threshold <= 1.0:
-            raise OptionError(
-                f"--vad-threshold is {self.vad_threshold}, expected more than 0, at most 1"
-            )
-        for option, value, least in (
-            ("--min-silence", self.min_silence_s, _FRAME_S),
-            ("--min-speech", self.min_speech_s, 0.0),
-            ("--pre-roll", self.pre_roll_s, 0.0),
-            ("--min-partial", self.min_partial_s, 0.0),
-            ("--settle", self.settle_s, 0.0),
-            ("--hold-back", self.hold_back_s, 0.0),
+        fits = 0.0 < self.vad_threshold <= 1.0
+        expect(self, "vad_threshold", fits, "more than 0, at most 1")
+        for name, least_s in (
+            ("min_silence_s", _FRAME_S),
+            ("min_speech_s", 0.0),
+            ("pre_roll_s", 0.0),
+            ("min_partial_s", 0.0),
+            ("settle_s", 0.0),
+            ("hold_back_s", 0.0),
         ):
-            if not (math.isfinite(value) and least <= value <= _LONGEST_S):
-                raise OptionError(f"{option} is {value} s, expected {least:g} to {_LONGEST_S:g} s")
+            fits = least_s <= getattr(self, name) <= _LONGEST_S
+            expect(self, name, fits, f"{least_s:g} to {_LONGEST_S:g} s")
         longest = self.max_segment_s
-        if longest is not None and not (math.isfinite(longest) and longest >= 1.0):
-            raise OptionError(f"--max-segment is {longest} s, expected 1 s or more")
+        fits = longest is None or (math.isfinite(longest) and longest >= 1.0)
+        expect(self, "max_segment_s", fits, "1 s or more")
 
     def longest_s(self, content_s: float) -> float:
         """Seconds of the longest segment, for an engine that hears `content_s` at once.

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.flags import expect, flag
 from whisper_hailo.core.types import Segment, Transcript, Word
+
+_SUBTITLES: Final = "Subtitles"
 
 _PAUSE_S: Final = 3.0
 """A pause as long as this ends a cue, as in OpenAI Whisper."""
@@ -27,19 +30,15 @@ class Layout:
         OptionError: a number below 1.
     """
 
-    max_line_width: int | None = None
-    max_line_count: int | None = None
-    max_words_per_line: int | None = None
-    highlight_words: bool = False
+    max_line_width: int | None = flag(None, "Characters of a line.", _SUBTITLES)
+    max_line_count: int | None = flag(None, "Lines per cue.", _SUBTITLES)
+    max_words_per_line: int | None = flag(None, "Words of a line.", _SUBTITLES)
+    highlight_words: bool = flag(False, "Underline each word in its time.", _SUBTITLES)
 
     def __post_init__(self) -> None:
-        for option, value in (
-            ("--max-line-width", self.max_line_width),
-            ("--max-line-count", self.max_line_count),
-            ("--max-words-per-line", self.max_words_per_line),
-        ):
-            if value is not None and value < 1:
-                raise OptionError(f"{option} is {value}, expected 1 or more")
+        for name in ("max_line_width", "max_line_count", "max_words_per_line"):
+            value = getattr(self, name)
+            expect(self, name, value is None or value >= 1, "1 or more")
         if self.max_line_count is not None and self.max_line_width is None:
             raise OptionError("--max-line-count needs --max-line-width; give both")
 

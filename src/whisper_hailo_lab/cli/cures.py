@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from whisper_hailo.cli.failures import tell
-from whisper_hailo.cli.flags.model import ModelFlags
-from whisper_hailo.cli.groups import grouped
+from whisper_hailo.cli.model import ModelOptions
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.core.errors import ExitCode, OptionError
 from whisper_hailo.core.extras import require
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from whisper_hailo_lab.datasets import Sample
 
 
-@grouped
 def cures(
     audio: Annotated[
         Path,
@@ -31,7 +29,7 @@ def cures(
             help="A recording, or a folder of <id>.wav with <id>.txt beside.", readable=False
         ),
     ],
-    model: ModelFlags,
+    model: ModelOptions,
     language: Annotated[
         str, typer.Option(parser=language_code, metavar="L", help="Code or English name.")
     ] = "en",

@@ -2,92 +2,36 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from whisper_hailo.backends.hailo.options import ChipOptions
-from whisper_hailo.backends.options import AUTO, EngineOptions
-from whisper_hailo.cli.engine import (
-    DecoderAssetsOption,
-    DecoderBackendOption,
-    DecoderOption,
-    DeviceTimeoutOption,
-    EncoderBackendOption,
-    EncoderOption,
-    HostContractOption,
-    ShareOption,
-    TokenizerOption,
-)
+from whisper_hailo.cli.groups import Given, Only
+from whisper_hailo.cli.model import ModelOptions, tell_engine
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.cli.steps import Steps
-from whisper_hailo.convert.options import QUANTIZATIONS, ConvertOptions
 from whisper_hailo.core.errors import ExitCode
-from whisper_hailo.decoding.options import PRESETS, DecodingOptions, preset
+from whisper_hailo.decoding.options import DecodingOptions
 
 if TYPE_CHECKING:
     from whisper_hailo_lab.one_file import FileTiming
 
-logger = logging.getLogger(__name__)
-
 
 def time(
     audio: Annotated[Path, typer.Argument(help="An audio file.", readable=False)],
+    model: ModelOptions,
+    decoding: Annotated[Given[DecodingOptions], Only(("language", "cures", "max_new_tokens"))],
     iterations: Annotated[int, typer.Option(min=1, max=100_000, help="Timed runs.")] = 10,
-    model: Annotated[str, typer.Option(help="As for transcribe.")] = "tiny",
-    quantize: Annotated[
-        str, typer.Option(help=f"For checkpoints: {', '.join(QUANTIZATIONS)}.")
-    ] = "none",
-    encoder_quantize: Annotated[str, typer.Option(help="The same for their encoder.")] = "none",
-    window: Annotated[
-        float | None, typer.Option(metavar="S", help="Encoder window in seconds. [default: 10]")
-    ] = None,
-    margin_s: Annotated[
-        float | None,
-        typer.Option(metavar="S", help="Kept free at a window's end. [default: 1; 0 at 30 s]"),
-    ] = None,
-    language: Annotated[str, typer.Option(help="Language code, or auto.")] = "en",
-    preset_name: Annotated[
-        str | None,
-        typer.Option("--preset", help=f"Cures: {', '.join(PRESETS)}. [default: conservative]"),
-    ] = None,
-    max_new_tokens: Annotated[
-        int | None, typer.Option(metavar="N", help="Tokens per window; the study's rows: 28.")
-    ] = None,
-    encoder: EncoderOption = None,
-    decoder: DecoderOption = None,
-    encoder_backend: EncoderBackendOption = AUTO,
-    decoder_backend: DecoderBackendOption = AUTO,
-    decoder_assets: DecoderAssetsOption = None,
-    host_contract: HostContractOption = AUTO,
-    tokenizer: TokenizerOption = None,
-    share: ShareOption = False,
-    device_timeout: DeviceTimeoutOption = 10.0,
-    threads: Annotated[int, typer.Option(min=0, max=256, help="Per operator; 0: automatic.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
     """Time one recording: each stage, each token, and the memory of each part."""
-    from whisper_hailo.transcription.transcriber import Transcriber
     from whisper_hailo_lab.one_file import time_file
 
-    transcriber = Transcriber.from_model(
-        model,
-        convert=ConvertOptions(quantize, encoder_quantize),
-        window_s=window,
-        margin_s=margin_s,
-        threads=threads,
-        engine=EngineOptions(
-            encoder, decoder, encoder_backend, decoder_backend, decoder_assets, tokenizer,
-            ChipOptions(share=share, timeout_s=device_timeout), host_contract,
-        ),
-    )  # fmt: skip
-    for reason in transcriber.reasons:
-        logger.info(reason)
-    cures = transcriber.default_cures if preset_name is None else preset(preset_name)
-    options = DecodingOptions(language=language, cures=cures, max_new_tokens=max_new_tokens)
+    transcriber = model.transcriber()
+    tell_engine(transcriber)
+    options = decoding.on(DecodingOptions(cures=transcriber.default_cures))
     steps = Steps()
     try:
         timing = time_file(transcriber, audio, options, iterations, steps)

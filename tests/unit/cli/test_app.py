@@ -8,7 +8,7 @@ from whisper_hailo.cli.commands import OWN
 MEASURING = ("compare", "cures", "evaluate", "prepare", "report", "time")
 
 
-@pytest.mark.parametrize("command", OWN + MEASURING)
+@pytest.mark.parametrize("command", [*OWN, *MEASURING])
 def test_every_command_is_found_by_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["-q", command, "--help"]) == 0
     assert f"whisper-hailo {command}" in " ".join(capsys.readouterr().out.split())

@@ -1,39 +1,135 @@
-"""Groups of options become parameters and come back as groups."""
+"""Dataclasses of options become parameters and come back as dataclasses."""
 
 from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
+from typing import Annotated, Any
 
-from whisper_hailo.cli.groups import grouped
+import pytest
+
+from whisper_hailo.cli.app import run
+from whisper_hailo.cli.groups import Given, Only, flattened
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.flags import expect, expect_choices, flag, group
 
 
 @dataclass(frozen=True)
 class Inner:
-    depth: int = 3
+    depth: int = flag(3, "How deep.", name="--deep", short="-d")
+    hidden: int = 7
+
+
+@dataclass(frozen=True)
+class Start:
+    at: int = flag(1, "Where.")
+    end: int = flag(2, "Until.")
+
+
+@dataclass(frozen=True)
+class Extra:
+    marks: str = flag("!", "Marks.")
 
 
 @dataclass(frozen=True)
 class Outer:
-    inner: Inner
-    name: str = "x"
+    inner: Inner = group(Inner)
+    colour: str = flag("red", "Paint", choices=("red", "blue"))
+    extra: Extra | None = flag(None, "More.")
+    start: Start = flag(Start(), "Begin", parse=lambda text: Start(int(text), 9))
+    names: tuple[str, ...] = flag((), "Some.")
+
+    def __post_init__(self) -> None:
+        expect_choices(self)
 
 
-@grouped
-def command(files: list[str], outer: Outer, other: Inner | None = None) -> int:
+@dataclass(frozen=True)
+class Narrow:
+    inner: Inner = group(Inner, "hidden")
+    wide: int = flag(1, "Width.")
+    high: int = flag(2, "Height.")
+
+
+def command(
+    files: list[str], outer: Outer, narrow: Annotated[Given[Narrow], Only(("wide",))]
+) -> Any:
     """Says what it does."""
-    assert (files, outer.name, other) == (["a"], "y", None)
-    return outer.inner.depth
+    return files, outer, narrow
 
 
-def test_fields_become_parameters_with_their_defaults() -> None:
-    parameters = inspect.signature(command).parameters
-    assert list(parameters) == ["files", "depth", "name", "other"]
-    assert parameters["depth"].default == 3
-    assert parameters["depth"].annotation is int
-    assert parameters["files"].default is inspect.Parameter.empty
-    assert command.__doc__ == "Says what it does."
+FLAT = flattened(command)
 
 
-def test_values_come_back_in_their_groups() -> None:
-    assert command(files=["a"], depth=7, name="y", other=None) == 7
+def test_flags_become_parameters_and_fields_without_one_do_not() -> None:
+    parameters = inspect.signature(FLAT).parameters
+    assert [*parameters] == [
+        "files", "deep", "colour", "extra", "marks", "start", "at", "end",
+        "names", "wide",
+    ]  # fmt: skip
+    assert all(parameter.default is None for parameter in [*parameters.values()][1:])
+    assert FLAT.__doc__ == "Says what it does."
+
+
+def test_what_was_not_typed_is_the_dataclasses_own() -> None:
+    assert FLAT(files=["a"])[1] == Outer()
+
+
+def test_what_was_typed_comes_back_in_its_place() -> None:
+    _, outer, _ = FLAT(files=[], deep=9, colour="blue", names=["a", "b"])
+    assert outer == Outer(inner=Inner(9), colour="blue", names=("a", "b"))
+
+
+def test_a_name_says_what_single_values_start_from() -> None:
+    assert FLAT(files=[], start="5")[1].start == Start(5, 9)
+    assert FLAT(files=[], start="5", end=7)[1].start == Start(5, 7)
+    assert FLAT(files=[], end=7)[1].start == Start(1, 7)
+
+
+def test_a_switch_stands_for_the_defaults_of_its_options() -> None:
+    assert FLAT(files=[], extra=True)[1].extra == Extra()
+    assert FLAT(files=[], extra=True, marks="?")[1].extra == Extra("?")
+    with pytest.raises(OptionError, match="--marks needs --extra; give both"):
+        FLAT(files=[], marks="?")
+
+
+def test_what_is_given_goes_on_whatever_the_command_starts_from() -> None:
+    given = FLAT(files=[], wide=5)[2]
+    assert given.on(Narrow(wide=8, high=9)) == Narrow(wide=5, high=9)
+    assert FLAT(files=[])[2].on(Narrow(wide=8)) == Narrow(wide=8)
+
+
+def test_what_stands_for_no_value_is_told_with_its_name() -> None:
+    with pytest.raises(OptionError, match="--colour is 'green', expected one of: red, blue"):
+        FLAT(files=[], colour="green")
+    with pytest.raises(OptionError, match="--start is 'x', expected"):
+        FLAT(files=[], start="x")
+
+
+def test_a_message_names_a_field_as_it_is_typed() -> None:
+    with pytest.raises(OptionError, match=r"--deep is 3, expected more"):
+        expect(Inner(), "depth", False, "more")
+    with pytest.raises(OptionError, match=r"hidden is 7, expected less"):
+        expect(Inner(), "hidden", False, "less")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--beam-size 0", "--beam-size is 0, expected 1 to 64 hypotheses"),
+        ("--threads 300", "--threads is 300, expected 0 to 256"),
+        ("--hotwords=", "--hotwords is '', expected some text"),
+        ("--task listen", "--task is 'listen', expected one of: transcribe, translate"),
+        ("--preset mild", "--preset is 'mild', expected one of: conservative, balanced"),
+        ("--channels three", "--channels is 'three', expected one of: mix, split"),
+        ("--hallucination-silence 2", "--hallucination-silence needs --word-timestamps; give both"),
+        ("--highlight-words", "--highlight-words needs --word-timestamps; give both"),
+        ("--max-initial-timestamp soon", "--max-initial-timestamp is 'soon', expected a number"),
+        ("--detect-each-window", "--detect-each-window needs --language auto; give both"),
+        ("-q -v", "--verbose and --quiet contradict each other"),
+    ],
+)
+def test_what_is_wrong_is_told_before_a_model_is_looked_for(
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["transcribe", "a.wav", "--model", "no-such-model", *words.split()]) == 2
+    assert said in capsys.readouterr().err

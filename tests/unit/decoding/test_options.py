@@ -57,5 +57,5 @@ def test_budget_is_half_the_text_context_and_never_past_its_end() -> None:
     assert DecodingOptions().budget(TINY, 4) == 224
     assert DecodingOptions(max_new_tokens=28).budget(TINY, 4) == 28
     assert DecodingOptions(max_new_tokens=1000).budget(TINY, 4) == 444
-    with pytest.raises(OptionError, match="token budget is 0"):
+    with pytest.raises(OptionError, match="--max-new-tokens is 0, expected 1 or more"):
         DecodingOptions(max_new_tokens=0)

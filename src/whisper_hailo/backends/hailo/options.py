@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.flags import CHIP, expect, flag
 
 GROUP: Final = "SHARED"
 """Processes that name the same group share a chip; the vendor's examples use this name."""
@@ -37,23 +37,20 @@ class ChipOptions:
         OptionError: a time that is not positive, or far too long.
     """
 
-    share: bool = False
+    share: bool = flag(False, "Share the Hailo chip with other processes.", CHIP)
     priority: Priority = Priority.NORMAL
-    timeout_s: float = 10.0
+    timeout_s: float = flag(
+        10.0, "For one run of the Hailo chip.", CHIP, name="--device-timeout", metavar="S"
+    )
     open_timeout_s: float = 60.0
     recovery_s: float = 10.0
 
     def __post_init__(self) -> None:
-        for name, seconds in (
-            ("--device-timeout", self.timeout_s),
-            ("open_timeout_s", self.open_timeout_s),
-        ):
-            if not 0 < seconds <= _LONGEST_S:
-                raise OptionError(
-                    f"{name} is {seconds:g} s, expected more than 0 and at most {_LONGEST_S:g} s"
-                )
-        if not 0 <= self.recovery_s <= _LONGEST_S:
-            raise OptionError(f"recovery_s is {self.recovery_s}, expected 0 to {_LONGEST_S:g}")
+        for name in ("timeout_s", "open_timeout_s"):
+            fits = 0 < getattr(self, name) <= _LONGEST_S
+            expect(self, name, fits, f"more than 0 and at most {_LONGEST_S:g} s")
+        fits = 0 <= self.recovery_s <= _LONGEST_S
+        expect(self, "recovery_s", fits, f"0 to {_LONGEST_S:g} s")
 
 
 ALONE: Final = ChipOptions()

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from whisper_hailo.audio.windows import Window
-from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.flags import expect, expect_choices, flag
 from whisper_hailo.core.types import Segment
 from whisper_hailo.decoding.decoded import Decoded
-from whisper_hailo.transcription.longform.clips import WHOLE, Clip
+from whisper_hailo.transcription.longform.clips import WHOLE, Clip, parse_clips
 
 STRATEGIES: Final = ("auto", "seek", "overlap", "vad", "consecutive")
+
+LONG: Final = "Long recordings"
+"""Topic of help."""
+_VAD: Final = "Speech detection"
 
 MIN_SAMPLES: Final = 160
 """One log-mel frame: less than that after other audio is not worth a window."""
@@ -37,31 +41,35 @@ class LongOptions:
         OptionError: a value out of range.
     """
 
-    strategy: str = "auto"
-    overlap_s: float | None = None
-    clips: tuple[Clip, ...] = field(default=WHOLE)
-    vad_threshold: float = 0.5
-    min_silence_s: float = 0.5
-    speech_pad_s: float = 0.2
-    snug: bool = False
+    strategy: str = flag("auto", "How windows are cut", LONG, name="--long", choices=STRATEGIES)
+    overlap_s: float | None = flag(
+        None, "Shared by windows.", LONG, name="--overlap", metavar="S", shown="2"
+    )
+    clips: tuple[Clip, ...] = flag(
+        WHOLE,
+        "Only these stretches, in seconds.",
+        LONG,
+        name="--clip-timestamps",
+        metavar="S,E,...",
+        shown="all",
+        parse=parse_clips,
+    )
+    vad_threshold: float = flag(0.5, "Above it: speech.", _VAD)
+    min_silence_s: float = flag(
+        0.5, "Ends a stretch of speech.", _VAD, name="--vad-min-silence", metavar="S"
+    )
+    speech_pad_s: float = flag(
+        0.2, "Kept around speech.", _VAD, name="--vad-speech-pad", metavar="S"
+    )
+    snug: bool = flag(False, "Encode only what of a window is filled.", LONG)
 
     def __post_init__(self) -> None:
-        if self.strategy not in STRATEGIES:
-            raise OptionError(
-                f"--long is {self.strategy!r}, expected one of: {', '.join(STRATEGIES)}"
-            )
-        if self.overlap_s is not None and not 0 < self.overlap_s <= 15:
-            raise OptionError(
-                f"--overlap is {self.overlap_s:g} s, expected more than 0, at most 15"
-            )
-        if not 0 < self.vad_threshold < 1:
-            raise OptionError(f"--vad-threshold is {self.vad_threshold:g}, expected 0 to 1")
-        for option, value in (
-            ("--vad-min-silence", self.min_silence_s),
-            ("--vad-speech-pad", self.speech_pad_s),
-        ):
-            if not 0 <= value <= 10:
-                raise OptionError(f"{option} is {value:g} s, expected 0 to 10")
+        expect_choices(self)
+        fits = self.overlap_s is None or 0 < self.overlap_s <= 15
+        expect(self, "overlap_s", fits, "more than 0 s, at most 15 s")
+        expect(self, "vad_threshold", 0 < self.vad_threshold < 1, "0 to 1")
+        for name in ("min_silence_s", "speech_pad_s"):
+            expect(self, name, 0 <= getattr(self, name) <= 10, "0 to 10 s")
 
 
 @dataclass(frozen=True, slots=True)

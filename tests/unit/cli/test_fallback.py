@@ -4,13 +4,13 @@ import math
 
 import pytest
 
-from whisper_hailo.cli.flags.search import SearchFlags
+from whisper_hailo.cli.fallback import Fallback
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.decoding.option_groups import FALLBACK_STEP, OPENAI_TEMPERATURES
+from whisper_hailo.decoding.option_groups import FALLBACK_STEP, OPENAI_TEMPERATURES, Search
 
 
 def test_the_default_schedule_is_openais() -> None:
-    assert SearchFlags().search(FALLBACK_STEP).temperatures == OPENAI_TEMPERATURES
+    assert Fallback().temperatures(FALLBACK_STEP) == OPENAI_TEMPERATURES
 
 
 @pytest.mark.parametrize(
@@ -26,12 +26,12 @@ def test_the_default_schedule_is_openais() -> None:
 def test_a_step_of_ones_own(
     given: float | None, temperature: float, expected: tuple[float, ...]
 ) -> None:
-    flags = SearchFlags(fallback=given, temperature=temperature)
-    assert flags.search(0.0).temperatures == expected
+    flags = Fallback(fallback=given, temperature=temperature)
+    assert flags.temperatures(0.0) == expected
 
 
 def test_off_is_off_whatever_the_decoder() -> None:
-    assert SearchFlags(fallback=0.0).search(FALLBACK_STEP).temperatures == (0.0,)
+    assert Fallback(fallback=0.0).temperatures(FALLBACK_STEP) == (0.0,)
 
 
 @pytest.mark.parametrize("step", [-0.1, 1e-9, 1.1, float("nan")])
@@ -39,16 +39,16 @@ def test_impossible_steps(step: float) -> None:
     with pytest.raises(
         OptionError, match=r"--fallback is .*, expected 0 \(off\) or a step of 0.01 to 1"
     ):
-        SearchFlags(fallback=step).search(0.0)
+        Fallback(fallback=step).temperatures(0.0)
 
 
 @pytest.mark.parametrize("temperature", [-1.0, 3.0, float("nan")])
 def test_an_impossible_temperature_is_named_alone(temperature: float) -> None:
     with pytest.raises(OptionError, match=rf"--temperature is {temperature:g}, expected"):
-        SearchFlags(temperature=temperature).search(FALLBACK_STEP)
+        Search(Fallback(temperature=temperature).temperatures(FALLBACK_STEP))
 
 
 @pytest.mark.parametrize("temperature", [math.inf, -math.inf, math.nan, 99.0])
 def test_a_temperature_that_is_none_is_refused(temperature: float) -> None:
     with pytest.raises(OptionError, match="temperature"):
-        SearchFlags(temperature=temperature).search(FALLBACK_STEP)
+        Search(Fallback(temperature=temperature).temperatures(FALLBACK_STEP))

@@ -1,0 +1,84 @@
+"""Options of captioning that are only the command's: sources, views, the other engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whisper_hailo.cli.model import ModelOptions
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.flags import ENGINE, expect, flag
+
+if TYPE_CHECKING:
+    from whisper_hailo.live.hosts import Hosts
+
+_SOURCE = "Source"
+_PAGE = "Page"
+_LAST_PORT = 65535
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """Where audio comes from."""
+
+    mic: str | None = flag(
+        None, "Its number, part of its name, default or browser.", metavar="DEVICE"
+    )
+    list_devices: bool = flag(False, "List microphones and end.")
+    real_time: bool = flag(False, "Play a FILE at the speed of speech.", _SOURCE)
+    rate: int = flag(16_000, "Of raw PCM.", _SOURCE, metavar="HZ")
+    loops: int = flag(1, "Play a FILE so often.", _SOURCE)
+
+    def __post_init__(self) -> None:
+        expect(self, "loops", self.loops >= 1, "1 or more")
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionModel(ModelOptions):
+    """Which model, ours or another engine's."""
+
+    moonshine: str | None = flag(
+        None,
+        "Hear with Moonshine instead: tiny, base, or a folder with its graphs.",
+        ENGINE,
+        metavar="SIZE|DIR",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ShowOptions:
+    """What becomes of the captions."""
+
+    events: Path | None = flag(None, "Write all events there.", metavar="F.jsonl")
+    output: Path | None = flag(None, "Grow a .srt, .vtt or .txt file.", short="-o", metavar="FILE")
+    colour: bool = flag(False, "Shade words by confidence.", also=("--color",))
+    as_json: bool = flag(False, "Print events and statistics as JSON Lines.", name="--json")
+    web: bool = flag(False, "Serve a page with large captions.")
+    web_host: str = flag("127.0.0.1", "0.0.0.0 serves everyone who reaches you.", _PAGE)
+    web_port: int = flag(8765, "0 takes a free one.", _PAGE)
+    web_allow_host: tuple[str, ...] = flag(
+        (), "A name by which the page may be asked for, too.", _PAGE, metavar="NAME"
+    )
+
+    def __post_init__(self) -> None:
+        expect(self, "web_port", 0 <= self.web_port <= _LAST_PORT, f"0 to {_LAST_PORT}")
+
+    def hosts(self) -> Hosts | None:
+        """Names by which the page may be asked for, if there is one.
+
+        Raises:
+            OptionError: they are none.
+        """
+        from whisper_hailo.live.hosts import Hosts
+
+        return Hosts.of(self.web_host, self.web_allow_host) if self.web else None
+
+    def expect_page_for(self, source: SourceOptions) -> None:
+        """Refuse a browser's microphone without the page that it is in.
+
+        Raises:
+            OptionError: there is none.
+        """
+        if source.mic == "browser" and not self.web:
+            raise OptionError("--mic browser needs --web, the page that it records in; give both")

@@ -1,0 +1,37 @@
+"""`whisper-hailo completion`: what a shell needs to complete commands, options and their values."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import typer
+
+from whisper_hailo.cli.stdout import emit
+from whisper_hailo.core.errors import OptionError
+
+PROGRAM: Final = "whisper-hailo"
+VARIABLE: Final = "_WHISPER_HAILO_COMPLETE"
+"""Set by the shell that asks for completions."""
+
+SHELLS: Final = ("bash", "zsh", "fish")
+
+
+def completion(
+    shell: Annotated[str, typer.Argument(help=f"{', '.join(SHELLS)}.")],
+) -> None:
+    """Print the script that makes bash, zsh or fish complete what you type.
+
+    whisper-hailo completion bash >> ~/.bashrc
+
+    whisper-hailo completion zsh >> ~/.zshrc
+
+    whisper-hailo completion fish > ~/.config/fish/completions/whisper-hailo.fish
+    """
+    from typer import completion as shells
+
+    if shell not in SHELLS:
+        raise OptionError(f"cannot complete in {shell!r}, expected one of: {', '.join(SHELLS)}")
+    script = shells.get_completion_script(  # type: ignore[attr-defined]
+        prog_name=PROGRAM, complete_var=VARIABLE, shell=shell
+    )
+    emit(f"{script}\n")

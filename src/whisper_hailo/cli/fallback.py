@@ -1,0 +1,52 @@
+"""Options of the temperatures that a window is tried with, as OpenAI Whisper's command has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.flags import flag, number_or_none
+from whisper_hailo.decoding.option_groups import SEARCH
+
+_TOP = 1.0
+_LEAST_STEP = 0.01
+
+
+def _step(text: str) -> float:
+    return number_or_none(text) or 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fallback:
+    """The first temperature, and by how much each try is hotter."""
+
+    temperature: float = flag(0.0, "Above 0: sampling.", SEARCH)
+    fallback: float | None = flag(
+        None,
+        "Doubtful text is tried again, hotter by this up to 1; 0 is off.",
+        SEARCH,
+        also=("--temperature-increment-on-fallback",),
+        metavar="STEP",
+        shown="0.2; 0 for decoders without a cache or with a loop of their own",
+        parse=_step,
+    )
+
+    def temperatures(self, step: float) -> tuple[float, ...]:
+        """The temperatures, in the order in which they are tried.
+
+        Args:
+            step: the decoder's default; 0 is off.
+
+        Raises:
+            OptionError: no such step.
+        """
+        step = step if self.fallback is None else self.fallback
+        if step != 0 and not _LEAST_STEP <= step <= _TOP:
+            raise OptionError(
+                f"--fallback is {step:g}, expected 0 (off) or a step of {_LEAST_STEP:g} to 1"
+            )
+        later: list[float] = []
+        if step and 0.0 <= self.temperature <= _TOP:
+            steps = int((_TOP - self.temperature) / step + 1e-6)
+            later = [round(self.temperature + (n + 1) * step, 3) for n in range(steps)]
+        return (self.temperature, *later)

@@ -1,1 +1,0 @@
-"""Options of the commands in groups, one file each."""

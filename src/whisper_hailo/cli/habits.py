@@ -1,0 +1,128 @@
+"""Words that users of other Whisper programs type by habit, and what they stand for here.
+
+Names that only differ are in the fields' own flags (`also`). Here is what has another value, too,
+or what there is no such thing as: that is answered with what to type instead.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final
+
+import typer
+
+from whisper_hailo.cli.groups import keyword
+from whisper_hailo.core.errors import OptionError
+
+_ON: Final = "True"
+_INT8: Final = {"quantize": "int8", "encoder_quantize": "int8"}
+
+
+@dataclass(frozen=True, slots=True)
+class Habit:
+    """One of them.
+
+    Attributes:
+        names: as typed, with their hyphens; the first names its parameter.
+        means: parameters, for each value that stands for some.
+        instead: what to type for any other value.
+        switch: no value follows it.
+    """
+
+    names: tuple[str, ...]
+    means: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    instead: str = ""
+    switch: bool = False
+
+    @property
+    def key(self) -> str:
+        """The name of its parameter, which no option of ours has."""
+        return "habit_" + self.names[0].strip("-").replace("-", "_")
+
+    def parameter(self) -> inspect.Parameter:
+        """For Typer, and not in help."""
+        off = f"{self.names[0]}/--no-{self.names[0].lstrip('-')}" if self.switch else self.names[0]
+        option = typer.Option(off, *self.names[1:], hidden=True)
+        kind = bool if self.switch else str
+        return keyword(self.key, Annotated[kind | None, option])
+
+    def stands_for(self, value: object) -> Mapping[str, Any]:
+        """Parameters in its place.
+
+        Raises:
+            OptionError: there is no such thing here.
+        """
+        known = {text.casefold(): means for text, means in self.means.items()}
+        if (means := known.get(str(value).casefold())) is not None:
+            return means
+        shown = self.names[0] if self.switch else f"{self.names[0]} {value}"
+        raise OptionError(f"{shown} is of another program; {self.instead}")
+
+
+def _switch(*names: str, instead: str = "", **means: object) -> Habit:
+    return Habit(names, {"False": {}} | ({_ON: means} if means else {}), instead, switch=True)
+
+
+HABITS: Final = (
+    # OpenAI's command, faster-whisper, whisper-ctranslate2
+    Habit(
+        ("--device",),
+        {"auto": {}, "cpu": {"encoder_backend": "onnx"}, "hailo": {"encoder_backend": "hailo"}},
+        "leave it out: a Hailo chip is taken where there is one, the CPU elsewhere; or give cpu",
+    ),
+    Habit(
+        ("--compute-type",),
+        {"auto": {}, "default": {}, "float32": {}, "int8": _INT8, "int8_float32": _INT8},
+        "give --quantize int8 or int4, or leave it out for float32",
+    ),
+    Habit(("--fp16",), {"False": {}}, "leave it out: --quantize int8 is the quick one here"),
+    Habit(("--model-dir",), {}, "models are kept below WHISPER_HAILO_CACHE; set that"),
+    Habit(("--model-directory",), {}, "give the directory as --model"),
+    Habit(("--vad-min-silence-duration-ms",), {}, "give --vad-min-silence in seconds"),
+    Habit(("--vad-speech-pad-ms",), {}, "give --vad-speech-pad in seconds"),
+    Habit(("--multilingual",), {}, "give --language auto --detect-each-window"),
+    Habit(("--diarize", "--hf-token"), {}, "give --channels split where each speaker has one"),
+    _switch("--vad-filter", "--vad", long="vad"),
+    _switch("--batched", instead="give --batch-size N"),
+    _switch("--without-timestamps", "-nt", timestamps=False),
+    _switch("--live-transcribe", instead="type whisper-hailo caption --mic default"),
+    _switch("--local-files-only", instead="set HF_HUB_OFFLINE=1"),
+    # whisper.cpp
+    _switch("--translate", "-tr", task="translate"),
+    _switch("--detect-language", "-dl", instead="give --language auto"),
+    _switch("--no-gpu", "-ng", encoder_backend="onnx"),
+    _switch("--print-progress", "-pp", instead="leave it out: long recordings show it"),
+    *(
+        _switch(f"--output-{fmt}", short, instead=f"give --format {fmt} --output-dir DIR")
+        for fmt, short in (("txt", "-otxt"), ("srt", "-osrt"), ("vtt", "-ovtt"), ("json", "-oj"))
+    ),
+    Habit(("--output-file", "-of"), {}, "give --output-dir DIR: results are called as recordings"),
+    Habit(("--file",), {}, "name the recording without it"),
+)
+
+
+class Habits:
+    """Those that a command knows whose own options they stand for."""
+
+    def parameters(self, names: Set[str]) -> Iterable[inspect.Parameter]:
+        """Hidden options, for commands that make text of recordings."""
+        return (habit.parameter() for habit in HABITS if self._suits(habit, names))
+
+    def _suits(self, habit: Habit, names: Set[str]) -> bool:
+        wanted = {name for means in habit.means.values() for name in means}
+        return {"model", "audio", "language"} <= names and wanted <= names
+
+    def take(self, typed: dict[str, Any]) -> None:
+        """Put what they stand for in their place; what was typed itself goes before it."""
+        for habit, value in list(self._typed(typed)):
+            for name, meant in habit.stands_for(value).items():
+                if typed.get(name) is None:
+                    typed[name] = meant
+
+    def _typed(self, typed: dict[str, Any]) -> Iterator[tuple[Habit, object]]:
+        for habit in HABITS:
+            value = typed.pop(habit.key, None)
+            if value is not None:
+                yield habit, value

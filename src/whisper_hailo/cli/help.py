@@ -1,0 +1,128 @@
+"""Help in plain text: everyday options first, then topic by topic, no name ever cut."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+
+from whisper_hailo.core.flags import CHIP, ENGINE
+
+ON_OFF: Final = "[no-]"
+"""Metavar of a switch whose help shows that it can be switched off, too."""
+
+UNBROKEN: Final = "\N{NO-BREAK SPACE}"
+"""A blank at which no line ends."""
+
+_LAST: Final = (ENGINE, CHIP)
+_EVERYDAY: Final = "Options"
+_NAMES_WIDTH: Final = 33
+"""Longer names stand on a line of their own."""
+
+_WHOLE: Final = 1000
+"""Characters of a command's first sentence: all of them."""
+
+_TYPES: Final = {"<str>": "TEXT", "<int>": "N", "<float>": "X", "<path>": "PATH"}
+_TRUTHS: Final = {"True": True, "False": False}
+
+Context: TypeAlias = Any
+Formatter: TypeAlias = Any
+"""Newer Typers carry their own Click, which has no public name."""
+
+
+class Command(TyperCommand):
+    """A command whose help is short lines, and whose switches take OpenAI's `True` and `False`."""
+
+    def get_help(self, ctx: Context) -> str:
+        """The whole text."""
+        return super().get_help(ctx).replace(UNBROKEN, " ")
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Read the words behind the command."""
+        return super().parse_args(ctx, self._without_truths(args))
+
+    def _without_truths(self, words: Sequence[str]) -> list[str]:
+        """`--word_timestamps True` is the switch, `False` its opposite, or nothing."""
+        switches = {
+            name: param
+            for param in self.params
+            if isinstance(param, TyperOption) and param.is_bool_flag
+            for name in param.opts
+        }
+        left: list[str] = []
+        for word in words:
+            before = switches.get(left[-1].replace("_", "-")) if left else None
+            if before is None or word not in _TRUTHS:
+                left.append(word)
+            elif not _TRUTHS[word]:
+                left[-1:] = before.secondary_opts[:1]
+        return left
+
+    def collect_usage_pieces(self, ctx: Context) -> list[str]:
+        """`[OPTIONS] AUDIO...`, as everyone writes it."""
+        pieces = ["[OPTIONS]"]
+        for param in self.params:
+            if isinstance(param, TyperArgument):
+                name = (param.metavar or param.name or "").upper() + "..." * (param.nargs != 1)
+                pieces.append(name if param.required else f"[{name}]")
+        return pieces
+
+    def format_options(self, ctx: Context, formatter: Formatter) -> None:
+        """Write arguments, then the options by topic."""
+        arguments = [
+            ((param.metavar or param.name or "").upper(), param.help or "")
+            for param in self.params
+            if isinstance(param, TyperArgument) and not param.hidden
+        ]
+        if arguments:
+            with formatter.section("Arguments"):
+                formatter.write_dl(arguments)
+        write_options(self, ctx, formatter)
+
+
+class Group(TyperGroup):
+    """All commands, in the groups that they are in."""
+
+    def format_options(self, ctx: Context, formatter: Formatter) -> None:
+        """Write the commands, then the options."""
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            command = self.commands[name]
+            topic = getattr(command, "rich_help_panel", None) or "Commands"
+            panels.setdefault(topic, []).append((name, command.get_short_help_str(_WHOLE)))
+        names = max((len(name) for rows in panels.values() for name, _ in rows), default=0)
+        for topic, rows in panels.items():
+            with formatter.section(topic):
+                formatter.write_dl([(name.ljust(names), text) for name, text in rows])
+        write_options(self, ctx, formatter)
+
+
+def write_options(command: TyperCommand | TyperGroup, ctx: Context, formatter: Formatter) -> None:
+    """Write options by topic, everyday ones first."""
+    panels: dict[str, list[tuple[str, str]]] = {_EVERYDAY: []}
+    for param in command.get_params(ctx):
+        record = param.get_help_record(ctx)
+        if record is not None and not isinstance(param, TyperArgument):
+            topic = getattr(param, "rich_help_panel", None) or _EVERYDAY
+            panels.setdefault(topic, []).append((_names(param, ctx), record[1]))
+    for topic in sorted(panels, key=lambda topic: topic in _LAST):
+        with formatter.section(topic):
+            formatter.write_dl(panels[topic], col_max=_NAMES_WIDTH)
+
+
+def _names(param: Any, ctx: Context) -> str:  # noqa: ANN401 - an option of Typer or of its Click
+    """`-m, --model NAME`: the names that we give it; those of other programs are not shown."""
+    short = next((name for name in param.opts if len(name) == 2), "")
+    long = next(name for name in param.opts if name.startswith("--"))
+    if getattr(param, "is_flag", True) or param.is_eager:
+        if param.metavar == ON_OFF:
+            long = f"--{ON_OFF}{long.removeprefix('--')}"
+        value = ""
+    else:
+        value = " " + (param.metavar or _typed(param.display_type_rich(ctx)))
+    return f"{short}, {long}{value}" if short else f"{'':4}{long}{value}"
+
+
+def _typed(name: str) -> str:
+    return _TYPES.get(name, name.strip("<>").upper())

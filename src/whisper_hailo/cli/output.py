@@ -1,0 +1,62 @@
+"""Options of results: formats, places, subtitles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.flags import flag, group
+from whisper_hailo.text.outputs import ALL_FORMATS, FORMATS
+from whisper_hailo.text.subtitles import Layout
+
+_TIMED = frozenset({"srt", "vtt", "tsv"})
+
+
+@dataclass(frozen=True, slots=True)
+class OutputOptions:
+    """What is written, and where.
+
+    Raises:
+        OptionError: no such format, several of them on standard output, or an option that needs
+            another one.
+    """
+
+    fmt: tuple[str, ...] = flag(
+        (), f"{', '.join(FORMATS)}, {ALL_FORMATS}.", name="--format", short="-f",
+        also=("--output-format",), metavar="NAME", shown="txt",
+    )  # fmt: skip
+    output_dir: Path | None = flag(
+        None, "Write files there, not to standard output.", short="-o", metavar="DIR"
+    )
+    skip_existing: bool = flag(False, "Leave out inputs whose files are there.")
+    as_json: bool = flag(False, "Print one JSON object per input.", name="--json")
+    layout: Layout = group(Layout)
+
+    def __post_init__(self) -> None:
+        wrong = [fmt for fmt in self._named if fmt not in (*FORMATS, ALL_FORMATS)]
+        if wrong:
+            known = ", ".join((*FORMATS, ALL_FORMATS))
+            hint = "; recordings are named without -f" if Path(wrong[0]).suffix else ""
+            raise OptionError(f"--format is {wrong[0]!r}, expected one of: {known}{hint}")
+        if self.output_dir is None and len(self.formats) > 1:
+            several = " ".join(self._named)
+            raise OptionError(f"--format {several} writes several files; give --output-dir")
+        if self.output_dir is None and self.skip_existing:
+            raise OptionError("--skip-existing needs --output-dir; give both")
+
+    @property
+    def _named(self) -> list[str]:
+        """What was typed, also with commas between."""
+        words = [word.strip().lower() for given in self.fmt for word in given.split(",")]
+        return [word for word in words if word] or ["txt"]
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """The formats to write, each once."""
+        return FORMATS if ALL_FORMATS in self._named else tuple(dict.fromkeys(self._named))
+
+    @property
+    def wants_times(self) -> bool:
+        """Whether a format is of use only with times of segments."""
+        return not _TIMED.isdisjoint(self.formats)
