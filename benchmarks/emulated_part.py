@@ -14,19 +14,14 @@ from whisper_hailo.core.hailo import HailoForm
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.hailo_tools.calibrate.make import calibrate
 from whisper_hailo.hailo_tools.calibrate.options import CalibrationOptions
-from whisper_hailo.hailo_tools.emulate import (
-    Network,
-    Noise,
-    Statistics,
-    collect,
-    emulated,
-    measure_noise,
-    plan_of_script,
-    preset,
-    read_network,
-)
+from whisper_hailo.hailo_tools.emulate.layers import Network
 from whisper_hailo.hailo_tools.emulate.make import load_form, write_whole
+from whisper_hailo.hailo_tools.emulate.network import read_network
+from whisper_hailo.hailo_tools.emulate.noise import Noise, measure_noise
+from whisper_hailo.hailo_tools.emulate.plan import plan_of_script, preset
+from whisper_hailo.hailo_tools.emulate.rewrite import emulated
 from whisper_hailo.hailo_tools.emulate.script import generated_script
+from whisper_hailo.hailo_tools.emulate.statistics import Statistics, collect
 from whisper_hailo.hailo_tools.emulate.windows import WindowFile
 
 N_WINDOWS = {"scales": 64, "measured": 24}

@@ -29,7 +29,7 @@ from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.hailo_tools.emulate import METHODS
+from whisper_hailo.hailo_tools.emulate.scales import METHODS
 from whisper_hailo_lab.marks import mark_of
 from whisper_hailo_lab.score import Evaluation, difference_interval, evaluate
 

@@ -61,8 +61,8 @@ def test_check_passes_our_forms_and_blocks_the_others(whisper_hailo: Command, mo
         (["--hailo", "--window", "0"], "--window is 0"),
         (["--hailo", "--window", "31"], "expected a whole number of seconds from 1 to 30"),
         (["--hailo", "--decoder-length", "449"], "expected 1 to 448"),
-        (["--window", "5"], "add --hailo"),
-        (["--decoder-length", "8"], "add --hailo"),
+        (["--window", "5"], "--window needs --hailo"),
+        (["--decoder-length", "8"], "--decoder-length needs --hailo"),
     ],
 )
 def test_sizes_that_cannot_be(

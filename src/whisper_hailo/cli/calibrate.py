@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from whisper_hailo.cli.stdout import emit, emit_json
-
-if TYPE_CHECKING:
-    from whisper_hailo.hailo_tools.calibrate.options import CalibrationSet
+from whisper_hailo.hailo_tools.calibrate.options import CalibrationOptions, CalibrationSet
 
 
 def calibrate(
@@ -24,19 +22,12 @@ def calibrate(
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Folder to write the set to.", readable=False)
     ],
-    part: Annotated[str, typer.Option(help="encoder or decoder.")] = "encoder",
-    count: Annotated[
-        int | None, typer.Option(metavar="N", help="Windows. [default: as the size needs]")
-    ] = None,
-    seed: Annotated[int, typer.Option(metavar="S", help="Of the sampling.")] = 0,
-    language: Annotated[str, typer.Option(help="Spoken language, for decoders.")] = "en",
+    options: CalibrationOptions,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Make the calibration set that the Hailo compiler quantises by; an interrupted one goes on."""
     from whisper_hailo.hailo_tools.calibrate.make import calibrate as make
-    from whisper_hailo.hailo_tools.calibrate.options import CalibrationOptions
 
-    options = CalibrationOptions(part=part, count=count, seed=seed, language=language)
     result = make(model_dir, audio, out, options)
     if as_json:
         facts = asdict(result) | {"path": str(result.path), "manifest": str(result.manifest)}

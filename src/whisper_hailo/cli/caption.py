@@ -46,12 +46,9 @@ def caption(
     options: CaptionOptions,
     decoding: Annotated[Given[DecodingOptions], Only(_DECODING)],
     show: ShowOptions,
-    audio: Annotated[
-        str | None,
-        typer.Argument(help="A file, an address such as rtsp://..., or - for raw PCM."),
-    ] = None,
+    audio: Annotated[str | None, typer.Argument(hidden=True)] = None,
 ) -> int:
-    """Caption a microphone, a file, a stream or raw PCM while speech runs."""
+    """Caption a microphone, a file, an address such as rtsp://..., raw PCM from -."""
     from whisper_hailo.audio.vad import SileroDetector
     from whisper_hailo.cli.caption_verbose import VerboseView
     from whisper_hailo.live.captioner import Captioner

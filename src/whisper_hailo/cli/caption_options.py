@@ -22,9 +22,7 @@ _LAST_PORT = 65535
 class SourceOptions:
     """Where audio comes from."""
 
-    mic: str | None = flag(
-        None, "Its number, part of its name, default or browser.", metavar="DEVICE"
-    )
+    mic: str | None = flag(None, "Number, part of its name, default, browser.", metavar="DEVICE")
     list_devices: bool = flag(False, "List microphones and end.")
     real_time: bool = flag(False, "Play a FILE at the speed of speech.", _SOURCE)
     rate: int = flag(16_000, "Of raw PCM.", _SOURCE, metavar="HZ")

@@ -11,9 +11,8 @@ import typer
 
 from whisper_hailo.cli.failures import tell
 from whisper_hailo.cli.stdout import emit, emit_json
-from whisper_hailo.convert.options import QUANTIZATIONS, ConvertOptions, HailoOptions
+from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OptionError
-from whisper_hailo.core.hailo import ARCHES
 from whisper_hailo.core.spec import ModelSpec
 
 
@@ -22,37 +21,7 @@ def convert(
         str, typer.Argument(help="Checkpoint directory, hub id, short name, or micro.")
     ],
     out: Annotated[Path, typer.Argument(help="Model directory to write.", readable=False)],
-    quantize: Annotated[
-        str, typer.Option(help=f"Decoder weights: {', '.join(QUANTIZATIONS)}.")
-    ] = "none",
-    encoder_quantize: Annotated[
-        str, typer.Option(help="The same for the encoder's matrix products.")
-    ] = "none",
-    half: Annotated[
-        bool | None,
-        typer.Option(
-            "--half/--no-half",
-            help="Float16 in quantised graphs. [default: where this processor computes in it]",
-        ),
-    ] = None,
-    tokenizer: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="tokenizer.json to use instead.", readable=False),
-    ] = None,
-    hailo: Annotated[
-        bool, typer.Option("--hailo", help="Also write the graphs that the Hailo compiler takes.")
-    ] = False,
-    window: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="Window of the Hailo graphs, 1 to 30 whole seconds."),
-    ] = None,
-    decoder_length: Annotated[
-        int | None, typer.Option(metavar="N", help="Text positions of the Hailo decoder.")
-    ] = None,
-    arch: Annotated[
-        str | None,
-        typer.Option(help=f"Chip whose known window and length they get: {', '.join(ARCHES)}."),
-    ] = None,
+    options: ConvertOptions,
     revision: Annotated[
         str | None, typer.Option(help="Hub commit, tag or branch. [default: main]")
     ] = None,
@@ -62,13 +31,6 @@ def convert(
     from whisper_hailo.checkpoint.hub import is_model_directory, locate, parse_name
     from whisper_hailo.convert.convert import convert_checkpoint
 
-    options = ConvertOptions(
-        quantize=quantize,
-        encoder_quantize=encoder_quantize,
-        half=half,
-        tokenizer=tokenizer,
-        hailo=_hailo_options(hailo, window, decoder_length, arch),
-    )
     name = parse_name(checkpoint)
     if name.path is not None and is_model_directory(name.path):
         raise ModelError(
@@ -86,18 +48,6 @@ def convert(
     else:
         emit(f"{out}: {_describe(spec)}\n")
         tell(f"converted in {elapsed_s:.1f} s")
-
-
-def _hailo_options(
-    wanted: bool, window_s: float | None, length: int | None, arch: str | None
-) -> HailoOptions | None:
-    if wanted:
-        return HailoOptions(window_s=window_s, decoder_length=length, arch=arch)
-    for name, value in (("--window", window_s), ("--decoder-length", length), ("--arch", arch)):
-        if value is not None:
-            shown = value if isinstance(value, str) else f"{value:g}"
-            raise OptionError(f"{name} {shown} belongs to the Hailo graphs; add --hailo")
-    return None
 
 
 def _describe(spec: ModelSpec) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.hailo_tools.emulate.options import EmulateOptions
 
 if TYPE_CHECKING:
     from whisper_hailo.hailo_tools.emulate.make import Emulation
@@ -20,53 +21,17 @@ def emulate(
     model_dir: Annotated[
         Path, typer.Argument(help="Model directory made with convert --hailo.", readable=False)
     ],
-    audio: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Folder of recordings of speech.", readable=False),
-    ] = None,
-    calibration: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Set of whisper-hailo calibrate, for --audio.", readable=False
-        ),
-    ] = None,
-    part: Annotated[str, typer.Option(help="encoder or decoder.")] = "encoder",
-    plan: Annotated[
-        str, typer.Option(help="Bits: all8, adds16, norms16, or script, the one of compile.")
-    ] = "script",
-    script: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Model script to follow instead.", readable=False),
-    ] = None,
-    arch: Annotated[str, typer.Option(help="Chip that the script is for.")] = "hailo8l",
-    scales: Annotated[str, typer.Option(help="minmax, percentile or mse.")] = "mse",
-    count: Annotated[
-        int, typer.Option(metavar="N", help="Windows that scales are chosen by.")
-    ] = 64,
-    language: Annotated[str, typer.Option(help="Spoken language, for decoders.")] = "en",
-    threads: Annotated[int, typer.Option(metavar="N", help="0 lets the runtime choose.")] = 0,
+    options: EmulateOptions,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Write a graph that computes with the chip's 8 and 16 bits, and say what that costs."""
-    from whisper_hailo.hailo_tools.emulate.make import EmulateOptions, emulate_part
+    from whisper_hailo.hailo_tools.emulate.make import emulate_part
 
-    options = EmulateOptions(
-        part=part,
-        plan=plan,
-        script=script,
-        arch=arch,
-        scales=scales,
-        calibration=calibration,
-        audio=audio,
-        count=count,
-        language=language,
-        threads=threads,
-    )
     result = emulate_part(model_dir, options)
     if as_json:
         emit_json(_facts(result))
     else:
-        emit("\n".join(_lines(result, scales)) + "\n")
+        emit("\n".join(_lines(result, options.scales)) + "\n")
 
 
 def _facts(result: Emulation) -> dict[str, object]:

@@ -260,7 +260,7 @@ def _default(one: Field[Any]) -> Any:  # noqa: ANN401 - of any field
 def _help(how: Flag, default: Any) -> str:  # noqa: ANN401 - of any field
     text = ": ".join(filter(None, (how.help, ", ".join(how.choices)))) + "." * bool(how.choices)
     shown = how.shown
-    if not shown and default not in (None, False, ()):
+    if not shown and default is not None and default is not False and default != ():
         shown = "on" if default is True else str(default)
     default = f"[default: {shown}]"
     if len(default) <= _SHORT:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -56,7 +57,18 @@ class Input:
 
 def find_inputs(words: Sequence[str]) -> list[Input]:
     """Files as named; folders with all recordings below them, in order of their names."""
-    return [entry for word in words for entry in _expand(word)]
+    return _told_apart([entry for word in words for entry in _expand(word)])
+
+
+def _told_apart(inputs: list[Input]) -> list[Input]:
+    """Results of `demo.wav` beside `demo.mp3` keep the suffix: `demo.wav.txt`, `demo.mp3.txt`."""
+    names = Counter(entry.stem for entry in inputs)
+    return [
+        replace(entry, stem=entry.stem.with_name(entry.stem.name + entry.path.suffix))
+        if names[entry.stem] > 1 and entry.path is not None and entry.fault is None
+        else entry
+        for entry in inputs
+    ]
 
 
 def _expand(word: str) -> Iterator[Input]:

@@ -21,7 +21,7 @@ _OURS: Final = "whisper_hailo"
 class Loudness:
     """How much is told on standard error beside warnings and errors."""
 
-    verbose: bool = flag(False, "Tell which engine runs, and why.", short="-v")
+    verbose: bool = flag(False, "Tell more: which engine runs, and why.", short="-v")
     quiet: bool = flag(False, "Only warnings and errors.", short="-q", also=("-np", "--no-prints"))
 
     def __post_init__(self) -> None:

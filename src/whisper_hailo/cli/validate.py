@@ -11,6 +11,7 @@ import typer
 
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.core.errors import ExitCode
+from whisper_hailo.validate.options import ValidateOptions
 
 if TYPE_CHECKING:
     from whisper_hailo.validate.ladder import RungResult
@@ -32,23 +33,7 @@ HEADINGS = (
 
 def validate(
     model_dir: Annotated[Path, typer.Argument(help="Model directory.", readable=False)],
-    audio: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Folder of speech. [default: the bundled recording]"),
-    ] = None,
-    checkpoint: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What the model was converted from.")
-    ] = None,
-    against: Annotated[
-        Path | None,
-        typer.Option(metavar="ONNX", help="Graph of another program to compare with instead."),
-    ] = None,
-    windows: Annotated[int, typer.Option(metavar="N", help="Windows of audio to run.")] = 4,
-    language: Annotated[str, typer.Option(help="Spoken language.")] = "en",
-    limit: Annotated[
-        list[str] | None,
-        typer.Option(metavar="RUNG-PART=X", help="Another limit; may be repeated."),
-    ] = None,
+    options: ValidateOptions,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Where to write. [default: the model directory]"),
@@ -57,17 +42,8 @@ def validate(
 ) -> int:
     """Compare every form of a model with its checkpoint; exit code 4 if one is too far off."""
     from whisper_hailo.validate.picture import write_report
-    from whisper_hailo.validate.validate import ValidateOptions
     from whisper_hailo.validate.validate import validate as run
 
-    options = ValidateOptions(
-        audio=audio,
-        checkpoint=checkpoint,
-        against=against,
-        windows=windows,
-        language=language,
-        limits=tuple(limit or ()),
-    )
     report = run(model_dir, options)
     files = write_report(report, out or model_dir)
     if as_json:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Final
@@ -10,49 +12,95 @@ AUTO_LANGUAGE: Final = "auto"
 """Detect the language from the first window."""
 
 _CODES: Final = """
-af Afrikaans; am Amharic; ar Arabic; as Assamese; az Azerbaijani; ba Bashkir; be Belarusian;
-bg Bulgarian; bn Bengali; bo Tibetan; br Breton; bs Bosnian; ca Catalan, Valencian; cs Czech;
-cy Welsh; da Danish; de German; el Greek; en English; es Spanish, Castilian; et Estonian; eu Basque;
-fa Persian; fi Finnish; fo Faroese; fr French; gl Galician; gu Gujarati; ha Hausa; haw Hawaiian;
-he Hebrew; hi Hindi; hr Croatian; ht Haitian Creole, Haitian; hu Hungarian; hy Armenian;
-id Indonesian; is Icelandic; it Italian; ja Japanese; jw Javanese; ka Georgian; kk Kazakh; km Khmer;
-kn Kannada; ko Korean; la Latin; lb Luxembourgish, Letzeburgesch; ln Lingala; lo Lao; lt Lithuanian;
-lv Latvian; mg Malagasy; mi Maori; mk Macedonian; ml Malayalam; mn Mongolian; mr Marathi; ms Malay;
-mt Maltese; my Myanmar, Burmese; ne Nepali; nl Dutch, Flemish; nn Nynorsk; no Norwegian; oc Occitan;
-pa Punjabi, Panjabi; pl Polish; ps Pashto, Pushto; pt Portuguese;
-ro Romanian, Moldavian, Moldovan; ru Russian; sa Sanskrit; sd Sindhi; si Sinhala, Sinhalese;
-sk Slovak; sl Slovenian; sn Shona; so Somali; sq Albanian; sr Serbian; su Sundanese; sv Swedish;
-sw Swahili; ta Tamil; te Telugu; tg Tajik; th Thai; tk Turkmen; tl Tagalog; tr Turkish; tt Tatar;
-uk Ukrainian; ur Urdu; uz Uzbek; vi Vietnamese; yi Yiddish; yo Yoruba; yue Cantonese;
-zh Chinese, Mandarin
-"""
+af Afrikaans; am Amharic, አማርኛ; ar Arabic, العربية; as Assamese, অসমীয়া; az Azerbaijani,
+Azərbaycanca, Azərbaycan dili; ba Bashkir, Башҡортса; be Belarusian, Беларуская; bg Bulgarian,
+Български; bn Bengali, বাংলা; bo Tibetan, བོད་སྐད་; br Breton, Brezhoneg; bs Bosnian, Bosanski;
+ca Catalan, Valencian, Català, Valencià; cs Czech, Čeština, Česky; cy Welsh, Cymraeg; da Danish,
+Dansk; de German, Deutsch; el Greek, Ελληνικά; en English; es Spanish, Castilian, Español,
+Castellano; et Estonian, Eesti, Eesti keel; eu Basque, Euskara; fa Persian, Farsi, فارسی;
+fi Finnish, Suomi; fo Faroese, Føroyskt; fr French, Français; gl Galician, Galego; gu Gujarati,
+ગુજરાતી; ha Hausa; haw Hawaiian, ʻŌlelo Hawaiʻi; he Hebrew, עברית; hi Hindi, हिन्दी, हिंदी;
+hr Croatian, Hrvatski; ht Haitian Creole, Haitian, Kreyòl ayisyen; hu Hungarian, Magyar;
+hy Armenian, Հայերեն; id Indonesian, Bahasa Indonesia; is Icelandic, Íslenska; it Italian, Italiano;
+ja Japanese, 日本語, Nihongo; jw Javanese, Basa Jawa; ka Georgian, ქართული; kk Kazakh, Қазақша,
+Қазақ тілі; km Khmer, ខ្មែរ, ភាសាខ្មែរ; kn Kannada, ಕನ್ನಡ; ko Korean, 한국어; la Latin, Latina;
+lb Luxembourgish, Letzeburgesch, Lëtzebuergesch; ln Lingala, Lingála; lo Lao, ລາວ, ພາສາລາວ;
+lt Lithuanian, Lietuvių; lv Latvian, Latviešu; mg Malagasy; mi Maori, Te reo Māori; mk Macedonian,
+Македонски; ml Malayalam, മലയാളം; mn Mongolian, Монгол; mr Marathi, मराठी; ms Malay, Bahasa Melayu;
+mt Maltese, Malti; my Myanmar, Burmese, မြန်မာ, မြန်မာဘာသာ; ne Nepali, नेपाली; nl Dutch, Flemish,
+Nederlands, Vlaams; nn Nynorsk, Norsk nynorsk; no Norwegian, Norsk, Bokmål, Norsk bokmål;
+oc Occitan; pa Punjabi, Panjabi, ਪੰਜਾਬੀ; pl Polish, Polski; ps Pashto, Pushto, پښتو; pt Portuguese,
+Português; ro Romanian, Moldavian, Moldovan, Română; ru Russian, Русский; sa Sanskrit, संस्कृतम्;
+sd Sindhi, سنڌي; si Sinhala, Sinhalese, සිංහල; sk Slovak, Slovenčina; sl Slovenian, Slovenščina;
+sn Shona, chiShona; so Somali, Soomaali; sq Albanian, Shqip; sr Serbian, Српски, Srpski;
+su Sundanese, Basa Sunda; sv Swedish, Svenska; sw Swahili, Kiswahili; ta Tamil, தமிழ்; te Telugu,
+తెలుగు; tg Tajik, Тоҷикӣ; th Thai, ไทย, ภาษาไทย; tk Turkmen, Türkmençe; tl Tagalog, Filipino;
+tr Turkish, Türkçe; tt Tatar, Татарча; uk Ukrainian, Українська; ur Urdu, اردو; uz Uzbek,
+Oʻzbekcha, Oʻzbek; vi Vietnamese, Tiếng Việt; yi Yiddish, ייִדיש; yo Yoruba, Yorùbá; yue Cantonese,
+粵語, 粤语, 廣東話, 广东话; zh Chinese, Mandarin, 中文, 汉语, 漢語, 普通话, 國語
+"""  # noqa: RUF001 - letters of many scripts are meant
+
+_OTHER_CODES: Final = {
+    "cmn": "zh", "zh-yue": "yue", "nb": "no", "jv": "jw", "iw": "he", "in": "id", "ji": "yi",
+    "fil": "tl", "mo": "ro",
+}  # fmt: skip
+"""What tags have for languages that Whisper calls otherwise."""
+
+_MODIFIER: Final = "Lm"
+"""Category of signs such as the one in Oʻzbek, for which people type an apostrophe."""
+
+_TAG: Final = re.compile(r"([a-z]{2,3})(-[a-z0-9]{1,8})*")
+"""Of BCP 47: a language, then script, region and so on."""
 
 
-def _by_name() -> dict[str, str]:
-    names = {AUTO_LANGUAGE: AUTO_LANGUAGE}
-    for entry in _CODES.split(";"):
-        code, listed = entry.strip().split(" ", 1)
-        names[code] = code
-        for name in listed.split(","):
-            names[name.strip().casefold()] = code
+def _names() -> dict[str, str]:
+    """Codes by the names of languages, in lower case."""
+    names: dict[str, str] = {}
+    for entry in " ".join(_CODES.split()).split("; "):
+        code, listed = entry.split(" ", 1)
+        names |= {name.casefold(): code for name in listed.split(", ")}
     return names
 
 
-_BY_NAME: Final = _by_name()
+def _letters(name: str) -> str:
+    """What is left of a name without accents and marks, which not every keyboard has."""
+    letters = (
+        char for char in unicodedata.normalize("NFKD", name) if char.isalnum() or char == " "
+    )
+    return "".join(char for char in letters if unicodedata.category(char) != _MODIFIER)
+
+
+_NAMES: Final = _names()
+_BY_LETTERS: Final = {_letters(name): code for name, code in _NAMES.items()}
+_KNOWN: Final = frozenset(_NAMES.values())
 
 
 def language_code(language: str) -> str:
-    """The code of a language that was named, such as `de` for `German`, `german` or `DE`.
+    """The code of a language that was named.
 
-    `auto` is taken in any case, too. What is no name is given back as it is: only a model knows
-    which languages it takes.
+    Args:
+        language: its English name or its own (`German`, `deutsch`), its code in any case (`DE`), a
+            tag (`de-AT`, `zh_Hans`), or `auto`. What is none of these is given back as it is: only
+            a model knows which languages it takes.
     """
-    return _BY_NAME.get(language.strip().casefold(), language)
+    text = language.strip().casefold()
+    if text == AUTO_LANGUAGE or text in _KNOWN:
+        return text
+    if (code := _BY_LETTERS.get(_letters(text))) is not None:
+        return code
+    tag = text.replace("_", "-")
+    if not _TAG.fullmatch(tag):
+        return language
+    for size in (2, 1):
+        begin = "-".join(tag.split("-")[:size])
+        if (code := _OTHER_CODES.get(begin)) is not None or begin in _KNOWN:
+            return code or begin
+    return language
 
 
 def similar_language(language: str, known: Iterable[str]) -> str | None:
     """The language among the codes `known` that was likely meant, such as `German (de)`."""
     codes = set(known)
-    names = [name for name, code in _BY_NAME.items() if code in codes and name != code]
+    names = [name for name, code in _NAMES.items() if code in codes]
     found = get_close_matches(language.strip().casefold(), names, n=1)
-    return f"{found[0].title()} ({_BY_NAME[found[0]]})" if found else None
+    return f"{found[0].title()} ({_NAMES[found[0]]})" if found else None

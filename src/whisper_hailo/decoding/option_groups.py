@@ -54,7 +54,7 @@ class Search:
     beam_size: int = flag(1, "Hypotheses kept; 1 is greedy.", metavar="N", also=("-bs",))
     patience: float = flag(1.0, "Above 1: the beam search ends later.", SEARCH)
     length_penalty: float | None = flag(
-        None, "Of long hypotheses, 0 to 1.", SEARCH, shown="mean log-probability"
+        None, "Of long hypotheses, 0 to 1.", SEARCH, shown="mean log probability"
     )
     best_of: int = flag(5, "Samples per window.", SEARCH, also=("-bo",))
     seed: int = flag(0, "Of the sampling.", SEARCH)

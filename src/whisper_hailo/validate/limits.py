@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.hailo import PARTS
 from whisper_hailo.validate.difference import Difference
 
 FLOAT, QUANTIZED, HAILO, EMULATED, HEF = "float32", "quantised", "hailo-form", "emulated", "hef"
 AGAINST = "against"
 RUNGS: Final = (FLOAT, QUANTIZED, HAILO, EMULATED, HEF, AGAINST)
-PARTS: Final = ("encoder", "decoder")
 
 
 @dataclass(frozen=True, slots=True)

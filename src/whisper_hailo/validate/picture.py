@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape
 
+from whisper_hailo.core.hailo import PARTS
 from whisper_hailo.text.outputs import write_atomic
 from whisper_hailo.validate.ladder import RungResult
-from whisper_hailo.validate.limits import PARTS
 from whisper_hailo.validate.report import ParityReport
 
 WIDTH: Final = 960

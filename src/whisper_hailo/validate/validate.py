@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.hub import ASSETS, BUNDLED, locate, parse_name
 from whisper_hailo.convert.convert import source_hashes
-from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.scratch import temporary_directory
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_SECOND, FloatArray
 from whisper_hailo.validate.against import compare_foreign
 from whisper_hailo.validate.foreign import Foreign, open_foreign, window_of
-from whisper_hailo.validate.limits import Limit, default_limit, parse_limits
 from whisper_hailo.validate.material import Heard, Material, draw_windows, listen
+from whisper_hailo.validate.options import ValidateOptions
 from whisper_hailo.validate.report import ParityReport
 from whisper_hailo.validate.rungs import Rungs
 from whisper_hailo.validate.stores import Stores
@@ -30,43 +29,6 @@ CALIBRATION_WINDOWS = 16
 
 DEFAULT_LENGTH = 32
 """Tokens that decoders are shown where no Hailo decoder says how many it takes."""
-
-
-@dataclass(frozen=True, slots=True)
-class ValidateOptions:
-    """What to validate with.
-
-    Attributes:
-        audio: folder of recordings; `None` is the bundled one.
-        checkpoint: directory, hub id or name of what the model was converted from; `None` finds
-            only the bundled one by itself.
-        against: an ONNX graph that another program made of the same checkpoint.
-        windows: windows of audio to run.
-        language: what is spoken.
-        limits: `RUNG-PART=VALUE` words that replace limits.
-
-    Raises:
-        OptionError: no windows, or a word that is no limit.
-    """
-
-    audio: Path | None = None
-    checkpoint: str | None = None
-    against: Path | None = None
-    windows: int = 4
-    language: str = "en"
-    limits: tuple[str, ...] = ()
-    values: dict[tuple[str, str], float] = field(init=False, default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.windows < 1:
-            raise OptionError(f"--windows is {self.windows}, expected 1 or more")
-        self.values.update(parse_limits(self.limits))
-
-    def limit(self, rung: str, part: str, quantization: str = "none") -> Limit:
-        """What one part is held to at one rung."""
-        default = default_limit(rung, part, quantization)
-        value = self.values.get((rung, part))
-        return default if value is None else replace(default, value=value)
 
 
 def validate(directory: Path, options: ValidateOptions) -> ParityReport:

@@ -27,6 +27,21 @@ def test_files_are_taken_as_named_and_folders_are_looked_into(tmp_path: Path) ->
     assert [entry.source() for entry in inputs] == [entry.path for entry in inputs]
 
 
+def test_recordings_of_one_name_give_results_of_two(tmp_path: Path) -> None:
+    for name in ("demo.wav", "demo.mp3", "talk.wav", "a/demo.wav"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    stems = {str(entry.path): str(entry.stem) for entry in find_inputs([str(tmp_path)])}
+    assert stems == {
+        str(tmp_path / "demo.wav"): "demo.wav",
+        str(tmp_path / "demo.mp3"): "demo.mp3",
+        str(tmp_path / "talk.wav"): "talk",
+        str(tmp_path / "a" / "demo.wav"): "a/demo",
+    }
+    (alone,) = find_inputs([str(tmp_path / "demo.wav")])
+    assert str(alone.stem) == "demo"
+
+
 def test_links_that_lead_nowhere_are_tried_and_so_named(tmp_path: Path) -> None:
     (tmp_path / "a.wav").symlink_to("nowhere")
     assert [entry.name for entry in find_inputs([str(tmp_path)])] == [str(tmp_path / "a.wav")]

@@ -8,7 +8,13 @@ import pytest
 
 import whisper_hailo
 from whisper_hailo.checkpoint.tokens import read_special_tokens
-from whisper_hailo.core.languages import language_code, similar_language
+from whisper_hailo.core.languages import (
+    _BY_LETTERS,
+    _NAMES,
+    _letters,
+    language_code,
+    similar_language,
+)
 from whisper_hailo.decoding.options import DecodingOptions
 
 MICRO = Path(whisper_hailo.__file__).parent / "assets" / "micro"
@@ -25,6 +31,23 @@ MICRO = Path(whisper_hailo.__file__).parent / "assets" / "micro"
         ("auto", "auto"),
         ("Auto", "auto"),
         (" AUTO ", "auto"),
+        ("Deutsch", "de"),
+        ("français", "fr"),
+        ("Francais", "fr"),
+        ("日本語", "ja"),
+        ("हिन्दी", "hi"),
+        ("Tieng Viet", "vi"),
+        ("O'zbek", "uz"),
+        ("de-DE", "de"),
+        ("pt_BR", "pt"),
+        ("zh-Hans", "zh"),
+        ("zh-Hant-TW", "zh"),
+        ("zh-yue", "yue"),
+        ("nb-NO", "no"),
+        ("iw", "he"),
+        ("xx-YY", "xx-YY"),
+        ("de-", "de-"),
+        ("-", "-"),
         ("Klingon", "Klingon"),
         ("", ""),
     ],
@@ -39,6 +62,14 @@ def test_every_language_of_whisper_has_a_name() -> None:
     assert len(codes) == 99
     for code in codes:
         assert language_code(code.upper()) == code
+
+
+def test_every_language_has_a_name_that_only_it_has() -> None:
+    codes = read_special_tokens(MICRO, MICRO / "tokenizer.json").languages
+    assert {*_NAMES.values()} >= {*codes}
+    assert len(_BY_LETTERS) == len({_letters(name) for name in _NAMES})
+    for name, code in _NAMES.items():
+        assert language_code(name.upper() if name.upper().casefold() == name else name) == code
 
 
 @pytest.mark.parametrize(

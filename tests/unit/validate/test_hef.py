@@ -16,7 +16,8 @@ from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.hailo import HefRecord
 from whisper_hailo.core.spec import SPEC_FILE, ModelSpec
-from whisper_hailo.validate.validate import ValidateOptions, validate
+from whisper_hailo.validate.options import ValidateOptions
+from whisper_hailo.validate.validate import validate
 
 
 @pytest.fixture

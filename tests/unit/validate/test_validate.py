@@ -20,10 +20,11 @@ from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import AudioError, ModelError, OptionError
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.validate.ladder import RungResult
+from whisper_hailo.validate.options import ValidateOptions
 from whisper_hailo.validate.picture import write_report
 from whisper_hailo.validate.report import ParityReport
 from whisper_hailo.validate.truth import stage_names
-from whisper_hailo.validate.validate import ValidateOptions, validate
+from whisper_hailo.validate.validate import validate
 
 Results = dict[tuple[str, str], RungResult]
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.flags import expect, expect_choices, flag
+from whisper_hailo.core.hailo import PARTS
+from whisper_hailo.core.languages import language_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +24,15 @@ class CalibrationOptions:
         OptionError: no such part, or no windows.
     """
 
-    part: str = "encoder"
-    count: int | None = None
-    seed: int = 0
-    language: str = "en"
+    part: str = flag("encoder", "Of the model", choices=PARTS)
+    count: int | None = flag(None, "Windows.", shown="as the size needs")
+    seed: int = flag(0, "Of the sampling.")
+    language: str = flag("en", "What is spoken, for decoders.", short="-l", metavar="LANG")
 
     def __post_init__(self) -> None:
-        if self.part not in ("encoder", "decoder"):
-            raise OptionError(f"--part is {self.part!r}, expected encoder or decoder")
-        if self.count is not None and self.count < 1:
-            raise OptionError(f"--count is {self.count}, expected 1 or more")
+        object.__setattr__(self, "language", language_code(self.language))
+        expect_choices(self)
+        expect(self, "count", self.count is None or self.count >= 1, "1 or more")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from whisper_hailo.backends.model_files import model_file
 from whisper_hailo.convert.graphs.onnx_file import DATA_SUFFIX, PROTOBUF_LIMIT_BYTES
 from whisper_hailo.core.errors import ModelError, OptionError, OutputError
 from whisper_hailo.core.files import inside, replace_file, sha256
-from whisper_hailo.core.hailo import ARCHES, HailoForm
+from whisper_hailo.core.hailo import HailoForm
 from whisper_hailo.core.scratch import temporary_directory
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.hailo_tools.calibrate.make import calibrate, hailo_form
@@ -23,68 +23,16 @@ from whisper_hailo.hailo_tools.calibrate.options import CalibrationOptions
 from whisper_hailo.hailo_tools.emulate.layers import Network
 from whisper_hailo.hailo_tools.emulate.network import read_network
 from whisper_hailo.hailo_tools.emulate.noise import LayerNoise, Noise, measure_noise
-from whisper_hailo.hailo_tools.emulate.plan import PLANS, SCRIPT, Plan, plan_of_script, preset
+from whisper_hailo.hailo_tools.emulate.options import EmulateOptions
+from whisper_hailo.hailo_tools.emulate.plan import SCRIPT, Plan, plan_of_script, preset
 from whisper_hailo.hailo_tools.emulate.rewrite import emulated
-from whisper_hailo.hailo_tools.emulate.scales import check_method
 from whisper_hailo.hailo_tools.emulate.script import generated_script
 from whisper_hailo.hailo_tools.emulate.statistics import collect
 from whisper_hailo.hailo_tools.emulate.windows import WindowFile
 
 RECORD_VERSION: Final = 1
-DEFAULT_COUNT: Final = 64
 NOISE_COUNT: Final = 16
 """Windows that the noise is measured on, beside those of the statistics."""
-
-
-@dataclass(frozen=True, slots=True)
-class EmulateOptions:
-    """What is emulated, and how.
-
-    Attributes:
-        part: `encoder` or `decoder`.
-        plan: `all8`, `adds16`, `norms16`, or `script` for the generated model script.
-        script: a model script of one's own, in the place of `plan`.
-        arch: chip that the generated script is for.
-        scales: `minmax`, `percentile` or `mse`.
-        calibration: a set from `whisper-hailo calibrate`.
-        audio: a folder of recordings to draw windows from instead.
-        count: windows for the statistics.
-        language: what is spoken, for decoders and `audio`.
-        threads: threads per operator; 0 lets the runtime choose.
-
-    Raises:
-        OptionError: a value that is none of these, or not exactly one source of windows.
-    """
-
-    part: str = "encoder"
-    plan: str = SCRIPT
-    script: Path | None = None
-    arch: str = "hailo8l"
-    scales: str = "mse"
-    calibration: Path | None = None
-    audio: Path | None = None
-    count: int = DEFAULT_COUNT
-    language: str = "en"
-    threads: int = 0
-
-    def __post_init__(self) -> None:
-        for option, value, known in (
-            ("--part", self.part, ("encoder", "decoder")),
-            ("--plan", self.plan, PLANS),
-            ("--arch", self.arch, ARCHES),
-        ):
-            if value not in known:
-                raise OptionError(f"{option} is {value!r}, expected one of: {', '.join(known)}")
-        check_method(self.scales)
-        if self.script is not None and self.plan != SCRIPT:
-            raise OptionError(f"--plan {self.plan} and --script exclude each other; give one")
-        if self.count < 1:
-            raise OptionError(f"--count is {self.count}, expected 1 or more")
-        if (self.calibration is None) == (self.audio is None):
-            raise OptionError(
-                "give the speech that scales are chosen by: either --audio DIR or --calibration "
-                "FILE, from whisper-hailo calibrate"
-            )
 
 
 @dataclass(frozen=True, slots=True)

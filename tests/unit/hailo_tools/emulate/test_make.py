@@ -14,8 +14,13 @@ import pytest
 from tests.unit.hailo_tools.emulate.conftest import SPEECH
 from whisper_hailo.core.errors import AudioError, ModelError, OptionError, OutputError
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.hailo_tools.emulate import Plan, collect, emulated, make, read_network
-from whisper_hailo.hailo_tools.emulate.make import EmulateOptions, emulate_part, split
+from whisper_hailo.hailo_tools.emulate import make
+from whisper_hailo.hailo_tools.emulate.make import emulate_part, split
+from whisper_hailo.hailo_tools.emulate.network import read_network
+from whisper_hailo.hailo_tools.emulate.options import EmulateOptions
+from whisper_hailo.hailo_tools.emulate.plan import Plan
+from whisper_hailo.hailo_tools.emulate.rewrite import emulated
+from whisper_hailo.hailo_tools.emulate.statistics import collect
 from whisper_hailo.hailo_tools.emulate.windows import WindowFile
 
 

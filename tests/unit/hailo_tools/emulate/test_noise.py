@@ -9,9 +9,12 @@ import pytest
 
 from tests.unit.hailo_tools.emulate import graphs
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo.hailo_tools.emulate import Plan, collect, emulated, measure_noise, read_network
-from whisper_hailo.hailo_tools.emulate.noise import Difference
+from whisper_hailo.hailo_tools.emulate.network import read_network
+from whisper_hailo.hailo_tools.emulate.noise import Difference, measure_noise
+from whisper_hailo.hailo_tools.emulate.plan import Plan
+from whisper_hailo.hailo_tools.emulate.rewrite import emulated
 from whisper_hailo.hailo_tools.emulate.scales import scale_of
+from whisper_hailo.hailo_tools.emulate.statistics import collect
 
 RNG = np.random.default_rng(5)
 WINDOWS = [{"x": RNG.standard_normal((1, 2, 2)).astype(np.float32)} for _ in range(40)]

@@ -18,13 +18,9 @@ from whisper_hailo.convert.hailo.write import decoder_form, encoder_form
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.hailo import HailoForm
 from whisper_hailo.core.spec import ModelSpec, Source, SpecialTokens
-from whisper_hailo.hailo_tools.emulate import (
-    Network,
-    Precision,
-    plan_of_script,
-    preset,
-    read_network,
-)
+from whisper_hailo.hailo_tools.emulate.layers import Network
+from whisper_hailo.hailo_tools.emulate.network import read_network
+from whisper_hailo.hailo_tools.emulate.plan import Precision, plan_of_script, preset
 from whisper_hailo.hailo_tools.emulate.script import generated_script
 
 WIDE = Precision(16, 16)

@@ -8,13 +8,9 @@ from onnx import TensorProto, checker, helper, numpy_helper
 
 from tests.unit.hailo_tools.emulate import graphs
 from whisper_hailo.core.errors import ModelError, OptionError
-from whisper_hailo.hailo_tools.emulate import (
-    Plan,
-    emulated,
-    plan_of_script,
-    read_network,
-    tensor_bits,
-)
+from whisper_hailo.hailo_tools.emulate.network import read_network
+from whisper_hailo.hailo_tools.emulate.plan import Plan, plan_of_script
+from whisper_hailo.hailo_tools.emulate.rewrite import emulated, tensor_bits
 from whisper_hailo.hailo_tools.emulate.scales import rounded_weights, scale_of
 
 X = np.array([[[0.31, -0.9], [1.7, 0.05]]], np.float32)

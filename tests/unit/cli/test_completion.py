@@ -1,0 +1,87 @@
+"""What the shells are told, asked as they ask: by the scripts that the command prints."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from whisper_hailo.cli.app import run
+from whisper_hailo.cli.completion import SHELLS, VARIABLE
+
+PROGRAM = Path(sys.executable).with_name("whisper-hailo")
+PATIENCE_S = 120
+
+
+def asked(shell: str, line: str) -> list[str]:
+    """The program's answer to a line that is being typed."""
+    words = line.split(" ")
+    environment = {
+        **os.environ,
+        VARIABLE: f"complete_{shell}",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(words) - 1),
+        "_TYPER_COMPLETE_ARGS": line,
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+    }
+    answer = subprocess.run(
+        [PROGRAM], env=environment, capture_output=True, text=True, check=True, timeout=PATIENCE_S
+    )
+    assert not answer.stderr
+    return answer.stdout.split()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_commands_options_and_values_are_completed(shell: str) -> None:
+    assert "transcribe" in "".join(asked(shell, "whisper-hailo tr"))
+    assert "--output-dir" in "".join(asked(shell, "whisper-hailo transcribe --output-d"))
+    values = "".join(asked(shell, "whisper-hailo transcribe --task trans"))
+    assert "transcribe" in values
+    assert "translate" in values
+
+
+def test_other_programs_names_are_not_offered() -> None:
+    assert asked("bash", "whisper-hailo transcribe --compute") == []
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_script_is_what_its_shell_takes(
+    shell: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert run(["completion", shell]) == 0
+    script = tmp_path / "script"
+    script.write_text(capsys.readouterr().out)
+    assert f"{VARIABLE}=complete_{shell}" in script.read_text()
+    program = shutil.which(shell)
+    if program is None:
+        pytest.skip(f"{shell} is not installed")
+    subprocess.run([program, "-n", str(script)], check=True, timeout=PATIENCE_S)
+
+
+def test_bash_completes_what_is_typed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("bash is not installed")
+    assert run(["completion", "bash"]) == 0
+    script = tmp_path / "script"
+    script.write_text(capsys.readouterr().out)
+    typed = f"""
+        source {script}
+        COMP_WORDS=({PROGRAM} transcribe --skip) COMP_CWORD=2
+        _whisper_hailo_completion {PROGRAM}
+        echo "${{COMPREPLY[@]}}"
+    """
+    done = subprocess.run(
+        [bash, "--norc", "-c", typed], capture_output=True, text=True, check=True,
+        timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert done.stdout.split() == ["--skip-existing"]
+
+
+def test_another_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["completion", "tcsh"]) == 2
+    assert "expected one of: bash, zsh, fish" in capsys.readouterr().err

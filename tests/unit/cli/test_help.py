@@ -1,0 +1,183 @@
+"""Help: everyday options on the first screen, every option once, no name cut."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import Field, fields, is_dataclass
+from typing import Any, get_type_hints
+
+import pytest
+
+from whisper_hailo.backends.hailo.options import ChipOptions
+from whisper_hailo.backends.options import EngineOptions
+from whisper_hailo.cli.app import run
+from whisper_hailo.cli.caption_options import CaptionModel, ShowOptions, SourceOptions
+from whisper_hailo.cli.commands import GROUPS, MEASURE, OWN
+from whisper_hailo.cli.fallback import Fallback
+from whisper_hailo.cli.groups import parameters_of
+from whisper_hailo.cli.model import ModelOptions
+from whisper_hailo.cli.output import OutputOptions
+from whisper_hailo.cli.talk import Loudness
+from whisper_hailo.cli.transcribe import Together
+from whisper_hailo.convert.options import ConvertOptions, HailoOptions
+from whisper_hailo.core.flags import Flag, flag_of, typed_name
+from whisper_hailo.decoding.option_groups import Gates, Prompts, Search, TokenLimits, WordOptions
+from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.hailo_tools.calibrate.options import CalibrationOptions
+from whisper_hailo.hailo_tools.emulate.options import EmulateOptions
+from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.text.subtitles import Layout
+from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.transcriber import Transcriber
+from whisper_hailo.validate.options import ValidateOptions
+
+DECODING = (DecodingOptions, Cures, Search, Gates, TokenLimits, Prompts, WordOptions)
+RUN = (EngineOptions, ChipOptions, Loudness)
+TAKES: dict[str, tuple[type[Any], ...]] = {
+    "transcribe": (
+        *DECODING, *RUN, ModelOptions, LongOptions, Together, Fallback, OutputOptions, Layout,
+    ),
+    "caption": (
+        *RUN, CaptionModel, CaptionOptions, Cures, Gates, TokenLimits, Prompts, SourceOptions,
+        ShowOptions,
+    ),
+    "convert": (ConvertOptions, HailoOptions, Loudness),
+    "calibrate": (CalibrationOptions, Loudness),
+    "emulate": (EmulateOptions, Loudness),
+    "validate": (ValidateOptions, Loudness),
+    "time": (*RUN, ModelOptions, Cures),
+    "cures": (*RUN, ModelOptions),
+}  # fmt: skip
+"""Dataclasses of options, all of whose flags are options of these commands."""
+
+SCREEN_LINES, SCREEN_COLUMNS = 24, 80
+
+
+def flags(kind: type[Any]) -> Iterator[tuple[Field[Any], Flag]]:
+    for one in fields(kind):
+        if (how := flag_of(one)) is not None:
+            yield one, how
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(SCREEN_COLUMNS))
+
+
+def help_of(command: str, capsys: pytest.CaptureFixture[str]) -> str:
+    assert run([command, "--help"]) == 0
+    return capsys.readouterr().out
+
+
+def rows_of(text: str) -> dict[str, str]:
+    """What is said of each option, by its long name."""
+    rows: dict[str, str] = {}
+    name = ""
+    for line in text.splitlines():
+        found = re.match(r" +(?:-\w, )?(--(?:\[no-\])?[\w-]+)(.*)", line)
+        if found and re.match(r" {2}-\w, | {6}--", line):
+            name = found[1].replace("[no-]", "")
+            assert name not in rows, f"{name} is there twice"
+            rows[name] = found[2].strip()
+        elif name and line.startswith(" " * 8):
+            rows[name] += " " + line.strip()
+        else:
+            name = ""
+    return rows
+
+
+@pytest.mark.parametrize("command", TAKES)
+@pytest.mark.usefixtures("narrow")
+def test_every_flag_is_in_the_help_once_with_its_default(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = help_of(command, capsys)
+    rows = rows_of(text)
+    assert max(map(len, text.splitlines())) <= SCREEN_COLUMNS
+    for kind in TAKES[command]:
+        for one, how in flags(kind):
+            said = rows[typed_name(one)]
+            plain = " ".join(said.split())
+            assert not how.short or f"{how.short}, {typed_name(one)}" in text
+            assert all(choice in plain for choice in how.choices), plain
+            if how.shown:
+                assert f"[default: {how.shown}]" in plain
+            elif isinstance(one.default, int | float | str) and one.default is not False:
+                shown = "on" if one.default is True else str(one.default)
+                assert f"[default: {' '.join(shown.split())}]" in plain
+            else:
+                assert "[default" not in plain
+
+
+def test_no_dataclass_with_flags_is_left_out_above() -> None:
+    tried = {kind for kinds in TAKES.values() for kind in kinds}
+    seen: set[type[Any]] = set()
+    waiting: list[Any] = [*tried]
+    while waiting:
+        kind = waiting.pop()
+        if isinstance(kind, type) and is_dataclass(kind) and kind not in seen:
+            seen.add(kind)
+            hints = get_type_hints(kind).values()
+            waiting += [part for hint in hints for part in (hint, *getattr(hint, "__args__", ()))]
+    assert {kind for kind in seen if any(flags(kind))} <= tried
+
+
+@pytest.mark.parametrize("command", ["transcribe", "caption"])
+@pytest.mark.usefixtures("narrow")
+def test_everyday_options_fit_the_first_screen(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = help_of(command, capsys).split("\n\n")
+    upto = next(index for index, part in enumerate(first) if part.startswith("Options:"))
+    screen = "\n\n".join(first[: upto + 1])
+    everyday = rows_of(first[upto])
+    assert len(screen.splitlines()) <= SCREEN_LINES
+    assert 10 < len(everyday) <= 20
+    assert {"--model", "--language", "--threads", "--verbose", "--quiet", "--help"} <= {*everyday}
+    assert "…" not in screen
+    assert "..." not in first[upto]
+
+
+@pytest.mark.usefixtures("narrow")
+def test_engine_and_chip_come_last(capsys: pytest.CaptureFixture[str]) -> None:
+    topics = re.findall(r"^(\w[^\n]*):$", help_of("transcribe", capsys), flags=re.MULTILINE)
+    assert topics[0] == "Options"
+    assert topics[-2:] == ["Engine", "Hailo chip"]
+
+
+def test_commands_are_in_four_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["-h"]) == 0
+    parts = capsys.readouterr().out.split("\n\n")
+    topics = {part.partition(":\n")[0]: part.partition(":\n")[2] for part in parts}
+    assert [*topics][2:] == [*GROUPS, MEASURE, "Options"]
+    for name, topic in OWN.items():
+        assert re.search(rf"^  {name} +\w", topics[topic], flags=re.MULTILINE), name
+
+
+def test_the_model_s_defaults_are_those_of_python() -> None:
+    defaults = Transcriber.from_model.__kwdefaults__
+    (model,) = Transcriber.from_model.__func__.__defaults__  # type: ignore[attr-defined]
+    options = ModelOptions()
+    assert options.model == model
+    assert options.threads == defaults["threads"]
+    assert options.revision == defaults["revision"]
+    assert options.window == defaults["window_s"]
+    assert options.margin_s == defaults["margin_s"]
+    assert options.convert == ConvertOptions()
+    assert options.engine == EngineOptions()
+
+
+def test_what_only_python_asks_for_is_no_option() -> None:
+    names = {parameter.name for parameter in parameters_of(EngineOptions)}
+    assert "share" in names
+    assert not {"priority", "recovery_s", "open_timeout_s"} & names
+
+
+@pytest.mark.parametrize("word", ["-h", "--help"])
+@pytest.mark.parametrize("command", ["transcribe", "check", "evaluate"])
+def test_short_help_works_behind_every_command(
+    command: str, word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([command, word]) == 0
+    assert capsys.readouterr().out.startswith(f"Usage: whisper-hailo {command} [OPTIONS]")
