@@ -97,13 +97,13 @@ def test_what_was_compiled_is_read_and_run(
     env = with_chip(tmp_path / "chip", {})
     named = whisper_hailo("transcribe", "--model", own, "--encoder", encoder, DEMO, env=env)
     assert named.returncode == 0, named.stderr
-    auto = whisper_hailo("transcribe", "--model", own, DEMO, env=env)
+    auto = whisper_hailo("transcribe", "-v", "--model", own, DEMO, env=env)
     assert "encoder hef-hailo8l: on hailo8l" in auto.stderr
     assert named.stdout == auto.stdout == plain.stdout
     both = whisper_hailo("transcribe", "--model", own, "--decoder-backend", "hailo", DEMO, env=env)
     assert "decoder hef-hailo8l" in both.stderr
     assert both.stdout == fixed.stdout
-    short = whisper_hailo("transcribe", "--model", own, "--window", "5", DEMO, env=env)
+    short = whisper_hailo("transcribe", "-v", "--model", own, "--window", "5", DEMO, env=env)
     assert short.returncode == 0, short.stderr
     assert f"on the CPU, hailo8l 0000:01:00.0, but {encoder.name} takes 10 s" in short.stderr
     asked = ("--window", "5", "--encoder-backend", "hailo")

@@ -79,7 +79,7 @@ def test_auto_takes_the_chip_when_there_is_a_hef(
     whisper_hailo: Command, model: Path, hefs: tuple[Path, Path], tmp_path: Path
 ) -> None:
     env = with_chip(tmp_path / "machine", {})
-    result = whisper_hailo("transcribe", "--model", model, DEMO, env=env)
+    result = whisper_hailo("transcribe", "-v", "--model", model, DEMO, env=env)
     assert "on the CPU, hailo8l 0000:01:00.0, but no HEF of micro" in result.stderr
     own = tmp_path / "micro"
     subprocess.run(["cp", "-r", model, own], check=True)
@@ -90,11 +90,11 @@ def test_auto_takes_the_chip_when_there_is_a_hef(
     hashes = ("sha256", "graph_sha256", "script_sha256", "calibration_sha256", "compiler_version")
     facts["hefs"] = [{**record, **dict.fromkeys(hashes, "x")}]
     (own / "model.json").write_text(json.dumps(facts))
-    chosen = whisper_hailo("transcribe", "--model", own, DEMO, env=env)
+    chosen = whisper_hailo("transcribe", "-v", "--model", own, DEMO, env=env)
     assert chosen.returncode == 0, chosen.stderr
     assert "encoder hef-hailo8l: on hailo8l 0000:01:00.0" in chosen.stderr
     assert chosen.stdout == result.stdout
-    none = whisper_hailo("transcribe", "--model", own, DEMO)
+    none = whisper_hailo("transcribe", "-v", "--model", own, DEMO)
     assert "on the CPU, no Hailo binding in this environment" in none.stderr
 
 

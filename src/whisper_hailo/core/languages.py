@@ -47,7 +47,7 @@ _OTHER_CODES: Final = {
 """What tags have for languages that Whisper calls otherwise."""
 
 _MODIFIER: Final = "Lm"
-"""Category of signs such as the one in Oʻzbek, for which people type an apostrophe."""
+"""Category of signs that look like an apostrophe, for which people type one."""
 
 _TAG: Final = re.compile(r"([a-z]{2,3})(-[a-z0-9]{1,8})*")
 """Of BCP 47: a language, then script, region and so on."""
