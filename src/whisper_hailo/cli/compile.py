@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from whisper_hailo.cli.groups import Given
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.hailo import ARCHES
+from whisper_hailo.hailo_tools.compile_options import CompileOptions
 
 if TYPE_CHECKING:
     from whisper_hailo.hailo_tools.compile import Hef
@@ -20,26 +21,7 @@ def compile_hef(
     model_dir: Annotated[
         Path, typer.Argument(help="Model directory made with convert --hailo.", readable=False)
     ],
-    arch: Annotated[str, typer.Option(help=f"Chip: {', '.join(ARCHES)}.")],
-    part: Annotated[str, typer.Option(help="encoder or decoder.")],
-    calibration: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="From whisper-hailo calibrate.", readable=False),
-    ] = None,
-    script: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Model script to use instead of ours.", readable=False),
-    ] = None,
-    optimization_level: Annotated[
-        int | None, typer.Option(metavar="N", help="0 (minutes) to 4. [default: 2]")
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="[default: MODEL_DIR/hailo/ARCH]", readable=False),
-    ] = None,
-    python: Annotated[
-        str | None, typer.Option(metavar="PYTHON", help="Interpreter that has the compiler.")
-    ] = None,
+    given: Given[CompileOptions],
     bundle: Annotated[
         Path | None,
         typer.Option(
@@ -59,28 +41,20 @@ def compile_hef(
     """Build a HEF with the Hailo Dataflow Compiler; an interrupted build goes on."""
     from whisper_hailo.hailo_tools.adopt import adopt_hef
     from whisper_hailo.hailo_tools.bundle import write_bundle
-    from whisper_hailo.hailo_tools.compile import CompileOptions, compile_part
+    from whisper_hailo.hailo_tools.compile import compile_part
 
     if built is not None:
-        others = (calibration, script, optimization_level, out, python, bundle)
-        if any(other is not None for other in others):
+        if bundle is not None or given.typed.keys() - {"arch", "part"}:
             raise OptionError("--built takes over a finished build; leave out what it was made by")
-        _emit(adopt_hef(model_dir, arch, part, built), as_json)
+        options = replace(given, typed={**given.typed, "calibration": built}).on()
+        _emit(adopt_hef(model_dir, options.arch, options.part, built), as_json)
         return
-    if calibration is None:
+    if "calibration" not in given.typed:
         raise OptionError(
             "--calibration is missing: the compiler quantises by real speech; make a set with: "
-            f"whisper-hailo calibrate {model_dir} --audio DIR --out DIR --part {part}"
+            f"whisper-hailo calibrate {model_dir} --audio DIR --out DIR"
         )
-    options = CompileOptions(
-        arch=arch,
-        part=part,
-        calibration=calibration,
-        script=script,
-        optimization_level=optimization_level,
-        out=out,
-        python=python,
-    )
+    options = given.on()
     if bundle is not None:
         write_bundle(model_dir, options, bundle)
         size_mib = bundle.stat().st_size / 2**20
@@ -90,8 +64,8 @@ def compile_hef(
             emit(
                 f"{bundle}: {size_mib:.1f} MiB. On an x86-64 machine with the Hailo compiler: "
                 f"unzip {bundle.name} -d build && python3 build/build.py; then here, with its "
-                f"folder: whisper-hailo compile {model_dir} --arch {arch} --part {part} "
-                "--built build/out\n"
+                f"folder: whisper-hailo compile {model_dir} --arch {options.arch} "
+                f"--part {options.part} --built build/out\n"
             )
         return
     _emit(compile_part(model_dir, options), as_json)

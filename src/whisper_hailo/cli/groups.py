@@ -28,7 +28,7 @@ import typer
 
 from whisper_hailo.cli.help import ON_OFF, UNBROKEN
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.flags import Flag, flag_of, only_of, typed_name
+from whisper_hailo.core.flags import Flag, flag_of, is_needed, only_of, typed_name
 
 T = TypeVar("T")
 
@@ -67,6 +67,8 @@ class Given(Generic[T]):
                 start = _default(one) if base is None else getattr(base, one.name)
                 start = changes.get(one.name, start)
                 changes[one.name] = self.groups[one.name]._in(one, start)
+            elif base is None and is_needed(one) and one.name not in changes:
+                raise OptionError(f"{typed_name(one)} is missing; see --help")
         return self.kind(**changes) if base is None else replace(base, **changes)  # type: ignore[type-var]
 
     def _in(self, holder: Field[Any], start: T | bool | None) -> T | None:
@@ -243,7 +245,7 @@ def _annotation(one: Field[Any], how: Flag, inner: type[Any]) -> Any:  # noqa: A
         kind = list[str]
     option = typer.Option(
         *filter(None, (name, how.short, *how.also)),
-        help=_help(how, default),
+        help=_help(how, default) + " [required]" * is_needed(one),
         metavar=metavar or None,
         show_default=False,
         rich_help_panel=how.panel or None,
@@ -254,7 +256,9 @@ def _annotation(one: Field[Any], how: Flag, inner: type[Any]) -> Any:  # noqa: A
 
 
 def _default(one: Field[Any]) -> Any:  # noqa: ANN401 - of any field
-    return one.default if one.default_factory is MISSING else one.default_factory()
+    if one.default_factory is not MISSING:
+        return one.default_factory()
+    return None if one.default is MISSING else one.default
 
 
 def _help(how: Flag, default: Any) -> str:  # noqa: ANN401 - of any field

@@ -67,7 +67,7 @@ class ModelOptions:
 
 def tell_engine(transcriber: Transcriber) -> None:
     """One line about encoder and decoder, or why they were taken."""
-    if not is_verbose():
+    if transcriber.reasons and not is_verbose():
         logger.info(", ".join(reason.partition(":")[0] for reason in transcriber.reasons))
     tell_reasons(transcriber)
 

@@ -7,7 +7,7 @@ line is built from them, and messages about a field name it as it is typed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, Final, TypeVar
 
 from whisper_hailo.core.errors import OptionError
@@ -70,6 +70,16 @@ def flag(
     return field(default=default, metadata={_FLAG: how})
 
 
+def needed(
+    help: str,  # noqa: A002 - the word for it
+    *,
+    metavar: str = "",
+    choices: tuple[str, ...] = (),
+) -> Any:  # noqa: ANN401 - of the type that the field says
+    """A field of a dataclass that has a flag and no default; see `Flag`."""
+    return field(metadata={_FLAG: Flag("", help, metavar=metavar, choices=choices)})
+
+
 def group(make: Callable[[], T], *only: str) -> T:
     """A field that holds options of its own.
 
@@ -84,6 +94,11 @@ def flag_of(one: Field[Any]) -> Flag | None:
     """The flag of a field, if it has one."""
     found: Flag | None = one.metadata.get(_FLAG)
     return found
+
+
+def is_needed(one: Field[Any]) -> bool:
+    """Whether a field has no default."""
+    return one.init and one.default is MISSING and one.default_factory is MISSING
 
 
 def only_of(one: Field[Any]) -> tuple[str, ...]:

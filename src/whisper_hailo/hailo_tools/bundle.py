@@ -13,7 +13,8 @@ from typing import Final
 from whisper_hailo.core.errors import OutputError
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.hailo_tools import hef_build
-from whisper_hailo.hailo_tools.compile import CompileOptions, make_job
+from whisper_hailo.hailo_tools.compile import make_job
+from whisper_hailo.hailo_tools.compile_options import CompileOptions
 from whisper_hailo.hailo_tools.hef_build.sdk import VERSIONS
 from whisper_hailo.hailo_tools.zip_file import add_file, add_text
 

@@ -20,11 +20,12 @@ from whisper_hailo.core.errors import (
     WhisperHailoError,
 )
 from whisper_hailo.core.files import inside
-from whisper_hailo.core.hailo import ARCHES, HefRecord
+from whisper_hailo.core.hailo import HefRecord
 from whisper_hailo.core.spec import SPEC_FILE, ModelSpec
 from whisper_hailo.core.strict import MismatchError, decode
 from whisper_hailo.hailo_tools.calibrate.make import hailo_form
 from whisper_hailo.hailo_tools.calibrate.rows import net_name
+from whisper_hailo.hailo_tools.compile_options import CompileOptions
 from whisper_hailo.hailo_tools.hef_build.calibration import load_calibration
 from whisper_hailo.hailo_tools.hef_build.fault import DEVICE, OPTION, OUTPUT, BuildError
 from whisper_hailo.hailo_tools.hef_build.job import Job
@@ -35,44 +36,6 @@ from whisper_hailo.hailo_tools.hef_build.supervise import JOB_SUFFIX, supervise
 logger = logging.getLogger(__name__)
 
 _ERRORS: Final = {OPTION: OptionError, DEVICE: DeviceError, OUTPUT: OutputError}
-MAX_LEVEL: Final = 4
-
-
-@dataclass(frozen=True, slots=True)
-class CompileOptions:
-    """What is compiled, and how.
-
-    Attributes:
-        arch: `hailo8`, `hailo8l` or `hailo10h`.
-        part: `encoder` or `decoder`.
-        calibration: the set, from `whisper-hailo calibrate`.
-        script: a model script of one's own; `None` generates one.
-        optimization_level: 0 to 4; `None` takes the recipe's 2.
-        out: folder of the results; `None` is `hailo/<arch>` in the model directory.
-        python: interpreter that has the compiler; `None` is this one.
-
-    Raises:
-        OptionError: no such chip, part or level.
-    """
-
-    arch: str
-    part: str
-    calibration: Path
-    script: Path | None = None
-    optimization_level: int | None = None
-    out: Path | None = None
-    python: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.arch not in ARCHES:
-            raise OptionError(f"--arch is {self.arch!r}, expected one of: {', '.join(ARCHES)}")
-        if self.part not in ("encoder", "decoder"):
-            raise OptionError(f"--part is {self.part!r}, expected encoder or decoder")
-        level = self.optimization_level
-        if level is not None and not 0 <= level <= MAX_LEVEL:
-            raise OptionError(f"--optimization-level is {level}, expected 0 to {MAX_LEVEL}")
-        if level is not None and self.script is not None:
-            raise OptionError("--optimization-level belongs to generated scripts; edit --script")
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,6 +115,24 @@ def test_a_message_names_a_field_as_it_is_typed() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        ("--part encoder --calibration c", "--arch is missing; see --help"),
+        ("--arch hailo8 --calibration c", "--part is missing; see --help"),
+        ("--arch hailo8 --part encoder", "--calibration is missing: the compiler quantises by"),
+        ("--arch hailo9 --part encoder --calibration c", "--arch is 'hailo9', expected one of"),
+        ("--arch hailo8 --built out", "--part is missing; see --help"),
+        ("--arch hailo8 --part encoder --built out --python py", "leave out what it was made by"),
+    ],
+)
+def test_what_has_no_default_has_to_be_typed(
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["compile", "no-model", *words.split()]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
         ("--beam-size 0", "--beam-size is 0, expected 1 to 64 hypotheses"),
         ("--threads 300", "--threads is 300, expected 0 to 256"),
         ("--hotwords=", "--hotwords is '', expected some text"),

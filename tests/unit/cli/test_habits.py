@@ -27,6 +27,7 @@ TAKEN: list[tuple[str, str, object]] = [
     ("-nt --format srt", "timestamps", False),
     ("--translate", "task", "translate"),
     ("-tr --task transcribe", "task", "transcribe"),
+    ("-nf", "search.temperatures", (0.0,)),
     ("-bs 5", "search.beam_size", 5),
     ("-bo 3", "search.best_of", 3),
     ("-l de", "language", "de"),
@@ -88,6 +89,12 @@ def test_a_filter_of_silence_is_a_way_to_cut_windows(
     assert listener.asked[0][1].strategy == expected
 
 
+@pytest.mark.usefixtures("listener")
+def test_the_width_of_lines_by_its_short_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["transcribe", "a.wav", "-f", "vtt", "-ml", "12"]) == 0
+    assert "Good morning\nto all of\nyou.\n" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -99,7 +106,7 @@ def test_a_filter_of_silence_is_a_way_to_cut_windows(
         ("-osrt", "--output-srt is of another program; give --format srt --output-dir DIR"),
         ("--output_file x", "give --output-dir DIR"),
         ("-f demo.wav", "expected one of: txt, srt, vtt, tsv, json, all; recordings are named"),
-        ("--diarize True", "give --channels split"),
+        ("-ot 5000", "--offset-t 5000 is of another program; give --clip-timestamps START,END"),
     ],
 )
 def test_what_we_lack_is_answered_with_what_to_type(

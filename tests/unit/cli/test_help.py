@@ -25,6 +25,7 @@ from whisper_hailo.core.flags import Flag, flag_of, typed_name
 from whisper_hailo.decoding.option_groups import Gates, Prompts, Search, TokenLimits, WordOptions
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.hailo_tools.calibrate.options import CalibrationOptions
+from whisper_hailo.hailo_tools.compile_options import CompileOptions
 from whisper_hailo.hailo_tools.emulate.options import EmulateOptions
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.text.subtitles import Layout
@@ -45,6 +46,7 @@ TAKES: dict[str, tuple[type[Any], ...]] = {
     "convert": (ConvertOptions, HailoOptions, Loudness),
     "calibrate": (CalibrationOptions, Loudness),
     "emulate": (EmulateOptions, Loudness),
+    "compile": (CompileOptions, Loudness),
     "validate": (ValidateOptions, Loudness),
     "time": (*RUN, ModelOptions, Cures),
     "cures": (*RUN, ModelOptions),

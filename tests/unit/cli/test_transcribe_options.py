@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass, field
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -160,6 +161,55 @@ def test_options_of_results(capsys: pytest.CaptureFixture[str], words: str, expe
 def test_a_batch(listener: Listener) -> None:
     assert run(["transcribe", "a.wav", "--batch-size", "4"]) == 0
     assert listener.asked[0][2] == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("-f srt -f txt", {"srt", "txt"}),
+        ("--format srt,txt", {"srt", "txt"}),
+        ("-f SRT, --format srt", {"srt"}),
+        ("-f json -f all", {"json", "srt", "tsv", "txt", "vtt"}),
+        ("", {"txt"}),
+    ],
+)
+@pytest.mark.usefixtures("listener")
+def test_several_formats(tmp_path: Path, words: str, expected: set[str]) -> None:
+    for name in ("demo.wav", "demo.mp3"):
+        (tmp_path / name).touch()
+    out = tmp_path / "out"
+    assert run(["transcribe", str(tmp_path), "-o", str(out), *words.split()]) == 0
+    found = {path.name for path in out.iterdir()}
+    assert found == {f"demo.{kind}.{fmt}" for kind in ("wav", "mp3") for fmt in expected}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("-f srt,txt", "--format srt txt writes several files; give --output-dir"),
+        ("-f all", "--format all writes several files; give --output-dir"),
+        ("-f srt,doc", "--format is 'doc', expected one of: txt, srt, vtt, tsv, json, all"),
+    ],
+)
+@pytest.mark.usefixtures("listener")
+def test_formats_that_cannot_be(capsys: pytest.CaptureFixture[str], words: str, said: str) -> None:
+    assert run(["transcribe", "a.wav", *words.split()]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_quiet_and_verbose_work_behind_the_command_and_before_it(
+    listener: Listener, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listener.reasons = ("encoder a: why", "decoder b: because")
+    told = {}
+    for words in ("", "-v", "-q"):
+        for line in (f"{words} transcribe a.wav", f"transcribe a.wav {words}"):
+            assert run(line.split()) == 0
+            told[line.strip()] = capsys.readouterr().err.splitlines()
+    assert told["transcribe a.wav"] == ["encoder a, decoder b"]
+    assert told["-v transcribe a.wav"] == ["encoder a: why", "decoder b: because"]
+    assert told["transcribe a.wav -v"] == told["-v transcribe a.wav"]
+    assert told["-q transcribe a.wav"] == told["transcribe a.wav -q"] == []
 
 
 @pytest.mark.usefixtures("listener")

@@ -14,7 +14,8 @@ from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.hailo_tools.adopt import adopt_hef
 from whisper_hailo.hailo_tools.calibrate.make import calibrate
 from whisper_hailo.hailo_tools.calibrate.options import CalibrationOptions
-from whisper_hailo.hailo_tools.compile import CompileOptions, compile_part
+from whisper_hailo.hailo_tools.compile import compile_part
+from whisper_hailo.hailo_tools.compile_options import CompileOptions
 
 STEM = "micro_encoder_2s"
 

@@ -18,7 +18,8 @@ from whisper_hailo.hailo_tools import hef_build
 from whisper_hailo.hailo_tools.bundle import write_bundle
 from whisper_hailo.hailo_tools.calibrate.make import calibrate
 from whisper_hailo.hailo_tools.calibrate.options import CalibrationOptions
-from whisper_hailo.hailo_tools.compile import CompileOptions, compile_part
+from whisper_hailo.hailo_tools.compile import compile_part
+from whisper_hailo.hailo_tools.compile_options import CompileOptions
 
 TARGET_PYTHON = (3, 10)
 
