@@ -69,7 +69,7 @@ def test_silence_of_any_length_gives_no_text(
         (["--eot-boost", "-1"], "expected 0.0 (off) or more"),
         (["--preset", "bold"], "expected one of: conservative"),
         (["--language", "xx"], "unknown language 'xx'"),
-        (["--task", "sing"], "unknown task 'sing'"),
+        (["--task", "sing"], "--task is 'sing', expected one of: transcribe, translate"),
         (["--quantize", "int2"], "expected one of: none, int8, int4"),
         (["--encoder-quantize", "int2"], "--encoder-quantize is 'int2', expected one of: none,"),
         (["--format", "doc"], "expected one of: txt, srt, vtt, tsv, json, all"),
@@ -85,10 +85,10 @@ def test_impossible_options(whisper_hailo: Command, words: list[str], said: str)
 
 
 def test_inputs_that_would_overwrite_each_other(whisper_hailo: Command, tmp_path: Path) -> None:
-    twin = tmp_path / "demo.ogg"
+    twin = tmp_path / DEMO.name
     result = whisper_hailo("transcribe", "--model", "micro", "--output-dir", tmp_path, DEMO, twin)
     assert result.returncode == 2
-    assert "'demo'" in one_line(result)
+    assert "'demo.flac'" in one_line(result)
 
 
 def test_a_hub_out_of_reach_names_the_ways_without_it(whisper_hailo: Command) -> None:

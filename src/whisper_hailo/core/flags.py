@@ -129,6 +129,8 @@ def expect(options: object, name: str, fits: bool, expected: str) -> None:
         one = next(one for one in fields(options) if one.name == name)  # type: ignore[arg-type]
         value = getattr(options, name)
         given = f"{value:g}" if isinstance(value, float) else repr(value)
+        if isinstance(value, str) and not value.strip():
+            given = "blank"
         raise OptionError(f"{typed_name(one)} is {given}, expected {expected}")
 
 

@@ -20,8 +20,7 @@ from whisper_hailo.decoding.option_groups import (
     TokenLimits,
     WordOptions,
 )
-
-TASKS: Final = ("transcribe", "translate")
+from whisper_hailo.text.tokenizer import TASKS
 
 
 @dataclass(frozen=True, slots=True)

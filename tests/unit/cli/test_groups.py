@@ -135,7 +135,7 @@ def test_what_has_no_default_has_to_be_typed(
     [
         ("--beam-size 0", "--beam-size is 0, expected 1 to 64 hypotheses"),
         ("--threads 300", "--threads is 300, expected 0 to 256"),
-        ("--hotwords=", "--hotwords is '', expected some text"),
+        ("--hotwords=", "--hotwords is blank, expected some text"),
         ("--task listen", "--task is 'listen', expected one of: transcribe, translate"),
         ("--preset mild", "--preset is 'mild', expected one of: conservative, balanced"),
         ("--channels three", "--channels is 'three', expected one of: mix, split"),
