@@ -104,6 +104,11 @@ class Schedule:
             recordings that are done, or that failed: whatever error one makes, foreseen or not, the
             others have their turn.
         """
+        for done in self.steps():
+            yield from done
+
+    def steps(self) -> Iterator[list[Recording]]:
+        """Likewise, batch by batch: those that one made done, mostly none."""
         stages = self._stages
         try:
             with Prefetch(stages.encode, stages.start, enabled=self._encode_ahead) as ahead:
@@ -114,7 +119,7 @@ class Schedule:
                         if self._encode_ahead and not batch.sequential:
                             following = self._next_batch(ahead)
                         self._transcribe(batch)
-                    yield from self._done()
+                    yield self._done()
                     batch = following or self._next_batch(ahead)
         finally:
             for recording in self._active:
@@ -162,7 +167,7 @@ class Schedule:
             recording.fail(error)
             batch[:] = [member for member in batch if member[0] is not recording]
 
-    def _done(self) -> Iterator[Recording]:
+    def _done(self) -> list[Recording]:
         """Recordings that are done or failed, which are under way no more."""
         done = [recording for recording in self._active if recording.failure or recording.done]
         self._active = [recording for recording in self._active if recording not in done]
@@ -171,7 +176,7 @@ class Schedule:
                 recording.finish()
             except Exception as error:
                 recording.fail(error)
-            yield recording
+        return done
 
     def _transcribe(self, batch: _Batch) -> None:
         """Take a batch to text and hand out the results; its error is that of all in it.
