@@ -17,10 +17,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from whisper_hailo.audio.suffixes import AUDIO_SUFFIXES
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.folders import files_below
 
-AUDIO_SUFFIXES: Final = (".wav", ".mp3", ".flac", ".ogg", ".opus", ".m4a")
 TRANSCRIPTS: Final = "*.trans.txt"
 """LibriSpeech's transcript files: one line per utterance, its id first."""
 

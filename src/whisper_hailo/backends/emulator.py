@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from whisper_hailo.backends.checks import check_mel
+from whisper_hailo.backends.checks import check_frames, check_mel
 from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
 from whisper_hailo.backends.one_graph import OneGraph
 from whisper_hailo.core.checked import has_content
-from whisper_hailo.core.errors import ModelError, ShapeError
+from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import inside
 from whisper_hailo.core.hailo import HailoForm
 from whisper_hailo.core.spec import ModelSpec
@@ -39,7 +39,7 @@ class EmulatedEncoder(OneGraph):
         self, directory: Path, spec: ModelSpec, path: Path | None = None, threads: int = 0
     ) -> None:
         self._spec = spec
-        self._form = emulated_form(directory, spec, "encoder")
+        self._form = spec.hailo_form("encoder")
         path = path or inside(directory, self._form.emulated_file)
         self._plan = emulated_plan(path, spec, self._form)
         super().__init__(path, threads)
@@ -72,11 +72,7 @@ class EmulatedEncoder(OneGraph):
             ShapeError: the window does not fit this encoder.
         """
         check_mel(mel, self._spec)
-        if mel.shape[2] != self.n_frames:
-            raise ShapeError(
-                f"mel has {mel.shape[2]} frames, this encoder takes {self.n_frames} "
-                f"({self._form.window_s} s window); use --window {self._form.window_s}"
-            )
+        check_frames(mel.shape[2], self.n_frames)
         return np.concatenate([self._run(to_chip(row)) for row in mel])
 
     def _run(self, frames: FloatArray) -> FloatArray:
@@ -103,7 +99,7 @@ class EmulatedRunner(OnnxFixedRunner):
     def __init__(
         self, directory: Path, spec: ModelSpec, path: Path | None = None, threads: int = 0
     ) -> None:
-        form = emulated_form(directory, spec, "decoder")
+        form = spec.hailo_form("decoder")
         path = path or inside(directory, form.emulated_file)
         self._plan = emulated_plan(path, spec, form)
         super().__init__(path, spec, threads)
@@ -117,21 +113,6 @@ class EmulatedRunner(OnnxFixedRunner):
 def to_chip(mel: FloatArray) -> FloatArray:
     """`(n_mels, n_frames)` as the chip is handed it: NHWC `(1, 1, n_frames, n_mels)`."""
     return np.ascontiguousarray(mel.T, dtype=np.float32)[np.newaxis, np.newaxis]
-
-
-def emulated_form(directory: Path, spec: ModelSpec, part: str) -> HailoForm:
-    """The Hailo form that an emulation is of.
-
-    Raises:
-        ModelError: the model directory has none.
-    """
-    form = next((form for form in spec.hailo if form.part == part), None)
-    if form is None:
-        raise ModelError(
-            f"{directory} has no graphs for the Hailo compiler, so nothing to emulate; convert the "
-            "checkpoint again with: whisper-hailo convert CHECKPOINT OUT --hailo"
-        )
-    return form
 
 
 def emulated_plan(path: Path, spec: ModelSpec, form: HailoForm) -> str:

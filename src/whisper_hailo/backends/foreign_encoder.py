@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from whisper_hailo.backends.checks import check_mel
+from whisper_hailo.backends.checks import check_frames, check_mel
 from whisper_hailo.backends.one_graph import OneGraph
 from whisper_hailo.backends.running import EXPORT_AGAIN
 from whisper_hailo.backends.saturation import warn_of_slow_products
 from whisper_hailo.backends.signature import Axis, Port, Signature, read_signature
-from whisper_hailo.core.errors import ModelError, ShapeError
+from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND, FloatArray
 
@@ -83,20 +83,6 @@ class ForeignEncoder(OneGraph):
         features = self._compute(self._output, {self._input: laid_out})
         flat: FloatArray = features.reshape(mel.shape[0], -1, self._spec.dims.d_model)
         return flat.astype(np.float32, copy=False)
-
-
-def check_frames(got: int, takes: int) -> None:
-    """Refuse windows of another length than a fixed encoder's.
-
-    Raises:
-        ShapeError: another number of frames.
-    """
-    if got != takes:
-        window_s = takes / FRAMES_PER_SECOND
-        raise ShapeError(
-            f"mel has {got} frames, this encoder takes {takes} ({window_s:g} s window); "
-            f"use --window {window_s:g}"
-        )
 
 
 def precision(path: Path, dtype: str = "float32") -> str:

@@ -85,10 +85,4 @@ def hailo_form(directory: Path, spec: ModelSpec, part: str) -> Path:
     Raises:
         ModelError: there is none, or it is damaged.
     """
-    for form in spec.hailo:
-        if form.part == part:
-            return model_file(directory, spec, form.file)
-    raise ModelError(
-        f"{directory} has no Hailo-form {part}; convert the checkpoint with --hailo, "
-        f"or give a graph with --{part}"
-    )
+    return model_file(directory, spec, spec.hailo_form(part).file)

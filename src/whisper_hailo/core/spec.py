@@ -154,6 +154,20 @@ class ModelSpec:
                 f"{SPEC_FILE} of {self.name} does not list {file}; convert the checkpoint again"
             ) from None
 
+    def hailo_form(self, part: str) -> HailoForm:
+        """The graph of fixed sizes that `convert --hailo` made of one part.
+
+        Raises:
+            ModelError: there is none.
+        """
+        for form in self.hailo:
+            if form.part == part:
+                return form
+        raise ModelError(
+            f"{self.name} has no Hailo-form {part}; convert the checkpoint again with: "
+            "whisper-hailo convert CHECKPOINT OUT --hailo"
+        )
+
     @property
     def audio_form(self) -> AudioForm:
         """How the decoder with a cache holds the keys and values of the audio."""

@@ -11,7 +11,6 @@ from whisper_hailo.core.errors import ModelError, OutputError
 from whisper_hailo.core.files import inside, sha256
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.strict import read_json_object
-from whisper_hailo.hailo_tools.calibrate.make import hailo_form
 from whisper_hailo.hailo_tools.calibrate.rows import net_name
 from whisper_hailo.hailo_tools.compile import Hef, record_hef
 from whisper_hailo.hailo_tools.hef_build.stages import HEF, SCRIPT
@@ -32,7 +31,7 @@ def adopt_hef(directory: Path, arch: str, part: str, built: Path) -> Hef:
         OutputError: the model directory cannot be written.
     """
     spec = ModelSpec.load(directory)
-    form = hailo_form(directory, spec, part)
+    form = spec.hailo_form(part)
     stem = net_name(spec, form)
     facts = _checked_record(built, stem, arch, spec.record(form.file).sha256)
     target = inside(directory.resolve(), f"hailo/{arch}")

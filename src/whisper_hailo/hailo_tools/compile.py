@@ -23,7 +23,6 @@ from whisper_hailo.core.files import inside
 from whisper_hailo.core.hailo import HefRecord
 from whisper_hailo.core.spec import SPEC_FILE, ModelSpec
 from whisper_hailo.core.strict import MismatchError, decode
-from whisper_hailo.hailo_tools.calibrate.make import hailo_form
 from whisper_hailo.hailo_tools.calibrate.rows import net_name
 from whisper_hailo.hailo_tools.compile_options import CompileOptions
 from whisper_hailo.hailo_tools.hef_build.calibration import load_calibration
@@ -83,7 +82,7 @@ def make_job(directory: Path, spec: ModelSpec, options: CompileOptions) -> Job:
         ModelError: no Hailo forms, a graph that changed since, or a calibration set that does not
             fit.
     """
-    form = hailo_form(directory, spec, options.part)
+    form = spec.hailo_form(options.part)
     graph = model_file(directory, spec, form.file)
     is_encoder = form.part == "encoder"
     dims = spec.dims

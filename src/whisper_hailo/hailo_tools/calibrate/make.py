@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any, Final
 
 from whisper_hailo.audio.windows import WindowPlan
-from whisper_hailo.core.errors import AudioError, ModelError, OutputError
+from whisper_hailo.core.errors import AudioError, OutputError
 from whisper_hailo.core.files import sha256
 from whisper_hailo.core.hailo import HailoForm
 from whisper_hailo.core.spec import ModelSpec
@@ -35,21 +35,6 @@ logger = logging.getLogger(__name__)
 SAVE_EVERY_S: Final = 5.0
 
 
-def hailo_form(directory: Path, spec: ModelSpec, part: str) -> HailoForm:
-    """The Hailo form of one part.
-
-    Raises:
-        ModelError: the directory has none.
-    """
-    form = next((form for form in spec.hailo if form.part == part), None)
-    if form is None:
-        raise ModelError(
-            f"{directory} has no graphs for the Hailo compiler; convert the checkpoint again with: "
-            "whisper-hailo convert CHECKPOINT OUT --hailo"
-        )
-    return form
-
-
 def calibrate(
     directory: Path, audio: Path, out: Path, options: CalibrationOptions
 ) -> CalibrationSet:
@@ -67,7 +52,7 @@ def calibrate(
         OutputError: unwritable, or the disk is full.
     """
     spec = ModelSpec.load(directory)
-    form = hailo_form(directory, spec, options.part)
+    form = spec.hailo_form(options.part)
     size = size_of(spec.dims.d_model, multilingual=spec.multilingual)
     n_wanted = options.count or default_windows(options.part, size)
     sources = find_sources(audio, options.seed)

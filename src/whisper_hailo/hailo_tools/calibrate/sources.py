@@ -10,32 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Final
 
+from whisper_hailo.audio.suffixes import AUDIO_SUFFIXES
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.folders import files_below
 
 logger = logging.getLogger(__name__)
 
-SUFFIXES: Final = frozenset(
-    [
-        ".wav",
-        ".flac",
-        ".ogg",
-        ".oga",
-        ".opus",
-        ".mp3",
-        ".aiff",
-        ".aif",
-        ".au",
-        ".caf",
-        ".m4a",
-        ".mp4",
-        ".webm",
-        ".aac",
-        ".mkv",
-    ]
-)
 _LIBRISPEECH = re.compile(r"(\d+)-\d+-\d+$")
 
 
@@ -81,7 +62,7 @@ def find_sources(folder: Path, seed: int) -> Sources:
         speakers.setdefault(_speaker(path, folder), []).append(name)
     if not speakers:
         raise AudioError(
-            f"{folder} holds no file that looks like audio ({' '.join(sorted(SUFFIXES))}); give a "
+            f"{folder} holds no file that looks like audio ({' '.join(AUDIO_SUFFIXES)}); give a "
             "folder with recordings of speech"
         )
     return Sources(folder, _turns(speakers, seed), len(speakers), listing.hexdigest())
@@ -100,7 +81,7 @@ def _audio_files(folder: Path) -> Iterator[Path]:
 
     for path in files_below(folder, tell):
         hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if path.suffix.lower() in SUFFIXES and path.is_file() and not hidden:
+        if path.suffix.lower() in AUDIO_SUFFIXES and path.is_file() and not hidden:
             yield path
 
 

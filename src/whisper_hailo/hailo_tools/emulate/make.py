@@ -18,7 +18,7 @@ from whisper_hailo.core.files import inside, replace_file, sha256
 from whisper_hailo.core.hailo import HailoForm
 from whisper_hailo.core.scratch import temporary_directory
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.hailo_tools.calibrate.make import calibrate, hailo_form
+from whisper_hailo.hailo_tools.calibrate.make import calibrate
 from whisper_hailo.hailo_tools.calibrate.options import CalibrationOptions
 from whisper_hailo.hailo_tools.emulate.layers import Network
 from whisper_hailo.hailo_tools.emulate.network import read_network
@@ -69,7 +69,7 @@ def emulate_part(directory: Path, options: EmulateOptions) -> Emulation:
         OutputError: unwritable, or the disk is full.
     """
     spec = ModelSpec.load(directory)
-    form = hailo_form(directory, spec, options.part)
+    form = spec.hailo_form(options.part)
     model = load_form(model_file(directory, spec, form.file))
     path = inside(directory, form.emulated_file)
     network = read_network(model, form.start_nodes, form.end_nodes)
