@@ -21,11 +21,11 @@ def completion(
 ) -> None:
     """Print the script that makes bash, zsh or fish complete what you type.
 
-    whisper-hailo completion bash >> ~/.bashrc
+    bash: whisper-hailo completion bash >> ~/.bashrc
 
-    whisper-hailo completion zsh >> ~/.zshrc
+    zsh, behind compinit: whisper-hailo completion zsh >> ~/.zshrc
 
-    whisper-hailo completion fish > ~/.config/fish/completions/whisper-hailo.fish
+    fish: whisper-hailo completion fish > ~/.config/fish/completions/whisper-hailo.fish
     """
     from typer import completion as shells
 

@@ -28,7 +28,7 @@ import typer
 
 from whisper_hailo.cli.help import ON_OFF, UNBROKEN
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.flags import Flag, flag_of, is_needed, only_of, typed_name
+from whisper_hailo.core.flags import Flag, expect_choice, flag_of, is_needed, only_of, typed_name
 
 T = TypeVar("T")
 
@@ -192,9 +192,7 @@ def _parsed(one: Field[Any], how: Flag, value: Any) -> Any:  # noqa: ANN401 - of
         return tuple(value)
     if how.parse is None:
         return value
-    if how.choices and value not in how.choices:
-        known = ", ".join(how.choices)
-        raise OptionError(f"{typed_name(one)} is {value!r}, expected one of: {known}")
+    expect_choice(one, value)
     try:
         return how.parse(value)
     except ValueError as error:

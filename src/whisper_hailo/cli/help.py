@@ -23,7 +23,7 @@ _NAMES_WIDTH: Final = 33
 _WHOLE: Final = 1000
 """Characters of a command's first sentence: all of them."""
 
-_TYPES: Final = {"<str>": "TEXT", "<int>": "N", "<float>": "X", "<path>": "PATH"}
+_TYPES: Final = {"str": "TEXT", "path": "PATH", "int": "N", "float": "X"}
 _TRUTHS: Final = {"True": True, "False": False}
 
 Context: TypeAlias = Any
@@ -125,4 +125,5 @@ def _names(param: Any, ctx: Context) -> str:  # noqa: ANN401 - an option of Type
 
 
 def _typed(name: str) -> str:
-    return _TYPES.get(name, name.strip("<>").upper())
+    """What stands for a value whose option does not say, such as `N` for `<int range>`."""
+    return next((short for kind, short in _TYPES.items() if kind in name), name.strip("<>").upper())

@@ -141,11 +141,19 @@ def expect_choices(options: object) -> None:
         OptionError: a field has another value.
     """
     for one in fields(options):  # type: ignore[arg-type]
-        how, value = flag_of(one), getattr(options, one.name)
-        choices = how.choices if how is not None and isinstance(value, str) else ()
-        if choices and value not in choices:
-            known = ", ".join(choices)
-            raise OptionError(f"{typed_name(one)} is {value!r}, expected one of: {known}")
+        expect_choice(one, getattr(options, one.name))
+
+
+def expect_choice(one: Field[Any], value: object) -> None:
+    """Refuse a name that is none of the choices of a field.
+
+    Raises:
+        OptionError: so it is.
+    """
+    how = flag_of(one)
+    if how is not None and how.choices and isinstance(value, str) and value not in how.choices:
+        known = ", ".join(how.choices)
+        raise OptionError(f"{typed_name(one)} is {value!r}, expected one of: {known}")
 
 
 def number_or_none(text: str) -> float | None:

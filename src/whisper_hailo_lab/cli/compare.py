@@ -28,12 +28,17 @@ def compare(
             readable=False,
         ),
     ] = None,
-    model: Annotated[str, typer.Option(help="Checkpoint to convert.")] = "tiny",
+    model: Annotated[str, typer.Option("--model", "-m", help="Checkpoint to convert.")] = "tiny",
     row: Annotated[str, typer.Option(help="default, matched or study.")] = "matched",
     language: Annotated[
-        str, typer.Option(parser=language_code, metavar="L", help="Code or English name.")
+        str,
+        typer.Option(
+            "--language", "-l", parser=language_code, metavar="L", help="Code or English name."
+        ),
     ] = "en",
-    threads: Annotated[int, typer.Option(min=0, max=256, help="Per operator.")] = 1,
+    threads: Annotated[
+        int, typer.Option("--threads", "-t", min=0, max=256, help="Per operator.")
+    ] = 1,
     limit: Annotated[
         int | None, typer.Option(metavar="N", help="Draw N files; see --seed.")
     ] = None,

@@ -31,7 +31,10 @@ def cures(
     ],
     model: ModelOptions,
     language: Annotated[
-        str, typer.Option(parser=language_code, metavar="L", help="Code or English name.")
+        str,
+        typer.Option(
+            "--language", "-l", parser=language_code, metavar="L", help="Code or English name."
+        ),
     ] = "en",
     pad_to: Annotated[
         str, typer.Option(metavar="N,N,...", help="Padding targets.")

@@ -34,7 +34,10 @@ def evaluate(
         typer.Option(help=f"Rules, may be repeated: {', '.join(ROWS)}. [default: default]"),
     ] = None,
     model: Annotated[
-        str, typer.Option(help="Checkpoint, converted for each system, or in its own format.")
+        str,
+        typer.Option(
+            "--model", "-m", help="Checkpoint, converted for each system, or in its own format."
+        ),
     ] = "tiny",
     window: Annotated[
         float | None, typer.Option(metavar="S", help="Ours: encoder window in seconds.")
@@ -45,9 +48,14 @@ def evaluate(
         typer.Option(metavar="NAME=VALUE", help="Further setting of a system; see the docs."),
     ] = None,
     language: Annotated[
-        str, typer.Option(parser=language_code, metavar="L", help="Code or English name.")
+        str,
+        typer.Option(
+            "--language", "-l", parser=language_code, metavar="L", help="Code or English name."
+        ),
     ] = "en",
-    threads: Annotated[int, typer.Option(min=0, max=256, help="For all systems alike.")] = 0,
+    threads: Annotated[
+        int, typer.Option("--threads", "-t", min=0, max=256, help="For all systems alike.")
+    ] = 0,
     limit: Annotated[
         int | None, typer.Option(metavar="N", help="Draw N files; see --seed.")
     ] = None,
