@@ -13,11 +13,10 @@ import typer
 
 from whisper_hailo.backends.hailo.options import Priority
 from whisper_hailo.cli.caption_options import CaptionModel, ShowOptions, SourceOptions
-from whisper_hailo.cli.failures import tell
 from whisper_hailo.cli.groups import Given, Only
 from whisper_hailo.cli.model import tell_reasons
 from whisper_hailo.cli.stdout import emit, emit_json
-from whisper_hailo.cli.talk import is_quiet, is_verbose
+from whisper_hailo.cli.talk import is_verbose, note
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.decoding.option_groups import TokenLimits
 from whisper_hailo.decoding.options import Cures, DecodingOptions
@@ -197,8 +196,8 @@ def _report(statistics: Statistics, show: ShowOptions) -> None:
     elif is_verbose():
         for name, value in figures.items():
             print(f"{name:>32}  {'-' if value is None else value}", file=sys.stderr)
-    elif not is_quiet():
-        tell(_summary(figures))
+    else:
+        note(_summary(figures))
 
 
 def _summary(figures: dict[str, Any]) -> str:

@@ -25,7 +25,7 @@ def completion(
 
     zsh, behind compinit: whisper-hailo completion zsh >> ~/.zshrc
 
-    fish: whisper-hailo completion fish > ~/.config/fish/completions/whisper-hailo.fish
+    fish: whisper-hailo completion fish > ~/.config/fish/conf.d/whisper.fish
     """
     from typer import completion as shells
 

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from whisper_hailo.cli.failures import tell
 from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.cli.talk import note
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.spec import ModelSpec
@@ -47,7 +47,7 @@ def convert(
         emit_json({"directory": str(out), "elapsed_s": elapsed_s, **asdict(spec)})
     else:
         emit(f"{out}: {_describe(spec)}\n")
-        tell(f"converted in {elapsed_s:.1f} s")
+        note(f"converted in {elapsed_s:.1f} s")
 
 
 def _describe(spec: ModelSpec) -> str:

@@ -6,6 +6,8 @@ import sys
 from time import monotonic
 from typing import Final
 
+from whisper_hailo.cli.talk import is_quiet
+
 MIN_DURATION_S: Final = 60.0
 """Shorter recordings are done before anyone wonders."""
 
@@ -28,7 +30,8 @@ class Progress:
     def __call__(self, done_s: float, duration_s: float | None) -> None:
         """Report seconds of audio done, of how many when that is known."""
         now_s = monotonic()
-        if now_s - self._last_s < self._interval_s or (duration_s or done_s) < MIN_DURATION_S:
+        soon = now_s - self._last_s < self._interval_s
+        if soon or is_quiet() or (duration_s or done_s) < MIN_DURATION_S:
             return
         self._last_s = now_s
         self._shown = True

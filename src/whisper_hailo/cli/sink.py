@@ -10,6 +10,7 @@ from pathlib import Path
 from whisper_hailo.cli.failures import describe, report, tell, was_interrupted
 from whisper_hailo.cli.inputs import Input
 from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.cli.talk import note
 from whisper_hailo.core.errors import ExitCode, OptionError, OutputError
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.targets import file_id, refuse_foreign
@@ -98,7 +99,7 @@ class Sink:
             )
         for fmt, target in zip(self.formats, self.targets(entry), strict=False):
             write_atomic(target, render(transcript, fmt, self.layout))
-            tell(f"wrote {shown(target)}")
+            note(f"wrote {shown(target)}")
         if self.as_json:
             # A stream has no name of its own, or the number of a temporary file.
             emit_json(machine_json(replace(transcript, audio=entry.name)))

@@ -7,6 +7,7 @@ from time import monotonic
 from typing import Final
 
 from whisper_hailo.cli.progress import clock
+from whisper_hailo.cli.talk import is_quiet
 
 _TERMINAL_INTERVAL_S: Final = 0.1
 _LOG_INTERVAL_S: Final = 15.0
@@ -24,7 +25,7 @@ class Steps:
     def __call__(self, done: int, total: int, what: str) -> None:
         """Report steps done, of how many, and what is done now."""
         now_s = monotonic()
-        if now_s - self._last_s < self._interval_s:
+        if is_quiet() or now_s - self._last_s < self._interval_s:
             return
         self._last_s = now_s
         line = f"{done} of {total}, {clock(now_s - self._begin_s)}: {what}"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
-from whisper_hailo.cli.failures import OneLine
+from whisper_hailo.cli.failures import OneLine, tell
 from whisper_hailo.cli.groups import given_of, parameters_of
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import flag
@@ -75,4 +75,10 @@ def is_verbose() -> bool:
 
 def is_quiet() -> bool:
     """Whether only warnings and errors are."""
-    return not logging.getLogger(_OURS).isEnabledFor(logging.INFO)
+    return logging.getLogger(_OURS).level >= logging.WARNING
+
+
+def note(message: str) -> None:
+    """One line on standard error that is no warning."""
+    if not is_quiet():
+        tell(message)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from whisper_hailo.cli.failures import tell
 from whisper_hailo.cli.fallback import Fallback
 from whisper_hailo.cli.groups import Given
 from whisper_hailo.cli.model import ModelOptions, tell_engine
 from whisper_hailo.cli.output import OutputOptions
 from whisper_hailo.cli.progress import Progress
 from whisper_hailo.cli.streams import ReaderGoneError
+from whisper_hailo.cli.talk import note
 from whisper_hailo.core.errors import ExitCode, OptionError
 from whisper_hailo.core.flags import expect_choices, flag
 from whisper_hailo.core.names import shown
@@ -97,7 +97,7 @@ def _without_done(inputs: Sequence[Input], sink: Sink) -> list[Input]:
     """Inputs whose results are not there yet."""
     left = [entry for entry in inputs if entry.fault or not sink.has(entry)]
     if len(left) < len(inputs):
-        tell(f"{len(inputs) - len(left)} of {len(inputs)} are there already")
+        note(f"{len(inputs) - len(left)} of {len(inputs)} are there already")
     return left
 
 

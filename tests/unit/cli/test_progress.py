@@ -28,6 +28,18 @@ def test_long_work_is_reported_and_short_work_is_not(
     assert not captured.out
 
 
+def test_nothing_is_reported_where_quiet_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(progress, "monotonic", lambda: now[0])
+    long = Progress("long.wav")
+    monkeypatch.setattr(progress, "is_quiet", lambda: True)
+    now[0] = 20.0
+    long(100.0, 600.0)
+    assert not capsys.readouterr().err
+
+
 def test_a_stream_of_unknown_length(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -197,6 +197,17 @@ def test_formats_that_cannot_be(capsys: pytest.CaptureFixture[str], words: str, 
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("listener")
+def test_quiet_is_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.wav").touch()
+    words = ["transcribe", str(tmp_path / "a.wav"), "-o", str(tmp_path), "--skip-existing"]
+    for _ in range(2):
+        assert run([*words, "-q"]) == 0
+        assert capsys.readouterr().err == ""
+    assert run(words) == 0
+    assert "1 of 1 are there already" in capsys.readouterr().err
+
+
 def test_quiet_and_verbose_work_behind_the_command_and_before_it(
     listener: Listener, capsys: pytest.CaptureFixture[str]
 ) -> None:
