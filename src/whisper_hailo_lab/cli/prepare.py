@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.core.languages import language_code
 
 
 def prepare(
@@ -19,7 +20,12 @@ def prepare(
     out: Annotated[Path, typer.Argument(help="Folder to make.", readable=False)],
     count: Annotated[int, typer.Option(metavar="N", help="Files to draw; 0 takes all.")] = 24,
     seed: Annotated[int, typer.Option(metavar="S", help="Of the drawing.")] = 0,
-    language: Annotated[str, typer.Option(help="Noted beside the files.")] = "en",
+    language: Annotated[
+        str,
+        typer.Option(
+            "--language", "-l", parser=language_code, metavar="L", help="Noted beside the files."
+        ),
+    ] = "en",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Draw recordings with their texts by a seed: `<id>.flac` beside `<id>.txt`."""

@@ -134,6 +134,8 @@ def test_what_has_no_default_has_to_be_typed(
     ("words", "said"),
     [
         ("--beam-size 0", "--beam-size is 0, expected 1 to 64 hypotheses"),
+        ("--temperature 3", "--temperature is 3, expected numbers from 0 to 2"),
+        ("--fallback 2", "--fallback is 2, expected 0 (off) or a step of 0.01 to 1"),
         ("--threads 300", "--threads is 300, expected 0 to 256"),
         ("--hotwords=", "--hotwords is blank, expected some text"),
         ("--task listen", "--task is 'listen', expected one of: transcribe, translate"),
