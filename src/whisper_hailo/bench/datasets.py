@@ -18,7 +18,9 @@ from typing import Any, Final
 import numpy as np
 
 from whisper_hailo.core.errors import AudioError, OptionError
+from whisper_hailo.core.files import read_text
 from whisper_hailo.core.folders import files_below
+from whisper_hailo.core.names import shown
 
 AUDIO_SUFFIXES: Final = (".wav", ".mp3", ".flac", ".ogg", ".opus", ".m4a")
 TRANSCRIPTS: Final = "*.trans.txt"
@@ -238,8 +240,23 @@ def _stem(path: Path, folder: Path) -> str:
     return path.relative_to(folder).with_suffix("").as_posix()
 
 
+def reference_beside(audio: Path) -> str | None:
+    """The text in the file that is called as a recording is, if there is one.
+
+    Raises:
+        AudioError: it cannot be read.
+    """
+    path = audio.with_suffix(".txt")
+    if not os.path.isfile(path):
+        return None
+    text = _read_text(path)
+    if not isinstance(text, str):
+        raise AudioError(f"{shown(path)} cannot be read ({text}); write the words in UTF-8")
+    return text
+
+
 def _read_text(path: Path) -> str | Exception:
     try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        return read_text(path)
+    except (OSError, ValueError) as error:
         return error

@@ -21,7 +21,7 @@ from whisper_hailo.bench.records import (
     RunHeader,
 )
 from whisper_hailo.core.errors import OptionError, OutputError
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.files import read_text
 
 FORMAT_VERSION: Final = 1
 
@@ -112,11 +112,9 @@ def read_run(path: Path) -> Run:
     Raises:
         OptionError: no such file, not a run file, another version, or a broken line.
     """
-    if path.is_fifo():  # nobody may ever write to it
-        raise OptionError(f"{shown(path)} is a pipe; give a run file of evaluate or compare")
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = read_text(path).splitlines()
+    except (OSError, ValueError) as error:
         raise OptionError(
             f"{path} cannot be read ({error}); give a run file of evaluate or compare"
         ) from error

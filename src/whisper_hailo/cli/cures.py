@@ -109,16 +109,14 @@ def _samples(audio: Path, language: str) -> list[Sample]:
     Raises:
         AudioError: nothing there.
     """
-    from whisper_hailo.bench.datasets import Sample, read_dataset
+    from whisper_hailo.bench.datasets import Sample, read_dataset, reference_beside
 
     if audio.is_dir() or audio.suffix == ".jsonl":
         dataset = read_dataset(audio, language)
         for problem in dataset.problems:
             tell(f"left out {problem.id}: {problem.message}")
         return list(dataset.samples)
-    text = audio.with_suffix(".txt")
-    reference = text.read_text(encoding="utf-8") if text.is_file() else ""
-    return [Sample(audio.stem, audio, reference, language)]
+    return [Sample(audio.stem, audio, reference_beside(audio) or "", language)]
 
 
 def _numbers(option: str, text: str) -> tuple[float, ...]:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path, PurePosixPath
+from typing import Final
 
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.scratch import scratch_file
 
 CACHE_VARIABLE = "WHISPER_HAILO_CACHE"
+
+LARGEST_TEXT: Final = 1 << 28
+"""Bytes. A run over all of LibriSpeech is a twentieth of it."""
 
 
 def cache_root() -> Path:
@@ -52,6 +56,36 @@ def check_name(name: str) -> None:
             f"file {name[:200]!r} lies outside the model directory; fetch or convert the model "
             "again"
         )
+
+
+def read_plain(path: Path, most_bytes: int) -> bytes:
+    """What a file holds; devices and pipes, which may have no end, are not read.
+
+    Args:
+        path: named by a user, or by a file of a stranger.
+        most_bytes: more is refused.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: no plain file, too large, or a name that no file has.
+    """
+    if path.exists() and not path.is_file():
+        raise ValueError("it is no plain file")
+    with path.open("rb") as file:
+        raw = file.read(most_bytes + 1)
+    if len(raw) > most_bytes:
+        raise ValueError(f"it has more than {most_bytes >> 20} MiB, more than any of its kind")
+    return raw
+
+
+def read_text(path: Path) -> str:
+    """The text of a file that a user names: a reference, a script, results.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: as `read_plain`, or no UTF-8.
+    """
+    return read_plain(path, LARGEST_TEXT).decode("utf-8-sig")
 
 
 def sha256(path: Path) -> str:

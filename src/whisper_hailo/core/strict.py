@@ -17,6 +17,7 @@ from types import NoneType, UnionType
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.files import read_plain
 
 T = TypeVar("T")
 
@@ -73,19 +74,10 @@ def read_bounded(path: Path, kind: type[ModelError] = ModelError) -> bytes:
         ModelError: (or `kind`) no plain file, unreadable, or over 16 MiB.
     """
     try:
-        if path.exists() and not path.is_file():
-            raise kind(f"{path} is no plain file; fetch the file again")
-        with path.open("rb") as file:
-            raw = file.read(LARGEST_BYTES + 1)
-    except (OSError, ValueError) as error:  # the latter for names with a zero
+        return read_plain(path, LARGEST_BYTES)
+    except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise kind(f"{path} cannot be read ({reason}); fetch the file again") from error
-    if len(raw) > LARGEST_BYTES:
-        raise kind(
-            f"{path} has more than {LARGEST_BYTES >> 20} MiB, more than any file of its kind; "
-            "fetch the file again"
-        )
-    return raw
 
 
 def parse_json(raw: bytes) -> Any:  # noqa: ANN401 - any JSON

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from whisper_hailo.audio import load_audio
+from whisper_hailo.bench.datasets import reference_beside
 from whisper_hailo.bench.records import ComparisonRecord
 from whisper_hailo.bench.score import score_file
 from whisper_hailo.convert.options import ConvertOptions
@@ -58,13 +59,12 @@ def compare_captions(
         tick: told how many seconds are done, of how many.
 
     Raises:
-        AudioError: it cannot be read.
+        AudioError: it cannot be read, or the text beside it.
         ModelError, HubError: no such model.
         OptionError: the voice detector is not installed.
     """
     audio = load_audio(path)
-    text = path.with_suffix(".txt")
-    reference = text.read_text(encoding="utf-8") if text.is_file() else None
+    reference = reference_beside(path)
 
     def error_rate(heard: str) -> float | None:
         if reference is None:

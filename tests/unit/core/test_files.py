@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.files import inside, replace_file
+from whisper_hailo.core.files import inside, read_plain, read_text, replace_file
 
 
 @pytest.mark.parametrize("name", ["a", "hailo/a.onnx", "not/yet/there", "./a", ".../a"])
@@ -34,6 +34,28 @@ def test_links_may_lead_to_files_of_the_directory_only(tmp_path: Path) -> None:
             inside(model, name)
     (tmp_path / "link").symlink_to(model)  # the directory itself may be named by a link
     assert inside(tmp_path / "link", "own").name == "own"
+
+
+def test_files_of_a_known_kind_are_read_to_its_largest_size(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"x" * (1 << 20))
+    assert len(read_plain(path, 1 << 20)) == 1 << 20
+    path.write_bytes(b"x" * ((1 << 20) + 1))
+    with pytest.raises(ValueError, match="it has more than 1 MiB, more than any of its kind"):
+        read_plain(path, 1 << 20)
+
+
+def test_text_is_utf_8_of_a_plain_file(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes("\ufeffgrün".encode())
+    assert read_text(path) == "grün"
+    path.write_bytes(b"gr\xfcn")
+    with pytest.raises(ValueError, match="utf-8"):
+        read_text(path)
+    with pytest.raises(ValueError, match="it is no plain file"):
+        read_text(Path("/dev/zero"))
+    with pytest.raises(FileNotFoundError):
+        read_text(tmp_path / "b")
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(

@@ -26,7 +26,7 @@ from whisper_hailo.convert.graphs.onnx_file import DATA_SUFFIX, PROTOBUF_LIMIT_B
 from whisper_hailo.convert.hailo.calibrate.make import calibrate, hailo_form
 from whisper_hailo.convert.hailo.calibrate.options import CalibrationOptions
 from whisper_hailo.core.errors import ModelError, OptionError, OutputError
-from whisper_hailo.core.files import inside, replace_file, sha256
+from whisper_hailo.core.files import inside, read_text, replace_file, sha256
 from whisper_hailo.core.hailo import HailoForm
 from whisper_hailo.core.scratch import temporary_directory
 from whisper_hailo.core.spec import ModelSpec
@@ -191,7 +191,7 @@ def split(n_windows: int, count: int) -> tuple[int, int]:
 def _script(spec: ModelSpec, form: HailoForm, options: EmulateOptions, network: Network) -> str:
     if options.script is not None:
         try:
-            return options.script.read_text(encoding="utf-8")
+            return read_text(options.script)
         except (OSError, ValueError) as error:
             raise ModelError(
                 f"{options.script} is no readable model script ({error}); give a text file (.alls)"
