@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from whisper_hailo.core.apart import fetch_apart
 from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.core.fetching import fetch_apart
 from whisper_hailo.core.spec import SPEC_FILE, Source
 
 logger = logging.getLogger(__name__)
@@ -44,6 +45,11 @@ CHECKPOINT_FILES: Final = (
     "model-*-of-*.safetensors",
 )
 """What is fetched: data only. Pickles and code are never asked for."""
+
+_INSTEAD: Final = (
+    f"use --model {BUNDLED} (bundled, works offline), or give the path of a local checkpoint or "
+    "model directory"
+)
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
@@ -112,16 +118,36 @@ def locate(checkpoint: CheckpointName, revision: str | None) -> tuple[Path, Sour
 
 def _fetch(hub_id: str, revision: str | None) -> tuple[Path, Source]:
     """Download a checkpoint's data files from the model hub, or take them from its cache."""
-    from huggingface_hub.constants import HF_HUB_CACHE
-
     if revision is not None and not re.fullmatch(r"[\w./-]+", revision):
         raise OptionError(f"--revision is {revision!r}, expected a commit, tag or branch name")
     logger.info("fetching %s (%s) from the model hub", hub_id, revision or "main")
-    words = [hub_id] if revision is None else [hub_id, revision]
-    kept = Path(HF_HUB_CACHE, f"models--{hub_id.replace('/', '--')}", "blobs")
-    path = Path(fetch_apart("whisper_hailo.convert.hub_program", words, kept))
+    path = fetch_files(hub_id, CHECKPOINT_FILES, _INSTEAD, revision)
     commit = path.name if re.fullmatch(r"[0-9a-f]{40}", path.name) else None
     return path, Source(name=hub_id, revision=commit)
+
+
+def fetch_files(
+    hub_id: str, patterns: Sequence[str], instead: str, revision: str | None = None
+) -> Path:
+    """Download files from the model hub, or take them from its cache.
+
+    Args:
+        hub_id: such as `openai/whisper-tiny`.
+        patterns: of their names.
+        instead: for the message: what to do where there is no hub.
+        revision: commit, tag or branch; `None` is the main branch.
+
+    Returns:
+        the folder of the snapshot, whose name is the commit.
+
+    Raises:
+        HubError: no network, no such model, no disk, or a server that drips.
+    """
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    kept = Path(HF_HUB_CACHE, f"models--{hub_id.replace('/', '--')}", "blobs")
+    words = [hub_id, revision or "", instead, *patterns]
+    return Path(fetch_apart("whisper_hailo.convert.hub_program", words, kept))
 
 
 def is_model_directory(path: Path) -> bool:

@@ -12,8 +12,8 @@ from whisper_hailo.backends.hailo.known import KnownHefs
 from whisper_hailo.backends.hailo.sums import PUBLISHED, Sums
 from whisper_hailo.backends.hef.contract import RUNS_ON, find_part
 from whisper_hailo.backends.hef.read import read_hef
-from whisper_hailo.core.apart import fetch_apart
 from whisper_hailo.core.errors import ModelError, OptionError, OutputError, WrongChipError
+from whisper_hailo.core.fetching import fetch_apart
 from whisper_hailo.core.files import ordinary_mode, sha256
 from whisper_hailo.core.scratch import scratch_file
 

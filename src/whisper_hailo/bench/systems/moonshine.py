@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.bench.systems.protocol import Heard, Loading, Watch
+from whisper_hailo.convert.hub import fetch_files
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.types import FloatArray
 
 EXTRA: Final = "moonshine"
+HUB_ID: Final = "UsefulSensors/moonshine"
 GRAPHS = ("encoder_model.onnx", "decoder_model_merged.onnx")
 SIZES = ("tiny", "base")
 MAX_S = 64.0
@@ -73,24 +76,26 @@ class Moonshine:
 
     def _load(self, package: Any) -> Any:  # noqa: ANN401 - a package without types
         """From a directory where one was given, else from the hub or its cache."""
-        folder = Path(self._loading.path)
-        local = folder.is_dir()
-        missing = [name for name in GRAPHS if local and not (folder / name).is_file()]
+        folder, at_hub = Path(self._loading.path), f"onnx/merged/{self._size}/{self._precision}"
+        if not folder.is_dir():
+            instead = f"or give a folder that holds {' and '.join(GRAPHS)} of its {at_hub}/"
+            names = [f"{at_hub}/{name}" for name in GRAPHS]
+            folder = fetch_files(HUB_ID, names, instead) / at_hub
+        missing = [name for name in GRAPHS if not (folder / name).is_file()]
         if missing:
             raise ModelError(
-                f"{folder} lacks {' and '.join(missing)}; copy onnx/merged/{self._size}/"
-                f"{self._precision}/ of the hub repository UsefulSensors/moonshine there"
+                f"{shown(folder)} lacks {' and '.join(missing)}; copy {at_hub}/ of the hub "
+                f"repository {HUB_ID} there"
             )
         try:
             return package.MoonshineOnnxModel(
-                models_dir=str(folder) if local else None,
+                models_dir=str(folder),
                 model_name=self._size,
                 model_precision=self._precision,
             )
         except Exception as error:
             reason = " ".join(str(error).split())[:160]
             raise ModelError(
-                f"Moonshine's weights cannot be loaded ({reason}); they are in the hub repository "
-                f"UsefulSensors/moonshine, onnx/merged/{self._size}/{self._precision}/: give a "
-                "folder that holds them, or a network"
+                f"Moonshine's weights in {shown(folder)} cannot be loaded ({reason}); fetch "
+                f"{at_hub}/ of the hub repository {HUB_ID} again"
             ) from error
