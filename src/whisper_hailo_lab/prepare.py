@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from whisper_hailo.core.errors import OptionError, OutputError
-from whisper_hailo.text.outputs import write_atomic
+from whisper_hailo.core.files import write_file
 from whisper_hailo_lab.datasets import Dataset, Sample, read_dataset
 
 STUDY_COUNT: Final = 24
@@ -63,12 +63,12 @@ def prepare(
         out.mkdir(parents=True, exist_ok=True)
         for name, sample in zip(names, drawn.samples, strict=True):
             shutil.copyfile(sample.audio, out / f"{name}{sample.audio.suffix.lower()}")
-            write_atomic(out / f"{name}.txt", sample.reference + "\n")
+            write_file(out / f"{name}.txt", sample.reference + "\n")
     except OSError as error:
         raise OutputError(
             f"cannot write {out} ({error.strerror}); free some space or give another folder"
         ) from error
-    write_atomic(out / RECEIPT, _receipt(dataset, drawn, seed, language))
+    write_file(out / RECEIPT, _receipt(dataset, drawn, seed, language))
     return Prepared(
         folder=out,
         ids=tuple(sample.id for sample in drawn.samples),

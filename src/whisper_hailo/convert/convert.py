@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import os
 import re
 import stat
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +26,7 @@ from whisper_hailo.convert.hailo.sizes import FixedSizes, fixed_sizes
 from whisper_hailo.convert.hailo.write import Job, hailo_forms
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OutputError
-from whisper_hailo.core.files import ordinary_mode, sha256, sync, sync_tree
+from whisper_hailo.core.files import alone_with, ordinary_mode, sha256, sync, sync_tree
 from whisper_hailo.core.folders import files_below
 from whisper_hailo.core.scratch import scratch_directory, sweep
 from whisper_hailo.core.spec import (
@@ -53,6 +51,8 @@ DECODER_ARITHMETIC = {
 }
 ENCODER_ARITHMETIC = {**DECODER_ARITHMETIC, "int8": Arithmetic.TENSOR_8}
 """An encoder has many rows at once, a decoder's step has one."""
+
+_ANOTHER_FOLDER = "give an output in another folder"
 
 CONFIG_FILES = ("config.json", "generation_config.json", INDEX_FILE)
 
@@ -185,7 +185,7 @@ def _refuse_early(out: Path, checkpoint: Path) -> None:
     if not out.parent.is_dir():
         _check_free(out, checkpoint)
         return
-    with _locked(out.parent):
+    with alone_with(out.parent, _ANOTHER_FOLDER):
         _check_free(out, checkpoint)
         _sweep(out)
 
@@ -201,21 +201,6 @@ def _sweep(out: Path) -> None:
         _scratch_prefix(out),
         keep=lambda left: not out.exists() and (left / SPEC_FILE).exists(),
     )
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Alone among the conversions that put a directory into a folder."""
-    with ExitStack() as stack:
-        try:
-            opened = os.open(folder, os.O_RDONLY)
-            stack.callback(os.close, opened)
-            fcntl.flock(opened, fcntl.LOCK_EX)
-        except OSError as error:
-            raise OutputError(
-                f"{folder} cannot be locked ({error.strerror}); give an output in another folder"
-            ) from error
-        yield
 
 
 def _check_free(out: Path, checkpoint: Path) -> None:
@@ -287,7 +272,7 @@ def _written_at_once(out: Path, checkpoint: Path) -> Iterator[Path]:
 
 def _replace(work: Path, out: Path, checkpoint: Path) -> None:
     """Move `work` to `out`; a rename cannot replace a directory that holds files."""
-    with _locked(out.parent):
+    with alone_with(out.parent, _ANOTHER_FOLDER):
         _check_free(out, checkpoint)
         old: Path | None = None
         if out.exists():

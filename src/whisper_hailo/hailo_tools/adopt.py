@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 from whisper_hailo.core.errors import ModelError, OutputError
-from whisper_hailo.core.files import inside, sha256
+from whisper_hailo.core.files import inside, sha256, written_whole
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.strict import read_json_object
 from whisper_hailo.hailo_tools.calibrate.make import hailo_form
@@ -69,9 +68,5 @@ def _checked_record(built: Path, stem: str, arch: str, graph_sha256: str) -> dic
 
 
 def _copy(source: Path, folder: Path) -> None:
-    partial = folder / f"writing-{source.name}"
-    try:
+    with written_whole(folder / source.name) as partial:
         shutil.copyfile(source, partial)
-        os.replace(partial, folder / source.name)
-    finally:
-        partial.unlink(missing_ok=True)

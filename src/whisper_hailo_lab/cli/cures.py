@@ -56,8 +56,8 @@ def cures(
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
 ) -> int:
     """Compare the cures against hallucination on recordings of yours."""
+    from whisper_hailo.core.files import write_file
     from whisper_hailo.decoding.options import DecodingOptions
-    from whisper_hailo.text.outputs import write_atomic
     from whisper_hailo_lab.cures.grid import Grid
     from whisper_hailo_lab.cures.run import compare
     from whisper_hailo_lab.cures.show import chart as draw
@@ -89,7 +89,7 @@ def cures(
             step=lambda name: tell(f"{len(samples)} recordings: {name}"),
         )
     if chart is not None:
-        write_atomic(chart, draw(rows))
+        write_file(chart, draw(rows))
         tell(f"wrote {shown(chart)}")
     _print(rows, as_json=as_json)
     return ExitCode.OK

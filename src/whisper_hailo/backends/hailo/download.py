@@ -12,6 +12,7 @@ from typing import Final
 
 from whisper_hailo.core.apart import answer
 from whisper_hailo.core.errors import HubError, ModelError, OutputError
+from whisper_hailo.core.files import ANOTHER_CACHE
 
 LARGEST_BYTES: Final = 512 << 20
 """Base's decoder, the largest that is published, has less than a third of it."""
@@ -37,8 +38,7 @@ def download(address: str, target: str) -> None:
             os.fsync(file.fileno())
     except OSError as error:
         raise OutputError(
-            f"cannot write below {folder} ({error.strerror or error}); set WHISPER_HAILO_CACHE to "
-            "a writable folder with free space"
+            f"cannot write below {folder} ({error.strerror or error}); {ANOTHER_CACHE}"
         ) from error
 
 

@@ -13,8 +13,8 @@ from onnx import ModelProto
 
 from whisper_hailo.backends.model_files import model_file
 from whisper_hailo.convert.graphs.onnx_file import DATA_SUFFIX, PROTOBUF_LIMIT_BYTES
-from whisper_hailo.core.errors import ModelError, OptionError, OutputError
-from whisper_hailo.core.files import inside, read_text, replace_file, sha256
+from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.core.files import inside, read_text, sha256, write_file
 from whisper_hailo.core.hailo import ARCHES, HailoForm
 from whisper_hailo.core.scratch import temporary_directory
 from whisper_hailo.core.spec import ModelSpec
@@ -148,9 +148,9 @@ def emulate_part(directory: Path, options: EmulateOptions) -> Emulation:
         n_windows=n_stats,
         held_out=start >= n_stats,
     )
-    write_whole(emulation.path, result.SerializeToString(deterministic=True))
+    write_file(emulation.path, result.SerializeToString(deterministic=True))
     facts = _record(emulation, spec, form, options) | {"script": text}
-    write_whole(emulation.record, (json.dumps(facts, indent=2) + "\n").encode())
+    write_file(emulation.record, json.dumps(facts, indent=2) + "\n")
     return emulation
 
 
@@ -240,18 +240,3 @@ def noise_entry(entry: LayerNoise) -> dict[str, Any]:
     """For JSON, which has no infinity: `None` where rounding changed nothing."""
     snr_db = entry.snr_db if math.isfinite(entry.snr_db) else None
     return asdict(entry) | {"snr_db": snr_db}
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file that is either whole or as before.
-
-    Raises:
-        OutputError: unwritable, or the disk is full.
-    """
-    try:
-        replace_file(path, data)
-    except OSError as error:
-        raise OutputError(
-            f"cannot write {path} ({error.strerror or error}); give a writable place with "
-            f"{len(data) / 1e6:.0f} MB free"
-        ) from error
