@@ -35,7 +35,7 @@ class OnnxFixedRunner(OneGraph):
         self._features, features = _input(signature, "float", 3)
         self._logits, logits = next(iter(signature.outputs.items()))
         self._dtypes = (ids.dtype, features.dtype)
-        self._length, self._n_positions = _sizes(signature, ids, features)
+        self._length, self._n_positions = _sizes(signature, spec, ids, features)
         _check_model(signature, spec, features, logits)
         warn_of_slow_products(signature)
 
@@ -88,12 +88,18 @@ def _input(signature: Signature, kind: str, rank: int) -> tuple[str, Port]:
     return found[0]
 
 
-def _sizes(signature: Signature, ids: Port, features: Port) -> tuple[int, int]:
+def _sizes(signature: Signature, spec: ModelSpec, ids: Port, features: Port) -> tuple[int, int]:
     length, n_positions = ids.shape[1], features.shape[1]
     if isinstance(length, str) or isinstance(n_positions, str):
         raise ModelError(
             f"{signature.path} takes {signature.describe()}; a fixed decoder has numbers for "
             "length and positions: make one with convert --hailo"
+        )
+    most = (spec.dims.n_text_ctx, spec.dims.n_audio_ctx)
+    if not (1 <= length <= most[0] and 1 <= n_positions <= most[1]):
+        raise ModelError(
+            f"{signature.path} takes {length} tokens and {n_positions} positions, {spec.name} has "
+            f"{most[0]} and {most[1]} at most; decoder and --model must be of one model"
         )
     return length, n_positions
 
