@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.names import shown
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, OperatorSetIdProto
@@ -33,14 +34,18 @@ def read_graph_bytes(path: Path) -> bytes:
         ModelError: it cannot be read.
     """
     if path.is_dir():
-        raise ModelError(f"{path} is a directory, expected an ONNX file, such as one in its hailo/")
+        raise ModelError(
+            f"{shown(path)} is a directory, expected an ONNX file, such as one in its hailo/"
+        )
     if not path.is_file():
         what = "is no plain file" if path.exists() else "does not exist"
-        raise ModelError(f"{path} {what}; give an ONNX file")
+        raise ModelError(f"{shown(path)} {what}; give an ONNX file")
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ModelError(f"{path} cannot be read ({error.strerror}); give an ONNX file") from error
+        raise ModelError(
+            f"{shown(path)} cannot be read ({error.strerror}); give an ONNX file"
+        ) from error
 
 
 def parse_message(encoded: bytes, name: str) -> ModelProto:

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from whisper_hailo.backends.onnx_message import load_message
 from whisper_hailo.backends.running import EXPORT_AGAIN
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.names import shown
 
 Axis: TypeAlias = int | str
 """A number, or the name of an axis of any length; unnamed ones are `?`."""
@@ -61,10 +62,12 @@ def read_signature(path: Path) -> Signature:
         outputs = {value.name: _port(value) for value in graph.output}
     except (ValueError, KeyError, TypeError) as error:  # types that ONNX does not know, too
         raise ModelError(
-            f"{path} has an input or output that cannot be used ({error}); {EXPORT_AGAIN}"
+            f"{shown(path)} has an input or output that cannot be used ({error}); {EXPORT_AGAIN}"
         ) from error
     if not inputs or not outputs:
-        raise ModelError(f"{path} is no ONNX graph (nothing goes in or comes out); {EXPORT_AGAIN}")
+        raise ModelError(
+            f"{shown(path)} is no ONNX graph (nothing goes in or comes out); {EXPORT_AGAIN}"
+        )
     return Signature(path, inputs, outputs, _has_signed_codes(graph))
 
 

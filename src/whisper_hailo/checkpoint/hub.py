@@ -11,6 +11,7 @@ from typing import Final
 
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.hub import fetch_files
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import SPEC_FILE, Source
 
 logger = logging.getLogger(__name__)
@@ -86,13 +87,13 @@ def parse_name(name: str) -> CheckpointName:
         return CheckpointName(label=os.path.basename(os.path.realpath(path)), path=path)
     if name and os.path.exists(path):
         raise ModelError(
-            f"{name} is a file, expected a model directory or a checkpoint directory; "
+            f"{shown(name)} is a file, expected a model directory or a checkpoint directory; "
             "give the directory that holds it"
         )
     if _HUB_ID.fullmatch(name):
         return CheckpointName(label=name.split("/")[1].removeprefix("whisper-"), hub_id=name)
     raise ModelError(
-        f"{name} is no model: expected {BUNDLED} (bundled), a model directory, a checkpoint "
+        f"{shown(name)} is no model: expected {BUNDLED} (bundled), a model directory, a checkpoint "
         f"directory, a hub id such as openai/whisper-tiny, or one of: {', '.join(SHORT_NAMES)}"
     )
 
@@ -111,7 +112,9 @@ def locate(checkpoint: CheckpointName, revision: str | None) -> tuple[Path, Sour
     if checkpoint.path is None:
         return _fetch(checkpoint.hub_id, revision)
     if revision is not None:
-        raise OptionError(f"--revision belongs to a hub id, {checkpoint.path} is a directory")
+        raise OptionError(
+            f"--revision belongs to a hub id, {shown(checkpoint.path)} is a directory"
+        )
     return checkpoint.path, Source(name=checkpoint.label)
 
 

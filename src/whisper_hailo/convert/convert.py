@@ -28,6 +28,7 @@ from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OutputError
 from whisper_hailo.core.files import alone_with, ordinary_mode, sha256, sync, sync_tree
 from whisper_hailo.core.folders import files_below
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.scratch import scratch_directory, sweep
 from whisper_hailo.core.spec import (
     CROSS_KV_FILE,
@@ -206,21 +207,22 @@ def _sweep(out: Path) -> None:
 def _check_free(out: Path, checkpoint: Path) -> None:
     """Refuse to replace anything but an empty directory or an earlier conversion, whole."""
     if out == Path.cwd():
-        raise OutputError(f"{out} is the current directory; give a directory in it")
+        raise OutputError(f"{shown(out)} is the current directory; give a directory in it")
     if checkpoint.is_relative_to(out):
-        raise OutputError(f"{out} holds the checkpoint itself; give another directory")
+        raise OutputError(f"{shown(out)} holds the checkpoint itself; give another directory")
     try:
         mode = _mode_of(out)
         if mode is None:
             return
         if not stat.S_ISDIR(mode):
-            raise OutputError(f"{out} is a file; give a directory to be made")
+            raise OutputError(f"{shown(out)} is a file; give a directory to be made")
         foreign = _foreign_file(out)
     except OSError as error:
-        raise OutputError(f"{out} cannot be looked into ({error.strerror})") from error
+        raise OutputError(f"{shown(out)} cannot be looked into ({error.strerror})") from error
     if foreign is not None:
         raise OutputError(
-            f"{out} holds {foreign}, which no conversion wrote; give a new directory or empty it"
+            f"{shown(out)} holds {shown(foreign)}, which no conversion wrote; give a new directory "
+            "or empty it"
         )
 
 
@@ -265,8 +267,8 @@ def _written_at_once(out: Path, checkpoint: Path) -> Iterator[Path]:
             _replace(work, out, checkpoint)
     except OSError as error:
         raise OutputError(
-            f"cannot write {out} ({error.strerror or error}); no half-written output is left; "
-            "give a writable place with enough free space"
+            f"cannot write {shown(out)} ({error.strerror or error}); no half-written output is "
+            "left; give a writable place with enough free space"
         ) from error
 
 

@@ -49,7 +49,8 @@ def inside(directory: Path, name: str) -> Path:
     real = os.path.realpath(path)
     if os.path.commonpath((root, real)) != root:
         raise ModelError(
-            f"{path} leads to {real}, outside the model directory; put the file itself there"
+            f"{shown(path)} leads to {shown(real)}, outside the model directory; put the file "
+            "itself there"
         )
     return path
 
@@ -115,7 +116,7 @@ def sha256(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise ModelError(f"cannot read {path} ({error.strerror or error})") from error
+        raise ModelError(f"cannot read {shown(path)} ({error.strerror or error})") from error
 
 
 def write_file(

@@ -19,6 +19,7 @@ from whisper_hailo.core.errors import (
 )
 from whisper_hailo.core.files import alone_with, inside, unwritable, write_file
 from whisper_hailo.core.hailo import ARCHES, HefRecord
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import SPEC_FILE, ModelSpec
 from whisper_hailo.core.strict import MismatchError, decode
 from whisper_hailo.hailo_tools.calibrate.make import hailo_form
@@ -124,7 +125,9 @@ def make_job(directory: Path, spec: ModelSpec, options: CompileOptions) -> Job:
     out = options.out or inside(directory, f"hailo/{options.arch}")
     script = None if options.script is None else str(options.script.resolve())
     if options.script is not None and not options.script.is_file():
-        raise ModelError(f"{options.script} is no file; give a model script (.alls) to --script")
+        raise ModelError(
+            f"{shown(options.script)} is no file; give a model script (.alls) to --script"
+        )
     job = Job(
         arch=options.arch,
         part=form.part,
@@ -164,7 +167,7 @@ def record_hef(directory: Path, path: Path, facts: dict[str, Any]) -> Hef:
     try:
         record = decode(HefRecord, facts | {"file": file})
     except MismatchError as error:
-        raise ModelError(f"the record of {path}: {error}; build it again") from error
+        raise ModelError(f"the record of {shown(path)}: {error}; build it again") from error
     if not is_inside:
         return Hef(path, record, recorded=False)
     with _one_line_each(), _alone(directory):

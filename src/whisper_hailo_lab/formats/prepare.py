@@ -14,6 +14,7 @@ from typing import Final
 from whisper_hailo.checkpoint.hub import is_model_directory, locate, parse_name
 from whisper_hailo.core.errors import ModelError, OutputError
 from whisper_hailo.core.files import ANOTHER_CACHE, alone_with, cache_root, sha256
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.scratch import PREFIX, scratch_directory, sweep
 from whisper_hailo.core.version import __version__
 from whisper_hailo_lab import environments
@@ -121,7 +122,7 @@ def _converted(system: str, wanted: Wanted, checkpoint: Path, hashes: dict[str, 
                 _write(system, wanted, checkpoint, target)
     except OSError as error:
         raise OutputError(
-            f"cannot write {target} ({error.strerror}); free some space or set "
+            f"cannot write {shown(target)} ({error.strerror}); free some space or set "
             "WHISPER_HAILO_CACHE to another folder"
         ) from error
     return target

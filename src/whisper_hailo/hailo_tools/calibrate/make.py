@@ -15,6 +15,7 @@ from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.core.errors import AudioError, ModelError, OutputError
 from whisper_hailo.core.files import sha256, written_whole
 from whisper_hailo.core.hailo import HailoForm
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.hailo_tools.calibrate.manifest import Manifest
 from whisper_hailo.hailo_tools.calibrate.options import CalibrationOptions, CalibrationSet
@@ -44,8 +45,8 @@ def hailo_form(directory: Path, spec: ModelSpec, part: str) -> HailoForm:
     form = next((form for form in spec.hailo if form.part == part), None)
     if form is None:
         raise ModelError(
-            f"{directory} has no graphs for the Hailo compiler; convert the checkpoint again with: "
-            "whisper-hailo convert CHECKPOINT OUT --hailo"
+            f"{shown(directory)} has no graphs for the Hailo compiler; convert the checkpoint "
+            "again with: whisper-hailo convert CHECKPOINT OUT --hailo"
         )
     return form
 
@@ -78,7 +79,7 @@ def calibrate(
         return maker.make(directory)
     except OSError as error:
         raise OutputError(
-            f"cannot write {out} ({error.strerror or error}); give a writable place with "
+            f"cannot write {shown(out)} ({error.strerror or error}); give a writable place with "
             f"{math.ceil(_bytes_of(form, n_wanted) / 1e6):,} MB free and start again: it goes on"
         ) from error
 

@@ -16,6 +16,7 @@ from whisper_hailo.convert.graphs.onnx_file import DATA_SUFFIX, PROTOBUF_LIMIT_B
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.files import inside, read_text, sha256, write_file
 from whisper_hailo.core.hailo import ARCHES, HailoForm
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.scratch import temporary_directory
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.hailo_tools.calibrate.make import calibrate, hailo_form
@@ -164,15 +165,15 @@ def load_form(path: Path) -> ModelProto:
     size = sum(file.stat().st_size for file in (path, data) if file.is_file())
     if size > PROTOBUF_LIMIT_BYTES:
         raise ModelError(
-            f"{path} has {size / 2**30:.1f} GiB with its weights, an emulation takes less than 2; "
-            "emulate a smaller model"
+            f"{shown(path)} has {size / 2**30:.1f} GiB with its weights, an emulation takes less "
+            "than 2; emulate a smaller model"
         )
     try:
         return onnx.load(path)
     except Exception as error:  # protobuf and onnx have several unrelated classes
         reason = " ".join(str(error).split())[:200]
         raise ModelError(
-            f"{path} cannot be read ({reason}); convert the checkpoint again with --hailo"
+            f"{shown(path)} cannot be read ({reason}); convert the checkpoint again with --hailo"
         ) from error
 
 
@@ -193,7 +194,8 @@ def _script(spec: ModelSpec, form: HailoForm, options: EmulateOptions, network: 
             return read_text(options.script)
         except (OSError, ValueError) as error:
             raise ModelError(
-                f"{options.script} is no readable model script ({error}); give a text file (.alls)"
+                f"{shown(options.script)} is no readable model script ({error}); give a text file "
+                "(.alls)"
             ) from error
     if options.plan == SCRIPT:
         return generated_script(spec, form, options.arch, network)
