@@ -62,10 +62,6 @@ class _Batch:
     encoded: Callable[[], Encoded]
 
     @property
-    def requests(self) -> list[WindowRequest]:
-        return [request for _, request in self.members]
-
-    @property
     def sequential(self) -> bool:
         """Whether what comes next depends on it."""
         return any(recording.sequential for recording, _ in self.members)
@@ -183,10 +179,11 @@ class Schedule:
         An error that nobody foresaw may come of one window, so each is tried again by itself.
         """
         members = batch.members
-        clock = StageClock()
+        clock, requests = StageClock(), [request for _, request in members]
         with clock.stage("total"):
             try:
-                results = self._stages.transcribe(batch.encoded(), batch.requests)
+                encoded = batch.encoded()
+                results = self._stages.engine.transcribe(encoded.features, requests, encoded.clock)
             except Exception as error:
                 if len(members) > 1 and not isinstance(error, WhisperHailoError):
                     self._transcribe_each(members)
@@ -194,6 +191,7 @@ class Schedule:
                 for recording, _ in members:
                     recording.fail(error)
                 return
+            clock.add(encoded.clock)
             for (recording, _), result in zip(members, results, strict=True):
                 _hand_out(recording, result)
         for recording, _ in members:
