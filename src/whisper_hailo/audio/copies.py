@@ -19,6 +19,9 @@ SPARED_SHARE: Final = 0.05
 SPARED_BYTES: Final = 1 << 30
 """So much of the temporary folder's file system, or that share if it is less, is left to others."""
 
+SMALL_BYTES: Final = 64 << 20
+"""What has no more may have all the space there is."""
+
 _PIECE: Final = 1 << 20
 
 
@@ -92,7 +95,7 @@ def _check_size(copy: io.FileIO, size: int, label: str) -> None:
         )
     disk = os.fstatvfs(copy.fileno())
     free, spared = disk.f_bavail * disk.f_frsize, SPARED_SHARE * disk.f_blocks * disk.f_frsize
-    if free < min(SPARED_BYTES, spared):
+    if size > SMALL_BYTES and free < min(SPARED_BYTES, spared):
         raise AudioError(
             f"{label} does not fit the temporary folder: {size >> 20} MiB have come, and "
             f"{free >> 20} MiB are left; {_more_space()}"
@@ -104,7 +107,5 @@ def _refusal(label: str, error: OSError) -> AudioError:
 
 
 def _more_space() -> str:
-    return (
-        f"free some space in {tempfile.gettempdir()}, set TMPDIR to a folder with more, or "
-        "give a file"
-    )
+    place = tempfile.tempdir or "the temporary folder"  # it is unknown where none can be written
+    return f"free some space in {place}, set TMPDIR to a folder with more, or give a file"

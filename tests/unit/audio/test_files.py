@@ -116,9 +116,28 @@ def test_what_comes_leaves_space_in_the_temporary_folder(
     free_bytes = disk.f_bavail * disk.f_frsize
     monkeypatch.setattr(copies, "SPARED_SHARE", 1.0)
     monkeypatch.setattr(copies, "SPARED_BYTES", free_bytes - (8 << 20))
+    monkeypatch.setattr(copies, "SMALL_BYTES", 1 << 20)
     told = refusal(endless_wav(tmp_path))
     assert "audio does not fit the temporary folder: " in told
     assert f"free some space in {tempfile.gettempdir()}, set TMPDIR" in told
+
+
+def test_a_short_recording_may_have_all_the_space_there_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, pipe: Path
+) -> None:
+    monkeypatch.setattr(copies, "SPARED_SHARE", 1.0)
+    monkeypatch.setattr(copies, "SPARED_BYTES", 1 << 60)
+    whole = write(tmp_path / "a.wav", tone(16_000))
+    thread = feed(pipe, whole.read_bytes())
+    np.testing.assert_array_equal(load_audio(pipe), load_audio(whole))
+    thread.join()
+
+
+def test_no_temporary_folder_at_all_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/nowhere"])
+    told = refusal(cast(BinaryIO, Endless()))
+    assert "free some space in the temporary folder, set TMPDIR" in told
 
 
 def test_a_full_temporary_folder_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
