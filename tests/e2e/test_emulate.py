@@ -40,7 +40,9 @@ def test_emulate_and_transcribe(whisper_hailo: Command, model: Path) -> None:
         ["--encoder-backend", "emulator"],
         ["--encoder-backend", "emulator", "--decoder-backend", "emulator"],
     ):
-        result = whisper_hailo("transcribe", "--model", model, *chosen, DEMO, timeout=PATIENCE_S)
+        result = whisper_hailo(
+            "transcribe", "-v", "--model", model, *chosen, DEMO, timeout=PATIENCE_S
+        )
         assert result.returncode == 0, result.stderr
         assert "encoder emulated-script: as asked for" in result.stderr
         assert evaluate([(DEMO_TEXT, result.stdout)]).words.rate < 0.5

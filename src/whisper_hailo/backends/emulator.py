@@ -14,6 +14,7 @@ from whisper_hailo.core.checked import has_content
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import inside
 from whisper_hailo.core.hailo import HailoForm
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.strict import MismatchError, decode, read_json_object
 from whisper_hailo.core.types import FRAMES_PER_SECOND, FloatArray
@@ -124,15 +125,19 @@ def emulated_plan(path: Path, spec: ModelSpec, form: HailoForm) -> str:
     advice = f"make it with: whisper-hailo emulate MODEL_DIR --audio DIR --part {form.part}"
     record_path = path.with_suffix(".json")
     if not path.is_file() or not record_path.is_file():
-        raise ModelError(f"there is no emulated graph {path} with its .json; {advice}")
+        raise ModelError(f"there is no emulated graph {shown(path)} with its .json; {advice}")
     try:
         record = decode(_Record, read_json_object(record_path))
     except MismatchError as error:
-        raise ModelError(f"{record_path}: {error}; {advice}") from error
+        raise ModelError(f"{shown(record_path)}: {error}; {advice}") from error
     if record.graph_sha256 != spec.record(form.file).sha256:
-        raise ModelError(f"{path} was made from another graph than {form.file}; {advice}")
+        raise ModelError(
+            f"{shown(path)} was made from another graph than {shown(form.file)}; {advice}"
+        )
     if not has_content(path, record.sha256):
-        raise ModelError(f"{path} is damaged: not what {record_path.name} says; {advice}")
+        raise ModelError(
+            f"{shown(path)} is damaged: not what {shown(record_path.name)} says; {advice}"
+        )
     return record.plan
 
 

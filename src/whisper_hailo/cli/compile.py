@@ -11,6 +11,7 @@ import typer
 from whisper_hailo.cli.groups import Given
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.names import shown
 from whisper_hailo.hailo_tools.compile_options import CompileOptions
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ def compile_hef(
     if "calibration" not in given.typed:
         raise OptionError(
             "--calibration is missing: the compiler quantises by real speech; make a set with: "
-            f"whisper-hailo calibrate {model_dir} --audio DIR --out DIR"
+            f"whisper-hailo calibrate {shown(model_dir)} --audio DIR --out DIR "
+            f"--part {given.typed.get('part', 'PART')}"
         )
     options = given.on()
     if bundle is not None:

@@ -22,6 +22,9 @@ from whisper_hailo.decoding.option_groups import (
 )
 from whisper_hailo.text.tokenizer import TASKS
 
+_STRONGEST_CURE: Final = 1000.0
+"""Logits lie within some tens; what they are multiplied by, or grow by, has to stay a float32."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cures:
@@ -54,10 +57,10 @@ class Cures:
     def __post_init__(self) -> None:
         fits = self.pad_to is None or self.pad_to >= 0
         expect(self, "pad_to", fits, "0 (none) or a number of encoder positions")
-        penalty, boost = self.repetition_penalty, self.eot_boost
-        fits = math.isfinite(penalty) and penalty >= 1.0
-        expect(self, "repetition_penalty", fits, "1.0 (off) or more")
-        expect(self, "eot_boost", math.isfinite(boost) and boost >= 0.0, "0.0 (off) or more")
+        most = f"{_STRONGEST_CURE:g}"
+        fits = 1.0 <= self.repetition_penalty <= _STRONGEST_CURE
+        expect(self, "repetition_penalty", fits, f"1 (off) to {most}")
+        expect(self, "eot_boost", 0.0 <= self.eot_boost <= _STRONGEST_CURE, f"0 (off) to {most}")
 
     def padding(self, dims: Dimensions) -> Padding:
         """The padding policy for a model; targets over its context are refused.

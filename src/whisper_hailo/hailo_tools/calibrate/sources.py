@@ -14,6 +14,7 @@ from pathlib import Path
 from whisper_hailo.audio.suffixes import AUDIO_SUFFIXES
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.folders import files_below
+from whisper_hailo.core.names import shown
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +52,9 @@ def find_sources(folder: Path, seed: int) -> Sources:
         AudioError: no such folder, or no file in it that looks like audio.
     """
     if not folder.is_dir():
-        raise AudioError(f"{folder} is no folder; give one with recordings of speech to --audio")
+        raise AudioError(
+            f"{shown(folder)} is no folder; give one with recordings of speech to --audio"
+        )
     listing = hashlib.sha256()
     speakers: dict[str, list[str]] = {}
     for path in _audio_files(folder):
@@ -62,8 +65,8 @@ def find_sources(folder: Path, seed: int) -> Sources:
         speakers.setdefault(_speaker(path, folder), []).append(name)
     if not speakers:
         raise AudioError(
-            f"{folder} holds no file that looks like audio ({' '.join(AUDIO_SUFFIXES)}); give a "
-            "folder with recordings of speech"
+            f"{shown(folder)} holds no file that looks like audio ({' '.join(AUDIO_SUFFIXES)}); "
+            "give a folder with recordings of speech"
         )
     return Sources(folder, _turns(speakers, seed), len(speakers), listing.hexdigest())
 
