@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-
 _DECODING = (
     "language", "task", "cures", "max_new_tokens", "gates", "limits", "prompts",
 )  # fmt: skip
@@ -59,6 +58,7 @@ def caption(
     if source.list_devices:
         return _list_devices()
     show.expect_page_for(source)
+    _decoding(decoding, Cures())  # what is wrong is told before a model is looked for
     detector = SileroDetector("live")  # where it is missing, before a model is fetched
     browser, hosts = _browser(source), show.hosts()
     with contextlib.ExitStack() as stack:

@@ -153,3 +153,18 @@ def test_what_is_wrong_is_told_before_a_model_is_looked_for(
 ) -> None:
     assert run(["transcribe", "a.wav", "--model", "no-such-model", *words.split()]) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--task listen", "--task is 'listen', expected one of: transcribe, translate"),
+        ("--mic browser", "--mic browser needs --web"),
+        ("--settle 99", "--settle is 99, expected 0 to 30 s"),
+        ("--web-port 70000", "--web-port is 70000, expected 0 to 65535"),
+        ("--loops 0", "--loops is 0, expected 1 or more"),
+    ],
+)
+def test_so_it_is_of_captions(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["caption", "a.wav", "--model", "no-such-model", *words.split()]) == 2
+    assert said in capsys.readouterr().err
