@@ -154,7 +154,7 @@ class _CaseProcess:
     def _ask(self, *, fatal: bool = True, **order: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
         """Send an order and wait; an error that is fatal, or a death, ends the case."""
         if self._process is None:
-            return {"error": self._record.error}
+            return {"error": self._record.error or "not started"}
         try:
             answer = self._process.ask(json.dumps(order))
         except ProcessEndedError as error:

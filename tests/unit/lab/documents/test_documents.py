@@ -10,9 +10,10 @@ import pytest
 from tests.unit.lab.small_run import CACHE, RUN
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab.documents import __main__ as program
+from whisper_hailo_lab.documents import fallback
 from whisper_hailo_lab.documents import tables as module
 from whisper_hailo_lab.documents.systems import tables
-from whisper_hailo_lab.documents.tables import fill, kept_tables, stale
+from whisper_hailo_lab.documents.tables import KEPT, fill, kept_tables, stale
 from whisper_hailo_lab.report.gather import group
 
 GROUP = group([("run.jsonl", RUN)])[0]
@@ -61,6 +62,17 @@ def test_a_table_that_no_document_shows_is_told_of(
     found = kept_tables()
     monkeypatch.setattr(module, "kept_tables", lambda: found | {"colour": "none\n"})
     with pytest.raises(OptionError, match="no document has a place for the table colour"):
+        stale()
+
+
+def test_a_result_that_is_not_there_is_told_by_its_table(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    lost = tuple(
+        (tmp_path / "none.json" if path == fallback.RESULT else path, make) for path, make in KEPT
+    )
+    monkeypatch.setattr(module, "KEPT", lost)
+    with pytest.raises(OptionError, match="no kept result has a table 'fallback'"):
         stale()
 
 
