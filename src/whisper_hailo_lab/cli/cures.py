@@ -18,8 +18,8 @@ from whisper_hailo.core.names import shown
 from whisper_hailo.core.targets import refuse_foreign
 
 if TYPE_CHECKING:
-    from whisper_hailo_lab.cures.run import Row
-    from whisper_hailo_lab.datasets import Sample
+    from whisper_hailo_lab.cures.run import CureRow
+    from whisper_hailo_lab.data.datasets import Sample
 
 
 def cures(
@@ -96,7 +96,7 @@ def cures(
     return ExitCode.OK
 
 
-def _print(rows: list[Row], *, as_json: bool) -> None:
+def _print(rows: list[CureRow], *, as_json: bool) -> None:
     from whisper_hailo_lab.cures.show import table
 
     if as_json:
@@ -114,7 +114,7 @@ def _samples(audio: Path, language: str) -> list[Sample]:
     Raises:
         AudioError: nothing there.
     """
-    from whisper_hailo_lab.datasets import Sample, read_dataset, reference_beside
+    from whisper_hailo_lab.data.datasets import Sample, read_dataset, reference_beside
 
     if audio.is_dir() or audio.suffix == ".jsonl":
         dataset = read_dataset(audio, language)

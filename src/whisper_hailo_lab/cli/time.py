@@ -16,7 +16,7 @@ from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.decoding.options import DecodingOptions
 
 if TYPE_CHECKING:
-    from whisper_hailo_lab.one_file import FileTiming
+    from whisper_hailo_lab.timing.file_timing import FileTiming
 
 
 def time(
@@ -27,7 +27,7 @@ def time(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
     """Time one recording: each stage, each token, and the memory of each part."""
-    from whisper_hailo_lab.one_file import time_file
+    from whisper_hailo_lab.timing.one_file import time_file
 
     transcriber = model.transcriber()
     tell_engine(transcriber)

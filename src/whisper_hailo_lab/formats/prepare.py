@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,8 +16,9 @@ from whisper_hailo.core.files import ANOTHER_CACHE, alone_with, cache_root, sha2
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.scratch import PREFIX, scratch_directory, sweep
 from whisper_hailo.core.version import __version__
-from whisper_hailo_lab import environments
 from whisper_hailo_lab.formats.ggml import write_ggml
+from whisper_hailo_lab.systems import environments
+from whisper_hailo_lab.systems.process import output_of
 from whisper_hailo_lab.systems.table import Form, entry
 
 logger = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ STUDY_DECODER: Final = "decoder_model_merged_quantized"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedForm:
     """A form, and the type of the weights in its file; empty is the usual one."""
 
     form: Form
@@ -81,7 +81,7 @@ def artefact(system: str, model: str, stored: str = "") -> Artefact:
     if form == "checkpoint":
         # Ours keeps the name, which decides the cache folder; scripts know directories only.
         return Artefact(str(checkpoint) if entry(system).script else model, hashes)
-    made = _converted(system, Wanted(form, stored), checkpoint, hashes)
+    made = _converted(system, WantedForm(form, stored), checkpoint, hashes)
     return Artefact(str(made), _hashes(made))
 
 
@@ -108,7 +108,7 @@ def _is_already(form: Form, path: Path) -> bool:
     }.get(form, False)
 
 
-def _converted(system: str, wanted: Wanted, checkpoint: Path, hashes: dict[str, str]) -> Path:
+def _converted(system: str, wanted: WantedForm, checkpoint: Path, hashes: dict[str, str]) -> Path:
     """Convert into the cache under a lock; the name holds the hash of the weights."""
     key = "-".join(value[:12] for _, value in sorted(hashes.items())) or "none"
     suffix = {"ggml": ".bin", "openai": ".pt"}.get(wanted.form, "")
@@ -128,7 +128,7 @@ def _converted(system: str, wanted: Wanted, checkpoint: Path, hashes: dict[str, 
     return target
 
 
-def _write(system: str, wanted: Wanted, checkpoint: Path, target: Path) -> None:
+def _write(system: str, wanted: WantedForm, checkpoint: Path, target: Path) -> None:
     stored = [wanted.stored] if wanted.stored else []
     writers: dict[str, Callable[[Path, Path], None]] = {
         "ggml": lambda source, out: write_ggml(source, out, *stored),
@@ -166,16 +166,8 @@ def _elsewhere(system: str, module: str, source: Path, out: Path, *words: str) -
 
 
 def _run(command: list[str], *words: str) -> None:
-    done = subprocess.run(
-        [*command, *words],
-        env=environments.variables(threads=1),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["no message"])[-1][:300]
-        raise ModelError(f"{Path(words[0]).name} could not be converted ({reason})")
+    failure = f"{Path(words[0]).name} could not be converted"
+    output_of([*command, *words], environments.variables(threads=1), failure, ModelError)
 
 
 def _hashes(path: Path) -> dict[str, str]:

@@ -15,8 +15,8 @@ from whisper_hailo_lab.report.comparison_charts import comparison_chart
 from whisper_hailo_lab.report.comparisons import comparison_table
 from whisper_hailo_lab.report.data_path import data_path_svg
 from whisper_hailo_lab.report.findings import findings, headline
-from whisper_hailo_lab.report.gather import Group, Source, gather
-from whisper_hailo_lab.report.page import Page, Section
+from whisper_hailo_lab.report.gather import MachineRuns, RunSource, gather
+from whisper_hailo_lab.report.page import Page, ReportSection
 from whisper_hailo_lab.report.provenance import provenance
 from whisper_hailo_lab.report.published import published_tables
 from whisper_hailo_lab.report.table import Table
@@ -59,7 +59,7 @@ def report(paths: Sequence[Path], out: Path) -> Path:
     return out / "index.html"
 
 
-def build(groups: Sequence[Group]) -> Page:
+def build(groups: Sequence[MachineRuns]) -> Page:
     """The whole report; machines one after the other, the study's figures last."""
     several = len(groups) > 1
     sections = [
@@ -76,7 +76,7 @@ def build(groups: Sequence[Group]) -> Page:
     )
 
 
-def _machine(group: Group, prefix: str) -> Iterator[Section]:
+def _machine(group: MachineRuns, prefix: str) -> Iterator[ReportSection]:
     """Sections of one machine; `prefix` keeps names apart where there are several."""
     where = f" ({group.machine.label})" if prefix else ""
     for number, source in enumerate(group.sources):
@@ -85,7 +85,7 @@ def _machine(group: Group, prefix: str) -> Iterator[Section]:
             yield from _systems(source, mark, where)
     for name, (_, record) in group.comparisons.items():
         chart = comparison_chart(record)
-        yield Section(
+        yield ReportSection(
             anchor=f"{prefix}{name}",
             title=COMPARISON_TITLES[name] + where,
             text=(_said(record.settings),),
@@ -96,7 +96,7 @@ def _machine(group: Group, prefix: str) -> Iterator[Section]:
         yield provenance(source)
 
 
-def _systems(source: Source, mark: str, where: str) -> Iterator[Section]:
+def _systems(source: RunSource, mark: str, where: str) -> Iterator[ReportSection]:
     header, found = source.header, source.systems
     data = (
         f"{source.name}: {header.n_samples} recordings of {header.dataset}. Rows called matched "
@@ -114,7 +114,7 @@ def _systems(source: Source, mark: str, where: str) -> Iterator[Section]:
         ("memory", "Memory", (tables.memory_table(found),), (charts.memory_chart(source),)),
     ]  # fmt: skip
     for name, title, listed, pictures in parts:
-        yield Section(
+        yield ReportSection(
             anchor=f"{mark}{name}",
             title=title + where,
             text=(data,) if name == "latency" else (),
@@ -133,8 +133,8 @@ def _said(settings: dict[str, object]) -> str:
     )
 
 
-def _study() -> Section:
-    return Section(
+def _study() -> ReportSection:
+    return ReportSection(
         anchor="study",
         title="The study's figures",
         text=(

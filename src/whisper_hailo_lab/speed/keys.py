@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.core.files import CACHE_VARIABLE, write_file
-from whisper_hailo_lab.case import Case
-from whisper_hailo_lab.environments import PACKAGE
-from whisper_hailo_lab.machine import package_versions
+from whisper_hailo_lab.repository import PACKAGE
+from whisper_hailo_lab.runs.case import Case
+from whisper_hailo_lab.runs.machine import package_versions
 
 NOT_ENGINE: Final = frozenset(
     {

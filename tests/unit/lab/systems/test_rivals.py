@@ -15,7 +15,7 @@ from tests.unit.checkpoint.small_hub import serving, use_hub
 from whisper_hailo.backends.moonshine import GRAPHS, HUB_ID, SIZES
 from whisper_hailo.core import fetching
 from whisper_hailo.core.errors import HubError, ModelError, OptionError, WhisperHailoError
-from whisper_hailo_lab.case import Case, Row
+from whisper_hailo_lab.runs.case import Case, Row
 from whisper_hailo_lab.systems.protocol import Loading, System
 from whisper_hailo_lab.systems.table import SYSTEMS, entry
 
