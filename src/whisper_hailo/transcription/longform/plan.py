@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.flags import expect, expect_choices, flag
 from whisper_hailo.core.types import Segment
 from whisper_hailo.transcription.longform.clips import WHOLE, Clip, parse_clips
-from whisper_hailo.transcription.window import WindowResult
+
+if TYPE_CHECKING:  # options are read for help, too, which knows no decoding
+    from whisper_hailo.transcription.window import WindowResult
 
 STRATEGIES: Final = ("auto", "seek", "overlap", "vad", "consecutive")
 
