@@ -100,6 +100,22 @@ def test_raw_pcm_of_any_rate_in_pieces_of_any_size(rate_hz: int) -> None:
     assert similarity(audio, tone(SAMPLE_RATE_HZ, 1.0)) > 0.99
 
 
+def test_a_sample_torn_apart_between_two_reads_is_put_together() -> None:
+    """The pipe gives one byte, then three, then one: two samples and a half."""
+    raw = np.array([256, -512, 1024], "<i2").tobytes()
+    reading, writing = os.pipe()
+    blocks = PcmSource(reading).blocks()
+    got: list[float] = []
+    for begin, end in ((0, 3), (3, 4), (4, 5)):
+        os.write(writing, raw[begin:end])
+        if end != 5:
+            got += next(blocks).audio.tolist()
+    os.close(writing)
+    got += [sample for block in blocks for sample in block.audio.tolist()]
+    os.close(reading)
+    assert got == [256 / 32768, -512 / 32768]
+
+
 def test_pcm_that_cannot_be_read_is_an_error() -> None:
     reading, writing = os.pipe()
     os.close(reading)
