@@ -31,6 +31,9 @@ from tests.mutants.cover import Covered, kept, measure
 LOOPS_FOREVER: Final = "no end"
 """What kills a fault that keeps a test from ending."""
 
+CRASH: Final = "crash"
+"""What kills one that ends its process."""
+
 _QUICK_S: Final = 8.0
 _SLOWER: Final = 10
 _QUIET: Final = [
@@ -253,11 +256,10 @@ def _in_copies(
         what, answers = running.pop(pid)
         with os.fdopen(answers, "rb") as file:
             told = [json.loads(line) for line in file.read().splitlines()]
-        if os.WIFSIGNALED(status):
-            if os.WTERMSIG(status) not in {signal.SIGPROF, signal.SIGALRM}:
-                raise RuntimeError(f"a copy ended by signal {os.WTERMSIG(status)} at {what}")
-            yield what, [LOOPS_FOREVER, *told[-1][1:]]
-        elif os.WEXITSTATUS(status):
+        if os.WIFSIGNALED(status) and told:
+            ended = os.WTERMSIG(status) in {signal.SIGPROF, signal.SIGALRM}
+            yield what, [LOOPS_FOREVER if ended else CRASH, *told[-1][1:]]
+        elif status:
             raise RuntimeError(f"a copy failed at {what}")
         else:
             yield what, told[-1]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tests.mutants.change import Mutant
-from tests.mutants.lane import LOOPS_FOREVER
+from tests.mutants.lane import CRASH, LOOPS_FOREVER
 from tests.mutants.survivors import Key
 
 _MOST_KILLERS: Final = 3
@@ -42,8 +42,8 @@ def _killers(mutants: Sequence[Mutant]) -> str:
 
 
 def _file(killer: str) -> str:
-    if killer == LOOPS_FOREVER:
-        return "time limit"
+    if killer in {LOOPS_FOREVER, CRASH}:
+        return killer
     return killer.partition("::")[0].rpartition("/")[2].removesuffix(".py")
 
 

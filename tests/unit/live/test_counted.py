@@ -153,7 +153,9 @@ class Loud:
         return float(np.abs(frame).max() > 0)
 
 
-def captioner(engine: Any, options: CaptionOptions = OPTIONS, ticks: Sequence[float] = ()) -> Captioner:
+def captioner(
+    engine: Any, options: CaptionOptions = OPTIONS, ticks: Sequence[float] = ()
+) -> Captioner:
     clock = iter(ticks)
     return Captioner(engine, Loud(), options, now=lambda: next(clock, 0.0))
 
