@@ -44,11 +44,22 @@ AREAS: Final = {
     "decoding": Area(("decoding",), ("decoding",)),
     "window path": Area(
         ("windows.py", "vad.py", "channels.py", "features.py", "hearing", "longform", "pipeline"),
-        ("test_windows.py", "test_vad.py", "test_features.py", "test_channels.py")
-        + ("hearing", "longform", "pipeline"),
+        (
+            *("test_windows.py", "test_vad.py", "test_stretches.py", "test_channels.py"),
+            *("test_features.py", "hearing", "longform", "pipeline"),
+        ),
     ),
-    "graphs": Area(("convert/graphs",), ("convert/graphs", "convert/hailo/test_graphs.py")),
-    "hailo": Area(("backends/hailo", "backends/hef"), ("backends/hailo", "backends/hef")),
+    "graphs": Area(
+        ("convert/graphs",),
+        (
+            *("convert/graphs", "convert/hailo/test_graphs.py"),
+            *("backends/test_onnx.py", "backends/test_audio_forms.py"),
+        ),
+    ),
+    "hailo": Area(
+        ("backends/hailo", "backends/hef"),
+        ("backends/hailo", "backends/hef", "cli/test_doctor_hailo.py"),
+    ),
     "live": Area(("live",), ("live",)),
     "subtitles": Area(
         ("subtitles.py", "outputs.py", "tokenizer.py", "vocabulary.py"),
@@ -56,8 +67,10 @@ AREAS: Final = {
     ),
     "scores": Area(
         ("bench/score.py", "bench/bootstrap.py", "bench/summary.py"),
-        ("bench/test_score.py", "bench/test_bootstrap.py", "bench/test_summary.py")
-        + ("bench/test_normaliser.py",),
+        (
+            *("bench/test_score.py", "bench/test_bootstrap.py"),
+            *("bench/test_summary.py", "bench/test_normaliser.py"),
+        ),
     ),
 }
 
