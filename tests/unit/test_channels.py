@@ -66,6 +66,8 @@ def test_one_channel_cannot_be_split() -> None:
     file = io.BytesIO()
     soundfile.write(file, np.zeros(1600, np.float32), 16_000, format="WAV")
     file.seek(0)
-    with pytest.raises(AudioError, match="has 1 channel, --channels split takes 2 or more"):
-        with split_channels(file):
-            pass
+    with (
+        pytest.raises(AudioError, match="has 1 channel, --channels split takes 2 or more"),
+        split_channels(file),
+    ):
+        pass

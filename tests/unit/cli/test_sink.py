@@ -33,7 +33,10 @@ def test_every_format_has_a_file_of_its_input_s_name(tmp_path: Path) -> None:
     entries = inputs(tmp_path, "a.b.wav")
     results = sink(entries, tmp_path / "out", "txt", "srt")
     results.put(entries[0], transcript())
-    assert results.targets(entries[0]) == [tmp_path / "out" / "a.b.txt", tmp_path / "out" / "a.b.srt"]
+    assert results.targets(entries[0]) == [
+        tmp_path / "out" / "a.b.txt",
+        tmp_path / "out" / "a.b.srt",
+    ]
     assert (tmp_path / "out" / "a.b.txt").read_text() == "Grüße. All the rest.\n"
     assert (tmp_path / "out" / "a.b.srt").read_text().startswith("1\n00:00:00,000 --> ")
 
@@ -98,7 +101,11 @@ def test_json_is_an_object_per_input_whether_it_failed_or_not(
     code = results.put_error(entries[0], AudioError("a.wav is empty; record again"))
     good, bad = map(json.loads, capsys.readouterr().out.splitlines())
     assert (good["audio"], good["text"]) == (entries[0].name, "Grüße. All the rest.")
-    assert bad == {"audio": entries[0].name, "error": "a.wav is empty; record again", "exit_code": 3}
+    assert bad == {
+        "audio": entries[0].name,
+        "error": "a.wav is empty; record again",
+        "exit_code": 3,
+    }
     assert code == ExitCode.AUDIO
 
 

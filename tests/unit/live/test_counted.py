@@ -179,10 +179,11 @@ def test_a_device_that_dies_leaves_the_words_that_were_shown() -> None:
     told = captioner(Dying(4))
     events: list[Event] = []
     audio = np.concatenate([speech(range(8)), silence(0.5)])
+    pieces = (
+        event for at in range(0, audio.size, 3200) for event in told.feed(audio[at : at + 3200])
+    )
     with pytest.raises(DeviceError, match="the chip is gone"):
-        for at in range(0, audio.size, 3200):
-            for event in told.feed(audio[at : at + 3200]):
-                events.append(event)
+        events.extend(pieces)
     shown = [event for event in events if isinstance(event, Partial)][-1]
     last = events[-1]
     assert isinstance(last, Completed)

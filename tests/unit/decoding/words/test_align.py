@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -63,15 +64,14 @@ def aligned(
     edges: list[int],
     content_s: float = 2.0,
     odds: list[float] | None = None,
-    language: str = "en",
 ) -> tuple[list[TokenWord], Eyes, list[int]]:
     """Words of a text whose n-th token is said from the n-th edge to the next."""
     ids = list(tokenizer.encode(text))
     assert len(edges) == len(ids) + 1
-    stretches = [*zip(edges, edges[1:], strict=False), (edges[-1], N_POSITIONS)]
+    stretches = [*pairwise(edges), (edges[-1], N_POSITIONS)]
     # The prefix but for its last token looks at nothing in particular.
     eyes = Eyes([(0, N_POSITIONS)] * (PREFIX_IDS - 1) + stretches, odds or [3.0] * len(ids))
-    prefix = tokenizer.prefix(language, "transcribe", timestamps=False)
+    prefix = tokenizer.prefix("en", "transcribe", timestamps=False)
     assert len(prefix) == PREFIX_IDS
     words = align_words(
         eyes,  # type: ignore[arg-type]
@@ -80,7 +80,7 @@ def aligned(
         text=ids,
         prefix=prefix,
         content_s=content_s,
-        language=language,
+        language="en",
     )
     return words, eyes, [*prefix, *ids, tokenizer.special.eot]
 
