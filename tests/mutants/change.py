@@ -13,51 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from tests.mutants.slips import UNTOLD, replacements
+
 ROOT: Final = Path(__file__).parents[2]
 SRC: Final = ROOT / "src"
-
-_COMPARED: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-}
-_COMPUTED: Final[dict[type[ast.operator], type[ast.operator]]] = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.Div,
-    ast.Div: ast.Mult,
-    ast.FloorDiv: ast.Mult,
-    ast.Mod: ast.FloorDiv,
-    ast.Pow: ast.Mult,
-    ast.LShift: ast.RShift,
-    ast.RShift: ast.LShift,
-    ast.BitAnd: ast.BitOr,
-    ast.BitOr: ast.BitAnd,
-}
-_PAIRS: Final = (
-    ("min", "max"),
-    ("any", "all"),
-    ("ceil", "floor"),
-    ("argmin", "argmax"),
-    ("minimum", "maximum"),
-    ("startswith", "endswith"),
-    ("lstrip", "rstrip"),
-    ("find", "rfind"),
-    ("partition", "rpartition"),
-    ("popleft", "pop"),
-    ("union", "intersection"),
-    ("mean", "sum"),
-)
-_CALLED: Final = {**dict(_PAIRS), **{b: a for a, b in _PAIRS}, "sorted": "list", "reversed": "iter"}
-_UNTOLD: Final = {"strict", "dtype", "encoding", "daemon", "name", "slots", "frozen", "exc_info"}
-"""Keywords without which nothing that a test should hold is otherwise."""
 
 
 @dataclass(slots=True)
@@ -195,11 +154,8 @@ class _Walker:
     def _visit(self, node: ast.AST, place: _Place) -> None:
         kept = self._shown, self._shown_at
         is_block = hasattr(node, "body") and isinstance(node, ast.stmt)
-        if (
-            isinstance(node, ast.stmt)
-            or isinstance(place.owner, ast.stmt)
-            and hasattr(place.owner, "body")
-        ):
+        heads_block = isinstance(place.owner, ast.stmt) and hasattr(place.owner, "body")
+        if isinstance(node, ast.stmt) or heads_block:
             self._shown, self._shown_at = node, place
         if isinstance(node, ast.ClassDef):
             self._classes.append(node.name)
@@ -249,7 +205,7 @@ def _is_left_alone(parent: ast.AST, name: str, child: ast.AST) -> bool:
         isinstance(parent, ast.Call)
     ):
         return True
-    if isinstance(parent, ast.keyword) and parent.arg in _UNTOLD:
+    if isinstance(parent, ast.keyword) and parent.arg in UNTOLD:
         return True
     if isinstance(child, ast.Raise | ast.JoinedStr | ast.Assert | ast.Import | ast.ImportFrom):
         return True
@@ -259,87 +215,3 @@ def _is_left_alone(parent: ast.AST, name: str, child: ast.AST) -> bool:
     if isinstance(child, ast.Call) and ast.unparse(child.func).endswith(("TypeVar", "cast")):
         return True
     return isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
-
-
-def replacements(node: ast.AST) -> Iterator[ast.AST]:
-    """What a slip of the keyboard makes of a node."""
-    match node:
-        case ast.Compare():
-            for i, op in enumerate(node.ops):
-                ops = [*node.ops[:i], _COMPARED[type(op)](), *node.ops[i + 1 :]]
-                yield ast.Compare(node.left, ops, node.comparators)
-        case ast.BoolOp():
-            yield ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
-            for i in range(len(node.values)):
-                rest = [*node.values[:i], *node.values[i + 1 :]]
-                yield rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
-        case ast.BinOp() | ast.AugAssign() if type(node.op) in _COMPUTED:
-            op = _COMPUTED[type(node.op)]()
-            if isinstance(node, ast.BinOp):
-                if not _is_text(node.left) and not _is_text(node.right):
-                    yield ast.BinOp(node.left, op, node.right)
-            else:
-                yield ast.AugAssign(node.target, op, node.value)
-        case ast.UnaryOp(op=ast.Not() | ast.USub()):
-            yield node.operand
-        case ast.Constant():
-            yield from (ast.Constant(value) for value in _other_values(node.value))
-        case ast.IfExp():
-            yield node.body
-            yield node.orelse
-        case ast.Slice():
-            for name in ("lower", "upper"):
-                if getattr(node, name) is not None:
-                    yield ast.Slice(
-                        **{n: getattr(node, n) for n in ("lower", "upper", "step") if n != name}
-                    )
-        case ast.comprehension() if node.ifs:
-            yield ast.comprehension(node.target, node.iter, [], node.is_async)
-        case ast.Call():
-            yield from _other_calls(node)
-        case ast.Expr(value=ast.Call()) | ast.Delete():
-            yield ast.Pass()
-        case ast.Assign(targets=[ast.Attribute() | ast.Subscript()]):
-            yield ast.Pass()
-        case ast.Break():
-            yield ast.Continue()
-        case ast.Continue():
-            yield ast.Break()
-
-
-def _is_text(node: ast.AST) -> bool:
-    return isinstance(node, ast.JoinedStr) or (
-        isinstance(node, ast.Constant) and isinstance(node.value, str)
-    )
-
-
-def _other_values(value: object) -> Iterator[bool | int | float]:
-    if isinstance(value, bool):
-        yield not value
-    elif isinstance(value, int):
-        yield value + 1
-        if value:
-            yield value - 1
-    elif isinstance(value, float):
-        yield value * 2 if value else 1.0
-
-
-def _other_calls(node: ast.Call) -> Iterator[ast.Call]:
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    if name in _CALLED:
-        other = _CALLED[name]
-        func: ast.expr = (
-            ast.Attribute(node.func.value, other, ast.Load())
-            if isinstance(node.func, ast.Attribute)
-            else ast.Name(other, ast.Load())
-        )
-        kept = [] if other in {"list", "iter"} else node.keywords
-        yield ast.Call(func, node.args, kept)
-    for i, keyword in enumerate(node.keywords):
-        if keyword.arg and keyword.arg not in _UNTOLD:
-            yield ast.Call(node.func, node.args, [*node.keywords[:i], *node.keywords[i + 1 :]])
-    named = (ast.Name, ast.Attribute, ast.Subscript)
-    if len(node.args) > 1 and all(isinstance(arg, named) for arg in node.args[:2]):
-        if name not in {"isinstance", "getattr", "hasattr", "min", "max"}:
-            first, second, *rest = node.args
-            yield ast.Call(node.func, [second, first, *rest], node.keywords)

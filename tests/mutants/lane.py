@@ -113,7 +113,7 @@ class Lane:
             if chosen and spent > self.most_s:
                 break
             chosen.append(test)
-        _send(("" if chosen else "", len(tests), len(chosen)))
+        _send(("", len(tests), len(chosen)))
         if not chosen:
             return "", 0, 0
         code = compile(source.mutated(one), str(ROOT / one.path), "exec", dont_inherit=True)
@@ -220,9 +220,9 @@ class _First:
 def _run_anew(path: str, code: types.CodeType, tests: Sequence[str]) -> str:
     """The same for what acts at import."""
     for name in [*sys.modules]:
-        if name.split(".")[0] == "whisper_hailo" or name.startswith("tests."):
-            if not name.startswith("tests.mutants"):
-                del sys.modules[name]
+        is_ours = name.split(".")[0] == "whisper_hailo" or name.startswith("tests.")
+        if is_ours and not name.startswith("tests.mutants"):
+            del sys.modules[name]
     sys.meta_path.insert(0, _Mutated(path, code))
     first = _First(1.0)
     _limit(1.0)
