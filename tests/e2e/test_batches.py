@@ -10,14 +10,14 @@ import soundfile
 
 from tests.e2e.conftest import ROOT
 from whisper_hailo import ConvertOptions, Transcriber
+from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
 from whisper_hailo.backends.onnx import CachedDecoder
 from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.types import FloatArray, Transcript
 from whisper_hailo.decoding.option_groups import Search
 from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.decoding.search.hypothesis import NEAR_TIE, near_tie
-from whisper_hailo.features import log_mel, pad_or_trim
-from whisper_hailo.hearing.buffers import Draft
 
 DATA = ROOT / "tests" / "data" / "micro"
 
@@ -63,9 +63,9 @@ def test_drafts_differ_only_where_a_near_tie_is_counted(
     convert = ConvertOptions(quantize=quantize)
     with Transcriber.from_model("micro", threads=1, convert=convert) as hearing:
         for audio in clips:
-            plain = hearing.hear(audio[:144_000], options)
+            plain = hearing.transcribe_running(audio[:144_000], options)
             draft = plain.tokens[:3] + plain.tokens[4:]  # right, but for a token that was lost
-            drafted = hearing.hear(audio[:144_000], options, Draft(draft))
+            drafted = hearing.transcribe_running(audio[:144_000], options, Draft(draft))
             assert drafted.tokens == plain.tokens or plain.near_ties + drafted.near_ties > 0
             assert drafted.passes < plain.passes
             n_words += len(plain.text.split())
@@ -105,7 +105,9 @@ def test_sums_that_a_beam_compares_move_less_than_the_tolerance(
         encoder, decoder = hearing.encoder, hearing.parts["decoder"]
         assert encoder is not None
         assert isinstance(decoder, CachedDecoder)
-        texts = [hearing.hear(audio[:144_000], DecodingOptions()).tokens for audio in clips]
+        texts = [
+            hearing.transcribe_running(audio[:144_000], DecodingOptions()).tokens for audio in clips
+        ]
         said = np.array(
             [[row < len(text) for text in texts] for row in range(max(map(len, texts)))]
         )

@@ -7,7 +7,8 @@ from typing import Final
 
 from tests.mutants.change import ROOT
 
-_PACKAGE: Final = "src/whisper_hailo"
+_PRODUCT: Final = "src/whisper_hailo"
+_LABORATORY: Final = "src/whisper_hailo_lab"
 _UNIT: Final = "tests/unit"
 
 
@@ -18,14 +19,16 @@ class Area:
     Attributes:
         sources: files and folders of the package.
         tests: those of the unit tests that are about it.
+        package: where the sources lie.
     """
 
     sources: tuple[str, ...]
     tests: tuple[str, ...]
+    package: str = _PRODUCT
 
     def files(self) -> list[str]:
         """All sources, from the repository's root."""
-        return _python_files(_PACKAGE, self.sources, "*.py")
+        return _python_files(self.package, self.sources, "*.py")
 
     def test_files(self) -> list[str]:
         """All files of tests, from the repository's root."""
@@ -43,10 +46,13 @@ def _python_files(base: str, names: tuple[str, ...], pattern: str) -> list[str]:
 AREAS: Final = {
     "decoding": Area(("decoding",), ("decoding",)),
     "window path": Area(
-        ("windows.py", "vad.py", "channels.py", "features.py", "hearing", "longform", "pipeline"),
         (
-            *("test_windows.py", "test_vad.py", "test_stretches.py", "test_channels.py"),
-            *("test_features.py", "hearing", "longform", "pipeline"),
+            *("audio/windows.py", "audio/vad.py", "audio/channels.py", "audio/log_mel.py"),
+            "transcription",
+        ),
+        (
+            *("audio/test_windows.py", "audio/test_vad.py", "audio/test_stretches.py"),
+            *("audio/test_channels.py", "audio/test_log_mel.py", "transcription"),
         ),
     ),
     "graphs": Area(
@@ -61,16 +67,14 @@ AREAS: Final = {
         ("backends/hailo", "backends/hef", "cli/test_doctor_hailo.py"),
     ),
     "live": Area(("live",), ("live",)),
-    "subtitles": Area(
-        ("subtitles.py", "outputs.py", "tokenizer.py", "vocabulary.py"),
-        ("test_subtitles.py", "test_outputs.py", "test_tokenizer.py"),
-    ),
+    "subtitles": Area(("text",), ("text",)),
     "scores": Area(
-        ("bench/score.py", "bench/bootstrap.py", "bench/summary.py"),
+        ("score.py", "bootstrap.py", "summary.py"),
         (
-            *("bench/test_score.py", "bench/test_bootstrap.py"),
-            *("bench/test_summary.py", "bench/test_normaliser.py"),
+            *("lab/test_score.py", "lab/test_bootstrap.py"),
+            *("lab/test_summary.py", "lab/test_normaliser.py"),
         ),
+        _LABORATORY,
     ),
 }
 

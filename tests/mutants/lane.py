@@ -36,6 +36,8 @@ CRASH: Final = "crash"
 
 _QUICK_S: Final = 8.0
 _SLOWER: Final = 10
+_OURS: Final = {"whisper_hailo", "whisper_hailo_lab", "tests", "benchmarks"}
+
 _QUIET: Final = [
     *("-q", "-x", "-p", "no:cacheprovider", "--no-header", "--no-summary"),
     *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
@@ -220,7 +222,7 @@ class _First:
 def _run_anew(path: str, code: types.CodeType, tests: Sequence[str]) -> str:
     """The same for what acts at import."""
     for name in [*sys.modules]:
-        is_ours = name.split(".")[0] == "whisper_hailo" or name.startswith("tests.")
+        is_ours = name.split(".")[0] in _OURS
         if is_ours and not name.startswith("tests.mutants"):
             del sys.modules[name]
     sys.meta_path.insert(0, _Mutated(path, code))

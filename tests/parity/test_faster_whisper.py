@@ -16,14 +16,14 @@ from faster_whisper.feature_extractor import FeatureExtractor
 
 from tests.parity import openai
 from whisper_hailo import Transcriber
-from whisper_hailo.bench.formats.ctranslate2 import write_ctranslate2
+from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
 from whisper_hailo.core.types import FloatArray, Transcript
 from whisper_hailo.decoding.option_groups import Gates, Prompts, Search, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.rules.book import Ruled
 from whisper_hailo.decoding.search.choice import BeamChoice
-from whisper_hailo.features import log_mel, pad_or_trim
-from whisper_hailo.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo_lab.formats.ctranslate2 import write_ctranslate2
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 

@@ -9,7 +9,7 @@ from typing import Final
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.hearing.buffers import Draft
+from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.live.engine import CaptionEngine
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.running import RunningText

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from tests.unit.test_outputs import transcript
+from tests.unit.text.test_outputs import transcript
 from whisper_hailo.cli.inputs import Input, find_inputs
 from whisper_hailo.cli.sink import Sink
 from whisper_hailo.cli.transcribe import _Run, _without_done
 from whisper_hailo.core.errors import AudioError, DeviceError, ExitCode, OptionError
 from whisper_hailo.core.types import Transcript
-from whisper_hailo.subtitles import Layout
+from whisper_hailo.text.subtitles import Layout
 
 
 def inputs(folder: Path, *names: str) -> list[Input]:

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from tests.ill import write_ill_checkpoint
-from whisper_hailo.bench.cures.run import ZeroRows
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.types import Transcript
 from whisper_hailo.decoding.option_groups import TokenLimits
 from whisper_hailo.decoding.options import PRESETS, Cures, DecodingOptions
-from whisper_hailo.pipeline import Transcriber
+from whisper_hailo.transcription.transcriber import Transcriber
+from whisper_hailo_lab.cures.run import ZeroRows
 
 CLIPS = sorted((Path(__file__).parents[2] / "data/micro/seen").glob("*.ogg"))[:8]
 BUDGET = 80

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from whisper_hailo.core.buffers import BufferText, BufferWord
-from whisper_hailo.hearing.buffers import Draft
+from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.live.running import RunningText
 
 

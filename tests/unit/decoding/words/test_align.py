@@ -14,7 +14,7 @@ from tests.unit.shapes import toy_spec
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.words.align import align_words
 from whisper_hailo.decoding.words.split import TokenWord
-from whisper_hailo.tokenizer import Tokenizer
+from whisper_hailo.text.tokenizer import Tokenizer
 
 N_POSITIONS = 100
 """Two seconds of encoder positions."""

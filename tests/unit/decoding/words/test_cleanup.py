@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from whisper_hailo.audio.windows import Piece, Window
 from whisper_hailo.core.types import Segment
 from whisper_hailo.decoding.option_groups import WordOptions
 from whisper_hailo.decoding.words.cleanup import words_into_segments
 from whisper_hailo.decoding.words.split import TokenWord, join_punctuation
-from whisper_hailo.windows import Piece, Window
 
 EOT = 50
 Said = tuple[str, float, float]

@@ -1,0 +1,99 @@
+"""One pass of windows through the stages: log-mel, encoder, and the engine behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
+from whisper_hailo.audio.windows import WindowPlan
+from whisper_hailo.core.protocols import AsyncEncoder, Encoder
+from whisper_hailo.core.timing import StageClock
+from whisper_hailo.core.types import FloatArray
+from whisper_hailo.transcription.window import Context, WindowEngine, WindowRequest, WindowResult
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A batch of windows behind the encoder.
+
+    Attributes:
+        features: `(batch, n_audio_ctx, d_model)` float32; `None` where none are wanted.
+        clock: what that took.
+    """
+
+    features: FloatArray | None
+    clock: StageClock
+
+
+class Stages:
+    """Turns batches of windows into text.
+
+    Args:
+        encoder: log-mel to audio features, open; `None` where the engine takes audio itself.
+        engine: audio features to segments.
+        plan: sizes of the windows.
+    """
+
+    def __init__(self, encoder: Encoder | None, engine: WindowEngine, plan: WindowPlan) -> None:
+        self._encoder = encoder
+        self._engine = engine
+        self._plan = plan
+
+    def context(self) -> Context:
+        """Of a recording that has not begun."""
+        return self._engine.context()
+
+    def encode(self, requests: Sequence[WindowRequest]) -> Encoded:
+        """Take at least one window from audio to audio features; it may run in a thread."""
+        clock = StageClock()
+        if self._encoder is None:
+            return Encoded(None, clock)
+        mel = self._mel(self._encoder, requests, clock)
+        with clock.stage("encode"):
+            return Encoded(self._encoder.encode(mel), clock)
+
+    @property
+    def start(self) -> Callable[[Sequence[WindowRequest]], Callable[[], Encoded]] | None:
+        """Begins `encode` and gives back what waits for it, where the encoder works by itself."""
+        encoder = self._encoder
+        return partial(self._start, encoder) if isinstance(encoder, AsyncEncoder) else None
+
+    def _start(
+        self, encoder: AsyncEncoder, requests: Sequence[WindowRequest]
+    ) -> Callable[[], Encoded]:
+        clock = StageClock()
+        encoding = encoder.encode_async(self._mel(encoder, requests, clock))
+
+        def wait() -> Encoded:
+            features = encoding.result()
+            clock.note("encode", encoding.took_ms)
+            return Encoded(features, clock)
+
+        return wait
+
+    def _mel(
+        self, encoder: Encoder, requests: Sequence[WindowRequest], clock: StageClock
+    ) -> FloatArray:
+        with clock.stage("mel"):
+            audio = [request.window.audio for request in requests]
+            # A batch has one shape: that of its longest audio.
+            size = self._plan.samples_for(max(own.size for own in audio))
+            n_mels = encoder.spec.dims.n_mels
+            return np.stack([log_mel(pad_or_trim(own, size), n_mels) for own in audio])
+
+    def transcribe(self, encoded: Encoded, requests: Sequence[WindowRequest]) -> list[WindowResult]:
+        """Take windows from audio features to segments; they are decoded as one batch.
+
+        Args:
+            encoded: what `encode` made of these windows.
+            requests: at least one.
+        """
+        clock = encoded.clock
+        results = self._engine.transcribe(encoded.features, requests, clock)
+        for request in requests:
+            request.context.clock.add(clock, 1 / len(requests))
+        return results

@@ -1,0 +1,218 @@
+"""Subtitles: notation, line breaks, highlighting."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.text.test_outputs import transcript
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.types import Segment, Transcript, Word
+from whisper_hailo.text.outputs import render
+from whisper_hailo.text.subtitles import Layout, cue_time, cues
+
+
+def spoken(*texts: str) -> Transcript:
+    """One segment per text, a word every half second, with times of words."""
+    segments, at = [], 0.0
+    for text in texts:
+        words = []
+        for word in text.split():
+            words.append(Word(at, at + 0.4, " " + word, 0.9))
+            at += 0.5
+        segments.append(Segment(words[0].start_s, at, text, (), -0.1, 0.0, words=tuple(words)))
+    return replace(transcript(), segments=tuple(segments))
+
+
+def test_srt() -> None:
+    assert render(transcript(), "srt") == (
+        "1\n00:00:00,000 --> 00:00:09,000\nGrüße.\n\n"
+        "2\n00:00:09,000 --> 00:00:12,500\nAll the rest.\n\n"
+    )
+
+
+def test_vtt() -> None:
+    assert render(transcript(), "vtt") == (
+        "WEBVTT\n\n00:00:00.000 --> 00:00:09.000\nGrüße.\n\n"
+        "00:00:09.000 --> 00:00:12.500\nAll the rest.\n\n"
+    )
+
+
+def test_tsv() -> None:
+    assert render(transcript(), "tsv") == (
+        "start\tend\ttext\n0\t9000\tGrüße.\n9000\t12500\tAll the rest.\n"
+    )
+
+
+def test_hours_and_arrows_in_the_text() -> None:
+    segment = Segment(3 * 3600 + 61.0015, 4 * 3600.0, "a --> b\tc", (), -0.1, 0.0)
+    long = replace(transcript(), segments=(segment,))
+    assert "03:01:01,002 --> 04:00:00,000\na -> b c" in render(long, "srt")
+    assert render(long, "tsv").splitlines()[1] == "10861002\t14400000\ta --> b c"
+
+
+def test_speakers_are_named_everywhere() -> None:
+    two = tuple(replace(s, speaker=i) for i, s in enumerate(transcript().segments))
+    both = replace(transcript(), segments=two)
+    assert render(both, "txt") == "Speaker 1: Grüße.\nSpeaker 2: All the rest.\n"
+    assert "Speaker 2: All the rest." in render(both, "srt")
+    assert "<v Speaker 1>Grüße." in render(both, "vtt")
+    assert '"speaker": 1' in render(both, "json")
+
+
+def test_text_has_a_line_per_segment_where_the_model_wrote_times() -> None:
+    timed = replace(transcript(), settings=replace(transcript().settings, timestamps=True))
+    assert render(timed, "txt") == "Grüße.\nAll the rest.\n"
+
+
+def test_lines_and_cues_are_as_long_as_asked_for() -> None:
+    shown = spoken("one two three four five six", "seven eight")
+    narrow = list(cues(shown, Layout(max_line_width=9)))
+    assert [cue.text for cue in narrow] == ["one two\nthree\nfour five\nsix", "seven\neight"]
+    paired = list(cues(shown, Layout(max_line_width=9, max_line_count=2)))
+    assert [cue.text for cue in paired] == ["one two\nthree", "four five\nsix seven", "eight"]
+    by_words = list(cues(shown, Layout(max_words_per_line=4)))
+    assert [cue.text for cue in by_words] == ["one two three four", "five six", "seven eight"]
+    in_lines = list(cues(shown, Layout(max_words_per_line=4, max_line_width=80)))
+    assert [cue.text for cue in in_lines] == ["one two three four\nfive six", "seven eight"]
+    assert (paired[1].start_s, paired[1].end_s) == (1.5, 3.4)
+
+
+def test_segments_without_word_times_break_as_well() -> None:
+    plain = replace(
+        transcript(), segments=(Segment(0.0, 10.0, "aaaa bbbb cccc dddd", (), -0.1, 0.0),)
+    )
+    first, second = cues(plain, Layout(max_line_width=9, max_line_count=1))
+    assert (first.text, second.text) == ("aaaa bbbb", "cccc dddd")
+    assert (first.start_s, first.end_s, second.end_s) == pytest.approx((0.0, 5.0, 10.0))
+
+
+def test_highlighting_underlines_each_word_in_its_time() -> None:
+    marked = [
+        (c.start_s, c.end_s, c.text) for c in cues(spoken("a b"), Layout(highlight_words=True))
+    ]
+    assert marked == [(0.0, 0.4, "<u>a</u> b"), (0.4, 0.5, "a b"), (0.5, 0.9, "a <u>b</u>")]
+
+
+@given(
+    st.lists(st.text("abcdefgh", min_size=1, max_size=12), min_size=1, max_size=40),
+    st.integers(5, 30),
+    st.none() | st.integers(1, 3),
+)
+def test_no_word_is_lost_and_no_line_too_long(
+    words: list[str], width: int, count: int | None
+) -> None:
+    shown = list(cues(spoken(" ".join(words)), Layout(max_line_width=width, max_line_count=count)))
+    assert " ".join(cue.text for cue in shown).split() == words
+    for cue in shown:
+        lines = cue.text.split("\n")
+        assert count is None or len(lines) <= count
+        assert all(len(line) <= width or " " not in line for line in lines)
+    times = [edge for cue in shown for edge in (cue.start_s, cue.end_s)]
+    assert times == sorted(times)
+
+
+@pytest.mark.parametrize("name", ["max_line_width", "max_line_count", "max_words_per_line"])
+def test_layouts_of_nothing_are_refused(name: str) -> None:
+    option = re.escape("--" + name.replace("_", "-"))
+    with pytest.raises(OptionError, match=option):
+        Layout(**{name: 0})
+
+
+def test_a_line_count_needs_a_width() -> None:
+    with pytest.raises(OptionError, match="--max-line-count needs --max-line-width"):
+        Layout(max_line_count=2)
+
+
+def at_times(*said: tuple[str, float, float], speakers: tuple[int | None, ...] = ()) -> Transcript:
+    """A segment per word with these times, each of a speaker."""
+    segments = tuple(
+        Segment(start, end, text, (), -0.1, 0.0, words=(Word(start, end, f" {text}", 0.9),))
+        for text, start, end in said
+    )
+    named = speakers or (None,) * len(said)
+    return replace(
+        transcript(),
+        segments=tuple(replace(s, speaker=of) for s, of in zip(segments, named, strict=True)),
+    )
+
+
+def shown(found: Transcript, **layout: int | bool) -> list[tuple[float, float, str]]:
+    return [(cue.start_s, cue.end_s, cue.text) for cue in cues(found, Layout(**layout))]  # type: ignore[arg-type]
+
+
+def test_a_line_is_full_when_the_next_word_with_its_blank_is_too_long() -> None:
+    """`one two` are 7 characters, `two six` on a line of their own as well."""
+    words = spoken("one two six ten")
+    assert [text for *_, text in shown(words, max_line_width=7)] == ["one two\nsix ten"]
+    assert [text for *_, text in shown(words, max_line_width=6)] == ["one\ntwo\nsix\nten"]
+    assert [text for *_, text in shown(words, max_line_width=8)] == ["one two\nsix ten"]
+    assert [text for *_, text in shown(words, max_line_width=11)] == ["one two six\nten"]
+    assert [text for *_, text in shown(words, max_line_width=1)] == ["one\ntwo\nsix\nten"]
+
+
+def test_words_of_a_line_are_counted_anew_on_each() -> None:
+    words = spoken("a b c d e f g")
+    lines = [text for *_, text in shown(words, max_words_per_line=2, max_line_width=80)]
+    assert lines == ["a b\nc d\ne f\ng"]
+    counted = shown(words, max_words_per_line=2, max_line_width=80, max_line_count=2)
+    assert [text for *_, text in counted] == ["a b\nc d", "e f\ng"]
+    assert [text for *_, text in shown(words, max_words_per_line=1)] == [*"abcdefg"]
+
+
+@pytest.mark.parametrize(("pause_s", "n_cues"), [(2.9, 1), (3.0, 1), (3.1, 2)])
+def test_a_long_pause_ends_a_cue(pause_s: float, n_cues: int) -> None:
+    two = at_times(("a", 0.0, 1.0), ("b", 1.0 + pause_s, 5.0))
+    assert len(shown(two, max_line_width=40, max_line_count=2)) == n_cues
+
+
+def test_cues_reach_over_segments_only_with_a_width_and_a_count() -> None:
+    two = at_times(("a", 0.0, 1.0), ("b", 1.0, 2.0))
+    assert shown(two) == [(0.0, 1.0, "a"), (1.0, 2.0, "b")]
+    assert shown(two, max_line_width=40) == [(0.0, 1.0, "a"), (1.0, 2.0, "b")]
+    assert shown(two, max_words_per_line=9) == [(0.0, 1.0, "a"), (1.0, 2.0, "b")]
+    assert shown(two, max_line_width=40, max_line_count=1) == [(0.0, 2.0, "a b")]
+
+
+def test_a_cue_is_one_speaker_s() -> None:
+    three = at_times(("a", 0.0, 1.0), ("b", 1.0, 2.0), ("c", 2.0, 3.0), speakers=(0, 0, 1))
+    found = list(cues(three, Layout(max_line_width=40, max_line_count=2)))
+    assert [(cue.text, cue.speaker) for cue in found] == [("a b", 0), ("c", 1)]
+    assert [cue.speaker for cue in cues(three, Layout())] == [0, 0, 1]
+    marked = list(cues(three, Layout(highlight_words=True)))
+    assert [(cue.text, cue.speaker) for cue in marked][2] == ("<u>c</u>", 1)
+
+
+def test_segments_without_text_give_no_cue() -> None:
+    silent = replace(transcript(), segments=(Segment(0.0, 1.0, "", (), -0.1, 0.0),))
+    assert shown(silent) == shown(silent, max_line_width=9) == []
+
+
+def test_highlighted_words_that_touch_leave_no_gap() -> None:
+    two = spoken("a b")
+    (segment,) = two.segments
+    touching = (Word(0.0, 0.5, " a", 0.9), Word(0.5, 0.9, " b", 0.9))
+    found = shown(replace(two, segments=(replace(segment, words=touching),)), highlight_words=True)
+    assert found == [(0.0, 0.5, "<u>a</u> b"), (0.5, 0.9, "a <u>b</u>")]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "time"),
+    [
+        (-1.0, "00:00:00,000"),
+        (0.0004, "00:00:00,000"),
+        (0.0006, "00:00:00,001"),
+        (59.9996, "00:01:00,000"),
+        (61.25, "00:01:01,250"),
+        (3599.999, "00:59:59,999"),
+        (3600.0, "01:00:00,000"),
+        (360_000.5, "100:00:00,500"),
+    ],
+)
+def test_times_carry_over(seconds: float, time: str) -> None:
+    assert cue_time(seconds, ",") == time
+    assert cue_time(seconds, ".") == time.replace(",", ".")

@@ -1,0 +1,222 @@
+"""Ids to text by the vocabulary alone, beside the library that reads the whole file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer as Library
+
+import whisper_hailo
+from tests.unit.shapes import TOY_TOKENS
+from whisper_hailo.checkpoint.tokens import read_special_tokens
+from whisper_hailo.core.errors import OptionError, TokenizerError
+from whisper_hailo.core.spec import SpecialTokens
+from whisper_hailo.text.tokenizer import QuickBackend, Tokenizer
+from whisper_hailo.text.vocabulary import Vocabulary
+
+MICRO = Path(whisper_hailo.__file__).parent / "assets" / "micro"
+FILE = MICRO / "tokenizer.json"
+LIBRARY = Library.from_file(str(FILE))
+SPECIAL = read_special_tokens(MICRO, FILE)
+OURS = Tokenizer.load(FILE, SPECIAL)
+
+
+@given(st.lists(st.integers(0, SPECIAL.eot - 1), max_size=12))
+def test_any_ids_give_what_the_library_says(ids: list[int]) -> None:
+    assert isinstance(OURS.backend, QuickBackend)
+    assert OURS.decode(ids) == LIBRARY.decode(ids)
+
+
+@settings(deadline=None)  # the first text loads the library
+@given(st.text(max_size=20))
+def test_text_comes_back(text: str) -> None:
+    ids = OURS.encode(text)
+    assert list(ids) == LIBRARY.encode(text, add_special_tokens=False).ids
+    assert OURS.decode(ids) == text
+
+
+def test_every_single_token_and_broken_pairs() -> None:
+    for start in range(0, SPECIAL.eot, 7):
+        ids = list(range(start, min(start + 7, SPECIAL.eot)))
+        assert OURS.decode(ids) == LIBRARY.decode(ids)
+
+
+def test_control_tokens_and_ids_beyond_have_no_text() -> None:
+    hello = OURS.encode(" hello")
+    assert OURS.decode((SPECIAL.sot, *hello, SPECIAL.eot, 60_000)) == " hello"
+
+
+def test_the_library_is_loaded_for_encoding_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    loads: list[str] = []
+
+    def from_file(path: str) -> Library:
+        loads.append(path)
+        return LIBRARY
+
+    monkeypatch.setattr("tokenizers.Tokenizer", type("Seen", (), {"from_file": from_file}))
+    fresh = Tokenizer.load(FILE, SPECIAL)
+    fresh.decode((1, 2, 3))
+    assert loads == []
+    assert fresh.encode("a") == fresh.encode("a")
+    assert loads == [str(FILE)]
+
+
+def _small(**changes: Any) -> dict[str, Any]:
+    model = {"type": "BPE", "vocab": {"a": 0, "Ġb": 1, "☃": 2}, "merges": []}
+    whole = {
+        "version": "1.0",
+        "added_tokens": [{"id": 3, "content": "<|endoftext|>", "special": True}],
+        "decoder": {"type": "ByteLevel"},
+        "model": model,
+    }
+    return whole | changes
+
+
+def _written(tmp_path: Path, content: dict[str, Any], indent: int | None = None) -> Path:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(content, indent=indent, ensure_ascii=False), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_letters_that_are_no_bytes_stand_for_themselves(tmp_path: Path, indent: int | None) -> None:
+    path = _written(tmp_path, _small(), indent)
+    vocabulary = Vocabulary.read(path)
+    assert vocabulary is not None
+    assert vocabulary.text([0, 1, 2, 9]) == "a b☃"
+    assert vocabulary.added == {"<|endoftext|>": 3}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"decoder": {"type": "WordPiece"}},
+        {"decoder": None},
+        {"model": {"type": "Unigram", "vocab": {}, "merges": []}},
+        {"model": {"type": "BPE", "vocab": [["a", 0]], "merges": []}},
+        {"model": {"type": "BPE", "vocab": {"a": 1000}, "merges": []}},
+        {"model": {"type": "BPE", "merges": [], "vocab": {"a": 0}}},
+        {"added_tokens": None},
+    ],
+)
+def test_other_layouts_are_left_to_the_library(tmp_path: Path, changes: dict[str, Any]) -> None:
+    assert Vocabulary.read(_written(tmp_path, _small(**changes))) is None
+
+
+def test_a_file_cut_short_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_bytes(FILE.read_bytes()[:-200_001])
+    with pytest.raises(TokenizerError, match="is no tokenizer"):
+        Tokenizer.load(path, SPECIAL)
+
+
+def test_the_tokenizer_of_another_model_is_refused() -> None:
+    other = replace(SPECIAL, sot=7)
+    with pytest.raises(TokenizerError, match="the model has 7"):
+        Tokenizer.load(FILE, other)
+
+
+def test_tokens_added_among_the_text_are_left_to_the_library(tmp_path: Path) -> None:
+    content = json.loads(FILE.read_text(encoding="utf-8"))
+    content["added_tokens"].append(
+        {"id": 5, "content": "&", "special": False, "single_word": False, "lstrip": False,
+         "rstrip": False, "normalized": False}
+    )  # fmt: skip
+    loaded = Tokenizer.load(_written(tmp_path, content), SPECIAL)
+    assert not isinstance(loaded.backend, QuickBackend)
+    assert loaded.decode((5,)) == "&"
+
+
+class Empty:
+    """A tokenizer without a vocabulary: prefixes need none."""
+
+    def token_to_id(self, name: str) -> int | None:
+        return None
+
+
+def prefix(
+    language: str, task: str, tokens: SpecialTokens = TOY_TOKENS, **named: bool
+) -> list[int]:
+    return list(Tokenizer(Empty(), tokens).prefix(language, task, **named))  # type: ignore[arg-type]
+
+
+def test_a_prefix_says_language_task_and_whether_times_are_wanted() -> None:
+    assert prefix("en", "transcribe") == [11, 12, 14, 19]
+    assert prefix("de", "translate") == [11, 13, 15, 19]
+    assert prefix("de", "translate", timestamps=True) == [11, 13, 15]
+    without = replace(TOY_TOKENS, no_timestamps=None)
+    assert prefix("en", "transcribe", without) == [11, 12, 14]
+
+
+def test_an_english_model_s_prefix_is_its_start() -> None:
+    english = replace(TOY_TOKENS, languages={}, transcribe=None, translate=None)
+    assert prefix("en", "transcribe", english) == [11, 19]
+    for language, task in (("de", "transcribe"), ("en", "translate")):
+        with pytest.raises(OptionError, match="this model only transcribes English, got"):
+            prefix(language, task, english)
+
+
+@pytest.mark.parametrize(
+    ("language", "task", "message"),
+    [
+        ("xx", "transcribe", "unknown language 'xx'; this model knows: en, de"),
+        ("eng", "transcribe", r"did you mean English \(en\)\? this model knows: en, de"),
+        ("en", "summarise", "unknown task 'summarise'; expected one of: transcribe, translate"),
+    ],
+)
+def test_what_a_model_does_not_know_is_told(language: str, task: str, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        prefix(language, task)
+
+
+def test_a_task_that_a_model_lacks_is_unknown() -> None:
+    with pytest.raises(OptionError, match="unknown task 'translate'"):
+        prefix("en", "translate", replace(TOY_TOKENS, translate=None))
+
+
+@pytest.mark.parametrize("name", ["sot", "eot"])
+def test_either_end_of_a_transcript_tells_another_model_apart(name: str) -> None:
+    with pytest.raises(TokenizerError, match="use the tokenizer of the same model"):
+        Tokenizer.load(FILE, replace(SPECIAL, **{name: getattr(SPECIAL, name) + 1}))
+
+
+def test_a_tokenizer_without_names_for_its_ends_is_believed(tmp_path: Path) -> None:
+    small = _small(added_tokens=[])
+    loaded = Tokenizer.load(_written(tmp_path, small), replace(SPECIAL, sot=11, eot=3))
+    assert loaded.decode((0, 1)) == "a b"
+
+
+def test_a_missing_tokenizer_is_told_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(TokenizerError, match=r"convert the checkpoint again with --tokenizer"):
+        Tokenizer.load(tmp_path / "tokenizer.json", SPECIAL)
+
+
+@pytest.mark.parametrize("vocabulary", [{"a": -1, "b": 0}, {"a": 0, "b": 4}])
+def test_ids_that_are_negative_or_far_apart_are_left_to_the_library(
+    tmp_path: Path, vocabulary: dict[str, int]
+) -> None:
+    model = {"type": "BPE", "vocab": vocabulary, "merges": []}
+    assert Vocabulary.read(_written(tmp_path, _small(model=model))) is None
+
+
+def test_ids_without_a_text_between_others_give_none(tmp_path: Path) -> None:
+    model = {"type": "BPE", "vocab": {"a": 0, "b": 3}, "merges": []}
+    vocabulary = Vocabulary.read(_written(tmp_path, _small(model=model)))
+    assert vocabulary is not None
+    assert vocabulary.letters == ("a", "", "", "b")
+    assert vocabulary.text([0, 1, 3, 4, -1]) == "ab"
+
+
+def test_every_byte_has_a_letter_of_its_own() -> None:
+    """GPT-2's table: what prints stands for itself, a blank is `Ġ`, a line end `Ċ`."""
+    bytes_of = Vocabulary(("!", "Ġ", "Ċ", "ÿ", "¡", "Ń"), {})
+    assert bytes_of.text([0]) == "!"
+    assert bytes_of.text([1]) == " "
+    assert bytes_of.text([2]) == "\n"
+    assert bytes_of.text([4, 4]) == "\ufffd\ufffd"  # no UTF-8
