@@ -47,9 +47,9 @@ def main(words: Sequence[str]) -> int:
             print(f"tests of {name} fail without any fault: {lane.failed or status}; mend them")
             return 2
         by_area[name] = lane.done
+        print(f"\n{name}\n{living(lane.done, listed)}", end="", flush=True)
     tried = [one for mutants in by_area.values() for one in mutants]
     _keep(tried)
-    print(living(tried, listed), end="")
     text = table(by_area, listed)
     (OUT / "report.md").write_text(text, encoding="utf-8")
     print(text, end="")

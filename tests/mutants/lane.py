@@ -39,7 +39,7 @@ _SLOWER: Final = 10
 _OURS: Final = {"whisper_hailo", "whisper_hailo_lab", "tests", "benchmarks"}
 
 _QUIET: Final = [
-    *("-q", "-x", "-p", "no:cacheprovider", "--no-header", "--no-summary"),
+    *("-qq", "-x", "-p", "no:cacheprovider", "--no-header", "--no-summary"),
     *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
 ]
 
@@ -108,7 +108,10 @@ class Lane:
         functions: dict[tuple[str, str, int], list[types.FunctionType]],
     ) -> tuple[str, int, int]:
         """In the copy: the test that kills, how many cover the line, how many were run."""
-        tests = covered.tests(one.path, one.lines if one.function else None)
+        tests = covered.tests(one.path, one.lines) if one.function else []
+        # What no test runs may run at import, where the tests of the file begin.
+        at_import = not tests
+        tests = tests or covered.tests(one.path, None)
         chosen, spent = [], 0.0
         for test in tests:
             spent += covered.seconds[test]
@@ -119,7 +122,7 @@ class Lane:
         if not chosen:
             return "", 0, 0
         code = compile(source.mutated(one), str(ROOT / one.path), "exec", dont_inherit=True)
-        if one.function and _exchange(code, functions):
+        if not at_import and _exchange(code, functions):
             killer = _run([items[test] for test in chosen], covered.seconds)
         else:
             killer = _run_anew(one.path, code, chosen)

@@ -7,18 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.unit.lab.runs import OURS_FILES, RIVAL_FILES
+from tests.unit.lab.runs import OURS_FILES, RIVAL, RIVAL_FILES
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab.bootstrap import drawn_rates, quantiles
 from whisper_hailo_lab.score import (
     Evaluation,
     Score,
     confidence_interval,
+    difference_interval,
     evaluate,
     normalise,
     score_file,
 )
-from whisper_hailo_lab.summary import paired_ratio, stage_ms
+from whisper_hailo_lab.summary import paired_ratio, stage_ms, summarise_case
 
 
 def test_every_draw_is_a_corpus_rate_of_as_many_files() -> None:
@@ -53,6 +54,29 @@ def test_ninety_five_percent_of_a_thousand_draws_is_what_is_not_told() -> None:
         "simple", "en", tuple(score_file("a b c d", "a b x", "simple") for _ in range(3))
     )
     assert evaluation.wer_interval() == (0.5, 0.5)
+
+
+def test_what_is_not_told_is_the_same_for_differences_and_evaluations() -> None:
+    scores = [Score(substitutions=n % 4, hits=10 - n % 4) for n in range(12)]
+    others = [Score(substitutions=n % 3, hits=10 - n % 3) for n in range(12)]
+    told = difference_interval(scores, others, level=0.95, n_resamples=1000, seed=0)
+    assert difference_interval(scores, others) == told
+    assert difference_interval(scores, others, seed=1) != told
+    pairs = [("a b c d e", "a b c d e"[: 2 * n + 1]) for n in range(5)]
+    evaluation = evaluate(pairs, "simple")
+    words = [file.words for file in evaluation.files]
+    assert evaluation.wer_interval() == confidence_interval(words)
+
+
+def test_without_files_there_is_nothing_to_draw() -> None:
+    assert confidence_interval([]) == (0.0, 0.0)
+    assert difference_interval([], []) == (0.0, 0.0)
+
+
+def test_a_case_s_reference_is_what_its_hypothesis_is_held_against() -> None:
+    """Of `One two three four.` it heard all but `three`."""
+    words = summarise_case(RIVAL, RIVAL_FILES[:1]).simple.words
+    assert words == Score(deletions=1, hits=3)
 
 
 def test_the_interval_of_an_evaluation_is_asked_for_as_any_other() -> None:

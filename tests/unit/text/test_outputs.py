@@ -28,7 +28,9 @@ def test_text_is_one_line() -> None:
 
 
 def test_json_has_openai_s_verbose_layout() -> None:
-    verbose = json.loads(render(transcript(), "json"))
+    text = render(transcript(), "json")
+    assert text.startswith('{\n  "task": "transcribe",\n')
+    verbose = json.loads(text)
     assert {"task", "language", "duration", "text", "segments"} == set(verbose)
     first, second = verbose["segments"]
     assert (first["id"], first["seek"], first["start"], first["end"]) == (0, 0, 0.0, 9.0)

@@ -168,6 +168,7 @@ def test_leads_are_measured_from_the_second_best_with_the_boost() -> None:
     assert end_lead(logits, 3, 0.0) == pytest.approx(-1.5)
     assert end_lead(logits, 3, 2.0) == pytest.approx(0.5)
     assert logits.tolist() == [5.0, 3.0, -1.0, 3.5]
+    assert end_lead(logits, 0, 1.0) == pytest.approx(2.5)  # of the others the last is the best
 
 
 def test_a_small_boost_counts_as_well() -> None:

@@ -29,7 +29,9 @@ def mended(
     edges: Times,
     last_speech_s: float = 0.0,
     at: Window | None = None,
+    *,
     n_tokens: list[int] | None = None,
+    options: WordOptions | None = None,
 ) -> list[Segment]:
     """Segments at `edges` that share the words, one token each, in order.
 
@@ -39,6 +41,7 @@ def mended(
         last_speech_s: end of the last word before.
         at: the window, at the recording's start if not told.
         n_tokens: of each segment; one has all if not told.
+        options: punctuation.
     """
     timed = [TokenWord(text, (i,), start, end, 0.5) for i, (text, start, end) in enumerate(words)]
     counts = n_tokens or [len(words)]
@@ -48,7 +51,12 @@ def mended(
         for (start, end), n in zip(edges, counts, strict=True)
     ]
     return words_into_segments(
-        segments, timed, at or window(), WordOptions(), eot=EOT, last_speech_s=last_speech_s
+        segments,
+        timed,
+        at or window(),
+        options or WordOptions(),
+        eot=EOT,
+        last_speech_s=last_speech_s,
     )
 
 
@@ -91,15 +99,14 @@ def test_a_mark_at_a_sentence_s_end_takes_no_pause() -> None:
     assert times_of(segment)[2:] == [(1.8, 2.2), (5.2, 5.6)]  # the mark's time is its word's
 
 
-def test_a_mark_that_stands_alone_is_cut_to_twice_the_median() -> None:
-    words = [*STEADY, (" .", 2.2, 5.2)]
-    marks = [" .", "."]
-    for mark in marks:
-        timed = [(text.replace(" .", mark), *edges) for text, *edges in words]
-        (segment,) = mended(timed, [(1.0, 5.2)], 0.9)  # type: ignore[arg-type]
-        last = segment.words[-1]
-        # One with its blank is no mark to the reference; at the segment's end it stays long.
-        assert last.end_s == (5.2 if mark == " ." else 2.2)
+def test_a_mark_that_stays_alone_is_cut_to_twice_the_median() -> None:
+    words = [*STEADY, (".", 2.2, 5.2), (" d", 5.2, 5.6)]
+    (segment,) = mended(words, [(1.0, 5.6)], 0.9, options=WordOptions(appended=""))
+    assert [word.text for word in segment.words] == [" a", " b", " c", ".", " d"]
+    assert times_of(segment)[3] == pytest.approx((2.2, 3.0))
+    # One with a blank before it is no mark to the reference.
+    (segment,) = mended([*STEADY, (" .", 2.2, 5.2), (" d", 5.2, 5.6)], [(1.0, 5.6)], 0.9)
+    assert times_of(segment)[3] == (2.2, 5.2)
 
 
 def test_the_word_after_a_sentence_s_end_takes_no_pause_either() -> None:
