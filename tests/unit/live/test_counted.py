@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from tests.unit.live.scripted import Speller, silence, speech, spoken
 from tests.unit.live.test_stream import Failing
 from whisper_hailo.core.buffers import BufferText, BufferWord
 from whisper_hailo.core.errors import DeviceError, OptionError
-from whisper_hailo.core.types import FloatArray
+from whisper_hailo.core.types import FloatArray, Timings
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.cut import cut_place
 from whisper_hailo.live.events import Completed, Event, Partial, Started
@@ -137,6 +138,17 @@ def test_a_cut_lies_between_words_in_the_second_half(
     assert between[0] <= place / 16_000 <= between[1] + 1e-6
 
 
+def test_a_gap_in_the_first_half_draws_no_cut_to_it() -> None:
+    """It is silent at 1.4 s; the only gap between words, at 0.45 s, is too early for a cut."""
+    cutter = segmenter()
+    signals(cutter, *[S] * 60)
+    sound = np.concatenate(frames(*[S] * 60))
+    sound[21_600:23_200] = 0.0
+    cutter._frames = list(sound.reshape(-1, FRAME))
+    place = cut_place(cutter, words((0.1, 0.4), (0.5, 1.8)), 0.0)
+    assert 21_600 < place < 23_200
+
+
 def test_a_cut_leaves_a_sample_on_both_sides() -> None:
     cutter = segmenter()
     signals(cutter, S, S)
@@ -235,6 +247,36 @@ def test_every_event_says_how_far_the_stream_and_the_clock_have_come() -> None:
     assert isinstance(started, Started)
     assert (started.segment_id, started.start_s, started.at_s) == (0, 0.0, 0.5)
     assert started.heard_s == pytest.approx(4 * 0.032)
+
+
+class Timed(Speller):
+    """Takes 10 ms of the decoder for each buffer, and two passes."""
+
+    def hear(self, audio: FloatArray, *rest: Any, **named: Any) -> BufferText:
+        heard = super().hear(audio, *rest, **named)
+        return replace(heard, passes=2, near_ties=1, timings=Timings(decode_ms=10.0))
+
+
+def test_what_partials_cost_is_told_apart_from_final_texts() -> None:
+    told = captioner(Timed())
+    audio = np.concatenate([speech(range(6)), silence(0.2)])
+    for at in range(0, audio.size, 3200):
+        list(told.feed(audio[at : at + 3200]))
+    figures = told.statistics
+    assert (figures.n_calls, figures.n_partials, figures.n_full) == (5, 4, 1)
+    assert (figures.partial_passes, figures.partial_decode_ms) == (8, 40.0)
+    assert (figures.near_ties, figures.n_words) == (5, 6)
+    assert figures.n_heard_samples > figures.n_segment_samples == 28_672
+    assert figures.n_stream_samples == 29_696
+
+
+def test_the_end_comes_once() -> None:
+    told = captioner(Speller())
+    list(told.feed(speech(range(2))))
+    assert [type(event) for event in told.finish()] == [Completed]
+    n_samples = told.statistics.n_stream_samples
+    assert list(told.finish()) == []
+    assert told.statistics.n_stream_samples == n_samples
 
 
 def test_figures_add_up() -> None:

@@ -60,6 +60,15 @@ def test_a_word_that_changes_begins_anew_and_holds_back_those_behind_it() -> Non
     assert text.settled_s == 2.0
 
 
+@pytest.mark.parametrize("other", [BufferWord(" w2", (9,)), BufferWord(" w9", (2,))])
+def test_a_word_of_other_letters_or_other_tokens_is_another_word(other: BufferWord) -> None:
+    text = RunningText(settle_s=0.0)
+    text.hear(heard(1, 2, 3), 1.0)
+    text.hear(BufferText((*heard(1).words, other, *heard(3).words)), 2.0)
+    assert ids(text.committed) == [1]
+    assert text.n_corrected == 2
+
+
 def test_words_that_are_taken_back_are_counted() -> None:
     text = RunningText(settle_s=1.0)
     text.hear(heard(1, 2, 3), 1.0)
