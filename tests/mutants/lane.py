@@ -26,7 +26,7 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 from tests.mutants.change import ROOT, SRC, Mutant, Source
-from tests.mutants.cover import Covered, kept, measure
+from tests.mutants.cover import Covered, forget, kept, measure
 
 LOOPS_FOREVER: Final = "no end"
 """What kills a fault that keeps a test from ending."""
@@ -174,6 +174,7 @@ def _exchange(
 def _run(items: Sequence[pytest.Item], seconds: dict[str, float]) -> str:
     """Name of the first test that fails."""
     for item, following in zip(items, [*items[1:], None], strict=True):
+        forget()
         _limit(seconds[item.nodeid])
         reports = runtestprotocol(item, nextitem=following, log=False)
         if any(report.failed for report in reports):

@@ -155,6 +155,7 @@ def test_an_engine_that_takes_audio_gives_one_segment_a_window(needs_words: bool
     (segment,) = second.segments
     assert (segment.text, segment.start_s, segment.end_s) == ("so it is", 7.0, 8.0)
     assert (segment.language, segment.window_start_s, second.advance_s) == ("en", 7.0, 1.0)
+    assert (segment.avg_logprob, segment.no_speech_prob, segment.tokens) == (0.0, 0.0, ())
     assert first.window is given[0]
     assert [word.text for word in segment.words] == ([" so", " it", " is"] if needs_words else [])
 
