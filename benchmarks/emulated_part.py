@@ -10,6 +10,7 @@ from typing import Any
 
 import onnx
 
+from whisper_hailo.core.files import write_file
 from whisper_hailo.core.hailo import HailoForm
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.hailo_tools.calibrate.make import calibrate
@@ -25,7 +26,7 @@ from whisper_hailo.hailo_tools.emulate import (
     preset,
     read_network,
 )
-from whisper_hailo.hailo_tools.emulate.make import load_form, write_whole
+from whisper_hailo.hailo_tools.emulate.make import load_form
 from whisper_hailo.hailo_tools.emulate.script import generated_script
 from whisper_hailo.hailo_tools.emulate.windows import WindowFile
 
@@ -86,9 +87,9 @@ class Part:
         """Write the emulated graph of a plan where the emulator looks for it."""
         graph = self.graph(plan, self.script(plan))
         path = self.directory / self.form.emulated_file
-        write_whole(path, graph.SerializeToString(deterministic=True))
+        write_file(path, graph.SerializeToString(deterministic=True))
         record = {"plan": plan, "graph_sha256": self.spec.files[self.form.file].sha256}
-        write_whole(path.with_suffix(".json"), json.dumps(record).encode())
+        write_file(path.with_suffix(".json"), json.dumps(record).encode())
 
     @property
     def result(self) -> str:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from whisper_hailo.core.files import write_file
+
 Result = TypeVar("Result")
 
 
@@ -55,8 +57,5 @@ class Journal:
         self._found[name] = result
         elapsed, cpu = time.perf_counter() - begin, time.process_time() - begin_cpu
         print(f"{name}: {elapsed:.1f} s, processor {cpu:.1f} s", file=sys.stderr, flush=True)
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        part = self._path.with_suffix(".part")
-        part.write_text(json.dumps({"key": self._key, "steps": self._found}), encoding="utf-8")
-        part.replace(self._path)
+        write_file(self._path, json.dumps({"key": self._key, "steps": self._found}))
         return result

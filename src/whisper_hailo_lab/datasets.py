@@ -17,10 +17,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from whisper_hailo.audio.suffixes import AUDIO_SUFFIXES
 from whisper_hailo.core.errors import AudioError, OptionError
+from whisper_hailo.core.files import read_text
 from whisper_hailo.core.folders import files_below
+from whisper_hailo.core.names import shown
 
-AUDIO_SUFFIXES: Final = (".wav", ".mp3", ".flac", ".ogg", ".opus", ".m4a")
 TRANSCRIPTS: Final = "*.trans.txt"
 """LibriSpeech's transcript files: one line per utterance, its id first."""
 
@@ -112,13 +114,13 @@ def read_dataset(path: Path, language: str = "en") -> Dataset:
         found = list(_read_below(path, language))
     else:
         raise AudioError(
-            f"{path} is no folder and no manifest; give a folder of <id>.wav and <id>.txt, a "
-            "LibriSpeech folder, or a .jsonl manifest"
+            f"{shown(path)} is no folder and no manifest; give a folder of <id>.wav and <id>.txt, "
+            "a LibriSpeech folder, or a .jsonl manifest"
         )
     if not found:
         raise AudioError(
-            f"{path} holds no recordings ({' '.join(AUDIO_SUFFIXES)}); give a folder with them "
-            "and a .txt of the same name beside each"
+            f"{shown(path)} holds no recordings ({' '.join(AUDIO_SUFFIXES)}); give a folder with "
+            "them and a .txt of the same name beside each"
         )
     samples = sorted((item for item in found if isinstance(item, Sample)), key=lambda s: s.id)
     problems = [item for item in found if isinstance(item, Problem)]
@@ -143,7 +145,7 @@ def _read_below(folder: Path, language: str) -> Iterator[Sample | Problem]:
     closed: list[Problem] = []
 
     def note(path: Path, why: str) -> None:
-        closed.append(Problem(_stem(path, folder), f"{path} cannot be looked into ({why})"))
+        closed.append(Problem(_stem(path, folder), f"{shown(path)} cannot be looked into ({why})"))
 
     files = files_below(folder, note)
     yield from closed
@@ -160,16 +162,16 @@ def _read_folder(folder: Path, files: list[Path], language: str) -> Iterator[Sam
     texts = {_stem(p, folder): p for p in files if p.suffix.lower() == ".txt"}
     for key, audio in recordings.items():
         if key not in texts:
-            yield Problem(key, f"{audio} has no text {audio.stem}.txt beside it")
+            yield Problem(key, f"{shown(audio)} has no text {audio.stem}.txt beside it")
             continue
         text = _read_text(texts[key])
         if isinstance(text, str):
             yield Sample(key, audio, text.strip(), language)
         else:
-            yield Problem(key, f"{texts[key]} cannot be read ({text})")
+            yield Problem(key, f"{shown(texts[key])} cannot be read ({text})")
     for key in texts.keys() - recordings.keys():
         if recordings and Path(key).name.lower() not in _NOT_REFERENCES:
-            yield Problem(key, f"{texts[key]} has no recording beside it")
+            yield Problem(key, f"{shown(texts[key])} has no recording beside it")
 
 
 def _read_librispeech(transcripts: list[Path], language: str) -> Iterator[Sample | Problem]:
@@ -177,7 +179,7 @@ def _read_librispeech(transcripts: list[Path], language: str) -> Iterator[Sample
     for transcript in transcripts:
         text = _read_text(transcript)
         if not isinstance(text, str):
-            yield Problem(transcript.name, f"{transcript} cannot be read ({text})")
+            yield Problem(transcript.name, f"{shown(transcript)} cannot be read ({text})")
             continue
         listed = set()
         for line in text.splitlines():
@@ -187,19 +189,21 @@ def _read_librispeech(transcripts: list[Path], language: str) -> Iterator[Sample
             listed.add(key)
             audio = _recording(transcript.parent, key)
             if audio is None:
-                yield Problem(key, f"{transcript} names {key}, which has no recording beside it")
+                yield Problem(
+                    key, f"{shown(transcript)} names {key}, which has no recording beside it"
+                )
             else:
                 yield Sample(key, audio, words.strip(), language)
         for path in _visible(sorted(transcript.parent.iterdir()), transcript.parent):
             if path.suffix.lower() in AUDIO_SUFFIXES and path.stem not in listed:
-                yield Problem(path.stem, f"{path} has no line in {transcript.name}")
+                yield Problem(path.stem, f"{shown(path)} has no line in {transcript.name}")
 
 
 def _read_manifest(path: Path, language: str) -> Iterator[Sample | Problem]:
     """One JSON object per line, in the spelling of several toolkits."""
     text = _read_text(path)
     if not isinstance(text, str):
-        raise AudioError(f"{path} cannot be read ({text}); give a JSONL manifest in UTF-8")
+        raise AudioError(f"{shown(path)} cannot be read ({text}); give a JSONL manifest in UTF-8")
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
             yield _manifest_line(path, number, line, language)
@@ -218,7 +222,7 @@ def _manifest_line(path: Path, number: int, line: str, language: str) -> Sample 
     file = path.parent / audio
     key = str(raw.get("id") or Path(audio).with_suffix("").as_posix())
     if not file.is_file():
-        return Problem(key, f"{where} names {audio}, which does not exist")
+        return Problem(key, f"{where} names {shown(audio)}, which does not exist")
     return Sample(key, file, text.strip(), str(raw.get("language") or language))
 
 
@@ -238,8 +242,23 @@ def _stem(path: Path, folder: Path) -> str:
     return path.relative_to(folder).with_suffix("").as_posix()
 
 
+def reference_beside(audio: Path) -> str | None:
+    """The text in the file that is called as a recording is, if there is one.
+
+    Raises:
+        AudioError: it cannot be read.
+    """
+    path = audio.with_suffix(".txt")
+    if not os.path.isfile(path):
+        return None
+    text = _read_text(path)
+    if not isinstance(text, str):
+        raise AudioError(f"{shown(path)} cannot be read ({text}); write the words in UTF-8")
+    return text
+
+
 def _read_text(path: Path) -> str | Exception:
     try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        return read_text(path)
+    except (OSError, ValueError) as error:
         return error

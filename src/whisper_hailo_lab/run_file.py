@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from whisper_hailo.core.errors import OptionError, OutputError
+from whisper_hailo.core.files import read_text
 from whisper_hailo.core.names import shown
 from whisper_hailo_lab.machine import Machine
 from whisper_hailo_lab.records import (
@@ -69,7 +70,7 @@ class RunWriter:
             found = read_run(path).header.machine
             if found.id != header.machine.id:
                 raise OptionError(
-                    f"{path} was measured on another machine ({found.label}), this is "
+                    f"{shown(path)} was measured on another machine ({found.label}), this is "
                     f"{header.machine.label}; runs of different hardware do not merge: "
                     "give another file"
                 )
@@ -112,13 +113,11 @@ def read_run(path: Path) -> Run:
     Raises:
         OptionError: no such file, not a run file, another version, or a broken line.
     """
-    if path.is_fifo():  # nobody may ever write to it
-        raise OptionError(f"{shown(path)} is a pipe; give a run file of evaluate or compare")
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = read_text(path).splitlines()
+    except (OSError, ValueError) as error:
         raise OptionError(
-            f"{path} cannot be read ({error}); give a run file of evaluate or compare"
+            f"{shown(path)} cannot be read ({error}); give a run file of evaluate or compare"
         ) from error
     records: list[Any] = []
     for number, line in enumerate(lines, 1):
@@ -129,11 +128,11 @@ def read_run(path: Path) -> Run:
             if last and number > 1:  # a run that was killed while it wrote
                 break
             raise OptionError(
-                f"{path}:{number} is no line of a run file ({error!r}); give one made by evaluate "
-                "or compare, of this program's version"
+                f"{shown(path)}:{number} is no line of a run file ({error!r}); give one made by "
+                "evaluate or compare, of this program's version"
             ) from error
     if not records or not isinstance(records[0], RunHeader):
-        raise OptionError(f"{path} does not begin with a run line; it is no run file")
+        raise OptionError(f"{shown(path)} does not begin with a run line; it is no run file")
     return Run(
         header=records[0],
         cases=tuple(_latest(r for r in records if isinstance(r, CaseRecord))),
@@ -198,5 +197,5 @@ def _without_folders(value: Any) -> Any:  # noqa: ANN401 - any JSON value
 
 def _unwritable(path: Path, error: OSError) -> OutputError:
     return OutputError(
-        f"cannot write {path} ({error.strerror}); free some space or give another --out"
+        f"cannot write {shown(path)} ({error.strerror}); free some space or give another --out"
     )

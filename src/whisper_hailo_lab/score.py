@@ -26,13 +26,11 @@ import numpy as np
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.extras import require
+from whisper_hailo.core.types import UNSPACED_LANGUAGES
 from whisper_hailo_lab.bootstrap import FloatTable, drawn_rates, quantiles
 
 Form: TypeAlias = Literal["normalised", "simple"]
 """How texts are prepared before they are compared."""
-
-# Written without blanks: every character is a word, as in Whisper's own evaluation.
-_UNSPACED_LANGUAGES = frozenset({"zh", "ja", "th", "lo", "my", "yue"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +273,6 @@ def _normaliser(language: str) -> Callable[[str], str]:
     normaliser: Callable[[str], str] = (
         EnglishTextNormalizer()
         if language == "en"
-        else BasicTextNormalizer(split_letters=language in _UNSPACED_LANGUAGES)
+        else BasicTextNormalizer(split_letters=language in UNSPACED_LANGUAGES)
     )
     return normaliser

@@ -21,6 +21,7 @@ from whisper_hailo.live.moonshine import MoonshineEngine
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.captions.comparison import Lane, Way, row_of, run_lanes
+from whisper_hailo_lab.datasets import reference_beside
 from whisper_hailo_lab.records import ComparisonRecord
 from whisper_hailo_lab.score import score_file
 
@@ -58,13 +59,12 @@ def compare_captions(
         tick: told how many seconds are done, of how many.
 
     Raises:
-        AudioError: it cannot be read.
+        AudioError: it cannot be read, or the text beside it.
         ModelError, HubError: no such model.
         OptionError: the voice detector is not installed.
     """
     audio = load_audio(path)
-    text = path.with_suffix(".txt")
-    reference = text.read_text(encoding="utf-8") if text.is_file() else None
+    reference = reference_beside(path)
 
     def error_rate(heard: str) -> float | None:
         if reference is None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,7 +13,9 @@ from typing import Final
 
 from whisper_hailo.checkpoint.hub import is_model_directory, locate, parse_name
 from whisper_hailo.core.errors import ModelError, OutputError
-from whisper_hailo.core.files import cache_root, sha256
+from whisper_hailo.core.files import ANOTHER_CACHE, alone_with, cache_root, sha256
+from whisper_hailo.core.names import shown
+from whisper_hailo.core.scratch import PREFIX, scratch_directory, sweep
 from whisper_hailo.core.version import __version__
 from whisper_hailo_lab import environments
 from whisper_hailo_lab.formats.ggml import write_ggml
@@ -117,14 +116,13 @@ def _converted(system: str, wanted: Wanted, checkpoint: Path, hashes: dict[str, 
     target = cache_root() / "rivals" / name
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with target.with_name(target.name + ".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with alone_with(target.with_name(target.name + ".lock"), ANOTHER_CACHE):
             if not target.exists():
                 logger.info("converting %s once for %s", checkpoint.name, system)
                 _write(system, wanted, checkpoint, target)
     except OSError as error:
         raise OutputError(
-            f"cannot write {target} ({error.strerror}); free some space or set "
+            f"cannot write {shown(target)} ({error.strerror}); free some space or set "
             "WHISPER_HAILO_CACHE to another folder"
         ) from error
     return target
@@ -141,14 +139,11 @@ def _write(system: str, wanted: Wanted, checkpoint: Path, target: Path) -> None:
         "optimum": lambda source, out: _script("optimum", "write_optimum.py", source, out),
         "optimum-int8": _write_study,
     }
-    work = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
+    sweep(target.parent, PREFIX)
+    with scratch_directory(target.parent, PREFIX) as held:
+        work = held / target.name
         writers[wanted.form](checkpoint, work)
         work.replace(target)
-    finally:
-        if work.is_dir():
-            shutil.rmtree(work)
-        work.unlink(missing_ok=True)
 
 
 def _write_study(source: Path, out: Path) -> None:

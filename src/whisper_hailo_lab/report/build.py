@@ -7,10 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from whisper_hailo.core.errors import OutputError
-from whisper_hailo.core.files import replace_file
+from whisper_hailo.core.files import write_file
 from whisper_hailo.core.targets import refuse_foreign
-from whisper_hailo.text.outputs import write_atomic
 from whisper_hailo_lab.report import charts, study, tables
 from whisper_hailo_lab.report.canvas import Chart
 from whisper_hailo_lab.report.comparison_charts import comparison_chart
@@ -53,11 +51,11 @@ def report(paths: Sequence[Path], out: Path) -> Path:
     refuse_foreign(out / "report.md", "report", b"# " + title)
     refuse_foreign(out / "index.html", "report", b"(?s)<!doctype html>.*<title>" + title)
     for chart in page.charts:
-        write_atomic(out / "charts" / f"{chart.name}.svg", chart.svg)
-        _write_bytes(out / "charts" / f"{chart.name}.png", chart.png)
-    write_atomic(out / "charts" / "data-path.svg", page.data_path)
-    write_atomic(out / "report.md", page.markdown())
-    write_atomic(out / "index.html", page.html())
+        write_file(out / "charts" / f"{chart.name}.svg", chart.svg)
+        write_file(out / "charts" / f"{chart.name}.png", chart.png)
+    write_file(out / "charts" / "data-path.svg", page.data_path)
+    write_file(out / "report.md", page.markdown())
+    write_file(out / "index.html", page.html())
     return out / "index.html"
 
 
@@ -145,13 +143,3 @@ def _study() -> Section:
         ),
         tables=tuple(published_tables()),
     )
-
-
-def _write_bytes(path: Path, content: bytes) -> None:
-    """As `write_atomic`, for pictures."""
-    try:
-        replace_file(path, content)
-    except OSError as error:
-        raise OutputError(
-            f"cannot write {path} ({error.strerror}); free some space or give another --out"
-        ) from error

@@ -18,8 +18,8 @@ from typing import Any, Final
 from whisper_hailo.convert.model_cache import resolve_model
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import WhisperHailoError
+from whisper_hailo.core.files import write_file
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.text.outputs import write_atomic
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
 from whisper_hailo_lab import environments
 from whisper_hailo_lab.case import Case
@@ -203,7 +203,7 @@ def _program(plan: Plan, name: str, *words: str) -> list[dict[str, Any]]:
         if done.returncode:
             reason = (done.stderr.strip().splitlines() or ["no message"])[-1][:300]
             raise WhisperHailoError(f"measuring the {name} failed ({reason})")
-        write_atomic(path, done.stdout)
+        write_file(path, done.stdout)
     return [json.loads(path.read_text(encoding="utf-8"))]
 
 
@@ -217,7 +217,7 @@ def _start(plan: Plan, progress: Progress) -> Iterator[Record]:
         key = source_key(Path(start.__file__)) + f"-{size}-{rounds}-{weights}"
         path = plan.out / f"start-{key}.json"
         if not path.is_file() and not plan.over:
-            write_atomic(path, json.dumps(_started(plan, size, model, rounds)))
+            write_file(path, json.dumps(_started(plan, size, model, rounds)))
         rows += json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
     yield ComparisonRecord("speed-start", {"audio_s": START_S, "weights": "INT8"}, tuple(rows))
 

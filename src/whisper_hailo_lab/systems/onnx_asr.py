@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo_lab.systems.protocol import Heard, Loading, Watch
 
@@ -36,8 +37,8 @@ class OnnxAsr:
         missing = [name for name in FILES if not (folder / name).is_file()]
         if missing:
             raise ModelError(
-                f"{folder} lacks {', '.join(missing)}; give a directory that Optimum exported, "
-                "with vocab.json and added_tokens.json beside the graphs"
+                f"{shown(folder)} lacks {', '.join(missing)}; give a directory that Optimum "
+                "exported, with vocab.json and added_tokens.json beside the graphs"
             )
         import onnxruntime
 

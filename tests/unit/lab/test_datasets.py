@@ -5,7 +5,7 @@ import pytest
 
 from tests.unit.denied import deny
 from whisper_hailo.core.errors import AudioError, OptionError
-from whisper_hailo_lab.datasets import Dataset, read_dataset
+from whisper_hailo_lab.datasets import Dataset, read_dataset, reference_beside
 from whisper_hailo_lab.prepare import RECEIPT, prepare
 
 
@@ -160,3 +160,14 @@ def test_prepare_replaces_nothing(tmp_path: Path) -> None:
     prepare(source, tmp_path / "out")
     with pytest.raises(OptionError, match="is not empty"):
         prepare(source, tmp_path / "out")
+
+
+def test_the_text_beside_a_recording(tmp_path: Path) -> None:
+    assert reference_beside(tmp_path / "a.wav") is None
+    put(tmp_path, "a", "words")
+    assert reference_beside(tmp_path / "a.wav") == "words"
+    (tmp_path / "a.txt").write_bytes(b"gr\xfcn")
+    with pytest.raises(
+        AudioError, match=r"a\.txt cannot be read \(.*utf-8.*write the words in UTF-8"
+    ):
+        reference_beside(tmp_path / "a.wav")

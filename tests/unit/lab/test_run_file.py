@@ -70,10 +70,13 @@ def test_what_is_no_run_file(tmp_path: Path, content: str, message: str) -> None
         read_run(path)
 
 
-def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+def test_what_nobody_may_ever_write_to_or_has_no_end_is_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OptionError, match="pipe is a pipe; give a run file"):
-        read_run(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/full")):
+        with pytest.raises(
+            OptionError, match=r"cannot be read \(it is no plain file\); give a run"
+        ):
+            read_run(path)
 
 
 def test_fields_of_newer_programs_are_ignored(tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.unit.checkpoint.small_hub import use_hub
 from tests.unit.live.scripted import Loudness, Speller, silence, speech
-from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.core.errors import HubError, OptionError
 from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import Timings
 from whisper_hailo.decoding.search.draft import Draft
@@ -86,8 +87,7 @@ class StandIn:
     """As the package: refuses buffers of 0.1 s or less, says how long one is."""
 
     def __init__(self, **options: Any) -> None:
-        if options["models_dir"] is None:
-            raise OSError("no route to the hub")
+        self.folder = options["models_dir"]
 
     def generate(self, audio: Any, max_len: int = 192) -> list[list[int]]:
         assert audio.ndim == 2
@@ -118,7 +118,8 @@ def test_moonshine_captions_like_any_engine(weights: Path) -> None:
 
 
 def test_moonshine_says_what_is_missing(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ModelError, match="no route to the hub"):
+    use_hub("http://127.0.0.1:9", weights, monkeypatch)
+    with pytest.raises(HubError, match="cannot fetch UsefulSensors/moonshine"):
         MoonshineEngine("tiny").open()
     with pytest.raises(OptionError, match="--max-segment is 70 s, Moonshine takes less"):
         MoonshineEngine(str(weights), 70.0)
@@ -134,8 +135,9 @@ def test_moonshine_is_left_out_with_a_reason_where_it_cannot_be_had(
         found = [way.label for way in moonshine_way(Common("micro", moonshine=str(weights)), stack)]
         assert found == ["Moonshine"]
         assert list(moonshine_way(Common("micro", moonshine=""), stack)) == []
+        use_hub("http://127.0.0.1:9", weights, monkeypatch)
         assert list(moonshine_way(Common("micro", moonshine="tiny"), stack)) == []
-        assert "no route to the hub" in caplog.text
+        assert "cannot fetch UsefulSensors/moonshine" in caplog.text
         monkeypatch.setitem(sys.modules, "moonshine_onnx", None)
         assert list(moonshine_way(Common("micro"), stack)) == []
         assert to_add("moonshine") in caplog.text

@@ -1,4 +1,4 @@
-"""The process that fetches a checkpoint from the model hub: `python -m ... HUB_ID [REVISION]`."""
+"""The process that fetches files from the model hub; `hub.fetch_files` starts it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from whisper_hailo.checkpoint.hub import BUNDLED, CHECKPOINT_FILES
 from whisper_hailo.core.apart import answer
 from whisper_hailo.core.errors import HubError
 
@@ -20,8 +19,8 @@ _OWN_HALF: Final = re.compile(r"\.[0-9a-f]{8}\.incomplete$")
 """With a number that nobody else has; without one, the next download goes on where it ends."""
 
 
-def fetch(hub_id: str, revision: str | None = None) -> str:
-    """Download a checkpoint's data files, or take them from the hub's cache.
+def fetch(hub_id: str, revision: str, instead: str, *patterns: str) -> str:
+    """Download files, or take them from the hub's cache; the words are those of `fetch_files`.
 
     Returns:
         the folder of the snapshot, whose name is the commit.
@@ -32,14 +31,14 @@ def fetch(hub_id: str, revision: str | None = None) -> str:
     from huggingface_hub import constants, snapshot_download
 
     constants.DOWNLOAD_CHUNK_SIZE = _PIECE_BYTES
-    patterns = list(CHECKPOINT_FILES)
     try:
-        return str(snapshot_download(hub_id, revision=revision, allow_patterns=patterns))
+        return str(
+            snapshot_download(hub_id, revision=revision or None, allow_patterns=list(patterns))
+        )
     except Exception as error:  # the client raises errors of several HTTP libraries
         raise HubError(
             f"cannot fetch {hub_id} from the model hub ({_reason(error)}); check the name and the "
-            f"network, use --model {BUNDLED} (bundled, works offline), or give the path of a "
-            "local checkpoint or model directory"
+            f"network, {instead}"
         ) from error
 
 
