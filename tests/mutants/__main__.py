@@ -66,7 +66,8 @@ def _chosen(options: argparse.Namespace) -> dict[str, list[Mutant]]:
         return {name: drawn(paths, options.lines, options.seed) for name, paths in files.items()}
     among = changed_since(options.since) if options.since else None
     every = [path for paths in files.values() for path in paths]
-    mutants = drawn(every, options.sample, options.seed, among)
+    mutants = drawn(every, options.sample, options.seed, among) if among else []
+    mutants = mutants or drawn(every, options.sample, options.seed)
     return {name: [one for one in mutants if area_of(one.path) == name] for name in files}
 
 
@@ -108,12 +109,12 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--area", nargs="+", default=list(AREAS), choices=list(AREAS))
     add("--file", default="", help="only files with this in their path")
-    add("--lines", type=int, default=60, help="lines of each area")
+    add("--lines", type=int, default=30, help="lines of each area")
     add("--sample", type=int, default=0, help="lines of all areas together, instead")
-    add("--since", default="", metavar="COMMIT", help="of the sample: only what was changed since")
+    add("--since", default="", metavar="COMMIT", help="of the sample: what was changed since")
     add("--seed", type=int, default=0)
     add("--jobs", type=int, default=os.cpu_count() or 1)
-    add("--most-s", type=float, default=20.0, help="seconds of tests for one fault")
+    add("--most-s", type=float, default=10.0, help="seconds of tests for one fault")
     add("--seconds", type=float, default=float("inf"), help="in all; what is left is not tried")
     return parser
 

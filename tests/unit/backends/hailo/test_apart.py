@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -78,25 +77,3 @@ def test_a_file_is_tried_with_real_buffers(other_process: Any, hefs: Hefs, tmp_p
         other_process(**facts)
         with pytest.raises(kind):
             try_hef(hefs.encoder)
-
-
-def test_a_process_that_not_even_a_kill_ends_is_left_behind(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """It hangs in the driver; whoever waited for its end would hang with it."""
-
-    class Stuck:
-        killed = False
-
-        def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-            assert timeout is not None, "this waits for ever"
-            raise subprocess.TimeoutExpired("look", timeout)
-
-        def kill(self) -> None:
-            self.killed = True
-
-    stuck = Stuck()
-    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: stuck)
-    with pytest.raises(DeviceTimeoutError):
-        chips()
-    assert stuck.killed
