@@ -12,7 +12,7 @@ import pytest
 from tests.unit.live.scripted import Speller, silence, speech, spoken
 from tests.unit.live.test_stream import Failing
 from whisper_hailo.core.buffers import BufferText, BufferWord
-from whisper_hailo.core.errors import DeviceError, OptionError
+from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import FloatArray, Timings
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.cut import cut_place
@@ -307,31 +307,3 @@ def test_percentiles_of_latencies() -> None:
         latencies.add(seconds)
     assert latencies.percentile(50) == pytest.approx(0.3)
     assert latencies.percentile(95) == pytest.approx(0.88)
-
-
-@pytest.mark.parametrize(
-    ("name", "fits", "wrong"),
-    [
-        ("vad_threshold", [0.01, 1.0], [0.0, 1.01]),
-        ("min_silence_s", [0.032, 30.0], [0.031, 30.1]),
-        ("min_speech_s", [0.0, 30.0], [-0.1, 30.1]),
-        ("pre_roll_s", [0.0, 30.0], [-0.1, 30.1]),
-        ("min_partial_s", [0.0, 30.0], [-0.1, 30.1, float("nan")]),
-        ("settle_s", [0.0, 30.0], [-0.1, 30.1]),
-        ("hold_back_s", [0.0, 30.0], [-0.1, 30.1]),
-        ("max_segment_s", [None, 1.0, 99.0], [0.99, float("inf")]),
-    ],
-)
-def test_options_end_where_they_are_said_to(name: str, fits: list[Any], wrong: list[Any]) -> None:
-    for value in fits:
-        assert getattr(CaptionOptions(**{name: value}), name) == value
-    for value in wrong:
-        with pytest.raises(OptionError):
-            CaptionOptions(**{name: value})
-
-
-@pytest.mark.parametrize(("asked_s", "longest_s"), [(None, 9.0), (5.0, 5.0), (9.0, 9.0)])
-def test_a_segment_is_as_long_as_asked_for_or_as_the_engine_hears(
-    asked_s: float | None, longest_s: float
-) -> None:
-    assert CaptionOptions(max_segment_s=asked_s).longest_s(9.0) == longest_s
