@@ -6,6 +6,7 @@
 #   make test-hailort  the device layer under the vendor's own Python layers, from the git copy HAILORT_GIT
 #   make check   all that CI runs
 #   make fuzz    100,000 broken inputs of all kinds, in processes with limits; FUZZ="--target audio": some
+#   make mutants   small faults, one at a time: do the unit tests notice? MUTANTS="--area live --lines 200"
 #   make fuzz-guided  inputs that find their way by coverage; GUIDED="hefs x.hef"
 #   make bench   everything that this machine can measure, and its report, in build/bench
 #   make bench-speed  ours against every rival on the same weights and core, with our targets
@@ -27,7 +28,7 @@ LOCKED := $(PIP_INSTALL) --no-deps --require-hashes
 OURSELVES := $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-aarch64 test-processors test-hailort e2e fuzz fuzz-guided browser parity check bench \
+.PHONY: demo test test-aarch64 test-processors test-hailort e2e fuzz mutants fuzz-guided browser parity check bench \
 	bench-speed bench-tables rivals run-book captions emulation windows short-windows fallback lock clean
 
 # Hailo's binding is a package of the system: where it is, the environment may look there, too.
@@ -76,6 +77,10 @@ e2e: $(VENV)/dev.stamp
 # What fails is told with the command that runs it again; what ever failed runs first.
 fuzz: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.fuzz $(FUZZ)
+
+# docs/testing.md says what comes of it.
+mutants: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 # Has wheels for few machines; goes on until it is interrupted.
 fuzz-guided: $(VENV)/dev.stamp

@@ -1,7 +1,10 @@
+import math
+
 import pytest
 
 from tests.unit.shapes import TINY
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.decoding.option_groups import Gates, Search, TokenLimits, WordOptions
 from whisper_hailo.decoding.options import PRESETS, Cures, DecodingOptions, preset
 
 
@@ -64,3 +67,68 @@ def test_budget_is_half_the_text_context_and_never_past_its_end() -> None:
     assert DecodingOptions(max_new_tokens=1000).budget(TINY, 4) == 444
     with pytest.raises(OptionError, match="--max-new-tokens is 0, expected 1 or more"):
         DecodingOptions(max_new_tokens=0)
+
+
+ACCEPTED_AND_REFUSED: list[tuple[type, str, list[object], list[object]]] = [
+    (Search, "beam_size", [1, 64], [0, 65]),
+    (Search, "best_of", [1, 64], [0, 65]),
+    (Search, "patience", [0.01, 1.0, 100.0], [0.0, -1.0, 100.1, math.nan]),
+    (Search, "length_penalty", [None, 0.0, 1.0], [-0.1, 1.1, math.nan]),
+    (Search, "seed", [0, 1], [-1]),
+    (Search, "temperatures", [(0.0,), (2.0,), (0.0, 1.0)], [(), (-0.1,), (2.1,), (0.0, 9.0)]),
+    (Gates, "no_speech", [None, 0.0, 1.0], [math.nan, math.inf]),
+    (Gates, "logprob", [None, -9.0], [math.nan, -math.inf]),
+    (Gates, "compression_ratio", [None, 2.4], [math.nan, math.inf]),
+    (TokenLimits, "no_repeat_ngram", [0, 3], [-1]),
+    (TokenLimits, "max_per_second", [None, 0.1], [0.0, -1.0, math.inf, math.nan]),
+    (WordOptions, "hallucination_silence_s", [None, 0.1], [0.0, -1.0, math.inf, math.nan]),
+    (Cures, "pad_to", [None, 0, 1500], [-1]),
+    (Cures, "repetition_penalty", [1.0, 9.0], [0.99]),
+    (Cures, "eot_boost", [0.0, 9.0], [-0.01]),
+    (DecodingOptions, "max_initial_timestamp_s", [None, 0.0, 30.0], [-0.1, math.nan, math.inf]),
+    (DecodingOptions, "max_new_tokens", [None, 1, 9], [0, -1]),
+]
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "values", "fits"),
+    [
+        (group, name, values, fits)
+        for group, name, accepted, refused in ACCEPTED_AND_REFUSED
+        for values, fits in ((accepted, True), (refused, False))
+    ],
+)
+def test_options_end_where_they_are_said_to(
+    group: type, name: str, values: list[object], fits: bool
+) -> None:
+    for value in values:
+        if fits:
+            assert getattr(group(**{name: value}), name) == value
+        else:
+            with pytest.raises(OptionError):
+                group(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("per_second", "content_s", "tokens"),
+    [(2.0, 1.5, 3), (2.0, 1.6, 4), (0.1, 1.0, 1), (1000.0, 30.0, 224), (2.0, None, 224)],
+)
+def test_tokens_per_second_bound_the_budget(
+    per_second: float, content_s: float | None, tokens: int
+) -> None:
+    """Rounded up, one at least, and never more than there is without them."""
+    options = DecodingOptions(limits=TokenLimits(max_per_second=per_second))
+    assert options.budget(TINY, 4, content_s) == tokens
+
+
+@pytest.mark.parametrize(
+    ("search", "name"),
+    [
+        (Search(), "greedy"),
+        (Search(beam_size=5), "beam 5"),
+        (Search(temperatures=(0.4,), best_of=3), "best of 3 at 0.4"),
+        (Search(temperatures=(0.0, 0.2, 1.0)), "greedy, then 0.2, 1"),
+    ],
+)
+def test_a_search_is_named_by_what_it_does(search: Search, name: str) -> None:
+    assert search.name == name

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from whisper_hailo.live.door import MOST, Door, Line
+from whisper_hailo.live.door import _DESCRIPTORS_EACH, MOST, Door, Line, _most_connections
 
 HERE = "127.0.0.1"
 PATIENCE_S = 60
@@ -228,3 +228,15 @@ def test_the_protocol_may_hand_its_connection_over() -> None:
         assert (http.received, websocket.received) == (b"", b"frame")
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("descriptors", "connections"),
+    [(1, 1), (_DESCRIPTORS_EACH, 1), (3 * _DESCRIPTORS_EACH, 3), (10**9, MOST),
+     (resource.RLIM_INFINITY, MOST)],
+)  # fmt: skip
+def test_connections_leave_the_program_its_files(
+    monkeypatch: pytest.MonkeyPatch, descriptors: int, connections: int
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (descriptors, descriptors))
+    assert _most_connections() == connections

@@ -101,6 +101,20 @@ def test_raw_pcm_of_any_rate_in_pieces_of_any_size(rate_hz: int) -> None:
     assert similarity(audio, tone(SAMPLE_RATE_HZ, 1.0)) > 0.99
 
 
+def test_a_sample_torn_apart_between_two_reads_is_put_together() -> None:
+    """The first read ends in the middle of the second sample, the last in that of a third."""
+    raw = np.array([256, -512, 1024], "<i2").tobytes()
+    reading, writing = os.pipe()
+    blocks = PcmSource(reading).blocks()
+    os.write(writing, raw[:3])
+    got = next(blocks).audio.tolist()
+    os.write(writing, raw[3:5])
+    os.close(writing)
+    got += [sample for block in blocks for sample in block.audio.tolist()]
+    os.close(reading)
+    assert got == [256 / 32768, -512 / 32768]
+
+
 def test_pcm_that_cannot_be_read_is_an_error() -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -276,3 +290,38 @@ def test_the_command_line_names_exactly_one_source(tmp_path: Path) -> None:
     assert isinstance(open_source(None, microphone="usb"), MicrophoneSource)
     with pytest.raises(OptionError, match="--rate is 5 Hz"):
         PcmSource(0, 5)
+
+
+class Stdin:
+    """Standard input, as a pipe or as a terminal."""
+
+    def __init__(self, *, terminal: bool) -> None:
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+    def fileno(self) -> int:
+        return 0
+
+
+@pytest.mark.parametrize("stdin", [None, Stdin(terminal=True)])
+def test_a_terminal_is_no_pipe(monkeypatch: pytest.MonkeyPatch, stdin: object) -> None:
+    monkeypatch.setattr(sys, "stdin", stdin)
+    with pytest.raises(OptionError, match="standard input is a terminal; pipe raw 16-bit"):
+        open_source("-")
+
+
+def test_a_pipe_goes_on_until_its_listener_has_enough_and_a_file_ends(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Stdin(terminal=False))
+    pipe = open_source("-", rate_hz=8_000)
+    assert isinstance(pipe, PcmSource)
+    assert (pipe.endless, pipe.pace) == (True, Pace.AHEAD)
+    file = write(tmp_path / "a.wav", tone(SAMPLE_RATE_HZ, 0.1), SAMPLE_RATE_HZ)
+    played = open_source(str(file))
+    assert (played.endless, played.pace) == (False, Pace.ASKED)
+    assert heard(played).size == 1600, "once, where nothing else is asked for"
+    assert heard(open_source(str(file), loops=3)).size == 4800
+    assert open_source(str(file), real_time=True).pace is Pace.AHEAD

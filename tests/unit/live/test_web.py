@@ -139,14 +139,15 @@ def connect(view: Any, path: str, **options: Any) -> Any:
 
 def test_the_page_and_its_parts_are_served(served: tuple[Any, BrowserSource]) -> None:
     view, _ = served
-    for name, inside in (
-        ("", b'role="log"'),
-        ("page.js", b"WebSocket"),
-        ("page.css", b"--ground"),
-        ("recorder.js", b"registerProcessor"),
+    for name, inside, kind in (
+        ("", b'role="log"', "text/html"),
+        ("page.js", b"WebSocket", "text/javascript"),
+        ("page.css", b"--ground", "text/css"),
+        ("recorder.js", b"registerProcessor", "text/javascript"),
     ):
         with urllib.request.urlopen(view.address + name, timeout=PATIENCE_S) as response:  # noqa: S310
             assert inside in response.read()
+            assert response.headers.get_content_type() == kind
             assert "default-src 'self'" in response.headers["Content-Security-Policy"]
 
 

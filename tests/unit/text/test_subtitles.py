@@ -13,7 +13,7 @@ from tests.unit.text.test_outputs import transcript
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import Segment, Transcript, Word
 from whisper_hailo.text.outputs import render
-from whisper_hailo.text.subtitles import Layout, cues
+from whisper_hailo.text.subtitles import Layout, cue_time, cues
 
 
 def spoken(*texts: str) -> Transcript:
@@ -92,10 +92,10 @@ def test_segments_without_word_times_break_as_well() -> None:
 
 
 def test_highlighting_underlines_each_word_in_its_time() -> None:
-    shown = [
+    marked = [
         (c.start_s, c.end_s, c.text) for c in cues(spoken("a b"), Layout(highlight_words=True))
     ]
-    assert shown == [(0.0, 0.4, "<u>a</u> b"), (0.4, 0.5, "a b"), (0.5, 0.9, "a <u>b</u>")]
+    assert marked == [(0.0, 0.4, "<u>a</u> b"), (0.4, 0.5, "a b"), (0.5, 0.9, "a <u>b</u>")]
 
 
 @given(
@@ -126,3 +126,93 @@ def test_layouts_of_nothing_are_refused(name: str) -> None:
 def test_a_line_count_needs_a_width() -> None:
     with pytest.raises(OptionError, match="--max-line-count needs --max-line-width"):
         Layout(max_line_count=2)
+
+
+def at_times(*said: tuple[str, float, float], speakers: tuple[int | None, ...] = ()) -> Transcript:
+    """A segment per word with these times, each of a speaker."""
+    segments = tuple(
+        Segment(start, end, text, (), -0.1, 0.0, words=(Word(start, end, f" {text}", 0.9),))
+        for text, start, end in said
+    )
+    named = speakers or (None,) * len(said)
+    return replace(
+        transcript(),
+        segments=tuple(replace(s, speaker=of) for s, of in zip(segments, named, strict=True)),
+    )
+
+
+def shown(found: Transcript, **layout: int | bool) -> list[tuple[float, float, str]]:
+    return [(cue.start_s, cue.end_s, cue.text) for cue in cues(found, Layout(**layout))]  # type: ignore[arg-type]
+
+
+def test_a_line_is_full_when_the_next_word_with_its_blank_is_too_long() -> None:
+    """`one two` are 7 characters, `two six` on a line of their own as well."""
+    words = spoken("one two six ten")
+    assert [text for *_, text in shown(words, max_line_width=7)] == ["one two\nsix ten"]
+    assert [text for *_, text in shown(words, max_line_width=6)] == ["one\ntwo\nsix\nten"]
+    assert [text for *_, text in shown(words, max_line_width=8)] == ["one two\nsix ten"]
+    assert [text for *_, text in shown(words, max_line_width=11)] == ["one two six\nten"]
+    assert [text for *_, text in shown(words, max_line_width=1)] == ["one\ntwo\nsix\nten"]
+
+
+def test_words_of_a_line_are_counted_anew_on_each() -> None:
+    words = spoken("a b c d e f g")
+    lines = [text for *_, text in shown(words, max_words_per_line=2, max_line_width=80)]
+    assert lines == ["a b\nc d\ne f\ng"]
+    counted = shown(words, max_words_per_line=2, max_line_width=80, max_line_count=2)
+    assert [text for *_, text in counted] == ["a b\nc d", "e f\ng"]
+    assert [text for *_, text in shown(words, max_words_per_line=1)] == [*"abcdefg"]
+
+
+@pytest.mark.parametrize(("pause_s", "n_cues"), [(2.9, 1), (3.0, 1), (3.1, 2)])
+def test_a_long_pause_ends_a_cue(pause_s: float, n_cues: int) -> None:
+    two = at_times(("a", 0.0, 1.0), ("b", 1.0 + pause_s, 5.0))
+    assert len(shown(two, max_line_width=40, max_line_count=2)) == n_cues
+
+
+def test_cues_reach_over_segments_only_with_a_width_and_a_count() -> None:
+    two = at_times(("a", 0.0, 1.0), ("b", 1.0, 2.0))
+    assert shown(two) == [(0.0, 1.0, "a"), (1.0, 2.0, "b")]
+    assert shown(two, max_line_width=40) == [(0.0, 1.0, "a"), (1.0, 2.0, "b")]
+    assert shown(two, max_words_per_line=9) == [(0.0, 1.0, "a"), (1.0, 2.0, "b")]
+    assert shown(two, max_line_width=40, max_line_count=1) == [(0.0, 2.0, "a b")]
+
+
+def test_a_cue_is_one_speaker_s() -> None:
+    three = at_times(("a", 0.0, 1.0), ("b", 1.0, 2.0), ("c", 2.0, 3.0), speakers=(0, 0, 1))
+    found = list(cues(three, Layout(max_line_width=40, max_line_count=2)))
+    assert [(cue.text, cue.speaker) for cue in found] == [("a b", 0), ("c", 1)]
+    assert [cue.speaker for cue in cues(three, Layout())] == [0, 0, 1]
+    marked = list(cues(three, Layout(highlight_words=True)))
+    assert [(cue.text, cue.speaker) for cue in marked][2] == ("<u>c</u>", 1)
+
+
+def test_segments_without_text_give_no_cue() -> None:
+    silent = replace(transcript(), segments=(Segment(0.0, 1.0, "", (), -0.1, 0.0),))
+    assert shown(silent) == shown(silent, max_line_width=9) == []
+
+
+def test_highlighted_words_that_touch_leave_no_gap() -> None:
+    two = spoken("a b")
+    (segment,) = two.segments
+    touching = (Word(0.0, 0.5, " a", 0.9), Word(0.5, 0.9, " b", 0.9))
+    found = shown(replace(two, segments=(replace(segment, words=touching),)), highlight_words=True)
+    assert found == [(0.0, 0.5, "<u>a</u> b"), (0.5, 0.9, "a <u>b</u>")]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "time"),
+    [
+        (-1.0, "00:00:00,000"),
+        (0.0004, "00:00:00,000"),
+        (0.0006, "00:00:00,001"),
+        (59.9996, "00:01:00,000"),
+        (61.25, "00:01:01,250"),
+        (3599.999, "00:59:59,999"),
+        (3600.0, "01:00:00,000"),
+        (360_000.5, "100:00:00,500"),
+    ],
+)
+def test_times_carry_over(seconds: float, time: str) -> None:
+    assert cue_time(seconds, ",") == time
+    assert cue_time(seconds, ".") == time.replace(",", ".")

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer as Library
 
 import whisper_hailo
+from tests.unit.shapes import TOY_TOKENS
 from whisper_hailo.checkpoint.tokens import read_special_tokens
-from whisper_hailo.core.errors import TokenizerError
+from whisper_hailo.core.errors import OptionError, TokenizerError
+from whisper_hailo.core.spec import SpecialTokens
 from whisper_hailo.text.tokenizer import QuickBackend, Tokenizer
 from whisper_hailo.text.vocabulary import Vocabulary
 
@@ -129,3 +131,92 @@ def test_tokens_added_among_the_text_are_left_to_the_library(tmp_path: Path) -> 
     loaded = Tokenizer.load(_written(tmp_path, content), SPECIAL)
     assert not isinstance(loaded.backend, QuickBackend)
     assert loaded.decode((5,)) == "&"
+
+
+class Empty:
+    """A tokenizer without a vocabulary: prefixes need none."""
+
+    def token_to_id(self, name: str) -> int | None:
+        return None
+
+
+def prefix(
+    language: str, task: str, tokens: SpecialTokens = TOY_TOKENS, **named: bool
+) -> list[int]:
+    return list(Tokenizer(Empty(), tokens).prefix(language, task, **named))  # type: ignore[arg-type]
+
+
+def test_a_prefix_says_language_task_and_whether_times_are_wanted() -> None:
+    assert prefix("en", "transcribe") == [11, 12, 14, 19]
+    assert prefix("de", "translate") == [11, 13, 15, 19]
+    assert prefix("de", "translate", timestamps=True) == [11, 13, 15]
+    without = replace(TOY_TOKENS, no_timestamps=None)
+    assert prefix("en", "transcribe", without) == [11, 12, 14]
+
+
+def test_an_english_model_s_prefix_is_its_start() -> None:
+    english = replace(TOY_TOKENS, languages={}, transcribe=None, translate=None)
+    assert prefix("en", "transcribe", english) == [11, 19]
+    for language, task in (("de", "transcribe"), ("en", "translate")):
+        with pytest.raises(OptionError, match="this model only transcribes English, got"):
+            prefix(language, task, english)
+
+
+@pytest.mark.parametrize(
+    ("language", "task", "message"),
+    [
+        ("xx", "transcribe", "unknown language 'xx'; this model knows: en, de"),
+        ("eng", "transcribe", r"did you mean English \(en\)\? this model knows: en, de"),
+        ("en", "summarise", "unknown task 'summarise'; expected one of: transcribe, translate"),
+    ],
+)
+def test_what_a_model_does_not_know_is_told(language: str, task: str, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        prefix(language, task)
+
+
+def test_a_task_that_a_model_lacks_is_unknown() -> None:
+    with pytest.raises(OptionError, match="unknown task 'translate'"):
+        prefix("en", "translate", replace(TOY_TOKENS, translate=None))
+
+
+@pytest.mark.parametrize("name", ["sot", "eot"])
+def test_either_end_of_a_transcript_tells_another_model_apart(name: str) -> None:
+    with pytest.raises(TokenizerError, match="use the tokenizer of the same model"):
+        Tokenizer.load(FILE, replace(SPECIAL, **{name: getattr(SPECIAL, name) + 1}))
+
+
+def test_a_tokenizer_without_names_for_its_ends_is_believed(tmp_path: Path) -> None:
+    small = _small(added_tokens=[])
+    loaded = Tokenizer.load(_written(tmp_path, small), replace(SPECIAL, sot=11, eot=3))
+    assert loaded.decode((0, 1)) == "a b"
+
+
+def test_a_missing_tokenizer_is_told_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(TokenizerError, match=r"convert the checkpoint again with --tokenizer"):
+        Tokenizer.load(tmp_path / "tokenizer.json", SPECIAL)
+
+
+@pytest.mark.parametrize("vocabulary", [{"a": -1, "b": 0}, {"a": 0, "b": 4}])
+def test_ids_that_are_negative_or_far_apart_are_left_to_the_library(
+    tmp_path: Path, vocabulary: dict[str, int]
+) -> None:
+    model = {"type": "BPE", "vocab": vocabulary, "merges": []}
+    assert Vocabulary.read(_written(tmp_path, _small(model=model))) is None
+
+
+def test_ids_without_a_text_between_others_give_none(tmp_path: Path) -> None:
+    model = {"type": "BPE", "vocab": {"a": 0, "b": 3}, "merges": []}
+    vocabulary = Vocabulary.read(_written(tmp_path, _small(model=model)))
+    assert vocabulary is not None
+    assert vocabulary.letters == ("a", "", "", "b")
+    assert vocabulary.text([0, 1, 3, 4, -1]) == "ab"
+
+
+def test_every_byte_has_a_letter_of_its_own() -> None:
+    """GPT-2's table: what prints stands for itself, a blank is `Ġ`, a line end `Ċ`."""
+    bytes_of = Vocabulary(("!", "Ġ", "Ċ", "ÿ", "¡", "Ń"), {})
+    assert bytes_of.text([0]) == "!"
+    assert bytes_of.text([1]) == " "
+    assert bytes_of.text([2]) == "\n"
+    assert bytes_of.text([4, 4]) == "\ufffd\ufffd"  # no UTF-8

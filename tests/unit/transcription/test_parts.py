@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
+from tests.unit.shapes import TINY, TOY_TOKENS, toy_spec
+from tests.unit.transcription.test_decoder_engine import Rows
+from tests.unit.transcription.test_recognizer_engines import TOKENIZER, Engine, Listener
+from whisper_hailo.audio.windows import WindowPlan
+from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.decoding.option_groups import TokenLimits
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.core.protocols import Limits
+from whisper_hailo.decoding.option_groups import TokenLimits, WordOptions
+from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.text.tokenizer import Tokenizer
+from whisper_hailo.transcription.decoder_engine import DecoderEngine
+from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.parts import Parts
+from whisper_hailo.transcription.recognizer_engines import AudioEngine, FeaturesEngine
 from whisper_hailo.transcription.transcriber import Transcriber
 
 
@@ -30,3 +45,131 @@ def test_ids_that_the_model_does_not_have_are_refused(micro: Transcriber, beyond
     assert str(caught.value) == (
         f"--suppress-tokens has {wrong}, this model's ids are 0 to {n_vocab - 1}; leave it out"
     )
+
+
+class Fixed(Rows):
+    """A graph of 100 positions without a cache."""
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(n_positions=100, free_padding=False, aligns=False)
+
+
+class Features(Closing, Engine):
+    """An engine with a loop of its own that refuses nothing."""
+
+    def check(self, options: DecodingOptions) -> None:
+        pass
+
+    def open(self) -> Features:
+        return self
+
+    def close(self) -> None:
+        pass
+
+
+class Audio(Closing, Listener):
+    """The same, which takes audio."""
+
+    check, open, close = Features.check, Features.open, Features.close
+
+
+ENCODER = SimpleNamespace(name="onnx", n_frames=None, spec=toy_spec())
+
+
+def parts(decoder: Any, encoder: Any = ENCODER, tokenizer: Tokenizer = TOKENIZER) -> Parts:
+    return Parts(encoder, decoder, tokenizer, WindowPlan.make(TINY), threads=2, reasons=("why",))
+
+
+def test_each_kind_of_decoder_has_its_engine() -> None:
+    kinds = {Rows: DecoderEngine, Features: FeaturesEngine}
+    for decoder, engine in kinds.items():
+        assert type(parts(decoder()).window_engine(DecodingOptions())) is engine
+    assert type(parts(Audio("a"), None).window_engine(DecodingOptions())) is AudioEngine
+
+
+@pytest.mark.parametrize(
+    ("decoder", "penalty", "step"),
+    [(Rows(), 1.0, 0.2), (Fixed(), 1.5, 0.0), (Features(), 1.0, 0.0), (Audio("a"), 1.0, 0.0)],
+)
+def test_what_is_done_against_hallucination_where_nobody_says_how(
+    decoder: Any, penalty: float, step: float
+) -> None:
+    """A graph of fixed size is padded already; a try is dear without a cache, or cannot be had."""
+    own = parts(decoder)
+    assert own.default_fallback == step
+    assert own.default_cures.repetition_penalty == penalty
+
+
+def test_a_fixed_decoder_takes_no_more_padding_than_it_has_positions() -> None:
+    fixed = parts(Fixed())
+    fixed.check(DecodingOptions(cures=Cures(pad_to=100)))
+    with pytest.raises(OptionError, match="--pad-to is 101, decoder rows has 100 positions"):
+        fixed.check(DecodingOptions(cures=Cures(pad_to=101)))
+    parts(Rows()).check(DecodingOptions(cures=Cures(pad_to=101)))
+
+
+def test_windows_overlap_only_where_words_can_be_told() -> None:
+    options = DecodingOptions()
+    assert parts(Rows()).long(None, options).strategy == "auto"
+    assert parts(Fixed()).long(None, options).strategy == "consecutive"
+    assert parts(Features()).long(None, options).strategy == "consecutive"
+    asked = LongOptions(strategy="overlap")
+    assert parts(Fixed()).long(asked, options).strategy == "overlap"
+    with_times = DecodingOptions(timestamps=True)
+    assert parts(Fixed()).long(None, with_times).strategy == "auto"
+
+
+def test_snug_windows_need_an_encoder_of_any_length() -> None:
+    snug = LongOptions(snug=True)
+    assert parts(Rows()).long(snug, DecodingOptions()).snug
+    one = SimpleNamespace(name="hef", n_frames=1000, spec=toy_spec())
+    with pytest.raises(OptionError, match="this engine's takes 1000 frames only"):
+        parts(Rows(), one).long(snug, DecodingOptions())
+    with pytest.raises(OptionError, match="this engine's takes no windows"):
+        parts(Audio("a"), None).long(snug, DecodingOptions())
+
+
+def test_times_need_a_model_that_writes_them() -> None:
+    timed = DecodingOptions(timestamps=True)
+    parts(Rows()).check(timed)
+    silent = Tokenizer(TOKENIZER.backend, replace(TOY_TOKENS, timestamp_begin=None))
+    with pytest.raises(OptionError, match="this model has no timestamp tokens"):
+        parts(Rows(), tokenizer=silent).check(timed)
+    parts(Rows(), tokenizer=silent).check(DecodingOptions())
+
+
+def test_made_up_text_beside_silence_is_dropped_where_windows_seek() -> None:
+    words = WordOptions(hallucination_silence_s=2.0)
+    parts(Rows()).check(DecodingOptions(timestamps=True, words=words))
+    with pytest.raises(OptionError, match="the windows are 'overlap'"):
+        parts(Rows()).check(DecodingOptions(words=words))
+    with pytest.raises(OptionError, match="the windows are 'vad'"):
+        parts(Rows()).check(
+            DecodingOptions(timestamps=True, words=words), LongOptions(strategy="vad")
+        )
+    parts(Rows()).check(DecodingOptions(words=WordOptions()))
+
+
+def test_a_language_is_checked_and_auto_is_any() -> None:
+    parts(Rows()).check(DecodingOptions(language="auto"))
+    with pytest.raises(OptionError, match="this model knows: en, de"):
+        parts(Rows()).check(DecodingOptions(language="fr"))
+
+
+def test_settings_say_what_shaped_the_result() -> None:
+    options = DecodingOptions(cures=Cures(700, 1.1, 0.2), timestamps=True)
+    settings = parts(Rows()).settings(options, LongOptions(snug=True), 4)
+    assert (settings.model, settings.encoder, settings.decoder) == ("toy", "onnx", "rows")
+    assert (settings.window_s, settings.margin_s, settings.threads) == (10.0, 1.0, 2)
+    assert (settings.pad_to, settings.repetition_penalty, settings.eot_boost) == (700, 1.1, 0.2)
+    assert (settings.windows, settings.search, settings.timestamps) == ("seek", "greedy", True)
+    assert (settings.batch_size, settings.snug, settings.reasons) == (4, True, ("why",))
+    plain = parts(Audio("a"), None).settings(DecodingOptions(), None, 1)
+    assert (plain.encoder, plain.pad_to, plain.windows, plain.snug) == (
+        "-",
+        1500,
+        "consecutive",
+        False,
+    )
+    assert parts(Fixed()).settings(DecodingOptions(), None, 1).pad_to == 100

@@ -153,6 +153,26 @@ def test_versions_of_compilers(tmp_path: Path, said: str, version: str) -> None:
     assert read_hef(path).compiler_version == version
 
 
+def test_an_edge_says_itself_whether_it_leads_to_the_host(tmp_path: Path) -> None:
+    """Its switch may name the boundary, or another context, whose edges are no streams."""
+
+    def connected(hef: Any, connection: int) -> None:
+        for group in hef.network_groups:
+            for part in [group, *(placed.inner for placed in group.placed)]:
+                for context in part.contexts:
+                    for edge in context.metadata.edges:
+                        if edge.layer.name in {*ENCODER.inputs, *ENCODER.outputs}:
+                            edge.switch.connection = connection
+
+    wish = Wish([ENCODER], version=0)
+    path = _changed(tmp_path / "x.hef", wish, lambda hef: connected(hef, 0))
+    (group,) = read_hef(path).groups
+    assert {stream.name for stream in group.inputs} == set(ENCODER.inputs)
+    path = _changed(tmp_path / "y.hef", wish, lambda hef: connected(hef, 1))
+    with pytest.raises(HefError, match="without a name, an input or an output"):
+        read_hef(path)
+
+
 def test_streams_that_share_a_channel(tmp_path: Path) -> None:
     hef = read_hef(_write(tmp_path / "x.hef", Wish([DECODER], mux=True)))
     assert [s.name for s in hef.groups[0].outputs] == list(DECODER.outputs)

@@ -2,72 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.unit.decoding.search.scripted import EOT, PREFIX, Scripted, State, decode
 from tests.unit.shapes import TOY, TOY_TOKENS, toy_spec
 from whisper_hailo.core.protocols import StepOutput
-from whisper_hailo.core.spec import SpecialTokens
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.language import detect_languages
 from whisper_hailo.decoding.option_groups import Gates, Search, TokenLimits
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.decoding.search.hypothesis import NEAR_TIE
 from whisper_hailo.decoding.search.loop import DecodingLoop, Task
-
-PREFIX = (11, 12, 14, 19)
-EOT = TOY_TOKENS.eot
-
-
-@dataclass(frozen=True)
-class State:
-    step: int
-    rows: tuple[int, ...]
-
-
-@dataclass
-class Scripted:
-    """Gives row r's k-th token of the script the highest logit (4) at the k-th step."""
-
-    scripts: list[list[int]]
-    fed: list[list[list[int]]] = field(default_factory=list)
-    base: float = 0.0
-    spec = toy_spec()
-
-    def start(self) -> State:
-        return State(0, tuple(range(len(self.scripts))))
-
-    def batch_size(self, state: State) -> int:
-        return len(state.rows)
-
-    def select(self, state: State, rows: np.ndarray) -> State:
-        return State(state.step, tuple(state.rows[int(row)] for row in rows))
-
-    def step(
-        self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: object
-    ) -> tuple[StepOutput, State]:
-        self.fed.append(tokens.tolist())
-        logits = np.full((len(state.rows), len(positions), TOY.n_vocab), self.base, np.float32)
-        for row, of in enumerate(state.rows):
-            script = self.scripts[of]
-            logits[row, -1, script[min(state.step, len(script) - 1)]] = self.base + 4.0
-        logsumexp = np.log(np.exp(logits.astype(np.float64)).sum(-1)).astype(np.float32)
-        return StepOutput(logits=logits, logsumexp=logsumexp), State(state.step + 1, state.rows)
-
-
-def decode(
-    decoder: Scripted,
-    options: DecodingOptions | None = None,
-    tokens: SpecialTokens = TOY_TOKENS,
-    prefix: tuple[int, ...] = PREFIX,
-    temperature: float = 0.0,
-) -> tuple[Decoded, ...]:
-    loop = DecodingLoop(decoder, tokens, options or DecodingOptions())  # type: ignore[arg-type]
-    tasks = [Task(prefix)] * len(decoder.scripts)
-    return loop.run(decoder.start(), tasks, temperature)
 
 
 def run(decoder: Scripted, options: DecodingOptions | None = None) -> list[tuple[int, ...]]:

@@ -39,6 +39,14 @@ def test_broken_characters_as_in_openai_s_own_test(tokenizer: Tokenizer) -> None
     assert [ids for _, ids in words] == [(token,) for token in tokens]
 
 
+def test_a_character_of_several_tokens_is_not_taken_apart(tokenizer: Tokenizer) -> None:
+    tokens = tokenizer.encode(" 🧑🚀 fly")
+    assert len(tokens) > 4
+    words = split_words(tokenizer, tokens, "en")
+    assert [text for text, _ in words] == [" 🧑🚀", " fly"]
+    assert [text for text, _ in split_words(tokenizer, tokens, "zh")] == [" 🧑", "🚀", " fly"]
+
+
 def test_words_begin_at_blanks_and_marks(tokenizer: Tokenizer) -> None:
     tokens = tokenizer.encode(" Unbelievably good, isn't it?")
     words = split_words(tokenizer, tokens, "en")
@@ -72,6 +80,14 @@ def test_warping_follows_the_cheapest_path() -> None:
                     table[i - 1, j - 1], table[i - 1, j], table[i, j - 1]
                 )
         assert cost[rows, columns].sum() == pytest.approx(table[n, m])
+
+
+def test_a_tie_goes_across_as_in_openai_whisper() -> None:
+    """Its rule: diagonal or down only where it is cheaper than both others."""
+    rows, columns = warp(np.zeros((2, 3)))
+    assert (rows.tolist(), columns.tolist()) == ([0, 1, 1, 1], [0, 0, 1, 2])
+    rows, columns = warp(np.array([[0.0, 0.0], [1.0, 0.0]]))
+    assert (rows.tolist(), columns.tolist()) == ([0, 1, 1], [0, 0, 1])
 
 
 def test_median_reflects_at_the_ends_and_leaves_short_rows() -> None:

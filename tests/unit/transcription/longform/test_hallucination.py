@@ -83,6 +83,13 @@ def test_a_segment_is_odd_when_its_words_mostly_are() -> None:
     assert not is_odd(Segment(1.0, 2.0, "no words", (), -0.1, 0.0))
 
 
+@pytest.mark.parametrize(("length_s", "expected"), [(0.0665, True), (0.0673, False)])
+def test_a_word_alone_is_odd_within_a_hundredth_of_one(length_s: float, expected: bool) -> None:
+    """15 for each second that it is shorter than 0.133 s: 0.9975 is enough, 0.9855 is not."""
+    word = Word(1.0, 1.0 + length_s, " a", 0.9)
+    assert is_odd(Segment(1.0, 1.1, "", (), -0.1, 0.0, words=(word,))) is expected
+
+
 def test_marks_are_no_words_and_only_the_first_eight_words_count() -> None:
     mark = Word(1.4, 1.7, ".", 0.9)
     words = (*odd(1.0).words, mark)

@@ -53,3 +53,82 @@ def test_every_word_once(left: list[Said], right: list[Said], kept: list[str]) -
     before, after = words(*left), words(*right)
     n_left, n_right = seam(before, after, 42.0, 44.0)
     assert [word.text for word in before[:n_left] + after[n_right:]] == kept
+
+
+OVERLAP = (42.0, 44.0)
+
+
+def at_seam(left: list[Said], right: list[Said]) -> tuple[int, int]:
+    return seam(words(*left), words(*right), *OVERLAP)
+
+
+@pytest.mark.parametrize(
+    ("at_s", "cut"),
+    [(42.8, (3, 2)), (43.2, (2, 1))],
+    ids=["nearer to the later window's start", "nearer to the earlier window's end"],
+)
+def test_the_pair_nearest_the_middle_is_the_seam_and_its_word_is_of_the_safer_window(
+    at_s: float, cut: tuple[int, int]
+) -> None:
+    """The word at the seam is the earlier window's while it lies in the first half."""
+    both: list[Said] = [
+        (42.1, 42.3, " a"),
+        (at_s - 0.1, at_s + 0.1, " b"),
+        (43.7, 43.9, " c"),
+    ]
+    assert at_seam([(41.0, 41.4, " x"), *both], both) == cut
+
+
+def test_without_a_word_in_common_all_are_kept() -> None:
+    assert at_seam([(42.1, 42.3, " a")], [(43.4, 43.6, " b")]) == (1, 0)
+    assert at_seam([], [(43.4, 43.6, " b")]) == (0, 0)
+    assert at_seam([(42.1, 42.3, " a")], []) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "cut"),
+    [
+        # One word, its times apart by so much.
+        ((42.0, 42.4), (42.3, 42.7), (1, 1)),
+        ((42.0, 42.2), (42.4, 42.6), (1, 0)),
+        # Ends a second before the overlap, or begins a second behind it: another word.
+        ((40.5, 40.95), (40.6, 41.0), (1, 0)),
+        ((45.0, 45.4), (45.05, 45.4), (1, 0)),
+    ],
+)
+def test_a_word_is_the_same_by_its_text_and_its_time(
+    left: tuple[float, float], right: tuple[float, float], cut: tuple[int, int]
+) -> None:
+    assert at_seam([(*left, " word")], [(*right, " word")]) == cut
+
+
+def test_letters_decide_whether_words_are_the_same_and_marks_do_not() -> None:
+    assert at_seam([(42.1, 42.5, " Tree,")], [(42.1, 42.5, " tree")]) == (1, 1)
+
+
+def test_two_words_in_a_row_are_the_same_wherever_they_were_timed() -> None:
+    """0.8 s apart: one alone would be another word, two in a row are no chance."""
+    left: list[Said] = [(42.0, 42.2, " very"), (42.3, 42.5, " good")]
+    right: list[Said] = [(42.8, 43.0, " very"), (43.1, 43.3, " good")]
+    n_left, n_right = at_seam(left, right)
+    assert n_left + 2 - n_right == 2
+    alone = at_seam(left[:1], right[:1])
+    assert alone == (1, 0)
+    # The first of the two is nearer to the middle, so that the seam is there.
+    late = [(a + 0.95, b + 0.95, word) for a, b, word in left]
+    later = [(a + 0.95, b + 0.95, word) for a, b, word in right]
+    assert at_seam(late, later) == (0, 0)
+
+
+def test_words_of_one_time_are_one_word_misheard() -> None:
+    """They share 0.2 s, and a tenth more is granted, of the 0.4 s of the shorter one."""
+    assert at_seam([(42.1, 42.5, " free")], [(42.3, 42.7, " tree")]) == (1, 1)
+    assert at_seam([(42.1, 42.5, " free")], [(42.6, 43.0, " tree")]) == (1, 0)
+
+
+def test_pairs_keep_the_order_of_both_windows() -> None:
+    """`the` comes twice: the pairing with the most in common is taken."""
+    left: list[Said] = [(42.0, 42.2, " the"), (42.3, 42.6, " cat"), (42.7, 42.9, " the")]
+    right: list[Said] = [(42.05, 42.25, " the"), (42.35, 42.6, " cat"), (42.75, 42.9, " the")]
+    n_left, n_right = at_seam(left, right)
+    assert n_left == n_right == 3

@@ -222,6 +222,50 @@ def test_words_with_useless_times_are_joined_by_what_they_say() -> None:
     assert " ".join(part.text for part in segments) == "one two three four five six seven"
 
 
+def test_a_seam_within_a_later_segment_leaves_what_is_behind_it() -> None:
+    """The second window's first segment and the first word of its second were heard before."""
+    first_window, second_window = Window(ramp(144_000), 0.0), Window(ramp(144_000), 7.0)
+    at_end = [Word(7.2, 7.4, " a", 0.9), Word(7.5, 7.7, " b", 0.9)]
+    behind = [Word(9.5, 9.7, " c", 0.9), Word(10.0, 10.2, " d", 0.9)]
+    plan = OverlapPlan(feed_of(ramp(1)), WHOLE, PLAN, 2.0, keep_words=True)
+    assert plan.take(heard(first_window, (segment(at_end),))) == []
+    parts = (segment(at_end[:1]), segment([at_end[1], *behind]))
+    (kept,) = plan.take(heard(second_window, parts))
+    assert kept.text == "a b"
+    (rest,) = plan.finish()
+    assert (rest.text, rest.start_s, rest.end_s) == ("c d", 9.5, 10.2)
+
+
+@pytest.mark.parametrize(
+    ("n_samples", "n_windows"), [(1, 1), (144_000, 1), (144_159, 1), (144_160, 2), (288_000, 2)]
+)
+def test_a_rest_of_less_than_a_frame_is_not_worth_a_window(n_samples: int, n_windows: int) -> None:
+    plan = OverlapPlan(feed_of(ramp(n_samples)), WHOLE, PLAN, 0.0, keep_words=False)
+    assert len(list(plan.windows())) == n_windows
+
+
+def test_stretches_of_speech_keep_a_little_of_the_silence_around_them() -> None:
+    """Frames 20 to 29 are speech: 0.2 s before them, and 0.2 s behind."""
+    probabilities = [0.05] * 20 + [0.9] * 10 + [0.05] * 40
+    audio = ramp(len(probabilities) * 512)
+    plan = SpeechPlan(feed_of(audio), WHOLE, PLAN, LongOptions(), Script(probabilities))
+    (window,) = plan.windows()
+    assert window.audio[[0, -1]].tolist() == [20 * 512 - 3200, 30 * 512 + 3200 - 1]
+    assert [piece.at_s for piece in window.pieces] == [0.0]
+    assert window.start_s == pytest.approx(20 * 0.032 - 0.2)
+
+
+def test_stretches_that_were_cut_meet_where_they_were_cut() -> None:
+    """9 s of audio with 0.2 s on both sides are 268 frames: the quietest is frame 200."""
+    probabilities = [0.9] * 400 + [0.05] * 20
+    probabilities[200] = 0.6
+    audio = ramp(len(probabilities) * 512)
+    plan = SpeechPlan(feed_of(audio), WHOLE, PLAN, LongOptions(), Script(probabilities))
+    first, second = plan.windows()
+    assert first.audio[[0, -1]].tolist() == [0, 201 * 512 - 1]
+    assert second.audio[[0, -1]].tolist() == [201 * 512, 400 * 512 + 3200 - 1]
+
+
 @pytest.mark.parametrize("strategy", ["", "Seek", "vadd"])
 def test_unknown_strategies_are_refused(strategy: str) -> None:
     with pytest.raises(Exception, match="expected one of: auto, seek, overlap, vad, consecutive"):

@@ -1,0 +1,84 @@
+"""What is mutated, and which unit tests are asked about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from tests.mutants.change import ROOT
+
+_PRODUCT: Final = "src/whisper_hailo"
+_LABORATORY: Final = "src/whisper_hailo_lab"
+_UNIT: Final = "tests/unit"
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """Files of one kind.
+
+    Attributes:
+        sources: files and folders of the package.
+        tests: those of the unit tests that are about it.
+        package: where the sources lie.
+    """
+
+    sources: tuple[str, ...]
+    tests: tuple[str, ...]
+    package: str = _PRODUCT
+
+    def files(self) -> list[str]:
+        """All sources, from the repository's root."""
+        return _python_files(self.package, self.sources, "*.py")
+
+    def test_files(self) -> list[str]:
+        """All files of tests, from the repository's root."""
+        return _python_files(_UNIT, self.tests, "test_*.py")
+
+
+def _python_files(base: str, names: tuple[str, ...], pattern: str) -> list[str]:
+    found = []
+    for name in names:
+        at = ROOT / base / name
+        found += sorted(at.rglob(pattern)) if at.is_dir() else [at]
+    return [str(path.relative_to(ROOT)) for path in found if path.stat().st_size]
+
+
+AREAS: Final = {
+    "decoding": Area(("decoding",), ("decoding",)),
+    "window path": Area(
+        (
+            *("audio/windows.py", "audio/vad.py", "audio/channels.py", "audio/log_mel.py"),
+            "transcription",
+        ),
+        (
+            *("audio/test_windows.py", "audio/test_vad.py", "audio/test_stretches.py"),
+            *("audio/test_channels.py", "audio/test_log_mel.py", "transcription"),
+        ),
+    ),
+    "graphs": Area(
+        ("convert/graphs",),
+        (
+            *("convert/graphs", "convert/hailo/test_graphs.py"),
+            *("backends/test_onnx.py", "backends/test_audio_forms.py"),
+        ),
+    ),
+    "hailo": Area(
+        ("backends/hailo", "backends/hef"),
+        ("backends/hailo", "backends/hef", "cli/test_doctor_hailo.py"),
+    ),
+    "live": Area(("live",), ("live",)),
+    "subtitles": Area(("text",), ("text",)),
+    "scores": Area(
+        ("score.py", "bootstrap.py", "summary.py"),
+        (
+            *("lab/test_score.py", "lab/test_bootstrap.py"),
+            *("lab/test_summary.py", "lab/test_normaliser.py"),
+        ),
+        _LABORATORY,
+    ),
+}
+
+
+def area_of(path: str) -> str | None:
+    """Name of the area that a file belongs to."""
+    return next((name for name, area in AREAS.items() if path in area.files()), None)

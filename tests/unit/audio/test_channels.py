@@ -1,0 +1,73 @@
+"""What the channels of a recording said, on one timeline."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+import soundfile
+
+from whisper_hailo.audio import open_audio
+from whisper_hailo.audio.channels import merge_channels, split_channels
+from whisper_hailo.core.errors import AudioError
+from whisper_hailo.core.types import Segment, Settings, Timings, Transcript
+
+SETTINGS = Settings("toy", "none", "none", 30.0, 0.0, 0, 1.0, 0.0, "none", 1)
+
+
+def said(start_s: float, end_s: float, text: str) -> Segment:
+    return Segment(start_s, end_s, text, (), -0.1, 0.0)
+
+
+def transcript(*segments: Segment, duration_s: float = 9.0, ms: float = 5.0) -> Transcript:
+    return Transcript(
+        audio="call.wav",
+        duration_s=duration_s,
+        language="en",
+        task="transcribe",
+        segments=segments,
+        timings=Timings(load_ms=100.0, decode_ms=ms, total_ms=2 * ms),
+        settings=SETTINGS,
+        near_ties=len(segments),
+    )
+
+
+def test_speakers_take_turns_in_order_of_time() -> None:
+    caller = transcript(said(0.0, 1.0, "hello"), said(4.0, 5.0, "fine"), duration_s=5.0)
+    callee = transcript(said(2.0, 3.0, "how are you"), said(4.0, 4.5, "ah"), duration_s=9.5, ms=7.0)
+    both = merge_channels([caller, callee])
+    assert [(one.text, one.speaker) for one in both.segments] == [
+        ("hello", 0),
+        ("how are you", 1),
+        ("ah", 1),  # begins with the other, ends before it
+        ("fine", 0),
+    ]
+    assert both.duration_s == 9.5
+    assert both.near_ties == 4
+    assert (both.timings.decode_ms, both.timings.total_ms) == (12.0, 24.0)
+    assert both.timings.load_ms == 100.0  # one model, loaded once
+
+
+def test_each_channel_is_its_own_sound() -> None:
+    left, right = np.full(1600, 0.25, np.float32), np.full(1600, -0.5, np.float32)
+    file = io.BytesIO()
+    soundfile.write(file, np.stack([left, right], axis=1), 16_000, format="WAV", subtype="FLOAT")
+    file.seek(0)
+    with split_channels(file) as channels:
+        heard = []
+        for channel in channels:
+            with open_audio(channel) as stream:
+                heard.append(np.concatenate(list(stream.blocks(1600))))
+    assert [sound.tolist() for sound in heard] == [left.tolist(), right.tolist()]
+
+
+def test_one_channel_cannot_be_split() -> None:
+    file = io.BytesIO()
+    soundfile.write(file, np.zeros(1600, np.float32), 16_000, format="WAV")
+    file.seek(0)
+    with (
+        pytest.raises(AudioError, match="has 1 channel, --channels split takes 2 or more"),
+        split_channels(file),
+    ):
+        pass

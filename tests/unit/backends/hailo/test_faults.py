@@ -1,0 +1,132 @@
+"""What HailoRT's failures mean: its numbers, what may come back, what to do next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.standin.hef_file import Wish, hef_bytes
+from tests.unit.backends.hailo.test_preflight import encoder
+from whisper_hailo.backends.hailo import lease
+from whisper_hailo.backends.hailo.assets import load_assets
+from whisper_hailo.backends.hailo.binding import one_line
+from whisper_hailo.backends.hailo.encoder import HefEncoder
+from whisper_hailo.backends.hailo.faults import Faults, status_of
+from whisper_hailo.backends.hailo.options import ChipOptions, Priority
+from whisper_hailo.backends.hef.read import read_hef
+from whisper_hailo.core.errors import (
+    BindingMismatchError,
+    DeviceError,
+    DeviceLostError,
+    DeviceTimeoutError,
+    HefError,
+)
+from whisper_hailo.core.spec import ModelSpec
+
+from .conftest import Hefs, mel_of
+
+
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [
+        (4, "TIMEOUT"), (6, "INVALID_OPERATION"), (26, "INVALID_HEF"),
+        (36, "DRIVER_OPERATION_FAILED"), (62, "COMMUNICATION_CLOSED"), (63, "STREAM_ABORT"),
+        (64, "DRIVER_NOT_INSTALLED"), (73, "DEVICE_IN_USE"), (74, "OUT_OF_PHYSICAL_DEVICES"),
+        (76, "INVALID_DRIVER_VERSION"), (77, "RPC_FAILED"), (78, "INVALID_SERVICE_VERSION"),
+        (79, "NOT_SUPPORTED"), (91, "HEF_FILE_CORRUPTED"), (92, "HEF_NOT_SUPPORTED"),
+        (93, "HEF_NOT_COMPATIBLE_WITH_DEVICE"), (96, "DEVICE_NOT_CONNECTED"),
+        (97, "DEVICE_TEMPORARILY_UNAVAILABLE"), (1, None), (75, None), (98, None),
+    ],
+)  # fmt: skip
+def test_numbers_of_hailort_s_statuses(number: int, name: str | None) -> None:
+    """`hailort.h` of 4.23 and 5.1; 91 and 93 since 4.21, 96 and 97 of 5."""
+    said = status_of(Exception(f"libhailort failed with error: {number}"))
+    assert said == (f"HAILO_{name}" if name else "")
+
+
+def translated(status: str, *, running: bool = False, version: str = "4.23.0") -> Exception:
+    binding = SimpleNamespace(__version__=version, Device=SimpleNamespace(scan=lambda: ["0"]))
+    error = Exception(f"libhailort failed with error: 0 ({status})")
+    return Faults(binding).translated(error, "running x.hef", running=running)
+
+
+@pytest.mark.parametrize(
+    ("status", "running", "kind"),
+    [
+        ("HAILO_DEVICE_NOT_CONNECTED", False, DeviceLostError),
+        ("HAILO_DEVICE_TEMPORARILY_UNAVAILABLE", True, DeviceLostError),
+        ("HAILO_STREAM_ABORT", False, DeviceLostError),
+        ("HAILO_COMMUNICATION_CLOSED", True, DeviceLostError),
+        ("HAILO_COMMUNICATION_CLOSED", False, DeviceError),
+        ("HAILO_TIMEOUT", True, DeviceTimeoutError),
+        ("HAILO_INVALID_DRIVER_VERSION", False, BindingMismatchError),
+        ("HAILO_INTERNAL_FAILURE", True, DeviceError),
+    ],
+)
+def test_what_failed_while_it_ran_may_come_back(
+    status: str, running: bool, kind: type[Exception]
+) -> None:
+    assert type(translated(status, running=running)) is kind
+
+
+def test_whoever_waits_for_the_chip_is_not_told_to_try_again() -> None:
+    """A run that lost the chip is tried again by the program itself."""
+    assert "try again, check its power" in str(translated("HAILO_DEVICE_NOT_CONNECTED"))
+    running = str(translated("HAILO_DEVICE_NOT_CONNECTED", running=True))
+    assert "try again" not in running
+    assert "went away while running x.hef (HAILO_DEVICE_NOT_CONNECTED); check its power" in running
+    assert "gave up while" in str(translated("HAILO_STREAM_ABORT"))
+
+
+def test_failures_are_one_line_of_two_hundred_characters() -> None:
+    assert one_line(Exception("a\n  b")) == "a b"
+    assert one_line(Exception("x" * 300)) == "x" * 200
+    assert one_line(ValueError("")) == "ValueError"
+
+
+def test_sixteen_is_hailort_s_own_priority() -> None:
+    assert ChipOptions().priority is Priority.NORMAL
+    assert [Priority.BATCH, Priority.NORMAL, Priority.LIVE] == [12, 16, 24]
+
+
+def test_tables_may_have_leading_axes_and_more_places_than_the_decoder(tmp_path: Path) -> None:
+    folder = tmp_path / "x" / "decoder_tokenization"
+    folder.mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    table = rng.standard_normal((200, 64)).astype(np.float32)
+    places = rng.standard_normal((1, 32, 64)).astype(np.float32)
+    np.save(folder / "token_embedding_weight_x.npy", table)
+    np.save(folder / "onnx_add_input_x.npy", places)
+    assets = load_assets(tmp_path, (200, 64, 16), positions=True)
+    ids = np.arange(16)
+    expected = table[ids] + places[0, :16]
+    assert np.allclose(np.asarray(assets.embed(ids)).reshape(16, 64), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("missing", ["inputs", "outputs"])
+def test_a_network_without_a_stream_is_refused(tmp_path: Path, missing: str) -> None:
+    net = encoder()
+    setattr(net, missing, {})
+    path = tmp_path / "x.hef"
+    path.write_bytes(hef_bytes(Wish([net])))
+    with pytest.raises(HefError, match="a network without a name, an input or an output"):
+        read_hef(path)
+
+
+@pytest.mark.parametrize("status", ["HAILO_TIMEOUT", "HAILO_STREAM_ABORT"])
+def test_a_chip_that_is_lost_while_a_network_is_loaded_is_opened_anew(
+    machine: Any, hefs: Hefs, spec: ModelSpec, status: str
+) -> None:
+    with HefEncoder(hefs.encoder, spec) as first:
+        chip = first._lease.chip
+        machine.plan = lambda place, count: status if place == "configure" else None
+        live = HefEncoder(hefs.encoder, spec, ChipOptions(priority=Priority.LIVE))
+        with pytest.raises(DeviceError):
+            live.open()
+        machine.plan = None
+        assert lease._HELD[False].chip is not chip
+        assert first.encode(mel_of()).shape == (1, 100, 64)

@@ -1,0 +1,72 @@
+"""Who holds the chip: it is opened by the first, closed by the last, and by nobody in between."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.backends.hailo.conftest import Hefs, mel_of
+from whisper_hailo.backends.hailo.encoder import HefEncoder
+from whisper_hailo.backends.hailo.lease import ChipLease
+from whisper_hailo.backends.hailo.options import ALONE
+from whisper_hailo.core.errors import DeviceError, NoDeviceError
+from whisper_hailo.core.spec import ModelSpec
+
+
+def test_the_chip_stays_open_until_its_last_user_is_done(machine: Any) -> None:
+    first, second, third = (ChipLease(ALONE).open() for _ in range(3))
+    chip = first.chip
+    first.close()
+    assert second.chip is chip
+    third.close()
+    assert second.chip is chip
+    assert chip.vdevice is not None
+    assert second.chip.temperature_c() == 48.5
+    second.close()
+    assert chip.vdevice is None
+    assert machine.counts["open"] == 1
+
+
+def test_closing_twice_takes_nothing_from_others(machine: Any) -> None:
+    first, second = ChipLease(ALONE).open(), ChipLease(ALONE).open()
+    chip = second.chip
+    first.close()
+    first.close()
+    assert second.chip is chip
+    assert chip.vdevice is not None
+    second.close()
+    assert machine.counts["open"] == 1
+
+
+def test_opening_twice_is_one_use(machine: Any) -> None:
+    lease = ChipLease(ALONE).open().open()
+    chip = lease.chip
+    lease.close()
+    assert chip.vdevice is None
+    with pytest.raises(DeviceError, match="is not open; call open"):
+        _ = lease.chip
+
+
+def test_one_that_could_not_open_holds_nothing(machine: Any) -> None:
+    machine.set(devices=0)
+    failed = ChipLease(ALONE)
+    with pytest.raises(NoDeviceError):
+        failed.open()
+    machine.set()
+    with ChipLease(ALONE) as lease:
+        chip = lease.chip
+        failed.close()
+        assert lease.chip is chip
+    assert chip.vdevice is None
+
+
+def test_an_encoder_goes_on_when_another_is_closed(
+    machine: Any, hefs: Hefs, spec: ModelSpec
+) -> None:
+    first, second = HefEncoder(hefs.encoder, spec).open(), HefEncoder(hefs.encoder, spec).open()
+    expected = first.encode(mel_of()).tolist()
+    first.close()
+    assert second.encode(mel_of()).tolist() == expected
+    second.close()
+    assert machine.counts["configure"] == 1

@@ -1,0 +1,149 @@
+"""Which HEFs fit a model, a chip and a HailoRT: asked of written files, without a chip."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.standin.hef_file import Net, Wish, hef_bytes
+from tests.unit.shapes import TINY, toy_spec
+from whisper_hailo.backends.hailo.known import KNOWN, find_known
+from whisper_hailo.backends.hailo.preflight import check_decoder, check_encoder, check_versions
+from whisper_hailo.backends.hef.contract import RUNS_ON, DecoderShape, recognise
+from whisper_hailo.backends.hef.read import read_hef
+from whisper_hailo.core.errors import HefError
+
+SPEC = replace(toy_spec(), name="tiny", dims=TINY)
+
+
+def encoder(frames: int = 1000, mels: int = 80, width: int = 384, positions: int = 0) -> Net:
+    out = (1, positions or frames // 2, width)
+    return Net("encoder", {"encoder/input_layer1": (1, frames, mels)}, {"encoder/norm9": out})
+
+
+def decoder(positions: int = 500, width: int = 384, length: int = 32, last: int = 12967) -> Net:
+    """A decoder whose vocabulary comes in four parts."""
+    inputs = {
+        "decoder/input_layer1": (1, positions, width),
+        "decoder/input_layer2": (length, 1, width),
+    }
+    columns = [12966, 12966, 12966, last]
+    return Net(
+        "decoder", inputs, {f"decoder/conv{i}": (1, length, n) for i, n in enumerate(columns)}
+    )
+
+
+def written(folder: Path, net: Net, **wish: str) -> Path:
+    path = folder / "x.hef"
+    path.write_bytes(hef_bytes(Wish([net], **wish)))  # type: ignore[arg-type]
+    return path
+
+
+def test_an_encoder_of_this_model_is_taken_with_any_window_up_to_its_context(
+    tmp_path: Path,
+) -> None:
+    for frames in (200, 1000, 3000):
+        hef, shape = check_encoder(written(tmp_path, encoder(frames)), SPEC)
+        assert (shape.n_frames, shape.n_positions, hef.arch) == (frames, frames // 2, "hailo8l")
+
+
+@pytest.mark.parametrize(
+    ("net", "message"),
+    [
+        (encoder(mels=128), "has mel bins 128, tiny has 80"),
+        (encoder(mels=79), "has mel bins 79, tiny has 80"),
+        (encoder(width=512), "has width 512, tiny has 384"),
+        (encoder(frames=3002), "takes 3002 frames, tiny has 3000"),
+    ],
+)
+def test_an_encoder_of_another_model_is_refused(tmp_path: Path, net: Net, message: str) -> None:
+    with pytest.raises(HefError, match=message):
+        check_encoder(written(tmp_path, net), SPEC)
+
+
+def test_an_encoder_halves_its_frames(tmp_path: Path) -> None:
+    """Another relation of input and output is some other network."""
+    group = read_hef(written(tmp_path, encoder(frames=1000, positions=501))).groups[0]
+    assert recognise(group, "hailo8l") is None
+
+
+def test_a_decoder_of_this_model_is_taken(tmp_path: Path) -> None:
+    _, shape = check_decoder(written(tmp_path, decoder()), SPEC)
+    assert (shape.length, shape.n_positions, shape.d_model) == (32, 500, 384)
+
+
+@pytest.mark.parametrize(
+    ("net", "message"),
+    [
+        (decoder(width=512), "has width 512, tiny has 384"),
+        (decoder(last=12966), "a vocabulary of 51865 needs 12966, 12966, 12966, 12967"),
+    ],
+)
+def test_a_decoder_of_another_model_is_refused(tmp_path: Path, net: Net, message: str) -> None:
+    with pytest.raises(HefError, match=message):
+        check_decoder(written(tmp_path, net), SPEC)
+
+
+def test_parts_of_the_vocabulary_are_taken_in_order_and_once() -> None:
+    """Of the outputs that a 10H gives beside them, none of another size, and no fifth part."""
+    columns = [("a", 7), ("b", 10), ("c", 10), ("d", 3), ("e", 10), ("f", 12), ("g", 12)]
+    shape = DecoderShape("d", "f", "e", 500, 32, 384, "chip", tuple(columns))
+    assert shape.logits(42) == ("b", "c", "e", "f")
+    assert shape.logits(64) == tuple(name for name, _ in columns)  # together they are all of it
+    with pytest.raises(HefError, match="a vocabulary of 43 needs 10, 10, 10, 13"):
+        shape.logits(43)
+
+
+@pytest.mark.parametrize(
+    ("compiler", "hailort", "newer_than"),
+    [
+        ("3.33.0", "4.23.0", None),
+        ("3.33.0", "4.22.0", "4.23"),
+        ("3.29.0", "4.20.0", None),
+        ("3.33.0", "5.1.0", None),
+        ("5.1.0", "5.1.1", None),
+        ("5.2.0", "5.1.1", "5.2"),
+        ("5.0.0", "4.23.0", "5.0"),
+        ("odd", "4.23.0", None),
+        ("3.33.0", "odd", None),
+    ],
+)
+def test_a_file_that_is_newer_than_hailort_is_told(
+    tmp_path: Path, compiler: str, hailort: str, newer_than: str | None
+) -> None:
+    """Compiler 3.33 belongs to HailoRT 4.23, compiler 5.N to 5.N."""
+    hef = replace(read_hef(written(tmp_path, encoder())), compiler_version=compiler)
+    warning = check_versions(hef, hailort)
+    if newer_than is None:
+        assert warning is None
+    else:
+        assert warning is not None
+        assert f"made for HailoRT {newer_than}; HailoRT {hailort} may refuse it" in warning
+
+
+def test_larger_chips_take_the_files_of_smaller_ones_and_not_the_reverse() -> None:
+    """HailoRT's own table."""
+    assert RUNS_ON["hailo8"] == {"hailo8", "hailo8l"}
+    assert RUNS_ON["hailo8l"] == {"hailo8l"}
+    assert RUNS_ON["hailo10h"] == RUNS_ON["hailo15h"] == {"hailo10h", "hailo15h", "hailo15m"}
+
+
+@pytest.mark.parametrize(
+    ("arch", "variant", "window_s", "length"),
+    [
+        ("hailo8", "tiny", 10, 32), ("hailo8", "base", 5, 24),
+        ("hailo8l", "tiny", 10, 32), ("hailo8l", "base", 5, 24),
+        ("hailo10h", "tiny", 10, 32), ("hailo10h", "tiny.en", 10, 32),
+        ("hailo10h", "base", 10, 64),
+    ],
+)  # fmt: skip
+def test_published_files_have_the_vendor_s_windows_and_lengths(
+    arch: str, variant: str, window_s: int, length: int
+) -> None:
+    known = find_known(arch, variant)
+    assert known is not None
+    assert (known.window_s, known.length) == (window_s, length)
+    assert len(KNOWN) == 7
+    assert find_known(arch, "small") is None

@@ -1,0 +1,169 @@
+"""Where results go, what is done already, and what a run leaves with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.text.test_outputs import transcript
+from whisper_hailo.cli.inputs import Input, find_inputs
+from whisper_hailo.cli.sink import Sink
+from whisper_hailo.cli.transcribe import _Run, _without_done
+from whisper_hailo.core.errors import AudioError, DeviceError, ExitCode, OptionError
+from whisper_hailo.core.types import Transcript
+from whisper_hailo.text.subtitles import Layout
+
+
+def inputs(folder: Path, *names: str) -> list[Input]:
+    for name in names:
+        (folder / name).touch()
+    return find_inputs([str(folder / name) for name in names])
+
+
+def sink(entries: list[Input], out: Path | None, *formats: str, as_json: bool = False) -> Sink:
+    return Sink(formats or ("txt",), out, as_json, entries)
+
+
+def test_every_format_has_a_file_of_its_input_s_name(tmp_path: Path) -> None:
+    entries = inputs(tmp_path, "a.b.wav")
+    results = sink(entries, tmp_path / "out", "txt", "srt")
+    results.put(entries[0], transcript())
+    assert results.targets(entries[0]) == [
+        tmp_path / "out" / "a.b.txt",
+        tmp_path / "out" / "a.b.srt",
+    ]
+    assert (tmp_path / "out" / "a.b.txt").read_text() == "Grüße. All the rest.\n"
+    assert (tmp_path / "out" / "a.b.srt").read_text().startswith("1\n00:00:00,000 --> ")
+
+
+def test_only_inputs_whose_every_result_is_there_are_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One has both of its files, one has half of them, one has none, one cannot be found."""
+    entries = [*inputs(tmp_path, "both.wav", "half.wav", "none.wav"), *find_inputs([""])]
+    out = tmp_path / "out"
+    out.mkdir()
+    for name in ("both.txt", "both.srt", "half.txt"):
+        (out / name).touch()
+    results = sink(entries, out, "txt", "srt")
+    assert [results.has(entry) for entry in entries[:3]] == [True, False, False]
+    left = _without_done(entries, results)
+    assert [entry.stem.name for entry in left] == ["half", "none", ""]
+    assert "1 of 4 are there already" in capsys.readouterr().err
+    assert _without_done(left, results) == left
+    assert capsys.readouterr().err == ""
+
+
+def test_without_a_folder_nothing_is_there_already(tmp_path: Path) -> None:
+    (entry,) = inputs(tmp_path, "a.wav")
+    assert not sink([entry], None).has(entry)
+
+
+def test_two_inputs_of_one_name_would_overwrite_each_other(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    entries = [*inputs(tmp_path, "a.wav"), *inputs(tmp_path / "x", "a.flac")]
+    with pytest.raises(OptionError, match="several inputs are called 'a'"):
+        sink(entries, tmp_path / "out")
+    sink(entries, None)  # on standard output they follow each other
+
+
+def test_a_result_never_replaces_an_input(tmp_path: Path) -> None:
+    entries = inputs(tmp_path, "a.txt")
+    with pytest.raises(OptionError, match="would replace the input"):
+        sink(entries, tmp_path)
+    sink(entries, tmp_path, "srt")
+
+
+def test_several_results_on_standard_output_are_told_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = inputs(tmp_path, "a.wav")
+    sink(one, None).put(one[0], transcript())
+    assert capsys.readouterr().out == "Grüße. All the rest.\n"
+    two = inputs(tmp_path, "a.wav", "b.wav")
+    sink(two, None).put(two[1], transcript())
+    assert capsys.readouterr().out == f"{two[1].name}: Grüße. All the rest.\n"
+    sink(two, None, "srt").put(two[1], transcript())
+    assert capsys.readouterr().out.startswith("1\n")
+
+
+def test_json_is_an_object_per_input_whether_it_failed_or_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entries = inputs(tmp_path, "a.wav")
+    results = sink(entries, None, as_json=True)
+    results.put(entries[0], transcript())
+    code = results.put_error(entries[0], AudioError("a.wav is empty; record again"))
+    good, bad = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (good["audio"], good["text"]) == (entries[0].name, "Grüße. All the rest.")
+    assert bad == {
+        "audio": entries[0].name,
+        "error": "a.wav is empty; record again",
+        "exit_code": 3,
+    }
+    assert code == ExitCode.AUDIO
+
+
+def test_near_ties_are_told_of_batches_and_silence_of_recordings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entries = inputs(tmp_path, "a.wav")
+    tied = replace(transcript(), near_ties=2)
+    together = replace(tied, settings=replace(tied.settings, batch_size=2))
+    for found, told in ((tied, False), (together, True), (replace(together, near_ties=0), False)):
+        sink(entries, None).put(entries[0], found)
+        assert ("near-ties" in capsys.readouterr().err) is told
+    sink(entries, None).put(entries[0], replace(transcript(), segments=()))
+    assert "no speech in 12.5 s of audio" in capsys.readouterr().err
+
+
+def test_subtitles_are_laid_out_as_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entries = inputs(tmp_path, "a.wav")
+    Sink(("srt",), None, False, entries, Layout(max_words_per_line=1)).put(entries[0], transcript())
+    assert capsys.readouterr().out.count("-->") == 4
+
+
+class Flags:
+    channels = "mix"
+
+    def __init__(self, batch_size: int = 1) -> None:
+        self.batch_size = batch_size
+
+    def options(self) -> None:
+        return None
+
+
+class Hearing:
+    """Fails at the inputs that it is told."""
+
+    def __init__(self, **failing: Exception) -> None:
+        self.failing = failing
+
+    def transcribe(self, source: Path, *_: Any, **__: Any) -> Transcript:
+        if source.stem in self.failing:
+            raise self.failing[source.stem]
+        return transcript()
+
+    def transcribe_many(self, sources: Iterator[Path], *_: Any, **__: Any) -> Iterator[Any]:
+        for source in sources:
+            yield self.failing.get(source.stem, transcript())
+
+
+@pytest.mark.parametrize("batch_size", [1, 2])
+def test_every_input_has_its_turn_and_its_own_code(
+    tmp_path: Path, batch_size: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever is wrong with another: one that is no file, one that breaks, one without a chip."""
+    entries = [*inputs(tmp_path, "a.wav", "b.wav"), *find_inputs([""]), *inputs(tmp_path, "c.wav")]
+    hearing = Hearing(b=DeviceError("no chip; plug it in"))
+    run = _Run(hearing, None, Flags(batch_size), sink(entries, tmp_path / "out"))  # type: ignore[arg-type]
+    assert list(run.all(entries)) == [0, ExitCode.DEVICE, ExitCode.AUDIO, 0]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.txt", "c.txt"]
+    assert "no chip; plug it in" in capsys.readouterr().err

@@ -1,0 +1,188 @@
+"""Beam search counted out by hand, as OpenAI Whisper's `BeamSearchDecoder` does it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.decoding.search.scripted import EOT, Scripted, State, decode
+from tests.unit.shapes import TOY
+from whisper_hailo.core.protocols import StepOutput
+from whisper_hailo.decoding.option_groups import Search
+from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.rules.book import Ruled
+from whisper_hailo.decoding.search.choice import BeamChoice
+
+Odds = Mapping[int, float]
+"""Probability of some ids; the rest have next to none."""
+
+END = 5
+"""End-of-transcript of the beams that are advanced by hand."""
+
+
+def logprobs(odds: Odds, n_vocab: int = 6) -> np.ndarray:
+    row = np.full(n_vocab, -30.0, np.float32)
+    for token, share in odds.items():
+        row[token] = np.log(share)
+    return row
+
+
+def beam(size: int, patience: float = 1.0, boost: float = 0.0) -> BeamChoice:
+    return BeamChoice(END, boost, size, patience, 1e-6)
+
+
+def step(choice: BeamChoice, *rows: Odds) -> list[int]:
+    ruled = [Ruled(logprobs(odds), 0.0) for odds in rows]
+    return choice.advance([row.logits for row in ruled], ruled)
+
+
+def texts(hypotheses: Sequence[Any]) -> list[tuple[int, ...]]:
+    return [one.tokens for one in hypotheses]
+
+
+def test_each_hypothesis_goes_on_from_the_one_it_continues() -> None:
+    """Sums 0.6 * 0.5, 0.4 * 0.7, 0.6 * 0.3 and so on decide, whichever row they come from."""
+    two = beam(2)
+    assert step(two, {0: 0.6, 1: 0.4}) == [0, 0]
+    assert texts(two.running) == [(0,), (1,)]
+    assert step(two, {2: 0.5, 3: 0.3}, {4: 0.7, 0: 0.2}) == [0, 1]
+    assert texts(two.running) == [(0, 2), (1, 4)]
+    assert step(two, {1: 0.1, 2: 0.1}, {3: 0.6, 4: 0.4}) == [1, 1]
+    assert texts(two.running) == [(1, 4, 3), (1, 4, 4)]
+    assert two.running[0].sum_logprob == pytest.approx(np.log(0.4 * 0.7 * 0.6), abs=1e-5)
+
+
+@pytest.mark.parametrize(("patience", "n_steps"), [(0.5, 1), (1.0, 2), (1.5, 3), (2.0, 4)])
+def test_patience_says_how_many_ends_are_waited_for(patience: float, n_steps: int) -> None:
+    """Every step finishes one, the best; two are wanted with patience 1, four with patience 2."""
+    two = beam(2, patience)
+    rows = 1
+    for _ in range(n_steps):
+        assert two.running
+        step(two, *[{END: 0.5, 0: 0.3, 1: 0.2}, {END: 1e-9, 0: 1e-9, 1: 1e-9}][:rows])
+        rows = 2
+    assert not two.running
+    assert len(two.finish()) == max(2, n_steps)
+
+
+def test_what_runs_does_not_compete_once_enough_have_ended() -> None:
+    """Two ends are wanted and found, unlikely ones; what still runs is likelier and no text yet."""
+    two = beam(2)
+    step(two, {0: 0.9, 1: 0.06, END: 0.03})  # behind the two that are kept, so it is no end
+    assert texts(two.running) == [(0,), (1,)]
+    step(two, {END: 0.5, 2: 0.4, 3: 0.1}, {END: 0.9, 4: 0.05})
+    assert texts(two.running) == [(0, 2), (0, 3)]
+    step(two, {END: 0.4, 1: 0.6}, {END: 0.9, 1: 0.1})
+    assert texts(two.finish()) == [(0,), (0, 2)]
+
+
+def test_too_few_ends_are_filled_up_with_the_best_that_run() -> None:
+    three = beam(3)
+    step(three, {END: 0.5, 0: 0.25, 1: 0.15, 2: 0.1})
+    found = three.finish()
+    assert texts(found) == [(), (0,), (1,)]
+    assert [one.done for one in found] == [True, False, False]
+
+
+def test_an_end_behind_the_beam_is_none() -> None:
+    """Only those that are better than the `beam_size` kept are put aside."""
+    one = beam(1)
+    step(one, {0: 0.6, END: 0.4})
+    assert texts(one.running) == [(0,)]
+    step(one, {0: 0.4, END: 0.6})
+    assert texts(one.finish()) == [(0,)]
+
+
+def test_a_beam_whose_every_way_ends_is_done() -> None:
+    two = beam(2, patience=4.0)
+    only_end = np.full(6, -np.inf, np.float32)
+    only_end[END] = 0.0
+    assert two.advance([only_end], [Ruled(only_end, 0.0)]) == []
+    assert not two.running
+    assert texts(two.finish()) == [()]
+
+
+def test_a_boost_leaves_an_end_that_nearly_leads_as_the_only_way() -> None:
+    one = beam(1, boost=1.0)
+    step(one, {0: 0.5, END: 0.3})  # log(0.5 / 0.3) is 0.51, less than the boost
+    assert texts(one.finish()) == [()]
+    far = beam(1, boost=0.5)
+    step(far, {0: 0.5, END: 0.3})
+    assert texts(far.running) == [(0,)]
+
+
+class Tree(Scripted):
+    """Each history, as far as it is named, has its odds."""
+
+    odds: Mapping[tuple[int, ...], Odds]
+
+    def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any) -> Any:
+        histories = getattr(state, "rows", ())
+        now = [
+            () if state.step == 0 else (*before, int(token))
+            for before, token in zip(histories, tokens[:, -1], strict=True)
+        ]
+        rows = [logprobs(self.odds[history], TOY.n_vocab) for history in now]
+        logits = np.repeat(np.stack(rows)[:, np.newaxis], len(positions), axis=1)
+        sums = np.log(np.exp(logits.astype(np.float64)).sum(-1)).astype(np.float32)
+        return StepOutput(logits, sums), State(state.step + 1, tuple(now))  # type: ignore[arg-type]
+
+    def start(self) -> State:
+        return State(0, ((),))  # type: ignore[arg-type]
+
+    def select(self, state: State, rows: np.ndarray) -> State:
+        return State(state.step, tuple(state.rows[int(row)] for row in rows))
+
+
+TREE: dict[tuple[int, ...], Odds] = {
+    (): {1: 0.5, 2: 0.3, 3: 0.2},
+    (1,): {EOT: 0.45, 4: 0.55},
+    (2,): {EOT: 0.9, 4: 0.1},
+    (1, 4): {EOT: 0.001, 5: 0.999},
+    (2, 4): {EOT: 0.6, 5: 0.4},
+    (1, 4, 5): {EOT: 0.99, 5: 0.01},
+    (2, 4, 5): {EOT: 0.99, 5: 0.01},
+}
+
+
+def found(**search: Any) -> tuple[int, ...]:
+    decoder = Tree([[0]])
+    decoder.odds = TREE
+    options = DecodingOptions(search=Search(beam_size=2, **search), max_new_tokens=6)
+    return decode(decoder, options)[0].tokens
+
+
+def test_more_patience_finds_a_better_text_behind_the_first_ends() -> None:
+    """(2) has log(0.27), (1) log(0.225); (1, 4, 5) has log(0.272) for three tokens."""
+    assert found() == (2,)
+    assert found(patience=2.0) == (1, 4, 5)
+
+
+def test_rows_of_other_windows_are_left_alone() -> None:
+    """Two windows with beams of their own give what each gives alone."""
+    options = DecodingOptions(search=Search(beam_size=3), max_new_tokens=5)
+    scripts = [[1, 2, EOT], [3, EOT], [4, 5, 6, 8, EOT]]
+    alone = [decode(Scripted([script]), options)[0] for script in scripts]
+    assert list(decode(Scripted(scripts), options)) == alone
+    assert [one.tokens for one in alone] == [(1, 2), (3,), (4, 5, 6, 8)]
+
+
+def test_a_beam_stops_at_each_window_s_own_budget() -> None:
+    decoder = Scripted([[1]])
+    options = DecodingOptions(search=Search(beam_size=2), max_new_tokens=3)
+    (decoded,) = decode(decoder, options)
+    assert decoded.tokens == (1, 1, 1)
+    assert decoded.runaway
+    assert len(decoder.fed) == 3
+
+
+@pytest.mark.parametrize("penalty", [1.0, 3.0])
+def test_penalised_ids_compete_with_what_is_left_of_them(penalty: float) -> None:
+    decoder = Scripted([[5]], base=3.0)
+    options = DecodingOptions(
+        search=Search(beam_size=2), cures=Cures(repetition_penalty=penalty), max_new_tokens=2
+    )
+    assert (decode(decoder, options)[0].tokens == (5, 5)) is (penalty == 1.0)

@@ -1,0 +1,98 @@
+"""The checker of the guarantees notices each breach of them; events as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from whisper_hailo.live.events import (
+    CaptionWord,
+    Completed,
+    Event,
+    Lost,
+    Partial,
+    Started,
+    as_json,
+    violations,
+)
+
+A, B, C = CaptionWord(" a", 0.5), CaptionWord(" b"), CaptionWord(" c", 0.123456)
+START = Started(0, start_s=1.0, heard_s=1.5, at_s=0.1)
+FIRST = Partial(0, 1.0, 2.0, (A,), (B,), n_skipped=1, heard_s=2.0, at_s=0.2)
+SECOND = Partial(0, 1.0, 2.5, (A, B), (C,), n_skipped=1, heard_s=2.5, at_s=0.3)
+DONE = Completed(0, 1.0, 3.0, (A, B, C), "silence", n_skipped=1, heard_s=3.0, at_s=0.4)
+GONE = Lost(3.0, 4.0, heard_s=4.0, at_s=0.5)
+NEXT = Started(1, start_s=4.0, heard_s=4.5, at_s=0.6)
+END = Completed(1, 4.0, 5.0, (), "end", n_skipped=0, heard_s=5.0, at_s=0.7)
+GOOD: tuple[Event, ...] = (START, FIRST, SECOND, DONE, GONE, NEXT, END)
+
+
+def test_a_good_stream_breaks_nothing() -> None:
+    assert list(violations(GOOD)) == []
+    assert list(violations([])) == []
+
+
+@pytest.mark.parametrize(
+    ("at", "changed", "told"),
+    [
+        (1, replace(FIRST, at_s=0.05), "time runs backwards"),
+        (1, replace(FIRST, heard_s=1.4, end_s=1.4), "time runs backwards"),
+        (0, replace(START, segment_id=1), "segment 1 starts, expected 0"),
+        (5, replace(NEXT, segment_id=2), "segment 2 starts, expected 1"),
+        (5, replace(NEXT, start_s=3.9), "starts before 4.0 s or after it was heard"),
+        (5, replace(NEXT, start_s=4.6), "starts before 4.0 s or after it was heard"),
+        (4, replace(GONE, start_s=2.9), "begins before 3.0 s or is no stretch"),
+        (4, replace(GONE, end_s=3.0), "begins before 3.0 s or is no stretch"),
+        (4, replace(GONE, end_s=4.1), "begins before 3.0 s or is no stretch"),
+        (1, replace(FIRST, segment_id=1), "segment 1 is told of while it is not active"),
+        (1, replace(FIRST, start_s=1.1), "do not fit"),
+        (1, replace(FIRST, end_s=0.9), "do not fit"),
+        (1, replace(FIRST, end_s=2.1), "do not fit"),
+        (2, replace(SECOND, committed=(B,)), "committed 'a' became 'b' in segment 0"),
+        (3, replace(DONE, words=(A, C)), "committed 'a b' became 'a c' in segment 0"),
+        (2, replace(SECOND, n_skipped=0), "skipped partials of segment 0 decrease"),
+        (3, replace(DONE, n_skipped=0), "skipped partials of segment 0 decrease"),
+    ],
+)
+def test_each_breach_is_noticed(at: int, changed: Event, told: str) -> None:
+    broken = [*GOOD[:at], changed, *GOOD[at + 1 :]]
+    assert told in " ".join(violations(broken))
+
+
+@pytest.mark.parametrize(
+    ("events", "told"),
+    [
+        ([START], "segment 0 is never completed"),
+        ([START, replace(NEXT, heard_s=4.5)], "segment 1 starts within segment 0"),
+        ([START, FIRST, GONE], "audio is lost within segment 0"),
+        ([FIRST], "segment 0 is told of while it is not active"),
+        ([START, DONE, replace(SECOND, heard_s=3.0, at_s=0.5)], "told of while it is not active"),
+    ],
+)
+def test_what_is_missing_or_too_much_is_noticed(events: list[Event], told: str) -> None:
+    assert told in " ".join(violations(events))
+
+
+def test_skipped_partials_of_another_segment_do_not_count() -> None:
+    second = replace(END, n_skipped=0)
+    assert list(violations([START, FIRST, DONE, GONE, NEXT, second])) == []
+
+
+def test_events_as_json() -> None:
+    assert as_json(replace(START, start_s=1.00004)) == {
+        "event": "started", "segment_id": 0, "start_s": 1.0, "heard_s": 1.5, "at_s": 0.1,
+    }  # fmt: skip
+    partial = as_json(SECOND)
+    assert (partial["event"], partial["text"], partial["committed_text"]) == (
+        "partial",
+        "a b c",
+        "a b",
+    )
+    assert partial["tentative"] == ({"text": " c", "probability": 0.1235},)
+    assert partial["committed"][1] == {"text": " b", "probability": None}
+    done = as_json(DONE)
+    assert (done["text"], done["reason"], done["end_s"]) == ("a b c", "silence", 3.0)
+    assert as_json(GONE) == {
+        "event": "lost", "start_s": 3.0, "end_s": 4.0, "heard_s": 4.0, "at_s": 0.5,
+    }  # fmt: skip

@@ -1,0 +1,133 @@
+"""Where the next window begins, in the recording, whatever window led there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from whisper_hailo.audio.windows import Window, WindowPlan
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment, Word
+from whisper_hailo.decoding.decoded import Decoded
+from whisper_hailo.decoding.option_groups import WordOptions
+from whisper_hailo.transcription.longform.clips import WHOLE, Clip
+from whisper_hailo.transcription.longform.feed import AudioFeed
+from whisper_hailo.transcription.longform.seek import SeekPlan
+from whisper_hailo.transcription.window import WindowResult
+
+PLAN = WindowPlan(10.0, 1.0)
+
+
+def seeking(
+    seconds: float = 60.0,
+    words: WordOptions | None = None,
+    clips: tuple[Clip, ...] = WHOLE,
+) -> SeekPlan:
+    audio = np.zeros(round(seconds * SAMPLE_RATE_HZ), np.float32)
+    return SeekPlan(AudioFeed(iter([audio])), clips, PLAN, words)
+
+
+def heard(window: Window, *edges: tuple[float, float], advance_s: float = 9.0) -> WindowResult:
+    """Segments of one word each; `edges` in the recording."""
+    segments = tuple(
+        Segment(a, b, "w", (1,), -0.1, 0.0, words=(Word(a, b, " w", 0.9, (1,)),)) for a, b in edges
+    )
+    return WindowResult(window, Decoded((), -0.1, 0.0, runaway=False), segments, advance_s)
+
+
+def test_the_last_timestamp_counts_from_its_window() -> None:
+    plan = seeking()
+    windows = plan.windows()
+    starts = []
+    for advance_s in (5.0, 2.5, 9.0, 0.5):
+        window = next(windows)
+        starts.append(window.start_s)
+        plan.take(heard(window, advance_s=advance_s))
+    assert starts == [0.0, 5.0, 7.5, 16.5]
+    assert next(windows).start_s == 17.0
+
+
+def test_the_last_word_s_end_is_a_time_of_the_recording() -> None:
+    """In the second window, too, whose words lie behind its start."""
+    plan = seeking(words=WordOptions())
+    windows = plan.windows()
+    plan.take(heard(next(windows), (1.0, 2.0), (3.0, 4.0), advance_s=8.0))
+    second = next(windows)
+    assert second.start_s == 4.0
+    plan.take(heard(second, (5.0, 6.25), advance_s=8.0))
+    assert next(windows).start_s == 6.25
+
+
+def test_a_word_that_ends_where_the_window_begins_does_not_hold_it_up() -> None:
+    plan = seeking(words=WordOptions())
+    windows = plan.windows()
+    plan.take(heard(next(windows), (1.0, 4.0)))
+    plan.take(heard(next(windows), (3.5, 4.0), advance_s=2.0))
+    assert next(windows).start_s == 6.0
+
+
+def test_behind_a_last_time_that_stands_alone_nothing_was_said() -> None:
+    for words in (None, WordOptions()):
+        plan = seeking(words=words)
+        windows = plan.windows()
+        plan.take(replace(heard(next(windows), (1.0, 4.0), advance_s=4.0), ends_alone=True))
+        assert next(windows).start_s == 9.0
+
+
+def test_a_silent_window_is_left_whole() -> None:
+    plan = seeking(words=WordOptions())
+    windows = plan.windows()
+    result = replace(heard(next(windows), (1.0, 2.0), advance_s=3.0), silent=True)
+    assert plan.take(result) == []
+    assert next(windows).start_s == 9.0
+
+
+def test_a_model_that_stands_still_is_moved_by_two_frames() -> None:
+    plan = seeking()
+    windows = plan.windows()
+    plan.take(heard(next(windows), advance_s=0.0))
+    assert next(windows).start_s == pytest.approx(0.02)
+
+
+def test_segments_of_no_length_are_dropped() -> None:
+    plan = seeking()
+    window = next(plan.windows())
+    taken = plan.take(heard(window, (1.0, 2.0), (2.0, 2.0), (2.0, 3.0)))
+    assert [(one.start_s, one.end_s) for one in taken] == [(1.0, 2.0), (2.0, 3.0)]
+
+
+@pytest.mark.parametrize(
+    ("samples", "n_windows"), [(1, 1), (144_000, 1), (144_159, 1), (144_160, 2)]
+)
+def test_the_first_sample_is_worth_a_window_then_only_a_whole_frame(
+    samples: int, n_windows: int
+) -> None:
+    plan = SeekPlan(AudioFeed(iter([np.zeros(samples, np.float32)])), WHOLE, PLAN)
+    count = 0
+    for window in plan.windows():
+        plan.take(heard(window))
+        count += 1
+    assert count == n_windows
+
+
+def test_a_clip_begins_where_it_is_asked_for_and_never_before_the_last_window() -> None:
+    clips = (Clip(16_000, 48_000), Clip(80_000, None))
+    plan = seeking(8.0, clips=clips)
+    seen = []
+    for window in plan.windows():
+        seen.append((window.start_s, window.content_s))
+        plan.take(heard(window))
+    assert seen == [(1.0, 2.0), (5.0, 3.0)]
+
+
+@pytest.mark.parametrize(("last_s", "next_s"), [(8.9, 9.0), (5.0, 5.0)])
+def test_with_a_gate_for_made_up_text_a_word_near_the_end_leads_behind_the_window(
+    last_s: float, next_s: float
+) -> None:
+    """The silence behind it is no longer than the gate's: 0.1 s of 2, but not 4 s."""
+    plan = seeking(words=WordOptions(hallucination_silence_s=2.0))
+    windows = plan.windows()
+    words = (1.0, 1.4), (last_s - 0.4, last_s)
+    plan.take(heard(next(windows), *words, advance_s=8.95))
+    assert next(windows).start_s == next_s

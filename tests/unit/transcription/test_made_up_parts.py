@@ -1,0 +1,136 @@
+"""A transcriber over parts that are made up: what it asks of them, what its transcripts say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.unit.shapes import TINY, toy_spec
+from tests.unit.transcription.test_decoder_engine import Rows
+from tests.unit.transcription.test_recognizer_engines import TOKENIZER
+from whisper_hailo.audio.windows import WindowPlan
+from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.errors import AudioError, OptionError
+from whisper_hailo.core.types import FloatArray, Transcript
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.parts import Parts
+from whisper_hailo.transcription.transcriber import Transcriber
+
+
+class Levels(Closing):
+    """Audio features are how loud a window is, from 1 to 5."""
+
+    name = "levels"
+    n_frames = None
+    spec = replace(toy_spec(), dims=TINY)
+
+    def __init__(self) -> None:
+        self.shapes: list[tuple[int, ...]] = []
+
+    def open(self) -> Levels:
+        return self
+
+    def close(self) -> None:
+        pass
+
+    def encode(self, mel: FloatArray) -> FloatArray:
+        self.shapes.append(mel.shape)
+        loud = np.rint(mel.max(axis=(1, 2)) * 2)
+        return np.clip(loud, 1, 5).reshape(-1, 1, 1).astype(np.float32)
+
+
+class Open(Rows, Closing):
+    """Rows that can be opened."""
+
+    def open(self) -> Open:
+        return self
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def transcriber() -> Iterator[Transcriber]:
+    plan = WindowPlan.make(TINY, 2)
+    with Transcriber(Parts(Levels(), Open(), TOKENIZER, plan, reasons=("made up",))) as opened:
+        yield opened
+
+
+def noise(seconds: float, loudness: float = 0.1) -> FloatArray:
+    samples = np.random.default_rng(0).standard_normal(round(seconds * 16_000))
+    return (loudness * samples).astype(np.float32)
+
+
+CONSECUTIVE = LongOptions(strategy="consecutive")
+
+
+def test_a_transcript_says_where_it_comes_from(transcriber: Transcriber) -> None:
+    found = transcriber.transcribe(noise(2.5), DecodingOptions(language="auto"), long=CONSECUTIVE)
+    assert found.duration_s == 2.5
+    assert found.task == "transcribe"
+    assert found.language == next(iter(found.language_probs))
+    assert len(found.segments) == 3, "each window has 1 s of audio"
+    assert found.settings.reasons == ("made up",)
+    assert found.timings.total_ms > 0
+    assert found.timings.load_ms > 0, "how long it took to open the parts"
+    assert found.near_ties == 0
+    german = transcriber.transcribe(noise(0.5), DecodingOptions(language="de", task="translate"))
+    assert (german.language, german.task, german.language_probs) == ("de", "translate", {})
+
+
+def test_one_that_cannot_be_read_leaves_the_others_their_turn(
+    transcriber: Transcriber, tmp_path: Path
+) -> None:
+    (tmp_path / "bad.wav").write_bytes(b"RIFF")
+    sources = [noise(0.5), tmp_path / "bad.wav", noise(0.5)]
+    first, bad, last = transcriber.transcribe_many(sources, long=CONSECUTIVE, batch_size=2)
+    assert isinstance(bad, AudioError)
+    assert isinstance(first, Transcript)
+    assert isinstance(last, Transcript)
+    assert first.text == last.text != ""
+    with pytest.raises(AudioError):
+        transcriber.transcribe(tmp_path / "bad.wav")
+
+
+def test_batches_hold_as_many_windows_as_asked_for_up_to_256(transcriber: Transcriber) -> None:
+    encoder = transcriber.encoder
+    assert isinstance(encoder, Levels)
+    transcriber.transcribe(noise(5.0), long=CONSECUTIVE, batch_size=2)
+    assert [shape[0] for shape in encoder.shapes] == [2, 2, 1]
+    transcriber.transcribe(noise(0.1), batch_size=256)
+    for wrong in (0, 257):
+        with pytest.raises(OptionError, match=f"--batch-size is {wrong}, expected 1 to 256"):
+            transcriber.transcribe(noise(0.1), batch_size=wrong)
+
+
+def test_snug_windows_are_as_long_as_their_audio_and_the_margin(transcriber: Transcriber) -> None:
+    encoder = transcriber.encoder
+    assert isinstance(encoder, Levels)
+    transcriber.transcribe(noise(0.5))
+    assert encoder.shapes[-1] == (1, 80, 200)
+    ten = transcriber.with_parts()
+    assert ten.content_s == 1.0
+    assert ten.encoder is encoder
+
+
+def test_a_batch_s_time_is_shared_by_its_windows(transcriber: Transcriber) -> None:
+    """Two recordings in one batch: the stages of both together are those of the batch."""
+    many = list(transcriber.transcribe_many([noise(0.5)] * 2, long=CONSECUTIVE, batch_size=2))
+    one, other = (found.timings for found in many)  # type: ignore[union-attr]
+    assert one.encode_ms == other.encode_ms > 0
+    assert one.decode_ms == other.decode_ms <= one.total_ms
+
+
+def test_parts_can_be_exchanged_and_the_others_stay(transcriber: Transcriber) -> None:
+    encoder, decoder = Levels(), Open()
+    changed = transcriber.with_parts(encoder=encoder, decoder=decoder, encode_ahead=False)
+    assert changed.encoder is encoder
+    assert changed.parts["decoder"] is decoder
+    assert changed.tokenizer is transcriber.tokenizer
+    assert changed._parts.encode_ahead is False
+    assert transcriber.with_parts()._parts == transcriber._parts

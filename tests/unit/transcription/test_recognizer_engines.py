@@ -1,0 +1,251 @@
+"""Engines with a loop of their own: which windows they get together, in which language."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.shapes import TOY_TOKENS, toy_spec
+from whisper_hailo.audio.windows import Piece, Window
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.timing import StageClock
+from whisper_hailo.core.types import FloatArray, Segment
+from whisper_hailo.decoding.decoded import Decoded
+from whisper_hailo.decoding.option_groups import Prompts, Search, WordOptions
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.text.tokenizer import Tokenizer
+from whisper_hailo.transcription.assemble import assemble, rounded, spread_words
+from whisper_hailo.transcription.recognizer_engines import AudioEngine, FeaturesEngine
+from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
+
+BEGIN = 20
+
+
+class Words:
+    """Id n is the word `wn`."""
+
+    def decode(self, ids: Any, **_: object) -> str:
+        return "".join(f" w{token}" for token in ids)
+
+
+TOKENIZER = Tokenizer(Words(), TOY_TOKENS)  # type: ignore[arg-type]
+
+
+@dataclass
+class Engine:
+    """Hears each window's number, and its language: German where the number is odd."""
+
+    asked: list[tuple[list[float], tuple[int, ...]]] = field(default_factory=list)
+    n_detected: int = 0
+    name = "engine"
+    spec = toy_spec()
+
+    def detect_language(self, audio_features: FloatArray) -> dict[str, float]:
+        (number,) = audio_features[:, 0, 0]
+        self.n_detected += 1
+        return {"de": 0.9, "en": 0.1} if number % 2 else {"en": 0.8, "de": 0.2}
+
+    def recognize(
+        self, audio_features: FloatArray, prefix: tuple[int, ...], options: DecodingOptions
+    ) -> tuple[Decoded, ...]:
+        numbers = audio_features[:, 0, 0].tolist()
+        self.asked.append((numbers, prefix))
+        return tuple(Decoded((int(number),), -0.1, 0.0, runaway=False) for number in numbers)
+
+
+def window(number: int, *, needs_words: bool = False) -> Window:
+    return Window(np.zeros(16_000, np.float32), float(number), needs_words=needs_words)
+
+
+def hear(
+    engine: Engine, numbers: list[int], options: DecodingOptions, *, apart: bool = True
+) -> tuple[list[WindowResult], list[Context]]:
+    decoding = FeaturesEngine(engine, TOKENIZER, options)  # type: ignore[arg-type]
+    first = decoding.context()
+    contexts = [decoding.context() if apart else first for _ in numbers]
+    features = np.array(numbers, np.float32).reshape(-1, 1, 1)
+    windows = [window(number) for number in numbers]
+    requests = list(map(WindowRequest, windows, contexts))
+    return decoding.transcribe(features, requests, StageClock()), contexts
+
+
+def test_windows_of_one_language_are_heard_together_and_come_back_in_order() -> None:
+    engine = Engine()
+    heard, contexts = hear(engine, [1, 2, 3, 4], DecodingOptions(language="auto"))
+    german, english = (11, 13, 14, 19), (11, 12, 14, 19)
+    assert engine.asked == [([1.0, 3.0], german), ([2.0, 4.0], english)]
+    assert [one.segments[0].text for one in heard] == ["w1", "w2", "w3", "w4"]
+    assert [one.segments[0].language for one in heard] == ["de", "en", "de", "en"]
+    assert [one.window.start_s for one in heard] == [1.0, 2.0, 3.0, 4.0]
+    assert [context.language for context in contexts] == ["de", "en", "de", "en"]
+    assert contexts[1].language_probs == {"en": 0.8, "de": 0.2}
+
+
+def test_a_recording_s_language_is_that_of_its_first_window() -> None:
+    engine = Engine()
+    heard, _ = hear(engine, [2, 3, 5], DecodingOptions(language="auto"), apart=False)
+    assert [one.segments[0].language for one in heard] == ["en", "en", "en"]
+    assert engine.n_detected == 1
+
+
+def test_unless_it_is_asked_for_each_window() -> None:
+    options = DecodingOptions(language="auto", detect_each_window=True)
+    heard, contexts = hear(Engine(), [2, 3, 4], options, apart=False)
+    assert [one.segments[0].language for one in heard] == ["en", "de", "en"]
+    assert contexts[0].language == "en"
+
+
+def test_a_language_that_was_told_is_not_detected() -> None:
+    engine = Engine()
+    options = DecodingOptions(language="de", detect_each_window=True)
+    heard, _ = hear(engine, [2], options)
+    assert (heard[0].segments[0].language, engine.n_detected) == ("de", 0)
+
+
+def test_english_models_have_nothing_to_detect() -> None:
+    engine = Engine()
+    english = Tokenizer(Words(), replace(TOY_TOKENS, languages={}))  # type: ignore[arg-type]
+    decoding = FeaturesEngine(engine, english, DecodingOptions(language="auto"))  # type: ignore[arg-type]
+    context = decoding.context()
+    features = np.ones((1, 1, 1), np.float32)
+    request = WindowRequest(window(1), context)
+    (heard,) = decoding.transcribe(features, [request], StageClock())
+    assert (heard.segments[0].language, context.language, engine.n_detected) == ("en", "en", 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        (DecodingOptions(words=WordOptions()), "--word-timestamps"),
+        (DecodingOptions(prompts=Prompts(initial_prompt="a")), "prompts"),
+        (DecodingOptions(prompts=Prompts(condition_on_previous_text=True)), "prompts"),
+        (DecodingOptions(search=Search(temperatures=(0.0, 0.2))), "more than one --temperature"),
+    ],
+)
+def test_what_needs_our_own_loop_is_refused(options: DecodingOptions, what: str) -> None:
+    for decoding in (
+        lambda: FeaturesEngine(Engine(), TOKENIZER, options),  # type: ignore[arg-type]
+        lambda: AudioEngine(Listener(""), options),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(OptionError, match=f"a loop of its own and cannot do {what}"):
+            decoding()
+
+
+@dataclass
+class Listener:
+    """Says the same of everything."""
+
+    text: str
+    name = "listener"
+    spec = toy_spec()
+
+    def recognize_audio(self, audio: FloatArray, options: DecodingOptions) -> str:
+        return f" {self.text} " if audio.size else "nothing"
+
+
+@pytest.mark.parametrize("needs_words", [False, True])
+def test_an_engine_that_takes_audio_gives_one_segment_a_window(needs_words: bool) -> None:
+    decoding = AudioEngine(Listener("so it is"), DecodingOptions())  # type: ignore[arg-type]
+    given = [window(3, needs_words=needs_words), window(7, needs_words=needs_words)]
+    requests = [WindowRequest(one, decoding.context()) for one in given]
+    first, second = decoding.transcribe(None, requests, StageClock())
+    (segment,) = second.segments
+    assert (segment.text, segment.start_s, segment.end_s) == ("so it is", 7.0, 8.0)
+    assert (segment.language, segment.window_start_s, second.advance_s) == ("en", 7.0, 1.0)
+    assert (segment.avg_logprob, segment.no_speech_prob, segment.tokens) == (0.0, 0.0, ())
+    assert first.window is given[0]
+    assert [word.text for word in segment.words] == ([" so", " it", " is"] if needs_words else [])
+
+
+def test_where_nothing_is_said_there_is_no_segment() -> None:
+    decoding = AudioEngine(Listener(" "), DecodingOptions())  # type: ignore[arg-type]
+    request = WindowRequest(window(3), decoding.context())
+    (heard,) = decoding.transcribe(None, [request], StageClock())
+    assert heard.segments == ()
+
+
+def test_an_engine_needs_the_encoder_it_hears_through() -> None:
+    decoding = FeaturesEngine(Engine(), TOKENIZER, DecodingOptions())  # type: ignore[arg-type]
+    request = WindowRequest(window(1), decoding.context())
+    with pytest.raises(OptionError, match="engine needs an encoder"):
+        decoding.transcribe(None, [request], StageClock())
+
+
+def test_words_without_times_are_spread_by_their_letters() -> None:
+    """Of `a four letters`, with a blank before each: 2, 5 and 8 of 15 letters in 3 s."""
+    segment = Segment(10.0, 13.0, "a four letters", (), -0.1, 0.0)
+    decoded = Decoded((), -0.1, 0.0, runaway=False)
+    heard = spread_words(WindowResult(window(10), decoded, (segment,), 3.0), None)
+    words = heard.segments[0].words
+    assert [word.text for word in words] == [" a", " four", " letters"]
+    edges = [10.0, 10.4, 11.4, 13.0]
+    assert [word.start_s for word in words] == pytest.approx(edges[:-1])
+    assert [word.end_s for word in words] == pytest.approx(edges[1:])
+
+
+def test_words_of_tokens_carry_them_and_times_are_no_words() -> None:
+    segment = Segment(0.0, 2.0, "w1 w2", (BEGIN, 1, 2, BEGIN + 100), -0.1, 0.0, language="en")
+    decoded = Decoded((), -0.1, 0.0, runaway=False)
+    heard = spread_words(WindowResult(window(0), decoded, (segment,), 3.0), TOKENIZER)
+    words = heard.segments[0].words
+    assert [(word.text, word.tokens) for word in words] == [(" w1", (1,)), (" w2", (2,))]
+    assert [(word.start_s, word.end_s) for word in words] == [(0.0, 1.0), (1.0, 2.0)]
+
+
+def at(seconds: float) -> int:
+    return BEGIN + round(seconds * 50)
+
+
+def test_segments_are_placed_in_the_recording_and_end_with_its_audio() -> None:
+    """A window of 1.5 s at 40 s, in which a model trained on 30 s writes a time behind the end."""
+    audio = Window(np.zeros(24_000, np.float32), 40.0)
+    tokens = (at(0.0), 1, at(0.5), at(0.6), 2, at(2.0), at(2.0), 3)
+    decoded = Decoded(tokens, -0.3, 0.2, runaway=True, temperature=0.4, compression_ratio=1.5)
+    heard = assemble(audio, decoded, "de", TOKENIZER, DecodingOptions(timestamps=True))
+    first, second = heard.segments
+    assert (first.start_s, first.end_s, first.text) == (40.0, 40.5, "w1")
+    assert (second.start_s, second.end_s) == (pytest.approx(40.6), 41.5)
+    assert heard.end_s == 41.5
+    assert (second.avg_logprob, second.no_speech_prob, second.runaway) == (-0.3, 0.2, True)
+    assert (second.temperature, second.compression_ratio) == (0.4, 1.5)
+    assert (second.language, second.window_start_s) == ("de", 40.0)
+
+
+def test_segments_of_a_packed_window_lie_in_their_stretches() -> None:
+    """One ends where a stretch does; the next one begins with the next stretch."""
+    pieces = (Piece(0.0, 5.0, 1.0), Piece(1.0, 70.0, 1.0))
+    audio = Window(np.zeros(32_000, np.float32), 5.0, pieces)
+    tokens = (at(0.0), 1, at(1.0), at(1.0), 2, at(1.5))
+    decoded = Decoded(tokens, -0.3, 0.2, runaway=False)
+    heard = assemble(audio, decoded, "en", TOKENIZER, DecodingOptions(timestamps=True))
+    assert [(one.start_s, one.end_s) for one in heard.segments] == [(5.0, 6.0), (70.0, 70.5)]
+
+
+def test_silence_and_empty_text_leave_no_segment_but_a_time() -> None:
+    options = DecodingOptions(timestamps=True)
+    silent = Decoded((at(0.0), 1, at(0.5)), -2.0, 0.9, runaway=False)
+    heard = assemble(window(4), silent, "en", TOKENIZER, options)
+    assert (heard.segments, heard.silent, heard.end_s) == ((), True, None)
+    empty = Decoded((at(0.0), at(0.5)), -0.1, 0.0, runaway=False)
+    heard = assemble(window(4), empty, "en", TOKENIZER, options)
+    assert (heard.segments, heard.silent) == ((), False)
+    assert heard.end_s == 4.0 + 0.0  # one pair: a segment that ends where it begins
+
+
+def test_without_times_a_window_is_one_segment() -> None:
+    heard = assemble(
+        window(4), Decoded((1, 2), -0.1, 0.0, False), "en", TOKENIZER, DecodingOptions()
+    )
+    (segment,) = heard.segments
+    assert (segment.start_s, segment.end_s, segment.text) == (4.0, 5.0, "w1 w2")
+    assert (heard.advance_s, heard.ends_alone) == (1.0, False)
+
+
+def test_times_are_told_to_a_tenth_of_a_millisecond() -> None:
+    third = 1 / 3
+    said = replace(Segment(third, 2 * third, "a", (), 0.0, 0.0), window_start_s=third)
+    assert (rounded(said).start_s, rounded(said).end_s) == (0.3333, 0.6667)
+    assert rounded(said).window_start_s == 0.3333
