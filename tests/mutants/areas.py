@@ -69,10 +69,10 @@ AREAS: Final = {
     "live": Area(("live",), ("live",)),
     "subtitles": Area(("text",), ("text",)),
     "scores": Area(
-        ("score.py", "bootstrap.py", "summary.py"),
+        ("score.py", "rates.py", "runs/summary.py"),
         (
-            *("lab/test_score.py", "lab/test_bootstrap.py"),
-            *("lab/test_summary.py", "lab/test_normaliser.py"),
+            *("lab/test_score.py", "lab/test_rates.py"),
+            *("lab/runs/test_summary.py", "lab/test_normaliser.py"),
         ),
         _LABORATORY,
     ),

@@ -6,26 +6,34 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from tests.unit.lab.runs import OURS_FILES, RIVAL, RIVAL_FILES
+from tests.unit.lab.small_run import OURS_FILES, RIVAL, RIVAL_FILES
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo_lab.bootstrap import drawn_rates, quantiles
-from whisper_hailo_lab.score import (
-    Evaluation,
+from whisper_hailo_lab.rates import (
     Score,
+    _drawn_rates,
+    _middle,
     confidence_interval,
     difference_interval,
-    evaluate,
-    normalise,
-    score_file,
 )
-from whisper_hailo_lab.summary import paired_ratio, stage_ms, summarise_case
+from whisper_hailo_lab.runs.summary import paired_ratio, stage_ms, summarise_case
+from whisper_hailo_lab.score import Evaluation, evaluate, normalise, score_file
+
+
+def drawn(
+    errors: list[list[int]], counts: list[int], level: float, n_resamples: int, seed: int
+) -> NDArray[np.float64]:
+    sides = [
+        [Score(insertions=wrong, hits=count) for wrong, count in zip(side, counts, strict=True)]
+        for side in errors
+    ]
+    return _drawn_rates(sides, level, n_resamples, seed)
 
 
 def test_every_draw_is_a_corpus_rate_of_as_many_files() -> None:
     """Of files with 1 of 2 and 3 of 10 errors: all four draws of two, and no other rate."""
-    errors, counts = np.array([[1, 3], [2, 0]]), np.array([2, 10])
-    rates = drawn_rates(errors, counts, 0.9, 400, 1)
+    rates = drawn([[1, 3], [2, 0]], [2, 10], 0.9, 400, 1)
     assert rates.shape == (2, 400)
     found = {(round(a, 6), round(b, 6)) for a, b in rates.T}
     assert found == {(0.5, 1.0), (0.3, 0.0), (round(4 / 12, 6), round(2 / 12, 6))}
@@ -34,7 +42,7 @@ def test_every_draw_is_a_corpus_rate_of_as_many_files() -> None:
 
 
 def test_draws_without_a_reference_are_left_out() -> None:
-    rates = drawn_rates(np.array([[5, 1]]), np.array([0, 4]), 0.9, 200, 0)
+    rates = drawn([[5, 1]], [0, 4], 0.9, 200, 0)
     assert 100 < rates.shape[1] < 200
     assert np.isfinite(rates).all()
     assert set(rates[0]) == {0.25, 1.5}
@@ -42,7 +50,7 @@ def test_draws_without_a_reference_are_left_out() -> None:
 
 @pytest.mark.parametrize(("level", "low", "high"), [(0.5, 25.0, 75.0), (0.9, 5.0, 95.0)])
 def test_an_interval_holds_its_share_in_the_middle(level: float, low: float, high: float) -> None:
-    assert quantiles(np.arange(101.0), level) == pytest.approx((low, high))
+    assert _middle(np.arange(101.0), level) == pytest.approx((low, high))
 
 
 def test_ninety_five_percent_of_a_thousand_draws_is_what_is_not_told() -> None:
@@ -156,4 +164,6 @@ def test_files_that_failed_or_took_no_time_have_no_ratio() -> None:
 @pytest.mark.parametrize(("what", "ms"), [("total", 10.0), ("encoder", 3.0), ("decoder", 6.0)])
 def test_the_decoder_s_time_counts_cross_keys_and_values(what: str, ms: float) -> None:
     assert stage_ms(OURS_FILES[0], what) == pytest.approx(ms)
-    assert stage_ms(replace(OURS_FILES[0], stages_ms={}), what) == (10.0 if what == "total" else 0)
+    assert stage_ms(replace(OURS_FILES[0], stages_ms={}), what) == (
+        10.0 if what == "total" else None
+    )
