@@ -186,6 +186,7 @@ print(stream.duration_s, n_samples, resource.getrusage(resource.RUSAGE_SELF).ru_
 """
 
 
+@pytest.mark.slow
 def test_three_hours_take_no_more_memory_than_ten_seconds(tmp_path: Path) -> None:
     path = tmp_path / "long.wav"
     with wave.open(str(path), "wb") as file:

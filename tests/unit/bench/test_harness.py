@@ -18,6 +18,8 @@ from whisper_hailo.bench.records import Run
 from whisper_hailo.bench.run_file import read_run
 from whisper_hailo.core.errors import OptionError
 
+pytestmark = pytest.mark.slow
+
 STANDIN = [sys.executable, str(Path(__file__).with_name("standin.py"))]
 MATCHED = Case("one", "ours", "matched", language="de")
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.shared import converted
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.bench.one_file import N_WARM_UPS, FileTiming, Spread, time_file
 from whisper_hailo.bench.timed_parts import TimedDecoder
 from whisper_hailo.cli.time import to_json, to_text
-from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.hub import ASSETS
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import AudioError, OptionError
@@ -22,11 +22,8 @@ OPTIONS = DecodingOptions(max_new_tokens=N_TOKENS, cures=Cures(repetition_penalt
 
 
 @pytest.fixture(scope="module")
-def micro(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("timed") / "micro"
-    sizes = HailoOptions(window_s=2, decoder_length=16)
-    convert_checkpoint(ASSETS / "micro", out, ConvertOptions(hailo=sizes))
-    return out
+def micro(shared: Path) -> Path:
+    return converted(shared, ASSETS / "micro", ConvertOptions(hailo=HailoOptions(2, 16)))
 
 
 @pytest.fixture(scope="module", params=["cached", "fixed"])

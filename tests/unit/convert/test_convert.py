@@ -189,6 +189,20 @@ def test_conversions_to_one_place_take_turns(checkpoint: Path, tmp_path: Path) -
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "whisper-toy"]
 
 
+def test_what_is_replaced_goes_while_its_maker_still_holds_it(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    convert_checkpoint(checkpoint, out, PLAIN)
+    descriptor = os.open(out, os.O_RDONLY)
+    try:
+        convert.fcntl.flock(descriptor, convert.fcntl.LOCK_EX)
+        convert_checkpoint(checkpoint, out, PLAIN)
+    finally:
+        os.close(descriptor)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "whisper-toy"]
+
+
 @pytest.mark.parametrize(
     ("file", "changes"),
     [

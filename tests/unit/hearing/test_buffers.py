@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.checkpoints import write_checkpoint
+from tests.shared import converted
 from tests.unit.hearing.watched import Watched
 from tests.unit.sounds import DATA
 from whisper_hailo.audio import load_audio
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
-from whisper_hailo.convert.convert import convert_checkpoint
-from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.spec import ModelSpec, SpecialTokens
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
@@ -23,6 +23,8 @@ from whisper_hailo.hearing.buffers import Draft, joined, text_words
 from whisper_hailo.pipeline import Parts, Transcriber
 from whisper_hailo.windows import WindowPlan
 
+STEP = 12_800
+"""Samples by which a buffer grows: words break in other places than where a second ends."""
 OPTIONS = DecodingOptions(cures=PRESETS["conservative"], max_new_tokens=30)
 
 
@@ -46,13 +48,12 @@ class Plain:
 
 
 @pytest.fixture(scope="module")
-def toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Transcriber]:
+def toy(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Transcriber]:
     """A small model of random weights, which says anything but what was said."""
-    root = tmp_path_factory.mktemp("toy")
-    convert_checkpoint(write_checkpoint(root / "checkpoint"), root / "model", ConvertOptions())
-    spec = ModelSpec.load(root / "model")
-    encoder = OnnxEncoder(root / "model", spec, threads=1)
-    decoder = CachedDecoder(root / "model", spec, threads=1)
+    model = converted(shared, write_checkpoint(tmp_path_factory.mktemp("toy") / "checkpoint"))
+    spec = ModelSpec.load(model)
+    encoder = OnnxEncoder(model, spec, threads=1)
+    decoder = CachedDecoder(model, spec, threads=1)
     tokenizer: Any = Plain(spec.tokens)
     parts = Parts(encoder, decoder, tokenizer, WindowPlan.make(spec.dims))
     with Transcriber(parts) as transcriber:
@@ -77,7 +78,7 @@ def test_what_is_held_back_is_the_end_and_the_same_with_drafts(
     micro: Transcriber, speech: FloatArray
 ) -> None:
     draft, n_held_back = Draft(), 0
-    for end in range(8000, speech.size, 4800):
+    for end in range(8000, speech.size, STEP):
         whole = micro.hear(speech[:end], OPTIONS).tokens
         plain = micro.hear(speech[:end], OPTIONS, hold_back_s=0.3)
         drafted = micro.hear(speech[:end], OPTIONS, draft, hold_back_s=0.3)
@@ -96,7 +97,7 @@ def test_a_growing_buffer_gives_the_same_text_with_and_without_drafts(
     micro: Transcriber, speech: FloatArray
 ) -> None:
     draft, passes, plain_passes = Draft(), 0, 0
-    for end in range(8000, speech.size + 4800, 4800):
+    for end in range(8000, speech.size + STEP, STEP):
         plain = micro.hear(speech[:end], OPTIONS)
         drafted = micro.hear(speech[:end], OPTIONS, draft)
         assert drafted.tokens == plain.tokens or plain.near_ties + drafted.near_ties

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -55,6 +56,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The stand-in's machine; afterwards the chip is closed, its threads gone, no rule broken."""
     monkeypatch.syspath_prepend(str(FOLDER))
     monkeypatch.setenv("PYTHONPATH", str(FOLDER))  # for what is asked in a process of its own
+    monkeypatch.delitem(sys.modules, "hailo_platform.genai", raising=False)  # asked for a version
     from hailo_platform._machine import MACHINE
 
     MACHINE.set()

@@ -123,7 +123,7 @@ def test_tables_that_tell_of_micro_say_when_it_was_another() -> None:
     assert block("steps", SPEED, "ef56").startswith(f"{origin}."), "its weights are random"
 
 
-@pytest.mark.draws
+@pytest.mark.slow
 def test_the_chart_shows_its_run() -> None:
     pytest.importorskip("matplotlib", reason="charts need the extra bench")
     svg = chart_svg(RUN)

@@ -18,6 +18,8 @@ from whisper_hailo.convert.validate.validate import ValidateOptions, validate
 from whisper_hailo.core.hailo import HefRecord
 from whisper_hailo.core.spec import SPEC_FILE, ModelSpec
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
