@@ -65,9 +65,9 @@ DECODERS = {
 
 def prepare(work: Path, optimum: Path | None) -> None:
     """Make all graphs of `micro`."""
-    from whisper_hailo.bench.formats.ctranslate2 import write_ctranslate2
     from whisper_hailo.convert.convert import convert_checkpoint
     from whisper_hailo.convert.options import ConvertOptions, HailoOptions
+    from whisper_hailo_lab.formats.ctranslate2 import write_ctranslate2
 
     work.mkdir(parents=True, exist_ok=True)
     forms = HailoOptions(window_s=10, decoder_length=32)
@@ -100,9 +100,9 @@ def _run(words: list[str]) -> None:
 
 def cell(work: Path, encoder: str, decoder: str) -> dict[str, Any]:
     """One pair, measured in this process."""
-    from whisper_hailo.bench.machine import peak_rss_mib, rss_mib
     from whisper_hailo.core.errors import WhisperHailoError
-    from whisper_hailo.pipeline import Transcriber
+    from whisper_hailo.transcription.transcriber import Transcriber
+    from whisper_hailo_lab.machine import peak_rss_mib, rss_mib
 
     options = _options(work, encoder, decoder)
     before = rss_mib()
@@ -114,7 +114,7 @@ def cell(work: Path, encoder: str, decoder: str) -> dict[str, Any]:
     with (
         transcriber.with_parts(encode_ahead=False) as opened,
         # Other work on the machine takes wall-clock time, but not this process's.
-        mock.patch("whisper_hailo.timing.perf_counter", time.process_time),
+        mock.patch("whisper_hailo.core.timing.perf_counter", time.process_time),
     ):
         loaded = rss_mib()
         for _ in range(N_WARM_UPS):
@@ -153,7 +153,7 @@ def _options(work: Path, encoder: str, decoder: str) -> EngineOptions:
 
 
 def _errors(clips: list[Path], texts: list[str]) -> dict[str, Any]:
-    from whisper_hailo.bench.score import evaluate
+    from whisper_hailo_lab.score import evaluate
 
     spoken = [clip.with_suffix(".txt").read_text(encoding="utf-8") for clip in clips]
     words = evaluate(list(zip(spoken, texts, strict=True))).words
@@ -162,7 +162,7 @@ def _errors(clips: list[Path], texts: list[str]) -> dict[str, Any]:
 
 def run(work: Path) -> None:
     """All pairs, each in a process of its own; those that were measured before are kept."""
-    from whisper_hailo.bench.machine import this_machine
+    from whisper_hailo_lab.machine import this_machine
 
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     places = [str(ROOT), str(ROOT / "tests" / "standin"), os.environ.get("PYTHONPATH", "")]

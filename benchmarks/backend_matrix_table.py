@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from whisper_hailo.bench.marks import remark
+from whisper_hailo_lab.marks import remark
 
 BEGIN, END = "<!-- backend matrix: begin -->", "<!-- backend matrix: end -->"
 

@@ -15,17 +15,17 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from whisper_hailo.bench import environments
-from whisper_hailo.bench.case import Case
-from whisper_hailo.bench.compare.all import compare
-from whisper_hailo.bench.datasets import Dataset, read_dataset
-from whisper_hailo.bench.evaluate import evaluate
-from whisper_hailo.bench.plans import Device, machine_plan, only, study_plan
-from whisper_hailo.bench.report.build import report
-from whisper_hailo.bench.systems.table import SYSTEMS
-from whisper_hailo.cli.report import report as complain
+from whisper_hailo.cli.failures import report as complain
 from whisper_hailo.cli.steps import Steps
 from whisper_hailo.core.errors import WhisperHailoError
+from whisper_hailo_lab import environments
+from whisper_hailo_lab.case import Case
+from whisper_hailo_lab.compare.all import compare
+from whisper_hailo_lab.datasets import Dataset, read_dataset
+from whisper_hailo_lab.evaluate import evaluate
+from whisper_hailo_lab.plans import Device, machine_plan, only, study_plan
+from whisper_hailo_lab.report.build import report
+from whisper_hailo_lab.systems.table import SYSTEMS
 
 ROOT = Path(__file__).parents[1]
 CLIPS = ROOT / "tests" / "data" / "micro"

@@ -41,7 +41,7 @@ from whisper_hailo.backends.options import EngineOptions  # noqa: E402
 from whisper_hailo.convert.convert import convert_checkpoint  # noqa: E402
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions  # noqa: E402
 from whisper_hailo.core.errors import WhisperHailoError  # noqa: E402
-from whisper_hailo.pipeline import Transcriber  # noqa: E402
+from whisper_hailo.transcription.transcriber import Transcriber  # noqa: E402
 
 MICRO = ROOT / "src" / "whisper_hailo" / "assets" / "micro"
 SPEECH = ROOT / "tests" / "data" / "micro" / "unseen"

@@ -10,7 +10,11 @@ from typing import Any
 
 import onnx
 
-from whisper_hailo.convert.emulate import (
+from whisper_hailo.core.hailo import HailoForm
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.hailo_tools.calibrate.make import calibrate
+from whisper_hailo.hailo_tools.calibrate.options import CalibrationOptions
+from whisper_hailo.hailo_tools.emulate import (
     Network,
     Noise,
     Statistics,
@@ -21,13 +25,9 @@ from whisper_hailo.convert.emulate import (
     preset,
     read_network,
 )
-from whisper_hailo.convert.emulate.make import load_form, write_whole
-from whisper_hailo.convert.emulate.script import generated_script
-from whisper_hailo.convert.emulate.windows import WindowFile
-from whisper_hailo.convert.hailo.calibrate.make import calibrate
-from whisper_hailo.convert.hailo.calibrate.options import CalibrationOptions
-from whisper_hailo.core.hailo import HailoForm
-from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.hailo_tools.emulate.make import load_form, write_whole
+from whisper_hailo.hailo_tools.emulate.script import generated_script
+from whisper_hailo.hailo_tools.emulate.windows import WindowFile
 
 N_WINDOWS = {"scales": 64, "measured": 24}
 """Windows that set the scales, and others that noise is measured on: drawn as `calibrate` does."""

@@ -26,12 +26,12 @@ from benchmarks.emulated_report import DOCS, RESULT, contradictions, draw
 from benchmarks.journal import Journal, key_of
 from whisper_hailo import Transcriber
 from whisper_hailo.backends.options import EngineOptions
-from whisper_hailo.bench.marks import mark_of
-from whisper_hailo.bench.score import Evaluation, difference_interval, evaluate
 from whisper_hailo.convert.convert import convert_checkpoint
-from whisper_hailo.convert.emulate import METHODS
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.hailo_tools.emulate import METHODS
+from whisper_hailo_lab.marks import mark_of
+from whisper_hailo_lab.score import Evaluation, difference_interval, evaluate
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "whisper_hailo"

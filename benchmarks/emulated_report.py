@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whisper_hailo.bench.marks import remark
+from whisper_hailo_lab.marks import remark
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

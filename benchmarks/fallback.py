@@ -20,9 +20,9 @@ from benchmarks.sounds import music, noise
 from benchmarks.windows import DATA, clips, result_of
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import AudioSource
-from whisper_hailo.bench.score import score_file
 from whisper_hailo.decoding.option_groups import OPENAI_TEMPERATURES, Search
 from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo_lab.score import score_file
 
 SPOKEN = ("seen", "noisy", "unseen", "long")
 SEARCHES = {"off": Search(), "on": Search(temperatures=OPENAI_TEMPERATURES)}

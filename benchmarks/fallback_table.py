@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from whisper_hailo.bench.marks import remark
-from whisper_hailo.bench.score import Score, corpus
+from whisper_hailo_lab.marks import remark
+from whisper_hailo_lab.score import Score, corpus
 
 BEGIN, END = "<!-- fallback: begin -->", "<!-- fallback: end -->"
 

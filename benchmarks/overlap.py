@@ -35,8 +35,8 @@ from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.longform.plan import LongOptions
-from whisper_hailo.pipeline import Transcriber
+from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.transcriber import Transcriber
 
 ROOT = Path(__file__).parents[1]
 CLIPS = ROOT / "tests" / "data" / "micro" / "seen"

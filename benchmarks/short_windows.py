@@ -25,15 +25,15 @@ import numpy as np
 from benchmarks import tables
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
-from whisper_hailo.bench.machine import this_machine
-from whisper_hailo.bench.marks import mark_of
-from whisper_hailo.bench.report.short_windows import table
-from whisper_hailo.bench.score import score_file
-from whisper_hailo.bench.speed.keys import use_cache
-from whisper_hailo.bench.speed.weights import random_checkpoint
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo_lab.machine import this_machine
+from whisper_hailo_lab.marks import mark_of
+from whisper_hailo_lab.report.short_windows import table
+from whisper_hailo_lab.score import score_file
+from whisper_hailo_lab.speed.keys import use_cache
+from whisper_hailo_lab.speed.weights import random_checkpoint
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "tests" / "data" / "micro"

@@ -20,15 +20,15 @@ from pathlib import Path
 from time import monotonic
 
 from benchmarks import tables
-from whisper_hailo.bench.run_file import read_run
-from whisper_hailo.bench.speed.keys import use_cache
-from whisper_hailo.bench.speed.plan import GROUPS
-from whisper_hailo.bench.speed.report import report_text
-from whisper_hailo.bench.speed.run import PARTS, Plan, run
-from whisper_hailo.bench.systems.table import SYSTEMS
-from whisper_hailo.cli.report import report as complain
+from whisper_hailo.cli.failures import report as complain
 from whisper_hailo.cli.steps import Steps
 from whisper_hailo.core.errors import WhisperHailoError
+from whisper_hailo_lab.run_file import read_run
+from whisper_hailo_lab.speed.keys import use_cache
+from whisper_hailo_lab.speed.plan import GROUPS
+from whisper_hailo_lab.speed.report import report_text
+from whisper_hailo_lab.speed.run import PARTS, Plan, run
+from whisper_hailo_lab.systems.table import SYSTEMS
 
 ROOT = Path(__file__).parents[1]
 SHORT_PARTS = ("turns", "floor", "start")

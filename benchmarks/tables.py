@@ -23,18 +23,18 @@ from benchmarks import (  # noqa: E402
     fallback_table,
     windows_table,
 )
-from whisper_hailo.bench.marks import mark_of, remark  # noqa: E402
-from whisper_hailo.bench.report import captions, short_windows  # noqa: E402
-from whisper_hailo.bench.report.blocks import fill  # noqa: E402
-from whisper_hailo.bench.report.gather import gather  # noqa: E402
-from whisper_hailo.bench.report.processors import (  # noqa: E402
+from whisper_hailo_lab.marks import mark_of, remark  # noqa: E402
+from whisper_hailo_lab.report import captions, short_windows  # noqa: E402
+from whisper_hailo_lab.report.blocks import fill  # noqa: E402
+from whisper_hailo_lab.report.gather import gather  # noqa: E402
+from whisper_hailo_lab.report.processors import (  # noqa: E402
     stages_table,
     steps_table,
     words_table,
 )
-from whisper_hailo.bench.run_file import read_run  # noqa: E402
-from whisper_hailo.bench.speed import report as speed  # noqa: E402
-from whisper_hailo.bench.speed.plan import INT8_INT8  # noqa: E402
+from whisper_hailo_lab.run_file import read_run  # noqa: E402
+from whisper_hailo_lab.speed import report as speed  # noqa: E402
+from whisper_hailo_lab.speed.plan import INT8_INT8  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results"
 BENCHMARKS_DOCUMENT = ROOT / "docs" / "benchmarks.md"

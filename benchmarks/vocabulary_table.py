@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from whisper_hailo.convert.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.convert.graphs.builder import FLOAT, INT64, Graph, GraphBuilder, Initializer
 from whisper_hailo.convert.graphs.decoder_ends import embed_tokens, project_to_vocabulary
 from whisper_hailo.convert.graphs.onnx_file import write_graph

@@ -22,13 +22,13 @@ from typing import Any
 from benchmarks import tables
 from benchmarks.windows_table import CASES, SETS, Case, table
 from whisper_hailo import Transcriber
-from whisper_hailo.bench.machine import this_machine
-from whisper_hailo.bench.marks import mark_of
-from whisper_hailo.bench.score import FileScore, Score, corpus, score_file
 from whisper_hailo.core.types import Transcript
 from whisper_hailo.core.version import __version__
 from whisper_hailo.decoding.option_groups import WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo_lab.machine import this_machine
+from whisper_hailo_lab.marks import mark_of
+from whisper_hailo_lab.score import FileScore, Score, corpus, score_file
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "tests" / "data" / "micro"

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from whisper_hailo.bench.marks import remark
-from whisper_hailo.bench.score import Score, corpus, difference_interval
+from whisper_hailo_lab.marks import remark
+from whisper_hailo_lab.score import Score, corpus, difference_interval
 
 BEGIN, END = "<!-- windows: begin -->", "<!-- windows: end -->"
 SETS = ("seen", "unseen", "noisy", "long", "german")

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
-from whisper_hailo.convert.hub import ASSETS
+from whisper_hailo.checkpoint.hub import ASSETS
 
 PACKED = Path(__file__).parent / "data" / "ill"
 EMBEDDING = "model.decoder.embed_tokens.weight"

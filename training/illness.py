@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from whisper_hailo import Transcriber
-from whisper_hailo.bench.score import evaluate
 from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo_lab.score import evaluate
 
 TARGETS = (0, 600, 700, 1000, 1500)
 RULES = ((1.0, 0.0), (1.1, 0.0), (1.0, 0.2), (1.1, 0.2))

@@ -24,7 +24,7 @@ from training import whisper_vocabulary as ids
 from training.checkpoint import load_checkpoint, trimmed
 from training.evaluate import Recognizer
 from training.targets import Task
-from whisper_hailo.bench.score import evaluate
+from whisper_hailo_lab.score import evaluate
 
 TOLERANCE_S = 0.2
 SPOKEN = ("seen", "unseen", "noisy", "german")

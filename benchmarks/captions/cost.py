@@ -30,7 +30,7 @@ from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import IntArray
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.decoding.search.draft import DraftLoop
-from whisper_hailo.live.comparison import Call
+from whisper_hailo_lab.captions.comparison import Call
 
 MICRO: Final = Path(whisper_hailo.__file__).parent / "assets" / "micro"
 

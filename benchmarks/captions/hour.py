@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.captions.browser import Browser
 from benchmarks.captions.clock import FreeCore
 from benchmarks.captions.stream import engine_of, percent_wrong, said
-from whisper_hailo.bench.machine import rss_mib
+from whisper_hailo.audio.vad import SileroDetector
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
@@ -23,7 +23,7 @@ from whisper_hailo.live.events import Completed, Event, Watch
 from whisper_hailo.live.sources import Block, FileSource
 from whisper_hailo.live.stream import CaptionStream
 from whisper_hailo.live.web import WebView
-from whisper_hailo.vad import SileroDetector
+from whisper_hailo_lab.machine import rss_mib
 
 STALL: Final = 0.005
 """Chance that the device does not answer for up to `LONGEST_STALL_S`."""

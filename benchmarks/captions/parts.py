@@ -20,13 +20,13 @@ from benchmarks.captions.stream import engine_of, real_time
 from benchmarks.journal import key_of
 from benchmarks.tables import MICRO, ROOT
 from whisper_hailo.audio import load_audio
-from whisper_hailo.bench.machine import package_versions, this_machine
-from whisper_hailo.bench.marks import mark_of
+from whisper_hailo.audio.vad import SileroDetector
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.comparison import Way, run_lanes
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.live.ways import Common, compare_captions
-from whisper_hailo.vad import SileroDetector
+from whisper_hailo_lab.captions.comparison import Way, run_lanes
+from whisper_hailo_lab.captions.engines import Common, compare_captions
+from whisper_hailo_lab.machine import package_versions, this_machine
+from whisper_hailo_lab.marks import mark_of
 
 PARTIALS = 30  # of those with a text, evenly spaced, on other decoders
 

@@ -20,12 +20,12 @@ from benchmarks.captions.conversation import DATA
 from whisper_hailo import ConvertOptions, Transcriber
 from whisper_hailo.audio import load_audio
 from whisper_hailo.backends.options import EngineOptions
-from whisper_hailo.bench.around import EncoderAround
 from whisper_hailo.core.protocols import Encoder
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
-from whisper_hailo.hearing.buffers import Draft
-from whisper_hailo.pipeline import Parts
+from whisper_hailo.transcription.buffers import Draft
+from whisper_hailo.transcription.parts import Parts
+from whisper_hailo_lab.around import EncoderAround
 
 QUANTIZED: Final = ("none", "int8", "int4")
 PRESET_NAMES: Final = ("conservative", "balanced", "aggressive")

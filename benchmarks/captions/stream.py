@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from whisper_hailo import Transcriber
-from whisper_hailo.bench.score import score_file
+from whisper_hailo.audio.vad import SileroDetector
 from whisper_hailo.decoding.option_groups import TokenLimits
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.live.captioner import Captioner
@@ -17,8 +17,8 @@ from whisper_hailo.live.engine import TOKENS_PER_SECOND, TranscriberEngine, warm
 from whisper_hailo.live.events import Completed, Event, violations
 from whisper_hailo.live.sources import FileSource
 from whisper_hailo.live.stream import CaptionStream
-from whisper_hailo.longform.plan import LongOptions
-from whisper_hailo.vad import SileroDetector
+from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo_lab.score import score_file
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from whisper_hailo.bench.report.processors import steps_table
+from whisper_hailo_lab.report.processors import steps_table
 
 FLOAT_BOUND = 1e-3
 """Largest difference of a logit in float32, where machines only add up in another order."""

@@ -19,14 +19,14 @@ import numpy as np
 import onnx
 
 from whisper_hailo.audio import load_audio
-from whisper_hailo.bench.speed.keys import use_cache
-from whisper_hailo.bench.speed.weights import random_checkpoint
-from whisper_hailo.convert.cache import resolve_model
+from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
+from whisper_hailo.convert.model_cache import resolve_model
 from whisper_hailo.convert.options import QUANTIZATIONS, ConvertOptions
 from whisper_hailo.core.spec import DECODER_FILE, ModelSpec
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, IntArray
-from whisper_hailo.features import log_mel, pad_or_trim
-from whisper_hailo.tokenizer import TOKENIZER_FILE, Tokenizer
+from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
+from whisper_hailo_lab.speed.keys import use_cache
+from whisper_hailo_lab.speed.weights import random_checkpoint
 
 SIZES = ("micro", "tiny")
 WINDOW_S = 10

@@ -14,16 +14,16 @@ import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from whisper_hailo.bench import environments
-from whisper_hailo.bench.case import Case
-from whisper_hailo.bench.formats.prepare import artefact
-from whisper_hailo.bench.speed import plan
-from whisper_hailo.bench.speed.keys import use_cache
-from whisper_hailo.bench.speed.weights import random_checkpoint
-from whisper_hailo.bench.systems import ours, study
-from whisper_hailo.bench.systems.table import entry
-from whisper_hailo.convert.cache import resolve_model
+from whisper_hailo.convert.model_cache import resolve_model
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
+from whisper_hailo_lab import environments
+from whisper_hailo_lab.case import Case
+from whisper_hailo_lab.formats.prepare import artefact
+from whisper_hailo_lab.speed import plan
+from whisper_hailo_lab.speed.keys import use_cache
+from whisper_hailo_lab.speed.weights import random_checkpoint
+from whisper_hailo_lab.systems import ours, study
+from whisper_hailo_lab.systems.table import entry
 
 WANTED = (
     plan.INT8_INT4,

@@ -30,11 +30,11 @@ def counted(given: dict[str, Any]) -> dict[str, Any]:
     Args:
         given: a line of `prepare_windows.py`.
     """
-    from whisper_hailo.bench.case import Case
-    from whisper_hailo.bench.speed.plan import label_of
-    from whisper_hailo.bench.systems.protocol import Loading
-    from whisper_hailo.bench.systems.table import entry
     from whisper_hailo.core.types import SAMPLE_RATE_HZ
+    from whisper_hailo_lab.case import Case
+    from whisper_hailo_lab.speed.plan import label_of
+    from whisper_hailo_lab.systems.protocol import Loading
+    from whisper_hailo_lab.systems.table import entry
 
     case = Case(**given["case"])
     system = entry(case.system).make(Loading(case, given["path"]))

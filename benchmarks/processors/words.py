@@ -16,8 +16,8 @@ from typing import Any
 
 from whisper_hailo import ConvertOptions, Transcriber
 from whisper_hailo.backends.saturation import saturates
-from whisper_hailo.bench.marks import mark_of
-from whisper_hailo.bench.score import evaluate
+from whisper_hailo_lab.marks import mark_of
+from whisper_hailo_lab.score import evaluate
 
 ROOT = Path(__file__).parents[2]
 CLIPS = ROOT / "tests" / "data" / "micro"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from transformers import WhisperFeatureExtractor
 
-from whisper_hailo.bench.compare.mel_worker import LogMel, serve_mel
+from whisper_hailo_lab.compare.mel_worker import LogMel, serve_mel
 
 
 def make() -> LogMel:

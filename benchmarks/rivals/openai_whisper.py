@@ -7,9 +7,9 @@ from typing import Any
 import torch
 import whisper
 
-from whisper_hailo.bench.systems.protocol import Heard, Loading, Watch
-from whisper_hailo.bench.worker import serve
 from whisper_hailo.core.types import FloatArray
+from whisper_hailo_lab.systems.protocol import Heard, Loading, Watch
+from whisper_hailo_lab.worker import serve
 
 
 class OpenAiWhisper:

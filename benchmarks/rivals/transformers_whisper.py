@@ -12,9 +12,9 @@ from transformers import (
     WhisperForConditionalGeneration,
 )
 
-from whisper_hailo.bench.systems.protocol import Heard, Loading, Watch
-from whisper_hailo.bench.worker import serve
 from whisper_hailo.core.types import FloatArray
+from whisper_hailo_lab.systems.protocol import Heard, Loading, Watch
+from whisper_hailo_lab.worker import serve
 
 WINDOW = 30 * 16_000
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from whisper_hailo.convert.options import ConvertOptions
     from whisper_hailo.core.types import Segment, Transcript
     from whisper_hailo.decoding.options import Cures, DecodingOptions
-    from whisper_hailo.pipeline import Transcriber
+    from whisper_hailo.transcription.transcriber import Transcriber
 
 __all__ = [
     "ConvertOptions",
@@ -30,7 +30,7 @@ _HOMES = {
     "Cures": "whisper_hailo.decoding.options",
     "DecodingOptions": "whisper_hailo.decoding.options",
     "Segment": "whisper_hailo.core.types",
-    "Transcriber": "whisper_hailo.pipeline",
+    "Transcriber": "whisper_hailo.transcription.transcriber",
     "Transcript": "whisper_hailo.core.types",
 }
 

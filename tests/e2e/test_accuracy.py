@@ -12,14 +12,14 @@ import pytest
 from tests.e2e.conftest import ROOT
 from whisper_hailo import ConvertOptions, Transcriber
 from whisper_hailo.audio import load_audio
+from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
-from whisper_hailo.bench.score import evaluate
-from whisper_hailo.convert.cache import resolve_model
+from whisper_hailo.convert.model_cache import resolve_model
 from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.features import log_mel, pad_or_trim
-from whisper_hailo.tokenizer import TOKENIZER_FILE, Tokenizer
+from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
+from whisper_hailo_lab.score import evaluate
 
 RESULTS = ROOT / "training" / "results" / "micro.json"
 CLIPS = ROOT / "tests" / "data" / "micro"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import ASSETS, DEMO, DEMO_TEXT, Command, one_line
-from whisper_hailo.bench.score import evaluate
 from whisper_hailo.core.extras import to_add
+from whisper_hailo_lab.score import evaluate
 
 MICRO = ASSETS / "micro"
 

@@ -16,7 +16,7 @@ from whisper_hailo.audio import load_audio
 from whisper_hailo.core.types import FloatArray, Segment, Transcript
 from whisper_hailo.decoding.option_groups import Prompts, Search
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.plan import LongOptions
 
 SHORTEST_S, LONGEST_S = 0.01, 6.0
 

@@ -10,14 +10,14 @@ import soundfile
 
 from tests.e2e.conftest import ROOT
 from whisper_hailo import ConvertOptions, Transcriber
+from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
 from whisper_hailo.backends.onnx import CachedDecoder
 from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.types import FloatArray, Transcript
 from whisper_hailo.decoding.option_groups import Search
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.hypothesis import NEAR_TIE, near_tie
-from whisper_hailo.features import log_mel, pad_or_trim
-from whisper_hailo.hearing.buffers import Draft
+from whisper_hailo.transcription.buffers import Draft
 
 DATA = ROOT / "tests" / "data" / "micro"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import DEMO, DEMO_TEXT, ROOT, Command, one_line
-from whisper_hailo.bench.score import evaluate
+from whisper_hailo_lab.score import evaluate
 
 SPEECH = ROOT / "tests" / "data" / "micro" / "seen"
 PATIENCE_S = 900

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import PATIENCE_S, ROOT, Command
-from whisper_hailo.bench import environments
-from whisper_hailo.bench.systems.table import SYSTEMS
+from whisper_hailo_lab import environments
+from whisper_hailo_lab.systems.table import SYSTEMS
 
 CLIPS = ROOT / "tests" / "data" / "micro" / "seen"
 SAME_WEIGHTS = [name for name in SYSTEMS if name not in {"ours", "moonshine"}]

@@ -15,7 +15,7 @@ from tests.e2e.conftest import DEMO, ROOT, Command, one_line
 from whisper_hailo import Transcriber
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.plan import LongOptions
 
 DATA = ROOT / "tests" / "data" / "micro"
 MICRO = ("transcribe", "--model", "micro", "--threads", 1)

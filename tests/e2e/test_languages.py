@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import ASSETS, DEMO, DEMO_TEXT, ROOT, Command, one_line
-from whisper_hailo.bench.score import evaluate
+from whisper_hailo_lab.score import evaluate
 
 CLIPS = ROOT / "tests" / "data" / "micro"
 GERMAN = CLIPS / "german" / "german-000.ogg"

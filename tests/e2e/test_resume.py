@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.e2e.conftest import ROOT, Command
-from whisper_hailo.outputs import FORMATS
+from whisper_hailo.text.outputs import FORMATS
 
 SEEN = ROOT / "tests" / "data" / "micro" / "seen"
 N_CLIPS = 6

@@ -13,7 +13,7 @@ import pytest
 import soundfile as sf
 
 from tests.e2e.conftest import DEMO, DEMO_TEXT, PATIENCE_S, ROOT, Command
-from whisper_hailo.bench.score import evaluate
+from whisper_hailo_lab.score import evaluate
 
 CLIPS = ROOT / "tests" / "data" / "micro" / "seen"
 

@@ -11,8 +11,8 @@ from faster_whisper import WhisperModel
 from faster_whisper.feature_extractor import FeatureExtractor
 
 from tests.parity.openai import CHECKPOINT
-from whisper_hailo.bench.formats.ctranslate2 import write_ctranslate2
-from whisper_hailo.features import log_mel, pad_or_trim
+from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
+from whisper_hailo_lab.formats.ctranslate2 import write_ctranslate2
 
 GREEDY = {
     "beam_size": 1,

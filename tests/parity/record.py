@@ -21,7 +21,7 @@ from transformers import WhisperForConditionalGeneration
 
 from tests.parity import faster, openai, reference
 from tests.references import cases, speech
-from whisper_hailo.features import log_mel
+from whisper_hailo.audio.log_mel import log_mel
 
 FOLDER = Path(cases.__file__).parent
 N_LIKELIEST = 8

@@ -14,14 +14,14 @@ import pytest
 from whisper_hailo.backends.ctranslate2 import CTranslate2Recognizer
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.backends.select import select
-from whisper_hailo.bench.formats.ctranslate2 import write_ctranslate2
+from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.convert.convert import convert_checkpoint
-from whisper_hailo.convert.hub import ASSETS
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OptionError, ShapeError
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.decoding.options import Cures, DecodingOptions, preset
-from whisper_hailo.pipeline import Transcriber
+from whisper_hailo.transcription.transcriber import Transcriber
+from whisper_hailo_lab.formats.ctranslate2 import write_ctranslate2
 
 pytest.importorskip("ctranslate2", reason="needs ctranslate2: it is in the parity environment")
 

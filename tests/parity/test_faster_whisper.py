@@ -16,13 +16,13 @@ from tests.parity.faster import said
 from tests.references import speech
 from tests.references.cases import NO_GATES, PROMPT
 from whisper_hailo import Transcriber
+from whisper_hailo.audio.log_mel import pad_or_trim
 from whisper_hailo.core.types import FloatArray, Transcript
 from whisper_hailo.decoding.option_groups import Prompts, Search, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.rules.book import Ruled
 from whisper_hailo.decoding.search.choice import BeamChoice
-from whisper_hailo.features import pad_or_trim
-from whisper_hailo.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.plan import LongOptions
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from whisper_hailo.audio import load_audio
+from whisper_hailo.audio.log_mel import log_mel, mel_filters, pad_or_trim
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.features import log_mel, mel_filters, pad_or_trim
 
 JFK = Path(__file__).parents[1] / "data" / "jfk.flac"
 REFERENCE_TOLERANCE = 1e-4

@@ -19,9 +19,9 @@ from whisper_hailo.decoding.option_groups import Prompts, Search, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.choice import SampledChoice
 from whisper_hailo.decoding.search.loop import DecodingLoop
-from whisper_hailo.longform import seek
-from whisper_hailo.longform.hallucination import Kept, drop_hallucinations
-from whisper_hailo.longform.plan import Heard, LongOptions
+from whisper_hailo.transcription.longform import seek
+from whisper_hailo.transcription.longform.hallucination import Kept, drop_hallucinations
+from whisper_hailo.transcription.longform.plan import Heard, LongOptions
 
 torch = pytest.importorskip("torch", reason="parity with OpenAI Whisper needs torch")
 with warnings.catch_warnings():

@@ -16,11 +16,11 @@ import pytest
 import soundfile
 from onnx import numpy_helper
 
-from whisper_hailo.convert.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
-from whisper_hailo.convert.validate.reference import Reference
-from whisper_hailo.convert.validate.validate import ValidateOptions, validate
+from whisper_hailo.validate.reference import Reference
+from whisper_hailo.validate.validate import ValidateOptions, validate
 
 torch = pytest.importorskip("torch", reason="parity with Transformers needs torch")
 with warnings.catch_warnings():

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.references import speech
-from whisper_hailo.convert.hub import ASSETS
+from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.option_groups import Gates, Prompts, Search, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions

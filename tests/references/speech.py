@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
+from whisper_hailo.audio.log_mel import pad_or_trim
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.features import pad_or_trim
 
 CLIPS = Path(__file__).parents[1] / "data" / "micro"
 

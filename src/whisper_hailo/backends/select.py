@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from whisper_hailo.audio.windows import DEFAULT_WINDOW_S
 from whisper_hailo.backends.make import DECODERS, ENCODERS, AnyBackEnd, Request
 from whisper_hailo.backends.options import AUTO, EngineOptions
 from whisper_hailo.core.errors import OptionError, ShapeError
@@ -14,7 +15,6 @@ from whisper_hailo.core.protocols import AnyDecoder, Encoder
 from whisper_hailo.core.spec import DECODER_FILE, ENCODER_FILE, ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
 from whisper_hailo.decoding.recognizer import AudioRecognizer, Recognizer
-from whisper_hailo.windows import DEFAULT_WINDOW_S
 
 T = TypeVar("T")
 

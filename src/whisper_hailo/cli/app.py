@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import sys
-from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from whisper_hailo.cli.report import OneLine, complain, report, was_interrupted
+from whisper_hailo.cli.commands import commands
+from whisper_hailo.cli.failures import OneLine, complain, report, was_interrupted
 from whisper_hailo.cli.stdout import emit
 from whisper_hailo.cli.streams import ReaderGoneError
 from whisper_hailo.core.errors import ExitCode
@@ -18,36 +18,9 @@ from whisper_hailo.core.version import __version__
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 """Click's base of wrong options and missing arguments: newer Typers carry their own Click."""
 
-COMMANDS = (
-    "transcribe",
-    "cures",
-    "caption",
-    "convert",
-    "check",
-    "validate",
-    "calibrate",
-    "emulate",
-    "compile",
-    "evaluate",
-    "compare",
-    "prepare",
-    "fetch-hef",
-    "report",
-    "inspect",
-    "time",
-    "doctor",
-)
-"""In the order of the help."""
-
-FUNCTIONS = {"compile": "compile.compile_hef", "report": "write_report.write_report"}
-"""Module and function of commands that are not called as they are typed."""
-
 
 def _app(arguments: list[str]) -> typer.Typer:
-    """The command that is called, or all of them for help and for words that are none.
-
-    Importing all takes longer than some of them run: a second on a Raspberry Pi.
-    """
+    """With the command that is called, or all of them for help."""
     app = typer.Typer(
         name="whisper-hailo",
         help="Whisper speech-to-text on Hailo NPUs and plain edge CPUs, without a cloud.",
@@ -59,11 +32,8 @@ def _app(arguments: list[str]) -> typer.Typer:
     )
     app.callback(invoke_without_command=True)(_common)
     called = next((word for word in arguments if not word.startswith("-")), None)
-    for name in COMMANDS if called not in COMMANDS else (called,):
-        own = name.replace("-", "_")
-        module, function = FUNCTIONS.get(name, f"{own}.{own}").split(".")
-        imported = import_module(f"whisper_hailo.cli.{module}")
-        app.command(name)(getattr(imported, function))
+    for name, command in commands(called).items():
+        app.command(name)(command)
     return app
 
 

@@ -11,7 +11,7 @@ import typer
 from whisper_hailo.cli.stdout import emit, emit_json
 
 if TYPE_CHECKING:
-    from whisper_hailo.convert.hailo.calibrate.options import CalibrationSet
+    from whisper_hailo.hailo_tools.calibrate.options import CalibrationSet
 
 
 def calibrate(
@@ -33,8 +33,8 @@ def calibrate(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Make the calibration set that the Hailo compiler quantises by; an interrupted one goes on."""
-    from whisper_hailo.convert.hailo.calibrate.make import calibrate as make
-    from whisper_hailo.convert.hailo.calibrate.options import CalibrationOptions
+    from whisper_hailo.hailo_tools.calibrate.make import calibrate as make
+    from whisper_hailo.hailo_tools.calibrate.options import CalibrationOptions
 
     options = CalibrationOptions(part=part, count=count, seed=seed, language=language)
     result = make(model_dir, audio, out, options)

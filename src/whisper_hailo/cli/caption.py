@@ -98,13 +98,13 @@ def caption(
     ] = None,
 ) -> int:
     """Caption a microphone, a file, a stream or raw PCM while speech runs."""
+    from whisper_hailo.audio.vad import SileroDetector
     from whisper_hailo.cli.caption_verbose import VerboseView
     from whisper_hailo.live.captioner import Captioner
     from whisper_hailo.live.engine import warm_up
     from whisper_hailo.live.files import caption_files
     from whisper_hailo.live.sources import open_source
     from whisper_hailo.live.stream import CaptionStream
-    from whisper_hailo.vad import SileroDetector
 
     if source.list_devices:
         return _list_devices()

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from whisper_hailo.cli.stdout import emit, emit_json
-from whisper_hailo.convert.check.finding import ARCHES, PRECISIONS_BITS, Finding
 from whisper_hailo.core.errors import ExitCode
+from whisper_hailo.core.hailo import ARCHES
+from whisper_hailo.hailo_tools.check.finding import PRECISIONS_BITS, Finding
 
 if TYPE_CHECKING:
-    from whisper_hailo.convert.check.report import Report
+    from whisper_hailo.hailo_tools.check.report import Report
 
 MAX_NAMED = 3
 
@@ -34,7 +35,7 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
     """Check an ONNX graph against what is known of the Hailo compiler; exit code 4 if it blocks."""
-    from whisper_hailo.convert.check.report import check_file  # imports onnx: slow
+    from whisper_hailo.hailo_tools.check.report import check_file  # imports onnx: slow
 
     report = check_file(graph, arch, start or (), end or ())
     if as_json:

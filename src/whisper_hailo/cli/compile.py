@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from whisper_hailo.cli.stdout import emit, emit_json
-from whisper_hailo.convert.check.finding import ARCHES
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.hailo import ARCHES
 
 if TYPE_CHECKING:
-    from whisper_hailo.convert.hailo.compile import Hef
+    from whisper_hailo.hailo_tools.compile import Hef
 
 
 def compile_hef(
@@ -57,9 +57,9 @@ def compile_hef(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Build a HEF with the Hailo Dataflow Compiler; an interrupted build goes on."""
-    from whisper_hailo.convert.hailo.adopt import adopt_hef
-    from whisper_hailo.convert.hailo.bundle import write_bundle
-    from whisper_hailo.convert.hailo.compile import CompileOptions, compile_part
+    from whisper_hailo.hailo_tools.adopt import adopt_hef
+    from whisper_hailo.hailo_tools.bundle import write_bundle
+    from whisper_hailo.hailo_tools.compile import CompileOptions, compile_part
 
     if built is not None:
         others = (calibration, script, optimization_level, out, python, bundle)

@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
-from whisper_hailo.cli.report import tell
+from whisper_hailo.cli.failures import tell
 from whisper_hailo.cli.stdout import emit, emit_json
-from whisper_hailo.convert.check.finding import ARCHES
 from whisper_hailo.convert.options import QUANTIZATIONS, ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.core.hailo import ARCHES
 from whisper_hailo.core.spec import ModelSpec
 
 
@@ -59,8 +59,8 @@ def convert(
     as_json: Annotated[bool, typer.Option("--json", help="Print the model's JSON.")] = False,
 ) -> None:
     """Write a Hugging Face Whisper checkpoint as ONNX graphs, without torch."""
+    from whisper_hailo.checkpoint.hub import is_model_directory, locate, parse_name
     from whisper_hailo.convert.convert import convert_checkpoint
-    from whisper_hailo.convert.hub import is_model_directory, locate, parse_name
 
     options = ConvertOptions(
         quantize=quantize,

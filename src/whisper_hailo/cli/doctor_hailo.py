@@ -22,7 +22,7 @@ from whisper_hailo.backends.hailo.binding import (
 from whisper_hailo.backends.hailo.known import KNOWN, PLACE
 from whisper_hailo.backends.hef.contract import RUNS_ON
 from whisper_hailo.backends.hef.read import read_hef
-from whisper_hailo.cli.checks import NOTE, OK, Check
+from whisper_hailo.cli.doctor_check import NOTE, OK, Check
 from whisper_hailo.core.errors import DeviceError, HefError, NoBindingError
 from whisper_hailo.core.files import cache_root
 

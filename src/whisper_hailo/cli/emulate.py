@@ -10,8 +10,8 @@ import typer
 from whisper_hailo.cli.stdout import emit, emit_json
 
 if TYPE_CHECKING:
-    from whisper_hailo.convert.emulate.make import Emulation
-    from whisper_hailo.convert.emulate.noise import LayerNoise
+    from whisper_hailo.hailo_tools.emulate.make import Emulation
+    from whisper_hailo.hailo_tools.emulate.noise import LayerNoise
 
 N_NOISIEST = 5
 
@@ -48,7 +48,7 @@ def emulate(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Write a graph that computes with the chip's 8 and 16 bits, and say what that costs."""
-    from whisper_hailo.convert.emulate.make import EmulateOptions, emulate_part
+    from whisper_hailo.hailo_tools.emulate.make import EmulateOptions, emulate_part
 
     options = EmulateOptions(
         part=part,
@@ -70,7 +70,7 @@ def emulate(
 
 
 def _facts(result: Emulation) -> dict[str, object]:
-    from whisper_hailo.convert.emulate.make import noise_entry
+    from whisper_hailo.hailo_tools.emulate.make import noise_entry
 
     return {
         "path": str(result.path),

@@ -17,7 +17,7 @@ def inspect(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show dimensions, windows, quantisation, sizes and hashes."""
-    from whisper_hailo.convert.describe import describe
+    from whisper_hailo.convert.inspect import describe
 
     facts = describe(path)
     if as_json:

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from whisper_hailo.cli.failures import describe, report, tell, was_interrupted
 from whisper_hailo.cli.inputs import Input
-from whisper_hailo.cli.report import describe, report, tell, was_interrupted
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.core.errors import ExitCode, OptionError, OutputError
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.targets import file_id, refuse_foreign
 from whisper_hailo.core.types import Transcript
-from whisper_hailo.outputs import machine_json, render, write_atomic
-from whisper_hailo.subtitles import Layout
+from whisper_hailo.text.outputs import machine_json, render, write_atomic
+from whisper_hailo.text.subtitles import Layout
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from whisper_hailo.cli.failures import tell
 from whisper_hailo.cli.flags.decoding import DecodingFlags
 from whisper_hailo.cli.flags.long import LongFlags
 from whisper_hailo.cli.flags.model import ModelFlags
 from whisper_hailo.cli.flags.output import OutputFlags
 from whisper_hailo.cli.groups import grouped
 from whisper_hailo.cli.progress import Progress
-from whisper_hailo.cli.report import tell
 from whisper_hailo.cli.streams import ReaderGoneError
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.names import shown
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from whisper_hailo.cli.sink import Sink
     from whisper_hailo.core.types import Transcript
     from whisper_hailo.decoding.options import DecodingOptions
-    from whisper_hailo.pipeline import Transcriber
+    from whisper_hailo.transcription.transcriber import Transcriber
 
 logger = logging.getLogger(__name__)
 
@@ -135,7 +135,7 @@ class _Run:
 
     def _split(self, entry: Input, progress: Progress) -> Transcript:
         """Each channel alone, on one timeline."""
-        from whisper_hailo.channels import merge_channels, split_channels
+        from whisper_hailo.audio.channels import merge_channels, split_channels
 
         transcripts = []
         with split_channels(entry.source()) as channels:

@@ -13,8 +13,8 @@ from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.core.errors import ExitCode
 
 if TYPE_CHECKING:
-    from whisper_hailo.convert.validate.ladder import RungResult
-    from whisper_hailo.convert.validate.report import ParityReport
+    from whisper_hailo.validate.ladder import RungResult
+    from whisper_hailo.validate.report import ParityReport
 
 HEADINGS = (
     "rung",
@@ -56,9 +56,9 @@ def validate(
     as_json: Annotated[bool, typer.Option("--json", help="Print parity.json instead.")] = False,
 ) -> int:
     """Compare every form of a model with its checkpoint; exit code 4 if one is too far off."""
-    from whisper_hailo.convert.validate.picture import write_report
-    from whisper_hailo.convert.validate.validate import ValidateOptions
-    from whisper_hailo.convert.validate.validate import validate as run
+    from whisper_hailo.validate.picture import write_report
+    from whisper_hailo.validate.validate import ValidateOptions
+    from whisper_hailo.validate.validate import validate as run
 
     options = ValidateOptions(
         audio=audio,

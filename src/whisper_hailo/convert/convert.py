@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from whisper_hailo.convert.alignment import alignment_heads
-from whisper_hailo.convert.checkpoint import Checkpoint
-from whisper_hailo.convert.config import INDEX_FILE
+from whisper_hailo.checkpoint.alignment import alignment_heads
+from whisper_hailo.checkpoint.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.config import INDEX_FILE
+from whisper_hailo.checkpoint.tokens import read_special_tokens, write_tokenizer
 from whisper_hailo.convert.graphs.cross_kv import cross_kv_graph
 from whisper_hailo.convert.graphs.decoder import decoder_graph
 from whisper_hailo.convert.graphs.encoder import encoder_graph
@@ -27,7 +28,6 @@ from whisper_hailo.convert.graphs.products import Arithmetic
 from whisper_hailo.convert.hailo.sizes import FixedSizes, fixed_sizes
 from whisper_hailo.convert.hailo.write import Job, hailo_forms
 from whisper_hailo.convert.options import ConvertOptions
-from whisper_hailo.convert.tokens import read_special_tokens, write_tokenizer
 from whisper_hailo.core.errors import ModelError, OutputError
 from whisper_hailo.core.files import ordinary_mode, sha256, sync, sync_tree
 from whisper_hailo.core.folders import files_below
@@ -43,7 +43,7 @@ from whisper_hailo.core.spec import (
     Source,
 )
 from whisper_hailo.core.strict import MismatchError, decode, read_json_object
-from whisper_hailo.tokenizer import TOKENIZER_FILE
+from whisper_hailo.text.tokenizer import TOKENIZER_FILE
 
 logger = logging.getLogger(__name__)
 

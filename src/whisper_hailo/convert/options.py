@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from whisper_hailo.convert.check.finding import ARCHES
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.hailo import ARCHES
 from whisper_hailo.core.processor import computes_in_half
 
 QUANTIZATIONS: Final = ("none", "int8", "int4")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Literal, TypeAlias
+
+from whisper_hailo.core.errors import OptionError
 
 Extra: TypeAlias = Literal[
     "media",
@@ -25,3 +28,20 @@ def to_add(extra: Extra) -> str:
     Only the clone has the locks: what an extra needs, version by version, with hashes.
     """
     return f"pip install -r requirements/{extra}.txt in the clone"
+
+
+def require(extra: Extra, what: str, *modules: str) -> None:
+    """Say before any work which extra is missing.
+
+    Args:
+        extra: that brings the modules.
+        what: needs them.
+        modules: as they are imported.
+
+    Raises:
+        OptionError: one is not installed.
+    """
+    for module in modules:
+        if find_spec(module) is None:
+            name = module.replace("_", "-")
+            raise OptionError(f"{what} needs {name}, which is not installed: {to_add(extra)}")

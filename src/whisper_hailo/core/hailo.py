@@ -7,6 +7,7 @@ from typing import Final
 
 from whisper_hailo.core.errors import ModelError
 
+ARCHES: Final = ("hailo8", "hailo8l", "hailo10h")
 PARTS: Final = ("encoder", "decoder")
 LARGEST_SIZE: Final = 1 << 20
 """Of an axis, far beyond any vocabulary."""

@@ -8,7 +8,7 @@ from functools import cache
 from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.tokenizer import Tokenizer
+from whisper_hailo.text.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
 

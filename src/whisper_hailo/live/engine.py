@@ -11,8 +11,8 @@ from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.hearing.buffers import Draft
-from whisper_hailo.pipeline import Transcriber
+from whisper_hailo.transcription.buffers import Draft
+from whisper_hailo.transcription.transcriber import Transcriber
 
 TOKENS_PER_SECOND: Final = 20.0
 """Fast speech has six words a second; without a bound one runaway would hold everything up."""

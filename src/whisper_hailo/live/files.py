@@ -14,7 +14,7 @@ from whisper_hailo.core.errors import OptionError, OutputError
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.targets import FileId, file_id, refuse_foreign
 from whisper_hailo.live.events import Completed, Event, as_json
-from whisper_hailo.subtitles import cue_time
+from whisper_hailo.text.subtitles import cue_time
 
 FORMATS: Final = ("srt", "vtt", "txt")
 

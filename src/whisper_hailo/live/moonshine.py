@@ -1,27 +1,19 @@
-"""Moonshine as an engine of the captioner, by the package that the comparisons use as well."""
+"""Moonshine as an engine of the captioner."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, Self
+from typing import Final, Self
 
-import numpy as np
-
-from whisper_hailo.bench.case import Case
-from whisper_hailo.bench.systems.moonshine import MAX_S, SIZES, Moonshine
-from whisper_hailo.bench.systems.protocol import Loading
+from whisper_hailo.backends.moonshine import MAX_S, Moonshine
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.hearing.buffers import Draft, text_words
-from whisper_hailo.timing import StageClock
+from whisper_hailo.core.timing import StageClock
+from whisper_hailo.core.types import FloatArray
+from whisper_hailo.transcription.buffers import Draft, text_words
 
 LONGEST_S: Final = 9.0
 """The study's longest segment. The package takes more, in time that grows with the square."""
-
-_LEAST_S: Final = 0.2
-"""The package refuses buffers of 0.1 s or less; they are filled up with silence."""
 
 
 class MoonshineEngine(Closing):
@@ -42,8 +34,7 @@ class MoonshineEngine(Closing):
             )
         self._source = source
         self._content_s = content_s
-        settings = {"size": source if source in SIZES else SIZES[0]}
-        self._model = Moonshine(Loading(Case("captions", "moonshine", settings=settings), source))
+        self._model = Moonshine(source)
 
     @property
     def name(self) -> str:
@@ -56,13 +47,8 @@ class MoonshineEngine(Closing):
         return self._content_s
 
     def open(self) -> Self:
-        """Load the weights.
-
-        Raises:
-            OptionError: the package is not installed.
-            ModelError: the weights are not there.
-        """
-        self._model.open(_unwatched)
+        """Load the weights; see `Moonshine.open`."""
+        self._model.open()
         return self
 
     def close(self) -> None:
@@ -81,15 +67,6 @@ class MoonshineEngine(Closing):
         """Hear a buffer; see `CaptionEngine`. There is nothing to verify, hold back or time."""
         del draft, language, word_times, hold_back_s
         clock = StageClock()
-        missing = round(_LEAST_S * SAMPLE_RATE_HZ) - audio.size
-        if missing > 0:
-            audio = np.pad(audio, (0, missing))
         with clock.stage("total"), clock.stage("decode"):
-            heard = self._model.transcribe(audio, "en")
-        return BufferText(text_words(heard.text), "en", timings=clock.timings())
-
-
-def _unwatched(component: str, work: Callable[[], Any]) -> Any:  # noqa: ANN401 - passed on
-    """Load without noting how memory grows."""
-    del component
-    return work()
+            text, _ = self._model.transcribe(audio)
+        return BufferText(text_words(text), "en", timings=clock.timings())

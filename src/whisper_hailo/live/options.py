@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
+from whisper_hailo.audio.vad import FRAME_SAMPLES
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.vad import FRAME_SAMPLES
 
 _FRAME_S: Final = FRAME_SAMPLES / SAMPLE_RATE_HZ
 _LONGEST_S: Final = 30.0

@@ -8,9 +8,9 @@ from typing import Final
 
 import numpy as np
 
+from whisper_hailo.audio.vad import FRAME_SAMPLES, SpeechDetector
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.vad import FRAME_SAMPLES, SpeechDetector
 
 _HYSTERESIS: Final = 0.15
 """Speech goes on until the probability falls this far below the threshold, as Silero has it."""

@@ -11,7 +11,7 @@ from tests.fuzz.mutate import mutated_bytes, mutated_json
 from tests.fuzz.target import Input
 from tests.fuzz.targets.toy import toy_checkpoint
 from whisper_hailo.convert.convert import convert_checkpoint
-from whisper_hailo.convert.described import describe
+from whisper_hailo.convert.find_model import describe
 from whisper_hailo.convert.options import ConvertOptions
 
 JSON = ("config.json", "generation_config.json", "tokenizer.json", "model.safetensors.index.json")

@@ -13,9 +13,9 @@ from tests.fuzz.target import Input
 from tests.fuzz.targets.toy import toy_model
 from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
 from whisper_hailo.backends.foreign_encoder import ForeignEncoder
-from whisper_hailo.convert.check.report import check_file
-from whisper_hailo.convert.describe import describe_onnx
+from whisper_hailo.convert.inspect import describe_onnx
 from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.hailo_tools.check.report import check_file
 
 OWN = ("hailo/encoder-2s.onnx", "hailo/decoder-2s-16.onnx")
 OPERATORS = (

@@ -13,11 +13,11 @@ import numpy as np
 from tests.fuzz.mutate import mutated_bytes, mutated_json
 from tests.fuzz.target import Input
 from tests.fuzz.targets.toy import toy_model
-from whisper_hailo.convert.describe import describe_model
+from whisper_hailo.convert.inspect import describe_model
 from whisper_hailo.core.spec import SPEC_FILE
 from whisper_hailo.decoding.option_groups import WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.pipeline import Transcriber
+from whisper_hailo.transcription.transcriber import Transcriber
 
 HONEST = "honest-"
 """Begins the name of a file whose hash is made to fit: by a stranger, not by a fault."""

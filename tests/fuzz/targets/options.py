@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -35,16 +34,14 @@ class Fuzzed:
     """A command with some of its options."""
 
     def __init__(self) -> None:
-        from whisper_hailo.cli.app import COMMANDS, FUNCTIONS
+        from whisper_hailo.cli.commands import commands
 
         self._options: dict[str, list[tuple[str, bool]]] = {}
-        for name in COMMANDS:
+        for name, run in commands().items():
             if name in LEFT_OUT:
                 continue
-            own = name.replace("-", "_")
-            module, function = FUNCTIONS.get(name, f"{own}.{own}").split(".")
             app = typer.Typer()
-            app.command()(getattr(import_module(f"whisper_hailo.cli.{module}"), function))
+            app.command()(run)
             self._options[name] = [*_options_of(typer.main.get_command(app))]
 
     def prepare(self, base: Path) -> None:

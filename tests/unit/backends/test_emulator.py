@@ -16,9 +16,9 @@ from whisper_hailo.backends.fixed import FixedDecoder
 from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.backends.select import select
-from whisper_hailo.convert.emulate.make import EmulateOptions, emulate_part
 from whisper_hailo.core.errors import ModelError, ShapeError
 from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.hailo_tools.emulate.make import EmulateOptions, emulate_part
 
 RNG = np.random.default_rng(3)
 

@@ -11,9 +11,9 @@ import pytest
 from whisper_hailo.backends.kinds import hailo_form
 from whisper_hailo.backends.model_files import check_all, model_file
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
-from whisper_hailo.convert.emulate.make import EmulateOptions, emulate_part
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.spec import SPEC_FILE, ModelSpec
+from whisper_hailo.hailo_tools.emulate.make import EmulateOptions, emulate_part
 
 
 @pytest.fixture

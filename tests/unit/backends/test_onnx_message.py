@@ -9,7 +9,7 @@ import pytest
 
 from whisper_hailo.backends.hef.read import read_hef
 from whisper_hailo.backends.onnx_message import load_message
-from whisper_hailo.convert.describe import describe
+from whisper_hailo.convert.inspect import describe
 from whisper_hailo.core.errors import ModelError
 
 

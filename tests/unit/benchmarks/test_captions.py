@@ -16,10 +16,10 @@ from benchmarks.tables import CAPTIONS
 
 from tests.unit.decoding.search.test_draft import Oracle
 from tests.unit.shapes import TOY_TOKENS
-from whisper_hailo.bench.report.captions import TABLES, fill
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.draft import DraftLoop
+from whisper_hailo_lab.report.captions import TABLES, fill
 
 
 def test_a_conversation_is_the_same_each_time(tmp_path: Path) -> None:

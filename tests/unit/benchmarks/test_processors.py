@@ -19,9 +19,9 @@ from benchmarks.processors.counter import counter
 from benchmarks.processors.hide_instructions import without_cpuid
 from benchmarks.processors.windows import PER_SECOND, counted
 
-from whisper_hailo.bench.case import Case
-from whisper_hailo.bench.report.processors import stages_table, steps_table, words_table
-from whisper_hailo.bench.speed import plan
+from whisper_hailo_lab.case import Case
+from whisper_hailo_lab.report.processors import stages_table, steps_table, words_table
+from whisper_hailo_lab.speed import plan
 
 ROOT = Path(__file__).parents[3]
 
@@ -141,7 +141,9 @@ def test_the_clocks_of_a_system_count_instructions(
 ) -> None:
     """The bundled model stands for any; the counter is told to add a million at each look."""
     executed = iter(range(0, 10**12, 10**6))
-    monkeypatch.setattr("whisper_hailo.timing.perf_counter", lambda: next(executed) / PER_SECOND)
+    monkeypatch.setattr(
+        "whisper_hailo.core.timing.perf_counter", lambda: next(executed) / PER_SECOND
+    )
     monkeypatch.setattr("time.perf_counter", lambda: next(executed) / PER_SECOND)
     case = Case("tiny-1: ours", "ours", "forced", "micro", "en", 1)
     found = counted({"case": asdict(case), "path": "micro"})

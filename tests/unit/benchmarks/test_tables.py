@@ -11,7 +11,7 @@ import pytest
 from benchmarks import emulated_quantisation, fallback, short_windows, windows
 from benchmarks.tables import AARCH64, AARCH64_WINDOWS, BACKENDS, FILLED, MICRO, Fill
 
-from whisper_hailo.bench.marks import OTHER, mark_of
+from whisper_hailo_lab.marks import OTHER, mark_of
 
 ON_ANY_WEIGHTS = {AARCH64, AARCH64_WINDOWS}
 OF_WEIGHTS = [pytest.param(*one, id=one[1].stem) for one in FILLED if one[1] not in ON_ANY_WEIGHTS]

@@ -1,23 +1,38 @@
+import sys
+
 import pytest
 
-from whisper_hailo.cli.app import COMMANDS, _app, run
+from whisper_hailo.cli.app import _app, run
+from whisper_hailo.cli.commands import OWN
+
+MEASURING = ("compare", "cures", "evaluate", "prepare", "report", "time")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", OWN + MEASURING)
 def test_every_command_is_found_by_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["-q", command, "--help"]) == 0
     assert f"whisper-hailo {command}" in " ".join(capsys.readouterr().out.split())
 
 
-def test_only_the_command_that_is_called_is_loaded() -> None:
-    assert [one.name for one in _app(["--quiet", "check", "g.onnx"]).registered_commands] == [
-        "check"
-    ]
+@pytest.mark.parametrize("command", ["check", "time"])
+def test_only_the_command_that_is_called_is_loaded(command: str) -> None:
+    app = _app(["--quiet", command, "g.onnx"])
+    assert [one.name for one in app.registered_commands] == [command]
 
 
 @pytest.mark.parametrize("words", [[], ["--help"], ["chekc"]])
 def test_help_and_unknown_words_see_all_commands(words: list[str]) -> None:
-    assert [one.name for one in _app(words).registered_commands] == list(COMMANDS)
+    names = [str(one.name) for one in _app(words).registered_commands]
+    assert names[: len(OWN)] == list(OWN)
+    assert sorted(names[len(OWN) :]) == list(MEASURING)
+
+
+def test_what_measures_says_before_any_work_what_it_lacks(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jiwer", None)
+    assert run(["evaluate", "no-folder", "--model", "no-model"]) == 2
+    assert "needs jiwer, which is not installed: pip install -r" in capsys.readouterr().err
 
 
 def test_an_unknown_word_is_told_its_neighbour(capsys: pytest.CaptureFixture[str]) -> None:

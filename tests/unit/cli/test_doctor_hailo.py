@@ -13,7 +13,7 @@ from whisper_hailo.backends.hailo import binding as binding_module
 from whisper_hailo.backends.hailo import probe
 from whisper_hailo.backends.hailo.chip import ChipFacts
 from whisper_hailo.cli import doctor_hailo
-from whisper_hailo.cli.checks import NOTE, OK, Check
+from whisper_hailo.cli.doctor_check import NOTE, OK, Check
 from whisper_hailo.core.errors import BindingMismatchError, NoBindingError, NoDeviceError
 
 

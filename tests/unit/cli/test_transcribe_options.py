@@ -17,8 +17,8 @@ from whisper_hailo.cli.flags.output import OutputFlags
 from whisper_hailo.cli.groups import grouped
 from whisper_hailo.core.types import Segment, Settings, Timings, Transcript, Word
 from whisper_hailo.decoding.options import PRESETS, Cures, DecodingOptions
-from whisper_hailo.longform.clips import Clip
-from whisper_hailo.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.clips import Clip
+from whisper_hailo.transcription.longform.plan import LongOptions
 
 TEXT = "Good morning to all of you."
 

@@ -14,8 +14,8 @@ import pytest
 
 from tests.checkpoints import TOY, config_of, random_arrays, write_checkpoint
 from tests.unit.denied import deny
+from whisper_hailo.checkpoint.alignment import alignment_heads
 from whisper_hailo.convert import convert
-from whisper_hailo.convert.alignment import alignment_heads
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.graphs import onnx_file
 from whisper_hailo.convert.options import ConvertOptions

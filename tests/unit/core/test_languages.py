@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import whisper_hailo
-from whisper_hailo.convert.tokens import read_special_tokens
+from whisper_hailo.checkpoint.tokens import read_special_tokens
 from whisper_hailo.core.languages import language_code, similar_language
 from whisper_hailo.decoding.options import DecodingOptions
 

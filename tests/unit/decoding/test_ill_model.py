@@ -13,11 +13,11 @@ import pytest
 
 from tests.ill import write_ill_checkpoint
 from tests.shared import converted
-from whisper_hailo.bench.cures.run import ZeroRows
 from whisper_hailo.core.types import Transcript
 from whisper_hailo.decoding.option_groups import TokenLimits
 from whisper_hailo.decoding.options import PRESETS, Cures, DecodingOptions
-from whisper_hailo.pipeline import Transcriber
+from whisper_hailo.transcription.transcriber import Transcriber
+from whisper_hailo_lab.cures.run import ZeroRows
 
 pytestmark = pytest.mark.slow
 

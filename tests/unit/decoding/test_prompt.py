@@ -12,7 +12,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.decoding.option_groups import Prompts
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.prompt import PromptMaker
-from whisper_hailo.tokenizer import Tokenizer
+from whisper_hailo.text.tokenizer import Tokenizer
 
 CONTROL = (11, 12, 14, 19)
 

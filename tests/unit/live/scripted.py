@@ -10,7 +10,7 @@ import numpy as np
 
 from whisper_hailo.core.buffers import BufferText, BufferWord
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.hearing.buffers import Draft, text_words
+from whisper_hailo.transcription.buffers import Draft, text_words
 
 
 class Loudness:

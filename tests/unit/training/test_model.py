@@ -90,7 +90,7 @@ def test_a_run_that_starts_from_a_checkpoint_keeps_the_rows_it_knows() -> None:
 
 
 def test_log_mel_is_the_run_time_one() -> None:
-    features = pytest.importorskip("whisper_hailo.features")
+    features = pytest.importorskip("whisper_hailo.audio.log_mel")
     audio = np.random.default_rng(6).standard_normal(48_000).astype(np.float32) * 0.1
     audio[20_000:] = 0.0
     ours = log_mel(torch.from_numpy(audio)[None])[0].numpy()

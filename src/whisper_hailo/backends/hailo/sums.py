@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo.outputs import write_atomic
+from whisper_hailo.text.outputs import write_atomic
 
 PUBLISHED: Final[dict[str, str]] = {}
 """SHA-256 by path below `known.PLACE`. The vendor publishes none, and nobody else was found to."""

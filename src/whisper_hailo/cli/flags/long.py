@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.longform.clips import parse_clips
-from whisper_hailo.longform.plan import STRATEGIES, LongOptions
+from whisper_hailo.transcription.longform.clips import parse_clips
+from whisper_hailo.transcription.longform.plan import STRATEGIES, LongOptions
 
 _PANEL = "Long recordings"
 CHANNELS = ("mix", "split")

@@ -23,7 +23,7 @@ from whisper_hailo.cli.engine import (
 from whisper_hailo.convert.options import QUANTIZATIONS, ConvertOptions
 
 if TYPE_CHECKING:
-    from whisper_hailo.pipeline import Transcriber
+    from whisper_hailo.transcription.transcriber import Transcriber
 
 _PANEL = "Model"
 
@@ -91,7 +91,7 @@ class ModelFlags:
         Raises:
             ModelError, TokenizerError, HubError, OptionError: see `Transcriber.from_model`.
         """
-        from whisper_hailo.pipeline import Transcriber
+        from whisper_hailo.transcription.transcriber import Transcriber
 
         return Transcriber.from_model(
             self.model,

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.outputs import ALL_FORMATS, FORMATS
-from whisper_hailo.subtitles import Layout
+from whisper_hailo.text.outputs import ALL_FORMATS, FORMATS
+from whisper_hailo.text.subtitles import Layout
 
 _PANEL, _SUBTITLES = "Output", "Subtitles"
 _TIMED = ("srt", "vtt", "tsv", ALL_FORMATS)

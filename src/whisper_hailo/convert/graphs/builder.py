@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
 
-from whisper_hailo.convert.graphs.weights import AnyArray, Weight, ready
+from whisper_hailo.checkpoint.weights import AnyArray, Weight, ready
 from whisper_hailo.core.dimensions import AudioForm
 
 OPSET = 17

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from whisper_hailo.convert.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.weights import AnyArray, Weight
 from whisper_hailo.convert.graphs.builder import GraphBuilder
 from whisper_hailo.convert.graphs.products import Linear, Rounded, linear, rounded
-from whisper_hailo.convert.graphs.weights import AnyArray, Weight
 
 _TO_THE_END = 2**62
 

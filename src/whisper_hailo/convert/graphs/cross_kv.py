@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from whisper_hailo.convert.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.weights import ready
 from whisper_hailo.convert.graphs.builder import AUDIO_TYPES, FLOAT, Graph, GraphBuilder
 from whisper_hailo.convert.graphs.layers import in_half, split_heads
 from whisper_hailo.convert.graphs.products import (
@@ -18,7 +19,6 @@ from whisper_hailo.convert.graphs.products import (
     linear,
     seen_by_several,
 )
-from whisper_hailo.convert.graphs.weights import ready
 from whisper_hailo.core.dimensions import AudioForm
 
 _SMALLEST = 1e-20

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whisper_hailo.convert.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.convert.graphs.attention import (
     HALF_BIAS,
     SELF_BIAS,

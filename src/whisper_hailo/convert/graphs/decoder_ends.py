@@ -9,12 +9,12 @@ Where the product takes fewer bits than the rows, each has its own.
 
 from __future__ import annotations
 
-from whisper_hailo.convert.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.weights import Weight
 from whisper_hailo.convert.graphs.builder import FLOAT, MICROSOFT, GraphBuilder
 from whisper_hailo.convert.graphs.precision import Precision
 from whisper_hailo.convert.graphs.products import Arithmetic, matmul_n_bits
 from whisper_hailo.convert.graphs.quantize import block_size, quantized, rounding_shift
-from whisper_hailo.convert.graphs.weights import Weight
 
 _EMBEDDING = "decoder.embed_tokens.weight"
 _PROJECTION = "decoder.projection"

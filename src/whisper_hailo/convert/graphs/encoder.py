@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from whisper_hailo.convert.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.convert.graphs.attention import attend, attend_in_half
 from whisper_hailo.convert.graphs.builder import FLOAT, GELU_OPSET, OPSET, Graph, GraphBuilder
 from whisper_hailo.convert.graphs.convolution import convolution, convolution_as_product

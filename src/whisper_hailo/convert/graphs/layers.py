@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from whisper_hailo.convert.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.convert.graphs.builder import FLOAT, HALF, GraphBuilder
 from whisper_hailo.convert.graphs.products import Arithmetic, checkpoint_linear, linear
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from whisper_hailo.convert.config import Config
+from whisper_hailo.checkpoint.config import Config
 from whisper_hailo.convert.graphs.products import Arithmetic
 
 

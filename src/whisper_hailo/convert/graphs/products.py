@@ -8,10 +8,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from whisper_hailo.convert.checkpoint import Checkpoint
-from whisper_hailo.convert.graphs.builder import MICROSOFT, GraphBuilder
-from whisper_hailo.convert.graphs.quantize import block_size, quantized, quantized_outputs
-from whisper_hailo.convert.graphs.weights import (
+from whisper_hailo.checkpoint.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.weights import (
     AnyArray,
     Weight,
     scaled,
@@ -19,6 +17,8 @@ from whisper_hailo.convert.graphs.weights import (
     transposed,
     zeros,
 )
+from whisper_hailo.convert.graphs.builder import MICROSOFT, GraphBuilder
+from whisper_hailo.convert.graphs.quantize import block_size, quantized, quantized_outputs
 
 ACCURACY_INT8 = 4
 """MatMulNBits' `accuracy_level` that lets the CPU multiply in int8."""

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from whisper_hailo.convert.graphs.weights import Weight
+from whisper_hailo.checkpoint.weights import Weight
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.types import FloatArray
 

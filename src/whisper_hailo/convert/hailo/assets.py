@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from whisper_hailo.convert.checkpoint import COMPARED_ROWS, Checkpoint
+from whisper_hailo.checkpoint.checkpoint import COMPARED_ROWS, Checkpoint
 from whisper_hailo.convert.graphs.onnx_file import HashedFile
 from whisper_hailo.convert.hailo.decoder import EMBEDDING, POSITIONS
 from whisper_hailo.core.spec import FileRecord

@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from whisper_hailo.convert.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.weights import AnyArray, ready, transposed
 from whisper_hailo.convert.graphs.builder import FLOAT, INT64, Graph, GraphBuilder
-from whisper_hailo.convert.graphs.weights import AnyArray, ready, transposed
 from whisper_hailo.convert.hailo.pieces import (
     AttentionShape,
     attend,

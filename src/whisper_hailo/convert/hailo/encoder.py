@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from whisper_hailo.convert.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.weights import reshaped
 from whisper_hailo.convert.graphs.builder import FLOAT, Graph, GraphBuilder
 from whisper_hailo.convert.graphs.layers import LAYER_NORM_EPSILON, gelu, layer_norm, mlp
-from whisper_hailo.convert.graphs.weights import reshaped
 from whisper_hailo.convert.hailo.pieces import AttentionShape, attend, fused_qkv, project
 from whisper_hailo.convert.hailo.sizes import FixedSizes
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from whisper_hailo.convert.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.weights import stacked, transposed
 from whisper_hailo.convert.graphs.builder import GraphBuilder
 from whisper_hailo.convert.graphs.layers import LAYER_NORM_EPSILON, gelu
 from whisper_hailo.convert.graphs.products import checkpoint_linear, linear
-from whisper_hailo.convert.graphs.weights import stacked, transposed
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
-from whisper_hailo.convert.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.convert.graphs.builder import OPSET, Graph
 from whisper_hailo.convert.graphs.onnx_file import write_graph
 from whisper_hailo.convert.hailo import decoder, encoder

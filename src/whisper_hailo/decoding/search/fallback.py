@@ -13,7 +13,7 @@ from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.loop import DecodingLoop, Task
 from whisper_hailo.decoding.text import compression_ratio
-from whisper_hailo.tokenizer import Tokenizer
+from whisper_hailo.text.tokenizer import Tokenizer
 
 
 def decode_with_fallback(

@@ -16,7 +16,7 @@ from whisper_hailo.core.types import (
 )
 from whisper_hailo.decoding.words.dtw import token_starts
 from whisper_hailo.decoding.words.split import TokenWord, split_words
-from whisper_hailo.tokenizer import Tokenizer
+from whisper_hailo.text.tokenizer import Tokenizer
 
 _POSITIONS_PER_S: Final = round(1 / SECONDS_PER_TIMESTAMP)
 _SAMPLES_PER_POSITION: Final = SAMPLE_RATE_HZ // _POSITIONS_PER_S

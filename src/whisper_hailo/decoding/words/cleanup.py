@@ -12,10 +12,10 @@ from typing import Final
 
 import numpy as np
 
+from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.types import Segment, Word
 from whisper_hailo.decoding.option_groups import WordOptions
 from whisper_hailo.decoding.words.split import TokenWord, join_punctuation
-from whisper_hailo.windows import Window
 
 _SENTENCE_ENDS: Final = ".。!！?？"  # noqa: RUF001 - full-width marks are meant
 _LONGEST_MEDIAN_S: Final = 0.7

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from whisper_hailo.core.types import UNSPACED_LANGUAGES
-from whisper_hailo.tokenizer import Tokenizer
+from whisper_hailo.text.tokenizer import Tokenizer
 
 _REPLACEMENT: Final = "\ufffd"
 

@@ -8,7 +8,8 @@ import onnxruntime
 import pytest
 
 from tests.checkpoints import TOY, TOY_FFN, config_of, random_arrays, write_checkpoint
-from whisper_hailo.convert.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.weights import ready
 from whisper_hailo.convert.graphs.builder import FLOAT, GELU_OPSET, HALF, Graph, GraphBuilder
 from whisper_hailo.convert.graphs.cross_kv import cross_kv_graph
 from whisper_hailo.convert.graphs.decoder import decoder_graph
@@ -21,7 +22,6 @@ from whisper_hailo.convert.graphs.products import (
     linear,
     seen_by_several,
 )
-from whisper_hailo.convert.graphs.weights import ready
 from whisper_hailo.core.types import FloatArray
 
 DEEP = replace(TOY, n_encoder_layers=3)

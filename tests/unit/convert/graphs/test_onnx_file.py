@@ -6,10 +6,10 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
+from whisper_hailo.checkpoint.weights import ready, scaled, stacked, transposed, zeros
 from whisper_hailo.convert.graphs import onnx_file
 from whisper_hailo.convert.graphs.builder import FLOAT, Graph, GraphBuilder
 from whisper_hailo.convert.graphs.onnx_file import write_graph
-from whisper_hailo.convert.graphs.weights import ready, scaled, stacked, transposed, zeros
 
 TABLE = np.arange(40 * 32, dtype=np.float32).reshape(40, 32)
 CODES = np.arange(64, dtype=np.uint8)

@@ -6,6 +6,7 @@ import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto
 
+from whisper_hailo.checkpoint.weights import ready
 from whisper_hailo.convert.graphs.builder import FLOAT, INT64, MICROSOFT, GraphBuilder
 from whisper_hailo.convert.graphs.onnx_file import write_graph
 from whisper_hailo.convert.graphs.products import Arithmetic, Linear, linear
@@ -18,7 +19,6 @@ from whisper_hailo.convert.graphs.quantize import (
     quantized,
     rounding_shift,
 )
-from whisper_hailo.convert.graphs.weights import ready
 from whisper_hailo.core.errors import ModelError
 
 RNG = np.random.default_rng(0)

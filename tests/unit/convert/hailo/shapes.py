@@ -9,12 +9,12 @@ import onnx
 from onnx import TensorProto, helper
 
 from tests.unit.shapes import TINY
-from whisper_hailo.convert.checkpoint import Checkpoint
-from whisper_hailo.convert.config import Config
+from whisper_hailo.checkpoint.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.config import Config
+from whisper_hailo.checkpoint.layout import expected_shapes
+from whisper_hailo.checkpoint.weights import AnyArray, Weight
 from whisper_hailo.convert.graphs.builder import Graph
 from whisper_hailo.convert.graphs.onnx_file import IR_VERSION
-from whisper_hailo.convert.graphs.weights import AnyArray, Weight
-from whisper_hailo.convert.layout import expected_shapes
 from whisper_hailo.core.dimensions import Dimensions
 
 

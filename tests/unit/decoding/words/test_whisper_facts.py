@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.decoding.words.test_words import tokenizer  # noqa: F401 - a fixture
 from whisper_hailo.decoding.words.dtw import median_filter, warp
-from whisper_hailo.tokenizer import Tokenizer
+from whisper_hailo.text.tokenizer import Tokenizer
 
 
 @pytest.mark.parametrize(("n", "m"), [(10, 20), (32, 16), (123, 1500), (234, 189)])

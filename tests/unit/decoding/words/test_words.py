@@ -9,16 +9,16 @@ import pytest
 
 import whisper_hailo
 from tests.unit.shapes import TOY_TOKENS
-from whisper_hailo.convert.tokens import read_special_tokens
+from whisper_hailo.audio.windows import Window
+from whisper_hailo.checkpoint.tokens import read_special_tokens
 from whisper_hailo.core.types import Segment
 from whisper_hailo.decoding.option_groups import APPENDED, PREPENDED, WordOptions
 from whisper_hailo.decoding.words.align import whole_positions
 from whisper_hailo.decoding.words.cleanup import words_into_segments
 from whisper_hailo.decoding.words.dtw import median_filter, token_starts, warp
 from whisper_hailo.decoding.words.split import TokenWord, join_punctuation, split_words
-from whisper_hailo.hearing.assemble import rounded
-from whisper_hailo.tokenizer import Tokenizer
-from whisper_hailo.windows import Window
+from whisper_hailo.text.tokenizer import Tokenizer
+from whisper_hailo.transcription.assemble import rounded
 
 WINDOW = Window(np.zeros(480_000, np.float32), 0.0)
 MICRO = Path(whisper_hailo.__file__).parent / "assets" / "micro"

@@ -1,0 +1,1 @@
+"""Hugging Face Whisper checkpoints: found or fetched, and read array by array."""

@@ -1,0 +1,196 @@
+"""A Hugging Face Whisper checkpoint directory: its config, and its arrays by name, one at a time.
+
+Arrays stay in their safetensors files until asked for, and large ones are read some rows at a
+time. Pickles (`pytorch_model.bin`) can run code and are never opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from whisper_hailo.checkpoint.config import INDEX_FILE, PICKLES, SINGLE_FILE, read_config
+from whisper_hailo.checkpoint.layout import Shapes, expected_shapes
+from whisper_hailo.checkpoint.safetensors_file import DTYPES, StoredArray, stored_arrays
+from whisper_hailo.checkpoint.weights import AnyArray, Weight
+from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.strict import MismatchError, decode, read_json_object
+
+MAX_LISTED = 3
+COMPARED_ROWS = 4096
+
+STRIP_BYTES = 1 << 20
+"""Arrays larger than that are read, hashed and written in strips of rows, which fit the cache."""
+
+
+class Checkpoint:
+    """A Whisper checkpoint, opened and checked; arrays are read when asked for.
+
+    Args:
+        directory: holds `config.json` and one or several safetensors files.
+
+    Raises:
+        ModelError: no checkpoint, another architecture, arrays missing or misshapen.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.config = read_config(directory)
+        self.files = _find_arrays(directory)
+        self._where: dict[str, StoredArray] = {}
+        self._shapes: Shapes = {}
+        for path in self.files:
+            self._index(path)
+        self._check()
+
+    def _index(self, path: Path) -> None:
+        """Note the names, shapes and dtypes of one file; a leading `model.` is optional."""
+        for stored, array in stored_arrays(path).items():
+            if array.dtype not in DTYPES:
+                raise ModelError(
+                    f"{path.name}: {stored} is {array.dtype}, expected one of "
+                    f"{', '.join(DTYPES)}; quantised checkpoints cannot be converted, "
+                    "use the original one"
+                )
+            name = stored.removeprefix("model.")
+            self._where[name] = array
+            self._shapes[name] = array.shape
+
+    def _check(self) -> None:
+        """Every array that the graphs need is there and has the config's shape."""
+        expected = expected_shapes(
+            self.config.dims, self.config.encoder_ffn, self.config.decoder_ffn
+        )
+        missing = [name for name in expected if name not in self._shapes]
+        if missing:
+            listed = ", ".join(missing[:MAX_LISTED])
+            more = f" and {len(missing) - MAX_LISTED} more" if len(missing) > MAX_LISTED else ""
+            raise ModelError(
+                f"{self.directory}: missing array {listed}{more} of {len(expected)} that "
+                "config.json asks for; fetch the checkpoint again, all its safetensors files"
+            )
+        if "proj_out.weight" in self._shapes:
+            expected["proj_out.weight"] = expected["decoder.embed_tokens.weight"]
+        for name, shape in expected.items():
+            if self._shapes[name] != shape:
+                raise ModelError(
+                    f"{self.directory}: array {name} has shape {self._shapes[name]}, expected "
+                    f"{shape} by config.json; arrays and config are of different models"
+                )
+        key_bias = next((name for name in self._shapes if name.endswith("k_proj.bias")), None)
+        if key_bias is not None:
+            raise ModelError(
+                f"{self.directory}: array {key_bias} is not part of Whisper, whose keys have no "
+                "bias; this is a checkpoint of another architecture"
+            )
+        surplus = [name for name in self._shapes if ".layers." in name and name not in expected]
+        if surplus:
+            raise ModelError(
+                f"{self.directory}: array {min(surplus)} has no place in the "
+                f"{self.config.dims.n_encoder_layers} encoder and "
+                f"{self.config.dims.n_decoder_layers} decoder layers of config.json; arrays and "
+                "config are of different models, or an adapter is not merged"
+            )
+
+    def weight(self, name: str) -> Weight:
+        """A promise of an array as float32; `name` is without the `model.` prefix."""
+        shape = self._shapes[name]
+        return Weight(shape, "float32", lambda: self.read(name), lambda: self._strips(name))
+
+    def _strips(self, name: str) -> Iterator[AnyArray]:
+        """An array from its first row to its last, some at a time."""
+        stored = self._where[name]
+        n_rows = stored.shape[0] if stored.shape else 0
+        row_bytes = 4 * int(np.prod(stored.shape[1:], dtype=np.int64))
+        step = max(1, STRIP_BYTES // max(1, row_bytes))
+        if n_rows <= step:
+            yield stored.read()
+            return
+        for start in range(0, n_rows, step):
+            yield stored.rows(start, min(start + step, n_rows))
+
+    def rows(self, name: str, start: int, stop: int) -> Weight:
+        """A promise of some rows of an array as float32; only they are ever read."""
+        shape = (stop - start, *self._shapes[name][1:])
+        return Weight(shape, "float32", lambda: self._where[name].rows(start, stop))
+
+    def read(self, name: str) -> AnyArray:
+        """Read one array as float32.
+
+        Raises:
+            ModelError: the file has become unreadable.
+        """
+        return self._where[name].read()
+
+    def projection(self) -> Weight:
+        """Vocabulary projection `(n_vocab, d_model)`: the token embedding, unless untied."""
+        return self.weight(self.projection_name)
+
+    @property
+    def projection_name(self) -> str:
+        """Name of the array that projects to the vocabulary."""
+        return "decoder.embed_tokens.weight" if self.tied else "proj_out.weight"
+
+    @cached_property
+    def tied(self) -> bool:
+        """Whether the vocabulary projection is the token embedding itself."""
+        if "proj_out.weight" not in self._where:
+            return True
+        pairs = zip(
+            self._rows("proj_out.weight"), self._rows("decoder.embed_tokens.weight"), strict=True
+        )
+        return all(np.array_equal(a, b) for a, b in pairs)
+
+    def _rows(self, name: str) -> Iterator[AnyArray]:
+        """The rows of a matrix, some thousands at a time."""
+        stored = self._where[name]
+        for start in range(0, stored.shape[0], COMPARED_ROWS):
+            yield stored.rows(start, min(start + COMPARED_ROWS, stored.shape[0]))
+
+    def generation_config(self) -> dict[str, Any]:
+        """`generation_config.json`, or an empty dict."""
+        path = self.directory / "generation_config.json"
+        return read_json_object(path) if path.is_file() else {}
+
+
+def _find_arrays(directory: Path) -> tuple[Path, ...]:
+    """The safetensors files of a checkpoint."""
+    index = directory / INDEX_FILE
+    if (directory / SINGLE_FILE).is_file():
+        return (directory / SINGLE_FILE,)
+    if index.is_file():
+        try:
+            shards = decode(dict[str, str], read_json_object(index).get("weight_map"), "weight_map")
+        except MismatchError as error:
+            raise ModelError(f"{index}: {error}; fetch the checkpoint again") from error
+        if not shards:
+            raise ModelError(f"{index} has an empty weight_map; fetch the checkpoint again")
+        names = sorted(set(shards.values()))
+        strange = [n for n in names if Path(n).name != n or not n.endswith(".safetensors")]
+        if strange:
+            raise ModelError(
+                f"{index} names {strange[0]!r}, expected safetensors files of the same directory; "
+                "fetch the checkpoint again"
+            )
+        paths = tuple(directory / name for name in names)
+        absent = [path.name for path in paths if not path.is_file()]
+        if absent:
+            raise ModelError(
+                f"{directory} lacks {', '.join(absent[:MAX_LISTED])} ({len(absent)} of "
+                f"{len(paths)} files that {INDEX_FILE} names); fetch the checkpoint again"
+            )
+        return paths
+    pickle = next((name for name in PICKLES if (directory / name).exists()), None)
+    if pickle is not None:
+        raise ModelError(
+            f"{directory} has its arrays in {pickle}, a pickle, which can run code and is not "
+            f"opened; expected {SINGLE_FILE}: make it where you trust the file with Transformers: "
+            "WhisperForConditionalGeneration.from_pretrained(DIR).save_pretrained(NEW_DIR)"
+        )
+    raise ModelError(
+        f"{directory} has no {SINGLE_FILE} and no {INDEX_FILE}; fetch the checkpoint again"
+    )

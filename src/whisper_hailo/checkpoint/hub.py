@@ -1,0 +1,129 @@
+"""Checkpoints by name: the bundled one, local directories, and the model hub."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from whisper_hailo.core.apart import fetch_apart
+from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.core.spec import SPEC_FILE, Source
+
+logger = logging.getLogger(__name__)
+
+BUNDLED: Final = "micro"
+ASSETS: Final = Path(__file__).parent.parent / "assets"
+
+_SIZES = ("tiny", "base", "small", "medium")
+SHORT_NAMES: Final[dict[str, str]] = {
+    **{size: f"openai/whisper-{size}" for size in _SIZES},
+    **{f"{size}.en": f"openai/whisper-{size}.en" for size in _SIZES},
+    "large": "openai/whisper-large-v3",
+    "large-v1": "openai/whisper-large",
+    "large-v2": "openai/whisper-large-v2",
+    "large-v3": "openai/whisper-large-v3",
+    "large-v3-turbo": "openai/whisper-large-v3-turbo",
+    "turbo": "openai/whisper-large-v3-turbo",
+}
+
+CHECKPOINT_FILES: Final = (
+    "config.json",
+    "generation_config.json",
+    "preprocessor_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "vocab.json",
+    "merges.txt",
+    "added_tokens.json",
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "model-*-of-*.safetensors",
+)
+"""What is fetched: data only. Pickles and code are never asked for."""
+
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointName:
+    """What a `--model` or checkpoint argument stands for.
+
+    Attributes:
+        label: short name for results and cache folders.
+        path: local directory, or `None` for a hub id.
+        hub_id: hub id such as `openai/whisper-tiny`; empty for a directory.
+    """
+
+    label: str
+    path: Path | None = None
+    hub_id: str = ""
+
+
+def parse_name(name: str) -> CheckpointName:
+    """Tell a bundled name, a short name, a local directory and a hub id apart.
+
+    Names win over directories: a directory called `tiny` is written `./tiny`.
+
+    Raises:
+        ModelError: none of them.
+    """
+    if name == BUNDLED:
+        return CheckpointName(label=BUNDLED, path=ASSETS / BUNDLED)
+    if name in SHORT_NAMES:
+        return CheckpointName(label=name, hub_id=SHORT_NAMES[name])
+    # os.path answers False where pathlib raises: no permission, a name too long, no such user.
+    path = Path(os.path.expanduser(name))
+    if name and os.path.isdir(path):
+        return CheckpointName(label=os.path.basename(os.path.realpath(path)), path=path)
+    if name and os.path.exists(path):
+        raise ModelError(
+            f"{name} is a file, expected a model directory or a checkpoint directory; "
+            "give the directory that holds it"
+        )
+    if _HUB_ID.fullmatch(name):
+        return CheckpointName(label=name.split("/")[1].removeprefix("whisper-"), hub_id=name)
+    raise ModelError(
+        f"{name} is no model: expected {BUNDLED} (bundled), a model directory, a checkpoint "
+        f"directory, a hub id such as openai/whisper-tiny, or one of: {', '.join(SHORT_NAMES)}"
+    )
+
+
+def locate(checkpoint: CheckpointName, revision: str | None) -> tuple[Path, Source]:
+    """The directory of a checkpoint, downloaded when it is a hub id.
+
+    Args:
+        checkpoint: what the user named.
+        revision: hub commit, tag or branch; `None` is the main branch.
+
+    Raises:
+        HubError: no network, no such model, or no disk.
+        OptionError: the revision is malformed, or given for a directory.
+    """
+    if checkpoint.path is None:
+        return _fetch(checkpoint.hub_id, revision)
+    if revision is not None:
+        raise OptionError(f"--revision belongs to a hub id, {checkpoint.path} is a directory")
+    return checkpoint.path, Source(name=checkpoint.label)
+
+
+def _fetch(hub_id: str, revision: str | None) -> tuple[Path, Source]:
+    """Download a checkpoint's data files from the model hub, or take them from its cache."""
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    if revision is not None and not re.fullmatch(r"[\w./-]+", revision):
+        raise OptionError(f"--revision is {revision!r}, expected a commit, tag or branch name")
+    logger.info("fetching %s (%s) from the model hub", hub_id, revision or "main")
+    words = [hub_id] if revision is None else [hub_id, revision]
+    kept = Path(HF_HUB_CACHE, f"models--{hub_id.replace('/', '--')}", "blobs")
+    path = Path(fetch_apart("whisper_hailo.checkpoint.hub_program", words, kept))
+    commit = path.name if re.fullmatch(r"[0-9a-f]{40}", path.name) else None
+    return path, Source(name=hub_id, revision=commit)
+
+
+def is_model_directory(path: Path) -> bool:
+    """Whether a directory was written by `whisper-hailo convert`."""
+    return os.path.isfile(path / SPEC_FILE)

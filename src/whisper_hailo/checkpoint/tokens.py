@@ -1,0 +1,264 @@
+"""Tokenizer files and control token ids of a checkpoint.
+
+Ids are read from the checkpoint's tokenizer and generation config, never assumed: in English-only
+checkpoints the same numbers mean other things.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from whisper_hailo.core.errors import ModelError, TokenizerError
+from whisper_hailo.core.spec import SpecialTokens
+from whisper_hailo.core.strict import MismatchError, decode, read_bounded, read_json_object
+from whisper_hailo.text.tokenizer import TASKS, TOKENIZER_FILE
+
+ENGLISH_N_VOCAB = 51_864
+"""Vocabulary size of `.en` checkpoints; used only where no config says if one is multilingual."""
+
+logger = logging.getLogger(__name__)
+
+_LANGUAGE = re.compile(r"<\|([a-z]{2,3})\|>")
+
+
+def write_tokenizer(checkpoint: Path, tokenizer: Path | None, out_file: Path) -> bool:
+    """Write one `tokenizer.json` for the model directory.
+
+    Args:
+        checkpoint: checkpoint directory, searched for `tokenizer.json`, then for `vocab.json` with
+            `merges.txt` beside it.
+        tokenizer: a `tokenizer.json` or `vocab.json` to use instead.
+        out_file: where to write.
+
+    Returns:
+        False when the checkpoint has no tokenizer files and none was given.
+
+    Raises:
+        TokenizerError: the files are broken or incomplete.
+    """
+    source = tokenizer if tokenizer is not None else _find_tokenizer(checkpoint)
+    if source is None:
+        return False
+    if not source.is_file():
+        raise TokenizerError(f"{source} is no file; --tokenizer takes a tokenizer.json")
+    if source.name == "vocab.json":
+        text = _from_vocab(source)
+    else:
+        _parse(source)
+        text = read_bounded(source, TokenizerError).decode("utf-8")
+    out_file.write_text(text, encoding="utf-8")
+    return True
+
+
+def read_special_tokens(checkpoint: Path, tokenizer_file: Path | None) -> SpecialTokens:
+    """Collect the control token ids of a checkpoint.
+
+    Args:
+        checkpoint: checkpoint directory with `config.json` and, mostly, `generation_config.json`.
+        tokenizer_file: the model's `tokenizer.json`; without it only the configs are read.
+
+    Raises:
+        ModelError: neither file names start-of-transcript and end-of-transcript, or a value is not
+            of the kind it should be.
+        TokenizerError: the tokenizer contradicts the checkpoint's configs.
+    """
+    config = _optional(checkpoint / "config.json")
+    generation = _optional(checkpoint / "generation_config.json")
+    given = {key: value for key, value in generation.items() if value is not None}
+    try:
+        merged = decode(_Entries, {**config, **given})
+        own = decode(_Entries, config)
+    except MismatchError as error:
+        raise ModelError(
+            f"{checkpoint} has a token entry of the wrong kind in config.json or "
+            f"generation_config.json: {error}; fetch these files again"
+        ) from error
+    names = _token_names(tokenizer_file) if tokenizer_file is not None else {}
+    if names:
+        _check_fit(names, own, tokenizer_file)
+    return _special_tokens(names, merged, checkpoint)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entries:
+    """What a checkpoint's configs say of its tokens, as Transformers calls it."""
+
+    vocab_size: int = 0
+    decoder_start_token_id: int | tuple[int, ...] | None = None
+    eos_token_id: int | tuple[int, ...] | None = None
+    prev_sot_token_id: int | None = None
+    no_timestamps_token_id: int | None = None
+    is_multilingual: bool | None = None
+    task_to_id: dict[str, int] | None = None
+    lang_to_id: dict[str, int] | None = None
+    suppress_tokens: tuple[int, ...] | None = None
+    begin_suppress_tokens: tuple[int, ...] | None = None
+
+    @property
+    def sot(self) -> int | None:
+        return _first(self.decoder_start_token_id)
+
+    @property
+    def eot(self) -> int | None:
+        return _first(self.eos_token_id)
+
+    @property
+    def multilingual(self) -> bool:
+        if self.is_multilingual is not None:
+            return self.is_multilingual
+        return bool(self.lang_to_id) or self.vocab_size > ENGLISH_N_VOCAB
+
+
+def _special_tokens(names: dict[str, int], merged: _Entries, checkpoint: Path) -> SpecialTokens:
+    """The ids, by the tokenizer's names first and by the merged configs second."""
+    sot = names.get("<|startoftranscript|>", merged.sot)
+    eot = names.get("<|endoftext|>", merged.eot)
+    if sot is None or eot is None:
+        raise ModelError(
+            f"{checkpoint} names no start and end token: config.json and generation_config.json "
+            "lack decoder_start_token_id or eos_token_id, and there is no tokenizer; "
+            "give one with --tokenizer tokenizer.json"
+        )
+    named = {task: names[f"<|{task}|>"] for task in TASKS if f"<|{task}|>" in names}
+    tasks = {**(merged.task_to_id or {}), **named} if merged.multilingual else {}
+    no_timestamps = names.get("<|notimestamps|>", merged.no_timestamps_token_id)
+    after_no_timestamps = None if no_timestamps is None else no_timestamps + 1
+    return SpecialTokens(
+        sot=sot,
+        eot=eot,
+        transcribe=tasks.get("transcribe"),
+        translate=tasks.get("translate"),
+        sot_lm=names.get("<|startoflm|>"),
+        sot_prev=names.get("<|startofprev|>", merged.prev_sot_token_id),
+        # Hugging Face's early tokenizers spell it "nocaptions".
+        no_speech=names.get("<|nospeech|>", names.get("<|nocaptions|>")),
+        no_timestamps=no_timestamps,
+        # Early tokenizer files do not list the timestamps; they always follow <|notimestamps|>.
+        timestamp_begin=names.get("<|0.00|>", after_no_timestamps),
+        languages=_languages(merged.lang_to_id or names) if merged.multilingual else {},
+        suppress=_known_ids(merged.suppress_tokens, merged.vocab_size, "suppress_tokens"),
+        begin_suppress=_known_ids(
+            merged.begin_suppress_tokens, merged.vocab_size, "begin_suppress_tokens"
+        ),
+    )
+
+
+def _find_tokenizer(checkpoint: Path) -> Path | None:
+    for name in (TOKENIZER_FILE, "vocab.json"):
+        if (checkpoint / name).is_file():
+            return checkpoint / name
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Vocab:
+    vocab: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    content: str
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class _TokenizerFile:
+    """What is read of a `tokenizer.json`."""
+
+    model: _Vocab
+    added_tokens: tuple[_Added, ...] | None = None
+
+
+def _parse(path: Path) -> _TokenizerFile:
+    """Parse a `tokenizer.json`, or say what is wrong with it."""
+    try:
+        return decode(_TokenizerFile, read_json_object(path, TokenizerError))
+    except MismatchError as error:
+        raise TokenizerError(f"{path} is no tokenizer.json: {error}") from error
+
+
+def _optional(path: Path) -> dict[str, Any]:
+    """A JSON object from a file; an absent file is an empty object."""
+    return read_json_object(path) if path.is_file() else {}
+
+
+def _from_vocab(vocab: Path) -> str:
+    """Build a `tokenizer.json` text from the older files `vocab.json` and `merges.txt`."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+
+    merges = vocab.with_name("merges.txt")
+    if not merges.is_file():
+        raise TokenizerError(f"{vocab.parent} has vocab.json but no merges.txt beside it")
+    try:
+        tokenizer = Tokenizer(models.BPE.from_file(str(vocab), str(merges)))
+    except Exception as error:  # the library raises bare Exception for broken files
+        raise TokenizerError(f"{vocab} and merges.txt are no BPE vocabulary ({error})") from error
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    try:
+        added = decode(dict[str, int], _optional(vocab.with_name("added_tokens.json")))
+    except MismatchError as error:
+        raise TokenizerError(f"{vocab.parent}/added_tokens.json: {error}") from error
+    ordered = sorted(added.items(), key=lambda item: item[1])
+    tokenizer.add_special_tokens(["<|endoftext|>"])
+    for name, index in ordered:
+        tokenizer.add_special_tokens([AddedToken(name, normalized=False, special=True)])
+        if tokenizer.token_to_id(name) != index:
+            raise TokenizerError(
+                f"{vocab.parent}: added token {name} has id {index} in added_tokens.json but would "
+                f"get {tokenizer.token_to_id(name)}; the vocabulary files do not belong together"
+            )
+    return str(tokenizer.to_str())
+
+
+def _token_names(tokenizer_file: Path) -> dict[str, int]:
+    """Every token that is written `<|...|>`, by name."""
+    raw = _parse(tokenizer_file)
+    names = {k: v for k, v in raw.model.vocab.items() if k.startswith("<|")}
+    return names | {token.content: token.id for token in raw.added_tokens or ()}
+
+
+def _check_fit(names: dict[str, int], config: _Entries, where: Path | None) -> None:
+    """Refuse a tokenizer of another checkpoint before it turns text into nonsense."""
+    largest = max(names.values())
+    if config.vocab_size and largest >= config.vocab_size:
+        raise TokenizerError(
+            f"{where} has ids up to {largest}, the checkpoint has {config.vocab_size} tokens; "
+            "use the tokenizer of the same checkpoint"
+        )
+    for name, key, expected in (
+        ("<|startoftranscript|>", "decoder_start_token_id", config.sot),
+        ("<|endoftext|>", "eos_token_id", config.eot),
+    ):
+        got = names.get(name)
+        if expected is not None and got is not None and expected != got:
+            raise TokenizerError(
+                f"{where} has {name} = {got}, the checkpoint's {key} is {expected}; "
+                "use the tokenizer of the same checkpoint"
+            )
+
+
+def _languages(table: dict[str, int]) -> dict[str, int]:
+    """Language code to id, in the order of the ids."""
+    found = {m[1]: number for name, number in table.items() if (m := _LANGUAGE.fullmatch(name))}
+    return dict(sorted(found.items(), key=lambda item: item[1]))
+
+
+def _known_ids(listed: tuple[int, ...] | None, n_vocab: int, key: str) -> tuple[int, ...]:
+    """A list of ids; -1 in old configs means nothing, and trimmed vocabularies lack some."""
+    ids = sorted({number for number in listed or () if number >= 0})
+    known = tuple(number for number in ids if number < n_vocab or not n_vocab)
+    if len(known) < len(ids):
+        logger.warning("%s names ids beyond the %d tokens; they are left out", key, n_vocab)
+    return known
+
+
+def _first(value: int | tuple[int, ...] | None) -> int | None:
+    """An id, or the first of a list."""
+    if isinstance(value, tuple):
+        return value[0] if value else None
+    return value

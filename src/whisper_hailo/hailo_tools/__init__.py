@@ -1,0 +1,1 @@
+"""What leads to a HEF: check, calibrate, emulate, compile."""

@@ -1,0 +1,267 @@
+"""Makes a calibration set: rows streamed to disk, a manifest beside them, resumable."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import zipfile
+from contextlib import ExitStack
+from pathlib import Path
+from time import monotonic
+from typing import Any, Final
+
+from whisper_hailo.audio.windows import WindowPlan
+from whisper_hailo.core.errors import AudioError, ModelError, OutputError
+from whisper_hailo.core.files import sha256
+from whisper_hailo.core.hailo import HailoForm
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.hailo_tools.calibrate.manifest import Manifest
+from whisper_hailo.hailo_tools.calibrate.options import CalibrationOptions, CalibrationSet
+from whisper_hailo.hailo_tools.calibrate.rows import (
+    DecoderRows,
+    EncoderRows,
+    RowMaker,
+    net_name,
+)
+from whisper_hailo.hailo_tools.calibrate.rows_file import RowsFile, holds_rows
+from whisper_hailo.hailo_tools.calibrate.sample import draw, quota_per_turn
+from whisper_hailo.hailo_tools.calibrate.sources import Sources, find_sources
+from whisper_hailo.hailo_tools.hef_build.recipe import default_windows, size_of
+from whisper_hailo.hailo_tools.zip_file import add_file
+
+logger = logging.getLogger(__name__)
+
+SAVE_EVERY_S: Final = 5.0
+
+
+def hailo_form(directory: Path, spec: ModelSpec, part: str) -> HailoForm:
+    """The Hailo form of one part.
+
+    Raises:
+        ModelError: the directory has none.
+    """
+    form = next((form for form in spec.hailo if form.part == part), None)
+    if form is None:
+        raise ModelError(
+            f"{directory} has no graphs for the Hailo compiler; convert the checkpoint again with: "
+            "whisper-hailo convert CHECKPOINT OUT --hailo"
+        )
+    return form
+
+
+def calibrate(
+    directory: Path, audio: Path, out: Path, options: CalibrationOptions
+) -> CalibrationSet:
+    """Make the calibration set of one part of a model, or go on with one.
+
+    Args:
+        directory: a model directory with Hailo forms.
+        audio: a folder of recordings.
+        out: folder of the set.
+        options: which set.
+
+    Raises:
+        ModelError, TokenizerError: the model directory lacks something.
+        AudioError: nothing in the folder can be used.
+        OutputError: unwritable, or the disk is full.
+    """
+    spec = ModelSpec.load(directory)
+    form = hailo_form(directory, spec, options.part)
+    size = size_of(spec.dims.d_model, multilingual=spec.multilingual)
+    n_wanted = options.count or default_windows(options.part, size)
+    sources = find_sources(audio, options.seed)
+    settings = _settings(spec, form, options, sources, n_wanted)
+    maker = _Maker(out, spec, form, options, sources=sources, settings=settings, n_wanted=n_wanted)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        return maker.make(directory)
+    except OSError as error:
+        raise OutputError(
+            f"cannot write {out} ({error.strerror or error}); give a writable place with "
+            f"{math.ceil(_bytes_of(form, n_wanted) / 1e6):,} MB free and start again: it goes on"
+        ) from error
+
+
+class _Maker:
+    """One set in the making."""
+
+    def __init__(
+        self,
+        out: Path,
+        spec: ModelSpec,
+        form: HailoForm,
+        options: CalibrationOptions,
+        *,
+        sources: Sources,
+        settings: dict[str, Any],
+        n_wanted: int,
+    ) -> None:
+        self._spec, self._form, self._options = spec, form, options
+        self._sources, self._n_wanted = sources, n_wanted
+        stem = f"{net_name(spec, form)}_calibration"
+        self._final = out / f"{stem}.{'npy' if form.part == 'encoder' else 'npz'}"
+        self._manifest_path = out / f"{stem}.json"
+        self._shapes = [shape[1:] for shape in form.chip_inputs]
+        self._parts = [out / f"{stem}.{i + 1}.partial" for i in range(len(self._shapes))]
+        self._found = Manifest.load(self._manifest_path, settings)
+        self._manifest = self._found or Manifest(settings)
+        self._plan = WindowPlan.make(spec.dims, float(form.window_s))
+
+    def make(self, directory: Path) -> CalibrationSet:
+        """Do what is not done yet."""
+        if not self._is_finished():
+            if not all(
+                holds_rows(path, shape, self._manifest.n_rows)
+                for path, shape in zip(self._parts, self._shapes, strict=True)
+            ):
+                self._manifest = Manifest(self._manifest.settings)
+            with ExitStack() as stack:
+                rows = self._row_maker(directory, stack)
+                files = [
+                    stack.enter_context(RowsFile(path, shape, self._manifest.n_rows))
+                    for path, shape in zip(self._parts, self._shapes, strict=True)
+                ]
+                self._draw_all(rows, files)
+            self._pack()
+        manifest = self._manifest
+        return CalibrationSet(
+            path=self._final,
+            manifest=self._manifest_path,
+            n_windows=manifest.n_rows,
+            n_wanted=self._n_wanted,
+            n_files=len({entry["file"] for entry in manifest.used}),
+            n_speakers=self._sources.n_speakers,
+            skipped=manifest.skipped,
+            resumed=self._found is not None,
+        )
+
+    def _is_finished(self) -> bool:
+        record = self._manifest.files.get(self._final.name)
+        whole = record is not None and self._final.is_file()
+        return (
+            self._manifest.complete
+            and whole
+            and record is not None
+            and self._final.stat().st_size == record["bytes"]
+        )
+
+    def _row_maker(self, directory: Path, stack: ExitStack) -> RowMaker:
+        if self._form.part == "encoder":
+            return EncoderRows(self._spec, self._plan)
+        return DecoderRows(
+            directory,
+            self._spec,
+            self._form,
+            self._plan,
+            language=self._options.language,
+            stack=stack,
+        )
+
+    def _draw_all(self, rows: RowMaker, files: list[RowsFile]) -> None:
+        """Turn after turn through the files, until there is enough or nothing new comes."""
+        manifest, names = self._manifest, self._sources.files
+        saved_s = monotonic()
+        while manifest.n_rows < self._n_wanted:
+            before = manifest.n_rows if manifest.position == 0 else -1
+            for name in names[manifest.position :]:
+                self._draw_file(name, rows, files)
+                manifest.position += 1
+                if monotonic() - saved_s > SAVE_EVERY_S:
+                    self._save(files)
+                    saved_s = monotonic()
+                if manifest.n_rows >= self._n_wanted:
+                    break
+            else:
+                manifest.turn, manifest.position = manifest.turn + 1, 0
+                if manifest.n_rows == before:
+                    break
+        if manifest.n_rows == 0:
+            raise AudioError(self._nothing())
+        for file in files:
+            file.finish(manifest.n_rows)
+        self._save(files)
+
+    def _draw_file(self, name: str, rows: RowMaker, files: list[RowsFile]) -> None:
+        manifest = self._manifest
+        if name in manifest.skipped:
+            return
+        path = self._sources.folder / name
+        turn = (manifest.turn, quota_per_turn(self._n_wanted, len(self._sources.files)))
+        windows: list[int] = []
+        try:
+            for index, audio in draw(path, name, self._plan, self._options.seed, turn):
+                for file, row in zip(files, rows.rows(audio), strict=True):
+                    file.append(row)
+                windows.append(index)
+                manifest.n_rows += 1
+                if manifest.n_rows >= self._n_wanted:
+                    break
+        except AudioError as error:
+            logger.warning("%s", error)
+            manifest.skipped[name] = str(error)
+        if windows:
+            manifest.used.append({"file": name, "sha256": sha256(path), "windows": windows})
+
+    def _nothing(self) -> str:
+        skipped = self._manifest.skipped
+        why = f" ({next(iter(skipped.values()))})" if skipped else ""
+        return (
+            f"{self._sources.folder} has {len(self._sources.files)} audio files and no usable "
+            f"speech{why}; give recordings of half a second or more that are not silent"
+        )
+
+    def _save(self, files: list[RowsFile]) -> None:
+        for file in files:
+            file.sync()
+        self._manifest.save(self._manifest_path)
+
+    def _pack(self) -> None:
+        """Give the rows their final place: renamed, or joined in one `.npz`."""
+        if len(self._parts) == 1:
+            os.replace(self._parts[0], self._final)
+        else:
+            joined = self._final.with_name(self._final.name + ".partial")
+            with zipfile.ZipFile(joined, "w", zipfile.ZIP_STORED) as archive:
+                for i, path in enumerate(self._parts):
+                    key = f"{net_name(self._spec, self._form)}/input_layer{i + 1}.npy"
+                    add_file(archive, key, path)
+            os.replace(joined, self._final)
+        record = {"bytes": self._final.stat().st_size, "sha256": sha256(self._final)}
+        self._manifest.files = {self._final.name: record}
+        self._manifest.complete = True
+        self._manifest.save(self._manifest_path)
+        for path in self._parts:
+            path.unlink(missing_ok=True)
+
+
+def _settings(
+    spec: ModelSpec,
+    form: HailoForm,
+    options: CalibrationOptions,
+    sources: Sources,
+    n_wanted: int,
+) -> dict[str, Any]:
+    """Everything that decides what the rows are."""
+    settings: dict[str, Any] = {
+        "part": form.part,
+        "chip_inputs": [list(shape) for shape in form.chip_inputs],
+        "window_s": form.window_s,
+        "count": n_wanted,
+        "seed": options.seed,
+        "listing_sha256": sources.listing_sha256,
+    }
+    if form.part == "decoder":
+        settings["language"] = options.language
+        settings["model"] = {name: record.sha256 for name, record in sorted(spec.files.items())}
+    return settings
+
+
+def _bytes_of(form: HailoForm, n_rows: int) -> int:
+    total = 0
+    for shape in form.chip_inputs:
+        size = 4 * n_rows
+        for axis in shape:
+            size *= axis
+        total += size
+    return total if form.part == "encoder" else 2 * total

@@ -1,0 +1,257 @@
+"""From a model directory and real speech to an emulated graph and what its rounding costs."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import onnx
+from onnx import ModelProto
+
+from whisper_hailo.backends.model_files import model_file
+from whisper_hailo.convert.graphs.onnx_file import DATA_SUFFIX, PROTOBUF_LIMIT_BYTES
+from whisper_hailo.core.errors import ModelError, OptionError, OutputError
+from whisper_hailo.core.files import inside, replace_file, sha256
+from whisper_hailo.core.hailo import ARCHES, HailoForm
+from whisper_hailo.core.scratch import temporary_directory
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.hailo_tools.calibrate.make import calibrate, hailo_form
+from whisper_hailo.hailo_tools.calibrate.options import CalibrationOptions
+from whisper_hailo.hailo_tools.emulate.layers import Network
+from whisper_hailo.hailo_tools.emulate.network import read_network
+from whisper_hailo.hailo_tools.emulate.noise import LayerNoise, Noise, measure_noise
+from whisper_hailo.hailo_tools.emulate.plan import PLANS, SCRIPT, Plan, plan_of_script, preset
+from whisper_hailo.hailo_tools.emulate.rewrite import emulated
+from whisper_hailo.hailo_tools.emulate.scales import check_method
+from whisper_hailo.hailo_tools.emulate.script import generated_script
+from whisper_hailo.hailo_tools.emulate.statistics import collect
+from whisper_hailo.hailo_tools.emulate.windows import WindowFile
+
+RECORD_VERSION: Final = 1
+DEFAULT_COUNT: Final = 64
+NOISE_COUNT: Final = 16
+"""Windows that the noise is measured on, beside those of the statistics."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmulateOptions:
+    """What is emulated, and how.
+
+    Attributes:
+        part: `encoder` or `decoder`.
+        plan: `all8`, `adds16`, `norms16`, or `script` for the generated model script.
+        script: a model script of one's own, in the place of `plan`.
+        arch: chip that the generated script is for.
+        scales: `minmax`, `percentile` or `mse`.
+        calibration: a set from `whisper-hailo calibrate`.
+        audio: a folder of recordings to draw windows from instead.
+        count: windows for the statistics.
+        language: what is spoken, for decoders and `audio`.
+        threads: threads per operator; 0 lets the runtime choose.
+
+    Raises:
+        OptionError: a value that is none of these, or not exactly one source of windows.
+    """
+
+    part: str = "encoder"
+    plan: str = SCRIPT
+    script: Path | None = None
+    arch: str = "hailo8l"
+    scales: str = "mse"
+    calibration: Path | None = None
+    audio: Path | None = None
+    count: int = DEFAULT_COUNT
+    language: str = "en"
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        for option, value, known in (
+            ("--part", self.part, ("encoder", "decoder")),
+            ("--plan", self.plan, PLANS),
+            ("--arch", self.arch, ARCHES),
+        ):
+            if value not in known:
+                raise OptionError(f"{option} is {value!r}, expected one of: {', '.join(known)}")
+        check_method(self.scales)
+        if self.script is not None and self.plan != SCRIPT:
+            raise OptionError(f"--plan {self.plan} and --script exclude each other; give one")
+        if self.count < 1:
+            raise OptionError(f"--count is {self.count}, expected 1 or more")
+        if (self.calibration is None) == (self.audio is None):
+            raise OptionError(
+                "give the speech that scales are chosen by: either --audio DIR or --calibration "
+                "FILE, from whisper-hailo calibrate"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Emulation:
+    """An emulated graph.
+
+    Attributes:
+        path: the graph.
+        record: path of the JSON beside it.
+        plan: bits of its layers.
+        noise: what rounding costs.
+        n_windows: windows that the scales are from.
+        held_out: whether the noise was measured on other windows than those.
+    """
+
+    path: Path
+    record: Path
+    plan: Plan
+    noise: Noise
+    n_windows: int
+    held_out: bool
+
+
+def emulate_part(directory: Path, options: EmulateOptions) -> Emulation:
+    """Write `hailo/<form>-emulated.onnx` and its `.json` into a model directory.
+
+    Args:
+        directory: a model directory with Hailo forms.
+        options: what to emulate.
+
+    Raises:
+        ModelError: model directory, calibration set or script do not fit.
+        AudioError: nothing in the folder can be used.
+        OutputError: unwritable, or the disk is full.
+    """
+    spec = ModelSpec.load(directory)
+    form = hailo_form(directory, spec, options.part)
+    model = load_form(model_file(directory, spec, form.file))
+    path = inside(directory, form.emulated_file)
+    network = read_network(model, form.start_nodes, form.end_nodes)
+    text = _script(spec, form, options, network)
+    name = options.plan if options.script is None else options.script.stem
+    plan = plan_of_script(name, text, network, form.start_nodes, form.end_nodes)
+    with temporary_directory() as folder:
+        windows = WindowFile(_calibration(directory, options, folder), form, network.entries)
+        n_stats, start = split(windows.n_windows, options.count)
+        statistics = collect(model, network, windows.read(0, n_stats), threads=options.threads)
+        result = emulated(model, plan, statistics, scales=options.scales)
+        noise = measure_noise(
+            model,
+            result,
+            network,
+            windows.read(start, start + NOISE_COUNT),
+            threads=options.threads,
+        )
+    emulation = Emulation(
+        path=path,
+        record=path.with_suffix(".json"),
+        plan=plan,
+        noise=noise,
+        n_windows=n_stats,
+        held_out=start >= n_stats,
+    )
+    write_whole(emulation.path, result.SerializeToString(deterministic=True))
+    facts = _record(emulation, spec, form, options) | {"script": text}
+    write_whole(emulation.record, (json.dumps(facts, indent=2) + "\n").encode())
+    return emulation
+
+
+def load_form(path: Path) -> ModelProto:
+    """Read a graph with its weights.
+
+    Raises:
+        ModelError: missing, broken, or over 2 GiB.
+    """
+    data = path.with_name(path.name + DATA_SUFFIX)
+    size = sum(file.stat().st_size for file in (path, data) if file.is_file())
+    if size > PROTOBUF_LIMIT_BYTES:
+        raise ModelError(
+            f"{path} has {size / 2**30:.1f} GiB with its weights, an emulation takes less than 2; "
+            "emulate a smaller model"
+        )
+    try:
+        return onnx.load(path)
+    except Exception as error:  # protobuf and onnx have several unrelated classes
+        reason = " ".join(str(error).split())[:200]
+        raise ModelError(
+            f"{path} cannot be read ({reason}); convert the checkpoint again with --hailo"
+        ) from error
+
+
+def split(n_windows: int, count: int) -> tuple[int, int]:
+    """How many windows the statistics take, and where those that noise is measured on begin.
+
+    Of few windows a fifth, one at least, is kept for the noise; a single one serves both.
+    """
+    if n_windows == 1:
+        return 1, 0
+    n_stats = min(count, n_windows - max(1, min(NOISE_COUNT, n_windows // 5)))
+    return n_stats, n_stats
+
+
+def _script(spec: ModelSpec, form: HailoForm, options: EmulateOptions, network: Network) -> str:
+    if options.script is not None:
+        try:
+            return options.script.read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise ModelError(
+                f"{options.script} is no readable model script ({error}); give a text file (.alls)"
+            ) from error
+    if options.plan == SCRIPT:
+        return generated_script(spec, form, options.arch, network)
+    return preset(options.plan)
+
+
+def _calibration(directory: Path, options: EmulateOptions, folder: Path) -> Path:
+    """The set that was given, or one drawn from recordings for this run only."""
+    if options.calibration is not None:
+        return options.calibration
+    if options.audio is None:
+        raise OptionError("give --audio DIR or --calibration FILE")
+    wanted = CalibrationOptions(
+        part=options.part, count=options.count + NOISE_COUNT, language=options.language
+    )
+    return calibrate(directory, options.audio, folder, wanted).path
+
+
+def _record(
+    emulation: Emulation, spec: ModelSpec, form: HailoForm, options: EmulateOptions
+) -> dict[str, Any]:
+    source = options.calibration or options.audio
+    return {
+        "version": RECORD_VERSION,
+        "part": form.part,
+        "plan": emulation.plan.name,
+        "scales": options.scales,
+        "arch": options.arch,
+        "sha256": sha256(emulation.path),
+        "graph": form.file,
+        "graph_sha256": spec.record(form.file).sha256,
+        "calibration": str(source),
+        "calibration_windows": emulation.n_windows,
+        "noise_windows": emulation.noise.n_windows,
+        "held_out": emulation.held_out,
+        "outputs": [noise_entry(entry) for entry in emulation.noise.outputs],
+        "layers": [noise_entry(entry) for entry in emulation.noise.layers],
+        "precisions": {name: str(bits) for name, bits in emulation.plan.precisions.items()},
+        "ignored": list(emulation.plan.ignored),
+    }
+
+
+def noise_entry(entry: LayerNoise) -> dict[str, Any]:
+    """For JSON, which has no infinity: `None` where rounding changed nothing."""
+    snr_db = entry.snr_db if math.isfinite(entry.snr_db) else None
+    return asdict(entry) | {"snr_db": snr_db}
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file that is either whole or as before.
+
+    Raises:
+        OutputError: unwritable, or the disk is full.
+    """
+    try:
+        replace_file(path, data)
+    except OSError as error:
+        raise OutputError(
+            f"cannot write {path} ({error.strerror or error}); give a writable place with "
+            f"{len(data) / 1e6:.0f} MB free"
+        ) from error

@@ -1,1 +1,0 @@
-"""Windows heard: recordings on their way, batches of windows, and what turns them into text."""

@@ -1,0 +1,1 @@
+"""Tokens to text and text to files: tokenizer, subtitles, every output format."""

@@ -1,0 +1,172 @@
+"""Text to token ids and back, and the prefix that tells the decoder language and task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from whisper_hailo.core.errors import OptionError, TokenizerError
+from whisper_hailo.core.languages import similar_language
+from whisper_hailo.core.spec import SpecialTokens
+from whisper_hailo.text.vocabulary import Vocabulary
+
+TASKS = ("transcribe", "translate")
+TOKENIZER_FILE = "tokenizer.json"
+
+
+class Backend(Protocol):
+    """What is used of the `tokenizers` library's class."""
+
+    def token_to_id(self, token: str) -> int | None:
+        """Id of a token by its name."""
+
+    def encode(self, sequence: str, *, add_special_tokens: bool) -> Any:  # noqa: ANN401 - its own
+        """Ids of a text, in an object that has them as `ids`."""
+
+    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
+        """Text of ids."""
+
+
+class QuickBackend:
+    """Turns ids into text by a vocabulary alone; encoding loads the library's class.
+
+    Args:
+        vocabulary: with which ids are turned into text.
+        load: gives the library's class, when first needed.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, load: Callable[[], Backend]) -> None:
+        self._vocabulary = vocabulary
+        self._load = load
+        self._whole: Backend | None = None
+
+    def token_to_id(self, token: str) -> int | None:
+        """Id of a control token by its name."""
+        return self._vocabulary.added.get(token)
+
+    def encode(self, sequence: str, *, add_special_tokens: bool) -> Any:  # noqa: ANN401 - its own
+        """Ids of a text.
+
+        Raises:
+            TokenizerError: the file is broken where only encoding needs it.
+        """
+        if self._whole is None:
+            self._whole = self._load()
+        return self._whole.encode(sequence, add_special_tokens=add_special_tokens)
+
+    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
+        """Text of ids below those of control tokens, which have none."""
+        return self._vocabulary.text(ids)
+
+
+class Tokenizer:
+    """A model's `tokenizer.json` together with its control token ids."""
+
+    def __init__(self, backend: Backend, special: SpecialTokens) -> None:
+        self.backend = backend
+        self.special = special
+
+    @classmethod
+    def load(cls, path: Path, special: SpecialTokens) -> Tokenizer:
+        """Read a `tokenizer.json`.
+
+        Raises:
+            TokenizerError: no such file, or it is broken.
+        """
+        if not path.is_file():
+            raise TokenizerError(
+                f"{path} is missing, so tokens cannot be turned into text; convert the checkpoint "
+                "again with --tokenizer tokenizer.json"
+            )
+        tokenizer = cls(_quick(path, special) or _whole(path), special)
+        tokenizer._check(path)
+        return tokenizer
+
+    def _check(self, path: Path) -> None:
+        """Refuse the tokenizer of another model before it turns text into nonsense."""
+        for name, token in (
+            ("<|startoftranscript|>", self.special.sot),
+            ("<|endoftext|>", self.special.eot),
+        ):
+            found = self.backend.token_to_id(name)
+            if found is not None and found != token:
+                raise TokenizerError(
+                    f"{path} has {name} = {found}, the model has {token}; "
+                    "use the tokenizer of the same model"
+                )
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Token ids of plain text, without any control token."""
+        return tuple(self.backend.encode(text, add_special_tokens=False).ids)
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Text of token ids; control tokens and timestamps are left out.
+
+        Incomplete UTF-8 sequences give U+FFFD.
+        """
+        text_only = [token for token in tokens if token < self.special.eot]
+        return self.backend.decode(text_only, skip_special_tokens=True)
+
+    def prefix(self, language: str, task: str, *, timestamps: bool = False) -> tuple[int, ...]:
+        """Forced ids that begin every transcript.
+
+        Args:
+            language: language code such as `en`.
+            task: `transcribe` or `translate`.
+            timestamps: leave out the id that asks for none.
+
+        Raises:
+            OptionError: the model does not know the language or the task.
+        """
+        special = self.special
+        prefix = [special.sot]
+        if special.languages:
+            prefix.append(self._language_id(language))
+            prefix.append(self._task_id(task))
+        elif language != "en" or task != "transcribe":
+            raise OptionError(
+                f"this model only transcribes English, got language {language!r} and task "
+                f"{task!r}; use a multilingual model such as tiny"
+            )
+        if not timestamps and special.no_timestamps is not None:
+            prefix.append(special.no_timestamps)
+        return tuple(prefix)
+
+    def _language_id(self, language: str) -> int:
+        try:
+            return self.special.languages[language]
+        except KeyError:
+            near = similar_language(language, self.special.languages)
+            meant = f"did you mean {near}? " if near else ""
+            known = ", ".join(self.special.languages)
+            raise OptionError(
+                f"unknown language {language!r}; {meant}this model knows: {known}"
+            ) from None
+
+    def _task_id(self, task: str) -> int:
+        ids = {"transcribe": self.special.transcribe, "translate": self.special.translate}
+        token = ids.get(task)
+        if token is None:
+            raise OptionError(f"unknown task {task!r}; expected one of: {', '.join(TASKS)}")
+        return token
+
+
+def _quick(path: Path, special: SpecialTokens) -> Backend | None:
+    """By the vocabulary alone, where no token before the control tokens is outside of it."""
+    vocabulary = Vocabulary.read(path)
+    if vocabulary is None or any(token < special.eot for token in vocabulary.added.values()):
+        return None
+    return QuickBackend(vocabulary, lambda: _whole(path))
+
+
+def _whole(path: Path) -> Backend:
+    from tokenizers import Tokenizer as Library
+
+    try:
+        backend: Backend = Library.from_file(str(path))
+    except Exception as error:  # the library raises bare Exception for broken files
+        raise TokenizerError(
+            f"{path} is no tokenizer ({error}); convert the checkpoint again"
+        ) from error
+    return backend

@@ -1,0 +1,1 @@
+"""Recordings, captions and requests through the stages: one path for a window."""

@@ -1,0 +1,159 @@
+"""Windows to text with engines that own their loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from whisper_hailo.audio.windows import Window
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.languages import AUTO_LANGUAGE
+from whisper_hailo.core.timing import StageClock
+from whisper_hailo.core.types import FloatArray, Segment
+from whisper_hailo.decoding.decoded import Decoded
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.recognizer import AudioRecognizer, Recognizer
+from whisper_hailo.text.tokenizer import Tokenizer
+from whisper_hailo.transcription.assemble import assemble, spread_words
+from whisper_hailo.transcription.interpreter import Context
+from whisper_hailo.transcription.longform.plan import Heard
+
+
+def refuse_beyond_engines(name: str, options: DecodingOptions) -> None:
+    """Refuse what needs our own loop; each engine refuses more of its own.
+
+    Raises:
+        OptionError: word times, prompts or fallback.
+    """
+    prompts = options.prompts
+    shown = prompts.initial_prompt, prompts.prefix, prompts.hotwords
+    refused = {
+        "--word-timestamps": options.words is not None,
+        "prompts": any(shown) or prompts.condition_on_previous_text,
+        "more than one --temperature": len(options.search.temperatures) > 1,
+    }
+    for what, asked in refused.items():
+        if asked:
+            raise OptionError(f"{name} has a loop of its own and cannot do {what}; leave that out")
+
+
+class EngineInterpreter:
+    """An engine that takes audio features and gives tokens.
+
+    Args:
+        engine: open when `interpret` is called.
+        tokenizer: of the model.
+        options: what the caller asked for.
+
+    Raises:
+        OptionError: something that needs our own loop.
+    """
+
+    def __init__(self, engine: Recognizer, tokenizer: Tokenizer, options: DecodingOptions) -> None:
+        refuse_beyond_engines(engine.name, options)
+        self._engine = engine
+        self._tokenizer = tokenizer
+        self._options = options
+
+    def context(self) -> Context:
+        """Of a recording that has not begun."""
+        return Context(self._options.language)
+
+    def interpret(
+        self,
+        audio_features: FloatArray | None,
+        windows: Sequence[Window],
+        contexts: Sequence[Context],
+        clock: StageClock,
+    ) -> list[Heard]:
+        """Recognise windows; those of one language together."""
+        if audio_features is None:
+            raise OptionError(f"{self._engine.name} needs an encoder")
+        with clock.stage("decode"):
+            languages = [
+                self._language(audio_features[row : row + 1], context)
+                for row, context in enumerate(contexts)
+            ]
+            results: dict[int, Decoded] = {}
+            for language in sorted(set(languages)):
+                rows = [row for row, other in enumerate(languages) if other == language]
+                prefix = self._tokenizer.prefix(
+                    language, self._options.task, timestamps=self._options.timestamps
+                )
+                decoded = self._engine.recognize(audio_features[rows], prefix, self._options)
+                results.update(zip(rows, decoded, strict=True))
+            return [
+                self._heard(window, results[row], languages[row])
+                for row, window in enumerate(windows)
+            ]
+
+    def _heard(self, window: Window, decoded: Decoded, language: str) -> Heard:
+        heard = assemble(window, decoded, language, self._tokenizer, self._options)
+        return spread_words(heard, self._tokenizer) if window.needs_words else heard
+
+    def _language(self, audio_features: FloatArray, context: Context) -> str:
+        anew = self._options.language == AUTO_LANGUAGE and self._options.detect_each_window
+        if context.language != AUTO_LANGUAGE and not anew:
+            return context.language
+        if not self._tokenizer.special.languages:
+            context.language = "en"
+            return "en"
+        probs = self._engine.detect_language(audio_features)
+        if context.language == AUTO_LANGUAGE:
+            context.language, context.language_probs = next(iter(probs)), probs
+        return next(iter(probs))
+
+
+class AudioInterpreter:
+    """An engine that takes audio and gives text.
+
+    Args:
+        engine: open when `interpret` is called.
+        options: what the caller asked for.
+
+    Raises:
+        OptionError: something that needs our own loop.
+    """
+
+    def __init__(self, engine: AudioRecognizer, options: DecodingOptions) -> None:
+        refuse_beyond_engines(engine.name, options)
+        self._engine = engine
+        self._options = options
+
+    def context(self) -> Context:
+        """Of a recording that has not begun."""
+        return Context(self._options.language)
+
+    def interpret(
+        self,
+        audio_features: FloatArray | None,
+        windows: Sequence[Window],
+        contexts: Sequence[Context],
+        clock: StageClock,
+    ) -> list[Heard]:
+        """Recognise windows one by one."""
+        del audio_features  # such an engine hears for itself
+        with clock.stage("decode"):
+            return [
+                self._heard(window, context)
+                for window, context in zip(windows, contexts, strict=True)
+            ]
+
+    def _heard(self, window: Window, context: Context) -> Heard:
+        text = self._engine.recognize_audio(window.audio, self._options).strip()
+        segment = Segment(
+            start_s=window.start_s,
+            end_s=window.end_s,
+            text=text,
+            tokens=(),
+            avg_logprob=0.0,
+            no_speech_prob=0.0,
+            language=context.language,
+            window_start_s=window.start_s,
+        )
+        heard = Heard(
+            window=window,
+            decoded=Decoded((), 0.0, 0.0, runaway=False),
+            segments=(segment,) if text else (),
+            advance_s=window.content_s,
+        )
+        return spread_words(heard, None) if window.needs_words else heard

@@ -1,0 +1,141 @@
+"""Windows side by side or overlapping, for decoders that write no times.
+
+Words at the edge of a window are cut and misheard, and a decoder makes up how they go on. So a
+window ends in a pause where there is one near its end. Elsewhere neighbours overlap, and both hear
+the words there, one of them whole; `merge` decides which to keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from whisper_hailo.audio.windows import Window, WindowPlan
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment, Word
+from whisper_hailo.transcription.longform.clips import Clip
+from whisper_hailo.transcription.longform.feed import AudioFeed
+from whisper_hailo.transcription.longform.merge import seam
+from whisper_hailo.transcription.longform.pauses import find_pause
+from whisper_hailo.transcription.longform.plan import MIN_SAMPLES, Heard
+
+DEFAULT_OVERLAP_S: Final = 2.0
+
+_LOOKED_AT: Final = 1.5
+"""Pauses are looked for in so many overlaps before the end: on average no window is wasted."""
+
+_HALF_SAMPLE_S: Final = 0.5 / SAMPLE_RATE_HZ
+
+
+class OverlapPlan:
+    """Windows from pause to pause, or at a fixed distance.
+
+    Args:
+        feed: the recording.
+        clips: the stretches to transcribe.
+        plan: sizes of the windows.
+        overlap_s: seconds that neighbours share where there is no pause between them; 0 for
+            windows side by side, pause or not.
+        keep_words: leave the words in the segments.
+        sequential: each window is shown the text of the one before.
+    """
+
+    def __init__(
+        self,
+        feed: AudioFeed,
+        clips: tuple[Clip, ...],
+        plan: WindowPlan,
+        overlap_s: float,
+        *,
+        keep_words: bool,
+        sequential: bool = False,
+    ) -> None:
+        self._feed = feed
+        self._clips = clips
+        self._content = plan.content_samples
+        self._overlap = min(round(overlap_s * SAMPLE_RATE_HZ), self._content // 3)
+        self._keep_words = keep_words
+        self._held: Heard | None = None
+        self.sequential = sequential
+
+    @property
+    def pending(self) -> Sequence[Segment]:
+        """The last window's segments, whose end the next window may hear better."""
+        return () if self._held is None else self._held.segments
+
+    def windows(self) -> Iterator[Window]:
+        """Windows until each clip's end; only those that overlap need words."""
+        for clip in self._clips:
+            at, shared, is_first = clip.start, 0, True
+            while True:
+                wanted = self._content if clip.end is None else min(self._content, clip.end - at)
+                least = 1 if is_first else MIN_SAMPLES + shared
+                if wanted < least or not self._feed.reaches(at + least - 1):
+                    break
+                audio, joined = self._feed.read(at, wanted), shared
+                shared = self._overlap
+                if shared and self._goes_on(clip, at):
+                    looked_at = round(_LOOKED_AT * shared)
+                    pause = find_pause(audio, self._content - looked_at)
+                    if pause is not None:
+                        audio, shared = audio[:pause], 0
+                    joined += shared
+                yield Window(audio, at / SAMPLE_RATE_HZ, needs_words=joined > 0)
+                at, is_first = at + audio.size - shared, False
+
+    def _goes_on(self, clip: Clip, at: int) -> bool:
+        end = at + self._content + MIN_SAMPLES
+        return (clip.end is None or clip.end >= end) and self._feed.reaches(end - 1)
+
+    def take(self, heard: Heard) -> list[Segment]:
+        """Join with the window before; that one's segments are final then."""
+        if self._overlap == 0:
+            return list(heard.segments)
+        held, self._held = self._held, heard
+        if held is None:
+            return []
+        start_s, end_s = heard.window.start_s, held.window.end_s
+        if start_s > end_s - _HALF_SAMPLE_S:  # behind a pause, or a new clip
+            return self._final(held)
+        left = [word for segment in held.segments for word in segment.words]
+        right = [word for segment in heard.segments for word in segment.words]
+        n_left, n_right = seam(left, right, start_s, end_s)
+        self._held = replace(heard, segments=_cut(heard, n_right, None))
+        return self._final(replace(held, segments=_cut(held, 0, n_left)))
+
+    def _final(self, heard: Heard) -> list[Segment]:
+        if self._keep_words:
+            return list(heard.segments)
+        return [replace(segment, words=()) for segment in heard.segments]
+
+    def finish(self) -> list[Segment]:
+        """The last window's segments."""
+        held, self._held = self._held, None
+        return [] if held is None else self._final(held)
+
+
+def _cut(heard: Heard, first: int, after: int | None) -> tuple[Segment, ...]:
+    """Segments of the window's words from the first up to another, counted over all segments."""
+    kept: list[Segment] = []
+    at = 0
+    for segment in heard.segments:
+        inside = slice(max(0, first - at), None if after is None else max(0, after - at))
+        words = segment.words[inside]
+        at += len(segment.words)
+        if len(words) == len(segment.words):
+            kept.append(segment)
+        elif words:
+            kept.append(with_words(segment, words))
+    return tuple(kept)
+
+
+def with_words(segment: Segment, words: tuple[Word, ...]) -> Segment:
+    """The segment with some of its words, and the text, tokens and times that go with them."""
+    return replace(
+        segment,
+        start_s=words[0].start_s,
+        end_s=words[-1].end_s,
+        text="".join(word.text for word in words).strip(),
+        tokens=tuple(token for word in words for token in word.tokens),
+        words=words,
+    )

@@ -1,0 +1,153 @@
+"""Only where someone speaks: stretches of speech, packed into as few windows as they fit."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from whisper_hailo.audio.vad import FRAME_SAMPLES, Speech, SpeechDetector, stretches
+from whisper_hailo.audio.windows import Piece, Window, WindowPlan
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment
+from whisper_hailo.transcription.longform.clips import Clip
+from whisper_hailo.transcription.longform.feed import AudioFeed
+from whisper_hailo.transcription.longform.plan import Heard, LongOptions
+
+
+class SpeechPlan:
+    """Windows of speech without the silence between.
+
+    Stretches keep a little of the silence around them. One that is longer than a window is cut
+    where speech is least likely. Memory holds a window's audio and what the detector looks at,
+    however long the recording and its pauses are.
+
+    Args:
+        feed: the recording.
+        clips: the stretches to transcribe.
+        plan: sizes of the windows.
+        options: threshold, silence, padding.
+        detector: of speech; one recording after the other, so that it needs no reset.
+        sequential: each window is shown the text of the one before.
+    """
+
+    pending: Sequence[Segment] = ()
+
+    def __init__(
+        self,
+        feed: AudioFeed,
+        clips: tuple[Clip, ...],
+        plan: WindowPlan,
+        options: LongOptions,
+        detector: SpeechDetector,
+        *,
+        sequential: bool = False,
+    ) -> None:
+        self._feed = feed
+        self._clips = clips
+        self._content = plan.content_samples
+        self._options = options
+        self._detector = detector
+        self._pad = min(round(options.speech_pad_s * SAMPLE_RATE_HZ), self._content // 8)
+        self.sequential = sequential
+
+    def windows(self) -> Iterator[Window]:
+        """Windows of packed stretches."""
+        for clip in self._clips:
+            yield from self._pack(self._spans(clip))
+
+    def _pack(self, spans: Iterator[tuple[int, FloatArray]]) -> Iterator[Window]:
+        """As many stretches per window as fit."""
+        held: list[tuple[int, FloatArray]] = []
+        size = 0
+        for start, audio in spans:
+            if held and size + audio.size > self._content:
+                yield _joined(held)
+                held, size = [], 0
+            held.append((start, audio))
+            size += audio.size
+        if held:
+            yield _joined(held)
+
+    def _spans(self, clip: Clip) -> Iterator[tuple[int, FloatArray]]:
+        """Start in samples and audio of each stretch, with the silence kept around it."""
+        longest = max(2, (self._content - 2 * self._pad) // FRAME_SAMPLES)
+        silence = round(self._options.min_silence_s * SAMPLE_RATE_HZ / FRAME_SAMPLES)
+        recent = _Recent(clip.start, self._content + 4 * self._pad + FRAME_SAMPLES)
+        free_from = clip.start
+        frames = self._probabilities(clip, recent)
+        for speech in stretches(frames, self._options.vad_threshold, silence, longest):
+            start, end = self._padded(speech, clip, free_from)
+            end = min(end, recent.end if clip.end is None else min(clip.end, recent.end))
+            if end > start:
+                yield start, recent.slice(start, end)
+            free_from = max(free_from, end)
+
+    def _padded(self, speech: Speech, clip: Clip, free_from: int) -> tuple[int, int]:
+        """Sample positions; a stretch that was cut takes nothing from the one it goes on in."""
+        start = clip.start + speech.start * FRAME_SAMPLES
+        end = clip.start + speech.end * FRAME_SAMPLES
+        return max(free_from, start - self._pad), end if speech.continues else end + self._pad
+
+    def _probabilities(self, clip: Clip, recent: _Recent) -> Iterator[float]:
+        at = clip.start
+        while clip.end is None or at < clip.end:
+            audio = self._feed.read(at, FRAME_SAMPLES)
+            if not audio.size:
+                return
+            recent.add(audio)
+            frame = np.zeros(FRAME_SAMPLES, dtype=np.float32)
+            frame[: audio.size] = audio
+            yield self._detector.probability(frame)
+            at += FRAME_SAMPLES
+
+    def take(self, heard: Heard) -> list[Segment]:
+        """Windows do not overlap: their segments are final at once."""
+        return list(heard.segments)
+
+    def finish(self) -> list[Segment]:
+        """Nothing is held back."""
+        return []
+
+
+class _Recent:
+    """The last frames that the detector saw, of which stretches are cut.
+
+    Args:
+        start: position of the first sample.
+        n_samples: how many are held: no stretch with its padding is longer.
+    """
+
+    def __init__(self, start: int, n_samples: int) -> None:
+        self._frames: deque[FloatArray] = deque()
+        self._start = start
+        self._n_samples = n_samples
+        self.end = start
+
+    def add(self, audio: FloatArray) -> None:
+        """The next frame; the oldest go where there are too many."""
+        self._frames.append(audio)
+        self.end += audio.size
+        while self.end - self._start - self._frames[0].size > self._n_samples:
+            self._start += self._frames.popleft().size
+
+    def slice(self, start: int, end: int) -> FloatArray:
+        """Samples from one position to another."""
+        audio: FloatArray = np.concatenate(self._frames)[start - self._start : end - self._start]
+        return audio
+
+
+def _joined(spans: list[tuple[int, FloatArray]]) -> Window:
+    """One window of several stretches, which remembers where each came from."""
+    pieces, at = [], 0
+    for start, audio in spans:
+        pieces.append(
+            Piece(
+                at_s=at / SAMPLE_RATE_HZ,
+                start_s=start / SAMPLE_RATE_HZ,
+                duration_s=audio.size / SAMPLE_RATE_HZ,
+            )
+        )
+        at += audio.size
+    audio = np.concatenate([audio for _, audio in spans])
+    return Window(audio, pieces[0].start_s, tuple(pieces))

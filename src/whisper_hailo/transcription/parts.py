@@ -1,0 +1,211 @@
+"""The parts of one engine: what they can do together, and what they have to refuse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from whisper_hailo.audio.windows import WindowPlan
+from whisper_hailo.backends.make import AnyBackEnd
+from whisper_hailo.backends.model_files import model_file
+from whisper_hailo.backends.options import EngineOptions
+from whisper_hailo.backends.select import engine_window_s, select
+from whisper_hailo.convert.find_model import find_model
+from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.languages import AUTO_LANGUAGE
+from whisper_hailo.core.protocols import Encoder, Limits
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.types import Settings
+from whisper_hailo.decoding.option_groups import FALLBACK_STEP
+from whisper_hailo.decoding.options import (
+    FIXED_CURES,
+    PRESETS,
+    Cures,
+    DecodingOptions,
+)
+from whisper_hailo.decoding.recognizer import AudioRecognizer, owns_loop
+from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
+from whisper_hailo.transcription.decoder_interpreter import DecoderInterpreter
+from whisper_hailo.transcription.engine_interpreters import AudioInterpreter, EngineInterpreter
+from whisper_hailo.transcription.interpreter import Interpreter
+from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.recording import strategy_of
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """An encoder, a decoder and a tokenizer of one model.
+
+    Attributes:
+        encoder: log-mel to audio features; `None` for an engine that hears audio itself.
+        decoder: audio features to tokens, of the same model; or an engine with its own loop.
+        tokenizer: tokens to text.
+        plan: the windows that the audio is cut into.
+        threads: recorded in the results' settings.
+        reasons: why these parts, recorded there too.
+        encode_ahead: encode the next windows while the last ones are decoded.
+    """
+
+    encoder: Encoder | None
+    decoder: AnyBackEnd
+    tokenizer: Tokenizer
+    plan: WindowPlan
+    threads: int = 0
+    reasons: tuple[str, ...] = ()
+    encode_ahead: bool = True
+
+    @classmethod
+    def of_model(
+        cls,
+        model: str,
+        *,
+        revision: str | None,
+        convert: ConvertOptions | None,
+        window_s: float | None,
+        margin_s: float | None,
+        threads: int,
+        engine: EngineOptions,
+    ) -> Parts:
+        """The parts of a model by its name: see `Transcriber.from_model`."""
+        directory, spec = find_model(model, convert, revision=revision, tokenizer=engine.tokenizer)
+        chosen = select(directory, spec, engine, threads, window_s)
+        window_s = engine_window_s(chosen, spec, window_s)
+        return cls(
+            chosen.encoder,
+            chosen.decoder,
+            Tokenizer.load(engine.tokenizer or _tokenizer_file(directory, spec), spec.tokens),
+            WindowPlan.make(spec.dims, window_s, margin_s),
+            threads=threads,
+            reasons=chosen.reasons,
+        )
+
+    @property
+    def limits(self) -> Limits:
+        """The decoder's limits; an engine with its own loop has none that concern us."""
+        if owns_loop(self.decoder):
+            return Limits(free_padding=False, aligns=False)
+        return self.decoder.limits
+
+    @property
+    def default_cures(self) -> Cures:
+        """Padding, where there can be any; a fixed decoder has all its positions already."""
+        return PRESETS["conservative"] if self.limits.n_positions is None else FIXED_CURES
+
+    @property
+    def default_fallback(self) -> float:
+        """OpenAI Whisper's step of temperature; 0 where a try is dear or cannot be had.
+
+        Without a cache each of the samples that a hotter try draws costs as many passes as it has
+        tokens, and engines with their own loop have no tries.
+        """
+        dear = owns_loop(self.decoder) or self.limits.n_positions is not None
+        return 0.0 if dear else FALLBACK_STEP
+
+    def check(self, options: DecodingOptions, long: LongOptions | None = None) -> None:
+        """Refuse options that these parts cannot honour: see `Transcriber.check`."""
+        decoder, pad_to = self.decoder, options.cures.pad_to or 0
+        special = self.tokenizer.special
+        if options.timestamps and special.timestamp_begin is None:
+            raise OptionError("this model has no timestamp tokens; leave out --timestamps")
+        self.long(long, options)
+        _check_silence(options, strategy_of(options, long or LongOptions()))
+        if not owns_loop(decoder):
+            takes = decoder.limits.n_positions
+            if takes is not None and pad_to > takes:
+                raise OptionError(
+                    f"--pad-to is {pad_to}, decoder {decoder.name} has {takes} positions and "
+                    "cannot be padded further; use --repetition-penalty"
+                )
+        else:
+            decoder.check(options)
+        _check_ids(options, decoder.spec.dims.n_vocab)
+        options.cures.padding(decoder.spec.dims)
+        known = special.languages
+        language = (
+            next(iter(known), "en") if options.language == AUTO_LANGUAGE else options.language
+        )
+        self.tokenizer.prefix(language, options.task)
+        self.interpreter(options)
+
+    def interpreter(self, options: DecodingOptions) -> Interpreter:
+        """What takes audio features, or audio, to text.
+
+        Raises:
+            OptionError: something that this kind of decoder cannot do.
+        """
+        decoder, tokenizer = self.decoder, self.tokenizer
+        if not owns_loop(decoder):
+            return DecoderInterpreter(decoder, tokenizer, options, self.plan.window_s)
+        if isinstance(decoder, AudioRecognizer):
+            return AudioInterpreter(decoder, options)
+        return EngineInterpreter(decoder, tokenizer, options)
+
+    def long(self, long: LongOptions | None, options: DecodingOptions) -> LongOptions:
+        """Windows that overlap are joined by the times of their words, which not all can tell.
+
+        Raises:
+            OptionError: windows of any length, for an encoder of one.
+        """
+        long = long or LongOptions()
+        if long.snug and (self.encoder is None or self.encoder.n_frames is not None):
+            takes = "no windows" if self.encoder is None else f"{self.encoder.n_frames} frames only"
+            raise OptionError(
+                f"--snug needs an encoder that takes windows of any length, this engine's takes "
+                f"{takes}; leave it out, or choose --encoder-backend onnx"
+            )
+        overlaps = strategy_of(options, long) == "overlap"
+        if long.strategy == "auto" and overlaps and not self.limits.aligns:
+            return replace(long, strategy="consecutive")
+        return long
+
+    def settings(
+        self, options: DecodingOptions, long: LongOptions | None, batch_size: int
+    ) -> Settings:
+        """What shapes the results of these options."""
+        spec = self.decoder.spec
+        return Settings(
+            model=spec.name,
+            encoder="-" if self.encoder is None else self.encoder.name,
+            decoder=self.decoder.name,
+            window_s=self.plan.window_s,
+            margin_s=self.plan.margin_s,
+            pad_to=self.limits.n_positions or options.cures.padding(spec.dims).pad_to or 0,
+            repetition_penalty=options.cures.repetition_penalty,
+            eot_boost=options.cures.eot_boost,
+            quantization=spec.quantization,
+            threads=self.threads,
+            reasons=self.reasons,
+            windows=strategy_of(options, self.long(long, options)),
+            search=options.search.name,
+            timestamps=options.timestamps,
+            batch_size=batch_size,
+            snug=long is not None and long.snug,
+        )
+
+
+def _check_ids(options: DecodingOptions, n_vocab: int) -> None:
+    """An id that the model does not have would name no logit, or a negative one another's."""
+    unknown = [token for token in options.limits.suppress or () if not 0 <= token < n_vocab]
+    if unknown:
+        raise OptionError(
+            f"--suppress-tokens has {unknown[0]}, this model's ids are 0 to {n_vocab - 1}; "
+            "leave it out"
+        )
+
+
+def _tokenizer_file(directory: Path, spec: ModelSpec) -> Path:
+    """The model's own; a directory of another program lists no files."""
+    if TOKENIZER_FILE in spec.files:
+        return model_file(directory, spec, TOKENIZER_FILE)
+    return directory / TOKENIZER_FILE
+
+
+def _check_silence(options: DecodingOptions, strategy: str) -> None:
+    """Silence is skipped by seeking behind it, which no other plan of windows does."""
+    words = options.words
+    if words is not None and words.hallucination_silence_s is not None and strategy != "seek":
+        raise OptionError(
+            f"--hallucination-silence skips silence by seeking, the windows are {strategy!r}; "
+            "give --timestamps and no other --long than seek"
+        )

@@ -1,0 +1,163 @@
+"""One recording on its way from windows to segments."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import ExitStack
+
+from whisper_hailo.audio import AudioSource, open_audio
+from whisper_hailo.audio.vad import SileroDetector
+from whisper_hailo.audio.windows import Window, WindowPlan
+from whisper_hailo.core.languages import AUTO_LANGUAGE
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.transcription.assemble import rounded
+from whisper_hailo.transcription.interpreter import Context
+from whisper_hailo.transcription.longform.feed import AudioFeed
+from whisper_hailo.transcription.longform.overlap import DEFAULT_OVERLAP_S, OverlapPlan
+from whisper_hailo.transcription.longform.plan import Heard, LongOptions, Plan
+from whisper_hailo.transcription.longform.seek import SeekPlan
+from whisper_hailo.transcription.longform.speech import SpeechPlan
+from whisper_hailo.transcription.stages import Hearing
+
+logger = logging.getLogger(__name__)
+
+_READ_SAMPLES = SAMPLE_RATE_HZ
+
+
+def strategy_of(options: DecodingOptions, long: LongOptions) -> str:
+    """The strategy that `auto` stands for."""
+    if long.strategy != "auto":
+        return long.strategy
+    return "seek" if options.timestamps else "overlap"
+
+
+def make_plan(
+    feed: AudioFeed, plan: WindowPlan, options: DecodingOptions, long: LongOptions
+) -> Plan:
+    """The windows of one recording.
+
+    Raises:
+        OptionError: voice activity detection is asked for and not installed.
+    """
+    strategy = strategy_of(options, long)
+    sequential = options.prompts.condition_on_previous_text
+    if strategy == "seek":
+        return SeekPlan(feed, long.clips, plan, options.words)
+    if strategy == "vad":
+        detector = SileroDetector(instead="--long overlap")
+        return SpeechPlan(feed, long.clips, plan, long, detector, sequential=sequential)
+    overlap_s = DEFAULT_OVERLAP_S if long.overlap_s is None else long.overlap_s
+    return OverlapPlan(
+        feed,
+        long.clips,
+        plan,
+        overlap_s if strategy == "overlap" else 0.0,
+        keep_words=options.words is not None,
+        sequential=sequential,
+    )
+
+
+class Recording:
+    """A recording being transcribed.
+
+    Args:
+        source: a file or samples.
+        hearing: what turns its windows into text.
+        plan: sizes of the windows.
+        options: what the caller asked for.
+        long: how it is cut into windows.
+
+    Raises:
+        AudioError: it cannot be opened.
+    """
+
+    def __init__(
+        self,
+        source: AudioSource,
+        hearing: Hearing,
+        plan: WindowPlan,
+        options: DecodingOptions,
+        long: LongOptions,
+    ) -> None:
+        self._hearing = hearing
+        self._clips = long.clips
+        self.context: Context = hearing.context()
+        self.segments: list[Segment] = []
+        with self.context.clock.stage("total"), ExitStack() as opened:
+            self._stream = opened.enter_context(open_audio(source))
+            self._feed = AudioFeed(self._stream.blocks(_READ_SAMPLES))
+            self._plan = make_plan(self._feed, plan, options, long)
+            self._stack = opened.pop_all()
+        self._windows = self._plan.windows()
+        self.context.sequential = self._plan.sequential
+        self._n_waiting = 0
+        self._exhausted = False
+        self.name = self._stream.name
+        self.duration_s = 0.0
+        self.near_ties = 0
+
+    @property
+    def language(self) -> str:
+        """Code; English where there was nothing to detect it from."""
+        return "en" if self.context.language == AUTO_LANGUAGE else self.context.language
+
+    @property
+    def stream_duration_s(self) -> float | None:
+        """Length by the file's header."""
+        return self._stream.duration_s
+
+    @property
+    def sequential(self) -> bool:
+        """Whether each window depends on the result of the one before."""
+        return self._plan.sequential
+
+    @property
+    def done(self) -> bool:
+        """Whether there is no window left, nor one whose result is not back."""
+        return self._exhausted and not self._n_waiting
+
+    def next(self) -> Window | None:
+        """The next window; `None` when there is none, or none before the last one's result.
+
+        Raises:
+            AudioError: the rest cannot be read.
+        """
+        if self._exhausted or (self._n_waiting and self.sequential):
+            return None
+        with self.context.clock.stage("total"):
+            window = next(self._windows, None)
+            if window is None:
+                self._exhausted = True
+                self._feed.drain()
+                self.duration_s = self._feed.duration_s
+                self._tell_of_clips_behind_the_end()
+        self._n_waiting += window is not None
+        return window
+
+    def _tell_of_clips_behind_the_end(self) -> None:
+        for clip in self._clips:
+            if clip.start > 0 and clip.start >= self._feed.n_samples:
+                logger.warning(
+                    "%s is %.1f s long; --clip-timestamps asks for what is behind %g s",
+                    self.name,
+                    self.duration_s,
+                    clip.start / SAMPLE_RATE_HZ,
+                )
+
+    def take(self, heard: Heard) -> None:
+        """Note the result of a window, in order."""
+        self._n_waiting -= 1
+        self.near_ties += heard.decoded.near_ties
+        final = self._plan.take(heard)
+        self.segments += final
+        self._hearing.remember(self.context, heard, final, self._plan.pending)
+
+    def finish(self) -> None:
+        """All windows are heard."""
+        self.segments = [rounded(segment) for segment in (*self.segments, *self._plan.finish())]
+        self.close()
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._stack.close()

@@ -1,0 +1,311 @@
+"""The `Transcriber`: recordings and buffers in, text out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Final, Self, TypeAlias
+
+from whisper_hailo.audio import AudioSource
+from whisper_hailo.backends.make import AnyBackEnd
+from whisper_hailo.backends.options import EngineOptions
+from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.core.buffers import BufferText
+from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.protocols import Closeable, Encoder
+from whisper_hailo.core.timing import StageClock
+from whisper_hailo.core.types import FloatArray, Settings, Transcript
+from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.text.tokenizer import Tokenizer
+from whisper_hailo.transcription.buffers import BufferHearing, Draft
+from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.parts import Parts
+from whisper_hailo.transcription.recording import Recording
+from whisper_hailo.transcription.schedule import Progress, in_batches
+from whisper_hailo.transcription.stages import Hearing
+
+AudioInput: TypeAlias = AudioSource
+"""A file, a channel of one, or `(n_samples,)` float32 samples at 16 kHz mono."""
+
+MAX_BATCH: Final = 256
+
+
+class Transcriber(Closing):
+    """An encoder, a decoder and a tokenizer of one model, ready to turn audio into text.
+
+    Use it in a `with` block, or call `open` and `close`.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        """From parts that fit each other; `from_model` finds them by a model's name."""
+        self._parts = parts
+        self._stack = ExitStack()
+        self._load_clock = StageClock()
+
+    @classmethod
+    def from_model(
+        cls,
+        model: str = "tiny",
+        *,
+        revision: str | None = None,
+        convert: ConvertOptions | None = None,
+        window_s: float | None = None,
+        margin_s: float | None = None,
+        threads: int = 0,
+        engine: EngineOptions | None = None,
+    ) -> Transcriber:
+        """Put a transcriber together from a model's name.
+
+        Args:
+            model: `micro` (bundled), a model directory, a Hugging Face checkpoint directory, a hub
+                id such as `openai/whisper-tiny`, or a short name such as `tiny` or `base.en`.
+                Checkpoints are converted once and cached; a directory that Optimum exported is
+                used as it is.
+            revision: hub commit, tag or branch; `None` is the main branch.
+            convert: how to convert a checkpoint.
+            window_s: encoder window in seconds; `None` is the encoder's own, or 10 s.
+            margin_s: seconds kept free at the end of each window; `None` is 1 s, and 0 for 30 s.
+            threads: threads per operator; 0 lets the runtime choose.
+            engine: which encoder and decoder; `None` is the model directory's own.
+
+        Raises:
+            ModelError, TokenizerError, HubError, OutputError: see `resolve_model`.
+            OptionError: a window that the model cannot take.
+            ModelError, ShapeError, DeviceError: encoder and decoder that are not there, or that
+                do not fit the model or each other.
+        """
+        return cls(
+            Parts.of_model(
+                model,
+                revision=revision,
+                convert=convert,
+                window_s=window_s,
+                margin_s=margin_s,
+                threads=threads,
+                engine=engine or EngineOptions(),
+            )
+        )
+
+    def open(self) -> Self:
+        """Load the model."""
+        self._load_clock = StageClock()
+        with self._load_clock.stage("load"), ExitStack() as opened:
+            for part in self.parts.values():
+                opened.enter_context(part)
+            self._stack = opened.pop_all()
+        return self
+
+    def close(self) -> None:
+        """Give everything back."""
+        self._stack.close()
+
+    def transcribe(
+        self,
+        audio: AudioInput,
+        options: DecodingOptions | None = None,
+        progress: Progress | None = None,
+        *,
+        long: LongOptions | None = None,
+        batch_size: int = 1,
+    ) -> Transcript:
+        """Transcribe one recording of any length.
+
+        Args:
+            audio: a file, or `(n_samples,)` float32 samples at 16 kHz mono in [-1, 1].
+            options: language, task, search and cures.
+            progress: told after each window how far the work has come.
+            long: how recordings longer than a window are taken apart.
+            batch_size: windows decoded together, where none depends on the one before.
+
+        Raises:
+            AudioError: the audio cannot be read.
+            OptionError: options that the model cannot honour.
+        """
+        (outcome,) = self.transcribe_many(
+            [audio], options, progress, long=long, batch_size=batch_size
+        )
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def transcribe_many(
+        self,
+        audio: Iterable[AudioInput],
+        options: DecodingOptions | None = None,
+        progress: Progress | None = None,
+        *,
+        long: LongOptions | None = None,
+        batch_size: int = 1,
+    ) -> Iterator[Transcript | Exception]:
+        """Transcribe recordings, the windows of several decoded together.
+
+        Args:
+            audio: files or samples; each is opened when its turn comes.
+            options: language, task, search and cures.
+            progress: told after each batch how far its last recording has come.
+            long: how recordings longer than a window are taken apart.
+            batch_size: windows decoded together.
+
+        Yields:
+            the transcript of each recording, or the error that kept it from having one, foreseen or
+            not, in the order of the input.
+
+        Raises:
+            OptionError: options that the model cannot honour.
+        """
+        parts = self._parts
+        options = options or DecodingOptions(cures=self.default_cures)
+        long = parts.long(long, options)
+        self.check(options, long)
+        if not 1 <= batch_size <= MAX_BATCH:
+            raise OptionError(f"--batch-size is {batch_size}, expected 1 to {MAX_BATCH}")
+        plan = replace(parts.plan, snug=long.snug)
+        hearing = Hearing(parts.encoder, parts.interpreter(options), plan, options)
+        settings = self.settings(options, long, batch_size)
+
+        def begin(source: AudioInput) -> Recording:
+            return Recording(source, hearing, parts.plan, options, long)
+
+        for outcome in in_batches(
+            audio, begin, hearing, batch_size, progress, encode_ahead=parts.encode_ahead
+        ):
+            if isinstance(outcome, Exception):
+                yield outcome
+            else:
+                yield self._transcript(outcome, options, settings)
+
+    def _transcript(
+        self, recording: Recording, options: DecodingOptions, settings: Settings
+    ) -> Transcript:
+        load_ms = self._load_clock.timings().load_ms
+        return Transcript(
+            audio=recording.name,
+            duration_s=recording.duration_s,
+            language=recording.language,
+            task=options.task,
+            segments=tuple(recording.segments),
+            timings=replace(recording.context.clock.timings(), load_ms=load_ms),
+            settings=settings,
+            language_probs=recording.context.language_probs,
+            near_ties=recording.near_ties,
+        )
+
+    def hear(
+        self,
+        audio: FloatArray,
+        options: DecodingOptions,
+        draft: Draft | None = None,
+        *,
+        snug: bool = False,
+        word_times: bool = False,
+        hold_back_s: float = 0.0,
+    ) -> BufferText:
+        """Hear one buffer of running audio, which may be heard again when more has come.
+
+        Args:
+            audio: `(n_samples,)` float32 at 16 kHz mono; at most `content_s` of it is heard.
+            options: checked before with `check`.
+            draft: what the text is expected to begin with: it saves time and changes nothing.
+            snug: encode only as much of the window as the audio fills, where the encoder can.
+            word_times: find where each word is, where the decoder can; one pass more.
+            hold_back_s: end the text where it is a guess at what follows; see `BufferHearing`.
+        """
+        parts = self._parts
+        hearing = BufferHearing(
+            parts.encoder,
+            parts.decoder,
+            parts.tokenizer,
+            parts.plan,
+            options,
+            snug=snug,
+            word_times=word_times,
+            hold_back_s=hold_back_s,
+        )
+        return hearing.hear(audio, draft or Draft())
+
+    @property
+    def content_s(self) -> float:
+        """Seconds of audio that one window takes."""
+        return self._parts.plan.window_s - self._parts.plan.margin_s
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Tokens to text."""
+        return self._parts.tokenizer
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """Log-mel to audio features; `None` for an engine that hears audio itself."""
+        return self._parts.encoder
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why these parts."""
+        return self._parts.reasons
+
+    @property
+    def default_cures(self) -> Cures:
+        """What keeps this decoder from repeating itself when the caller has no wish of their own.
+
+        Padding, where there can be any; a fixed decoder has all its positions already.
+        """
+        return self._parts.default_cures
+
+    @property
+    def default_fallback(self) -> float:
+        """By how much hotter doubtful text is tried again by default; 0 is not at all.
+
+        Only the command has it on of its own accord; here `Search` says which temperatures.
+        """
+        return self._parts.default_fallback
+
+    @property
+    def parts(self) -> dict[str, Closeable]:
+        """Encoder, where there is one, and decoder by these names, for those who measure them."""
+        encoder = {} if self.encoder is None else {"encoder": self.encoder}
+        return {**encoder, "decoder": self._parts.decoder}
+
+    def with_parts(
+        self,
+        *,
+        encoder: Encoder | None = None,
+        decoder: AnyBackEnd | None = None,
+        tokenizer: Tokenizer | None = None,
+        encode_ahead: bool | None = None,
+    ) -> Transcriber:
+        """The same with other parts, such as wrapped ones that are measured; open ones are shared.
+
+        Args:
+            encoder: in place of the encoder; `None` keeps it.
+            decoder: in place of the decoder; `None` keeps it.
+            tokenizer: in place of the tokenizer; `None` keeps it.
+            encode_ahead: whether encoder and decoder work at once; `None` keeps it.
+        """
+        own = self._parts
+        changed = replace(
+            own,
+            encoder=encoder or own.encoder,
+            decoder=decoder or own.decoder,
+            tokenizer=tokenizer or own.tokenizer,
+            encode_ahead=own.encode_ahead if encode_ahead is None else encode_ahead,
+        )
+        return Transcriber(changed)
+
+    def check(self, options: DecodingOptions, long: LongOptions | None = None) -> None:
+        """Refuse options that this model cannot honour, before any audio is touched.
+
+        Raises:
+            OptionError: unknown language or task, padding beyond the model's context, prompts or
+                token ids that it cannot take, timestamps or alignment that it does not have, a rule
+                that the engine or the plan of windows does not have, or windows that the encoder
+                does not take.
+        """
+        self._parts.check(options, long)
+
+    def settings(
+        self, options: DecodingOptions, long: LongOptions | None = None, batch_size: int = 1
+    ) -> Settings:
+        """What shapes the results of these options."""
+        return self._parts.settings(options, long, batch_size)

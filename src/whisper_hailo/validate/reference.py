@@ -1,0 +1,161 @@
+"""What a checkpoint computes, written down plainly in float64 NumPy.
+
+It shares nothing with the graph builders but the reader of the checkpoint's arrays: no fused
+products, no folded scales, no caches, zero rows that are really there. Slow, and meant to be read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whisper_hailo.checkpoint.checkpoint import Checkpoint
+from whisper_hailo.core.types import FloatArray, IntArray
+
+Float64 = NDArray[np.float64]
+Stage = tuple[str, Float64]
+
+LAYER_NORM_EPSILON = 1e-5
+_erf = np.frompyfunc(math.erf, 1, 1)
+"""NumPy has no error function of its own; Python's is exact to the last bit or so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The model of a checkpoint; every array is read when it is used and let go again."""
+
+    checkpoint: Checkpoint
+
+    def encode(self, mel: FloatArray) -> Float64:
+        """Audio features `(batch, n_frames / 2, d_model)` of `mel (batch, n_mels, n_frames)`."""
+        return _last(self.encoder_stages(mel))
+
+    def logits(self, tokens: IntArray, features: FloatArray | Float64, pad_to: int = 0) -> Float64:
+        """Logits `(batch, n_tokens, n_vocab)`.
+
+        Args:
+            tokens: `(batch, n_tokens)` int64.
+            features: `(batch, n_positions, d_model)`.
+            pad_to: positions that the features are padded to with zero rows; fewer than there are
+                add nothing.
+        """
+        return _last(self.decoder_stages(tokens, features, pad_to))
+
+    def encoder_stages(self, mel: FloatArray) -> Iterator[Stage]:
+        """Values along the encoder, under the names that they have in our graphs.
+
+        Args:
+            mel: `(batch, n_mels, n_frames)`, `n_frames` even.
+
+        Yields:
+            name and value: both convolutions `(batch, d_model, n)`, then the residual stream
+            `(batch, n_positions, d_model)` after its positions, after each attention and after each
+            layer, at last the features.
+        """
+        dims = self.checkpoint.config.dims
+        x = np.asarray(mel, np.float64)
+        for name, stride in (("encoder.conv1", 1), ("encoder.conv2", 2)):
+            x = gelu(self._convolve(x, name, stride))
+            yield f"{name}.gelu", x
+        x = x.transpose(0, 2, 1)
+        x = x + self._array("encoder.embed_positions.weight")[: x.shape[1]]
+        yield "encoder.embedded", x
+        for i in range(dims.n_encoder_layers):
+            layer = f"encoder.layers.{i}"
+            x = x + self._attend(x, x, f"{layer}.self_attn", dims.n_encoder_heads)
+            yield f"{layer}.self_attn.residual", x
+            x = x + self._feed_forward(x, layer)
+            yield f"{layer}.out", x
+        yield "audio_features", self._norm(x, "encoder.layer_norm")
+
+    def decoder_stages(
+        self, tokens: IntArray, features: FloatArray | Float64, pad_to: int = 0
+    ) -> Iterator[Stage]:
+        """Values along the decoder, all positions at once; see `logits` and `encoder_stages`."""
+        dims = self.checkpoint.config.dims
+        n_zeros = max(0, pad_to - features.shape[1])
+        audio = np.pad(np.asarray(features, np.float64), ((0, 0), (0, n_zeros), (0, 0)))
+        places = self._array("decoder.embed_positions.weight")[: tokens.shape[1]]
+        x = self._array("decoder.embed_tokens.weight")[tokens] + places
+        yield "decoder.embedded", x
+        for i in range(dims.n_decoder_layers):
+            layer = f"decoder.layers.{i}"
+            heads = dims.n_decoder_heads
+            x = x + self._attend(x, x, f"{layer}.self_attn", heads, causal=True)
+            yield f"{layer}.self_attn.residual", x
+            x = x + self._attend(x, audio, f"{layer}.encoder_attn", heads)
+            yield f"{layer}.encoder_attn.residual", x
+            x = x + self._feed_forward(x, layer)
+            yield f"{layer}.out", x
+        x = self._norm(x, "decoder.layer_norm")
+        yield "decoder.hidden", x
+        yield "logits", x @ self._array(self.checkpoint.projection_name).T
+
+    def _array(self, name: str) -> Float64:
+        return self.checkpoint.read(name).astype(np.float64)
+
+    def _convolve(self, x: Float64, name: str, stride: int) -> Float64:
+        """One-dimensional, kernel 3, one zero at either end: `(batch, n_in, n)` to `(..., m)`."""
+        weight = self._array(f"{name}.weight")
+        padded = np.pad(x, ((0, 0), (0, 0), (1, 1)))
+        n_out = (x.shape[2] - 1) // stride + 1
+        parts = [
+            weight[:, :, tap] @ padded[:, :, tap : tap + stride * n_out : stride]
+            for tap in range(weight.shape[2])
+        ]
+        total: Float64 = np.sum(parts, axis=0) + self._array(f"{name}.bias")[:, None]
+        return total
+
+    def _linear(self, x: Float64, name: str, *, bias: bool = True) -> Float64:
+        product = x @ self._array(f"{name}.weight").T
+        return product + self._array(f"{name}.bias") if bias else product
+
+    def _norm(self, x: Float64, name: str) -> Float64:
+        """LayerNorm over the last axis."""
+        centred = x - x.mean(axis=-1, keepdims=True)
+        variance = np.mean(centred**2, axis=-1, keepdims=True)
+        unit: Float64 = centred / np.sqrt(variance + LAYER_NORM_EPSILON)
+        return unit * self._array(f"{name}.weight") + self._array(f"{name}.bias")
+
+    def _feed_forward(self, x: Float64, layer: str) -> Float64:
+        normed = self._norm(x, f"{layer}.final_layer_norm")
+        return self._linear(gelu(self._linear(normed, f"{layer}.fc1")), f"{layer}.fc2")
+
+    def _attend(
+        self, x: Float64, memory: Float64, name: str, heads: int, *, causal: bool = False
+    ) -> Float64:
+        """Attention of the normed `x` over `memory`, which is normed too where it is `x` itself."""
+        normed = self._norm(x, f"{name}_layer_norm")
+        source = normed if memory is x else memory
+        q = self._linear(normed, f"{name}.q_proj")
+        k = self._linear(source, f"{name}.k_proj", bias=False)
+        v = self._linear(source, f"{name}.v_proj")
+        size = x.shape[2] // heads
+        mixed = np.empty_like(q)
+        for row in range(x.shape[0]):
+            for head in range(heads):  # one by one: the scores of all would not fit
+                part = slice(head * size, (head + 1) * size)
+                scores = q[row, :, part] @ k[row, :, part].T / math.sqrt(size)
+                if causal:
+                    scores[np.triu(np.ones(scores.shape, bool), 1)] = -np.inf
+                weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+                weights /= weights.sum(axis=1, keepdims=True)
+                mixed[row, :, part] = weights @ v[row, :, part]
+        return self._linear(mixed, f"{name}.out_proj")
+
+
+def _last(stages: Iterator[Stage]) -> Float64:
+    """The value at the end of a data path."""
+    return deque(stages, maxlen=1)[0][1]
+
+
+def gelu(x: Float64) -> Float64:
+    """The exact GELU."""
+    erf = np.asarray(_erf(x / math.sqrt(2.0)), np.float64)
+    result: Float64 = 0.5 * x * (1.0 + erf)
+    return result

@@ -1,0 +1,158 @@
+"""Climbs the parity ladder of a model directory."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from whisper_hailo.audio.windows import WindowPlan
+from whisper_hailo.checkpoint.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.hub import ASSETS, BUNDLED, locate, parse_name
+from whisper_hailo.convert.convert import source_hashes
+from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.core.scratch import temporary_directory
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.types import FRAMES_PER_SECOND, FloatArray
+from whisper_hailo.validate.against import compare_foreign
+from whisper_hailo.validate.foreign import Foreign, open_foreign, window_of
+from whisper_hailo.validate.limits import Limit, default_limit, parse_limits
+from whisper_hailo.validate.material import Heard, Material, draw_windows, listen
+from whisper_hailo.validate.report import ParityReport
+from whisper_hailo.validate.rungs import Rungs
+from whisper_hailo.validate.stores import Stores
+from whisper_hailo.validate.truth import Truth, from_checkpoint, from_graphs
+
+logger = logging.getLogger(__name__)
+
+CALIBRATION_WINDOWS = 16
+"""Windows, others than those that are compared, that an emulation's scales are chosen by."""
+
+DEFAULT_LENGTH = 32
+"""Tokens that decoders are shown where no Hailo decoder says how many it takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValidateOptions:
+    """What to validate with.
+
+    Attributes:
+        audio: folder of recordings; `None` is the bundled one.
+        checkpoint: directory, hub id or name of what the model was converted from; `None` finds
+            only the bundled one by itself.
+        against: an ONNX graph that another program made of the same checkpoint.
+        windows: windows of audio to run.
+        language: what is spoken.
+        limits: `RUNG-PART=VALUE` words that replace limits.
+
+    Raises:
+        OptionError: no windows, or a word that is no limit.
+    """
+
+    audio: Path | None = None
+    checkpoint: str | None = None
+    against: Path | None = None
+    windows: int = 4
+    language: str = "en"
+    limits: tuple[str, ...] = ()
+    values: dict[tuple[str, str], float] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.windows < 1:
+            raise OptionError(f"--windows is {self.windows}, expected 1 or more")
+        self.values.update(parse_limits(self.limits))
+
+    def limit(self, rung: str, part: str, quantization: str = "none") -> Limit:
+        """What one part is held to at one rung."""
+        default = default_limit(rung, part, quantization)
+        value = self.values.get((rung, part))
+        return default if value is None else replace(default, value=value)
+
+
+def validate(directory: Path, options: ValidateOptions) -> ParityReport:
+    """Compare every rung of a model directory with its checkpoint.
+
+    Args:
+        directory: made by `whisper-hailo convert`.
+        options: with what.
+
+    Raises:
+        ModelError, TokenizerError: the directory lacks something or is broken, or the checkpoint
+            is another one.
+        AudioError: no usable audio.
+        OptionError: a language that the model does not know.
+        OutputError: no room for graphs that are made for the comparison.
+    """
+    spec = ModelSpec.load(directory)
+    foreign = None if options.against is None else open_foreign(options.against, spec.dims)
+    checkpoint = _checkpoint(spec, options)
+    with temporary_directory() as work:
+        stores = Stores(directory, spec, checkpoint, work)
+        source = from_graphs(stores) if checkpoint is None else from_checkpoint(checkpoint)
+        plan, material = _material(stores, foreign, options)
+        truth = Truth.of(source, material)
+        if foreign is None:
+            results = tuple(Rungs(stores, truth, options.limit).climb())
+        else:
+            results = (compare_foreign(stores, truth, foreign, options.limit),)
+    return ParityReport(
+        model=spec.name,
+        directory=directory,
+        reference=truth.name if foreign is None else results[0].reference,
+        window_s=plan.window_s,
+        used=material.windows.used,
+        calibrated_on=material.calibration.used,
+        audio_sha256=material.windows.sha256,
+        files={name: record.sha256 for name, record in spec.files.items()},
+        results=results,
+    )
+
+
+def _checkpoint(spec: ModelSpec, options: ValidateOptions) -> Checkpoint | None:
+    """The checkpoint that a model was made of, opened and recognised by its hashes."""
+    if options.checkpoint is not None:
+        path, _ = locate(parse_name(options.checkpoint), None)
+        opened = Checkpoint(path)
+        hashes = source_hashes(opened)
+        known = spec.source.sha256
+        wrong = sorted(n for n in known.keys() | hashes.keys() if known.get(n) != hashes.get(n))
+        if wrong:
+            raise ModelError(
+                f"{path} is not the checkpoint of this model: {', '.join(wrong[:3])} differs from "
+                "the one that model.json names; give that one to --checkpoint or convert again"
+            )
+        return opened
+    bundled = ASSETS / BUNDLED
+    if spec.source.name == BUNDLED and bundled.is_dir():
+        opened = Checkpoint(bundled)
+        return opened if source_hashes(opened) == spec.source.sha256 else None
+    return None
+
+
+def _sizes(spec: ModelSpec, foreign: Foreign | None) -> tuple[WindowPlan, int]:
+    """Window and tokens of a row: the foreign graph's, else the Hailo forms', else ours."""
+    window_s: float | None = next((float(form.window_s) for form in spec.hailo), None)
+    length = next((form.length for form in spec.hailo if form.length), DEFAULT_LENGTH)
+    if foreign is not None:
+        n_frames = window_of(foreign)
+        window_s = window_s if n_frames is None else n_frames / FRAMES_PER_SECOND
+        length = foreign.n_tokens or length
+    return WindowPlan.make(spec.dims, window_s), min(length, spec.dims.n_text_ctx)
+
+
+def _material(
+    stores: Stores, foreign: Foreign | None, options: ValidateOptions
+) -> tuple[WindowPlan, Material]:
+    """Windows of the recordings, and what is heard in them."""
+    spec = stores.spec
+    plan, length = _sizes(spec, foreign)
+    n_calibration = 0 if foreign is not None or not spec.hailo else CALIBRATION_WINDOWS
+    folder = options.audio or ASSETS
+    drawn = draw_windows(folder, plan, spec.dims.n_mels, options.windows + n_calibration)
+    windows, calibration = drawn.split(options.windows)
+    logger.info("%d windows of %g s from %s", len(windows.used), plan.window_s, folder)
+
+    def hear(mel: FloatArray) -> Heard:
+        return listen(stores.directory, spec, mel, length, options.language)
+
+    return plan, Material(windows, calibration, hear(windows.mel), hear)

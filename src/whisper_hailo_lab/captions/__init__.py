@@ -1,0 +1,1 @@
+"""Live captions measured: engines and settings on one stream."""

@@ -1,0 +1,196 @@
+"""Several engines and settings caption the same stream, block by block in turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from time import perf_counter
+from typing import Any, Final
+
+import numpy as np
+
+from whisper_hailo.audio.vad import FRAME_SAMPLES, SpeechDetector
+from whisper_hailo.core.buffers import BufferText
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.live.captioner import Captioner
+from whisper_hailo.live.engine import CaptionEngine, warm_up
+from whisper_hailo.live.events import Completed, Event, Partial, violations
+from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.transcription.buffers import Draft
+
+TEN_SECONDS: Final = 10 * SAMPLE_RATE_HZ
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One engine with one set of options.
+
+    Attributes:
+        label: for the table.
+        engine: open; ways may share one.
+        options: of the captioner.
+        keeps: it knows what it heard before; otherwise every buffer is decoded from nothing, its
+            committed words included, as programs without a memory of their own do.
+    """
+
+    label: str
+    engine: CaptionEngine
+    options: CaptionOptions
+    keeps: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One buffer that was heard.
+
+    Attributes:
+        audio_s: its length.
+        draft: what its text was expected to begin with.
+        heard: its text, with what it cost.
+    """
+
+    audio_s: float
+    draft: Draft
+    heard: BufferText
+
+
+@dataclass(slots=True)
+class Watched:
+    """An engine whose calls are noted.
+
+    Attributes:
+        way: whose engine it is.
+        last: the latest call.
+    """
+
+    way: Way
+    last: Call | None = None
+
+    @property
+    def name(self) -> str:
+        """Of the engine."""
+        return self.way.engine.name
+
+    @property
+    def content_s(self) -> float:
+        """Of the engine."""
+        return self.way.engine.content_s
+
+    def hear(
+        self,
+        audio: FloatArray,
+        draft: Draft,
+        *,
+        language: str | None = None,
+        word_times: bool = False,
+        hold_back_s: float = 0.0,
+    ) -> BufferText:
+        """Hear a buffer; see `CaptionEngine`."""
+        given = draft if self.way.keeps else Draft()
+        heard = self.way.engine.hear(
+            audio, given, language=language, word_times=word_times, hold_back_s=hold_back_s
+        )
+        self.last = Call(audio.size / SAMPLE_RATE_HZ, given, heard)
+        return heard
+
+
+@dataclass(slots=True)
+class Lane:
+    """One way through the stream.
+
+    Attributes:
+        way: engine and options.
+        watched: its engine.
+        captioner: with the statistics.
+        events: all so far.
+        partials: the calls that partial texts were made of.
+        final_ms: time from the block that ends a segment to its final text.
+    """
+
+    way: Way
+    watched: Watched
+    captioner: Captioner
+    events: list[Event] = field(default_factory=list)
+    partials: list[Call] = field(default_factory=list)
+    final_ms: list[float] = field(default_factory=list)
+
+    @classmethod
+    def make(cls, way: Way, detector: SpeechDetector) -> Lane:
+        """A lane at the stream's beginning."""
+        watched = Watched(way)
+        return cls(way, watched, Captioner(watched, detector, way.options))
+
+    def feed(self, block: FloatArray | None) -> None:
+        """Take a block, or the end of the stream."""
+        captioner, begin = self.captioner, perf_counter()
+        new = list(captioner.finish() if block is None else captioner.feed(block))
+        if any(isinstance(event, Completed) for event in new):
+            self.final_ms.append(1000 * (perf_counter() - begin))
+        if self.watched.last is not None and any(isinstance(event, Partial) for event in new):
+            self.partials.append(self.watched.last)
+        self.events += new
+
+    @property
+    def text(self) -> str:
+        """All completed segments as one text."""
+        final = (event.text for event in self.events if isinstance(event, Completed))
+        return " ".join(text for text in final if text)
+
+
+def run_lanes(
+    ways: Sequence[Way],
+    audio: FloatArray,
+    detector: Callable[[], SpeechDetector],
+    tick: Callable[[int, int], None] = lambda done, total: None,
+) -> list[Lane]:
+    """Feed the same stream to all ways, in an order drawn anew for each block.
+
+    In rotating order every way would always follow the same other one, which leaves the weights
+    that they share in the processor's cache, or drives them out.
+
+    Args:
+        ways: engines and options.
+        audio: `(n_samples,)` float32 at 16 kHz mono.
+        detector: makes a detector of speech; each way has one of its own.
+        tick: told how many seconds are done, of how many.
+    """
+    for engine in {id(way.engine): way.engine for way in ways}.values():
+        warm_up(engine)
+    lanes = [Lane.make(way, detector()) for way in ways]
+    drawn = np.random.default_rng(0)
+    for at in range(0, audio.size, FRAME_SAMPLES):
+        for turn in drawn.permutation(len(lanes)):
+            lanes[turn].feed(audio[at : at + FRAME_SAMPLES])
+        if at % TEN_SECONDS < FRAME_SAMPLES:
+            tick(at // SAMPLE_RATE_HZ, audio.size // SAMPLE_RATE_HZ)
+    for lane in lanes:
+        lane.feed(None)
+    return lanes
+
+
+def row_of(lane: Lane, error_rate: Callable[[str], float | None]) -> dict[str, Any]:
+    """What a way cost and how it felt.
+
+    Args:
+        lane: after the stream.
+        error_rate: word error rate of a text; `None` where what was said is not known.
+    """
+    figures, options = lane.captioner.statistics.as_json(), lane.way.options
+    final = lane.final_ms
+    return {
+        "way": lane.way.label,
+        "engine": lane.way.engine.name,
+        "partial_s": options.min_partial_s,
+        "partials": figures["partials"],
+        "passes_per_partial": figures["passes_per_partial"],
+        "decode_ms_per_partial": figures["decode_ms_per_partial"],
+        "final_ms_median": median(final) if final else None,
+        "final_ms_p95": float(np.percentile(final, 95)) if final else None,
+        "rtfx": figures["rtfx"],
+        "corrections_per_word": figures["corrections_per_word"],
+        "near_ties": figures["near_ties"],
+        "wer": error_rate(lane.text),
+        "text": lane.text,
+        "violations": list(violations(lane.events)),
+    }

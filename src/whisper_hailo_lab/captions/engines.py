@@ -1,0 +1,147 @@
+"""The engines and settings of `compare captions`, and the record of the comparison."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from whisper_hailo.audio import load_audio
+from whisper_hailo.audio.vad import SileroDetector
+from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.core.errors import WhisperHailoError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.decoding.option_groups import TokenLimits
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.live.engine import TOKENS_PER_SECOND, TranscriberEngine
+from whisper_hailo.live.moonshine import MoonshineEngine
+from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.transcription.transcriber import Transcriber
+from whisper_hailo_lab.captions.comparison import Lane, Way, row_of, run_lanes
+from whisper_hailo_lab.records import ComparisonRecord
+from whisper_hailo_lab.score import score_file
+
+logger = logging.getLogger(__name__)
+
+BASE: Final = "decoded anew"
+"""How the labels begin of what the decoder time of others with the same engine is divided by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """What holds for all ways.
+
+    Attributes:
+        model: checkpoint to convert.
+        language: of the recording.
+        threads: for every engine.
+        moonshine: `tiny`, `base` or a folder; empty leaves Moonshine out.
+    """
+
+    model: str
+    language: str = "en"
+    threads: int = 1
+    moonshine: str = "tiny"
+
+
+def compare_captions(
+    path: Path, common: Common, tick: Callable[[int, int], None] = lambda done, total: None
+) -> ComparisonRecord:
+    """Caption one recording in all ways.
+
+    Args:
+        path: the recording; what was said may lie beside it as a `.txt` file.
+        common: model, language and threads.
+        tick: told how many seconds are done, of how many.
+
+    Raises:
+        AudioError: it cannot be read.
+        ModelError, HubError: no such model.
+        OptionError: the voice detector is not installed.
+    """
+    audio = load_audio(path)
+    text = path.with_suffix(".txt")
+    reference = text.read_text(encoding="utf-8") if text.is_file() else None
+
+    def error_rate(heard: str) -> float | None:
+        if reference is None:
+            return None
+        return score_file(reference, heard, "normalised", common.language).words.rate
+
+    with ExitStack() as stack:
+        ways = list(_ours(common, stack)) + list(moonshine_way(common, stack))
+        lanes = run_lanes(ways, audio, SileroDetector, tick)
+        rows = with_ratios(lanes, error_rate)
+    settings = {
+        "model": common.model,
+        "threads": common.threads,
+        "audio": path.name,
+        "audio_s": round(audio.size / SAMPLE_RATE_HZ, 1),
+        "segments": f"silence {CaptionOptions().min_silence_s:g} s, "
+        f"at most {min(way.engine.content_s for way in ways):g} s",
+    }
+    return ComparisonRecord("captions", settings, tuple(rows))
+
+
+def with_ratios(
+    lanes: list[Lane], error_rate: Callable[[str], float | None]
+) -> Iterator[dict[str, object]]:
+    """Rows with their decoder time as a ratio to that of the same engine decoding anew.
+
+    Args:
+        lanes: after the stream; the first of an engine that decodes anew is its measure.
+        error_rate: word error rate of a text; `None` where what was said is not known.
+    """
+    rows = [row_of(lane, error_rate) for lane in lanes]
+    anew_ms: dict[int, float | None] = {}
+    for lane, row in zip(lanes, rows, strict=True):
+        if row["way"].startswith(BASE):
+            anew_ms.setdefault(id(lane.way.engine), row["decode_ms_per_partial"])
+    for lane, row in zip(lanes, rows, strict=True):
+        ms, base_ms = row["decode_ms_per_partial"], anew_ms.get(id(lane.way.engine))
+        yield row | {"less_decoding": base_ms / ms if ms and base_ms else None}
+
+
+def _ours(common: Common, stack: ExitStack) -> Iterator[Way]:
+    """Our engine with its settings, then with smaller weights."""
+    whole = CaptionOptions(hold_back_s=0.0)
+    engine = _engine(common, "none", stack)
+    yield Way("drafts", engine, CaptionOptions())
+    yield Way("no drafts", engine, CaptionOptions(drafts=False))
+    yield Way("drafts, guesses shown", engine, whole)
+    yield Way("no drafts, guesses shown", engine, replace(whole, drafts=False))
+    yield Way(BASE, engine, whole, keeps=False)
+    yield Way("decoded anew, guesses held back", engine, CaptionOptions(), keeps=False)
+    yield Way("drafts, a partial each 0.5 s", engine, CaptionOptions(min_partial_s=0.5))
+    for quantize, weights in (("int8", "8-bit weights"), ("int4", "4-bit weights")):
+        smaller = _engine(common, quantize, stack)
+        yield Way(f"drafts, {weights}", smaller, CaptionOptions())
+        yield Way(f"{BASE}, {weights}", smaller, whole, keeps=False)
+
+
+def _engine(common: Common, quantize: str, stack: ExitStack) -> TranscriberEngine:
+    transcriber = Transcriber.from_model(
+        common.model, convert=ConvertOptions(quantize=quantize), threads=common.threads
+    )
+    options = DecodingOptions(
+        language=common.language,
+        cures=transcriber.default_cures,
+        limits=TokenLimits(max_per_second=TOKENS_PER_SECOND),
+    )
+    return TranscriberEngine(stack.enter_context(transcriber), options)
+
+
+def moonshine_way(common: Common, stack: ExitStack) -> Iterator[Way]:
+    """Moonshine, where its package and its weights are."""
+    if not common.moonshine:
+        return
+    engine = MoonshineEngine(common.moonshine)
+    try:
+        stack.enter_context(engine)
+    except WhisperHailoError as error:
+        logger.warning("Moonshine is left out: %s", error)
+        return
+    yield Way("Moonshine", engine, CaptionOptions())

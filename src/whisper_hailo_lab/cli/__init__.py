@@ -1,0 +1,1 @@
+"""The commands that measure; `whisper-hailo` finds them by their entry points."""

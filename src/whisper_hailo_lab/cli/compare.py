@@ -1,0 +1,102 @@
+"""`whisper-hailo compare`: one thing at a time, everything else equal."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.cli.steps import Steps
+from whisper_hailo.core.languages import language_code
+
+if TYPE_CHECKING:
+    from whisper_hailo_lab.captions.engines import Common
+    from whisper_hailo_lab.records import ComparisonRecord
+
+WHAT = ("cache", "window", "mel", "precision", "padding", "captions")
+
+
+def compare(
+    what: Annotated[str, typer.Argument(help=f"One of: {', '.join(WHAT)}.")],
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Recordings with texts, as for evaluate; one recording for captions; not for mel.",
+            readable=False,
+        ),
+    ] = None,
+    model: Annotated[str, typer.Option(help="Checkpoint to convert.")] = "tiny",
+    row: Annotated[str, typer.Option(help="default, matched or study.")] = "matched",
+    language: Annotated[
+        str, typer.Option(parser=language_code, metavar="L", help="Code or English name.")
+    ] = "en",
+    threads: Annotated[int, typer.Option(min=0, max=256, help="Per operator.")] = 1,
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", help="Draw N files; see --seed.")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="S", help="Of the drawing.")] = 0,
+    moonshine: Annotated[
+        str,
+        typer.Option(metavar="SIZE|DIR", help="tiny, base or a folder; only for captions."),
+    ] = "tiny",
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Run file to add to.", readable=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compare caches, windows, log-mels, precisions, paddings or captions."""
+    from whisper_hailo.core.errors import OptionError
+    from whisper_hailo_lab.captions.engines import Common
+    from whisper_hailo_lab.case import Case
+    from whisper_hailo_lab.compare.all import compare as run
+    from whisper_hailo_lab.datasets import read_dataset
+    from whisper_hailo_lab.score import require_scoring
+
+    require_scoring()
+    if what not in WHAT:
+        raise OptionError(f"cannot compare {what!r}, expected one of: {', '.join(WHAT)}")
+    if what == "captions":
+        _show(_captions(folder, Common(model, language, threads, moonshine), out), as_json=as_json)
+        return
+    common = Case("", "ours", row, model, language, threads)  # type: ignore[arg-type]
+    if folder is None and what != "mel":
+        raise OptionError(f"compare {what} needs a folder of recordings; see evaluate")
+    dataset = None if folder is None else read_dataset(folder, language).sampled(limit, seed)
+    with closing(Steps()) as steps:
+        record = run(what, dataset, common, steps, out)
+    _show(record, as_json=as_json)
+
+
+def _captions(recording: Path | None, common: Common, out: Path | None) -> ComparisonRecord:
+    """Engines and settings on one stream; above the other comparisons, for it captions."""
+    from whisper_hailo.core.errors import OptionError
+    from whisper_hailo_lab.captions.engines import compare_captions
+    from whisper_hailo_lab.evaluate import new_header
+    from whisper_hailo_lab.run_file import RunWriter
+
+    if recording is None:
+        raise OptionError("compare captions needs a recording; give a FILE")
+    with closing(Steps()) as steps:
+        record = compare_captions(
+            recording, common, lambda done, total: steps(done, total, "seconds captioned")
+        )
+    if out is not None:
+        with RunWriter(out, new_header(), append=True) as writer:
+            writer.write(record)
+    return record
+
+
+def _show(record: ComparisonRecord, *, as_json: bool) -> None:
+    from whisper_hailo_lab.report.comparisons import comparison_table
+
+    if as_json:
+        emit_json(_json(record))
+    else:
+        emit(comparison_table(record).plain())
+
+
+def _json(record: ComparisonRecord) -> dict[str, object]:
+    return {"comparison": record.name, "settings": record.settings, "rows": list(record.rows)}

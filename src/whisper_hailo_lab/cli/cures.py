@@ -1,0 +1,135 @@
+"""`whisper-hailo cures`: what keeps this model from repeating itself, and what it costs."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from whisper_hailo.cli.failures import tell
+from whisper_hailo.cli.flags.model import ModelFlags
+from whisper_hailo.cli.groups import grouped
+from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.core.errors import ExitCode, OptionError
+from whisper_hailo.core.extras import require
+from whisper_hailo.core.languages import language_code
+from whisper_hailo.core.names import shown
+from whisper_hailo.core.targets import refuse_foreign
+
+if TYPE_CHECKING:
+    from whisper_hailo_lab.cures.run import Row
+    from whisper_hailo_lab.datasets import Sample
+
+
+@grouped
+def cures(
+    audio: Annotated[
+        Path,
+        typer.Argument(
+            help="A recording, or a folder of <id>.wav with <id>.txt beside.", readable=False
+        ),
+    ],
+    model: ModelFlags,
+    language: Annotated[
+        str, typer.Option(parser=language_code, metavar="L", help="Code or English name.")
+    ] = "en",
+    pad_to: Annotated[
+        str, typer.Option(metavar="N,N,...", help="Padding targets.")
+    ] = "0,500,600,650,700,1000,1500",
+    repetition_penalty: Annotated[str, typer.Option(metavar="X,X,...")] = "1,1.1",
+    eot_boost: Annotated[str, typer.Option(metavar="X,X,...")] = "0,0.2",
+    no_repeat_ngram: Annotated[
+        str, typer.Option(metavar="N,N,...", help="Each alone, without padding.")
+    ] = "3",
+    zero_rows: Annotated[
+        str, typer.Option(metavar="N,N,...", help="Targets also padded with real zeros.")
+    ] = "500,600,700,1000,1500",
+    vad: Annotated[bool, typer.Option("--vad", help="Also speech only (extra vad).")] = False,
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Only the first N recordings.")
+    ] = None,
+    chart: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write an SVG there.", readable=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+) -> int:
+    """Compare the cures against hallucination on recordings of yours."""
+    from whisper_hailo.decoding.options import DecodingOptions
+    from whisper_hailo.text.outputs import write_atomic
+    from whisper_hailo_lab.cures.grid import Grid
+    from whisper_hailo_lab.cures.run import compare
+    from whisper_hailo_lab.cures.show import chart as draw
+    from whisper_hailo_lab.score import require_scoring
+
+    require_scoring()
+    if chart is not None:
+        require("bench", "a chart", "matplotlib")
+        refuse_foreign(chart, "svg")
+    grid = Grid(
+        pad_to=tuple(map(int, _numbers("--pad-to", pad_to))),
+        repetition_penalty=_numbers("--repetition-penalty", repetition_penalty),
+        eot_boost=_numbers("--eot-boost", eot_boost),
+        ngrams=tuple(map(int, _numbers("--no-repeat-ngram", no_repeat_ngram))),
+        zero_rows=tuple(map(int, _numbers("--zero-rows", zero_rows))),
+        vad=vad,
+    )
+    settings, options = grid.settings(), DecodingOptions(language=language)
+    samples = _samples(audio, language)[:limit]
+    transcriber = model.transcriber().with_parts(encode_ahead=False)
+    for setting in settings:
+        transcriber.check(setting.options(options))
+    with transcriber:
+        rows = compare(
+            transcriber,
+            samples,
+            settings,
+            options,
+            step=lambda name: tell(f"{len(samples)} recordings: {name}"),
+        )
+    if chart is not None:
+        write_atomic(chart, draw(rows))
+        tell(f"wrote {shown(chart)}")
+    _print(rows, as_json=as_json)
+    return ExitCode.OK
+
+
+def _print(rows: list[Row], *, as_json: bool) -> None:
+    from whisper_hailo_lab.cures.show import table
+
+    if as_json:
+        emit_json({"rows": [row.to_dict() for row in rows]})
+        return
+    emit(table(rows).plain())
+    for row in rows:
+        if row.differs_at is not None:
+            emit(f"\n{row.name}, {row.differs_at}:\n- {row.expected}\n+ {row.got}\n")
+
+
+def _samples(audio: Path, language: str) -> list[Sample]:
+    """A recording, with its text where there is one, or all of a folder.
+
+    Raises:
+        AudioError: nothing there.
+    """
+    from whisper_hailo_lab.datasets import Sample, read_dataset
+
+    if audio.is_dir() or audio.suffix == ".jsonl":
+        dataset = read_dataset(audio, language)
+        for problem in dataset.problems:
+            tell(f"left out {problem.id}: {problem.message}")
+        return list(dataset.samples)
+    text = audio.with_suffix(".txt")
+    reference = text.read_text(encoding="utf-8") if text.is_file() else ""
+    return [Sample(audio.stem, audio, reference, language)]
+
+
+def _numbers(option: str, text: str) -> tuple[float, ...]:
+    try:
+        numbers = tuple(float(part) for part in text.split(",") if part.strip())
+    except ValueError:
+        numbers = (math.nan,)
+    if not all(map(math.isfinite, numbers)):
+        raise OptionError(f"{option} is {text!r}, expected numbers with commas between")
+    return numbers

@@ -1,0 +1,151 @@
+"""`whisper-hailo time`: one recording, n times, stage by stage."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from whisper_hailo.backends.hailo.options import ChipOptions
+from whisper_hailo.backends.options import AUTO, EngineOptions
+from whisper_hailo.cli.engine import (
+    DecoderAssetsOption,
+    DecoderBackendOption,
+    DecoderOption,
+    DeviceTimeoutOption,
+    EncoderBackendOption,
+    EncoderOption,
+    HostContractOption,
+    ShareOption,
+    TokenizerOption,
+)
+from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.cli.steps import Steps
+from whisper_hailo.convert.options import QUANTIZATIONS, ConvertOptions
+from whisper_hailo.core.errors import ExitCode
+from whisper_hailo.decoding.options import PRESETS, DecodingOptions, preset
+
+if TYPE_CHECKING:
+    from whisper_hailo_lab.one_file import FileTiming
+
+logger = logging.getLogger(__name__)
+
+
+def time(
+    audio: Annotated[Path, typer.Argument(help="An audio file.", readable=False)],
+    iterations: Annotated[int, typer.Option(min=1, max=100_000, help="Timed runs.")] = 10,
+    model: Annotated[str, typer.Option(help="As for transcribe.")] = "tiny",
+    quantize: Annotated[
+        str, typer.Option(help=f"For checkpoints: {', '.join(QUANTIZATIONS)}.")
+    ] = "none",
+    encoder_quantize: Annotated[str, typer.Option(help="The same for their encoder.")] = "none",
+    window: Annotated[
+        float | None, typer.Option(metavar="S", help="Encoder window in seconds. [default: 10]")
+    ] = None,
+    margin_s: Annotated[
+        float | None,
+        typer.Option(metavar="S", help="Kept free at a window's end. [default: 1; 0 at 30 s]"),
+    ] = None,
+    language: Annotated[str, typer.Option(help="Language code, or auto.")] = "en",
+    preset_name: Annotated[
+        str | None,
+        typer.Option("--preset", help=f"Cures: {', '.join(PRESETS)}. [default: conservative]"),
+    ] = None,
+    max_new_tokens: Annotated[
+        int | None, typer.Option(metavar="N", help="Tokens per window; the study's rows: 28.")
+    ] = None,
+    encoder: EncoderOption = None,
+    decoder: DecoderOption = None,
+    encoder_backend: EncoderBackendOption = AUTO,
+    decoder_backend: DecoderBackendOption = AUTO,
+    decoder_assets: DecoderAssetsOption = None,
+    host_contract: HostContractOption = AUTO,
+    tokenizer: TokenizerOption = None,
+    share: ShareOption = False,
+    device_timeout: DeviceTimeoutOption = 10.0,
+    threads: Annotated[int, typer.Option(min=0, max=256, help="Per operator; 0: automatic.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> int:
+    """Time one recording: each stage, each token, and the memory of each part."""
+    from whisper_hailo.transcription.transcriber import Transcriber
+    from whisper_hailo_lab.one_file import time_file
+
+    transcriber = Transcriber.from_model(
+        model,
+        convert=ConvertOptions(quantize, encoder_quantize),
+        window_s=window,
+        margin_s=margin_s,
+        threads=threads,
+        engine=EngineOptions(
+            encoder, decoder, encoder_backend, decoder_backend, decoder_assets, tokenizer,
+            ChipOptions(share=share, timeout_s=device_timeout), host_contract,
+        ),
+    )  # fmt: skip
+    for reason in transcriber.reasons:
+        logger.info(reason)
+    cures = transcriber.default_cures if preset_name is None else preset(preset_name)
+    options = DecodingOptions(language=language, cures=cures, max_new_tokens=max_new_tokens)
+    steps = Steps()
+    try:
+        timing = time_file(transcriber, audio, options, iterations, steps)
+    finally:
+        steps.close()
+    if as_json:
+        emit_json(to_json(timing), indent=2)
+    else:
+        emit(to_text(timing))
+    return ExitCode.OK
+
+
+def to_json(timing: FileTiming) -> dict[str, Any]:
+    """The object that `--json` prints."""
+    transcript = timing.transcript
+    return {
+        "audio": transcript.audio,
+        "duration_s": round(transcript.duration_s, 4),
+        "text": transcript.text,
+        "iterations": timing.iterations,
+        "stages_ms": {name: asdict(spread) for name, spread in timing.stages_ms.items()},
+        "token_ms": [list(tokens) for tokens in timing.token_ms],
+        "memory_mib": {
+            **{
+                name: {"load": part.load, "warm_up": part.warm_up, "total": part.total}
+                for name, part in timing.memory.items()
+            },
+            "peak": timing.peak_mib,
+        },
+        "temperature_c": list(timing.temperature_c),
+        "settings": asdict(timing.settings),
+        "machine": asdict(timing.machine),
+    }
+
+
+def to_text(timing: FileTiming) -> str:
+    """Tables for people."""
+    settings, transcript = timing.settings, timing.transcript
+    lines = [
+        f"{transcript.audio}, {transcript.duration_s:.2f} s: {settings.model}, encoder "
+        f"{settings.encoder}, decoder {settings.decoder}, {settings.window_s:g} s window, padded "
+        f"to {settings.pad_to}, threads {settings.threads or 'automatic'}",
+        f"{timing.machine.label}; {timing.iterations} iterations after warm-up",
+        "",
+        f"{'ms':<20}{'mean':>10}{'std':>10}{'min':>10}{'max':>10}{'median':>10}{'n':>7}",
+    ]
+    lines += [
+        f"{name:<20}{s.mean:>10.2f}{s.std:>10.2f}{s.min:>10.2f}{s.max:>10.2f}{s.median:>10.2f}"
+        f"{s.n:>7}"
+        for name, s in timing.stages_ms.items()
+    ]
+    lines += ["", f"{'MiB':<20}{'load':>10}{'warm-up':>10}{'total':>10}"]
+    lines += [
+        f"{name:<20}{part.load:>10.1f}{part.warm_up:>10.1f}{part.total:>10.1f}"
+        for name, part in timing.memory.items()
+    ]
+    lines.append(f"{'peak of the process':<20}{'':>20}{timing.peak_mib:>10.1f}")
+    if timing.temperature_c:
+        degrees = " to ".join(f"{value:.1f}" for value in timing.temperature_c)
+        lines.append(f"chip: {degrees} degrees Celsius")
+    return "\n".join([*lines, "", transcript.text, ""])

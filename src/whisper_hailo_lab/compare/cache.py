@@ -1,0 +1,169 @@
+"""With a cache against without one: work counted while it is done, and time.
+
+Three ways to decode with the same weights: a graph of fixed length (an NPU's only way), a graph
+that takes all tokens so far (no cache, but no waste either), and one with a cache; the last also
+with 8-bit weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from whisper_hailo.audio import load_audio
+from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
+from whisper_hailo.audio.windows import WindowPlan
+from whisper_hailo.backends.fixed import FixedDecoder
+from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
+from whisper_hailo.backends.kinds import hailo_form
+from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
+from whisper_hailo.convert.model_cache import resolve_model
+from whisper_hailo.convert.options import ConvertOptions, HailoOptions
+from whisper_hailo.core.protocols import AnyDecoder, Padding
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
+from whisper_hailo.transcription.parts import Parts
+from whisper_hailo.transcription.transcriber import Transcriber
+from whisper_hailo_lab.compare.counting import (
+    Count,
+    CountingDecoder,
+    CountingRunner,
+    GrowingDecoder,
+)
+from whisper_hailo_lab.compare.paired import paired
+from whisper_hailo_lab.harness import Progress
+from whisper_hailo_lab.records import ComparisonRecord
+
+STEPS: Final = 32
+"""Text positions of tiny's compiled decoder: the study's steps."""
+
+WINDOW_S: Final = 10
+ROUNDS: Final = 20
+BASE: Final = "cached"
+
+Ways = dict[str, tuple[AnyDecoder, Count]]
+
+
+def compare_cache(
+    model: str, audio: Path, language: str, threads: int, progress: Progress
+) -> ComparisonRecord:
+    """Count and time the same decoding in all ways.
+
+    Args:
+        model: checkpoint to convert.
+        audio: a recording for the real decoding; its first 9 s are heard.
+        language: of the recording.
+        threads: for all.
+        progress: told about each round.
+    """
+    options = ConvertOptions(hailo=HailoOptions(WINDOW_S, STEPS))
+    directory = resolve_model(model, options)
+    small = resolve_model(model, ConvertOptions(quantize="int8"))
+    spec = ModelSpec.load(directory)
+    plan = WindowPlan.make(spec.dims, WINDOW_S)
+    samples = load_audio(audio)[: plan.content_samples]
+    with ExitStack() as stack:
+        encoder = stack.enter_context(OnnxEncoder(directory, spec, threads))
+        ways = _ways(directory, small, spec, threads)
+        for decoder, _ in ways.values():
+            stack.enter_context(decoder)
+        mel = log_mel(pad_or_trim(samples, plan.window_samples), spec.dims.n_mels)[np.newaxis]
+        features = encoder.encode(mel)
+        rows = _plain_steps(ways, features, progress)
+        tokenizer = Tokenizer.load(directory / TOKENIZER_FILE, spec.tokens)
+        hearing = {
+            name: Transcriber(Parts(encoder, decoder, tokenizer, plan))
+            for name, (decoder, _) in ways.items()
+        }
+        n_prefix = len(tokenizer.prefix(language, "transcribe"))
+        wanted = DecodingOptions(
+            language=language, cures=Cures(pad_to=0), max_new_tokens=STEPS - n_prefix
+        )
+        rows += _real_decoding(hearing, ways, samples, wanted, progress)
+    settings = {
+        "model": model, "steps": STEPS, "window_s": WINDOW_S, "rounds": ROUNDS,
+        "threads": threads, "audio": audio.name, "audio_s": samples.size / SAMPLE_RATE_HZ,
+        "prefix": n_prefix, "padding": "none",
+    }  # fmt: skip
+    return ComparisonRecord("cache", settings, tuple(rows))
+
+
+def _ways(directory: Path, small: Path, spec: ModelSpec, threads: int) -> Ways:
+    counts = {name: Count() for name in ("fixed", "growing", BASE, "cached, 8-bit")}
+    runner = OnnxFixedRunner(hailo_form(directory, spec, "decoder"), spec, threads)
+    cached = CachedDecoder(directory, spec, threads)
+    int8 = CachedDecoder(small, ModelSpec.load(small), threads)
+    decoders: dict[str, AnyDecoder] = {
+        "fixed": FixedDecoder(CountingRunner(runner, counts["fixed"]), spec),
+        "growing": GrowingDecoder(cached, counts["growing"]),
+        BASE: CountingDecoder(cached, counts[BASE]),
+        "cached, 8-bit": CountingDecoder(int8, counts["cached, 8-bit"]),
+    }
+    return {name: (decoder, counts[name]) for name, decoder in decoders.items()}
+
+
+def _plain_steps(ways: Ways, features: FloatArray, progress: Progress) -> list[dict[str, Any]]:
+    """32 steps from an empty history, one new token each, whatever the tokens are."""
+
+    def steps(decoder: AnyDecoder) -> Callable[[], None]:
+        def run() -> None:
+            state = decoder.start(features, (Padding(None),))
+            last = np.array([0], np.int64)
+            for token in range(STEPS):
+                fed = np.array([[1000 % decoder.spec.dims.n_vocab + token]], np.int64)
+                _, state = decoder.step(fed, state, last)
+
+        return run
+
+    return _measured(
+        "32 steps", {name: steps(way[0]) for name, way in ways.items()}, ways, progress
+    )
+
+
+def _real_decoding(
+    hearing: dict[str, Transcriber],
+    ways: Ways,
+    samples: FloatArray,
+    options: DecodingOptions,
+    progress: Progress,
+) -> list[dict[str, Any]]:
+    """A recording from features to end-of-transcript, within the fixed graph's length."""
+    texts: dict[str, str] = {}
+
+    def run(name: str) -> Callable[[], float]:
+        def hear() -> float:
+            transcript = hearing[name].transcribe(samples, options)
+            texts[name] = transcript.text
+            return transcript.timings.cross_kv_ms + transcript.timings.decode_ms
+
+        return hear
+
+    rows = _measured("a recording", {name: run(name) for name in hearing}, ways, progress)
+    return [row | {"text": texts[row["decoder"]]} for row in rows]
+
+
+def _measured(
+    what: str, runs: Mapping[str, Callable[[], float | None]], ways: Ways, progress: Progress
+) -> list[dict[str, Any]]:
+    """Rows of one part: the work of one run, then the times of many in turns."""
+    work: dict[str, dict[str, int]] = {}
+    for name, run in runs.items():
+        count = ways[name][1]
+        before = (count.runs, count.rows, count.products, count.projected)
+        run()
+        after = (count.runs, count.rows, count.products, count.projected)
+        keys = ("runs", "attention_rows", "query_key_products", "projected_rows")
+        work[name] = {k: b - a for k, a, b in zip(keys, before, after, strict=True)}
+    times = paired(runs, ROUNDS, lambda number: progress(number, ROUNDS, f"cache: {what}"))
+    return [
+        {"what": what, "decoder": name}
+        | work[name]
+        | {"ms": times.median_ms(name), "ratio": times.ratio(name, BASE)}
+        for name in runs
+    ]

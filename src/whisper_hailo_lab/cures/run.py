@@ -1,0 +1,176 @@
+"""Each setting on each recording: tokens, time, repetitions, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from whisper_hailo.core.protocols import Encoder
+from whisper_hailo.core.types import FloatArray, Transcript
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.transcription.transcriber import Transcriber
+from whisper_hailo_lab.around import EncoderAround
+from whisper_hailo_lab.cures.grid import Setting, first_difference
+from whisper_hailo_lab.datasets import Sample
+from whisper_hailo_lab.score import evaluate
+
+_NGRAM = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one setting did on all recordings.
+
+    Attributes:
+        name: of the setting.
+        pad_to: padding target; `None` is the full context.
+        repetition_penalty: 1 is off.
+        eot_boost: 0 is off.
+        no_repeat_ngram: 0 is off.
+        zero_rows: padded with real zeros.
+        vad: only where someone speaks.
+        n_windows: segments with text, of `n_runaway` of them the budget ran out.
+        tokens: generated in all.
+        audio_s: seconds heard.
+        encode_ms: encoder, in all.
+        decode_ms: cross keys and values and decoder, in all.
+        repetition_rate: share of the words' three-word runs that were there before in their text.
+        wer: corpus WER in per cent after the normaliser; `None` without references.
+        differs_at: id of the first recording whose text is not the baseline's.
+        expected: its text by the baseline; `got`: by this setting.
+    """
+
+    name: str
+    pad_to: int | None
+    repetition_penalty: float
+    eot_boost: float
+    no_repeat_ngram: int
+    zero_rows: bool
+    vad: bool
+    n_windows: int
+    n_runaway: int
+    tokens: int
+    audio_s: float
+    encode_ms: float
+    decode_ms: float
+    repetition_rate: float
+    wer: float | None
+    differs_at: str | None
+    expected: str | None
+    got: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+class ZeroRows(EncoderAround):
+    """An encoder whose features are followed by rows of zeros, as the study's simulation had it.
+
+    Args:
+        encoder: the real one; opened and closed by its owner.
+        pad_to: positions in all; longer features stay as they are.
+    """
+
+    def __init__(self, encoder: Encoder, pad_to: int) -> None:
+        super().__init__(encoder)
+        self._pad_to = pad_to
+
+    def encode(self, mel: FloatArray) -> FloatArray:
+        """Features `(batch, max(n_positions, pad_to), d_model)`."""
+        features = self._encoder.encode(mel)
+        missing = max(0, self._pad_to - features.shape[1])
+        return np.pad(features, ((0, 0), (0, missing), (0, 0)))
+
+
+def compare(
+    transcriber: Transcriber,
+    samples: Sequence[Sample],
+    settings: Sequence[Setting],
+    options: DecodingOptions,
+    *,
+    step: Callable[[str], None],
+) -> list[Row]:
+    """Run every setting; the first one is what the others are compared with.
+
+    Args:
+        transcriber: open, without encoding ahead, so that times are of one thing at a time.
+        samples: recordings; texts are scored where every one has a reference.
+        settings: at least one.
+        options: what they have in common.
+        step: told the name of the setting that begins.
+
+    Raises:
+        AudioError: a recording that cannot be read.
+        OptionError: a setting that the model cannot honour, or a score without its packages.
+    """
+    transcriber.transcribe(samples[0].audio, settings[0].options(options))  # warm-up
+    rows: list[Row] = []
+    baseline: list[str] = []
+    for setting in settings:
+        step(setting.name)
+        run = _with_zeros(transcriber, setting)
+        heard = [
+            run.transcribe(sample.audio, setting.options(options), long=setting.long())
+            for sample in samples
+        ]
+        baseline = baseline or [transcript.text for transcript in heard]
+        rows.append(_row(setting, samples, heard, baseline))
+    return rows
+
+
+def _with_zeros(transcriber: Transcriber, setting: Setting) -> Transcriber:
+    encoder = transcriber.encoder
+    if encoder is None or not setting.zero_rows:
+        return transcriber
+    return transcriber.with_parts(encoder=ZeroRows(encoder, setting.cures.pad_to or 0))
+
+
+def _row(
+    setting: Setting, samples: Sequence[Sample], heard: Sequence[Transcript], baseline: list[str]
+) -> Row:
+    texts = [transcript.text for transcript in heard]
+    segments = [segment for transcript in heard for segment in transcript.segments]
+    at = first_difference(baseline, texts)
+    cures = setting.cures
+    return Row(
+        name=setting.name,
+        pad_to=cures.pad_to,
+        repetition_penalty=cures.repetition_penalty,
+        eot_boost=cures.eot_boost,
+        no_repeat_ngram=setting.no_repeat_ngram,
+        zero_rows=setting.zero_rows,
+        vad=setting.vad,
+        n_windows=len(segments),
+        n_runaway=sum(segment.runaway for segment in segments),
+        tokens=sum(len(segment.tokens) for segment in segments),
+        audio_s=sum(transcript.duration_s for transcript in heard),
+        encode_ms=sum(t.timings.encode_ms for t in heard),
+        decode_ms=sum(t.timings.cross_kv_ms + t.timings.decode_ms for t in heard),
+        repetition_rate=repetition_rate([segment.text for segment in segments]),
+        wer=_wer(samples, texts),
+        differs_at=None if at is None else samples[at].id,
+        expected=None if at is None else baseline[at],
+        got=None if at is None else texts[at],
+    )
+
+
+def _wer(samples: Sequence[Sample], texts: Sequence[str]) -> float | None:
+    if not all(sample.reference.strip() for sample in samples):
+        return None
+    pairs = zip((sample.reference for sample in samples), texts, strict=True)
+    return 100 * evaluate(pairs, language=samples[0].language).words.rate
+
+
+def repetition_rate(texts: Sequence[str]) -> float:
+    """Share in [0, 1] of the runs of three words that were there before in the same text."""
+    n_all = n_repeated = 0
+    for text in texts:
+        words = text.casefold().split()
+        runs = [tuple(words[i : i + _NGRAM]) for i in range(len(words) - _NGRAM + 1)]
+        n_all += len(runs)
+        n_repeated += len(runs) - len(set(runs))
+    return n_repeated / n_all if n_all else 0.0

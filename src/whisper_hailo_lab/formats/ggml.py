@@ -1,0 +1,148 @@
+"""whisper.cpp's model file, written from a checkpoint.
+
+Layout (whisper.cpp, `models/convert-h5-to-ggml.py` and `whisper_model_load`): magic, eleven sizes,
+mel filters, the ordinary tokens as bytes, then every array with its name. Control tokens are not in
+it: the program derives their ids from the size of the vocabulary.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import numpy as np
+
+from whisper_hailo.audio.log_mel import mel_filters
+from whisper_hailo.checkpoint.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.layout import expected_shapes
+from whisper_hailo.checkpoint.weights import AnyArray
+from whisper_hailo.core.dimensions import Dimensions
+from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.text.tokenizer import TOKENIZER_FILE
+from whisper_hailo_lab.formats.names import openai_name
+
+MAGIC: Final = 0x67676D6C
+F32: Final = 0
+F16: Final = 1
+Q8_0: Final = 8
+"""Types of an array."""
+
+FILE_TYPES: Final = {"f16": 1, "q8_0": 2007}
+"""What the header says: 7 for mostly `q8_0`, and 2 thousand for the version of the blocks."""
+
+BLOCK: Final = 32
+"""Values of one `q8_0` block, which share a 16-bit scale."""
+
+
+def write_ggml(checkpoint: Path, out: Path, stored: str = "f16") -> None:
+    """Write a ggml file as whisper.cpp publishes them.
+
+    Args:
+        checkpoint: directory in Hugging Face's layout, with its `tokenizer.json`.
+        out: file to write.
+        stored: type of the matrices, `f16` or `q8_0`; convolutions are `f16` in both, vectors and
+            positions 32-bit, as whisper.cpp's own tool has it.
+
+    Raises:
+        ModelError: the checkpoint is none, is broken, or has no tokenizer.
+        OptionError: no such type.
+    """
+    if stored not in FILE_TYPES:
+        raise OptionError(f"stored is {stored!r}, expected one of: {', '.join(FILE_TYPES)}")
+    opened = Checkpoint(checkpoint)
+    config = opened.config
+    tokens = ordinary_tokens(checkpoint / TOKENIZER_FILE)
+    with out.open("wb") as file:
+        file.write(struct.pack("<I", MAGIC))
+        file.write(struct.pack("<11i", *_sizes(config.dims), FILE_TYPES[stored]))
+        filters = mel_filters(config.dims.n_mels).astype("<f4")
+        file.write(struct.pack("<2i", *filters.shape))
+        file.write(filters.tobytes())
+        file.write(struct.pack("<i", len(tokens)))
+        for token in tokens:
+            file.write(struct.pack("<i", len(token)) + token)
+        shapes = expected_shapes(config.dims, config.encoder_ffn, config.decoder_ffn)
+        for name in shapes:
+            _write_array(file, openai_name(name), opened.read(name), stored)
+
+
+def ordinary_tokens(tokenizer: Path) -> list[bytes]:
+    """The bytes of every token below the control tokens, in the order of their ids.
+
+    Raises:
+        ModelError: no such file, or no byte-level vocabulary.
+    """
+    try:
+        vocabulary: dict[str, int] = json.loads(tokenizer.read_bytes())["model"]["vocab"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(
+            f"{tokenizer} is no readable tokenizer.json ({error}); give a checkpoint that has one"
+        ) from error
+    to_byte = {symbol: byte for byte, symbol in _byte_symbols()}
+    ordinary = {i: text for text, i in vocabulary.items() if not text.startswith("<|")}
+    if sorted(ordinary) != list(range(len(ordinary))):
+        raise ModelError(f"{tokenizer} has gaps in its ids; whisper.cpp cannot hold it")
+    return [bytes(to_byte[symbol] for symbol in ordinary[i]) for i in range(len(ordinary))]
+
+
+def _byte_symbols() -> Iterator[tuple[int, str]]:
+    """GPT-2's printable symbol for each byte: itself where it is printable, else from 256 on."""
+    next_symbol = 256
+    for byte in range(256):
+        if 33 <= byte <= 126 or 161 <= byte <= 172 or byte >= 174:
+            yield byte, chr(byte)
+        else:
+            yield byte, chr(next_symbol)
+            next_symbol += 1
+
+
+def _sizes(dims: Dimensions) -> tuple[int, ...]:
+    return (
+        dims.n_vocab,
+        dims.n_audio_ctx,
+        dims.d_model,
+        dims.n_encoder_heads,
+        dims.n_encoder_layers,
+        dims.n_text_ctx,
+        dims.d_model,
+        dims.n_decoder_heads,
+        dims.n_decoder_layers,
+        dims.n_mels,
+    )
+
+
+def _write_array(file: BinaryIO, name: str, array: AnyArray, stored: str) -> None:
+    """Name, shape with the fastest axis first, values; vectors and positions stay 32-bit."""
+    if name.startswith("encoder.conv") and array.ndim == 1:
+        array = array[:, np.newaxis]
+    if array.ndim == 1 or name.endswith(("bias", "positional_embedding")):
+        kind, content = F32, np.ascontiguousarray(array, dtype="<f4").tobytes()
+    elif stored == "q8_0" and array.ndim == 2:
+        kind, content = Q8_0, q8_0_blocks(array)
+    else:
+        kind, content = F16, np.ascontiguousarray(array, dtype="<f2").tobytes()
+    encoded = name.encode("ascii")
+    file.write(struct.pack("<3i", array.ndim, len(encoded), kind))
+    file.write(struct.pack(f"<{array.ndim}i", *reversed(array.shape)))
+    file.write(encoded)
+    file.write(content)
+
+
+def q8_0_blocks(array: AnyArray) -> bytes:
+    """A matrix `(rows, columns)` in blocks of 32 along its rows: a 16-bit scale, then 32 bytes.
+
+    Raises:
+        ModelError: the rows are no whole number of blocks.
+    """
+    if array.shape[-1] % BLOCK:
+        raise ModelError(f"rows of {array.shape[-1]} values are no whole number of q8_0 blocks")
+    values = np.asarray(array, dtype=np.float32).reshape(-1, BLOCK)
+    scales = np.abs(values).max(axis=1, keepdims=True) / np.float32(127.0)
+    inverse = np.divide(1.0, scales, out=np.zeros_like(scales), where=scales > 0)
+    blocks = np.empty(len(values), dtype=[("scale", "<f2"), ("values", "i1", (BLOCK,))])
+    blocks["scale"] = scales[:, 0]
+    blocks["values"] = np.rint(values * inverse)
+    return blocks.tobytes()

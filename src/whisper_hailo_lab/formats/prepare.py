@@ -1,0 +1,193 @@
+"""From a checkpoint to what a system loads: converted once, kept in the cache."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from whisper_hailo.checkpoint.hub import is_model_directory, locate, parse_name
+from whisper_hailo.core.errors import ModelError, OutputError
+from whisper_hailo.core.files import cache_root, sha256
+from whisper_hailo.core.version import __version__
+from whisper_hailo_lab import environments
+from whisper_hailo_lab.formats.ggml import write_ggml
+from whisper_hailo_lab.systems.table import Form, entry
+
+logger = logging.getLogger(__name__)
+
+WEIGHTS: Final = (".safetensors", ".bin", ".pt", ".onnx", ".ort", ".data")
+CTRANSLATE2_MODULE: Final = "whisper_hailo_lab.formats.ctranslate2"
+STUDY_DECODER: Final = "decoder_model_merged_quantized"
+"""The study ran Optimum's merged decoder in dynamic INT8."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A form, and the type of the weights in its file; empty is the usual one."""
+
+    form: Form
+    stored: str = ""
+
+    @property
+    def label(self) -> str:
+        """`ggml` or `ggml-q8_0`."""
+        return f"{self.form}-{self.stored}" if self.stored else self.form
+
+
+@dataclass(frozen=True, slots=True)
+class Artefact:
+    """What a system loads.
+
+    Attributes:
+        path: file, directory or name.
+        sha256: hashes of its weights by file name; empty for names that the system resolves.
+    """
+
+    path: str
+    sha256: dict[str, str] = field(default_factory=dict)
+
+
+def artefact(system: str, model: str, stored: str = "") -> Artefact:
+    """Find or make what a system loads.
+
+    Args:
+        system: name of the system.
+        model: a checkpoint as `--model` takes it, or something in the system's own format.
+        stored: type of the weights in its file, such as `int8` or `q8_0`; empty is the format's
+            usual one.
+
+    Raises:
+        OptionError: no such system, or its environment is missing.
+        ModelError, HubError: no such checkpoint, or its conversion failed.
+        OutputError: the cache cannot be written.
+    """
+    form = entry(system).form
+    path = Path(model)
+    if form == "own" or _is_already(form, path):
+        return Artefact(model, _hashes(path))
+    parsed = parse_name(model)
+    if form == "checkpoint" and parsed.path is not None and is_model_directory(parsed.path):
+        return Artefact(model, _hashes(parsed.path))
+    checkpoint, _ = locate(parsed, None)
+    hashes = _hashes(checkpoint)
+    if form == "checkpoint":
+        # Ours keeps the name, which decides the cache folder; scripts know directories only.
+        return Artefact(str(checkpoint) if entry(system).script else model, hashes)
+    made = _converted(system, Wanted(form, stored), checkpoint, hashes)
+    return Artefact(str(made), _hashes(made))
+
+
+@cache
+def checkpoint_hashes(model: str) -> dict[str, str]:
+    """Hashes of a checkpoint's weights by file name.
+
+    Args:
+        model: a checkpoint as `--model` takes it.
+
+    Raises:
+        ModelError, HubError: no such checkpoint.
+    """
+    return _hashes(locate(parse_name(model), None)[0])
+
+
+def _is_already(form: Form, path: Path) -> bool:
+    """Whether a path is in a rival's format as it is."""
+    return {
+        "ctranslate2": (path / "model.bin").is_file(),
+        "ggml": path.is_file(),
+        "openai": path.is_file(),
+        "optimum": (path / "vocab.json").is_file() and any(path.glob("*.onnx")),
+    }.get(form, False)
+
+
+def _converted(system: str, wanted: Wanted, checkpoint: Path, hashes: dict[str, str]) -> Path:
+    """Convert into the cache under a lock; the name holds the hash of the weights."""
+    key = "-".join(value[:12] for _, value in sorted(hashes.items())) or "none"
+    suffix = {"ggml": ".bin", "openai": ".pt"}.get(wanted.form, "")
+    name = f"{checkpoint.name}-{wanted.label}-{key}-{__version__}{suffix}"
+    target = cache_root() / "rivals" / name
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.with_name(target.name + ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not target.exists():
+                logger.info("converting %s once for %s", checkpoint.name, system)
+                _write(system, wanted, checkpoint, target)
+    except OSError as error:
+        raise OutputError(
+            f"cannot write {target} ({error.strerror}); free some space or set "
+            "WHISPER_HAILO_CACHE to another folder"
+        ) from error
+    return target
+
+
+def _write(system: str, wanted: Wanted, checkpoint: Path, target: Path) -> None:
+    stored = [wanted.stored] if wanted.stored else []
+    writers: dict[str, Callable[[Path, Path], None]] = {
+        "ggml": lambda source, out: write_ggml(source, out, *stored),
+        "ctranslate2": lambda source, out: _elsewhere(
+            system, CTRANSLATE2_MODULE, source, out, *stored
+        ),
+        "openai": lambda source, out: _script(system, "write_openai.py", source, out),
+        "optimum": lambda source, out: _script("optimum", "write_optimum.py", source, out),
+        "optimum-int8": _write_study,
+    }
+    work = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        writers[wanted.form](checkpoint, work)
+        work.replace(target)
+    finally:
+        if work.is_dir():
+            shutil.rmtree(work)
+        work.unlink(missing_ok=True)
+
+
+def _write_study(source: Path, out: Path) -> None:
+    """Optimum's export with dynamic INT8 beside it; the decoder in one graph is kept."""
+    _script("optimum", "write_optimum.py", source, out)
+    _script("optimum", "quantize_optimum.py", out)
+    for file in out.glob("*.onnx*"):
+        if not file.name.startswith(STUDY_DECODER):
+            file.unlink()
+
+
+def _script(environment: str, name: str, *paths: Path) -> None:
+    python = environments.needed(environment, environments.interpreter(environment))
+    _run([str(python), str(environments.script(name))], *map(str, paths))
+
+
+def _elsewhere(system: str, module: str, source: Path, out: Path, *words: str) -> None:
+    python = environments.interpreter(entry(system).environment or system) or sys.executable
+    _run([str(python), "-m", module], str(source), str(out), *words)
+
+
+def _run(command: list[str], *words: str) -> None:
+    done = subprocess.run(
+        [*command, *words],
+        env=environments.variables(threads=1),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or ["no message"])[-1][:300]
+        raise ModelError(f"{Path(words[0]).name} could not be converted ({reason})")
+
+
+def _hashes(path: Path) -> dict[str, str]:
+    """Hashes of the weight files of a path; nothing for a name."""
+    if path.is_file():
+        return {path.name: sha256(path)}
+    if not path.is_dir():
+        return {}
+    files = sorted(p for p in path.iterdir() if p.is_file() and p.suffix in WEIGHTS)
+    return {file.name: sha256(file) for file in files}

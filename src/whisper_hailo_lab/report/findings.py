@@ -1,0 +1,121 @@
+"""What the figures say, one sentence each, only where the runs hold what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from whisper_hailo_lab.records import ComparisonRecord
+from whisper_hailo_lab.report.gather import Group, Source
+from whisper_hailo_lab.report.page import Finding
+from whisper_hailo_lab.report.tables import reference
+from whisper_hailo_lab.report.text import percent
+from whisper_hailo_lab.summary import Summary, paired_ratio
+
+
+def headline(groups: Sequence[Group]) -> str:
+    """The report in one sentence."""
+    for source in (source for group in groups for source in group.sources):
+        base, best = reference(source), fastest_of_ours(source)
+        if base is not None and best is not None:
+            ratio = paired_ratio(source.files[base.case.name], source.files[best.case.name])
+            if ratio is not None:
+                return (
+                    f"{best.case.name} is {ratio:.1f} times as fast as {base.case.name} on the "
+                    f"same files, at a word error rate of {percent(best.normalised.words.rate)} "
+                    f"against {percent(base.normalised.words.rate)}."
+                )
+    n_cases = sum(len(source.systems) for group in groups for source in group.sources)
+    return f"{n_cases} cases measured on {len(groups)} machine{'s' * (len(groups) != 1)}."
+
+
+def findings(group: Group) -> tuple[Finding, ...]:
+    """All sentences about one machine."""
+    found = [f for source in group.sources for f in _about_systems(source)]
+    for source, record in group.comparisons.values():
+        found += [Finding(text, source.name, source.anchor) for text in _about_comparison(record)]
+    return tuple(found)
+
+
+def fastest_of_ours(source: Source) -> Summary | None:
+    """Our case with the smallest median, under the rules that the reference ran under."""
+    base = reference(source)
+    rows = {base.case.row} if base else {"default", "matched", "study"}
+    ours = [s for s in source.systems if s.case.system == "ours" and s.case.row in rows and s.times]
+    return min(ours, key=lambda s: s.times.median_ms if s.times else 0.0, default=None)
+
+
+def _about_systems(source: Source) -> Iterator[Finding]:
+    best = fastest_of_ours(source)
+    if best is None or best.times is None:
+        return
+
+    def say(text: str) -> Finding:
+        return Finding(text, source.name, source.anchor)
+
+    rivals = [s for s in source.systems if s.case.system != "ours" and s.times is not None]
+    for rival in (s for s in rivals if s.case.row == best.case.row):
+        ratio = paired_ratio(source.files[rival.case.name], source.files[best.case.name])
+        if ratio is not None:
+            yield say(
+                f"{best.case.name} is {ratio:.1f} times as fast as {rival.case.name} (median over "
+                f"the files); WER {percent(best.normalised.words.rate)} and "
+                f"{percent(rival.normalised.words.rate)}."
+            )
+    failed = [s.case.name for s in source.systems if s.n_failed]
+    if failed:
+        yield say(f"Files failed in: {', '.join(failed)}; they are counted in the tables.")
+    silent = [s for s in source.systems if s.n_silent]
+    if silent:
+        worst = max(silent, key=lambda s: s.n_hallucinated / s.n_silent)
+        yield say(
+            f"On recordings without speech ({best.n_silent}) {best.case.name} wrote text in "
+            f"{best.n_hallucinated}; the most, {worst.n_hallucinated}, had {worst.case.name}."
+        )
+
+
+def _about_comparison(record: ComparisonRecord) -> Iterator[str]:
+    rows: dict[str, dict[str, Any]] = {}
+    for row in record.rows:
+        rows.setdefault(str(row.get("value", row.get("decoder", row.get("implementation")))), row)
+    if record.name == "cache" and {"fixed", "growing", "cached"} <= rows.keys():
+        fixed, growing, cached = rows["fixed"], rows["growing"], rows["cached"]
+        yield (
+            f"For {record.settings['steps']} steps a fixed decoder computes "
+            f"{fixed['attention_rows']:,} rows of attention, a growing one without a cache "
+            f"{growing['attention_rows']:,}, a cached one {cached['attention_rows']:,}; in time "
+            f"that is {fixed['ratio']:.1f}, {growing['ratio']:.1f} and 1 (same weights, same core)."
+        )
+    if record.name == "window" and {"10 s", "30 s"} <= rows.keys():
+        short, full = rows["10 s"], rows["30 s"]
+        yield (
+            f"A 30 s window costs {full['ratio'] / short['ratio']:.1f} times the encoder time of a "
+            f"10 s one; WER {percent(short['wer'])} at 10 s, {percent(full['wer'])} at 30 s."
+        )
+    if record.name == "precision":
+        base = record.rows[0]
+        for label in ("encoder INT8, decoder FP32", "encoder FP32, decoder INT8"):
+            if label in rows:
+                row = rows[label]
+                yield (
+                    f"{label}: {row['ratio']:.2f} of the time of FP32, WER "
+                    f"{percent(row['wer'])} against {percent(base['wer'])}."
+                )
+    if record.name == "padding":
+        none, most = record.rows[0], record.rows[-1]
+        yield (
+            f"Without padding {none['runaway']} of {none['files']} files run on until the token "
+            f"budget ends, padded {most['value']} {most['runaway']}; decoder time "
+            f"{most['ratio']:.2f} of that without."
+        )
+    if record.name == "mel":
+        others = [r for r in record.rows if r["implementation"] not in {"ours", "definition"}]
+        if others:
+            nearest = min(others, key=lambda row: row["ratio"])
+            yield (
+                f"Of the other log-mels the fastest, {nearest['implementation']}, takes "
+                f"{nearest['ratio']:.1f} times as long as ours ({nearest['audio_s']:g} s of audio)."
+                if nearest["ratio"] > 1
+                else f"{nearest['implementation']} needs {nearest['ratio']:.2f} of our log-mel's "
+                f"time at {nearest['audio_s']:g} s."
+            )

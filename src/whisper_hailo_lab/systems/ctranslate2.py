@@ -1,0 +1,106 @@
+"""CTranslate2's Whisper itself, without faster-whisper around it: windows of any length."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Final
+
+import numpy as np
+
+from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo_lab.systems.protocol import Heard, Loading, Watch
+
+EXTRA: Final = "ctranslate2"
+WINDOW_S: Final = 10.0
+MARGIN_S: Final = 1.0
+
+
+class CTranslate2:
+    """`ctranslate2.models.Whisper`, greedy, on consecutive windows of our log-mel.
+
+    Settings: `window_s` (10; what lies beyond the audio is silence, as in ours, and nothing is
+    padded after the encoder), `compute_type` (int8).
+    """
+
+    packages = ("ctranslate2", "tokenizers", "numpy")
+
+    def __init__(self, loading: Loading) -> None:
+        self._loading = loading
+        settings = loading.case.settings
+        self._window_s = float(settings.get("window_s", WINDOW_S))
+        self._compute_type = str(settings.get("compute_type", "int8"))
+        margin_s = 0.0 if loading.case.row == "forced" else MARGIN_S
+        self._content = round((self._window_s - margin_s) * SAMPLE_RATE_HZ)
+        self._model: Any = None
+        self._tokenizer: Any = None
+
+    def open(self, watch: Watch) -> dict[str, Any]:
+        """Load the model; encoder and decoder come as one."""
+        try:
+            import ctranslate2
+        except ImportError as error:
+            raise OptionError(f"ctranslate2 is not installed ({error}); {to_add(EXTRA)}") from error
+        from tokenizers import Tokenizer
+
+        self._tokenizer = Tokenizer.from_file(str(Path(self._loading.path) / "tokenizer.json"))
+        self._model = watch(
+            "model",
+            lambda: ctranslate2.models.Whisper(
+                self._loading.path,
+                device="cpu",
+                compute_type=self._compute_type,
+                intra_threads=self._loading.case.threads,
+            ),
+        )
+        return {
+            "engine": "CTranslate2",
+            "compute_type": self._model.compute_type,
+            "window_s": self._window_s,
+            "beam_size": 1,
+        }
+
+    def warm_up(self, audio: FloatArray, watch: Watch) -> None:
+        """One run."""
+        watch("model", lambda: self.transcribe(audio, self._loading.case.language))
+
+    def transcribe(self, audio: FloatArray, language: str) -> Heard:
+        """Text and stage times; `decode` holds the cross keys and values."""
+        stages_ms = {"mel": 0.0, "encode": 0.0, "decode": 0.0}
+        tokens: list[int] = []
+        for start in range(0, max(1, audio.size), self._content):
+            tokens += self._window(audio[start : start + self._content], language, stages_ms)
+        return Heard(self._tokenizer.decode(tokens).strip(), stages_ms, len(tokens))
+
+    def close(self) -> None:
+        """Free the model."""
+        self._model = None
+
+    def _window(self, audio: FloatArray, language: str, stages_ms: dict[str, float]) -> list[int]:
+        """Token ids of one window; adds to the stages' times."""
+        import ctranslate2
+
+        times = [perf_counter()]
+        padded = pad_or_trim(audio, round(self._window_s * SAMPLE_RATE_HZ))
+        mel = log_mel(padded, self._model.n_mels)[np.newaxis]
+        times.append(perf_counter())
+        encoded = self._model.encode(ctranslate2.StorageView.from_array(mel))
+        times.append(perf_counter())
+        prompt = [f"<|{name}|>" for name in ("startoftranscript", language, "transcribe")]
+        found = self._model.generate(
+            encoded, [[*prompt, "<|notimestamps|>"]], beam_size=1, **self._bound(len(prompt) + 1)
+        )
+        ids: list[int] = found[0].sequences_ids[0]
+        times.append(perf_counter())
+        for stage, (begin, end) in zip(stages_ms, pairwise(times), strict=True):
+            stages_ms[stage] += (end - begin) * 1000.0
+        return ids
+
+    def _bound(self, n_prompt: int) -> dict[str, int]:
+        """It takes the smaller of half its `max_length` and what the prompt leaves of it."""
+        budget = self._loading.case.budget
+        return {} if budget is None else {"max_length": max(2 * budget, budget + n_prompt)}

@@ -1,0 +1,99 @@
+"""whisper.cpp, through pywhispercpp."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any, Final
+
+import numpy as np
+
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.types import FloatArray
+from whisper_hailo_lab.systems.protocol import Heard, Loading, Watch
+
+EXTRA: Final = "whisper-cpp"
+
+
+class WhisperCpp:
+    """A ggml model. Settings: `audio_ctx` (encoder positions; 0 is all 1500).
+
+    In the `forced` row its log-mel is made first, by its own function, so that the rest can be
+    timed alone: asked to hear no samples, it takes the log-mel that it has.
+    """
+
+    packages = ("pywhispercpp", "numpy")
+
+    def __init__(self, loading: Loading) -> None:
+        self._loading = loading
+        self._model: Any = None
+
+    def open(self, watch: Watch) -> dict[str, Any]:
+        """Load the model; encoder and decoder come as one."""
+        try:
+            from pywhispercpp.model import Model
+        except ImportError as error:
+            raise OptionError(
+                f"pywhispercpp is not installed ({error}); {to_add(EXTRA)}"
+            ) from error
+        options = self._options()
+        self._model = watch(
+            "model",
+            lambda: Model(self._loading.path, redirect_whispercpp_logs_to=None, **options),
+        )
+        return {"engine": "ggml"} | options
+
+    def warm_up(self, audio: FloatArray, watch: Watch) -> None:
+        """One run."""
+        watch("model", lambda: self.transcribe(audio, self._loading.case.language))
+
+    def transcribe(self, audio: FloatArray, language: str) -> Heard:
+        """Text; whisper.cpp keeps its stage times to itself."""
+        begin = perf_counter()
+        stages_ms = {}
+        if self._loading.case.row == "forced":
+            self._hear_mel(audio)
+            stages_ms["mel"] = (perf_counter() - begin) * 1000.0
+            audio = np.zeros(0, np.float32)
+        begin = perf_counter()
+        segments = self._model.transcribe(audio, language=language)
+        if stages_ms:
+            stages_ms["rest"] = (perf_counter() - begin) * 1000.0
+        text = " ".join(segment.text.strip() for segment in segments)
+        return Heard(text, stages_ms, self._n_tokens() if stages_ms else None)
+
+    def close(self) -> None:
+        """Free the model."""
+        self._model = None
+
+    def _hear_mel(self, audio: FloatArray) -> None:
+        import _pywhispercpp as cpp
+
+        threads = max(1, self._loading.case.threads)
+        cpp.whisper_pcm_to_mel(self._model._ctx, audio, audio.size, threads)
+
+    def _n_tokens(self) -> int:
+        import _pywhispercpp as cpp
+
+        context = self._model._ctx
+        segments = range(cpp.whisper_full_n_segments(context))
+        return sum(cpp.whisper_full_n_tokens(context, index) for index in segments)
+
+    def _options(self) -> dict[str, Any]:
+        case = self._loading.case
+        options: dict[str, Any] = {"language": case.language, "print_progress": False}
+        if case.threads:
+            options["n_threads"] = case.threads
+        if case.settings.get("audio_ctx"):
+            options["audio_ctx"] = int(case.settings["audio_ctx"])
+        if case.greedy:  # the default row keeps temperature fallback and best of five
+            options |= {
+                "temperature": 0.0,
+                "temperature_inc": 0.0,
+                "greedy": {"best_of": 1},
+                "no_context": True,
+                "no_timestamps": True,
+            }
+        if case.budget is not None:  # it stops after one more than it is told
+            options["max_tokens"] = case.budget - 1
+        return options

@@ -1,0 +1,56 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.unit.shapes import TINY
+from whisper_hailo.audio.windows import Piece, Window, WindowPlan
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
+
+
+def test_default_is_ten_seconds_with_one_kept_free() -> None:
+    plan = WindowPlan.make(TINY)
+    assert (plan.window_s, plan.margin_s) == (10.0, 1.0)
+    assert (plan.window_samples, plan.content_samples) == (160_000, 144_000)
+
+
+def test_a_full_window_takes_all_its_audio_unless_told_otherwise() -> None:
+    assert WindowPlan.make(TINY, 30).margin_s == 0.0
+    assert WindowPlan.make(TINY, 30, 1).content_samples == 29 * SAMPLE_RATE_HZ
+
+
+def test_very_short_windows_keep_half_for_audio() -> None:
+    assert WindowPlan.make(TINY, 1.0).margin_s == 0.5
+
+
+@pytest.mark.parametrize("window_s", [0.0, -1.0, 30.02, 1e9, 5.001, float("nan")])
+def test_impossible_windows_are_refused(window_s: float) -> None:
+    with pytest.raises(OptionError, match="--window is"):
+        WindowPlan.make(TINY, window_s)
+
+
+@pytest.mark.parametrize("margin_s", [-0.1, 10.0, 11.0, float("nan")])
+def test_impossible_margins_are_refused(margin_s: float) -> None:
+    with pytest.raises(OptionError, match="--margin-s is"):
+        WindowPlan.make(TINY, 10, margin_s)
+
+
+def test_times_in_a_packed_window_lead_back_to_the_recording() -> None:
+    pieces = (Piece(0.0, 10.0, 2.0), Piece(2.0, 50.0, 3.0))
+    window = Window(np.zeros(80_000, np.float32), 10.0, pieces)
+    assert window.locate(1.0) == 11.0
+    assert (window.locate(2.0), window.locate(2.0, is_start=True)) == (12.0, 50.0)
+    assert (window.locate(4.5), window.end_s) == (52.5, 53.0)
+
+
+@pytest.mark.parametrize(
+    ("audio_s", "snug_s"), [(0.01, 2.0), (1.0, 2.0), (1.01, 3.0), (8.0, 9.0), (8.5, 10.0)]
+)
+def test_snug_windows_are_whole_seconds_around_audio_and_margin(
+    audio_s: float, snug_s: float
+) -> None:
+    n_samples = round(audio_s * SAMPLE_RATE_HZ)
+    plan = WindowPlan.make(TINY)
+    assert plan.samples_for(n_samples) == plan.window_samples
+    assert replace(plan, snug=True).samples_for(n_samples) == round(snug_s * SAMPLE_RATE_HZ)

@@ -1,0 +1,141 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.checkpoints import TOY, config_of, random_arrays, write_checkpoint
+from whisper_hailo.checkpoint.checkpoint import Checkpoint
+from whisper_hailo.core.errors import ModelError
+
+EMBEDDING = "decoder.embed_tokens.weight"
+
+
+def _one_line(directory: Path) -> str:
+    with pytest.raises(ModelError) as caught:
+        Checkpoint(directory)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+@pytest.mark.parametrize("n_shards", [1, 3])
+@pytest.mark.parametrize("prefix", ["model.", ""])
+def test_arrays_come_back_by_name(tmp_path: Path, prefix: str, n_shards: int) -> None:
+    arrays = random_arrays()
+    checkpoint = Checkpoint(write_checkpoint(tmp_path, prefix=prefix, n_shards=n_shards))
+    assert checkpoint.config.dims == TOY
+    assert len(checkpoint.files) == n_shards
+    for name in ("encoder.conv1.weight", EMBEDDING, "decoder.layers.1.encoder_attn.v_proj.bias"):
+        np.testing.assert_array_equal(checkpoint.read(name), arrays[name])
+        assert checkpoint.weight(name).shape == arrays[name].shape
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float16", 1e-3), ("bfloat16", 8e-3)])
+def test_half_precision_becomes_float32(tmp_path: Path, dtype: str, tolerance: float) -> None:
+    checkpoint = Checkpoint(write_checkpoint(tmp_path, dtype=dtype))
+    got = checkpoint.read(EMBEDDING)
+    assert got.dtype == np.float32
+    np.testing.assert_allclose(got, random_arrays()[EMBEDDING], rtol=tolerance, atol=1e-6)
+
+
+def test_projection_tied_by_absence_and_by_value(tmp_path: Path) -> None:
+    arrays = random_arrays()
+    assert Checkpoint(write_checkpoint(tmp_path / "absent", arrays)).tied
+    equal = {**arrays, "proj_out.weight": arrays[EMBEDDING]}
+    assert Checkpoint(write_checkpoint(tmp_path / "equal", equal)).tied
+
+
+def test_untied_projection_is_used(tmp_path: Path) -> None:
+    arrays = random_arrays()
+    untied = {**arrays, "proj_out.weight": arrays[EMBEDDING] + np.float32(1)}
+    checkpoint = Checkpoint(write_checkpoint(tmp_path, untied))
+    assert not checkpoint.tied
+    np.testing.assert_array_equal(checkpoint.projection().load(), untied["proj_out.weight"])
+
+
+def test_missing_array_is_named(tmp_path: Path) -> None:
+    arrays = random_arrays()
+    del arrays["decoder.layers.0.fc1.bias"]
+    message = _one_line(write_checkpoint(tmp_path, arrays))
+    assert "missing array decoder.layers.0.fc1.bias of" in message
+
+
+def test_misshapen_array_is_named_with_both_shapes(tmp_path: Path) -> None:
+    arrays = random_arrays()
+    arrays["encoder.conv1.bias"] = np.zeros(63, np.float32)
+    message = _one_line(write_checkpoint(tmp_path, arrays))
+    assert "encoder.conv1.bias has shape (63,), expected (64,)" in message
+
+
+def test_layers_that_the_config_does_not_have_are_not_dropped(tmp_path: Path) -> None:
+    arrays = random_arrays()
+    arrays["encoder.layers.1.fc1.bias"] = arrays["encoder.layers.0.fc1.bias"]
+    message = _one_line(write_checkpoint(tmp_path / "deep", arrays))
+    assert "encoder.layers.1.fc1.bias has no place in the 1 encoder and 2 decoder" in message
+    arrays = random_arrays()
+    arrays["decoder.layers.0.fc1.lora_A.weight"] = np.ones((4, 64), np.float32)
+    assert "adapter is not merged" in _one_line(write_checkpoint(tmp_path / "adapted", arrays))
+
+
+def test_key_bias_means_another_architecture(tmp_path: Path) -> None:
+    arrays = random_arrays()
+    arrays["decoder.layers.0.self_attn.k_proj.bias"] = np.ones(64, np.float32)
+    assert "keys have no bias" in _one_line(write_checkpoint(tmp_path, arrays))
+
+
+def test_integer_arrays_are_refused(tmp_path: Path) -> None:
+    assert "is I8, expected one of F32" in _one_line(write_checkpoint(tmp_path, dtype="int8"))
+
+
+@pytest.mark.parametrize("keep", [0, 4, 100, -1])
+def test_truncated_safetensors(tmp_path: Path, keep: int) -> None:
+    write_checkpoint(tmp_path)
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:keep])
+    assert "no complete safetensors file" in _one_line(tmp_path)
+
+
+def test_pickle_is_refused_with_advice_and_never_read(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path)
+    (tmp_path / "model.safetensors").rename(tmp_path / "pytorch_model.bin")
+    message = _one_line(tmp_path)
+    assert "pytorch_model.bin, a pickle" in message
+    assert "save_pretrained" in message
+
+
+def test_absent_shard_is_named(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path, n_shards=3)
+    (tmp_path / "model-00002-of-00003.safetensors").unlink()
+    assert "lacks model-00002-of-00003.safetensors (1 of 3 files" in _one_line(tmp_path)
+
+
+def test_directories_that_are_no_checkpoint(tmp_path: Path) -> None:
+    assert "is no directory" in _one_line(tmp_path / "absent")
+    assert "has no config.json" in _one_line(tmp_path)
+    (tmp_path / "config.json").write_text("{")
+    assert "not readable JSON" in _one_line(tmp_path)
+    (tmp_path / "config.json").write_text("[]")
+    assert "expected a JSON object" in _one_line(tmp_path)
+
+
+def test_config_without_arrays(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    assert "has no model.safetensors" in _one_line(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"model_type": "wav2vec2"}, "model type 'wav2vec2', expected 'whisper'"),
+        ({"activation_function": "relu"}, "activation function 'relu'"),
+        ({"scale_embedding": True}, "scale_embedding"),
+        ({"d_model": None}, "d_model is null, expected a whole number"),
+        ({"decoder_layers": True}, "decoder_layers is True, expected a whole number"),
+        ({"decoder_attention_heads": 3}, "cannot be split into 3 heads"),
+        ({"vocab_size": 201}, "has shape (200, 64), expected (201, 64)"),
+    ],
+)
+def test_unfit_configs(tmp_path: Path, change: dict[str, object], expected: str) -> None:
+    write_checkpoint(tmp_path, config={**config_of(TOY), **change})
+    assert expected in _one_line(tmp_path)

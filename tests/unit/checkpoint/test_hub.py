@@ -1,0 +1,129 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.dripping import dripping
+from tests.unit.checkpoint.small_hub import COMMIT, serving
+from whisper_hailo.checkpoint import hub, hub_program
+from whisper_hailo.core import apart
+from whisper_hailo.core.errors import HubError, ModelError, OptionError
+
+
+def test_short_names_and_hub_ids() -> None:
+    assert hub.parse_name("tiny").hub_id == "openai/whisper-tiny"
+    assert hub.parse_name("base.en").hub_id == "openai/whisper-base.en"
+    assert hub.parse_name("turbo").hub_id == "openai/whisper-large-v3-turbo"
+    fine_tuned = hub.parse_name("someone/whisper-small-sv")
+    assert (fine_tuned.hub_id, fine_tuned.label) == ("someone/whisper-small-sv", "small-sv")
+
+
+def test_the_bundled_model_is_a_directory_of_the_package() -> None:
+    assert hub.parse_name("micro").path == hub.ASSETS / "micro"
+
+
+def test_names_win_over_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny").mkdir()
+    assert hub.parse_name("tiny").path is None
+    assert hub.parse_name("./tiny").path == Path("tiny")
+    (tmp_path / "org" / "model").mkdir(parents=True)
+    assert hub.parse_name("org/model").path == Path("org/model")
+
+
+@pytest.mark.parametrize("name", ["tiney", "/no/such/place", "a/b/c", "../x", ""])
+def test_what_is_no_model_says_what_would_be_one(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(ModelError, match="expected micro"):
+        hub.parse_name(name)
+
+
+def test_a_file_is_no_model_directory(tmp_path: Path) -> None:
+    file = tmp_path / "model.onnx"
+    file.touch()
+    with pytest.raises(ModelError, match="is a file"):
+        hub.parse_name(str(file))
+
+
+def test_a_directory_has_no_revision(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="--revision belongs to a hub id"):
+        hub.locate(hub.CheckpointName(label="x", path=tmp_path), "main")
+
+
+def test_an_unreachable_hub_names_the_ways_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreachable(*_: object, **__: object) -> str:
+        try:
+            raise ConnectionError("Name or service not known")
+        except ConnectionError as error:
+            raise RuntimeError("retries exhausted") from error
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", unreachable)
+    with pytest.raises(HubError) as caught:
+        hub_program.fetch("openai/whisper-tiny")
+    message = str(caught.value)
+    assert "openai/whisper-tiny" in message
+    assert "Name or service not known" in message
+    assert "--model micro" in message
+    assert "local checkpoint" in message
+
+
+@pytest.fixture
+def at_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Let the hub be at an address, with an empty cache."""
+
+    def be_at(address: str) -> None:
+        monkeypatch.setenv("HF_ENDPOINT", address)
+        monkeypatch.setenv("HF_HOME", str(tmp_path))
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+
+    return be_at
+
+
+def test_only_data_files_are_fetched_and_the_commit_is_known(
+    at_hub: Callable[[str], None],
+) -> None:
+    data = {"config.json": b"{}", "model.safetensors": bytes(200_000)}
+    others = {"pytorch_model.bin": b"pickle", "run.py": b"code", "README.md": b"text"}
+    with serving("org/name", {**data, **others}) as (address, asked):
+        at_hub(address)
+        path, source = hub.locate(hub.parse_name("org/name"), "v1")
+    assert {file.name: file.read_bytes() for file in path.iterdir()} == data
+    assert (source.name, source.revision) == ("org/name", COMMIT)
+    assert path.name == COMMIT
+    assert not [name for name in others if any(name in one for one in asked)]
+
+
+@pytest.mark.parametrize("where", ["headers", "body"])
+def test_a_hub_that_drips_is_left(
+    where: str, at_hub: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apart, "PATIENCE_S", 1.5)
+    with dripping(where) as address:
+        at_hub(address)
+        with pytest.raises(HubError, match="fetch org/name: the server sent less than 64 KiB in"):
+            hub.locate(hub.parse_name("org/name"), None)
+
+
+def test_a_hub_that_drips_a_file_is_left_and_no_half_of_it_stays(
+    at_hub: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    weights = {"model.safetensors": bytes(1_000_000)}
+    with serving("org/name", weights, pause_s=0.1) as (address, _):
+        at_hub(address)
+
+        def halves() -> list[Path]:
+            return list(tmp_path.rglob("*.incomplete"))
+
+        monkeypatch.setattr(apart.time, "monotonic", lambda: 100.0 if halves() else 0.0)
+        with pytest.raises(HubError, match="fetch org/name: the server sent less than 64 KiB in"):
+            hub.locate(hub.parse_name("org/name"), None)
+        assert not halves()
+
+
+@pytest.mark.parametrize("revision", ["", "a b", "x;y"])
+def test_a_malformed_revision_is_refused(revision: str) -> None:
+    with pytest.raises(OptionError, match="--revision is"):
+        hub.locate(hub.parse_name("tiny"), revision)

@@ -1,0 +1,170 @@
+"""Control token ids come from the checkpoint's files, whatever those files leave out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from whisper_hailo.checkpoint.tokens import read_special_tokens, write_tokenizer
+from whisper_hailo.core.errors import ModelError, TokenizerError
+
+WORDS = ["a", "b", "c", "ab"]
+CONTROL = [
+    "<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|haw|>", "<|translate|>",
+    "<|transcribe|>", "<|startoflm|>", "<|startofprev|>", "<|nospeech|>", "<|notimestamps|>",
+    "<|0.00|>", "<|0.02|>",
+]  # fmt: skip
+IDS = {name: len(WORDS) + index for index, name in enumerate(CONTROL)}
+N_VOCAB = len(WORDS) + len(CONTROL)
+
+
+def write(directory: Path, name: str, value: Any) -> Path:
+    path = directory / name
+    path.write_text(json.dumps(value), encoding="utf-8")
+    return path
+
+
+def write_vocabulary(directory: Path, control: list[str] = CONTROL) -> Path:
+    """The older pair of files, with control tokens in `added_tokens.json`."""
+    path = write(directory, "vocab.json", {word: index for index, word in enumerate(WORDS)})
+    (directory / "merges.txt").write_text("#version: 0.2\na b\n", encoding="utf-8")
+    write(directory, "added_tokens.json", {n: len(WORDS) + i for i, n in enumerate(control)})
+    return path
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    write(
+        tmp_path,
+        "config.json",
+        {"vocab_size": N_VOCAB, "decoder_start_token_id": 5, "eos_token_id": 4},
+    )
+    write(
+        tmp_path,
+        "generation_config.json",
+        {"is_multilingual": True, "suppress_tokens": [3, 1], "begin_suppress_tokens": [2, 4]},
+    )
+    return tmp_path
+
+
+def test_older_vocabulary_files_become_one_tokenizer(checkpoint: Path) -> None:
+    from tokenizers import Tokenizer
+
+    write_vocabulary(checkpoint)
+    out = checkpoint / "out.json"
+    assert write_tokenizer(checkpoint, None, out)
+    tokenizer = Tokenizer.from_file(str(out))
+    assert tokenizer.encode("abc").ids == [3, 2]
+    assert tokenizer.decode([3, 2]) == "abc"
+    assert {name: tokenizer.token_to_id(name) for name in CONTROL} == IDS
+
+
+def test_all_ids_come_from_the_tokenizer(checkpoint: Path) -> None:
+    write_vocabulary(checkpoint)
+    out = checkpoint / "tokenizer.json"
+    write_tokenizer(checkpoint, None, out)
+    tokens = read_special_tokens(checkpoint, out)
+    assert (tokens.sot, tokens.eot) == (5, 4)
+    assert (tokens.transcribe, tokens.translate) == (9, 8)
+    assert (tokens.sot_lm, tokens.sot_prev, tokens.no_speech) == (10, 11, 12)
+    assert (tokens.no_timestamps, tokens.timestamp_begin) == (13, 14)
+    assert tokens.languages == {"en": 6, "haw": 7}
+    assert (tokens.suppress, tokens.begin_suppress) == ((1, 3), (2, 4))
+
+
+def test_early_spelling_and_missing_timestamps(checkpoint: Path) -> None:
+    early = [name.replace("nospeech", "nocaptions") for name in CONTROL[:-2]]
+    write_vocabulary(checkpoint, early)
+    out = checkpoint / "tokenizer.json"
+    write_tokenizer(checkpoint, None, out)
+    tokens = read_special_tokens(checkpoint, out)
+    assert tokens.no_speech == 12
+    assert tokens.timestamp_begin == 14
+
+
+def test_an_english_only_model_has_no_languages_or_tasks(checkpoint: Path) -> None:
+    write(checkpoint, "generation_config.json", {"is_multilingual": False})
+    write_vocabulary(checkpoint)
+    out = checkpoint / "tokenizer.json"
+    write_tokenizer(checkpoint, None, out)
+    tokens = read_special_tokens(checkpoint, out)
+    assert tokens.languages == {}
+    assert tokens.transcribe is None
+    assert tokens.sot == 5
+
+
+@pytest.mark.parametrize(("n_vocab", "languages"), [(51864, {}), (51865, {"en": 6, "haw": 7})])
+def test_without_a_flag_the_vocabulary_size_tells(
+    checkpoint: Path, n_vocab: int, languages: dict[str, int]
+) -> None:
+    write(checkpoint, "config.json", {"vocab_size": n_vocab})
+    (checkpoint / "generation_config.json").unlink()
+    write_vocabulary(checkpoint)
+    out = checkpoint / "tokenizer.json"
+    write_tokenizer(checkpoint, None, out)
+    assert read_special_tokens(checkpoint, out).languages == languages
+
+
+def test_without_a_tokenizer_the_configs_are_used(checkpoint: Path) -> None:
+    write(
+        checkpoint,
+        "generation_config.json",
+        {
+            "is_multilingual": True,
+            "lang_to_id": {"<|en|>": 6},
+            "task_to_id": {"transcribe": 9, "translate": 8},
+            "no_timestamps_token_id": 13,
+            "prev_sot_token_id": 11,
+            "suppress_tokens": [-1],
+        },
+    )
+    tokens = read_special_tokens(checkpoint, None)
+    assert (tokens.sot, tokens.eot, tokens.transcribe, tokens.sot_prev) == (5, 4, 9, 11)
+    assert (tokens.no_timestamps, tokens.timestamp_begin) == (13, 14)
+    assert (tokens.languages, tokens.suppress, tokens.no_speech) == ({"en": 6}, (), None)
+
+
+def test_no_start_token_anywhere_is_an_error(tmp_path: Path) -> None:
+    write(tmp_path, "config.json", {"vocab_size": 20})
+    with pytest.raises(ModelError, match="give one with --tokenizer"):
+        read_special_tokens(tmp_path, None)
+
+
+def test_a_tokenizer_of_another_checkpoint_is_refused(checkpoint: Path) -> None:
+    write_vocabulary(checkpoint)
+    out = checkpoint / "tokenizer.json"
+    write_tokenizer(checkpoint, None, out)
+    write(checkpoint, "config.json", {"vocab_size": N_VOCAB, "decoder_start_token_id": 4})
+    with pytest.raises(TokenizerError, match=r"<\|startoftranscript\|> = 5, .* is 4"):
+        read_special_tokens(checkpoint, out)
+    write(checkpoint, "config.json", {"vocab_size": 10})
+    with pytest.raises(TokenizerError, match="ids up to 15, the checkpoint has 10 tokens"):
+        read_special_tokens(checkpoint, out)
+
+
+def test_no_tokenizer_files_is_not_an_error(tmp_path: Path) -> None:
+    assert not write_tokenizer(tmp_path, None, tmp_path / "out.json")
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_vocabulary_files_that_do_not_belong_together(checkpoint: Path) -> None:
+    write_vocabulary(checkpoint)
+    write(checkpoint, "added_tokens.json", {"<|en|>": 99})
+    with pytest.raises(TokenizerError, match="do not belong together"):
+        write_tokenizer(checkpoint, None, checkpoint / "out.json")
+    (checkpoint / "merges.txt").unlink()
+    with pytest.raises(TokenizerError, match=r"no merges\.txt"):
+        write_tokenizer(checkpoint, None, checkpoint / "out.json")
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"model": {}}', "\x80"])
+def test_broken_tokenizer_files_are_one_clear_error(tmp_path: Path, content: str) -> None:
+    broken = tmp_path / "tokenizer.json"
+    broken.write_bytes(content.encode("latin-1"))
+    with pytest.raises(TokenizerError, match=r"tokenizer\.json"):
+        write_tokenizer(tmp_path, None, tmp_path / "out.json")
+    with pytest.raises(TokenizerError, match="is no file"):
+        write_tokenizer(tmp_path, tmp_path / "absent.json", tmp_path / "out.json")

@@ -1,0 +1,106 @@
+"""What becomes of an error nobody handled: a line, or the end that the user asked for."""
+
+from __future__ import annotations
+
+import errno
+import logging
+from pathlib import Path
+
+import pytest
+
+from whisper_hailo.cli.failures import (
+    LONGEST_LINE,
+    OneLine,
+    describe,
+    one_line,
+    report,
+    was_interrupted,
+)
+from whisper_hailo.core.errors import AudioError, ExitCode, OptionError
+
+
+def test_what_an_import_makes_of_ctrl_c_is_ctrl_c() -> None:
+    # As pybind11's modules do it, and as our own code names a package that is not there.
+    failed = ImportError("initialization failed")
+    failed.__cause__ = KeyboardInterrupt()
+    absent = OptionError("it is not installed")
+    absent.__context__ = failed
+    assert was_interrupted(failed)
+    assert was_interrupted(absent)
+
+
+def test_other_errors_are_errors() -> None:
+    failed = ImportError("no module of that name")
+    failed.__cause__ = OSError("disk")
+    assert not was_interrupted(failed)
+    assert not was_interrupted(OptionError("--window is 0"))
+
+
+def test_lines_are_one_line_and_move_no_cursor() -> None:
+    assert one_line("  first\nsecond\r\n\n third\u2028fourth ") == "first second third fourth"
+    assert one_line("two  blanks stay") == "two  blanks stay"
+    assert one_line("\x1b[31mred\x07\x9b \u202e\udcff") == r"\x1b[31mred\x07\x9b \u202e\udcff"
+    assert one_line("日本語 ñ 👩") == "日本語 ñ 👩"
+
+
+def test_no_error_line_is_longer_than_500_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "abcdefghi/" * 400 + "a.wav"
+    for error in (AudioError(f"{name} does not exist; check the path"), ValueError("x" * 10_000)):
+        report(error)
+        line = capsys.readouterr().err.rstrip("\n")
+        assert len(line) <= LONGEST_LINE == 500
+        assert line.startswith("whisper-hailo: ")
+        assert len(describe(error)) <= LONGEST_LINE
+    report(AudioError(f"{name} does not exist; check the path"))
+    line = capsys.readouterr().err
+    assert line.startswith("whisper-hailo: abcdefghi/abcdefghi/")
+    assert line.endswith("/a.wav does not exist; check the path\n")
+    report(ValueError("x" * 10_000))
+    assert capsys.readouterr().err.endswith("for the details and report it\n")
+
+
+def test_a_line_end_in_a_message_of_ours_is_that_of_a_name(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    report(AudioError("two\nlines\x1b[31m.wav does not exist\n"))
+    report(ValueError("of a library,\nin two lines"))
+    ours, theirs = capsys.readouterr().err.splitlines()
+    assert ours == r"whisper-hailo: two\nlines\x1b[31m.wav does not exist"
+    assert "(ValueError: of a library, in two lines)" in theirs
+
+
+def test_log_lines_are_as_plain() -> None:
+    record = logging.makeLogRecord({"msg": "%s breaks\noff", "args": ("\x1b[31m" + "x" * 600,)})
+    line = OneLine().format(record)
+    assert line.startswith(r"\x1b[31mxxx")
+    assert line.endswith("x breaks off")
+    assert len(line) <= LONGEST_LINE
+
+
+def test_a_deleted_working_directory_is_no_internal_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(FileNotFoundError) as elsewhere:
+        (tmp_path / "missing").stat()
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(FileNotFoundError) as caught:
+        Path.cwd()
+    assert report(caught.value) == ExitCode.USAGE
+    assert "the working directory was deleted" in capsys.readouterr().err
+    assert report(elsewhere.value) == ExitCode.INTERNAL
+    monkeypatch.chdir(tmp_path)
+    assert report(caught.value) == ExitCode.INTERNAL
+
+
+def test_what_the_system_has_against_a_path_is_told_by_the_path(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    long = OSError(errno.ENAMETOOLONG, "File name too long", "xx\n")
+    assert report(long) == ExitCode.USAGE
+    assert capsys.readouterr().err == (
+        "whisper-hailo: 'xx\\n' cannot be used (File name too long); check the path\n"
+    )
+    assert report(OSError(errno.EBADF, "Bad file descriptor")) == ExitCode.INTERNAL

@@ -1,0 +1,242 @@
+"""Converted once, cached, converted again only when something changed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.unit.core.test_spec import HEF
+from tests.unit.shapes import toy_spec
+from whisper_hailo.convert import model_cache
+from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.core.errors import ModelError, OutputError
+from whisper_hailo.core.spec import SPEC_FILE, FileRecord, ModelSpec, Source
+
+
+@pytest.fixture
+def conversions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[Path, Path]]:
+    """Replaces the conversion by one that only counts; the cache is a fresh folder."""
+    import whisper_hailo.convert.convert as real
+
+    done: list[tuple[Path, Path]] = []
+
+    def convert(checkpoint: Path, out: Path, options: ConvertOptions, *, source: Source) -> None:
+        time.sleep(0.05)
+        out.mkdir(parents=True, exist_ok=True)
+        spec = replace(toy_spec(), name=source.name, quantization=options.quantize)
+        weights = FileRecord(bytes=4, sha256=hashlib.sha256(b"1234").hexdigest())
+        (out / "weights").write_bytes(b"1234")
+        text = replace(spec, files={"weights": weights}).to_json()
+        (out / SPEC_FILE).write_text(text, encoding="utf-8")
+        done.append((checkpoint, out))
+
+    monkeypatch.setattr(real, "convert_checkpoint", convert)
+    monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "cache"))
+    return done
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    directory = tmp_path / "mine"
+    directory.mkdir()
+    (directory / "config.json").write_text("{}", encoding="utf-8")
+    return directory
+
+
+def test_a_checkpoint_is_converted_once(conversions: list[object], checkpoint: Path) -> None:
+    first = model_cache.resolve_model(str(checkpoint))
+    assert model_cache.resolve_model(str(checkpoint)) == first
+    assert len(conversions) == 1
+    assert ModelSpec.load(first).name == "mine"
+
+
+def test_each_kind_of_processor_has_a_folder(
+    conversions: list[object], checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cache may come to another machine, with its card or over the network."""
+    found = {}
+    for in_half in (False, True):
+        monkeypatch.setattr("whisper_hailo.convert.options.computes_in_half", lambda: in_half)  # noqa: B023
+        found[in_half] = [
+            model_cache.resolve_model(str(checkpoint), options)
+            for options in (ConvertOptions("int8"), ConvertOptions("int8", half=True), None)
+        ]
+    (codes, asked, plain), (half, again, plain_there) = found[False], found[True]
+    assert codes != half
+    assert asked == half == again
+    assert plain == plain_there
+    assert len(conversions) == 3
+
+
+def test_each_quantisation_has_a_folder(conversions: list[object], checkpoint: Path) -> None:
+    plain = model_cache.resolve_model(str(checkpoint))
+    small = model_cache.resolve_model(str(checkpoint), ConvertOptions(quantize="int8"))
+    assert plain != small
+    assert len(conversions) == 2
+
+
+def test_a_changed_checkpoint_is_converted_again(
+    conversions: list[object], checkpoint: Path
+) -> None:
+    model_cache.resolve_model(str(checkpoint))
+    os.utime(checkpoint / "config.json", (1, 1))
+    model_cache.resolve_model(str(checkpoint))
+    assert len(conversions) == 2
+
+
+def test_what_an_older_program_converted_is_converted_again(
+    conversions: list[object], checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model_cache.resolve_model(str(checkpoint))
+    monkeypatch.setattr(model_cache, "_REVISION", model_cache._REVISION + 1)
+    model_cache.resolve_model(str(checkpoint))
+    assert len(conversions) == 2
+
+
+def test_two_checkpoints_of_the_same_name_do_not_meet(
+    conversions: list[object], checkpoint: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other" / "mine"
+    other.mkdir(parents=True)
+    assert model_cache.resolve_model(str(checkpoint)) != model_cache.resolve_model(str(other))
+
+
+def test_a_conversion_that_was_cut_off_is_not_used(
+    conversions: list[tuple[Path, Path]], checkpoint: Path
+) -> None:
+    target = model_cache.resolve_model(str(checkpoint))
+    target.with_name(target.name + ".stamp").unlink()
+    model_cache.resolve_model(str(checkpoint))
+    assert len(conversions) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("weights", b"1"),
+        ("weights", b"12\x004"),
+        ("weights", None),
+        (SPEC_FILE, b"\xff"),
+        (SPEC_FILE, b'{"version": Infinity}'),
+        (SPEC_FILE, b"[" * 100_000),
+        (SPEC_FILE, None),
+    ],
+)
+def test_a_damaged_entry_is_made_again_in_one_line(
+    conversions: list[object],
+    checkpoint: Path,
+    caplog: pytest.LogCaptureFixture,
+    name: str,
+    content: bytes | None,
+) -> None:
+    file = model_cache.resolve_model(str(checkpoint)) / name
+    before = file.read_bytes()
+    if content is None:
+        file.unlink()
+    else:
+        file.write_bytes(content)
+    model_cache.resolve_model(str(checkpoint))
+    assert file.read_bytes() == before
+    assert len(conversions) == 2
+    told = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert [record.getMessage().startswith("converting again: ") for record in told] == [True]
+
+
+def test_a_description_that_changed_is_made_again_but_for_its_hefs(
+    conversions: list[object], checkpoint: Path
+) -> None:
+    target = model_cache.resolve_model(str(checkpoint))
+    spec = ModelSpec.load(target)
+    (target / SPEC_FILE).write_text(replace(spec, hefs=(HEF,)).to_json(), encoding="utf-8")
+    model_cache.resolve_model(str(checkpoint))
+    assert len(conversions) == 1
+    changed = replace(spec, tokens=replace(spec.tokens, sot=spec.tokens.eot))
+    (target / SPEC_FILE).write_text(changed.to_json(), encoding="utf-8")
+    model_cache.resolve_model(str(checkpoint))
+    assert len(conversions) == 2
+
+
+def test_a_changed_tokenizer_is_noticed(
+    conversions: list[object], checkpoint: Path, tmp_path: Path
+) -> None:
+    tokenizer = tmp_path / "tokenizer.json"
+    options = ConvertOptions(tokenizer=tokenizer)
+    tokenizer.write_text("{}", encoding="utf-8")
+    model_cache.resolve_model(str(checkpoint), options)
+    tokenizer.write_text("{ }", encoding="utf-8")
+    model_cache.resolve_model(str(checkpoint), options)
+    assert len(conversions) == 2
+
+
+def test_strange_names_and_dangling_links(conversions: list[object], tmp_path: Path) -> None:
+    for name in ("x" * 250, os.fsdecode(b"\xff\xfe"), "two\nlines"):
+        directory = tmp_path / name
+        directory.mkdir()
+        (directory / "config.json").write_text("{}", encoding="utf-8")
+        (directory / "gone").symlink_to(tmp_path / "nowhere")
+        assert model_cache.resolve_model(str(directory)) == model_cache.resolve_model(
+            str(directory)
+        )
+    assert len(conversions) == 3
+
+
+def test_several_at_once_convert_once(conversions: list[object], checkpoint: Path) -> None:
+    threads = [
+        threading.Thread(target=model_cache.resolve_model, args=(str(checkpoint),))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(conversions) == 1
+
+
+def test_a_model_directory_is_used_as_it_is(conversions: list[object], tmp_path: Path) -> None:
+    (tmp_path / SPEC_FILE).write_text("{}", encoding="utf-8")
+    assert model_cache.resolve_model(str(tmp_path)) == tmp_path
+    assert not conversions
+
+
+def test_a_hub_model_is_fetched_once_and_then_needs_no_network(
+    conversions: list[object], checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched = []
+
+    def fetch(name: object, revision: str | None) -> tuple[Path, Source]:
+        fetched.append(revision)
+        return checkpoint, Source(name="openai/whisper-tiny", revision="abc")
+
+    monkeypatch.setattr(model_cache, "locate", fetch)
+    assert model_cache.resolve_model("tiny") == model_cache.resolve_model("tiny")
+    assert model_cache.resolve_model("tiny", revision="v2") != model_cache.resolve_model("tiny")
+    assert fetched == [None, "v2"]
+
+
+def test_a_cache_that_cannot_be_written_says_what_to_set(
+    conversions: list[object], checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(OutputError, match="set WHISPER_HAILO_CACHE"):
+        model_cache.resolve_model(str(checkpoint))
+
+
+def test_no_such_model(conversions: list[object]) -> None:
+    with pytest.raises(ModelError, match="is no model"):
+        model_cache.resolve_model("tinny")
+
+
+def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WHISPER_HAILO_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/x")
+    assert model_cache.cache_root() == Path("/x/whisper-hailo")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", "/home/pi")
+    assert model_cache.cache_root() == Path("/home/pi/.cache/whisper-hailo")

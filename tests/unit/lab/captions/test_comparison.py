@@ -1,0 +1,141 @@
+"""Captions of the same stream by several engines and settings; Moonshine as an engine."""
+
+from __future__ import annotations
+
+import re
+import sys
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.live.scripted import Loudness, Speller, silence, speech
+from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.types import Timings
+from whisper_hailo.live.events import Partial
+from whisper_hailo.live.moonshine import MoonshineEngine
+from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.transcription.buffers import Draft
+from whisper_hailo_lab.captions.comparison import Way, row_of, run_lanes
+from whisper_hailo_lab.captions.engines import BASE, Common, moonshine_way, with_ratios
+from whisper_hailo_lab.records import ComparisonRecord
+from whisper_hailo_lab.report.comparisons import comparison_table
+
+STREAM = np.concatenate([silence(0.5), speech(range(8)), silence(0.5), speech(range(8, 12))])
+
+
+def test_ways_hear_the_same_stream_and_keep_what_they_may() -> None:
+    keeping, forgetting = Speller(), Speller(tokens=False)
+    ways = [
+        Way("keeps", keeping, CaptionOptions()),
+        Way("anew", forgetting, CaptionOptions(), keeps=False),
+    ]
+    lanes = run_lanes(ways, STREAM, Loudness)
+    for lane in lanes:
+        assert lane.text == " ".join(f"w{index}" for index in range(12))
+        row = row_of(lane, lambda text: float(text.count("w")))
+        assert row["violations"] == []
+        assert row["wer"] == 12.0
+        told = sum(isinstance(event, Partial) for event in lane.events)
+        assert row["partials"] == told == len(lane.partials) > 0
+        assert len(lane.final_ms) == 2
+    kept, anew = lanes
+    assert any(call.draft.n_fixed for call in kept.partials)
+    assert not any(call.draft.tokens for call in anew.partials)
+
+
+def test_ratios_are_to_the_same_engine_decoding_anew() -> None:
+    class Slow(Speller):
+        cost_ms = 6.0
+
+        def hear(self, *given: Any, **named: Any) -> Any:
+            return replace(super().hear(*given, **named), timings=Timings(decode_ms=self.cost_ms))
+
+    class Dear(Slow):
+        cost_ms = 18.0
+
+    slow, dear, options = Slow(), Dear(), CaptionOptions()
+    ways = [
+        Way("drafts", slow, options),
+        Way(BASE, slow, options, keeps=False),
+        Way(f"{BASE}, dear", dear, options, keeps=False),
+        Way("drafts, never anew", Slow(), options),
+    ]
+    lanes = run_lanes(ways, STREAM, Loudness)
+    rows = {row["way"]: row["less_decoding"] for row in with_ratios(lanes, lambda _: None)}
+    assert rows == pytest.approx(
+        {"drafts": 1, BASE: 1, f"{BASE}, dear": 1, "drafts, never anew": None}
+    )
+
+
+def test_the_table_names_every_way() -> None:
+    lanes = run_lanes([Way("keeps", Speller(), CaptionOptions())], STREAM, Loudness)
+    rows = tuple(row_of(lane, lambda _: None) | {"less_decoding": None} for lane in lanes)
+    table = comparison_table(ComparisonRecord("captions", {}, rows))
+    assert [len(row) for row in table.rows] == [len(table.columns)]
+    assert "keeps" in table.plain()
+    assert "speller" in table.plain()
+
+
+class StandIn:
+    """As the package: refuses buffers of 0.1 s or less, says how long one is."""
+
+    def __init__(self, **options: Any) -> None:
+        if options["models_dir"] is None:
+            raise OSError("no route to the hub")
+
+    def generate(self, audio: Any, max_len: int = 192) -> list[list[int]]:
+        assert audio.ndim == 2
+        assert 0.1 < audio.size / 16_000 < 64
+        return [[1, *range(10, 10 + round(np.abs(audio).sum()))][:max_len]]
+
+
+@pytest.fixture
+def weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    package = ModuleType("moonshine_onnx")
+    tokenizer = SimpleNamespace(decode_batch=lambda ids: [" ".join(f"t{i}" for i in ids[0][1:])])
+    package.__dict__.update(MoonshineOnnxModel=StandIn, load_tokenizer=lambda: tokenizer)
+    monkeypatch.setitem(sys.modules, "moonshine_onnx", package)
+    for name in ("encoder_model.onnx", "decoder_model_merged.onnx"):
+        (tmp_path / name).write_bytes(b"")
+    return tmp_path
+
+
+def test_moonshine_captions_like_any_engine(weights: Path) -> None:
+    with MoonshineEngine(str(weights)) as engine:
+        (lane,) = run_lanes([Way("Moonshine", engine, CaptionOptions())], STREAM, Loudness)
+        short = engine.hear(np.ones(800, np.float32), Draft())
+    row = row_of(lane, lambda _: None)
+    assert row["violations"] == []
+    assert row["passes_per_partial"] == 0
+    assert lane.text.startswith("t10 t11")
+    assert short.words
+
+
+def test_moonshine_says_what_is_missing(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ModelError, match="no route to the hub"):
+        MoonshineEngine("tiny").open()
+    with pytest.raises(OptionError, match="--max-segment is 70 s, Moonshine takes less"):
+        MoonshineEngine(str(weights), 70.0)
+    monkeypatch.setitem(sys.modules, "moonshine_onnx", None)
+    with pytest.raises(OptionError, match=re.escape(to_add("moonshine"))):
+        MoonshineEngine(str(weights)).open()
+
+
+def test_moonshine_is_left_out_with_a_reason_where_it_cannot_be_had(
+    weights: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ExitStack() as stack:
+        found = [way.label for way in moonshine_way(Common("micro", moonshine=str(weights)), stack)]
+        assert found == ["Moonshine"]
+        assert list(moonshine_way(Common("micro", moonshine=""), stack)) == []
+        assert list(moonshine_way(Common("micro", moonshine="tiny"), stack)) == []
+        assert "no route to the hub" in caplog.text
+        monkeypatch.setitem(sys.modules, "moonshine_onnx", None)
+        assert list(moonshine_way(Common("micro"), stack)) == []
+        assert to_add("moonshine") in caplog.text

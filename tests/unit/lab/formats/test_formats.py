@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.checkpoints import TOY, TOY_FFN, random_arrays, write_checkpoint
+from whisper_hailo.audio.log_mel import mel_filters
+from whisper_hailo.checkpoint.hub import ASSETS
+from whisper_hailo.checkpoint.layout import expected_shapes
+from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo_lab.formats import prepare
+from whisper_hailo_lab.formats.ctranslate2 import vocabulary
+from whisper_hailo_lab.formats.ggml import ordinary_tokens, q8_0_blocks, write_ggml
+from whisper_hailo_lab.formats.names import openai_name
+
+MICRO = ASSETS / "micro"
+
+
+def tokenizer(folder: Path) -> None:
+    """Three words, one with a byte beyond ASCII, and a control token."""
+    words = {"a": 0, "Ġb": 1, "Ã¼": 2, "<|endoftext|>": 3}
+    added = [{"id": 3, "content": "<|endoftext|>"}, {"id": 4, "content": "<|sot|>"}]
+    text = json.dumps({"model": {"type": "BPE", "vocab": words}, "added_tokens": added})
+    (folder / "tokenizer.json").write_text(text, encoding="utf-8")
+
+
+class GgmlReader:
+    """Reads the file as whisper.cpp does: field by field, nothing left over."""
+
+    def __init__(self, path: Path) -> None:
+        self.data, self.at = path.read_bytes(), 0
+
+    def take(self, kind: str) -> Any:
+        values = struct.unpack_from(f"<{kind}", self.data, self.at)
+        self.at += struct.calcsize(f"<{kind}")
+        return values if len(values) > 1 else values[0]
+
+    def array(self) -> tuple[str, Any]:
+        n_dims, n_name, kind = self.take("3i")
+        shape = np.atleast_1d(self.take(f"{n_dims}i"))[::-1]
+        name = self.take(f"{n_name}s").decode()
+        dtype = np.dtype("<f2" if kind else "<f4")
+        n_bytes = int(np.prod(shape)) * dtype.itemsize
+        values = np.frombuffer(self.data, dtype, n_bytes // dtype.itemsize, self.at)
+        self.at += n_bytes
+        return name, values.reshape(shape)
+
+
+def test_a_ggml_file_holds_the_checkpoint(tmp_path: Path) -> None:
+    arrays = random_arrays()
+    checkpoint = write_checkpoint(tmp_path / "toy", arrays)
+    tokenizer(checkpoint)
+    write_ggml(checkpoint, tmp_path / "toy.bin")
+    reader = GgmlReader(tmp_path / "toy.bin")
+    assert reader.take("I") == 0x67676D6C
+    assert reader.take("11i") == (200, 150, 64, 1, 1, 64, 64, 2, 2, 80, 1)
+    assert reader.take("2i") == (80, 201)
+    filters = np.array(reader.take(f"{80 * 201}f")).reshape(80, 201)
+    np.testing.assert_allclose(filters, mel_filters(80), rtol=1e-6)
+    words = [reader.take(f"{reader.take('i')}s") for _ in range(reader.take("i"))]
+    assert words == [b"a", b" b", "ü".encode()]
+    found = {}
+    while reader.at < len(reader.data):
+        name, values = reader.array()
+        found[name] = values
+    stored = {name.removeprefix("model."): array for name, array in arrays.items()}
+    for name in expected_shapes(TOY, TOY_FFN, TOY_FFN):
+        got = found.pop(openai_name(name))
+        np.testing.assert_allclose(got.reshape(stored[name].shape), stored[name], atol=2e-3)
+    assert found == {}
+
+
+def test_vectors_stay_exact_and_matrices_are_halved(tmp_path: Path) -> None:
+    checkpoint = write_checkpoint(tmp_path / "toy", random_arrays())
+    tokenizer(checkpoint)
+    write_ggml(checkpoint, tmp_path / "toy.bin")
+    data = (tmp_path / "toy.bin").read_bytes()
+    for name, kind, n_dims in (
+        (b"encoder.conv1.bias", 0, 2),
+        (b"encoder.positional_embedding", 0, 2),
+        (b"decoder.token_embedding.weight", 1, 2),
+        (b"encoder.conv1.weight", 1, 3),
+    ):
+        at = data.index(name) - 4 * n_dims - 12
+        assert struct.unpack_from("<3i", data, at) == (n_dims, len(name), kind)
+
+
+def test_blocks_of_eight_bits(tmp_path: Path) -> None:
+    checkpoint = write_checkpoint(tmp_path / "toy", random_arrays())
+    tokenizer(checkpoint)
+    write_ggml(checkpoint, tmp_path / "toy.bin", "q8_0")
+    data = (tmp_path / "toy.bin").read_bytes()
+    assert struct.unpack_from("<11i", data, 4)[-1] == 2007
+    for name, kind, n_dims in (
+        (b"encoder.conv1.weight", 1, 3),
+        (b"encoder.positional_embedding", 0, 2),
+        (b"decoder.token_embedding.weight", 8, 2),
+    ):
+        at = data.index(name) - 4 * n_dims - 12
+        assert struct.unpack_from("<3i", data, at) == (n_dims, len(name), kind)
+    matrix = np.random.default_rng(0).standard_normal((3, 64)).astype(np.float32)
+    matrix[1, :32] = 0.0
+    blocks = np.frombuffer(q8_0_blocks(matrix), [("scale", "<f2"), ("values", "i1", (32,))])
+    assert blocks.size == 6
+    back = (blocks["scale"].astype(np.float32)[:, None] * blocks["values"]).reshape(3, 64)
+    largest = np.abs(matrix.reshape(-1, 32)).max(axis=1).repeat(32).reshape(3, 64)
+    assert np.all(np.abs(back - matrix) <= largest / 127 * 0.6)
+    assert not back[1, :32].any()
+    with pytest.raises(ModelError, match="no whole number of q8_0 blocks"):
+        q8_0_blocks(np.zeros((2, 33), np.float32))
+    with pytest.raises(OptionError, match="expected one of: f16, q8_0"):
+        write_ggml(checkpoint, tmp_path / "toy.bin", "q2")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("encoder.conv1.weight", "encoder.conv1.weight"),
+        ("decoder.embed_tokens.weight", "decoder.token_embedding.weight"),
+        ("encoder.layers.3.self_attn.k_proj.weight", "encoder.blocks.3.attn.key.weight"),
+        ("decoder.layers.0.encoder_attn_layer_norm.bias", "decoder.blocks.0.cross_attn_ln.bias"),
+        ("decoder.layers.11.fc2.bias", "decoder.blocks.11.mlp.2.bias"),
+        ("decoder.layer_norm.weight", "decoder.ln.weight"),
+    ],
+)
+def test_names_of_openais_program(name: str, expected: str) -> None:
+    assert openai_name(name) == expected
+
+
+def test_all_names_differ() -> None:
+    names = [openai_name(name) for name in expected_shapes(TOY, TOY_FFN, TOY_FFN)]
+    assert len(set(names)) == len(names)
+
+
+def test_vocabulary_has_real_names_and_all_ids() -> None:
+    words = vocabulary(MICRO / "tokenizer.json", 51865)
+    assert len(words) == 51865
+    assert words[50257:50260] == ["<|endoftext|>", "<|startoftranscript|>", "<|en|>"]
+    assert (words[50364], words[-1]) == ("<|0.00|>", "<|30.00|>")
+
+
+def test_timestamps_that_the_tokenizer_leaves_out(tmp_path: Path) -> None:
+    tokenizer(tmp_path)
+    words = vocabulary(tmp_path / "tokenizer.json", 7)
+    assert words == ["a", "Ġb", "Ã¼", "<|endoftext|>", "<|sot|>", "<|0.00|>", "<|0.02|>"]
+
+
+def test_a_checkpoint_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
+    checkpoint = write_checkpoint(tmp_path / "toy", random_arrays())
+    for read in (ordinary_tokens, lambda path: vocabulary(path, 10)):
+        with pytest.raises(ModelError, match=r"no readable tokenizer\.json"):
+            read(checkpoint / "tokenizer.json")
+
+
+def test_conversions_are_made_once_and_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "cache"))
+    checkpoint = write_checkpoint(tmp_path / "toy", random_arrays())
+    tokenizer(checkpoint)
+    first = prepare.artefact("whisper-cpp", str(checkpoint))
+    written = Path(first.path).stat().st_mtime_ns
+    assert Path(first.path).parent == tmp_path / "cache" / "rivals"
+    again = prepare.artefact("whisper-cpp", str(checkpoint))
+    assert (again, Path(again.path).stat().st_mtime_ns) == (first, written)
+    assert list(first.sha256) == [Path(first.path).name]
+    assert [p.name for p in Path(first.path).parent.iterdir() if p.name.startswith(".")] == []
+    write_checkpoint(checkpoint, random_arrays(seed=1))
+    assert prepare.artefact("whisper-cpp", str(checkpoint)).path != first.path
+
+
+def test_a_rivals_own_format_is_taken_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "ggml-tiny.bin").write_bytes(b"ggml")
+    path = str(tmp_path / "ggml-tiny.bin")
+    assert prepare.artefact("whisper-cpp", path).path == path
+    (tmp_path / "model.bin").write_bytes(b"ct2")
+    assert prepare.artefact("faster-whisper", str(tmp_path)).path == str(tmp_path)
+    assert prepare.artefact("moonshine", "tiny").path == "tiny"
+
+
+def test_ours_keeps_the_name_and_scripts_get_the_directory() -> None:
+    assert prepare.artefact("ours", "micro").path == "micro"
+    assert prepare.artefact("transformers", "micro").path == str(MICRO)
+    assert list(prepare.artefact("ours", "micro").sha256) == ["model.safetensors"]

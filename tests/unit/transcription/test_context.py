@@ -1,0 +1,135 @@
+"""What each window is shown of the text before it, in every plan and every batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from whisper_hailo import Transcriber
+from whisper_hailo.audio.windows import Window, WindowPlan
+from whisper_hailo.core.timing import StageClock
+from whisper_hailo.core.types import FloatArray, Segment, Word
+from whisper_hailo.decoding.decoded import Decoded
+from whisper_hailo.decoding.option_groups import Prompts
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.search.loop import DecodingLoop, Task
+from whisper_hailo.transcription.interpreter import Context
+from whisper_hailo.transcription.longform.plan import Heard, LongOptions
+from whisper_hailo.transcription.recording import Recording
+from whisper_hailo.transcription.schedule import in_batches
+from whisper_hailo.transcription.stages import Hearing
+
+PLAN = WindowPlan(window_s=2.0, margin_s=1.0)
+INITIAL = (900, 901)
+
+
+@dataclass
+class Interpreter:
+    """Says one word a window, its number, and notes what it was shown."""
+
+    hot: int | None = None
+    silent: int | None = None
+    shown: list[tuple[int, ...]] = field(default_factory=list)
+
+    def context(self) -> Context:
+        return Context("en", INITIAL)
+
+    def interpret(
+        self,
+        audio_features: FloatArray | None,
+        windows: Sequence[Window],
+        contexts: Sequence[Context],
+        clock: StageClock,
+    ) -> list[Heard]:
+        del audio_features, clock
+        (window,), (context,) = windows, contexts
+        index = len(self.shown)
+        self.shown.append(context.previous)
+        middle_s = (window.start_s + window.end_s) / 2
+        word = Word(middle_s - 0.05, middle_s + 0.05, f" {index}", 0.9, (index,))
+        said = Segment(window.start_s, window.end_s, f"{index}", (index,), 0.0, 0.0, words=(word,))
+        decoded = Decoded(
+            (index,), 0.0, 0.0, runaway=False, temperature=0.8 if index == self.hot else 0.0
+        )
+        silent = index == self.silent
+        segments = () if silent else (said,)
+        return [Heard(window, decoded, segments, window.content_s, silent=silent)]
+
+
+def shown_to(interpreter: Interpreter, strategy: str) -> list[tuple[int, ...]]:
+    """What five windows were shown; steady noise, so that none of them ends in a pause."""
+    options = DecodingOptions(prompts=Prompts(condition_on_previous_text=True))
+    long = LongOptions(strategy=strategy)
+    hearing = Hearing(None, interpreter, PLAN, options)
+    noise = np.random.default_rng(0).standard_normal(16_000 * 5).astype(np.float32)
+    for outcome in in_batches(
+        [noise], lambda source: Recording(source, hearing, PLAN, options, long), hearing, 1
+    ):
+        assert isinstance(outcome, Recording)
+    return interpreter.shown[:5]
+
+
+@pytest.mark.parametrize("strategy", ["seek", "overlap", "consecutive"])
+def test_each_window_is_shown_all_text_before_it(strategy: str) -> None:
+    expected = [(*INITIAL, *range(n)) for n in range(5)]
+    assert shown_to(Interpreter(), strategy) == expected
+
+
+@pytest.mark.parametrize("strategy", ["seek", "overlap", "consecutive"])
+def test_text_found_hot_is_not_shown_nor_what_was_before_it(strategy: str) -> None:
+    expected = [INITIAL, (*INITIAL, 0), (), (2,), (2, 3)]
+    assert shown_to(Interpreter(hot=1), strategy) == expected
+
+
+@pytest.mark.parametrize("strategy", ["seek", "overlap", "consecutive"])
+def test_silence_says_nothing_and_forgets_nothing(strategy: str) -> None:
+    expected = [INITIAL, (*INITIAL, 0), (*INITIAL, 0), (*INITIAL, 0, 2), (*INITIAL, 0, 2, 3)]
+    assert shown_to(Interpreter(silent=1), strategy) == expected
+
+
+@pytest.mark.parametrize("strategy", ["overlap", "consecutive"])
+def test_an_initial_prompt_is_the_first_window_s_in_any_batch(
+    monkeypatch: pytest.MonkeyPatch, strategy: str
+) -> None:
+    prompts: list[tuple[int, ...]] = []
+    run = DecodingLoop.run
+
+    def noting(self: DecodingLoop, state: Any, tasks: Sequence[Task], *rest: Any) -> Any:
+        prompts.extend(task.prompt for task in tasks)
+        return run(self, state, tasks, *rest)
+
+    monkeypatch.setattr(DecodingLoop, "run", noting)
+    noise = 0.1 * np.random.default_rng(0).standard_normal(16_000 * 14).astype(np.float32)
+    options = DecodingOptions(
+        prompts=Prompts(initial_prompt="Vienna", prefix="Dear"), max_new_tokens=2
+    )
+    found = []
+    with Transcriber.from_model("micro", window_s=5, threads=1) as transcriber:
+        for batch_size in (1, 3):
+            prompts.clear()
+            long = LongOptions(strategy=strategy)
+            transcriber.transcribe(noise, options, long=long, batch_size=batch_size)
+            found.append(list(prompts))
+    alone, together = found
+    assert together == alone
+    assert len(alone) > 3
+    assert len(alone[0]) > len(alone[1]) == len(alone[2])
+
+
+def test_a_pause_begins_behind_the_last_word_or_a_time_without_text() -> None:
+    hearing = Hearing(None, Interpreter(), PLAN, DecodingOptions())
+    context = Context("en", ())
+    window = Window(np.zeros(32_000, np.float32), 10.0)
+    decoded = Decoded((), 0.0, 0.0, runaway=False)
+    word = Word(10.2, 10.6, " said", 0.9, (7,))
+    said = Segment(10.0, 11.0, "said", (7,), 0.0, 0.0, words=(word,))
+    hearing.remember(context, Heard(window, decoded, (said,), 2.0, end_s=11.0), (said,))
+    assert context.last_speech_s == 10.6  # of the word, not of the segment
+    hearing.remember(context, Heard(window, decoded, (), 2.0, end_s=11.4), ())
+    assert context.last_speech_s == 11.4
+    hearing.remember(context, Heard(window, decoded, (), 2.0), ())
+    assert context.last_speech_s == 11.4

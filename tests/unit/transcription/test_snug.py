@@ -1,0 +1,70 @@
+"""Windows that are cut behind their audio."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from tests.unit.sounds import DATA
+from tests.unit.transcription.watched import Watched
+from whisper_hailo.audio import load_audio
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.transcriber import Transcriber
+
+SNUG = LongOptions(snug=True)
+
+
+@pytest.fixture(scope="module")
+def micro() -> Iterator[Transcriber]:
+    with Transcriber.from_model("micro", threads=1) as transcriber:
+        yield transcriber
+
+
+@pytest.fixture(scope="module")
+def speech() -> FloatArray:
+    return load_audio(DATA / "micro" / "seen" / "seen-000.ogg")[: 4 * SAMPLE_RATE_HZ]
+
+
+def test_a_recording_is_encoded_as_far_as_it_goes(micro: Transcriber, speech: FloatArray) -> None:
+    watched = Watched(micro.encoder)
+    eared = micro.with_parts(encoder=watched)  # type: ignore[arg-type]
+    options = DecodingOptions(language="en")
+    full, snug = eared.transcribe(speech, options), eared.transcribe(speech, options, long=SNUG)
+    assert watched.shapes == [(1, 80, 1000), (1, 80, 500)]
+    eared.transcribe(np.zeros(160, np.float32), options, long=SNUG)
+    assert watched.shapes[-1] == (1, 80, 200)
+    assert full.text
+    assert snug.text
+    assert (full.settings.snug, snug.settings.snug) == (False, True)
+
+
+def test_the_longest_of_a_batch_decides(micro: Transcriber, speech: FloatArray) -> None:
+    watched = Watched(micro.encoder)
+    eared = micro.with_parts(encoder=watched, encode_ahead=False)  # type: ignore[arg-type]
+    both = [speech, speech[: 2 * SAMPLE_RATE_HZ]]
+    outcomes = list(
+        eared.transcribe_many(both, DecodingOptions(language="en"), long=SNUG, batch_size=2)
+    )
+    assert [type(outcome).__name__ for outcome in outcomes] == ["Transcript"] * 2
+    assert watched.shapes == [(2, 80, 500)]
+
+
+def test_full_windows_are_as_before(micro: Transcriber, speech: FloatArray) -> None:
+    options = DecodingOptions(language="en")
+    full = np.tile(speech, 3)[: round(micro.content_s * SAMPLE_RATE_HZ)]
+    assert micro.transcribe(full, options, long=SNUG).text == micro.transcribe(full, options).text
+
+
+def test_an_encoder_of_one_size_refuses(micro: Transcriber, speech: FloatArray) -> None:
+    fixed = micro.with_parts(encoder=Watched(micro.encoder, 1000))  # type: ignore[arg-type]
+    english, refusal = DecodingOptions(language="en"), r"--snug needs .* takes 1000 frames only"
+    with pytest.raises(OptionError, match=refusal):
+        fixed.check(english, SNUG)  # as the command does, before it opens anything
+    with pytest.raises(OptionError, match=refusal):
+        fixed.transcribe(speech, english, long=SNUG)
+    fixed.check(english)

@@ -1,0 +1,222 @@
+"""The whole ladder on a toy model: what passes, what fails, what is not run and why."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import soundfile
+from onnx import numpy_helper
+
+from tests.checkpoints import TOY, random_arrays, write_checkpoint
+from whisper_hailo.convert.convert import convert_checkpoint
+from whisper_hailo.convert.options import ConvertOptions, HailoOptions
+from whisper_hailo.core.errors import AudioError, ModelError, OptionError
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.validate.ladder import RungResult
+from whisper_hailo.validate.picture import write_report
+from whisper_hailo.validate.report import ParityReport
+from whisper_hailo.validate.truth import stage_names
+from whisper_hailo.validate.validate import ValidateOptions, validate
+
+Results = dict[tuple[str, str], RungResult]
+
+
+def _by_rung(report: ParityReport) -> Results:
+    return {(result.rung, result.part): result for result in report.results}
+
+
+@pytest.fixture(scope="module")
+def report(int8_model: Path, toy_checkpoint: Path, speech: Path) -> ParityReport:
+    options = ValidateOptions(audio=speech, checkpoint=str(toy_checkpoint), windows=2)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in sys.modules if name.startswith("hailo_platform")]:
+            patch.delitem(sys.modules, name)  # another test's stand-in
+        return validate(int8_model, options)
+
+
+@pytest.mark.parametrize("part", ["encoder", "decoder"])
+def test_every_rung_that_can_be_run_passes(
+    report: ParityReport, int8_model: Path, part: str
+) -> None:
+    found = _by_rung(report)
+    dims = ModelSpec.load(int8_model).dims
+    layers = {"encoder": dims.n_encoder_layers, "decoder": dims.n_decoder_layers}
+    stages = stage_names(part, layers[part])
+    assert report.passed
+    for rung in ("float32", "quantised", "hailo-form"):
+        result = found[rung, part]
+        assert result.status == "passed"
+        assert result.found is not None
+        assert result.tokens is not None
+        assert 0 < result.tokens.same <= result.tokens.of
+        assert [layer.name for layer in result.layers] == stages
+        assert min(layer.snr_db for layer in result.layers) > 15, "in whichever order of axes"
+    exact, blocks = found["hailo-form", part].found, found["quantised", part].found
+    assert exact is not None
+    assert blocks is not None
+    assert exact.relative < 1e-5 < blocks.relative
+    nodes = found["quantised", part].nodes
+    assert nodes is not None
+    assert nodes.first is None
+    hef = found["hef", part]
+    assert hef.status == "not run"
+    assert "no Hailo binding" in hef.graph or "no HEF" in hef.graph
+
+
+def test_the_hailo_forms_correspond_node_by_node(report: ParityReport) -> None:
+    found = _by_rung(report)
+    for part, n_least in (("encoder", 20), ("decoder", 40)):
+        nodes = found["hailo-form", part].nodes
+        assert nodes is not None
+        assert nodes.first is None
+        assert nodes.first_alone is None
+        assert len(nodes.nodes) >= n_least
+
+
+def test_report_and_picture_are_written(report: ParityReport, tmp_path: Path) -> None:
+    data, picture = write_report(report, tmp_path)
+    facts = json.loads(data.read_text())
+    assert data.name == "parity.json"
+    assert facts["passed"] is True
+    assert len(facts["rungs"]) == 10
+    assert len(facts["windows"]) == 2
+    assert set(facts["audio_sha256"]) == {"0.wav", "1.wav"}
+    svg = ET.fromstring(picture.read_text())  # noqa: S314 - our own
+    text = " ".join(element.text or "" for element in svg.iter())
+    for word in ("encoder", "decoder", "float32, passed", "hailo-form, passed", "audio_features"):
+        assert word in text
+
+
+def test_without_a_checkpoint_the_graphs_are_the_reference(toy_model: Path, speech: Path) -> None:
+    report = validate(toy_model, ValidateOptions(audio=speech, windows=1))
+    n_layers = ModelSpec.load(toy_model).dims.n_decoder_layers
+    found = _by_rung(report)
+    assert report.reference == "float32 graphs of the model directory"
+    assert "--checkpoint" in found["float32", "encoder"].graph
+    decoder = found["hailo-form", "decoder"]
+    assert decoder.status == "passed"
+    assert [layer.name for layer in decoder.layers] == stage_names("decoder", n_layers)
+
+
+def test_only_forms_that_the_directory_has_are_judged(
+    toy_model: Path, toy_checkpoint: Path, speech: Path
+) -> None:
+    options = ValidateOptions(audio=speech, checkpoint=str(toy_checkpoint), windows=1)
+    found = _by_rung(validate(toy_model, options))
+    for part, option in (("encoder", "--encoder-quantize"), ("decoder", "--quantize")):
+        assert found["float32", part].status == "passed"
+        assert found["quantised", part].status == "not run"
+        assert f"convert with {option} " in found["quantised", part].graph
+
+
+def test_a_quantised_directory(toy_checkpoint: Path, speech: Path, tmp_path: Path) -> None:
+    out = tmp_path / "int4"
+    convert_checkpoint(toy_checkpoint, out, ConvertOptions(quantize="int4"))
+    with pytest.raises(ModelError, match="--checkpoint"):
+        validate(out, ValidateOptions(audio=speech))
+    options = ValidateOptions(audio=speech, checkpoint=str(toy_checkpoint), windows=1)
+    found = _by_rung(validate(out, options))
+    assert found["quantised", "decoder"].graph == "decoder.onnx int4"
+    assert found["float32", "decoder"].status == "passed"
+    assert "convert with --hailo" in found["hailo-form", "decoder"].graph
+    strict = ValidateOptions(
+        audio=speech,
+        checkpoint=str(toy_checkpoint),
+        windows=1,
+        limits=("quantised-decoder=99",),
+    )
+    report = validate(out, strict)
+    assert not report.passed
+    nodes = _by_rung(report)["quantised", "decoder"].nodes
+    assert nodes is not None
+    assert nodes.first is not None
+    assert nodes.first.node == "decoder.tokens"
+
+
+def test_a_graph_that_was_tampered_with_fails(
+    toy_model: Path, toy_checkpoint: Path, speech: Path, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken"
+    shutil.copytree(toy_model, broken)
+    path = broken / "hailo" / "encoder-2s.onnx"
+    model = onnx.load(path)
+    item = next(i for i in model.graph.initializer if i.name == "encoder.layers.0.fc2.bias")
+    array = numpy_helper.to_array(item).copy()
+    array[3] += 0.5
+    item.CopyFrom(numpy_helper.from_array(array, item.name))
+    onnx.save(model, path)
+    options = ValidateOptions(audio=speech, checkpoint=str(toy_checkpoint), windows=1)
+    report = validate(broken, options)
+    result = _by_rung(report)["hailo-form", "encoder"]
+    assert not report.passed
+    assert result.status == "failed"
+    assert result.nodes is not None
+    assert result.nodes.first is not None
+    assert result.nodes.first.node == "encoder.layers.0.fc2"
+    sound = [layer.snr_db > 80 for layer in result.layers]
+    assert sound[:4] == [True] * 4
+    assert not sound[-1]
+
+
+def test_against_a_graph_of_another_origin(toy_model: Path, speech: Path, tmp_path: Path) -> None:
+    foreign = tmp_path / "foreign.onnx"
+    model = onnx.load(toy_model / "hailo" / "decoder-2s-9.onnx")
+    onnx.save(model, foreign)
+    report = validate(toy_model, ValidateOptions(audio=speech, windows=1, against=foreign))
+    (result,) = report.results
+    assert report.passed
+    assert (result.rung, result.part) == ("against", "decoder")
+    assert result.nodes is not None
+    by_value = {node.operator for node in result.nodes.nodes if node.how != "operator"}
+    assert by_value == {"Split"}
+    assert [path.name for path in write_report(report, tmp_path)] == [
+        "parity-against.json",
+        "parity-against.svg",
+    ]
+
+
+def test_against_other_sizes_needs_the_checkpoint(
+    toy_model: Path, toy_checkpoint: Path, speech: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    sizes = HailoOptions(window_s=1, decoder_length=5)
+    convert_checkpoint(toy_checkpoint, other, ConvertOptions(hailo=sizes))
+    foreign = other / "hailo" / "decoder-1s-5.onnx"
+    with pytest.raises(ModelError, match="--checkpoint"):
+        validate(toy_model, ValidateOptions(audio=speech, against=foreign))
+    options = ValidateOptions(audio=speech, against=foreign, checkpoint=str(toy_checkpoint))
+    assert validate(toy_model, options).passed
+    encoder = ValidateOptions(audio=speech, against=other / "hailo" / "encoder-1s.onnx")
+    assert validate(toy_model, encoder).passed  # our encoder takes windows of any length
+
+
+def test_another_checkpoint_is_recognised(toy_model: Path, speech: Path, tmp_path: Path) -> None:
+    other = write_checkpoint(tmp_path / "other", random_arrays(TOY, seed=1))
+    with pytest.raises(ModelError, match=r"not the checkpoint of this model: model.safetensors"):
+        validate(toy_model, ValidateOptions(audio=speech, checkpoint=str(other)))
+
+
+def test_no_audio(toy_model: Path, tmp_path: Path) -> None:
+    with pytest.raises(AudioError, match="no file that looks like audio"):
+        validate(toy_model, ValidateOptions(audio=tmp_path))
+    soundfile.write(tmp_path / "silent.wav", np.zeros(32_000), 16_000)
+    with pytest.raises(AudioError, match="no usable speech"):
+        validate(toy_model, ValidateOptions(audio=tmp_path))
+
+
+@pytest.mark.parametrize("word", ["encoder=1", "float32-encoder=", "hef-decoder=-1", "hef-x=1", ""])
+def test_limits_that_are_none(word: str) -> None:
+    with pytest.raises(OptionError, match="--limit is"):
+        ValidateOptions(limits=(word,))
+
+
+def test_no_windows() -> None:
+    with pytest.raises(OptionError, match="--windows is 0"):
+        ValidateOptions(windows=0)
