@@ -23,6 +23,9 @@ PARITY := .venv-parity
 DEMO := src/whisper_hailo/assets/demo.flac
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP_INSTALL) --no-deps --require-hashes
+# Tests beside each other; who has nothing left to do takes from the others.
+JOBS ?= auto
+BESIDE := -n $(JOBS) --maxprocesses 8 --dist worksteal
 # This project itself, editable; what builds it is in a lock.
 OURSELVES := $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 
@@ -67,11 +70,13 @@ $(PARITY)/parity.stamp: requirements/parity.txt requirements/torch.txt $(VENV)/d
 demo: $(VENV)/base.stamp
 	@$(BIN)/whisper-hailo transcribe --model micro $(DEMO)
 
+# On every core and in an order that a seed decides, which is printed; JOBS=0 takes one process,
+# `-p no:randomly` the order of the files.
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not slow" $(BESIDE)
 
 e2e: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest tests/e2e
+	$(BIN)/python -m pytest tests/e2e tests/unit -m slow $(BESIDE)
 
 # What fails is told with the command that runs it again; what ever failed runs first.
 fuzz: $(VENV)/dev.stamp
