@@ -19,11 +19,13 @@ import torch
 import whisper
 from transformers import WhisperForConditionalGeneration
 
+from tests.checkpoints import TOY, write_checkpoint
 from tests.parity import faster, openai, reference
 from tests.references import cases, speech
 from whisper_hailo.audio.log_mel import log_mel
 
 FOLDER = Path(cases.__file__).parent
+PADS = (None, 70, 150)
 N_LIKELIEST = 8
 EVERY = 25
 """Of the encoder's positions one in so many is kept."""
@@ -140,22 +142,22 @@ def _word(text: str, start_s: float, end_s: float, probability: float) -> list[A
     return [text, round(float(start_s), 2), round(float(end_s), 2), round(float(probability), 4)]
 
 
-def transformers() -> dict[str, np.ndarray]:
+def transformers() -> dict[str, Any]:
     """Encoder features and logits of Transformers, in places, and the tokens that it generates."""
     model = WhisperForConditionalGeneration.from_pretrained(
         cases.MICRO, attn_implementation="eager", dtype="float32"
     ).eval()
     found: dict[str, Any] = {}
-    for number, (name, case) in enumerate(
-        (name, cases.WINDOWS[name]) for name in ("greedy", "greedy, times")
-    ):
+    for number, name in enumerate(cases.GREEDY):
+        case = cases.WINDOWS[name]
         mel = log_mel(case.audio())[None]
-        tokens = model.generate(
+        new = model.generate(
             torch.from_numpy(mel),
-            language="en",
-            task="transcribe",
+            language=case.language,
+            task=case.task,
             return_timestamps=case.timestamps,
         ).numpy()
+        tokens = np.concatenate([_prefix(model.generation_config, case), new], axis=1)
         features = reference.encode(model, mel)
         logits = reference.logits(model, tokens, features, None)[0]
         columns = np.random.RandomState(number).choice(logits.shape[1], N_COLUMNS, replace=False)
@@ -170,11 +172,39 @@ def transformers() -> dict[str, np.ndarray]:
     return found
 
 
+def _prefix(known: Any, case: cases.Window) -> Any:
+    """The control tokens before a text, `(1, n)`, which Transformers does not give back."""
+    tokens = [known.decoder_start_token_id, known.lang_to_id[f"<|{case.language}|>"]]
+    tokens.append(known.task_to_id[case.task])
+    return np.array([tokens + [known.no_timestamps_token_id] * (not case.timestamps)])
+
+
+def graph() -> dict[str, Any]:
+    """What Transformers computes for the toy checkpoint of `tests/checkpoints.py`."""
+    rng = np.random.RandomState(1)
+    mel = rng.standard_normal((1, TOY.n_mels, 100)).astype(np.float32)
+    tokens = rng.randint(0, TOY.n_vocab, (1, 40)).astype(np.int64)
+    with tempfile.TemporaryDirectory() as folder:
+        model = WhisperForConditionalGeneration.from_pretrained(
+            write_checkpoint(Path(folder)), attn_implementation="eager", dtype="float32"
+        ).eval()
+    features = reference.encode(model, mel)
+    logits = [reference.logits(model, tokens, features, pad_to)[0] for pad_to in PADS]
+    return {
+        "mel": mel,
+        "tokens": tokens,
+        "pads": np.array([pad_to or 0 for pad_to in PADS]),
+        "features": features,
+        "logits": np.stack(logits),
+    }
+
+
 def main() -> None:
-    for name, ask in (("openai_whisper", openai_whisper), ("faster_whisper", faster_whisper)):
+    for ask in (openai_whisper, faster_whisper):
         text = json.dumps(ask(), ensure_ascii=False, indent=1)
-        (FOLDER / f"{name}.json").write_text(text + "\n", encoding="utf-8")
-    np.savez_compressed(FOLDER / "transformers.npz", **transformers())
+        (FOLDER / f"{ask.__name__}.json").write_text(text + "\n", encoding="utf-8")
+    for compute in (transformers, graph):
+        np.savez_compressed(FOLDER / f"{compute.__name__}.npz", **compute())
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Minute:
-    """A minute of clips, segment by segment and word by word."""
+    """A minute of clips or less, segment by segment and word by word."""
 
     search: str = "greedy"
     conditioned: bool = False
@@ -79,24 +79,24 @@ class Minute:
 WINDOWS: Final = {
     "greedy": Window(0),
     "greedy, times": Window(1, timestamps=True),
-    "beam": Window(2, "beam"),
-    "beam, times": Window(3, "beam", timestamps=True),
-    "beam, times, prompt": Window(4, "beam", timestamps=True, prompt=PROMPT),
+    "prompt, times": Window(4, timestamps=True, prompt=PROMPT),
     "prefix": Window(5, prefix="Good morning"),
-    "patient beam": Window(6, "patient beam"),
-    "patient beam, times": Window(7, "patient beam", timestamps=True),
+    "beam, times": Window(6, "beam", folder="noisy", timestamps=True),
+    "patient beam": Window(0, "patient beam", folder="noisy"),
+    "patient beam, times": Window(4, "patient beam", folder="noisy", timestamps=True),
     "translation": Window(0, folder="phrases", language="de", task="translate"),
-    "translation, beam": Window(1, "beam", folder="phrases", language="de", task="translate"),
 }
-SIMPLE: Final = ("greedy", "greedy, times", "beam", "beam, times")
+"""Of the noisy ones the first has another text without its beam, the second without its patience,
+the third without its length penalty."""
+SIMPLE: Final = ("greedy", "greedy, times", "beam, times")
 """Those that faster-whisper is asked, too."""
 GREEDY: Final = ("greedy", "greedy, times")
 """Those that Transformers is asked, too."""
 
 MINUTES: Final = {
     "greedy": Minute(),
-    "beam": Minute("beam"),
-    "greedy, conditioned": Minute(conditioned=True),
+    "beam": Minute("beam", duration_s=20.0),
+    "conditioned": Minute(conditioned=True),
 }
 """Of OpenAI Whisper; faster-whisper conditions in words of its own."""
 
