@@ -78,16 +78,18 @@ def test_hearing_a_buffer_gives_the_text_of_transcribing_it(
 def test_what_is_held_back_is_the_end_and_the_same_with_drafts(
     micro: Transcriber, speech: FloatArray
 ) -> None:
-    draft, n_held_back = Draft(), 0
+    draft, n_held_back, n_sure = Draft(), 0, 0
     for end in range(8000, speech.size, STEP):
         whole = micro.hear(speech[:end], OPTIONS).tokens
         plain = micro.hear(speech[:end], OPTIONS, hold_back_s=0.3)
         drafted = micro.hear(speech[:end], OPTIONS, draft, hold_back_s=0.3)
         assert plain.tokens == whole[: len(plain.tokens)]
         assert drafted.tokens == plain.tokens or plain.near_ties
+        n_sure += not plain.near_ties
         n_held_back += len(plain.tokens) < len(whole)
         draft = Draft(plain.tokens)
     assert n_held_back > 0
+    assert n_sure > 3, "that no near-tie excuses"
     assert micro.hear(speech, OPTIONS, hold_back_s=20.0).tokens == ()
     kept = draft.tokens[:2]
     settled = micro.hear(speech, OPTIONS, Draft(kept, len(kept)), hold_back_s=20.0)
@@ -97,18 +99,20 @@ def test_what_is_held_back_is_the_end_and_the_same_with_drafts(
 def test_a_growing_buffer_gives_the_same_text_with_and_without_drafts(
     micro: Transcriber, speech: FloatArray
 ) -> None:
-    draft, passes, plain_passes = Draft(), 0, 0
+    draft, passes, plain_passes, n_sure = Draft(), 0, 0, 0
     for end in range(8000, speech.size + STEP, STEP):
         plain = micro.hear(speech[:end], OPTIONS)
         drafted = micro.hear(speech[:end], OPTIONS, draft)
         assert drafted.tokens == plain.tokens or plain.near_ties + drafted.near_ties
+        n_sure += not plain.near_ties + drafted.near_ties
         draft = Draft(drafted.tokens)
         passes, plain_passes = passes + drafted.passes, plain_passes + plain.passes
     assert passes < plain_passes
+    assert n_sure > 3, "that no near-tie excuses"
 
 
 def test_random_weights_and_random_drafts(toy: Transcriber, speech: FloatArray) -> None:
-    rng = np.random.default_rng(5)
+    rng, n_sure = np.random.default_rng(5), 0
     for _ in range(25):
         audio = speech[: int(rng.integers(400, speech.size))]
         plain = toy.hear(audio, OPTIONS)
@@ -118,6 +122,8 @@ def test_random_weights_and_random_drafts(toy: Transcriber, speech: FloatArray) 
             draft[at : at + int(rng.integers(3))] = rng.integers(0, 99, rng.integers(3)).tolist()
         drafted = toy.hear(audio, OPTIONS, Draft(tuple(draft)))
         assert drafted.tokens == plain.tokens or plain.near_ties + drafted.near_ties
+        n_sure += not plain.near_ties + drafted.near_ties
+    assert n_sure > 12, "that no near-tie excuses"
 
 
 def test_settled_tokens_are_kept(micro: Transcriber, speech: FloatArray) -> None:
