@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,24 @@ for library in ("OMP", "OPENBLAS"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 import whisper_hailo  # noqa: E402, F401 - before a test imports ONNX Runtime by itself
+from whisper_hailo.core.files import CACHE_VARIABLE  # noqa: E402
 
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of this run, the same in all of its processes; see `tests.shared`."""
+    """A folder of this run, the same in all of its processes; see `tests.shared`.
+
+    `scripts/check` gives all of its steps the same one.
+    """
+    if whole := os.environ.get("WHISPER_HAILO_TESTS_SHARE"):
+        return Path(whole)
     own = tmp_path_factory.getbasetemp()
     return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_cache(shared: Path) -> Iterator[None]:
+    """Nothing is noted in the cache of whoever runs the tests, and nothing of it is tested."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(CACHE_VARIABLE, str(shared / "cache"))
+        yield
