@@ -29,7 +29,8 @@ from whisper_hailo.core.protocols import AnyDecoder, Limits, Padding, StepOutput
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import IntArray
 from whisper_hailo.decoding.options import Cures, DecodingOptions
-from whisper_hailo.decoding.search.draft import DraftLoop
+from whisper_hailo.decoding.search.draft import Draft
+from whisper_hailo.decoding.search.loop import DecodingLoop, Task
 from whisper_hailo_lab.captions.comparison import Call
 
 MICRO: Final = Path(whisper_hailo.__file__).parent / "assets" / "micro"
@@ -82,6 +83,9 @@ class Forced:
                 logits[0, row, self.tokens[at]] = 100.0
         return StepOutput(logits, output.logsumexp, output.alignment), after
 
+    def batch_size(self, state: Any) -> int:  # noqa: ANN401 - the decoder's own
+        return self.decoder.batch_size(state)
+
     def rewind(self, state: Any, n_tokens: int) -> Any:  # noqa: ANN401 - the decoder's own
         return self.decoder.rewind(state, n_tokens)
 
@@ -108,12 +112,12 @@ def replayed(decoder: CachedDecoder, calls: Sequence[Call]) -> dict[str, Any]:
     """All partials of a stream three times over, in turns: drafted, not drafted, anew."""
     forced = Forced(decoder)
     special = decoder.spec.tokens
-    loop = DraftLoop(forced, special, DecodingOptions(cures=Cures()))  # type: ignore[arg-type]
+    loop = DecodingLoop(forced, special, DecodingOptions(cures=Cures()))  # type: ignore[arg-type]
     rng = np.random.default_rng(0)
     dims = decoder.spec.dims
     features = rng.normal(0, 1, (1, N_POSITIONS, dims.d_model)).astype(np.float32)
     state = decoder.start(features, (Padding(None),))
-    prefix = [special.sot, special.sot + 1, special.sot + 2, special.sot + 3]
+    prefix = (special.sot, special.sot + 1, special.sot + 2, special.sot + 3)
     forced.n_prefix = len(prefix)
     ms: dict[str, list[float]] = {"drafted": [], "not drafted": [], "anew": []}
     passes = dict.fromkeys(ms, 0)
@@ -127,11 +131,12 @@ def replayed(decoder: CachedDecoder, calls: Sequence[Call]) -> dict[str, Any]:
         }
         for name, (given, n_fixed) in ways.items():
             begin = perf_counter()
-            drafted = loop.run(state, prefix, given, n_fixed, horizon=N_POSITIONS + 1)
+            task = Task(prefix, draft=Draft(given, n_fixed, horizon=N_POSITIONS + 1))
+            (decoded,) = loop.run(state, [task])
             ms[name].append(1000 * (perf_counter() - begin))
-            passes[name] += drafted.passes
-            if drafted.decoded.tokens != text:
-                raise SystemExit(f"forced {text}, decoded {drafted.decoded.tokens}")
+            passes[name] += decoded.drafted.n_passes if decoded.drafted else 0
+            if decoded.tokens != text:
+                raise SystemExit(f"forced {text}, decoded {decoded.tokens}")
     count = len(calls)
     mean = {name: float(np.mean(times)) for name, times in ms.items()}
     return {

@@ -16,8 +16,8 @@ from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.types import FloatArray, Transcript
 from whisper_hailo.decoding.option_groups import Search
 from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.decoding.search.hypothesis import NEAR_TIE, near_tie
-from whisper_hailo.transcription.buffers import Draft
 
 DATA = ROOT / "tests" / "data" / "micro"
 
@@ -63,9 +63,9 @@ def test_drafts_differ_only_where_a_near_tie_is_counted(
     convert = ConvertOptions(quantize=quantize)
     with Transcriber.from_model("micro", threads=1, convert=convert) as hearing:
         for audio in clips:
-            plain = hearing.hear(audio[:144_000], options)
+            plain = hearing.transcribe_running(audio[:144_000], options)
             draft = plain.tokens[:3] + plain.tokens[4:]  # right, but for a token that was lost
-            drafted = hearing.hear(audio[:144_000], options, Draft(draft))
+            drafted = hearing.transcribe_running(audio[:144_000], options, Draft(draft))
             near_ties = plain.near_ties + drafted.near_ties
             assert drafted.tokens == plain.tokens or near_ties > 0
             assert drafted.passes < plain.passes
@@ -106,7 +106,9 @@ def test_sums_that_a_beam_compares_move_less_than_the_tolerance(
         encoder, decoder = hearing.encoder, hearing.parts["decoder"]
         assert encoder is not None
         assert isinstance(decoder, CachedDecoder)
-        texts = [hearing.hear(audio[:144_000], DecodingOptions()).tokens for audio in clips]
+        texts = [
+            hearing.transcribe_running(audio[:144_000], DecodingOptions()).tokens for audio in clips
+        ]
         said = np.array(
             [[row < len(text) for text in texts] for row in range(max(map(len, texts)))]
         )

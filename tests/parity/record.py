@@ -26,7 +26,8 @@ from whisper_hailo.audio.log_mel import log_mel
 
 FOLDER = Path(cases.__file__).parent
 PADS = (None, 70, 150)
-N_LIKELIEST = 8
+LIKELY = 1e-4
+"""Languages of less are in an order of their own on every processor."""
 EVERY = 25
 """Of the encoder's positions one in so many is kept."""
 N_COLUMNS = 200
@@ -66,7 +67,8 @@ def _decoded(model: Any, case: cases.Window) -> dict[str, Any]:
 
 def _languages(model: Any, folder: str, number: int) -> dict[str, float]:
     _, found = whisper.detect_language(model, openai.mel_of(speech.window(folder, number)))
-    return dict(sorted(found.items(), key=lambda pair: -pair[1])[:N_LIKELIEST])
+    likely = [(code, p) for code, p in found.items() if p >= LIKELY]
+    return dict(sorted(likely, key=lambda pair: -pair[1]))
 
 
 def _transcribed(model: Any, case: cases.Minute) -> list[dict[str, Any]]:

@@ -8,6 +8,28 @@ from whisper_hailo.decoding.option_groups import Gates
 
 
 @dataclass(frozen=True, slots=True)
+class Drafted:
+    """What became of a draft.
+
+    Attributes:
+        probabilities: of each token among those allowed at its step; 1 where taken for granted.
+        n_fixed: so many tokens were taken for granted.
+        n_passes: decoder passes.
+        n_fed: tokens fed in all passes together, those of the prompt not counted.
+        n_accepted: ids of the draft that were confirmed, those taken for granted not counted.
+        guess: ids at which the text was held back; empty where it ends with end-of-transcript. They
+            often come true, so the draft of the next buffer does well to end with them.
+    """
+
+    probabilities: tuple[float, ...]
+    n_fixed: int
+    n_passes: int
+    n_fed: int
+    n_accepted: int
+    guess: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Decoded:
     """The tokens of one window.
 
@@ -22,6 +44,7 @@ class Decoded:
         compression_ratio: of the text, see `decoding.text.compression_ratio`; 0 without text.
         near_ties: choices that another batch might have made differently, in all tries together.
         ends_at_once: before any rule end-of-transcript was the likeliest first id.
+        drafted: what became of the draft, where there was one.
     """
 
     tokens: tuple[int, ...]
@@ -32,6 +55,7 @@ class Decoded:
     compression_ratio: float = 0.0
     ends_at_once: bool = False
     near_ties: int = 0
+    drafted: Drafted | None = None
 
     def is_silence(self, gates: Gates) -> bool:
         """Whether the window holds no speech, so that its tokens are made up.

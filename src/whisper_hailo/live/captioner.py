@@ -14,6 +14,7 @@ from whisper_hailo.audio.vad import FRAME_SAMPLES, SpeechDetector
 from whisper_hailo.core.buffers import BufferWord
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.live.cut import cut_place
 from whisper_hailo.live.engine import CaptionEngine
 from whisper_hailo.live.events import CaptionWord, Completed, Event, Lost, Partial, Reason, Started
@@ -22,7 +23,6 @@ from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.running import RunningText
 from whisper_hailo.live.segmenter import Segmenter, Signal
 from whisper_hailo.live.statistics import Statistics
-from whisper_hailo.transcription.buffers import Draft
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.transcription.buffers import Draft
+from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.transcription.transcriber import Transcriber
 
 TOKENS_PER_SECOND: Final = 20.0
@@ -103,7 +103,7 @@ class TranscriberEngine:
     ) -> BufferText:
         """Hear a buffer; see `CaptionEngine`."""
         options = self._options if language is None else replace(self._options, language=language)
-        return self._transcriber.hear(
+        return self._transcriber.transcribe_running(
             audio,
             options,
             draft,

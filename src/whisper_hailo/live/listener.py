@@ -9,11 +9,11 @@ from typing import Final
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import FloatArray
+from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.live.engine import CaptionEngine
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.running import RunningText
 from whisper_hailo.live.statistics import Statistics
-from whisper_hailo.transcription.buffers import Draft
 
 _ATTEMPTS: Final = 3
 """A final text is asked for so often from a device that fails."""

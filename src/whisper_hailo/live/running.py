@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from whisper_hailo.core.buffers import BufferText, BufferWord
-from whisper_hailo.transcription.buffers import Draft
+from whisper_hailo.decoding.search.draft import Draft
 
 _MARKS: Final = " .,;:!?\"'()[]{}«»“”„…-"
 

@@ -12,12 +12,12 @@ from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.segments import TimedTokens, split_at_timestamps
 from whisper_hailo.decoding.words.split import split_words
 from whisper_hailo.text.tokenizer import Tokenizer
-from whisper_hailo.transcription.longform.plan import Heard
+from whisper_hailo.transcription.window import WindowResult
 
 
 def assemble(
     window: Window, decoded: Decoded, language: str, tokenizer: Tokenizer, options: DecodingOptions
-) -> Heard:
+) -> WindowResult:
     """Split a window's tokens at their timestamps; silence and empty segments are dropped.
 
     Args:
@@ -33,7 +33,7 @@ def assemble(
     silent = decoded.is_silence(options.gates)
     timed = () if silent else split.segments
     segments = (_segment(window, decoded, part, language, tokenizer) for part in timed)
-    return Heard(
+    return WindowResult(
         window=window,
         decoded=decoded,
         segments=tuple(segment for segment in segments if segment.text),
@@ -41,6 +41,7 @@ def assemble(
         ends_alone=split.ends_alone,
         silent=silent,
         end_s=window.locate(min(timed[-1].end_s, content_s)) if timed else None,
+        language=language,
     )
 
 
@@ -82,17 +83,17 @@ def rounded(segment: Segment) -> Segment:
     )
 
 
-def spread_words(heard: Heard, tokenizer: Tokenizer | None) -> Heard:
+def spread_words(result: WindowResult, tokenizer: Tokenizer | None) -> WindowResult:
     """Words of a decoder that cannot align them, their times by their number of letters.
 
     Good enough to join overlapping windows by what was said; nobody is told these times.
 
     Args:
-        heard: a window's result.
+        result: a window's result.
         tokenizer: of the model; `None` where there is text but no tokens.
     """
     segments = []
-    for segment in heard.segments:
+    for segment in result.segments:
         if tokenizer is None or not segment.tokens:
             pieces: Sequence[tuple[str, tuple[int, ...]]] = [
                 (f" {word}", ()) for word in segment.text.split()
@@ -108,4 +109,4 @@ def spread_words(heard: Heard, tokenizer: Tokenizer | None) -> Heard:
             end_s = segment.start_s + duration_s * at / n_letters
             words.append(Word(start_s, end_s, word, 0.0, tokens))
         segments.append(replace(segment, words=tuple(words)))
-    return replace(heard, segments=tuple(segments))
+    return replace(result, segments=tuple(segments))

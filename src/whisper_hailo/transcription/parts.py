@@ -26,11 +26,12 @@ from whisper_hailo.decoding.options import (
 )
 from whisper_hailo.decoding.recognizer import AudioRecognizer, owns_loop
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
-from whisper_hailo.transcription.decoder_interpreter import DecoderInterpreter
-from whisper_hailo.transcription.engine_interpreters import AudioInterpreter, EngineInterpreter
-from whisper_hailo.transcription.interpreter import Interpreter
+from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.recognizer_engines import AudioEngine, FeaturesEngine
 from whisper_hailo.transcription.recording import strategy_of
+from whisper_hailo.transcription.stages import Stages
+from whisper_hailo.transcription.window import WindowEngine
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +127,9 @@ class Parts:
             next(iter(known), "en") if options.language == AUTO_LANGUAGE else options.language
         )
         self.tokenizer.prefix(language, options.task)
-        self.interpreter(options)
+        self.window_engine(options)
 
-    def interpreter(self, options: DecodingOptions) -> Interpreter:
+    def window_engine(self, options: DecodingOptions) -> WindowEngine:
         """What takes audio features, or audio, to text.
 
         Raises:
@@ -136,10 +137,23 @@ class Parts:
         """
         decoder, tokenizer = self.decoder, self.tokenizer
         if not owns_loop(decoder):
-            return DecoderInterpreter(decoder, tokenizer, options, self.plan.window_s)
+            return DecoderEngine(decoder, tokenizer, options, self.plan.window_s)
         if isinstance(decoder, AudioRecognizer):
-            return AudioInterpreter(decoder, options)
-        return EngineInterpreter(decoder, tokenizer, options)
+            return AudioEngine(decoder, options)
+        return FeaturesEngine(decoder, tokenizer, options)
+
+    def stages(self, options: DecodingOptions, *, snug: bool = False) -> Stages:
+        """All that a window goes through.
+
+        Args:
+            options: checked before.
+            snug: encode only as much of a window as its audio fills.
+
+        Raises:
+            OptionError: something that this kind of decoder cannot do.
+        """
+        plan = replace(self.plan, snug=snug)
+        return Stages(self.encoder, self.window_engine(options), plan)
 
     def long(self, long: LongOptions | None, options: DecodingOptions) -> LongOptions:
         """Windows that overlap are joined by the times of their words, which not all can tell.

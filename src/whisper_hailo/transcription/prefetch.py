@@ -17,7 +17,7 @@ InT = TypeVar("InT")
 OutT = TypeVar("OutT")
 
 
-class Ahead(Closing, Generic[InT, OutT]):
+class Prefetch(Closing, Generic[InT, OutT]):
     """Runs a function before its result is wanted.
 
     By thread, a call that is alone waits until its result is asked for or another one comes behind

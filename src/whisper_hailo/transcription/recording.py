@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack
+from typing import Self
 
 from whisper_hailo.audio import AudioSource, open_audio
 from whisper_hailo.audio.vad import SileroDetector
-from whisper_hailo.audio.windows import Window, WindowPlan
+from whisper_hailo.audio.windows import WindowPlan
+from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.assemble import rounded
-from whisper_hailo.transcription.interpreter import Context
 from whisper_hailo.transcription.longform.feed import AudioFeed
 from whisper_hailo.transcription.longform.overlap import DEFAULT_OVERLAP_S, OverlapPlan
-from whisper_hailo.transcription.longform.plan import Heard, LongOptions, Plan
+from whisper_hailo.transcription.longform.plan import LongOptions, Plan
 from whisper_hailo.transcription.longform.seek import SeekPlan
 from whisper_hailo.transcription.longform.speech import SpeechPlan
-from whisper_hailo.transcription.stages import Hearing
+from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
 
 logger = logging.getLogger(__name__)
 
@@ -58,44 +59,61 @@ def make_plan(
     )
 
 
-class Recording:
+class Recording(Closing):
     """A recording being transcribed.
 
     Args:
         source: a file or samples.
-        hearing: what turns its windows into text.
+        context: what its windows know of each other.
         plan: sizes of the windows.
         options: what the caller asked for.
         long: how it is cut into windows.
+        priority: less goes first.
 
-    Raises:
-        AudioError: it cannot be opened.
+    Attributes:
+        failure: what kept it from being transcribed.
     """
 
     def __init__(
         self,
         source: AudioSource,
-        hearing: Hearing,
+        context: Context,
         plan: WindowPlan,
         options: DecodingOptions,
         long: LongOptions,
+        *,
+        priority: int = 0,
     ) -> None:
-        self._hearing = hearing
-        self._clips = long.clips
-        self.context: Context = hearing.context()
+        self._source = source
+        self._sizes = plan
+        self._options = options
+        self._long = long
+        self._stack = ExitStack()
+        self._n_waiting = 0
+        self._exhausted = False
+        self.priority = priority
+        self.failure: Exception | None = None
+        self.context = context
         self.segments: list[Segment] = []
+        self.duration_s = 0.0
+        self.near_ties = 0
+
+    def open(self) -> Self:
+        """Open the file.
+
+        Raises:
+            AudioError: it cannot be read.
+            OptionError: voice activity detection is asked for and not installed.
+        """
         with self.context.clock.stage("total"), ExitStack() as opened:
-            self._stream = opened.enter_context(open_audio(source))
+            self._stream = opened.enter_context(open_audio(self._source))
             self._feed = AudioFeed(self._stream.blocks(_READ_SAMPLES))
-            self._plan = make_plan(self._feed, plan, options, long)
+            self._plan = make_plan(self._feed, self._sizes, self._options, self._long)
             self._stack = opened.pop_all()
         self._windows = self._plan.windows()
         self.context.sequential = self._plan.sequential
-        self._n_waiting = 0
-        self._exhausted = False
         self.name = self._stream.name
-        self.duration_s = 0.0
-        self.near_ties = 0
+        return self
 
     @property
     def language(self) -> str:
@@ -117,7 +135,7 @@ class Recording:
         """Whether there is no window left, nor one whose result is not back."""
         return self._exhausted and not self._n_waiting
 
-    def next(self) -> Window | None:
+    def next(self) -> WindowRequest | None:
         """The next window; `None` when there is none, or none before the last one's result.
 
         Raises:
@@ -132,11 +150,13 @@ class Recording:
                 self._feed.drain()
                 self.duration_s = self._feed.duration_s
                 self._tell_of_clips_behind_the_end()
-        self._n_waiting += window is not None
-        return window
+        if window is None:
+            return None
+        self._n_waiting += 1
+        return WindowRequest(window, self.context)
 
     def _tell_of_clips_behind_the_end(self) -> None:
-        for clip in self._clips:
+        for clip in self._long.clips:
             if clip.start > 0 and clip.start >= self._feed.n_samples:
                 logger.warning(
                     "%s is %.1f s long; --clip-timestamps asks for what is behind %g s",
@@ -145,17 +165,23 @@ class Recording:
                     clip.start / SAMPLE_RATE_HZ,
                 )
 
-    def take(self, heard: Heard) -> None:
+    def take(self, result: WindowResult) -> None:
         """Note the result of a window, in order."""
         self._n_waiting -= 1
-        self.near_ties += heard.decoded.near_ties
-        final = self._plan.take(heard)
+        self.near_ties += result.decoded.near_ties
+        final = self._plan.take(result)
         self.segments += final
-        self._hearing.remember(self.context, heard, final, self._plan.pending)
+        self.context.remember(result, final, self._plan.pending)
+
+    def fail(self, error: Exception) -> None:
+        """Give up: this is what kept it from being transcribed."""
+        self.failure = error
+        self.close()
 
     def finish(self) -> None:
-        """All windows are heard."""
-        self.segments = [rounded(segment) for segment in (*self.segments, *self._plan.finish())]
+        """All windows are transcribed, or it failed."""
+        if not self.failure:
+            self.segments = [rounded(one) for one in (*self.segments, *self._plan.finish())]
         self.close()
 
     def close(self) -> None:

@@ -3,28 +3,55 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import Protocol, TypeAlias
 
-from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.timing import StageClock
-from whisper_hailo.transcription.longform.plan import Heard
-from whisper_hailo.transcription.prefetch import Ahead
+from whisper_hailo.transcription.prefetch import Prefetch
 from whisper_hailo.transcription.recording import Recording
-from whisper_hailo.transcription.stages import Encoded, Hearing
+from whisper_hailo.transcription.stages import Encoded, Stages
+from whisper_hailo.transcription.window import WindowRequest, WindowResult
 
 Progress: TypeAlias = Callable[[float, float | None], None]
 """Called after each window with seconds done and seconds in all (`None`: unknown)."""
 
-Active: TypeAlias = deque[Recording | Exception]
-"""Recordings under way and errors, in the order of the sources."""
+Members: TypeAlias = list[tuple[Recording, WindowRequest]]
 
-Members: TypeAlias = list[tuple[Recording, Window]]
 
-SourceT = TypeVar("SourceT")
+class Source(Protocol):
+    """Where recordings come from; more may come while others are transcribed."""
+
+    def next(self, *, n_free: int, idle: bool) -> Recording | None:
+        """The next recording, not opened yet.
+
+        Args:
+            n_free: rows of the batch that no recording under way fills; 0 where there are none, so
+                that only what is urgent should come.
+            idle: nothing is under way, so that it may be waited for.
+
+        Returns:
+            `None` when there is none now; when idle, that there will be none.
+        """
+        ...
+
+
+class Listed:
+    """Recordings in the order of a list, the next one when there is room.
+
+    Args:
+        recordings: not opened yet.
+    """
+
+    def __init__(self, recordings: Iterable[Recording]) -> None:
+        self._recordings = iter(recordings)
+
+    def next(self, *, n_free: int, idle: bool) -> Recording | None:
+        """See `Source`."""
+        del idle
+        return next(self._recordings, None) if n_free else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,163 +62,183 @@ class _Batch:
     encoded: Callable[[], Encoded]
 
     @property
+    def requests(self) -> list[WindowRequest]:
+        return [request for _, request in self.members]
+
+    @property
     def sequential(self) -> bool:
         """Whether what comes next depends on it."""
         return any(recording.sequential for recording, _ in self.members)
 
 
-def in_batches(
-    sources: Iterable[SourceT],
-    begin: Callable[[SourceT], Recording],
-    hearing: Hearing,
-    batch_size: int,
-    progress: Progress | None = None,
-    *,
-    encode_ahead: bool = True,
-) -> Iterator[Recording | Exception]:
-    """Run recordings through the windows, as many windows at a time as a batch holds.
+class Schedule:
+    """Runs recordings through the stages, as many windows at a time as a batch holds.
 
     While a batch is decoded, the next one is encoded. A recording whose windows wait for each
-    other gives one to a batch, others fill it up, and nothing is encoded ahead; the next
-    recording is opened when those before it leave room.
+    other gives one to a batch, others fill it up, and nothing is encoded ahead.
 
     Args:
-        sources: what to open.
-        begin: opens one.
-        hearing: takes a batch of windows to text.
+        source: of the recordings.
+        stages: take a batch of windows to text.
         batch_size: most windows of a batch.
-        progress: told after each batch how far the first unfinished recording is.
+        progress: told after each batch how far its last recording is.
         encode_ahead: without it, encoder and decoder take turns.
-
-    Yields:
-        finished recordings, or what kept them from finishing, in the order of the sources: whatever
-        error one makes, foreseen or not, the others have their turn.
     """
-    waiting = iter(sources)
-    active: Active = deque()
 
-    def next_batch() -> _Batch | None:
-        members = _fill(waiting, active, begin, batch_size)
-        windows = [window for _, window in members]
-        return _Batch(members, ahead.begin(windows)) if members else None
+    def __init__(
+        self,
+        source: Source,
+        stages: Stages,
+        batch_size: int = 1,
+        progress: Progress | None = None,
+        *,
+        encode_ahead: bool = True,
+    ) -> None:
+        self._source = source
+        self._stages = stages
+        self._batch_size = batch_size
+        self._progress = progress
+        self._encode_ahead = encode_ahead
+        self._active: list[Recording] = []
 
-    try:
-        with Ahead(hearing.encode, hearing.start, enabled=encode_ahead) as ahead:
-            batch = next_batch()
-            while batch or active:
-                following = None
-                if batch:
-                    if encode_ahead and not batch.sequential:
-                        following = next_batch()
-                    _run(batch, hearing, active, progress)
-                yield from _finished(active)
-                batch = following or next_batch()
-    finally:
-        for outcome in active:
-            if isinstance(outcome, Recording):
-                outcome.close()
+    def run(self) -> Iterator[Recording]:
+        """Transcribe all that comes.
 
+        Yields:
+            recordings that are done, or that failed: whatever error one makes, foreseen or not, the
+            others have their turn.
+        """
+        stages = self._stages
+        try:
+            with Prefetch(stages.encode, stages.start, enabled=self._encode_ahead) as ahead:
+                batch = self._next_batch(ahead)
+                while batch or self._active:
+                    following = None
+                    if batch:
+                        if self._encode_ahead and not batch.sequential:
+                            following = self._next_batch(ahead)
+                        self._transcribe(batch)
+                    yield from self._done()
+                    batch = following or self._next_batch(ahead)
+        finally:
+            for recording in self._active:
+                recording.close()
 
-def _finished(active: Active) -> Iterator[Recording | Exception]:
-    """Take finished recordings and errors from the front."""
-    while active and (isinstance(active[0], Exception) or active[0].done):
-        outcome = active.popleft()
-        if isinstance(outcome, Recording):
+    def _next_batch(self, ahead: Prefetch[Sequence[WindowRequest], Encoded]) -> _Batch | None:
+        members = self._fill()
+        if not members:
+            return None
+        return _Batch(members, ahead.begin([request for _, request in members]))
+
+    def _fill(self) -> Members:
+        """Windows of the recordings under way, the most urgent first, then of new ones."""
+        batch: Members = []
+        while self._begin(n_free=0) is not None:
+            pass
+        for recording in sorted(self._active, key=lambda one: one.priority):
+            self._draw(recording, batch)
+        while (n_free := self._batch_size - len(batch)) and (new := self._begin(n_free)):
+            self._draw(new, batch)
+        return batch
+
+    def _begin(self, n_free: int) -> Recording | None:
+        """Open the next recording, if there is one."""
+        idle = n_free > 0 and not self._active
+        recording = self._source.next(n_free=n_free, idle=idle)
+        if recording is not None:
+            self._active.append(recording)
             try:
-                outcome.finish()
+                recording.open()
             except Exception as error:
-                outcome.close()
-                outcome = error
-        yield outcome
+                recording.fail(error)
+        return recording
 
-
-def _fill(
-    waiting: Iterator[SourceT],
-    active: Active,
-    begin: Callable[[SourceT], Recording],
-    batch_size: int,
-) -> Members:
-    """Windows of the recordings under way, then of new ones."""
-    batch: Members = []
-    for index, recording in enumerate(active):
-        if isinstance(recording, Recording):
-            active[index] = _draw(recording, batch, batch_size)
-    while len(batch) < batch_size:
+    def _draw(self, recording: Recording, batch: Members) -> None:
+        """Add the recording's next windows to the batch, none if it breaks."""
         try:
-            source = next(waiting)
-        except StopIteration:
-            break
-        try:
-            recording = begin(source)
+            while (
+                len(batch) < self._batch_size
+                and not recording.failure
+                and (request := recording.next()) is not None
+            ):
+                batch.append((recording, request))
         except Exception as error:
-            active.append(error)
-        else:
-            active.append(_draw(recording, batch, batch_size))
-    return batch
+            recording.fail(error)
+            batch[:] = [member for member in batch if member[0] is not recording]
+
+    def _done(self) -> Iterator[Recording]:
+        """Recordings that are done or failed, which are under way no more."""
+        done = [recording for recording in self._active if recording.failure or recording.done]
+        self._active = [recording for recording in self._active if recording not in done]
+        for recording in done:
+            try:
+                recording.finish()
+            except Exception as error:
+                recording.fail(error)
+            yield recording
+
+    def _transcribe(self, batch: _Batch) -> None:
+        """Take a batch to text and hand out the results; its error is that of all in it.
+
+        An error that nobody foresaw may come of one window, so each is tried again by itself.
+        """
+        members = batch.members
+        clock = StageClock()
+        with clock.stage("total"):
+            try:
+                results = self._stages.transcribe(batch.encoded(), batch.requests)
+            except Exception as error:
+                if len(members) > 1 and not isinstance(error, WhisperHailoError):
+                    self._transcribe_each(members)
+                    return
+                for recording, _ in members:
+                    recording.fail(error)
+                return
+            for (recording, _), result in zip(members, results, strict=True):
+                _hand_out(recording, result)
+        for recording, _ in members:
+            recording.context.clock.add(clock, 1 / len(members))
+        if self._progress is not None:
+            recording, request = members[-1]
+            self._progress(request.window.end_s, recording.stream_duration_s)
+
+    def _transcribe_each(self, members: Members) -> None:
+        """Take the windows of a batch one by one, but for those of recordings that broke."""
+        for recording, request in members:
+            if not recording.failure:
+                encoded = partial(self._stages.encode, [request])
+                self._transcribe(_Batch([(recording, request)], encoded))
 
 
-def _draw(recording: Recording, batch: Members, batch_size: int) -> Recording | Exception:
-    """Add the recording's next windows to the batch; a broken recording becomes its error."""
-    try:
-        while len(batch) < batch_size and (window := recording.next()) is not None:
-            batch.append((recording, window))
-    except Exception as error:
-        recording.close()
-        batch[:] = [(other, window) for other, window in batch if other is not recording]
-        return error
-    return recording
-
-
-def _run(batch: _Batch, hearing: Hearing, active: Active, progress: Progress | None) -> None:
-    """Hear a batch and hand out the results; its error is that of every recording in it.
-
-    An error that nobody foresaw may come of one window, so each is heard again by itself.
-    """
-    members = batch.members
-    clock = StageClock()
-    with clock.stage("total"):
-        contexts = [recording.context for recording, _ in members]
-        windows = [window for _, window in members]
-        try:
-            heard = hearing.interpret(batch.encoded(), windows, contexts)
-        except Exception as error:
-            if len(members) == 1 or isinstance(error, WhisperHailoError):
-                _fail([recording for recording, _ in members], active, error)
-            else:
-                _run_each(members, hearing, active, progress)
-            return
-        for (recording, _), result in zip(members, heard, strict=True):
-            _take(recording, result, active)
-    for recording, _ in members:
-        recording.context.clock.add(clock, 1 / len(members))
-    if progress is not None:
-        recording, window = members[-1]
-        progress(window.end_s, recording.stream_duration_s)
-
-
-def _run_each(
-    members: Members, hearing: Hearing, active: Active, progress: Progress | None
-) -> None:
-    """Hear the windows of a batch one by one, but for those of recordings that broke meanwhile."""
-    for recording, window in members:
-        if recording in active:
-            alone = _Batch([(recording, window)], partial(hearing.encode, [window]))
-            _run(alone, hearing, active, progress)
-
-
-def _take(recording: Recording, result: Heard, active: Active) -> None:
+def _hand_out(recording: Recording, result: WindowResult) -> None:
     """Give a recording its result, unless an earlier one of the batch broke it."""
-    if recording not in active:
+    if recording.failure:
         return
     try:
         recording.take(result)
     except Exception as error:
-        _fail([recording], active, error)
+        recording.fail(error)
 
 
-def _fail(recordings: list[Recording], active: Active, error: Exception) -> None:
-    """Put an error in the place of recordings; those after them have their turn."""
-    for index, outcome in enumerate(active):
-        if isinstance(outcome, Recording) and outcome in recordings:
-            outcome.close()
-            active[index] = error
+def in_order(
+    recordings: Iterable[Recording], schedule: Callable[[Source], Schedule]
+) -> Iterator[Recording]:
+    """Transcribe a list of recordings; they come back in its order.
+
+    Args:
+        recordings: not opened yet; each is when its turn comes.
+        schedule: of a source.
+    """
+    begun: deque[Recording] = deque()
+
+    def noted() -> Iterator[Recording]:
+        for recording in recordings:
+            begun.append(recording)
+            yield recording
+
+    done: list[Recording] = []
+    for recording in schedule(Listed(noted())).run():
+        done.append(recording)
+        while begun and begun[0] in done:
+            done.remove(begun[0])
+            yield begun.popleft()

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final, Self, TypeAlias
 
 from whisper_hailo.audio import AudioSource
+from whisper_hailo.audio.windows import Window
 from whisper_hailo.backends.make import AnyBackEnd
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.convert.options import ConvertOptions
@@ -18,13 +19,14 @@ from whisper_hailo.core.protocols import Closeable, Encoder
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, Settings, Transcript
 from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.text.tokenizer import Tokenizer
-from whisper_hailo.transcription.buffers import BufferHearing, Draft
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.parts import Parts
 from whisper_hailo.transcription.recording import Recording
-from whisper_hailo.transcription.schedule import Progress, in_batches
-from whisper_hailo.transcription.stages import Hearing
+from whisper_hailo.transcription.running_text import running_text
+from whisper_hailo.transcription.schedule import Progress, Schedule, Source, in_order
+from whisper_hailo.transcription.window import WindowRequest
 
 AudioInput: TypeAlias = AudioSource
 """A file, a channel of one, or `(n_samples,)` float32 samples at 16 kHz mono."""
@@ -148,7 +150,7 @@ class Transcriber(Closing):
             long: how recordings longer than a window are taken apart.
             batch_size: windows decoded together.
 
-        Yields:
+        Returns:
             the transcript of each recording, or the error that kept it from having one, foreseen or
             not, in the order of the input.
 
@@ -161,20 +163,21 @@ class Transcriber(Closing):
         self.check(options, long)
         if not 1 <= batch_size <= MAX_BATCH:
             raise OptionError(f"--batch-size is {batch_size}, expected 1 to {MAX_BATCH}")
-        plan = replace(parts.plan, snug=long.snug)
-        hearing = Hearing(parts.encoder, parts.interpreter(options), plan, options)
+        stages = parts.stages(options, snug=long.snug)
+        recordings = (
+            Recording(source, stages.context(), parts.plan, options, long) for source in audio
+        )
+
+        def schedule(source: Source) -> Schedule:
+            return Schedule(source, stages, batch_size, progress, encode_ahead=parts.encode_ahead)
+
         settings = self.settings(options, long, batch_size)
-
-        def begin(source: AudioInput) -> Recording:
-            return Recording(source, hearing, parts.plan, options, long)
-
-        for outcome in in_batches(
-            audio, begin, hearing, batch_size, progress, encode_ahead=parts.encode_ahead
-        ):
-            if isinstance(outcome, Exception):
-                yield outcome
-            else:
-                yield self._transcript(outcome, options, settings)
+        return (
+            self._transcript(recording, options, settings)
+            if recording.failure is None
+            else recording.failure
+            for recording in in_order(recordings, schedule)
+        )
 
     def _transcript(
         self, recording: Recording, options: DecodingOptions, settings: Settings
@@ -192,7 +195,7 @@ class Transcriber(Closing):
             near_ties=recording.near_ties,
         )
 
-    def hear(
+    def transcribe_running(
         self,
         audio: FloatArray,
         options: DecodingOptions,
@@ -202,28 +205,29 @@ class Transcriber(Closing):
         word_times: bool = False,
         hold_back_s: float = 0.0,
     ) -> BufferText:
-        """Hear one buffer of running audio, which may be heard again when more has come.
+        """Transcribe audio that goes on: again and again, as more of it has come.
 
         Args:
-            audio: `(n_samples,)` float32 at 16 kHz mono; at most `content_s` of it is heard.
+            audio: `(n_samples,)` float32 at 16 kHz mono; at most `content_s` of it is looked at.
             options: checked before with `check`.
             draft: what the text is expected to begin with: it saves time and changes nothing.
             snug: encode only as much of the window as the audio fills, where the encoder can.
             word_times: find where each word is, where the decoder can; one pass more.
-            hold_back_s: end the text where it is a guess at what follows; see `BufferHearing`.
+            hold_back_s: end the text where it is a guess at what follows; see `WindowRequest`.
         """
-        parts = self._parts
-        hearing = BufferHearing(
-            parts.encoder,
-            parts.decoder,
-            parts.tokenizer,
-            parts.plan,
-            options,
-            snug=snug,
-            word_times=word_times,
-            hold_back_s=hold_back_s,
-        )
-        return hearing.hear(audio, draft or Draft())
+        parts, clock = self._parts, StageClock()
+        with clock.stage("total"):
+            trims = snug and parts.encoder is not None and parts.encoder.n_frames is None
+            stages = parts.stages(options, snug=trims)
+            context = stages.context()
+            context.n_windows = 1  # no recording begins here: what is for its first window is not
+            window = Window(audio[: parts.plan.content_samples], 0.0)
+            request = WindowRequest(window, context, draft or Draft(), word_times, hold_back_s)
+            encoded = stages.encode([request])
+            (result,) = stages.transcribe(encoded, [request])
+            text = running_text(result, parts.tokenizer)
+        clock.add(encoded.clock)
+        return replace(text, timings=clock.timings())
 
     @property
     def content_s(self) -> float:

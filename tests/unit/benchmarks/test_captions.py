@@ -18,7 +18,8 @@ from tests.unit.decoding.search.test_draft import Oracle
 from tests.unit.shapes import TOY_TOKENS
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.draft import DraftLoop
+from whisper_hailo.decoding.search.draft import Draft
+from whisper_hailo.decoding.search.loop import DecodingLoop, Task
 from whisper_hailo_lab.report.captions import TABLES, fill
 
 
@@ -97,5 +98,6 @@ def test_a_forced_decoder_says_what_it_is_told() -> None:
     prefix, text = (11, 12, 14, 19), (1, 5, 3, 3, 8)
     forced = Forced(CountingOracle(3), [*text, TOY_TOKENS.eot], len(prefix))  # type: ignore[arg-type]
     for draft in ((), text, (1, 5, 9), (2,)):
-        loop = DraftLoop(forced, TOY_TOKENS, DecodingOptions())  # type: ignore[arg-type]
-        assert loop.run(State(), prefix, draft).decoded.tokens == text
+        loop = DecodingLoop(forced, TOY_TOKENS, DecodingOptions())  # type: ignore[arg-type]
+        (decoded,) = loop.run(State(), [Task(prefix, draft=Draft(draft))])
+        assert decoded.tokens == text

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from whisper_hailo.core.buffers import BufferText, BufferWord
+from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.live.running import RunningText
-from whisper_hailo.transcription.buffers import Draft
 
 
 def heard(*ids: int, guess: tuple[int, ...] = ()) -> BufferText:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -136,30 +135,45 @@ def test_a_slow_engine_skips_partials_and_no_audio() -> None:
     assert captioner.statistics.longest_backlog_s >= 0.8
 
 
+class Small(Backlog):
+    """Half a second may wait; tells when there is no more room."""
+
+    full = threading.Event()
+
+    def __init__(self) -> None:
+        super().__init__(limit_s=0.5)
+        self.full.clear()
+
+    def _add(self, block: Block, n_before: int) -> int:
+        n_added = super()._add(block, n_before)
+        if n_before + n_added < block.audio.size:
+            self.full.set()
+        return n_added
+
+
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half a second may wait."""
-    monkeypatch.setattr("whisper_hailo.live.stream.Backlog", partial(Backlog, limit_s=0.5))
+    monkeypatch.setattr("whisper_hailo.live.stream.Backlog", Small)
 
 
-class Ahead(Speller):
-    """Has heard nothing but the first piece until the source has given so much."""
+class Waiting(Speller):
+    """Has transcribed nothing until something is the case."""
 
-    def __init__(self, source: Played, n_blocks: int) -> None:
+    def __init__(self, wait: Callable[[], object]) -> None:
         super().__init__()
-        self._source = source
-        self._n_blocks = n_blocks
+        self._wait: Callable[[], object] | None = wait
 
     def hear(self, audio: FloatArray, *rest: Any, **named: Any) -> BufferText:
-        n_blocks, self._n_blocks = self._n_blocks, 0
-        self._source.wait_for_more(n_blocks)
+        if self._wait is not None:
+            self._wait()
+            self._wait = None
         return super().hear(audio, *rest, **named)
 
 
 @pytest.mark.usefixtures("small")
 def test_what_waits_for_nobody_loses_what_there_is_no_room_for_and_says_so() -> None:
     source = Played(AUDIO, pace=Pace.OWN)
-    events, captioner = events_of(source, Ahead(source, 100))
+    events, captioner = events_of(source, Waiting(lambda: source.wait_for_more(100)))
     assert list(violations(events)) == []
     losses = [event for event in events if isinstance(event, Lost)]
     lost_s = sum(event.end_s - event.start_s for event in losses)
@@ -176,8 +190,7 @@ def test_what_waits_for_nobody_loses_what_there_is_no_room_for_and_says_so() -> 
 
 @pytest.mark.usefixtures("small")
 def test_what_can_wait_loses_nothing_and_is_not_read_further_than_there_is_room() -> None:
-    source = Played(AUDIO)
-    events, captioner = events_of(source, Ahead(source, 12))
+    events, captioner = events_of(Played(AUDIO), Waiting(Small.full.wait))
     assert list(violations(events)) == []
     assert text_of(events) == TEXT
     assert captioner.statistics.n_lost_samples == 0

@@ -17,11 +17,11 @@ from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.option_groups import Prompts
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.loop import DecodingLoop, Task
-from whisper_hailo.transcription.interpreter import Context
-from whisper_hailo.transcription.longform.plan import Heard, LongOptions
+from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.recording import Recording
-from whisper_hailo.transcription.schedule import in_batches
-from whisper_hailo.transcription.stages import Hearing
+from whisper_hailo.transcription.schedule import Listed, Schedule
+from whisper_hailo.transcription.stages import Stages
+from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
 
 PLAN = WindowPlan(window_s=2.0, margin_s=1.0)
 INITIAL = (900, 901)
@@ -36,17 +36,17 @@ class Interpreter:
     shown: list[tuple[int, ...]] = field(default_factory=list)
 
     def context(self) -> Context:
-        return Context("en", INITIAL)
+        return Context("en", INITIAL, conditions=True)
 
-    def interpret(
+    def transcribe(
         self,
         audio_features: FloatArray | None,
-        windows: Sequence[Window],
-        contexts: Sequence[Context],
+        requests: Sequence[WindowRequest],
         clock: StageClock,
-    ) -> list[Heard]:
+    ) -> list[WindowResult]:
         del audio_features, clock
-        (window,), (context,) = windows, contexts
+        (request,) = requests
+        window, context = request.window, request.context
         index = len(self.shown)
         self.shown.append(context.previous)
         middle_s = (window.start_s + window.end_s) / 2
@@ -57,19 +57,17 @@ class Interpreter:
         )
         silent = index == self.silent
         segments = () if silent else (said,)
-        return [Heard(window, decoded, segments, window.content_s, silent=silent)]
+        return [WindowResult(window, decoded, segments, window.content_s, silent=silent)]
 
 
 def shown_to(interpreter: Interpreter, strategy: str) -> list[tuple[int, ...]]:
     """What five windows were shown; steady noise, so that none of them ends in a pause."""
-    options = DecodingOptions(prompts=Prompts(condition_on_previous_text=True))
     long = LongOptions(strategy=strategy)
-    hearing = Hearing(None, interpreter, PLAN, options)
+    stages = Stages(None, interpreter, PLAN)
     noise = np.random.default_rng(0).standard_normal(16_000 * 5).astype(np.float32)
-    for outcome in in_batches(
-        [noise], lambda source: Recording(source, hearing, PLAN, options, long), hearing, 1
-    ):
-        assert isinstance(outcome, Recording)
+    recording = Recording(noise, stages.context(), PLAN, DecodingOptions(), long)
+    (done,) = Schedule(Listed([recording]), stages).run()
+    assert done.failure is None
     return interpreter.shown[:5]
 
 
@@ -121,15 +119,14 @@ def test_an_initial_prompt_is_the_first_window_s_in_any_batch(
 
 
 def test_a_pause_begins_behind_the_last_word_or_a_time_without_text() -> None:
-    hearing = Hearing(None, Interpreter(), PLAN, DecodingOptions())
     context = Context("en", ())
     window = Window(np.zeros(32_000, np.float32), 10.0)
     decoded = Decoded((), 0.0, 0.0, runaway=False)
     word = Word(10.2, 10.6, " said", 0.9, (7,))
     said = Segment(10.0, 11.0, "said", (7,), 0.0, 0.0, words=(word,))
-    hearing.remember(context, Heard(window, decoded, (said,), 2.0, end_s=11.0), (said,))
+    context.remember(WindowResult(window, decoded, (said,), 2.0, end_s=11.0), (said,))
     assert context.last_speech_s == 10.6  # of the word, not of the segment
-    hearing.remember(context, Heard(window, decoded, (), 2.0, end_s=11.4), ())
+    context.remember(WindowResult(window, decoded, (), 2.0, end_s=11.4), ())
     assert context.last_speech_s == 11.4
-    hearing.remember(context, Heard(window, decoded, (), 2.0), ())
+    context.remember(WindowResult(window, decoded, (), 2.0), ())
     assert context.last_speech_s == 11.4

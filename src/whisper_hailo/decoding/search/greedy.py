@@ -5,13 +5,49 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from whisper_hailo.core.protocols import StepOutput
+from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.rules.book import RuleBook
 from whisper_hailo.decoding.rules.logits import choose, lead
-from whisper_hailo.decoding.search.hypothesis import Found, Hypothesis
+from whisper_hailo.decoding.search.hypothesis import Feed, Found, Hypothesis, OneByOne
 
 
-class GreedySearch:
+@dataclass(frozen=True, slots=True)
+class GreedyChoice:
+    """The best token that the rules allow.
+
+    Attributes:
+        rules: which tokens may come.
+        eot: id of end-of-transcript.
+        eot_boost: lead under which end-of-transcript is taken.
+        near_tie: a choice whose lead is less is a close one.
+    """
+
+    rules: RuleBook
+    eot: int
+    eot_boost: float
+    near_tie: float
+
+    def __call__(
+        self, raw: FloatArray, logsumexp: float, generated: Sequence[int]
+    ) -> tuple[int, float, bool]:
+        """Id, log-probability, and whether the choice was close; uses the row up.
+
+        Args:
+            raw: `(n_vocab,)` float32 logits of the model.
+            logsumexp: of this row.
+            generated: ids generated so far in this window.
+        """
+        ruled, raw = self.rules.apply_in_place(raw, logsumexp, generated)
+        token = choose(ruled.logits, self.eot, self.eot_boost)
+        logprob = float(raw[token]) - ruled.logsumexp
+        margin = lead(ruled.logits, token, self.eot, self.eot_boost)  # uses the row up
+        return token, logprob, margin < self.near_tie
+
+
+class GreedySearch(OneByOne):
     """Greedy decoding of a batch of windows.
 
     Windows that are done leave the batch once no more than half of its rows still run: leaving
@@ -19,47 +55,35 @@ class GreedySearch:
     a done row is carried along.
 
     Args:
-        rules: which tokens may come.
-        eot: id of end-of-transcript.
-        eot_boost: lead under which end-of-transcript is taken.
+        choice: takes one token.
         budgets: most tokens of each window.
-        near_tie: a choice whose lead is less is counted.
     """
 
-    def __init__(
-        self,
-        rules: RuleBook,
-        eot: int,
-        eot_boost: float,
-        budgets: Sequence[int],
-        near_tie: float,
-    ) -> None:
-        self._rules = rules
-        self._eot = eot
-        self._boost = eot_boost
-        self._near_tie = near_tie
+    def __init__(self, choice: GreedyChoice, budgets: Sequence[int]) -> None:
+        self._choose = choice
+        self._eot = choice.eot
         self._windows = [_Window(budget) for budget in budgets]
         self._rows = list(self._windows)
 
-    def advance(self, output: StepOutput) -> tuple[list[int], list[int]]:
+    def advance(self, output: StepOutput) -> Feed | None:
         """Take one token in every row; see `Search`."""
         logits, logsumexp = output.logits[:, -1], output.logsumexp[:, -1].tolist()
         for row, own, total in zip(self._rows, logits, logsumexp, strict=True):
             if row.runs:
-                ruled, raw = self._rules.apply_in_place(own, total, row.tokens)
-                token = choose(ruled.logits, self._eot, self._boost)
-                logprob = float(raw[token]) - ruled.logsumexp
-                margin = lead(ruled.logits, token, self._eot, self._boost)
-                row.take(token, logprob, self._eot, tied=margin < self._near_tie)
+                token, logprob, tied = self._choose(own, total, row.tokens)
+                row.take(token, logprob, self._eot, tied=tied)
         return self._rows_to_continue()
 
-    def _rows_to_continue(self) -> tuple[list[int], list[int]]:
+    def _rows_to_continue(self) -> Feed | None:
         """Those that run, and so long as they are most, the others with them."""
         running = [index for index, row in enumerate(self._rows) if row.runs]
         if 2 * len(running) > len(self._rows):
             running = list(range(len(self._rows)))
         self._rows = [self._rows[index] for index in running]
-        return running, [row.tokens[-1] if row.runs else self._eot for row in self._rows]
+        if not running:
+            return None
+        ids = [[row.tokens[-1] if row.runs else self._eot] for row in self._rows]
+        return Feed(running, np.array(ids, dtype=np.int64))
 
     def finish(self) -> list[Found]:
         """The one hypothesis of each window."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from whisper_hailo.core.protocols import StepOutput
+from whisper_hailo.core.types import IntArray
+from whisper_hailo.decoding.decoded import Drafted
 
 NEAR_TIE: Final = 1e-3
 """Logits, or sums of log-probabilities, closer together than this may change places in a pass of
@@ -40,11 +42,13 @@ class Hypothesis:
         tokens: without the prefix and without end-of-transcript.
         sum_logprob: of these and, once done, of end-of-transcript.
         done: end-of-transcript came.
+        n_fixed: so many tokens were taken for granted; they have no part in the sum.
     """
 
     tokens: tuple[int, ...] = ()
     sum_logprob: float = 0.0
     done: bool = False
+    n_fixed: int = 0
 
     def extended(self, token: int, logprob: float, eot: int) -> Hypothesis:
         """With one id more."""
@@ -56,7 +60,7 @@ class Hypothesis:
     @property
     def avg_logprob(self) -> float:
         """Mean per token, end-of-transcript counted."""
-        return self.sum_logprob / (len(self.tokens) + 1)
+        return self.sum_logprob / (len(self.tokens) - self.n_fixed + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,26 +70,67 @@ class Found:
     Attributes:
         hypotheses: done or cut off by the budget; at least one.
         near_ties: how many choices another batch might have made differently; see `near_tie`.
+        drafted: what became of the draft, where there was one.
     """
 
     hypotheses: Sequence[Hypothesis]
     near_ties: int
+    drafted: Drafted | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """What the decoder is fed next.
+
+    Attributes:
+        rows: those of the last pass to go on with, repeats allowed.
+        tokens: `(n_rows, n_tokens)` int64; all of them are looked at.
+        keep: tokens behind the prompt that the cache keeps; `None` for all.
+    """
+
+    rows: list[int]
+    tokens: IntArray
+    keep: int | None = None
 
 
 class Search(Protocol):
     """How the tokens of a batch of windows are chosen."""
 
-    def advance(self, output: StepOutput) -> tuple[list[int], list[int]]:
+    @property
+    def opening(self) -> tuple[int, ...]:
+        """Ids fed together with the prompt, of a batch of one window."""
+        ...
+
+    @property
+    def n_fixed(self) -> int:
+        """So many of these are not looked at."""
+        ...
+
+    @property
+    def aligns(self) -> bool:
+        """It asks for the alignment heads' weights."""
+        ...
+
+    def advance(self, output: StepOutput) -> Feed | None:
         """Take one step in every window that runs.
 
         Args:
-            output: of the last pass, whose last position counts; its logits are used up.
+            output: of the last pass, at the positions behind which something is to be chosen; its
+                logits are used up.
 
         Returns:
-            the rows of that pass to continue, and the ids to feed them; none when all is done.
+            how to go on; `None` when all is done.
         """
         ...
 
     def finish(self) -> list[Found]:
         """What was found, window by window."""
         ...
+
+
+class OneByOne:
+    """What searches without a draft have in common: each pass adds one token to a row."""
+
+    opening: tuple[int, ...] = ()
+    n_fixed = 0
+    aligns = False

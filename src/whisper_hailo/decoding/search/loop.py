@@ -16,7 +16,8 @@ from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.rules.book import RuleBook
 from whisper_hailo.decoding.search.choice import BeamChoice, Choice, SampledChoice
-from whisper_hailo.decoding.search.greedy import GreedySearch
+from whisper_hailo.decoding.search.draft import Draft, DraftSearch
+from whisper_hailo.decoding.search.greedy import GreedyChoice, GreedySearch
 from whisper_hailo.decoding.search.hypothesis import Found, Search, near_tie
 from whisper_hailo.decoding.search.ranking import best_of, is_close_call
 from whisper_hailo.decoding.search.windows import WindowSearch
@@ -34,11 +35,13 @@ class Task:
         prompt: forced ids, ending where the model takes over.
         content_s: seconds of audio in the window, for the limit of tokens per second.
         key: tells windows apart for the sampling; the same key draws the same tokens.
+        draft: what its text may begin with; only alone, and greedily.
     """
 
     prompt: tuple[int, ...]
     content_s: float | None = None
     key: int = 0
+    draft: Draft | None = None
 
 
 class DecodingLoop:
@@ -64,6 +67,8 @@ class DecodingLoop:
         self._options = options
         self._near_tie = near_tie(decoder.spec.quantization)
         self._rules = RuleBook(special, decoder.spec.dims, options, window_s)
+        boost = options.cures.eot_boost
+        self._greedily = GreedyChoice(self._rules, special.eot, boost, self._near_tie)
 
     def run(
         self,
@@ -84,21 +89,23 @@ class DecodingLoop:
         Raises:
             ModelError: the decoder's weights are not finite.
         """
-        output, state, no_speech = self._prefill(state, tasks)
-        ends = output.logits[:, -1].argmax(axis=-1) == self._special.eot
         width = max(len(task.prompt) for task in tasks)
         budgets = [
             self._options.budget(self._decoder.spec.dims, width, task.content_s) for task in tasks
         ]
         search = self._search(tasks, budgets, temperature)
-        while True:
-            sources, ids = search.advance(output)
-            if not sources:
-                break
-            if sources != list(range(self._decoder.batch_size(state))):
-                state = self._decoder.select(state, np.array(sources, dtype=np.int64))
-            fed = np.array(ids, dtype=np.int64)[:, np.newaxis]
-            output, state = self._decoder.step(fed, state, _LAST)
+        output, state, no_speech = self._prefill(state, tasks, search)
+        # Settled text is no silence.
+        ends = output.logits[:, 0].argmax(axis=-1) == self._special.eot
+        ends &= search.n_fixed == 0
+        while (feed := search.advance(output)) is not None:
+            if feed.rows != list(range(self._decoder.batch_size(state))):
+                state = self._decoder.select(state, np.array(feed.rows, dtype=np.int64))
+            if feed.keep is not None:
+                state = self._decoder.rewind(state, width + feed.keep)
+            n_fed = feed.tokens.shape[1]
+            looks = _LAST if n_fed == 1 else np.arange(n_fed, dtype=np.int64)
+            output, state = self._decoder.step(feed.tokens, state, looks, alignment=search.aligns)
         return tuple(
             self._result(found, temperature, float(p), bool(at_once))
             for found, p, at_once in zip(search.finish(), no_speech, ends, strict=True)
@@ -108,11 +115,12 @@ class DecodingLoop:
         self,
         state: Any,  # noqa: ANN401 - the decoder's own state type
         tasks: Sequence[Task],
+        search: Search,
     ) -> tuple[StepOutput, Any, FloatArray]:
         """Feed the prompts in one pass; shorter ones are padded on the left.
 
-        It looks at two positions of each row: start-of-transcript, which tells speech from
-        silence, and the last, which gives the first token.
+        It looks at start-of-transcript, which tells speech from silence, and behind that where
+        something is to be chosen: the prompt's end, and the tokens of a draft.
         """
         width = max(len(task.prompt) for task in tasks)
         tokens = np.full((len(tasks), width), self._special.eot, dtype=np.int64)
@@ -123,21 +131,32 @@ class DecodingLoop:
             int(column) + task.prompt.index(self._special.sot)
             for column, task in zip(first, tasks, strict=True)
         ]
-        looks = np.array([*sorted(set(sot)), width - 1], dtype=np.int64)
+        if search.opening:
+            tokens = np.concatenate([tokens, np.array([search.opening], dtype=np.int64)], axis=1)
+        begins = sorted(set(sot))
+        looks = [*begins, *range(width - 1 + search.n_fixed, tokens.shape[1])]
         output, state = self._decoder.step(
-            tokens, state, looks, first=first if first.any() else None
+            tokens,
+            state,
+            np.array(looks, dtype=np.int64),
+            first=first if first.any() else None,
+            alignment=search.aligns,
         )
         if not np.all(np.isfinite(output.logsumexp)):
             raise ModelError(
                 "the decoder gives values that are no numbers; the checkpoint's weights are broken"
             )
-        at_sot = np.searchsorted(looks[:-1], np.array(sot))
-        return output, state, self._no_speech_probs(output, at_sot)
+        no_speech = self._no_speech_probs(output, np.searchsorted(begins, sot))
+        n = len(begins)
+        behind = StepOutput(output.logits[:, n:], output.logsumexp[:, n:], output.alignment)
+        return behind, state, no_speech
 
     def _search(self, tasks: Sequence[Task], budgets: Sequence[int], temperature: float) -> Search:
-        eot, boost, search = self._special.eot, self._options.cures.eot_boost, self._options.search
-        if temperature == 0 and search.beam_size == 1:
-            return GreedySearch(self._rules, eot, boost, budgets, self._near_tie)
+        draft = tasks[0].draft
+        if draft is not None:
+            return DraftSearch(self._greedily, budgets[0], draft, self._decoder.spec.dims.n_vocab)
+        if temperature == 0 and self._options.search.beam_size == 1:
+            return GreedySearch(self._greedily, budgets)
         choices = [self._choice(task, temperature) for task in tasks]
         return WindowSearch(self._rules, choices, budgets)
 
@@ -173,4 +192,5 @@ class DecodingLoop:
             temperature=temperature,
             ends_at_once=ends_at_once,
             near_ties=found.near_ties + tied,
+            drafted=found.drafted,
         )

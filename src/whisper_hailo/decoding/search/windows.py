@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.rules.book import RuleBook
 from whisper_hailo.decoding.search.choice import Choice
-from whisper_hailo.decoding.search.hypothesis import Found
+from whisper_hailo.decoding.search.hypothesis import Feed, Found, OneByOne
 
 
-class WindowSearch:
+class WindowSearch(OneByOne):
     """A batch of windows, each with hypotheses of its own.
 
     Args:
@@ -27,7 +29,7 @@ class WindowSearch:
         """For each row of the last pass, its window; rows of one window lie together."""
         self._n_steps = 0
 
-    def advance(self, output: StepOutput) -> tuple[list[int], list[int]]:
+    def advance(self, output: StepOutput) -> Feed | None:
         """One token more for every hypothesis that runs; see `Search`."""
         sources: list[int] = []
         tokens: list[int] = []
@@ -50,7 +52,7 @@ class WindowSearch:
             windows += [window] * len(kept)
         self._rows = windows
         self._n_steps += 1
-        return sources, tokens
+        return Feed(sources, np.array(tokens, dtype=np.int64)[:, np.newaxis]) if sources else None
 
     def finish(self) -> list[Found]:
         """All hypotheses of each window."""

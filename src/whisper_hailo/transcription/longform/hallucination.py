@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from whisper_hailo.core.types import Segment, Word
-from whisper_hailo.transcription.longform.plan import Heard
+from whisper_hailo.transcription.window import WindowResult
 
 _MARKS: Final = frozenset("\"'“¿([{-\"'.。,，!！?？:：”)]}、")  # noqa: RUF001
 _UNLIKELY: Final = 0.15
@@ -53,47 +53,47 @@ def is_odd(segment: Segment | None) -> bool:
 
 
 def drop_hallucinations(
-    heard: Heard, silence_s: float, *, last_speech_s: float, full_s: float
+    result: WindowResult, silence_s: float, *, last_speech_s: float, full_s: float
 ) -> Kept:
     """Drop odd segments that stand beside silence.
 
     Args:
-        heard: a window's result, with words.
+        result: a window's result, with words.
         silence_s: a silence longer than this is suspicious.
         last_speech_s: end of the last word before this window.
         full_s: audio that a full window takes, in seconds; with less of it the recording ends.
     """
-    start_s, segments = heard.window.start_s, heard.segments
+    start_s, segments = result.window.start_s, result.segments
     window_end_s = start_s + full_s
     seek_s: float | None = None
-    last_s = heard.last_word_end_s
-    if not heard.ends_alone and last_s is not None and last_s > start_s:
+    last_s = result.last_word_end_s
+    if not result.ends_alone and last_s is not None and last_s > start_s:
         near_end = window_end_s - last_s <= silence_s
-        seek_s = start_s + heard.window.content_s if near_end else last_s
+        seek_s = start_s + result.window.content_s if near_end else last_s
     first = _next_with_words(segments)
     if first is not None and is_odd(first) and first.start_s - start_s > silence_s:
         return Kept((), first.start_s)
-    cut = _first_made_up(heard, silence_s, last_speech_s, window_end_s)
+    cut = _first_made_up(result, silence_s, last_speech_s, window_end_s)
     if cut is None:
         return Kept(segments, seek_s)
     seek_s = max(start_s + 1.0, segments[cut].start_s)
-    if heard.window.end_s - segments[cut].end_s < silence_s and heard.window.content_s < full_s:
-        seek_s = heard.window.end_s
+    if result.window.end_s - segments[cut].end_s < silence_s and result.window.content_s < full_s:
+        seek_s = result.window.end_s
     return Kept(segments[:cut], seek_s)
 
 
 def _first_made_up(
-    heard: Heard, silence_s: float, last_speech_s: float, window_end_s: float
+    result: WindowResult, silence_s: float, last_speech_s: float, window_end_s: float
 ) -> int | None:
     """Index of the first odd segment with silence, or more oddity, on both sides."""
-    start_s, segments = heard.window.start_s, heard.segments
+    start_s, segments = result.window.start_s, result.segments
     before_s = last_speech_s
     for index, segment in enumerate(segments):
         if not segment.words:
             continue
         if is_odd(segment):
             following = _next_with_words(segments[index + 1 :])
-            after_s = following.words[0].start_s if following else heard.window.end_s
+            after_s = following.words[0].start_s if following else result.window.end_s
             silent_before = (
                 segment.start_s - before_s > silence_s
                 or segment.start_s < silence_s

@@ -17,7 +17,8 @@ from whisper_hailo.transcription.longform.clips import Clip
 from whisper_hailo.transcription.longform.feed import AudioFeed
 from whisper_hailo.transcription.longform.merge import seam
 from whisper_hailo.transcription.longform.pauses import find_pause
-from whisper_hailo.transcription.longform.plan import MIN_SAMPLES, Heard
+from whisper_hailo.transcription.longform.plan import MIN_SAMPLES
+from whisper_hailo.transcription.window import WindowResult
 
 DEFAULT_OVERLAP_S: Final = 2.0
 
@@ -55,7 +56,7 @@ class OverlapPlan:
         self._content = plan.content_samples
         self._overlap = min(round(overlap_s * SAMPLE_RATE_HZ), self._content // 3)
         self._keep_words = keep_words
-        self._held: Heard | None = None
+        self._held: WindowResult | None = None
         self.sequential = sequential
 
     @property
@@ -87,26 +88,26 @@ class OverlapPlan:
         end = at + self._content + MIN_SAMPLES
         return (clip.end is None or clip.end >= end) and self._feed.reaches(end - 1)
 
-    def take(self, heard: Heard) -> list[Segment]:
+    def take(self, result: WindowResult) -> list[Segment]:
         """Join with the window before; that one's segments are final then."""
         if self._overlap == 0:
-            return list(heard.segments)
-        held, self._held = self._held, heard
+            return list(result.segments)
+        held, self._held = self._held, result
         if held is None:
             return []
-        start_s, end_s = heard.window.start_s, held.window.end_s
+        start_s, end_s = result.window.start_s, held.window.end_s
         if start_s > end_s - _HALF_SAMPLE_S:  # behind a pause, or a new clip
             return self._final(held)
         left = [word for segment in held.segments for word in segment.words]
-        right = [word for segment in heard.segments for word in segment.words]
+        right = [word for segment in result.segments for word in segment.words]
         n_left, n_right = seam(left, right, start_s, end_s)
-        self._held = replace(heard, segments=_cut(heard, n_right, None))
+        self._held = replace(result, segments=_cut(result, n_right, None))
         return self._final(replace(held, segments=_cut(held, 0, n_left)))
 
-    def _final(self, heard: Heard) -> list[Segment]:
+    def _final(self, result: WindowResult) -> list[Segment]:
         if self._keep_words:
-            return list(heard.segments)
-        return [replace(segment, words=()) for segment in heard.segments]
+            return list(result.segments)
+        return [replace(segment, words=()) for segment in result.segments]
 
     def finish(self) -> list[Segment]:
         """The last window's segments."""
@@ -114,11 +115,11 @@ class OverlapPlan:
         return [] if held is None else self._final(held)
 
 
-def _cut(heard: Heard, first: int, after: int | None) -> tuple[Segment, ...]:
+def _cut(result: WindowResult, first: int, after: int | None) -> tuple[Segment, ...]:
     """Segments of the window's words from the first up to another, counted over all segments."""
     kept: list[Segment] = []
     at = 0
-    for segment in heard.segments:
+    for segment in result.segments:
         inside = slice(max(0, first - at), None if after is None else max(0, after - at))
         words = segment.words[inside]
         at += len(segment.words)

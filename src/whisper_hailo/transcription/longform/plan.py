@@ -9,8 +9,8 @@ from typing import Final, Protocol
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import Segment
-from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.transcription.longform.clips import WHOLE, Clip
+from whisper_hailo.transcription.window import WindowResult
 
 STRATEGIES: Final = ("auto", "seek", "overlap", "vad", "consecutive")
 
@@ -64,47 +64,6 @@ class LongOptions:
                 raise OptionError(f"{option} is {value:g} s, expected 0 to 10")
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """What came of one window.
-
-    Attributes:
-        window: the window.
-        decoded: its tokens and what they tell about themselves.
-        segments: timed in the recording, none of them empty; with words where asked for.
-        advance_s: seconds to where the next window begins, by the model's timestamps.
-        ends_alone: a single timestamp ends the window: nothing was said after it.
-        silent: the window holds no speech.
-        end_s: end of the last segment in the recording, counting empty ones; `None` if unknown.
-    """
-
-    window: Window
-    decoded: Decoded
-    segments: tuple[Segment, ...]
-    advance_s: float
-    ends_alone: bool = False
-    silent: bool = False
-    end_s: float | None = None
-
-    @property
-    def last_word_end_s(self) -> float | None:
-        """End of the last word, or of the last segment where there are no words.
-
-        A window without text but with a time leads there, as in OpenAI Whisper.
-        """
-        if self.end_s is not None and not any(segment.words for segment in self.segments):
-            return self.end_s
-        return last_word_end(self.segments)
-
-
-def last_word_end(segments: Sequence[Segment]) -> float | None:
-    """End of the last word of segments, or of the last one where there are no words."""
-    for segment in reversed(segments):
-        if segment.words:
-            return segment.words[-1].end_s
-    return segments[-1].end_s if segments else None
-
-
 class Plan(Protocol):
     """The windows of one recording."""
 
@@ -122,7 +81,7 @@ class Plan(Protocol):
         """The windows, in order; of a sequential plan, after `take` of the one before."""
         ...
 
-    def take(self, heard: Heard) -> list[Segment]:
+    def take(self, result: WindowResult) -> list[Segment]:
         """Take the result of the next window; gives the segments that are final now."""
         ...
 

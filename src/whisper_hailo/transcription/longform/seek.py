@@ -11,7 +11,8 @@ from whisper_hailo.decoding.option_groups import WordOptions
 from whisper_hailo.transcription.longform.clips import Clip
 from whisper_hailo.transcription.longform.feed import AudioFeed
 from whisper_hailo.transcription.longform.hallucination import drop_hallucinations
-from whisper_hailo.transcription.longform.plan import MIN_SAMPLES, Heard, last_word_end
+from whisper_hailo.transcription.longform.plan import MIN_SAMPLES
+from whisper_hailo.transcription.window import WindowResult, last_word_end
 
 _HOP: Final = SAMPLE_RATE_HZ // FRAMES_PER_SECOND
 _MIN_ADVANCE_FRAMES: Final = 2
@@ -58,24 +59,24 @@ class SeekPlan:
                     break
                 yield Window(self._feed.read(at, wanted), at / SAMPLE_RATE_HZ)
 
-    def take(self, heard: Heard) -> list[Segment]:
+    def take(self, result: WindowResult) -> list[Segment]:
         """Advance, and give the window's segments."""
-        window, before = heard.window, self._frame
+        window, before = result.window, self._frame
         whole = before + -(-window.audio.size // _HOP)
-        if heard.silent:
+        if result.silent:
             self._frame = whole
             return []
-        segments = list(heard.segments)
-        at_end = heard.ends_alone or heard.advance_s >= window.content_s
-        frame = whole if at_end else before + round(heard.advance_s * FRAMES_PER_SECOND)
+        segments = list(result.segments)
+        at_end = result.ends_alone or result.advance_s >= window.content_s
+        frame = whole if at_end else before + round(result.advance_s * FRAMES_PER_SECOND)
         if self._words is not None:
-            last_s = heard.last_word_end_s
-            if not heard.ends_alone and last_s is not None and last_s > window.start_s:
+            last_s = result.last_word_end_s
+            if not result.ends_alone and last_s is not None and last_s > window.start_s:
                 frame = round(last_s * FRAMES_PER_SECOND)
             if self._words.hallucination_silence_s is not None:
                 silence_s = self._words.hallucination_silence_s
                 kept = drop_hallucinations(
-                    heard,
+                    result,
                     silence_s,
                     last_speech_s=self._last_speech_s,
                     full_s=self._plan.content_samples / SAMPLE_RATE_HZ,
@@ -83,7 +84,7 @@ class SeekPlan:
                 segments = list(kept.segments)
                 if kept.seek_s is not None:
                     frame = round(kept.seek_s * FRAMES_PER_SECOND)
-            if len(segments) < len(heard.segments):  # the rest was made up
+            if len(segments) < len(result.segments):  # the rest was made up
                 last_s = last_word_end(segments)
             self._last_speech_s = last_s or self._last_speech_s
         self._frame = max(frame, before + min(_MIN_ADVANCE_FRAMES, whole - before))

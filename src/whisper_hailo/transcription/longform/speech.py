@@ -12,7 +12,8 @@ from whisper_hailo.audio.windows import Piece, Window, WindowPlan
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment
 from whisper_hailo.transcription.longform.clips import Clip
 from whisper_hailo.transcription.longform.feed import AudioFeed
-from whisper_hailo.transcription.longform.plan import Heard, LongOptions
+from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.window import WindowResult
 
 
 class SpeechPlan:
@@ -101,9 +102,9 @@ class SpeechPlan:
             yield self._detector.probability(frame)
             at += FRAME_SAMPLES
 
-    def take(self, heard: Heard) -> list[Segment]:
+    def take(self, result: WindowResult) -> list[Segment]:
         """Windows do not overlap: their segments are final at once."""
-        return list(heard.segments)
+        return list(result.segments)
 
     def finish(self) -> list[Segment]:
         """Nothing is held back."""

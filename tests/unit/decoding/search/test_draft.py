@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest.mock import patch
@@ -15,10 +16,10 @@ from hypothesis import strategies as st
 from tests.unit.shapes import TOY, TOY_TOKENS, toy_spec
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.protocols import StepOutput
-from whisper_hailo.decoding.decoded import Decoded
+from whisper_hailo.decoding.decoded import Decoded, Drafted
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.decoding.rules.logits import choose, lead
-from whisper_hailo.decoding.search.draft import Drafted, DraftLoop
+from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.decoding.search.loop import DecodingLoop, Task
 
 PREFIX = (11, 12, 14, 19)
@@ -72,8 +73,23 @@ class Oracle:
         return logits
 
 
-def draft_loop(decoder: Any, options: DecodingOptions) -> DraftLoop:
-    return DraftLoop(decoder, TOY_TOKENS, options)
+def run(
+    decoder: Any,
+    options: DecodingOptions,
+    draft: Sequence[int] = (),
+    n_fixed: int = 0,
+    horizon: int | None = None,
+) -> Decoded:
+    """Decode with a draft."""
+    task = Task(PREFIX, draft=Draft(tuple(draft), n_fixed, horizon))
+    (decoded,) = DecodingLoop(decoder, TOY_TOKENS, options).run((), [task])
+    return decoded
+
+
+def saved(decoded: Decoded) -> Drafted:
+    """What became of the draft."""
+    assert decoded.drafted is not None
+    return decoded.drafted
 
 
 def from_scratch(decoder: Any, options: DecodingOptions) -> Decoded:
@@ -123,12 +139,12 @@ def test_any_draft_gives_the_text_of_none(
 ) -> None:
     truth = from_scratch(Oracle(seed, bias), options)
     draft = edited(truth.tokens, changes)
-    drafted = draft_loop(Oracle(seed, bias), options).run((), PREFIX, draft)
-    assert drafted.decoded.tokens == truth.tokens
-    assert drafted.decoded.runaway == truth.runaway
-    assert drafted.decoded.avg_logprob == pytest.approx(truth.avg_logprob)
-    assert drafted.decoded.no_speech_prob == truth.no_speech_prob
-    assert len(drafted.probabilities) == len(truth.tokens)
+    drafted = run(Oracle(seed, bias), options, draft)
+    assert drafted.tokens == truth.tokens
+    assert drafted.runaway == truth.runaway
+    assert drafted.avg_logprob == pytest.approx(truth.avg_logprob)
+    assert drafted.no_speech_prob == truth.no_speech_prob
+    assert len(saved(drafted).probabilities) == len(truth.tokens)
 
 
 @settings(max_examples=100, deadline=None)
@@ -139,8 +155,8 @@ def test_a_long_draft_is_looked_at_in_parts(
     truth = from_scratch(Oracle(seed), options)
     draft, oracle = edited(truth.tokens, changes), Oracle(seed)
     with patch("whisper_hailo.decoding.search.draft._AT_ONCE", at_once):
-        drafted = draft_loop(oracle, options).run((), PREFIX, draft)
-    assert drafted.decoded.tokens == truth.tokens
+        drafted = run(oracle, options, draft)
+    assert drafted.tokens == truth.tokens
     assert oracle.passes[0] <= len(PREFIX) + at_once
     assert all(n_fed <= 1 + at_once for n_fed in oracle.passes[1:])
 
@@ -153,12 +169,15 @@ def test_nothing_of_a_long_draft_is_lost_between_its_parts(
     """Neither in the count of what was confirmed nor in the guess that is held back."""
     truth = from_scratch(Oracle(seed), options)
     draft = truth.tokens[: options.budget(TOY, len(PREFIX)) - 1]
-    whole = draft_loop(Oracle(seed), options).run((), PREFIX, draft, horizon=horizon)
+    whole = run(Oracle(seed), options, draft, horizon=horizon)
     with patch("whisper_hailo.decoding.search.draft._AT_ONCE", at_once):
-        free = draft_loop(Oracle(seed), options).run((), PREFIX, draft)
-        parts = draft_loop(Oracle(seed), options).run((), PREFIX, draft, horizon=horizon)
-    assert free.n_accepted == len(draft)
-    assert (parts.n_accepted, parts.guess) == (whole.n_accepted, whole.guess)
+        free = run(Oracle(seed), options, draft)
+        parts = run(Oracle(seed), options, draft, horizon=horizon)
+    assert saved(free).n_accepted == len(draft)
+    assert (saved(parts).n_accepted, saved(parts).guess) == (
+        saved(whole).n_accepted,
+        saved(whole).guess,
+    )
 
 
 @settings(max_examples=150, deadline=None)
@@ -171,13 +190,12 @@ def test_what_is_held_back_does_not_depend_on_the_draft(
     looks = [Oracle.looks_at(history[:end]) for end in range(len(PREFIX), len(history) + 1)]
     n_heard = next((i for i, at in enumerate(looks) if at >= horizon), len(truth.tokens))
     draft = edited(truth.tokens, changes)
-    loop = draft_loop(Oracle(seed), options)
-    drafted = loop.run((), PREFIX, draft, horizon=horizon)
-    assert drafted.decoded.tokens == truth.tokens[:n_heard]
-    assert drafted.held_back == (n_heard < len(truth.tokens))
-    assert drafted.guess[:1] == truth.tokens[n_heard : n_heard + 1]
-    assert len(drafted.probabilities) == n_heard
-    assert drafted.decoded.runaway == (truth.runaway and not drafted.held_back)
+    drafted = run(Oracle(seed), options, draft, horizon=horizon)
+    assert drafted.tokens == truth.tokens[:n_heard]
+    assert bool(saved(drafted).guess) == (n_heard < len(truth.tokens))
+    assert saved(drafted).guess[:1] == truth.tokens[n_heard : n_heard + 1]
+    assert len(saved(drafted).probabilities) == n_heard
+    assert drafted.runaway == (truth.runaway and not bool(saved(drafted).guess))
 
 
 @settings(max_examples=60, deadline=None)
@@ -185,25 +203,25 @@ def test_what_is_held_back_does_not_depend_on_the_draft(
 def test_a_guess_that_comes_true_takes_no_pass(
     seed: int, changes: list[tuple[str, int, int]], horizon: int
 ) -> None:
-    loop = draft_loop(Oracle(seed), DecodingOptions())
-    draft = edited(loop.run((), PREFIX).decoded.tokens, changes)
-    held = loop.run((), PREFIX, draft, horizon=horizon)
-    known = held.decoded.tokens
-    plain, guessed = (loop.run((), PREFIX, [*known, *more]) for more in ((), held.guess[:1]))
-    assert guessed.decoded.tokens == plain.decoded.tokens
-    assert guessed.passes == plain.passes - held.held_back
-    again = loop.run((), PREFIX, [*known, *held.guess], horizon=horizon)
-    assert (again.decoded.tokens, again.guess) == (known, held.guess)
-    assert again.passes == 1
+    oracle, options = Oracle(seed), DecodingOptions()
+    draft = edited(run(oracle, options).tokens, changes)
+    held = run(oracle, options, draft, horizon=horizon)
+    known = held.tokens
+    plain, guessed = (run(oracle, options, [*known, *more]) for more in ((), saved(held).guess[:1]))
+    assert guessed.tokens == plain.tokens
+    assert saved(guessed).n_passes == saved(plain).n_passes - bool(saved(held).guess)
+    again = run(oracle, options, [*known, *saved(held).guess], horizon=horizon)
+    assert (again.tokens, saved(again).guess) == (known, saved(held).guess)
+    assert saved(again).n_passes == 1
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10_000), all_options)
 def test_the_whole_text_as_draft_takes_one_pass(seed: int, options: DecodingOptions) -> None:
     truth = from_scratch(Oracle(seed), options)
-    drafted = draft_loop(Oracle(seed), options).run((), PREFIX, truth.tokens)
-    assert drafted.decoded.tokens == truth.tokens
-    assert drafted.passes <= (2 if truth.runaway else 1)
+    drafted = run(Oracle(seed), options, truth.tokens)
+    assert drafted.tokens == truth.tokens
+    assert saved(drafted).n_passes <= (2 if truth.runaway else 1)
 
 
 @settings(max_examples=60, deadline=None)
@@ -211,9 +229,9 @@ def test_the_whole_text_as_draft_takes_one_pass(seed: int, options: DecodingOpti
 def test_a_draft_never_costs_more_passes_than_none(
     seed: int, options: DecodingOptions, changes: list[tuple[str, int, int]]
 ) -> None:
-    plain = draft_loop(Oracle(seed), options).run((), PREFIX)
-    draft = edited(plain.decoded.tokens, changes)
-    assert draft_loop(Oracle(seed), options).run((), PREFIX, draft).passes <= plain.passes
+    plain = run(Oracle(seed), options)
+    draft = edited(plain.tokens, changes)
+    assert saved(run(Oracle(seed), options, draft)).n_passes <= saved(plain).n_passes
 
 
 @settings(max_examples=100, deadline=None)
@@ -222,16 +240,16 @@ def test_fixed_tokens_stay_and_the_rest_follows_from_them(
     seed: int, options: DecodingOptions, fixed: list[int], changes: list[tuple[str, int, int]]
 ) -> None:
     fixed = fixed[: options.budget(TOY, len(PREFIX)) - 1]
-    plain = draft_loop(Oracle(seed), options).run((), PREFIX, fixed, len(fixed))
-    assert list(plain.decoded.tokens[: len(fixed)]) == fixed
-    rest = edited(plain.decoded.tokens[len(fixed) :], changes)
-    drafted = draft_loop(Oracle(seed), options).run((), PREFIX, [*fixed, *rest], len(fixed))
-    assert drafted.decoded.tokens == plain.decoded.tokens
-    assert drafted.probabilities == plain.probabilities
-    assert drafted.probabilities[: len(fixed)] == (1.0,) * len(fixed)
+    plain = run(Oracle(seed), options, fixed, len(fixed))
+    assert list(plain.tokens[: len(fixed)]) == fixed
+    rest = edited(plain.tokens[len(fixed) :], changes)
+    drafted = run(Oracle(seed), options, [*fixed, *rest], len(fixed))
+    assert drafted.tokens == plain.tokens
+    assert saved(drafted).probabilities == saved(plain).probabilities
+    assert saved(drafted).probabilities[: len(fixed)] == (1.0,) * len(fixed)
 
 
-def run(draft: list[int], truth: list[int]) -> Drafted:
+def scripted(draft: list[int], truth: list[int]) -> Decoded:
     """A decoder that follows a script, whatever it is fed."""
 
     class Scripted(Oracle):
@@ -241,38 +259,42 @@ def run(draft: list[int], truth: list[int]) -> Drafted:
             logits[truth[at] if 0 <= at < len(truth) else EOT] = 5.0
             return logits
 
-    drafted = draft_loop(Scripted(), DecodingOptions()).run((), PREFIX, draft)
-    assert drafted.decoded.tokens == tuple(truth)
+    drafted = run(Scripted(), DecodingOptions(), draft)
+    assert drafted.tokens == tuple(truth)
     return drafted
 
 
 def test_one_pass_more_for_every_kind_of_difference() -> None:
     truth = [1, 2, 3, 4, 5, 8, 9]
-    assert run(truth, truth).passes == 1
-    assert run(truth[:4], truth).passes == 4  # three new tokens and the end
-    assert run([1, 2, 0, 4, 5, 8, 9], truth).passes == 2
-    assert run([1, 2, 4, 5, 8, 9], truth).passes == 3
-    assert run([1, 2, 0, 0, 3, 4, 5, 8, 9], truth).passes == 2
-    assert run([1, 2, 3, 4, 5, 8, 9, 0, 0], truth).passes == 1
-    assert run([], truth).passes == 8
+
+    def passes(draft: list[int]) -> int:
+        return saved(scripted(draft, truth)).n_passes
+
+    assert passes(truth) == 1
+    assert passes(truth[:4]) == 4  # three new tokens and the end
+    assert passes([1, 2, 0, 4, 5, 8, 9]) == 2
+    assert passes([1, 2, 4, 5, 8, 9]) == 3
+    assert passes([1, 2, 0, 0, 3, 4, 5, 8, 9]) == 2
+    assert passes([1, 2, 3, 4, 5, 8, 9, 0, 0]) == 1
+    assert passes([]) == 8
 
 
 def test_what_was_confirmed_and_fed_is_counted() -> None:
-    drafted = run([1, 2, 0, 4], [1, 2, 3, 4])
-    assert drafted.n_accepted == 3
-    assert drafted.n_fed == len(PREFIX) + 4 + 2
+    drafted = scripted([1, 2, 0, 4], [1, 2, 3, 4])
+    assert saved(drafted).n_accepted == 3
+    assert saved(drafted).n_fed == 4 + 2
     assert drafted.near_ties == 0
 
 
 def test_a_draft_ends_at_eot_and_at_ids_that_are_none() -> None:
     for stop in (EOT, -1, TOY.n_vocab):
-        drafted = run([1, 2, stop, 3, 4], [1, 2, 3, 4])
-        assert drafted.passes == 3
+        drafted = scripted([1, 2, stop, 3, 4], [1, 2, 3, 4])
+        assert saved(drafted).n_passes == 3
 
 
 def test_broken_weights_are_refused() -> None:
     with pytest.raises(ModelError, match="no numbers"):
-        draft_loop(Oracle(broken=True), DecodingOptions()).run((), PREFIX, [1, 2])
+        run(Oracle(broken=True), DecodingOptions(), [1, 2])
 
 
 @settings(max_examples=100, deadline=None)
@@ -312,4 +334,4 @@ class Close(Oracle):
 def test_near_ties_are_counted(quantization: str, behind: float, n_ties: int) -> None:
     close = Close(behind=behind)
     close.spec = replace(toy_spec(), quantization=quantization)
-    assert draft_loop(close, DecodingOptions()).run((), PREFIX, [1, 1]).near_ties == n_ties
+    assert run(close, DecodingOptions(), [1, 1]).near_ties == n_ties

@@ -17,10 +17,10 @@ from tests.unit.live.scripted import Loudness, Speller, silence, speech
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import Timings
+from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.live.events import Partial
 from whisper_hailo.live.moonshine import MoonshineEngine
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.transcription.buffers import Draft
 from whisper_hailo_lab.captions.comparison import Way, row_of, run_lanes
 from whisper_hailo_lab.captions.engines import BASE, Common, moonshine_way, with_ratios
 from whisper_hailo_lab.records import ComparisonRecord

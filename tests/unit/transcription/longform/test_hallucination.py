@@ -21,8 +21,8 @@ from whisper_hailo.transcription.longform.hallucination import (
     is_odd,
     word_oddity,
 )
-from whisper_hailo.transcription.longform.plan import Heard
 from whisper_hailo.transcription.longform.seek import SeekPlan
+from whisper_hailo.transcription.window import WindowResult
 
 SILENCE_S = 2.0
 FULL_S = 30.0
@@ -41,13 +41,15 @@ def odd(*at_s: float) -> Segment:
 
 def heard(
     *segments: Segment, start_s: float = 60.0, content_s: float = FULL_S, ends_alone: bool = False
-) -> Heard:
+) -> WindowResult:
     audio = np.zeros(round(content_s * SAMPLE_RATE_HZ), np.float32)
     decoded = Decoded((), -0.1, 0.0, runaway=False)
-    return Heard(Window(audio, start_s), decoded, segments, content_s, ends_alone=ends_alone)
+    return WindowResult(Window(audio, start_s), decoded, segments, content_s, ends_alone=ends_alone)
 
 
-def kept(result: Heard, *, last_speech_s: float = 59.0, silence_s: float = SILENCE_S) -> Kept:
+def kept(
+    result: WindowResult, *, last_speech_s: float = 59.0, silence_s: float = SILENCE_S
+) -> Kept:
     return drop_hallucinations(result, silence_s, last_speech_s=last_speech_s, full_s=FULL_S)
 
 
@@ -165,9 +167,9 @@ def seeking(seconds: float, *, margin_s: float = 1.0) -> SeekPlan:
     return SeekPlan(silent_feed(seconds), WHOLE, WindowPlan(10.0, margin_s), words)
 
 
-def result_of(window: Window, *segments: Segment) -> Heard:
+def result_of(window: Window, *segments: Segment) -> WindowResult:
     decoded = Decoded((), -0.1, 0.0, runaway=False)
-    return Heard(window, decoded, segments, window.content_s)
+    return WindowResult(window, decoded, segments, window.content_s)
 
 
 def test_seeking_hears_again_from_what_was_dropped() -> None:

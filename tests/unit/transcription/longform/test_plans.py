@@ -17,9 +17,10 @@ from whisper_hailo.decoding.segments import split_at_timestamps
 from whisper_hailo.transcription.longform.clips import WHOLE, Clip
 from whisper_hailo.transcription.longform.feed import AudioFeed
 from whisper_hailo.transcription.longform.overlap import OverlapPlan
-from whisper_hailo.transcription.longform.plan import Heard, LongOptions
+from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.longform.seek import SeekPlan
 from whisper_hailo.transcription.longform.speech import SpeechPlan
+from whisper_hailo.transcription.window import WindowResult
 
 PLAN = WindowPlan(10.0, 1.0)
 
@@ -33,9 +34,11 @@ def ramp(n_samples: int) -> FloatArray:
     return np.arange(n_samples, dtype=np.float32)
 
 
-def heard(window: Window, segments: tuple[Segment, ...] = (), advance_s: float = 99.0) -> Heard:
+def heard(
+    window: Window, segments: tuple[Segment, ...] = (), advance_s: float = 99.0
+) -> WindowResult:
     decoded = Decoded((), -0.1, 0.0, runaway=False)
-    return Heard(window, decoded, segments, min(advance_s, window.content_s))
+    return WindowResult(window, decoded, segments, min(advance_s, window.content_s))
 
 
 def segment(words: list[Word]) -> Segment:
@@ -276,7 +279,9 @@ def test_seeking_hears_every_utterance_once_and_times_rise(
             if tokens
         )
         decoded = Decoded(tuple(tokens), -0.1, 0.0, runaway=False)
-        result = Heard(window, decoded, parts, split.advance_s, split.ends_alone, silent=not tokens)
+        result = WindowResult(
+            window, decoded, parts, split.advance_s, split.ends_alone, silent=not tokens
+        )
         segments += plan.take(result)
     assert [part.text for part in segments] == [str(index) for index in range(len(truth))]
     # As in Whisper, a segment that is alone in its window begins where the window does.

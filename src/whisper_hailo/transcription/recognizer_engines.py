@@ -14,8 +14,7 @@ from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.recognizer import AudioRecognizer, Recognizer
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.assemble import assemble, spread_words
-from whisper_hailo.transcription.interpreter import Context
-from whisper_hailo.transcription.longform.plan import Heard
+from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
 
 
 def refuse_beyond_engines(name: str, options: DecodingOptions) -> None:
@@ -36,11 +35,11 @@ def refuse_beyond_engines(name: str, options: DecodingOptions) -> None:
             raise OptionError(f"{name} has a loop of its own and cannot do {what}; leave that out")
 
 
-class EngineInterpreter:
+class FeaturesEngine:
     """An engine that takes audio features and gives tokens.
 
     Args:
-        engine: open when `interpret` is called.
+        engine: open when `transcribe` is called.
         tokenizer: of the model.
         options: what the caller asked for.
 
@@ -58,20 +57,19 @@ class EngineInterpreter:
         """Of a recording that has not begun."""
         return Context(self._options.language)
 
-    def interpret(
+    def transcribe(
         self,
         audio_features: FloatArray | None,
-        windows: Sequence[Window],
-        contexts: Sequence[Context],
+        requests: Sequence[WindowRequest],
         clock: StageClock,
-    ) -> list[Heard]:
+    ) -> list[WindowResult]:
         """Recognise windows; those of one language together."""
         if audio_features is None:
             raise OptionError(f"{self._engine.name} needs an encoder")
         with clock.stage("decode"):
             languages = [
-                self._language(audio_features[row : row + 1], context)
-                for row, context in enumerate(contexts)
+                self._language(audio_features[row : row + 1], request.context)
+                for row, request in enumerate(requests)
             ]
             results: dict[int, Decoded] = {}
             for language in sorted(set(languages)):
@@ -82,13 +80,13 @@ class EngineInterpreter:
                 decoded = self._engine.recognize(audio_features[rows], prefix, self._options)
                 results.update(zip(rows, decoded, strict=True))
             return [
-                self._heard(window, results[row], languages[row])
-                for row, window in enumerate(windows)
+                self._result(request.window, results[row], languages[row])
+                for row, request in enumerate(requests)
             ]
 
-    def _heard(self, window: Window, decoded: Decoded, language: str) -> Heard:
-        heard = assemble(window, decoded, language, self._tokenizer, self._options)
-        return spread_words(heard, self._tokenizer) if window.needs_words else heard
+    def _result(self, window: Window, decoded: Decoded, language: str) -> WindowResult:
+        result = assemble(window, decoded, language, self._tokenizer, self._options)
+        return spread_words(result, self._tokenizer) if window.needs_words else result
 
     def _language(self, audio_features: FloatArray, context: Context) -> str:
         anew = self._options.language == AUTO_LANGUAGE and self._options.detect_each_window
@@ -103,11 +101,11 @@ class EngineInterpreter:
         return next(iter(probs))
 
 
-class AudioInterpreter:
+class AudioEngine:
     """An engine that takes audio and gives text.
 
     Args:
-        engine: open when `interpret` is called.
+        engine: open when `transcribe` is called.
         options: what the caller asked for.
 
     Raises:
@@ -123,22 +121,18 @@ class AudioInterpreter:
         """Of a recording that has not begun."""
         return Context(self._options.language)
 
-    def interpret(
+    def transcribe(
         self,
         audio_features: FloatArray | None,
-        windows: Sequence[Window],
-        contexts: Sequence[Context],
+        requests: Sequence[WindowRequest],
         clock: StageClock,
-    ) -> list[Heard]:
+    ) -> list[WindowResult]:
         """Recognise windows one by one."""
         del audio_features  # such an engine hears for itself
         with clock.stage("decode"):
-            return [
-                self._heard(window, context)
-                for window, context in zip(windows, contexts, strict=True)
-            ]
+            return [self._result(request.window, request.context) for request in requests]
 
-    def _heard(self, window: Window, context: Context) -> Heard:
+    def _result(self, window: Window, context: Context) -> WindowResult:
         text = self._engine.recognize_audio(window.audio, self._options).strip()
         segment = Segment(
             start_s=window.start_s,
@@ -150,10 +144,11 @@ class AudioInterpreter:
             language=context.language,
             window_start_s=window.start_s,
         )
-        heard = Heard(
+        result = WindowResult(
             window=window,
             decoded=Decoded((), 0.0, 0.0, runaway=False),
             segments=(segment,) if text else (),
             advance_s=window.content_s,
+            language=context.language,
         )
-        return spread_words(heard, None) if window.needs_words else heard
+        return spread_words(result, None) if window.needs_words else result

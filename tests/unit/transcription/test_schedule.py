@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -18,12 +18,12 @@ from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, Segment
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.transcription.interpreter import Context
-from whisper_hailo.transcription.longform.plan import Heard, LongOptions
-from whisper_hailo.transcription.prefetch import Ahead
+from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.prefetch import Prefetch
 from whisper_hailo.transcription.recording import Recording
-from whisper_hailo.transcription.schedule import in_batches
-from whisper_hailo.transcription.stages import Hearing
+from whisper_hailo.transcription.schedule import Listed, Schedule, in_order
+from whisper_hailo.transcription.stages import Stages
+from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
 
 PLAN = WindowPlan(window_s=2.0, margin_s=1.0)
 WAIT_S = 10
@@ -60,28 +60,29 @@ class Interpreter:
     def context(self) -> Context:
         return Context("en")
 
-    def interpret(
+    def transcribe(
         self,
         audio_features: FloatArray | None,
-        windows: Sequence[Window],
-        contexts: Sequence[Context],
+        requests: Sequence[WindowRequest],
         clock: StageClock,
-    ) -> list[Heard]:
+    ) -> list[WindowResult]:
         assert audio_features is not None
-        assert len(audio_features) == len(windows) == len(contexts)
+        assert len(audio_features) == len(requests)
         self.heard += audio_features[:, 0, 0].tolist()
         while self.waits and self.n_begun < min(len(self.heard) + 1, self.n_windows):
             assert self.encoder.ready.acquire(timeout=WAIT_S), "nothing was encoded ahead"
             self.n_begun += 1
         self.n_encoded.append(len(self.encoder.threads))
         with clock.stage("decode"):
-            return [_heard(window) for window in windows]
+            return [_result(request.window) for request in requests]
 
 
-def _heard(window: Window) -> Heard:
+def _result(window: Window) -> WindowResult:
     text = f"{window.start_s:g}"
     segment = Segment(window.start_s, window.end_s, text, (1,), 0.0, 0.0)
-    return Heard(window, Decoded((1,), 0.0, 0.0, runaway=False), (segment,), window.content_s)
+    return WindowResult(
+        window, Decoded((1,), 0.0, 0.0, runaway=False), (segment,), window.content_s
+    )
 
 
 def _noise(seconds: int, seed: int = 0) -> FloatArray:
@@ -99,22 +100,25 @@ def _run(
     ahead: bool = True,
     batch_size: int = 1,
     progress: Any = None,
-) -> Iterator[Recording | Exception]:
-    options, long = DecodingOptions(), LongOptions(strategy=strategy)
-    hearing = Hearing(encoder, interpreter, PLAN, options)  # type: ignore[arg-type]
-    return in_batches(
-        sources,
-        lambda source: Recording(source, hearing, PLAN, options, long),
-        hearing,
-        batch_size,
-        progress,
-        encode_ahead=ahead,
+) -> Iterator[Recording]:
+    stages = Stages(encoder, interpreter, PLAN)  # type: ignore[arg-type]
+    recordings = (_recording(source, strategy) for source in sources)
+    return in_order(
+        recordings,
+        lambda source: Schedule(source, stages, batch_size, progress, encode_ahead=ahead),
     )
 
 
-def _texts(outcomes: Iterator[Recording | Exception]) -> list[list[str]]:
+def _recording(
+    source: Any, strategy: str = "consecutive", priority: int = 0, kind: type = Recording
+) -> Any:
+    long = LongOptions(strategy=strategy)
+    return kind(source, Context("en"), PLAN, DecodingOptions(), long, priority=priority)
+
+
+def _texts(outcomes: Iterator[Recording]) -> list[list[str]]:
     return [
-        [segment.text for segment in outcome.segments] if isinstance(outcome, Recording) else []
+        [] if outcome.failure else [segment.text for segment in outcome.segments]
         for outcome in outcomes
     ]
 
@@ -178,8 +182,8 @@ def test_an_error_belongs_to_its_recording(ahead: bool) -> None:
     encoder = Encoder(fail_at=3)
     sources = [_noise(2), _noise(3, 1), _noise(2, 2)]
     outcomes = list(_run(sources, encoder, Interpreter(encoder), ahead=ahead))
-    assert [type(outcome).__name__ for outcome in outcomes] == [
-        "Recording", "DeviceError", "Recording",
+    assert [type(outcome.failure).__name__ for outcome in outcomes] == [
+        "NoneType", "DeviceError", "NoneType",
     ]  # fmt: skip
     assert not _threads()
 
@@ -209,7 +213,7 @@ def test_a_caller_that_loses_interest_ends_the_thread_too() -> None:
 
 
 def test_results_come_in_the_order_they_are_asked_for() -> None:
-    with Ahead(lambda x: 10 // x) as ahead:
+    with Prefetch(lambda x: 10 // x) as ahead:
         two, zero, five = (ahead.begin(x) for x in (2, 0, 5))
         assert five() == 2
         with pytest.raises(ZeroDivisionError):
@@ -248,7 +252,7 @@ def test_an_encoder_that_works_by_itself_needs_no_thread() -> None:
     chip = Chip()
     interpreter = Interpreter(chip)
     (outcome,) = _run([_noise(4)], chip, interpreter)
-    assert isinstance(outcome, Recording)
+    assert outcome.failure is None
     assert [segment.text for segment in outcome.segments] == ["0", "1", "2", "3"]
     assert chip.order == ["begun", "begun", "asked", "begun", "asked", "begun", "asked", "asked"]
     assert set(chip.threads) == {threading.current_thread().name}
@@ -258,8 +262,8 @@ def test_an_encoder_that_works_by_itself_needs_no_thread() -> None:
 def test_its_errors_belong_to_their_recordings_too() -> None:
     chip = Chip(fail_at=3)
     outcomes = list(_run([_noise(2), _noise(3, 1), _noise(2, 2)], chip, Interpreter(chip)))
-    assert [type(outcome).__name__ for outcome in outcomes] == [
-        "Recording", "DeviceError", "Recording",
+    assert [type(outcome.failure).__name__ for outcome in outcomes] == [
+        "NoneType", "DeviceError", "NoneType",
     ]  # fmt: skip
 
 
@@ -267,7 +271,7 @@ def test_what_cannot_even_begin_is_told_when_its_turn_comes() -> None:
     def start(_x: int) -> Any:
         raise DeviceError("the chip went away; try again")
 
-    with Ahead(lambda x: x, start) as ahead:
+    with Prefetch(lambda x: x, start) as ahead:
         waiting = ahead.begin(1)
         with pytest.raises(DeviceError):
             waiting()
@@ -278,15 +282,20 @@ class Faulty(Recording):
 
     at = ""
 
-    def next(self) -> Window | None:
+    def open(self) -> Self:
+        if self.at == "begin":
+            raise AttributeError("no attribute 'rate'")
+        return super().open()
+
+    def next(self) -> WindowRequest | None:
         if self.at == "next" and self._n_waiting:
             raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
         return super().next()
 
-    def take(self, heard: Heard) -> None:
+    def take(self, result: WindowResult) -> None:
         if self.at == "take":
             raise IndexError("no such channel")
-        super().take(heard)
+        super().take(result)
 
     def finish(self) -> None:
         if self.at == "finish":
@@ -297,12 +306,12 @@ class Faulty(Recording):
 class FaultyInterpreter(Interpreter):
     """Cannot hear what is silent."""
 
-    def interpret(
-        self, audio_features: FloatArray | None, windows: Sequence[Window], *others: Any
-    ) -> list[Heard]:
-        if not all(window.audio.any() for window in windows):
+    def transcribe(
+        self, audio_features: FloatArray | None, requests: Sequence[WindowRequest], *others: Any
+    ) -> list[WindowResult]:
+        if not all(request.window.audio.any() for request in requests):
             raise FloatingPointError("no loudness")
-        return super().interpret(audio_features, windows, *others)
+        return super().transcribe(audio_features, requests, *others)
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 4, 8])
@@ -320,20 +329,52 @@ def test_an_error_that_nobody_foresaw_costs_one_recording(
     at: str, error: type[Exception], batch_size: int
 ) -> None:
     encoder = Encoder()
-    hearing = Hearing(encoder, FaultyInterpreter(encoder, 100), PLAN, DecodingOptions())  # type: ignore[arg-type]
-    long = LongOptions(strategy="consecutive")
+    stages = Stages(encoder, FaultyInterpreter(encoder, 100), PLAN)  # type: ignore[arg-type]
 
-    def begin(name: str) -> Recording:
-        if name == "begin":
-            raise AttributeError("no attribute 'rate'")
+    def begun(name: str) -> Recording:
         audio = _noise(4)
         audio[:16_000] *= name != "hear"
-        recording = Faulty(audio, hearing, PLAN, DecodingOptions(), long)
+        recording: Faulty = _recording(audio, kind=Faulty)
         recording.at = name
         return recording
 
-    first, broken, last = in_batches(["", at, ""], begin, hearing, batch_size)
-    assert isinstance(broken, error)
+    first, broken, last = in_order(
+        map(begun, ["", at, ""]), lambda source: Schedule(source, stages, batch_size)
+    )
+    assert isinstance(broken.failure, error)
     for outcome in (first, last):
-        assert isinstance(outcome, Recording)
+        assert outcome.failure is None
         assert [segment.text for segment in outcome.segments] == ["0", "1", "2", "3"]
+
+
+class Growing:
+    """Recordings that come when so many windows are transcribed; a live one does not wait."""
+
+    def __init__(self, engine: Interpreter, coming: list[tuple[int, Recording]]) -> None:
+        self._engine = engine
+        self._coming = coming
+
+    def next(self, *, n_free: int, idle: bool) -> Recording | None:
+        for index, (after, recording) in enumerate(self._coming):
+            here = idle or len(self._engine.heard) >= after
+            if here and (n_free or recording.priority < 0):
+                return self._coming.pop(index)[1]
+        return None
+
+
+@pytest.mark.parametrize("batch_size", [1, 2])
+def test_what_is_urgent_goes_before_what_is_under_way(batch_size: int) -> None:
+    encoder = Encoder()
+    engine = Interpreter(encoder)
+    archive, live = _recording(_noise(9), "seek"), _recording(_noise(1, 5), "seek", priority=-1)
+    late = _recording(_noise(1, 6), "seek")
+    source = Growing(engine, [(0, archive), (3, live), (50, late)])
+    stages = Stages(encoder, engine, PLAN)  # type: ignore[arg-type]
+    done = list(Schedule(source, stages, batch_size).run())
+    assert done == [live, archive, late]
+    assert [len(one.segments) for one in done] == [1, 9, 1]
+    loud = [round(100 * value) for value in engine.heard]
+    alone = Interpreter(encoder)
+    stages = Stages(encoder, alone, PLAN)  # type: ignore[arg-type]
+    list(Schedule(Listed([_recording(_noise(1, 5))]), stages).run())
+    assert loud.index(round(100 * alone.heard[0])) == 3, "behind what was under way"

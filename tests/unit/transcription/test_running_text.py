@@ -19,9 +19,10 @@ from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.core.spec import ModelSpec, SpecialTokens
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
+from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.decoding.words.split import TokenWord
-from whisper_hailo.transcription.buffers import Draft, joined, text_words
 from whisper_hailo.transcription.parts import Parts
+from whisper_hailo.transcription.running_text import joined, text_words
 from whisper_hailo.transcription.transcriber import Transcriber
 
 STEP = 12_800
@@ -69,7 +70,7 @@ def speech() -> FloatArray:
 def test_hearing_a_buffer_gives_the_text_of_transcribing_it(
     micro: Transcriber, speech: FloatArray
 ) -> None:
-    heard = micro.hear(speech, OPTIONS)
+    heard = micro.transcribe_running(speech, OPTIONS)
     assert heard.text == micro.transcribe(speech, OPTIONS).text
     assert heard.passes == len(heard.tokens) + 1
     assert heard.timings.decode_ms > 0
@@ -80,9 +81,9 @@ def test_what_is_held_back_is_the_end_and_the_same_with_drafts(
 ) -> None:
     draft, n_held_back, n_sure = Draft(), 0, 0
     for end in range(8000, speech.size, STEP):
-        whole = micro.hear(speech[:end], OPTIONS).tokens
-        plain = micro.hear(speech[:end], OPTIONS, hold_back_s=0.3)
-        drafted = micro.hear(speech[:end], OPTIONS, draft, hold_back_s=0.3)
+        whole = micro.transcribe_running(speech[:end], OPTIONS).tokens
+        plain = micro.transcribe_running(speech[:end], OPTIONS, hold_back_s=0.3)
+        drafted = micro.transcribe_running(speech[:end], OPTIONS, draft, hold_back_s=0.3)
         assert plain.tokens == whole[: len(plain.tokens)]
         assert drafted.tokens == plain.tokens or plain.near_ties
         n_sure += not plain.near_ties
@@ -90,9 +91,9 @@ def test_what_is_held_back_is_the_end_and_the_same_with_drafts(
         draft = Draft(plain.tokens)
     assert n_held_back > 0
     assert n_sure > 3, "that no near-tie excuses"
-    assert micro.hear(speech, OPTIONS, hold_back_s=20.0).tokens == ()
+    assert micro.transcribe_running(speech, OPTIONS, hold_back_s=20.0).tokens == ()
     kept = draft.tokens[:2]
-    settled = micro.hear(speech, OPTIONS, Draft(kept, len(kept)), hold_back_s=20.0)
+    settled = micro.transcribe_running(speech, OPTIONS, Draft(kept, len(kept)), hold_back_s=20.0)
     assert settled.tokens == kept, "what is settled is never held back"
 
 
@@ -101,8 +102,8 @@ def test_a_growing_buffer_gives_the_same_text_with_and_without_drafts(
 ) -> None:
     draft, passes, plain_passes, n_sure = Draft(), 0, 0, 0
     for end in range(8000, speech.size + STEP, STEP):
-        plain = micro.hear(speech[:end], OPTIONS)
-        drafted = micro.hear(speech[:end], OPTIONS, draft)
+        plain = micro.transcribe_running(speech[:end], OPTIONS)
+        drafted = micro.transcribe_running(speech[:end], OPTIONS, draft)
         assert drafted.tokens == plain.tokens or plain.near_ties + drafted.near_ties
         n_sure += not plain.near_ties + drafted.near_ties
         draft = Draft(drafted.tokens)
@@ -115,21 +116,21 @@ def test_random_weights_and_random_drafts(toy: Transcriber, speech: FloatArray) 
     rng, n_sure = np.random.default_rng(5), 0
     for _ in range(25):
         audio = speech[: int(rng.integers(400, speech.size))]
-        plain = toy.hear(audio, OPTIONS)
+        plain = toy.transcribe_running(audio, OPTIONS)
         draft = list(plain.tokens)
         for _ in range(rng.integers(4)):
             at = int(rng.integers(len(draft) + 1))
             draft[at : at + int(rng.integers(3))] = rng.integers(0, 99, rng.integers(3)).tolist()
-        drafted = toy.hear(audio, OPTIONS, Draft(tuple(draft)))
+        drafted = toy.transcribe_running(audio, OPTIONS, Draft(tuple(draft)))
         assert drafted.tokens == plain.tokens or plain.near_ties + drafted.near_ties
         n_sure += not plain.near_ties + drafted.near_ties
     assert n_sure > 12, "that no near-tie excuses"
 
 
 def test_settled_tokens_are_kept(micro: Transcriber, speech: FloatArray) -> None:
-    other = micro.hear(load_audio(DATA / "micro" / "seen" / "seen-001.ogg"), OPTIONS)
+    other = micro.transcribe_running(load_audio(DATA / "micro" / "seen" / "seen-001.ogg"), OPTIONS)
     fixed = other.words[0].tokens
-    heard = micro.hear(speech, OPTIONS, Draft(other.tokens, len(fixed)))
+    heard = micro.transcribe_running(speech, OPTIONS, Draft(other.tokens, len(fixed)))
     assert heard.tokens[: len(fixed)] == fixed
     assert heard.words[0].text.startswith(other.words[0].text)
 
@@ -138,7 +139,7 @@ def test_a_snug_window_encodes_less(micro: Transcriber, speech: FloatArray) -> N
     watched = Watched(micro.encoder)
     eared = micro.with_parts(encoder=watched)  # type: ignore[arg-type]
     short = speech[:SAMPLE_RATE_HZ]
-    full, snug = (eared.hear(short, OPTIONS, snug=snug) for snug in (False, True))
+    full, snug = (eared.transcribe_running(short, OPTIONS, snug=snug) for snug in (False, True))
     assert watched.shapes == [(1, 80, 1000), (1, 80, 200)], "a second, and the margin"
     assert full.text
     assert snug.text
@@ -147,7 +148,10 @@ def test_a_snug_window_encodes_less(micro: Transcriber, speech: FloatArray) -> N
 def test_what_exceeds_the_window_is_not_heard(micro: Transcriber, speech: FloatArray) -> None:
     long = np.tile(speech, 6)
     n_heard = round(micro.content_s * SAMPLE_RATE_HZ)
-    assert micro.hear(long, OPTIONS).tokens == micro.hear(long[:n_heard], OPTIONS).tokens
+    assert (
+        micro.transcribe_running(long, OPTIONS).tokens
+        == micro.transcribe_running(long[:n_heard], OPTIONS).tokens
+    )
 
 
 def pieces(*texts: str) -> list[TokenWord]:
@@ -169,8 +173,8 @@ def test_languages_without_blanks_keep_characters_apart() -> None:
 
 
 def test_word_times_grow_and_stay_in_the_buffer(micro: Transcriber, speech: FloatArray) -> None:
-    heard = micro.hear(speech, OPTIONS, word_times=True)
-    assert heard.text == micro.hear(speech, OPTIONS).text
+    heard = micro.transcribe_running(speech, OPTIONS, word_times=True)
+    assert heard.text == micro.transcribe_running(speech, OPTIONS).text
     times = [time for word in heard.words for time in (word.start_s, word.end_s)]
     assert None not in times
     assert times == sorted(times)  # type: ignore[type-var]

@@ -1,0 +1,196 @@
+"""Windows to text with a decoder whose loop is ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.languages import AUTO_LANGUAGE
+from whisper_hailo.core.protocols import AnyDecoder
+from whisper_hailo.core.timing import StageClock
+from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, FloatArray
+from whisper_hailo.decoding.decoded import Decoded
+from whisper_hailo.decoding.language import detect_languages
+from whisper_hailo.decoding.option_groups import WordOptions
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.prompt import PromptMaker
+from whisper_hailo.decoding.search.draft import Draft
+from whisper_hailo.decoding.search.fallback import decode_with_fallback
+from whisper_hailo.decoding.search.loop import DecodingLoop, Task
+from whisper_hailo.decoding.words.align import align_words
+from whisper_hailo.decoding.words.cleanup import words_into_segments
+from whisper_hailo.decoding.words.split import TokenWord
+from whisper_hailo.text.tokenizer import Tokenizer
+from whisper_hailo.transcription.assemble import assemble, spread_words
+from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
+
+
+class DecoderEngine:
+    """The decoding loop, languages, prompts and word times of a decoder.
+
+    Args:
+        decoder: open when `transcribe` is called.
+        tokenizer: of the model.
+        options: what the caller asked for.
+        window_s: length of the encoder's window.
+
+    Raises:
+        OptionError: prompts that the model cannot take, or word times without alignment.
+    """
+
+    def __init__(
+        self,
+        decoder: AnyDecoder,
+        tokenizer: Tokenizer,
+        options: DecodingOptions,
+        window_s: float,
+    ) -> None:
+        if options.words is not None and not decoder.limits.aligns:
+            raise OptionError(
+                f"decoder {decoder.name} gives no attention weights and so no times of words; "
+                "leave out --word-timestamps or use a cached decoder"
+            )
+        self._decoder = decoder
+        self._tokenizer = tokenizer
+        self._options = options
+        self._padding = options.cures.padding(decoder.spec.dims)
+        self._prompts = PromptMaker(tokenizer, decoder.spec.dims, options)
+        self._loop = DecodingLoop(decoder, tokenizer.special, options, window_s)
+
+    def context(self) -> Context:
+        """Of a recording that has not begun."""
+        conditions = self._options.prompts.condition_on_previous_text
+        return Context(self._options.language, self._prompts.starting_context(), conditions)
+
+    def transcribe(
+        self,
+        audio_features: FloatArray | None,
+        requests: Sequence[WindowRequest],
+        clock: StageClock,
+    ) -> list[WindowResult]:
+        """Decode windows as one batch."""
+        if audio_features is None:
+            raise OptionError(f"decoder {self._decoder.name} needs an encoder")
+        with clock.stage("cross_kv"):
+            state = self._decoder.start(audio_features, (self._padding,) * len(requests))
+        with clock.stage("decode"):
+            return self._decode(state, requests)
+
+    def _decode(
+        self,
+        state: Any,  # noqa: ANN401 - the decoder's own state type
+        requests: Sequence[WindowRequest],
+    ) -> list[WindowResult]:
+        languages = self._languages(state, [request.context for request in requests])
+        tasks = [
+            self._task(request, language)
+            for request, language in zip(requests, languages, strict=True)
+        ]
+        decoded = self._search(state, tasks)
+        results = []
+        for row, (request, language) in enumerate(zip(requests, languages, strict=True)):
+            result = assemble(
+                request.window, decoded[row], language, self._tokenizer, self._options
+            )
+            results.append(self._with_words(state, row, request, result))
+        return results
+
+    def _task(self, request: WindowRequest, language: str) -> Task:
+        window, context = request.window, request.context
+        first = context.n_windows == 0
+        previous = context.previous if first or context.sequential else ()
+        context.n_windows += 1
+        return Task(
+            self._prompts.tokens(language, previous, is_first=first),
+            window.content_s,
+            key=round(window.start_s * 100),
+            draft=self._draft(request),
+        )
+
+    def _draft(self, request: WindowRequest) -> Draft | None:
+        """The draft with the first encoder position of the audio that is held back."""
+        if request.draft is None or request.hold_back_s == 0.0 or not self._decoder.limits.aligns:
+            return request.draft
+        heard_s = request.window.content_s - request.hold_back_s
+        return replace(request.draft, horizon=max(0, round(heard_s / SECONDS_PER_TIMESTAMP)))
+
+    def _search(
+        self,
+        state: Any,  # noqa: ANN401 - the decoder's own state type
+        tasks: Sequence[Task],
+    ) -> tuple[Decoded, ...]:
+        if tasks[0].draft is not None:  # what goes on is soon transcribed again anyway
+            return self._loop.run(state, tasks)
+        return decode_with_fallback(
+            self._loop, self._decoder, self._tokenizer, self._options, state=state, tasks=tasks
+        )
+
+    def _languages(
+        self,
+        state: Any,  # noqa: ANN401 - the decoder's own state type
+        contexts: Sequence[Context],
+    ) -> list[str]:
+        """Language of each window; detected once per recording, or for each window anew."""
+        anew = self._options.language == AUTO_LANGUAGE and self._options.detect_each_window
+        if not anew and all(context.language != AUTO_LANGUAGE for context in contexts):
+            return [context.language for context in contexts]
+        languages = []
+        detected = detect_languages(self._decoder, state, self._tokenizer.special)
+        for context, probs in zip(contexts, detected, strict=True):
+            if context.language == AUTO_LANGUAGE:
+                context.language, context.language_probs = next(iter(probs)), probs
+            languages.append(next(iter(probs)) if anew else context.language)
+        return languages
+
+    def _with_words(
+        self,
+        state: Any,  # noqa: ANN401 - the decoder's own state type
+        row: int,
+        request: WindowRequest,
+        result: WindowResult,
+    ) -> WindowResult:
+        """A window's result with the words that are wanted."""
+        aligns = self._decoder.limits.aligns
+        if request.draft is not None:
+            if not (request.word_times and aligns):
+                return result
+            text = result.kept_tokens(self._tokenizer.special.eot)
+            return replace(result, words=tuple(self._align(state, row, text, result)))
+        if not result.segments or not (self._options.words or request.window.needs_words):
+            return result
+        if not aligns:
+            return spread_words(result, self._tokenizer)
+        eot = self._tokenizer.special.eot
+        text = [t for segment in result.segments for t in segment.tokens if t < eot]
+        segments = words_into_segments(
+            result.segments,
+            self._align(state, row, text, result),
+            request.window,
+            self._options.words or WordOptions(),
+            eot=eot,
+            last_speech_s=request.context.last_speech_s,
+        )
+        return replace(result, segments=tuple(segments))
+
+    def _align(
+        self,
+        state: Any,  # noqa: ANN401 - the decoder's own state type
+        row: int,
+        text: Sequence[int],
+        result: WindowResult,
+    ) -> list[TokenWord]:
+        if self._decoder.batch_size(state) > 1:
+            state = self._decoder.select(state, np.array([row], dtype=np.int64))
+        return align_words(
+            self._decoder,
+            state,
+            self._tokenizer,
+            text=text,
+            prefix=self._tokenizer.prefix(result.language, self._options.task),
+            content_s=result.window.content_s,
+            language=result.language,
+        )

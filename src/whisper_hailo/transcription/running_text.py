@@ -1,0 +1,83 @@
+"""The words of audio that goes on, as they are shown while it does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from whisper_hailo.core.buffers import BufferText, BufferWord
+from whisper_hailo.core.types import UNSPACED_LANGUAGES
+from whisper_hailo.decoding.decoded import Drafted
+from whisper_hailo.decoding.words.split import TokenWord, split_words
+from whisper_hailo.text.tokenizer import Tokenizer
+from whisper_hailo.transcription.window import WindowResult
+
+
+def running_text(result: WindowResult, tokenizer: Tokenizer) -> BufferText:
+    """What one window of audio that goes on was transcribed as.
+
+    Args:
+        result: of a window, with or without a draft.
+        tokenizer: of the model.
+    """
+    decoded, language = result.decoded, result.language
+    if not decoded.tokens:  # of an engine that gives text alone, or of nothing
+        text = " ".join(segment.text for segment in result.segments)
+        return BufferText(text_words(text), language, runaway=decoded.runaway)
+    drafted = decoded.drafted or Drafted((), 0, 0, 0, 0)
+    kept = result.kept_tokens(tokenizer.special.eot)
+    pieces = result.words or [TokenWord(*word) for word in split_words(tokenizer, kept, language)]
+    return BufferText(
+        words=joined(pieces, language, drafted.probabilities or None),
+        language=language,
+        passes=drafted.n_passes,
+        n_accepted=drafted.n_accepted,
+        near_ties=decoded.near_ties,
+        runaway=decoded.runaway,
+        guess=drafted.guess,
+    )
+
+
+def joined(
+    pieces: Sequence[TokenWord], language: str, probabilities: Sequence[float] | None = None
+) -> tuple[BufferWord, ...]:
+    """Words as they are shown: marks without a blank before them belong to the word before.
+
+    Args:
+        pieces: words and marks, with times where there are any.
+        language: code; languages without blanks keep every character apart.
+        probabilities: of each token, where the engine says.
+    """
+    words: list[BufferWord] = []
+    begins: list[int] = []
+    at = 0
+    for piece in pieces:
+        timed = piece.end_s > 0
+        if words and not piece.text.startswith(" ") and language not in UNSPACED_LANGUAGES:
+            last = words[-1]
+            words[-1] = replace(
+                last,
+                text=last.text + piece.text,
+                tokens=last.tokens + piece.tokens,
+                end_s=piece.end_s if timed else last.end_s,
+            )
+        else:
+            begins.append(at)
+            start_s, end_s = (piece.start_s, piece.end_s) if timed else (None, None)
+            words.append(BufferWord(piece.text, piece.tokens, None, start_s, end_s))
+        at += len(piece.tokens)
+    if probabilities is None:
+        return tuple(words)
+    return tuple(
+        replace(word, probability=_mean(probabilities[begin : begin + len(word.tokens)]))
+        for word, begin in zip(words, begins, strict=True)
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def text_words(text: str) -> tuple[BufferWord, ...]:
+    """Words of plain text."""
+    return tuple(BufferWord(f" {word}") for word in text.split())

@@ -1,0 +1,177 @@
+"""What is asked of one window, what came of it, and what its recording's next one is to know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from whisper_hailo.audio.windows import Window
+from whisper_hailo.core.timing import StageClock
+from whisper_hailo.core.types import FloatArray, Segment
+from whisper_hailo.decoding.decoded import Decoded
+from whisper_hailo.decoding.search.draft import Draft
+from whisper_hailo.decoding.words.split import TokenWord
+
+_HOT = 0.5
+"""Text found at a higher temperature is not shown to the next window, as in OpenAI Whisper."""
+
+_MOST_TOKENS = 1024
+"""More earlier text than any text context holds."""
+
+
+@dataclass(slots=True)
+class Context:
+    """What a recording's windows know of those before them.
+
+    Attributes:
+        language: code; `auto` until it was detected.
+        previous: ids of the text so far, as far as the next window is to see it.
+        conditions: windows are shown what was before them.
+        n_open: so many ids at the end a plan may still change.
+        doubted: the text that a plan holds back is not to be shown.
+        sequential: windows wait for each other; where they do not, only the first one is shown
+            what was before it, in whatever batch the others are.
+        language_probs: of the detection.
+        last_speech_s: end of the last word.
+        n_windows: windows transcribed so far.
+        clock: where the time went.
+    """
+
+    language: str
+    previous: tuple[int, ...] = ()
+    conditions: bool = False
+    n_open: int = 0
+    doubted: bool = False
+    sequential: bool = True
+    language_probs: dict[str, float] = field(default_factory=dict)
+    last_speech_s: float = 0.0
+    n_windows: int = 0
+    clock: StageClock = field(default_factory=StageClock)
+
+    def remember(
+        self, result: WindowResult, final: Sequence[Segment], pending: Sequence[Segment] = ()
+    ) -> None:
+        """Note what the next window is to know.
+
+        Args:
+            result: of the last window.
+            final: segments that are final with it.
+            pending: segments that the plan holds back until the next window.
+        """
+        words_end = [segment.words[-1].end_s for segment in final if segment.words]
+        if not result.segments and result.end_s is not None:
+            words_end.append(result.end_s)  # times without text: there, as OpenAI Whisper has it
+        self.last_speech_s = max([self.last_speech_s, *words_end])
+        if not self.conditions:
+            if not result.silent:
+                self.previous = ()
+            return
+        waiting = _tokens(pending)
+        if result.decoded.temperature > _HOT and not result.silent:
+            self.previous, self.n_open, self.doubted = (), 0, bool(waiting)
+            return
+        settled = self.previous[: len(self.previous) - self.n_open]
+        said = () if self.doubted else _tokens(final)
+        self.previous = (*settled, *said, *waiting)[-_MOST_TOKENS:]
+        self.n_open, self.doubted = len(waiting), False
+
+
+def _tokens(segments: Sequence[Segment]) -> tuple[int, ...]:
+    return tuple(token for segment in segments for token in segment.tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowRequest:
+    """One window to transcribe, whatever brings it.
+
+    Attributes:
+        window: its audio.
+        context: of its recording; windows of one recording share one.
+        draft: of audio that goes on: what its text may begin with; such a window is decoded alone,
+            greedily, and once.
+        word_times: of audio that goes on: find where each word is, where the engine can.
+        hold_back_s: of audio that goes on: the text ends where the decoder looks at the last so
+            many seconds, where it tells: what it says there is a guess. 0: nowhere.
+    """
+
+    window: Window
+    context: Context
+    draft: Draft | None = None
+    word_times: bool = False
+    hold_back_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class WindowResult:
+    """What came of one window.
+
+    Attributes:
+        window: the window.
+        decoded: its tokens and what they tell about themselves.
+        segments: timed in the recording, none of them empty; with words where asked for.
+        advance_s: seconds to where the next window begins, by the model's timestamps.
+        ends_alone: a single timestamp ends the window: nothing was said after it.
+        silent: the window holds no speech.
+        end_s: end of the last segment in the recording, counting empty ones; `None` if unknown.
+        language: code.
+        words: of audio that goes on, where their times were asked for.
+    """
+
+    window: Window
+    decoded: Decoded
+    segments: tuple[Segment, ...]
+    advance_s: float
+    ends_alone: bool = False
+    silent: bool = False
+    end_s: float | None = None
+    language: str = ""
+    words: tuple[TokenWord, ...] = ()
+
+    def kept_tokens(self, eot: int) -> list[int]:
+        """Text ids that stay: those of silence are made up, but what is settled stays."""
+        kept, drafted = self.decoded.tokens, self.decoded.drafted
+        if self.silent:
+            kept = kept[: drafted.n_fixed] if drafted is not None else ()
+        return [token for token in kept if token < eot]
+
+    @property
+    def last_word_end_s(self) -> float | None:
+        """End of the last word, or of the last segment where there are no words.
+
+        A window without text but with a time leads there, as in OpenAI Whisper.
+        """
+        if self.end_s is not None and not any(segment.words for segment in self.segments):
+            return self.end_s
+        return last_word_end(self.segments)
+
+
+def last_word_end(segments: Sequence[Segment]) -> float | None:
+    """End of the last word of segments, or of the last one where there are no words."""
+    for segment in reversed(segments):
+        if segment.words:
+            return segment.words[-1].end_s
+    return segments[-1].end_s if segments else None
+
+
+class WindowEngine(Protocol):
+    """Audio features, or audio, to text; one for each way to decode, with all its options."""
+
+    def context(self) -> Context:
+        """Of a recording that has not begun."""
+        ...
+
+    def transcribe(
+        self,
+        audio_features: FloatArray | None,
+        requests: Sequence[WindowRequest],
+        clock: StageClock,
+    ) -> list[WindowResult]:
+        """Take windows to text.
+
+        Args:
+            audio_features: `(batch, n_audio_ctx, d_model)` float32; `None` without an encoder.
+            requests: one per row.
+            clock: told where the time goes.
+        """
+        ...
