@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +13,12 @@ import pytest
 # Before NumPy is there: tests run beside each other, a core for each process.
 for library in ("OMP", "OPENBLAS"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
+# Models fill some hundreds of MiB, which a folder for temporary files in memory may not have.
+if shutil.disk_usage(tempfile.gettempdir()).free < 2**30:
+    ROOMY = Path(__file__).parents[1] / "build"
+    ROOMY.mkdir(exist_ok=True)
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(ROOMY))
 
 import whisper_hailo  # noqa: E402, F401 - before a test imports ONNX Runtime by itself
 from whisper_hailo.core.files import CACHE_VARIABLE  # noqa: E402
