@@ -20,7 +20,8 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.engine import CaptionEngine
 from whisper_hailo.live.events import Completed, Event, Watch
-from whisper_hailo.live.sources import Block, FileSource
+from whisper_hailo.live.source import Block
+from whisper_hailo.live.sources import FileSource
 from whisper_hailo.live.stream import CaptionStream
 from whisper_hailo.live.web import WebView
 from whisper_hailo_lab.machine import rss_mib

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.sources import Block
+from whisper_hailo.live.source import Block
 
 LIMIT_S: Final = 300.0
 """More than a chip takes that is opened anew three times; 18 MiB."""

@@ -11,7 +11,7 @@ import numpy as np
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.backlog import Backlog
-from whisper_hailo.live.sources import Block, Pace
+from whisper_hailo.live.source import Block, Pace
 
 
 class BrowserSource(Closing):

@@ -15,7 +15,7 @@ from whisper_hailo.core.errors import AudioError, DeviceError, OptionError
 from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.live.backlog import LOOK_S, Backlog
-from whisper_hailo.live.sources import BLOCK_S, Block, Pace, Resampler
+from whisper_hailo.live.source import BLOCK_S, Block, Pace, Resampler
 
 _SILENT_S: Final = 5.0
 """A device that gives nothing for so long is gone."""

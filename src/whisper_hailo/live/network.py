@@ -14,7 +14,7 @@ from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.live.sources import Block, Pace
+from whisper_hailo.live.source import Block, Pace
 
 _TIMEOUT_S: Final = 10.0
 """For each answer."""

@@ -8,83 +8,19 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from enum import Enum, auto
 from pathlib import Path
-from typing import Final, Protocol, Self
+from typing import Final, Self
 
 import numpy as np
 
 from whisper_hailo.audio import AudioStream, open_audio
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError, OptionError
-from whisper_hailo.core.protocols import Closeable
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-
-BLOCK_S: Final = 0.032
-"""Live audio comes in pieces of this length, one VAD frame each."""
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.live.source import BLOCK_S, Block, Pace, Resampler, Source
 
 _LOOK_MS: Final = 100
 """So often a pipe that nothing comes from is left, to see whether it is still wanted."""
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A piece of a stream.
-
-    Attributes:
-        audio: `(n_samples,)` float32 16 kHz mono.
-        captured_s: when its last sample was captured, by `time.perf_counter`; `None` if not live.
-        n_faults: things that went wrong meanwhile, such as an overrun of the sound card.
-        n_lost: samples behind it that could not wait and are lost.
-    """
-
-    audio: FloatArray
-    captured_s: float | None = None
-    n_faults: int = 0
-    n_lost: int = 0
-
-
-class Pace(Enum):
-    """Who waits for whom."""
-
-    ASKED = auto()
-    """It gives a piece when it is asked: a recording, or a microphone that keeps what comes."""
-
-    AHEAD = auto()
-    """It is heard as it comes: a thread reads it ahead, and lets it wait when that is too much."""
-
-    OWN = auto()
-    """It comes at its own speed and waits for nobody: a thread takes all of it."""
-
-
-class Source(Closeable, Protocol):
-    """A stream of audio; a `with` block opens and closes it."""
-
-    @property
-    def name(self) -> str:
-        """For messages."""
-        ...
-
-    @property
-    def pace(self) -> Pace:
-        """Who waits for whom; known when it is open."""
-        ...
-
-    @property
-    def endless(self) -> bool:
-        """It ends when its listener wants it to."""
-        ...
-
-    def blocks(self) -> Iterator[Block]:
-        """The audio, once, in order; it ends soon after `close`, with what was captured before.
-
-        A piece may be empty, where nothing comes for a while.
-
-        Raises:
-            AudioError, DeviceError: it cannot be read any more.
-        """
-        ...
 
 
 class FileSource(Closing):
@@ -217,42 +153,6 @@ class PcmSource(Closing):
     def close(self) -> None:
         """End soon, whether something comes or not."""
         self._closed = True
-
-
-class Resampler:
-    """Mono audio of any rate to 16 kHz, piece by piece.
-
-    Args:
-        rate_hz: of the pieces.
-
-    Raises:
-        OptionError: a rate that no sound has.
-    """
-
-    def __init__(self, rate_hz: int) -> None:
-        if not 1_000 <= rate_hz <= 768_000:
-            raise OptionError(f"--rate is {rate_hz} Hz, expected 1000 to 768000 Hz")
-        self._stream = None
-        if rate_hz != SAMPLE_RATE_HZ:
-            import soxr
-
-            self._stream = soxr.ResampleStream(
-                rate_hz, SAMPLE_RATE_HZ, 1, dtype="float32", quality="HQ"
-            )
-
-    def push(self, audio: FloatArray) -> FloatArray:
-        """`(n,)` samples in, as many as are ready out; the others follow."""
-        if self._stream is None:
-            return audio
-        resampled: FloatArray = self._stream.resample_chunk(audio)
-        return resampled
-
-    def finish(self) -> FloatArray:
-        """What is left at the end."""
-        if self._stream is None:
-            return np.empty(0, np.float32)
-        rest: FloatArray = self._stream.resample_chunk(np.empty(0, np.float32), last=True)
-        return rest
 
 
 def open_source(

@@ -11,7 +11,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.backlog import LOOK_S, Backlog
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Event
-from whisper_hailo.live.sources import Block, Pace, Source
+from whisper_hailo.live.source import Block, Pace, Source
 
 _END_WAIT_S: Final = 2.0
 """A source that was told to end and gives nothing for so long is left alone."""

@@ -78,26 +78,24 @@ class DecoderEngine:
         with clock.stage("cross_kv"):
             state = self._decoder.start(audio_features, (self._padding,) * len(requests))
         with clock.stage("decode"):
-            return self._decode(state, requests)
+            languages = self._languages(state, [request.context for request in requests])
+            tasks = list(map(self._task, requests, languages))
+            decoded = decode_with_fallback(
+                self._loop, self._decoder, self._tokenizer, self._options, state=state, tasks=tasks
+            )
+            rows = zip(requests, decoded, languages, strict=True)
+            return [self._result(state, row, *of) for row, of in enumerate(rows)]
 
-    def _decode(
+    def _result(
         self,
         state: Any,  # noqa: ANN401 - the decoder's own state type
-        requests: Sequence[WindowRequest],
-    ) -> list[WindowResult]:
-        languages = self._languages(state, [request.context for request in requests])
-        tasks = [
-            self._task(request, language)
-            for request, language in zip(requests, languages, strict=True)
-        ]
-        decoded = self._search(state, tasks)
-        results = []
-        for row, (request, language) in enumerate(zip(requests, languages, strict=True)):
-            result = assemble(
-                request.window, decoded[row], language, self._tokenizer, self._options
-            )
-            results.append(self._with_words(state, row, request, result))
-        return results
+        row: int,
+        request: WindowRequest,
+        decoded: Decoded,
+        language: str,
+    ) -> WindowResult:
+        result = assemble(request.window, decoded, language, self._tokenizer, self._options)
+        return self._with_words(state, row, request, result)
 
     def _task(self, request: WindowRequest, language: str) -> Task:
         window, context = request.window, request.context
@@ -117,17 +115,6 @@ class DecoderEngine:
             return request.draft
         heard_s = request.window.content_s - request.hold_back_s
         return replace(request.draft, horizon=max(0, round(heard_s / SECONDS_PER_TIMESTAMP)))
-
-    def _search(
-        self,
-        state: Any,  # noqa: ANN401 - the decoder's own state type
-        tasks: Sequence[Task],
-    ) -> tuple[Decoded, ...]:
-        if tasks[0].draft is not None:  # what goes on is soon transcribed again anyway
-            return self._loop.run(state, tasks)
-        return decode_with_fallback(
-            self._loop, self._decoder, self._tokenizer, self._options, state=state, tasks=tasks
-        )
 
     def _languages(
         self,

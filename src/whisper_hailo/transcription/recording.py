@@ -71,6 +71,7 @@ class Recording(Closing):
         priority: less goes first.
 
     Attributes:
+        segments: those that are final, as they come.
         failure: what kept it from being transcribed.
     """
 
@@ -170,7 +171,7 @@ class Recording(Closing):
         self._n_waiting -= 1
         self.near_ties += result.decoded.near_ties
         final = self._plan.take(result)
-        self.segments += final
+        self.segments += map(rounded, final)
         self.context.remember(result, final, self._plan.pending)
 
     def fail(self, error: Exception) -> None:
@@ -181,7 +182,7 @@ class Recording(Closing):
     def finish(self) -> None:
         """All windows are transcribed, or it failed."""
         if not self.failure:
-            self.segments = [rounded(one) for one in (*self.segments, *self._plan.finish())]
+            self.segments += map(rounded, self._plan.finish())
         self.close()
 
     def close(self) -> None:

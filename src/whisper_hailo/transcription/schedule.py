@@ -62,10 +62,6 @@ class _Batch:
     encoded: Callable[[], Encoded]
 
     @property
-    def requests(self) -> list[WindowRequest]:
-        return [request for _, request in self.members]
-
-    @property
     def sequential(self) -> bool:
         """Whether what comes next depends on it."""
         return any(recording.sequential for recording, _ in self.members)
@@ -108,6 +104,11 @@ class Schedule:
             recordings that are done, or that failed: whatever error one makes, foreseen or not, the
             others have their turn.
         """
+        for done in self.steps():
+            yield from done
+
+    def steps(self) -> Iterator[list[Recording]]:
+        """Likewise, batch by batch: those that one made done, mostly none."""
         stages = self._stages
         try:
             with Prefetch(stages.encode, stages.start, enabled=self._encode_ahead) as ahead:
@@ -118,7 +119,7 @@ class Schedule:
                         if self._encode_ahead and not batch.sequential:
                             following = self._next_batch(ahead)
                         self._transcribe(batch)
-                    yield from self._done()
+                    yield self._done()
                     batch = following or self._next_batch(ahead)
         finally:
             for recording in self._active:
@@ -166,7 +167,7 @@ class Schedule:
             recording.fail(error)
             batch[:] = [member for member in batch if member[0] is not recording]
 
-    def _done(self) -> Iterator[Recording]:
+    def _done(self) -> list[Recording]:
         """Recordings that are done or failed, which are under way no more."""
         done = [recording for recording in self._active if recording.failure or recording.done]
         self._active = [recording for recording in self._active if recording not in done]
@@ -175,7 +176,7 @@ class Schedule:
                 recording.finish()
             except Exception as error:
                 recording.fail(error)
-            yield recording
+        return done
 
     def _transcribe(self, batch: _Batch) -> None:
         """Take a batch to text and hand out the results; its error is that of all in it.
@@ -183,10 +184,11 @@ class Schedule:
         An error that nobody foresaw may come of one window, so each is tried again by itself.
         """
         members = batch.members
-        clock = StageClock()
+        clock, requests = StageClock(), [request for _, request in members]
         with clock.stage("total"):
             try:
-                results = self._stages.transcribe(batch.encoded(), batch.requests)
+                encoded = batch.encoded()
+                results = self._stages.engine.transcribe(encoded.features, requests, encoded.clock)
             except Exception as error:
                 if len(members) > 1 and not isinstance(error, WhisperHailoError):
                     self._transcribe_each(members)
@@ -194,6 +196,7 @@ class Schedule:
                 for recording, _ in members:
                     recording.fail(error)
                 return
+            clock.add(encoded.clock)
             for (recording, _), result in zip(members, results, strict=True):
                 _hand_out(recording, result)
         for recording, _ in members:

@@ -13,7 +13,7 @@ from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.core.protocols import AsyncEncoder, Encoder
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.transcription.window import Context, WindowEngine, WindowRequest, WindowResult
+from whisper_hailo.transcription.window import WindowEngine, WindowRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +30,22 @@ class Encoded:
 
 
 class Stages:
-    """Turns batches of windows into text.
+    """What batches of windows go through on their way to text.
 
     Args:
         encoder: log-mel to audio features, open; `None` where the engine takes audio itself.
         engine: audio features to segments.
         plan: sizes of the windows.
+
+    Attributes:
+        engine: takes what `encode` made to segments; windows encoded together are decoded as one
+            batch.
     """
 
     def __init__(self, encoder: Encoder | None, engine: WindowEngine, plan: WindowPlan) -> None:
         self._encoder = encoder
-        self._engine = engine
+        self.engine = engine
         self._plan = plan
-
-    def context(self) -> Context:
-        """Of a recording that has not begun."""
-        return self._engine.context()
 
     def encode(self, requests: Sequence[WindowRequest]) -> Encoded:
         """Take at least one window from audio to audio features; it may run in a thread."""
@@ -84,16 +84,3 @@ class Stages:
             size = self._plan.samples_for(max(own.size for own in audio))
             n_mels = encoder.spec.dims.n_mels
             return np.stack([log_mel(pad_or_trim(own, size), n_mels) for own in audio])
-
-    def transcribe(self, encoded: Encoded, requests: Sequence[WindowRequest]) -> list[WindowResult]:
-        """Take windows from audio features to segments; they are decoded as one batch.
-
-        Args:
-            encoded: what `encode` made of these windows.
-            requests: at least one.
-        """
-        clock = encoded.clock
-        results = self._engine.transcribe(encoded.features, requests, clock)
-        for request in requests:
-            request.context.clock.add(clock, 1 / len(requests))
-        return results

@@ -17,15 +17,16 @@ from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Closeable, Encoder
 from whisper_hailo.core.timing import StageClock
-from whisper_hailo.core.types import FloatArray, Settings, Transcript
+from whisper_hailo.core.types import FloatArray, Segment, Settings, Transcript
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.parts import Parts
 from whisper_hailo.transcription.recording import Recording
+from whisper_hailo.transcription.run import Run
 from whisper_hailo.transcription.running_text import running_text
-from whisper_hailo.transcription.schedule import Progress, Schedule, Source, in_order
+from whisper_hailo.transcription.schedule import Listed, Progress, in_order
 from whisper_hailo.transcription.window import WindowRequest
 
 AudioInput: TypeAlias = AudioSource
@@ -125,12 +126,40 @@ class Transcriber(Closing):
             AudioError: the audio cannot be read.
             OptionError: options that the model cannot honour.
         """
-        (outcome,) = self.transcribe_many(
-            [audio], options, progress, long=long, batch_size=batch_size
-        )
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
+        run = self._run(options, long, batch_size, progress)
+        recording = run.recording(audio)
+        for _ in run.schedule(Listed([recording])).steps():
+            pass
+        if recording.failure is not None:
+            raise recording.failure
+        return run.transcript(recording)
+
+    def segments(
+        self,
+        audio: AudioInput,
+        options: DecodingOptions | None = None,
+        progress: Progress | None = None,
+        *,
+        long: LongOptions | None = None,
+        batch_size: int = 1,
+    ) -> Iterator[Segment]:
+        """Transcribe one recording of any length, and give each segment when it is final.
+
+        Options are checked at once; whoever stops asking for segments ends the work.
+
+        Args:
+            audio: as for `transcribe`.
+            options: likewise.
+            progress: likewise.
+            long: likewise.
+            batch_size: likewise.
+
+        Raises:
+            AudioError: the audio cannot be read; the segments before it were given.
+            OptionError: options that the model cannot honour.
+        """
+        run = self._run(options, long, batch_size, progress)
+        return _segments(run, run.recording(audio))
 
     def transcribe_many(
         self,
@@ -157,43 +186,27 @@ class Transcriber(Closing):
         Raises:
             OptionError: options that the model cannot honour.
         """
+        run = self._run(options, long, batch_size, progress)
+        return (
+            run.transcript(recording) if recording.failure is None else recording.failure
+            for recording in in_order(map(run.recording, audio), run.schedule)
+        )
+
+    def _run(
+        self,
+        options: DecodingOptions | None,
+        long: LongOptions | None,
+        batch_size: int,
+        progress: Progress | None,
+    ) -> Run:
         parts = self._parts
         options = options or DecodingOptions(cures=self.default_cures)
         long = parts.long(long, options)
         self.check(options, long)
         if not 1 <= batch_size <= MAX_BATCH:
             raise OptionError(f"--batch-size is {batch_size}, expected 1 to {MAX_BATCH}")
-        stages = parts.stages(options, snug=long.snug)
-        recordings = (
-            Recording(source, stages.context(), parts.plan, options, long) for source in audio
-        )
-
-        def schedule(source: Source) -> Schedule:
-            return Schedule(source, stages, batch_size, progress, encode_ahead=parts.encode_ahead)
-
-        settings = self.settings(options, long, batch_size)
-        return (
-            self._transcript(recording, options, settings)
-            if recording.failure is None
-            else recording.failure
-            for recording in in_order(recordings, schedule)
-        )
-
-    def _transcript(
-        self, recording: Recording, options: DecodingOptions, settings: Settings
-    ) -> Transcript:
         load_ms = self._load_clock.timings().load_ms
-        return Transcript(
-            audio=recording.name,
-            duration_s=recording.duration_s,
-            language=recording.language,
-            task=options.task,
-            segments=tuple(recording.segments),
-            timings=replace(recording.context.clock.timings(), load_ms=load_ms),
-            settings=settings,
-            language_probs=recording.context.language_probs,
-            near_ties=recording.near_ties,
-        )
+        return Run(parts, options, long, batch_size=batch_size, progress=progress, load_ms=load_ms)
 
     def transcribe_running(
         self,
@@ -219,12 +232,12 @@ class Transcriber(Closing):
         with clock.stage("total"):
             trims = snug and parts.encoder is not None and parts.encoder.n_frames is None
             stages = parts.stages(options, snug=trims)
-            context = stages.context()
+            context = stages.engine.context()
             context.n_windows = 1  # no recording begins here: what is for its first window is not
             window = Window(audio[: parts.plan.content_samples], 0.0)
             request = WindowRequest(window, context, draft or Draft(), word_times, hold_back_s)
             encoded = stages.encode([request])
-            (result,) = stages.transcribe(encoded, [request])
+            (result,) = stages.engine.transcribe(encoded.features, [request], encoded.clock)
             text = running_text(result, parts.tokenizer)
         clock.add(encoded.clock)
         return replace(text, timings=clock.timings())
@@ -313,3 +326,13 @@ class Transcriber(Closing):
     ) -> Settings:
         """What shapes the results of these options."""
         return self._parts.settings(options, long, batch_size)
+
+
+def _segments(run: Run, recording: Recording) -> Iterator[Segment]:
+    n_given = 0
+    for _ in run.schedule(Listed([recording])).steps():
+        new = recording.segments[n_given:]
+        n_given += len(new)
+        yield from new
+    if recording.failure is not None:
+        raise recording.failure

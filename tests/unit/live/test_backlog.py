@@ -10,7 +10,7 @@ import pytest
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.backlog import Backlog
-from whisper_hailo.live.sources import Block
+from whisper_hailo.live.source import Block
 
 
 def ramp(begin: int, end: int) -> Block:

@@ -19,7 +19,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Completed, violations
 from whisper_hailo.live.network import NetworkSource
-from whisper_hailo.live.sources import Pace
+from whisper_hailo.live.source import Pace
 from whisper_hailo.live.stream import CaptionStream
 
 av = pytest.importorskip("av", reason="the media extra is not installed")

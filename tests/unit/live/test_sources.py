@@ -22,7 +22,8 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.backlog import Backlog
 from whisper_hailo.live.microphone import MicrophoneSource, choose_device, input_devices
 from whisper_hailo.live.network import NetworkSource
-from whisper_hailo.live.sources import Block, FileSource, Pace, PcmSource, Source, open_source
+from whisper_hailo.live.source import Block, Pace, Source
+from whisper_hailo.live.sources import FileSource, PcmSource, open_source
 
 
 def heard(source: Source) -> FloatArray:

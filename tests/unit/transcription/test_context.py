@@ -65,7 +65,7 @@ def shown_to(interpreter: Interpreter, strategy: str) -> list[tuple[int, ...]]:
     long = LongOptions(strategy=strategy)
     stages = Stages(None, interpreter, PLAN)
     noise = np.random.default_rng(0).standard_normal(16_000 * 5).astype(np.float32)
-    recording = Recording(noise, stages.context(), PLAN, DecodingOptions(), long)
+    recording = Recording(noise, stages.engine.context(), PLAN, DecodingOptions(), long)
     (done,) = Schedule(Listed([recording]), stages).run()
     assert done.failure is None
     return interpreter.shown[:5]

@@ -27,7 +27,8 @@ def decode_with_fallback(
 ) -> tuple[Decoded, ...]:
     """Decode windows at rising temperatures until each passes the gates.
 
-    Only the windows that failed are tried again; the last temperature's text is taken as it is.
+    Only the windows that failed are tried again; the last temperature's text is taken as it is. So
+    is that of a draft: audio that goes on is soon transcribed again anyway.
 
     Args:
         loop: of this decoder and these options.
@@ -39,6 +40,8 @@ def decode_with_fallback(
 
     Source: OpenAI Whisper, `decode_with_fallback`.
     """
+    if tasks[0].draft is not None:
+        return loop.run(state, tasks)
     results: dict[int, Decoded] = {}
     pending = list(range(len(tasks)))
     for temperature in options.search.temperatures:

@@ -44,6 +44,73 @@ class Task:
     draft: Draft | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """The prompts of a batch as one pass; shorter ones are padded on the left.
+
+    Attributes:
+        tokens: `(batch, n_tokens)` int64, a draft's opening behind the prompt.
+        first: `(batch,)` int64 columns of the first real tokens; `None` where all are real.
+        looks: `(K,)` int64 positions to look at: each start-of-transcript, which tells speech from
+            silence, and behind that where something is to be chosen.
+        sot: per row, which of these is its start-of-transcript.
+    """
+
+    tokens: IntArray
+    first: IntArray | None
+    looks: IntArray
+    sot: IntArray
+
+    @classmethod
+    def of(cls, tasks: Sequence[Task], search: Search, special: SpecialTokens) -> Prompts:
+        """Those of some windows."""
+        width = max(len(task.prompt) for task in tasks)
+        tokens = np.full((len(tasks), width), special.eot, dtype=np.int64)
+        for row, task in enumerate(tasks):
+            tokens[row, width - len(task.prompt) :] = task.prompt
+        first = [width - len(task.prompt) for task in tasks]
+        sot = [
+            column + task.prompt.index(special.sot)
+            for column, task in zip(first, tasks, strict=True)
+        ]
+        if search.opening:
+            tokens = np.concatenate([tokens, np.array([search.opening], dtype=np.int64)], axis=1)
+        begins = sorted(set(sot))
+        looks = [*begins, *range(width - 1 + search.n_fixed, tokens.shape[1])]
+        return cls(
+            tokens,
+            np.array(first, dtype=np.int64) if any(first) else None,
+            np.array(looks, dtype=np.int64),
+            np.searchsorted(begins, sot),
+        )
+
+    def split(self, output: StepOutput, no_speech: int | None) -> tuple[FloatArray, StepOutput]:
+        """What a pass says of silence, and of what comes next.
+
+        Args:
+            output: of the pass.
+            no_speech: that id, where the model has one.
+
+        Returns:
+            `(batch,)` its probability at start-of-transcript, and the positions behind.
+
+        Raises:
+            ModelError: the decoder's weights are not finite.
+        """
+        if not np.all(np.isfinite(output.logsumexp)):
+            raise ModelError(
+                "the decoder gives values that are no numbers; the checkpoint's weights are broken"
+            )
+        rows, n = np.arange(len(self.sot)), int(self.sot.max()) + 1
+        if no_speech is None:
+            probs = np.zeros(rows.size, dtype=np.float32)
+        else:
+            logits = output.logits[rows, self.sot, no_speech]
+            probs = np.exp(logits - output.logsumexp[rows, self.sot])
+        behind = StepOutput(output.logits[:, n:], output.logsumexp[:, n:], output.alignment)
+        return probs, behind
+
+
 class DecodingLoop:
     """Runs the decoder until every window is done.
 
@@ -94,7 +161,11 @@ class DecodingLoop:
             self._options.budget(self._decoder.spec.dims, width, task.content_s) for task in tasks
         ]
         search = self._search(tasks, budgets, temperature)
-        output, state, no_speech = self._prefill(state, tasks, search)
+        prompts = Prompts.of(tasks, search, self._special)
+        output, state = self._decoder.step(
+            prompts.tokens, state, prompts.looks, first=prompts.first, alignment=search.aligns
+        )
+        no_speech, output = prompts.split(output, self._special.no_speech)
         # Settled text is no silence.
         ends = output.logits[:, 0].argmax(axis=-1) == self._special.eot
         ends &= search.n_fixed == 0
@@ -110,46 +181,6 @@ class DecodingLoop:
             self._result(found, temperature, float(p), bool(at_once))
             for found, p, at_once in zip(search.finish(), no_speech, ends, strict=True)
         )
-
-    def _prefill(
-        self,
-        state: Any,  # noqa: ANN401 - the decoder's own state type
-        tasks: Sequence[Task],
-        search: Search,
-    ) -> tuple[StepOutput, Any, FloatArray]:
-        """Feed the prompts in one pass; shorter ones are padded on the left.
-
-        It looks at start-of-transcript, which tells speech from silence, and behind that where
-        something is to be chosen: the prompt's end, and the tokens of a draft.
-        """
-        width = max(len(task.prompt) for task in tasks)
-        tokens = np.full((len(tasks), width), self._special.eot, dtype=np.int64)
-        for row, task in enumerate(tasks):
-            tokens[row, width - len(task.prompt) :] = task.prompt
-        first = np.array([width - len(task.prompt) for task in tasks], dtype=np.int64)
-        sot = [
-            int(column) + task.prompt.index(self._special.sot)
-            for column, task in zip(first, tasks, strict=True)
-        ]
-        if search.opening:
-            tokens = np.concatenate([tokens, np.array([search.opening], dtype=np.int64)], axis=1)
-        begins = sorted(set(sot))
-        looks = [*begins, *range(width - 1 + search.n_fixed, tokens.shape[1])]
-        output, state = self._decoder.step(
-            tokens,
-            state,
-            np.array(looks, dtype=np.int64),
-            first=first if first.any() else None,
-            alignment=search.aligns,
-        )
-        if not np.all(np.isfinite(output.logsumexp)):
-            raise ModelError(
-                "the decoder gives values that are no numbers; the checkpoint's weights are broken"
-            )
-        no_speech = self._no_speech_probs(output, np.searchsorted(begins, sot))
-        n = len(begins)
-        behind = StepOutput(output.logits[:, n:], output.logsumexp[:, n:], output.alignment)
-        return behind, state, no_speech
 
     def _search(self, tasks: Sequence[Task], budgets: Sequence[int], temperature: float) -> Search:
         draft = tasks[0].draft
@@ -167,16 +198,6 @@ class DecodingLoop:
         key = (search.seed, task.key, round(temperature * 1000))
         seeds = [(*key, index) for index in range(search.best_of)]
         return SampledChoice(eot, boost, temperature, seeds, self._near_tie)
-
-    def _no_speech_probs(self, output: StepOutput, at_sot: IntArray) -> FloatArray:
-        """`(batch,)` probability of the no-speech id at start-of-transcript."""
-        rows, no_speech = np.arange(output.logits.shape[0]), self._special.no_speech
-        if no_speech is None:
-            return np.zeros(rows.size, dtype=np.float32)
-        logprobs: FloatArray = (
-            output.logits[rows, at_sot, no_speech] - output.logsumexp[rows, at_sot]
-        )
-        return np.exp(logprobs)
 
     def _result(
         self, found: Found, temperature: float, no_speech_prob: float, ends_at_once: bool

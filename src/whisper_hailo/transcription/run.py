@@ -1,0 +1,70 @@
+"""Recordings transcribed with the same parts and options."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from whisper_hailo.audio import AudioSource
+from whisper_hailo.core.types import Transcript
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.parts import Parts
+from whisper_hailo.transcription.recording import Recording
+from whisper_hailo.transcription.schedule import Progress, Schedule, Source
+
+
+class Run:
+    """What all recordings of one call have in common.
+
+    Args:
+        parts: of the engine.
+        options: checked before.
+        long: how recordings longer than a window are taken apart.
+        batch_size: windows decoded together.
+        progress: told after each batch how far its last recording has come.
+        load_ms: what it took to load the model.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        options: DecodingOptions,
+        long: LongOptions,
+        *,
+        batch_size: int = 1,
+        progress: Progress | None = None,
+        load_ms: float = 0.0,
+    ) -> None:
+        self._parts = parts
+        self._options = options
+        self._long = long
+        self._batch_size = batch_size
+        self._progress = progress
+        self._load_ms = load_ms
+        self._stages = parts.stages(options, snug=long.snug)
+        self._settings = parts.settings(options, long, batch_size)
+
+    def recording(self, source: AudioSource) -> Recording:
+        """A recording that has not begun."""
+        context = self._stages.engine.context()
+        return Recording(source, context, self._parts.plan, self._options, self._long)
+
+    def schedule(self, source: Source) -> Schedule:
+        """What transcribes the recordings of a source."""
+        ahead = self._parts.encode_ahead
+        return Schedule(source, self._stages, self._batch_size, self._progress, encode_ahead=ahead)
+
+    def transcript(self, recording: Recording) -> Transcript:
+        """Of a recording that is done."""
+        context = recording.context
+        return Transcript(
+            audio=recording.name,
+            duration_s=recording.duration_s,
+            language=recording.language,
+            task=self._options.task,
+            segments=tuple(recording.segments),
+            timings=replace(context.clock.timings(), load_ms=self._load_ms),
+            settings=self._settings,
+            language_probs=context.language_probs,
+            near_ties=recording.near_ties,
+        )

@@ -1,0 +1,76 @@
+"""Segments as they come, and options that are refused before anything is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from tests.unit.sounds import DATA
+from whisper_hailo.audio import load_audio
+from whisper_hailo.core.errors import AudioError, OptionError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.decoding.options import PRESETS, DecodingOptions
+from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.transcriber import Transcriber
+
+OPTIONS = DecodingOptions(cures=PRESETS["conservative"])
+
+
+@pytest.fixture(scope="module")
+def micro() -> Iterator[Transcriber]:
+    with Transcriber.from_model("micro", threads=1) as transcriber:
+        yield transcriber
+
+
+@pytest.fixture(scope="module")
+def long() -> FloatArray:
+    """Four sentences with three seconds between them."""
+    pause = np.zeros(3 * SAMPLE_RATE_HZ, np.float32)
+    clips = [load_audio(DATA / "micro" / "seen" / f"seen-00{index}.ogg") for index in range(4)]
+    return np.concatenate([part for clip in clips for part in (clip, pause)])
+
+
+@pytest.mark.parametrize("strategy", ["seek", "overlap", "consecutive"])
+def test_segments_come_one_by_one_and_are_those_of_the_whole(
+    micro: Transcriber, long: FloatArray, strategy: str
+) -> None:
+    options = LongOptions(strategy=strategy)
+    told: list[float] = []
+    at: list[float] = []
+    segments = []
+    for segment in micro.segments(
+        long, OPTIONS, lambda done_s, _: told.append(done_s), long=options
+    ):
+        segments.append(segment)
+        at.append(told[-1])
+    assert tuple(segments) == micro.transcribe(long, OPTIONS, long=options).segments
+    assert len(segments) >= 3
+    assert at[0] < at[-1], "the first came before the last window was transcribed"
+
+
+def test_whoever_stops_asking_ends_the_work(micro: Transcriber, long: FloatArray) -> None:
+    told: list[float] = []
+    options = LongOptions(strategy="consecutive")
+    segments = micro.segments(long, OPTIONS, lambda done_s, _: told.append(done_s), long=options)
+    assert next(segments).text
+    n_windows = len(told)
+    segments.close()  # type: ignore[attr-defined]
+    assert len(told) == n_windows < len(long) / SAMPLE_RATE_HZ / 9
+
+
+def test_what_cannot_be_read_is_told_when_it_is_asked_for(micro: Transcriber) -> None:
+    segments = micro.segments("nowhere.wav", OPTIONS)
+    with pytest.raises(AudioError, match=r"nowhere\.wav"):
+        next(segments)
+
+
+def test_wrong_options_are_refused_at_once(micro: Transcriber) -> None:
+    wrong = DecodingOptions(language="klingon")
+    with pytest.raises(OptionError, match="klingon"):
+        micro.segments("nowhere.wav", wrong)
+    with pytest.raises(OptionError, match="klingon"):
+        micro.transcribe_many(["nowhere.wav"], wrong)
+    with pytest.raises(OptionError, match="--batch-size is 0"):
+        micro.transcribe_many(["nowhere.wav"], OPTIONS, batch_size=0)
