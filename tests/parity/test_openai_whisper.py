@@ -21,7 +21,8 @@ from whisper_hailo.decoding.search.choice import SampledChoice
 from whisper_hailo.decoding.search.loop import DecodingLoop
 from whisper_hailo.transcription.longform import seek
 from whisper_hailo.transcription.longform.hallucination import Kept, drop_hallucinations
-from whisper_hailo.transcription.longform.plan import Heard, LongOptions
+from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.window import WindowResult
 
 torch = pytest.importorskip("torch", reason="parity with OpenAI Whisper needs torch")
 with warnings.catch_warnings():
@@ -275,9 +276,9 @@ def test_silence_beside_made_up_text_is_skipped(
     """Scraps of a language that was not asked for stand between silences: they come out odd."""
     n_dropped = []
 
-    def drop(heard: Heard, *given: float, **named: float) -> Kept:
-        kept = drop_hallucinations(heard, *given, **named)
-        n_dropped.append(len(heard.segments) - len(kept.segments))
+    def drop(result: WindowResult, *given: float, **named: float) -> Kept:
+        kept = drop_hallucinations(result, *given, **named)
+        n_dropped.append(len(result.segments) - len(kept.segments))
         return kept
 
     monkeypatch.setattr(seek, "drop_hallucinations", drop)
