@@ -1,6 +1,8 @@
 # Every target works from a fresh clone: it makes its own environment first.
 #   make demo    transcribe the bundled recording with the bundled model, offline
-#   make test    unit tests and goldens
+#   make test    unit tests, on every core
+#   make e2e     the real command, and unit tests that are slow
+#   make parity  against the references, with torch
 #   make test-aarch64  demo, tests and decoder steps as aarch64 programs, emulated
 #   make test-processors  demo and decoder steps on older x86-64 processors, emulated
 #   make test-hailort  the device layer under the vendor's own Python layers, from the git copy HAILORT_GIT
