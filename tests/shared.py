@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +18,7 @@ def made_once(folder: Path, make: Callable[[Path], object]) -> Path:
     with FileLock(f"{folder}.lock"):
         if not folder.exists():
             unfinished = folder.with_name(f"{folder.name}.unfinished")
+            shutil.rmtree(unfinished, ignore_errors=True)  # of one that failed
             make(unfinished)
             unfinished.rename(folder)
     return folder
