@@ -117,17 +117,17 @@ check: environments
 	scripts/check
 
 bench: $(VENV)/dev.stamp
-	$(BIN)/python benchmarks/bench.py $(BENCH)
+	$(BIN)/python -m whisper_hailo_lab.experiments.bench $(BENCH)
 
 # With weights or code changed: measures again, keeps the run, writes the tables of the documents.
 bench-tables: bench
 	mkdir -p benchmarks/results
 	cp build/bench/run.jsonl benchmarks/results/run.jsonl
-	$(BIN)/python benchmarks/tables.py
+	$(BIN)/python -m whisper_hailo_lab.documents
 
 # The same weights in ours and in every rival that is there, in turns; the tables of docs/speed.md.
 bench-speed: $(VENV)/dev.stamp
-	$(BIN)/python -m benchmarks.speed $(SPEED)
+	$(BIN)/python -m whisper_hailo_lab.experiments.speed $(SPEED)
 
 rivals:
 	PYTHON=$(PYTHON) scripts/rivals
@@ -138,19 +138,19 @@ run-book: $(VENV)/dev.stamp
 
 # NumPy's idle threads sleep, as in the command.
 captions: $(VENV)/dev.stamp
-	OPENBLAS_THREAD_TIMEOUT=4 $(BIN)/python -m benchmarks.captions $(CAPTIONS)
+	OPENBLAS_THREAD_TIMEOUT=4 $(BIN)/python -m whisper_hailo_lab.captions $(CAPTIONS)
 
 emulation: $(VENV)/dev.stamp
-	$(BIN)/python -m benchmarks.emulated_quantisation
+	$(BIN)/python -m whisper_hailo_lab.emulation
 
 windows: $(VENV)/dev.stamp
-	$(BIN)/python -m benchmarks.windows
+	$(BIN)/python -m whisper_hailo_lab.experiments.windows
 
 short-windows: $(VENV)/dev.stamp
-	$(BIN)/python -m benchmarks.short_windows
+	$(BIN)/python -m whisper_hailo_lab.experiments.short_windows
 
 fallback: $(VENV)/dev.stamp
-	$(BIN)/python -m benchmarks.fallback
+	$(BIN)/python -m whisper_hailo_lab.experiments.fallback
 
 # Needs uv; writes versions and hashes for every supported Python.
 lock:

@@ -8,20 +8,16 @@ import torch
 import whisper
 
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo_lab.systems.protocol import Heard, Loading, Watch
-from whisper_hailo_lab.worker import serve
+from whisper_hailo_lab.harness.worker import serve
+from whisper_hailo_lab.systems.protocol import ComponentWatch, SystemResult, WholeModel
 
 
-class OpenAiWhisper:
+class OpenAiWhisper(WholeModel):
     """`whisper.transcribe` on the CPU in float32."""
 
     packages = ("openai-whisper", "torch", "numpy")
 
-    def __init__(self, loading: Loading) -> None:
-        self._loading = loading
-        self._model: Any = None
-
-    def open(self, watch: Watch) -> dict[str, Any]:
+    def open(self, watch: ComponentWatch) -> dict[str, Any]:
         case = self._loading.case
         if case.threads:
             torch.set_num_threads(case.threads)
@@ -30,18 +26,12 @@ class OpenAiWhisper:
         )
         return {"engine": "torch", "fp16": False} | self._options()
 
-    def warm_up(self, audio: FloatArray, watch: Watch) -> None:
-        watch("model", lambda: self.transcribe(audio, self._loading.case.language))
-
-    def transcribe(self, audio: FloatArray, language: str) -> Heard:
+    def transcribe(self, audio: FloatArray, language: str) -> SystemResult:
         result = self._model.transcribe(audio, language=language, fp16=False, **self._options())
-        return Heard(
+        return SystemResult(
             text=str(result["text"]).strip(),
             n_tokens=sum(len(segment["tokens"]) for segment in result["segments"]),
         )
-
-    def close(self) -> None:
-        self._model = None
 
     def _options(self) -> dict[str, Any]:
         """The default row keeps the program's own: temperature fallback and previous text."""

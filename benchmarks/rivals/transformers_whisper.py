@@ -13,13 +13,13 @@ from transformers import (
 )
 
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo_lab.systems.protocol import Heard, Loading, Watch
-from whisper_hailo_lab.worker import serve
+from whisper_hailo_lab.harness.worker import serve
+from whisper_hailo_lab.systems.protocol import ComponentWatch, Loading, SystemResult, WholeModel
 
 WINDOW = 30 * 16_000
 
 
-class Transformers:
+class Transformers(WholeModel):
     """`generate` on consecutive 30 s windows, float32 on the CPU.
 
     The two rows differ in nothing but the settings of `generate`: the default one takes those of
@@ -29,14 +29,13 @@ class Transformers:
     packages = ("transformers", "torch", "tokenizers", "numpy")
 
     def __init__(self, loading: Loading) -> None:
-        self._loading = loading
-        self._model: Any = None
+        super().__init__(loading)
         self._tokenizer: Any = None
         self._extractor: Any = None
         self._encode_ms = 0.0
         self._encode_begin = 0.0
 
-    def open(self, watch: Watch) -> dict[str, Any]:
+    def open(self, watch: ComponentWatch) -> dict[str, Any]:
         case, path = self._loading.case, self._loading.path
         if case.threads:
             torch.set_num_threads(case.threads)
@@ -51,10 +50,7 @@ class Transformers:
         self._clock_encoder()
         return {"engine": "torch"} | self._options()
 
-    def warm_up(self, audio: FloatArray, watch: Watch) -> None:
-        watch("model", lambda: self.transcribe(audio, self._loading.case.language))
-
-    def transcribe(self, audio: FloatArray, language: str) -> Heard:
+    def transcribe(self, audio: FloatArray, language: str) -> SystemResult:
         texts, n_tokens, mel_ms, eot = [], 0, 0.0, self._model.generation_config.eos_token_id
         self._encode_ms = 0.0
         begin = perf_counter()
@@ -74,10 +70,7 @@ class Transformers:
         total_ms = (perf_counter() - begin) * 1000.0
         stages_ms = {"mel": mel_ms, "encode": self._encode_ms}
         stages_ms["decode"] = total_ms - mel_ms - self._encode_ms
-        return Heard(" ".join(texts), stages_ms, n_tokens)
-
-    def close(self) -> None:
-        self._model = None
+        return SystemResult(" ".join(texts), stages_ms, n_tokens)
 
     def _clock_encoder(self) -> None:
         """Note the time of every pass of the encoder."""

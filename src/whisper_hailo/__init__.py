@@ -11,28 +11,48 @@ keep_private()  # first: every program of ours comes through here before it impo
 
 if TYPE_CHECKING:
     from whisper_hailo.convert.options import ConvertOptions
-    from whisper_hailo.core.types import Segment, Transcript
+    from whisper_hailo.core.types import Segment, Transcript, Word
     from whisper_hailo.decoding.options import Cures, DecodingOptions
+    from whisper_hailo.live.blocks import BlockCaptions, stream, stream_async
+    from whisper_hailo.live.options import CaptionOptions
+    from whisper_hailo.transcription.longform.plan import LongOptions
     from whisper_hailo.transcription.transcriber import Transcriber
 
 __all__ = [
+    "BlockCaptions",
+    "CaptionOptions",
     "ConvertOptions",
     "Cures",
     "DecodingOptions",
+    "LongOptions",
     "Segment",
     "Transcriber",
     "Transcript",
+    "Word",
     "__version__",
+    "stream",
+    "stream_async",
 ]
 
 _HOMES = {
+    "BlockCaptions": "whisper_hailo.live.blocks",
+    "CaptionOptions": "whisper_hailo.live.options",
     "ConvertOptions": "whisper_hailo.convert.options",
     "Cures": "whisper_hailo.decoding.options",
     "DecodingOptions": "whisper_hailo.decoding.options",
+    "LongOptions": "whisper_hailo.transcription.longform.plan",
     "Segment": "whisper_hailo.core.types",
     "Transcriber": "whisper_hailo.transcription.transcriber",
     "Transcript": "whisper_hailo.core.types",
+    "Word": "whisper_hailo.core.types",
+    "stream": "whisper_hailo.live.blocks",
+    "stream_async": "whisper_hailo.live.blocks",
 }
+
+
+def __dir__() -> list[str]:
+    """The interface: what is documented and stays."""
+    return list(__all__)
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for

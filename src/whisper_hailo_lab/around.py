@@ -1,10 +1,13 @@
-"""Encoders that stand before another one and change what it gives or how often it is asked."""
+"""Encoders and decoders that stand before another one, and watch or change what it does."""
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 from whisper_hailo.core.closing import Closing
-from whisper_hailo.core.protocols import Encoder
+from whisper_hailo.core.protocols import AnyDecoder, Encoder, Limits, Padding, StepOutput
 from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.types import FloatArray, IntArray
 
 
 class EncoderAround(Closing):
@@ -34,3 +37,72 @@ class EncoderAround(Closing):
 
     def close(self) -> None:
         """Nothing of its own."""
+
+
+class DecoderAround(Closing):
+    """A decoder that leaves everything to the real one; a subclass changes `step`.
+
+    Args:
+        decoder: the real one, opened and closed with this one. States are its own, whatever they
+            are.
+    """
+
+    def __init__(self, decoder: AnyDecoder) -> None:
+        self._decoder = decoder
+
+    @property
+    def spec(self) -> ModelSpec:
+        """The model that it belongs to."""
+        return self._decoder.spec
+
+    @property
+    def name(self) -> str:
+        """Of the real one."""
+        return self._decoder.name
+
+    @property
+    def limits(self) -> Limits:
+        """Of the real one."""
+        return self._decoder.limits
+
+    def open(self) -> Self:
+        """Open the real one."""
+        self._decoder.open()
+        return self
+
+    def close(self) -> None:
+        """Close the real one."""
+        self._decoder.close()
+
+    def start(
+        self,
+        audio_features: FloatArray,
+        paddings: tuple[Padding, ...],
+        n_positions: IntArray | None = None,
+    ) -> Any:  # noqa: ANN401
+        """Begin; see `core.protocols.Decoder`."""
+        return self._decoder.start(audio_features, paddings, n_positions)
+
+    def step(
+        self,
+        tokens: IntArray,
+        state: Any,  # noqa: ANN401
+        positions: IntArray,
+        *,
+        first: IntArray | None = None,
+        alignment: bool = False,
+    ) -> tuple[StepOutput, Any]:
+        """Append tokens; see `core.protocols.Decoder`."""
+        return self._decoder.step(tokens, state, positions, first=first, alignment=alignment)
+
+    def batch_size(self, state: Any) -> int:  # noqa: ANN401
+        """Number of rows of a state."""
+        return self._decoder.batch_size(state)
+
+    def select(self, state: Any, rows: IntArray) -> Any:  # noqa: ANN401
+        """State of some rows."""
+        return self._decoder.select(state, rows)
+
+    def rewind(self, state: Any, n_tokens: int) -> Any:  # noqa: ANN401
+        """State cut back to its first tokens."""
+        return self._decoder.rewind(state, n_tokens)

@@ -14,65 +14,20 @@ otherwise. The corpus rate counts its insertions; the mean rate leaves such file
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 from typing import Literal, TypeAlias
 
-import numpy as np
-
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.extras import require
-from whisper_hailo_lab.bootstrap import FloatTable, drawn_rates, quantiles
+from whisper_hailo.core.types import UNSPACED_LANGUAGES
+from whisper_hailo_lab.rates import Score, confidence_interval, corpus, mean_rate
 
 Form: TypeAlias = Literal["normalised", "simple"]
 """How texts are prepared before they are compared."""
-
-# Written without blanks: every character is a word, as in Whisper's own evaluation.
-_UNSPACED_LANGUAGES = frozenset({"zh", "ja", "th", "lo", "my", "yue"})
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """Edit operations that lead from a reference to a hypothesis, in words or in characters.
-
-    Attributes:
-        hits: units that are equal in both.
-    """
-
-    substitutions: int = 0
-    deletions: int = 0
-    insertions: int = 0
-    hits: int = 0
-
-    @property
-    def errors(self) -> int:
-        """Substitutions, deletions and insertions together."""
-        return self.substitutions + self.deletions + self.insertions
-
-    @property
-    def reference_count(self) -> int:
-        """Units of the reference."""
-        return self.substitutions + self.deletions + self.hits
-
-    @property
-    def rate(self) -> float:
-        """Errors per reference unit, in [0, inf]; see the module for empty references."""
-        if self.reference_count == 0:
-            return math.inf if self.insertions else 0.0
-        return self.errors / self.reference_count
-
-    def __add__(self, other: Score) -> Score:
-        """Counts of both, as in a corpus rate."""
-        return Score(
-            substitutions=self.substitutions + other.substitutions,
-            deletions=self.deletions + other.deletions,
-            insertions=self.insertions + other.insertions,
-            hits=self.hits + other.hits,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +98,12 @@ def score_file(
 ) -> FileScore:
     """Score one file; arguments and errors as in `evaluate`."""
     expected = normalise(reference, form, language)
-    heard = normalise(hypothesis, form, language)
+    got = normalise(hypothesis, form, language)
     return FileScore(
         reference=reference,
         hypothesis=hypothesis,
-        words=count_units(expected.split(), heard.split()),
-        characters=_character_score(expected, heard),
+        words=count_units(expected.split(), got.split()),
+        characters=_character_score(expected, got),
     )
 
 
@@ -165,90 +120,19 @@ def normalise(text: str, form: Form, language: str = "en") -> str:
     raise OptionError(f"form is {form!r}, expected 'normalised' or 'simple'")
 
 
-def corpus(scores: Iterable[Score]) -> Score:
-    """Counts of all files added up."""
-    return sum(scores, Score())
-
-
-def mean_rate(scores: Sequence[Score]) -> float:
-    """Average of the files' rates, leaving out empty references; 0 where nothing is left."""
-    rates = [score.rate for score in scores if score.reference_count]
-    return sum(rates) / len(rates) if rates else 0.0
-
-
-def confidence_interval(
-    scores: Sequence[Score], *, level: float = 0.95, n_resamples: int = 1000, seed: int = 0
-) -> tuple[float, float]:
-    """Percentile bootstrap of the corpus rate, files drawn with replacement (Bisani & Ney, 2004).
-
-    Draws without a reference unit give no rate and are left out.
-
-    Args:
-        scores: one per file.
-        level: probability in (0, 1) that the interval is meant to cover.
-        n_resamples: number of draws.
-        seed: same seed, same interval.
-
-    Returns:
-        lower and upper bound of the rate; both the corpus rate when no draw has a reference.
-
-    Raises:
-        OptionError: `level` or `n_resamples` out of range.
-    """
-    rates = _drawn([scores], level, n_resamples, seed)
-    if not rates.size:
-        rate = corpus(scores).rate
-        return rate, rate
-    return quantiles(rates[0], level)
-
-
-def difference_interval(
-    scores: Sequence[Score],
-    others: Sequence[Score],
-    *,
-    level: float = 0.95,
-    n_resamples: int = 1000,
-    seed: int = 0,
-) -> tuple[float, float]:
-    """The same for the corpus rate of `scores` less that of `others`, on the same files.
-
-    Each draw takes the same files on both sides (Bisani & Ney, 2004, section 4): files that are
-    hard for both do not widen it, so it shows differences that two intervals would hide.
-
-    Raises:
-        OptionError: `level` or `n_resamples` out of range, or other files.
-    """
-    if [one.reference_count for one in scores] != [one.reference_count for one in others]:
-        raise OptionError(
-            f"{len(scores)} and {len(others)} scores are not of the same files, expected pairs"
-        )
-    rates = _drawn([scores, others], level, n_resamples, seed)
-    if not rates.size:
-        return 0.0, 0.0
-    return quantiles(rates[0] - rates[1], level)
-
-
-def _drawn(
-    sides: Sequence[Sequence[Score]], level: float, n_resamples: int, seed: int
-) -> FloatTable:
-    errors = np.array([[score.errors for score in side] for side in sides], dtype=np.int64)
-    counts = np.array([score.reference_count for score in sides[0]], dtype=np.int64)
-    return drawn_rates(errors, counts, level, n_resamples, seed)
-
-
-def count_units(expected: list[str], heard: list[str]) -> Score:
+def count_units(expected: list[str], got: list[str]) -> Score:
     """Compare two sequences of words, or of anything written without blanks."""
-    if not expected or not heard:  # jiwer refuses an empty reference before version 4.
-        return Score(deletions=len(expected), insertions=len(heard))
+    if not expected or not got:  # jiwer refuses an empty reference before version 4.
+        return Score(deletions=len(expected), insertions=len(got))
     # Joined again, since jiwer takes words apart at blanks only, not at tabs and line ends.
-    found = _jiwer().process_words(" ".join(expected), " ".join(heard))
+    found = _jiwer().process_words(" ".join(expected), " ".join(got))
     return Score(found.substitutions, found.deletions, found.insertions, found.hits)
 
 
-def _character_score(expected: str, heard: str) -> Score:
-    if not expected or not heard:
-        return Score(deletions=len(expected), insertions=len(heard))
-    found = _jiwer().process_characters(expected, heard)
+def _character_score(expected: str, got: str) -> Score:
+    if not expected or not got:
+        return Score(deletions=len(expected), insertions=len(got))
+    found = _jiwer().process_characters(expected, got)
     return Score(found.substitutions, found.deletions, found.insertions, found.hits)
 
 
@@ -275,6 +159,6 @@ def _normaliser(language: str) -> Callable[[str], str]:
     normaliser: Callable[[str], str] = (
         EnglishTextNormalizer()
         if language == "en"
-        else BasicTextNormalizer(split_letters=language in _UNSPACED_LANGUAGES)
+        else BasicTextNormalizer(split_letters=language in UNSPACED_LANGUAGES)
     )
     return normaliser

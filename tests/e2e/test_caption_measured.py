@@ -52,8 +52,8 @@ def test_compare_captions_without_a_recording_is_one_line(whisper_hailo: Command
 
 
 def benchmark(environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    """`python -m benchmarks.captions` with these words."""
-    command = [sys.executable, "-m", "benchmarks.captions", *words]
+    """`python -m whisper_hailo_lab.captions` with these words."""
+    command = [sys.executable, "-m", "whisper_hailo_lab.captions", *words]
     return subprocess.run(
         command,
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""A short run of `benchmarks/device_faults.py`; the whole one takes a thousand faults."""
+"""A short run of `experiments.device_faults`; the whole one takes a thousand faults."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-from tests.e2e.conftest import PATIENCE_S, ROOT
+from tests.e2e.conftest import PATIENCE_S
 
 
 @pytest.mark.parametrize("streams", [1, 3])
 def test_faults_at_random_points(environment: dict[str, str], streams: int) -> None:
-    command = [sys.executable, str(ROOT / "benchmarks" / "device_faults.py"), "--json"]
+    command = [sys.executable, "-m", "whisper_hailo_lab.experiments.device_faults", "--json"]
     # So many that some recording of each stream has its turn between them.
     n_faults = 12 * streams
     command += ["--faults", str(n_faults), "--seed", "7", "--streams", str(streams)]

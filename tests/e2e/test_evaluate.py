@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import PATIENCE_S, ROOT, Command
-from whisper_hailo_lab import environments
+from whisper_hailo_lab.systems import environments
 from whisper_hailo_lab.systems.table import SYSTEMS
 
 CLIPS = ROOT / "tests" / "data" / "micro" / "seen"

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from benchmarks.sounds import music
 
 from tests.e2e.conftest import DEMO, ROOT, Command, one_line
 from whisper_hailo import Transcriber
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo_lab.data.sounds import music
 
 DATA = ROOT / "tests" / "data" / "micro"
 MICRO = ("transcribe", "--model", "micro", "--threads", 1)

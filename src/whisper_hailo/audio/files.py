@@ -5,19 +5,25 @@ from __future__ import annotations
 import io
 import os
 import select
-import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
+from whisper_hailo.audio.copies import append, new_copy, pieces
 from whisper_hailo.audio.decode import Place
+from whisper_hailo.audio.readers import open_reader
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.names import shown
 
 PIPE_PATIENCE_S: Final = 10.0
 """So long a named pipe may give nothing."""
+
+LOOK_BYTES: Final = 64 << 20
+"""After so many of a pipe it is seen whether they begin a recording; some have pictures first."""
+
+_INDEX_LAST: Final = (b"FORM", b"caff", b"ftyp", b"free", b"mdat", b"moov", b"skip", b"wide")
+"""First bytes, or those after a length, of AIFF, CAF and MP4: not opened by their beginning."""
 
 _PIECE: Final = 1 << 20
 
@@ -71,47 +77,27 @@ def kept(source: str | Path | BinaryIO, label: str, resources: ExitStack) -> Bin
         AudioError: see `open_file`.
     """
     if not isinstance(source, str | Path):
-        return source if source.seekable() else copied(_pieces(source), label, resources)
+        return source if source.seekable() else _copy_of_pipe(pieces(source), label, resources)
     file = resources.enter_context(_open_path(source, label))
-    return file if file.seekable() else copied(_named_pipe(file, label), label, resources)
+    return file if file.seekable() else _copy_of_pipe(_named_pipe(file, label), label, resources)
 
 
-def with_descriptor(file: BinaryIO, label: str, resources: ExitStack) -> BinaryIO:
-    """The file, or a copy of one that another process could not read, from its start.
-
-    Raises:
-        AudioError: it cannot be copied.
-    """
-    try:
-        file.fileno()
-    except io.UnsupportedOperation:
-        file.seek(0)
-        return copied(_pieces(file), label, resources)
-    return file
-
-
-def copied(pieces: Iterable[bytes], label: str, resources: ExitStack) -> io.FileIO:
-    """A temporary file of what is read.
+def _copy_of_pipe(content: Iterator[bytes], label: str, resources: ExitStack) -> io.FileIO:
+    """A temporary file of what comes; what is no recording is given up soon, it may have no end.
 
     Raises:
-        AudioError: it does not fit, or cannot be read.
+        AudioError: it does not fit, or its beginning is no recording's.
     """
-    try:
-        copy = resources.enter_context(tempfile.TemporaryFile(buffering=0))  # noqa: SIM115
-        for piece in pieces:
-            left = memoryview(piece)
-            while left:
-                left = left[copy.write(left) :]
-    except OSError as error:
-        raise AudioError(
-            f"{label} cannot be buffered ({error.strerror}); free some space in the temporary "
-            "folder, or give a file"
-        ) from error
+    copy = new_copy(label, resources)
+    append(copy, content, label, LOOK_BYTES)
+    if copy.tell() >= LOOK_BYTES:
+        with Place(copy) as begin:
+            head = begin.read(8)
+            begin.seek(0)
+            if head[:4] not in _INDEX_LAST and head[4:] not in _INDEX_LAST:
+                open_reader(cast(BinaryIO, begin), label).close()
+        append(copy, content, label)
     return copy
-
-
-def _pieces(file: BinaryIO) -> Iterator[bytes]:
-    return iter(partial(file.read, _PIECE), b"")
 
 
 def _named_pipe(file: BinaryIO, label: str) -> Iterator[bytes]:

@@ -14,7 +14,7 @@ from typing import IO, BinaryIO, Final
 import numpy as np
 
 from whisper_hailo.audio import decode
-from whisper_hailo.audio.files import with_descriptor
+from whisper_hailo.audio.copies import with_descriptor
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import FloatArray

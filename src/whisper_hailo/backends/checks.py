@@ -36,6 +36,20 @@ def check_mel(mel: FloatArray, spec: ModelSpec) -> None:
         )
 
 
+def check_frames(got: int, takes: int) -> None:
+    """Refuse windows of another length than a fixed encoder's.
+
+    Raises:
+        ShapeError: another number of frames.
+    """
+    if got != takes:
+        window_s = takes / FRAMES_PER_SECOND
+        raise ShapeError(
+            f"mel has {got} frames, this encoder takes {takes} ({window_s:g} s window); "
+            f"use --window {window_s:g}"
+        )
+
+
 def check_features(
     features: FloatArray,
     paddings: tuple[Padding, ...],

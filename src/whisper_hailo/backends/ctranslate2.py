@@ -19,6 +19,7 @@ from whisper_hailo.backends.running import running
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.strict import MismatchError, decode, read_json, read_json_object
 from whisper_hailo.core.types import FloatArray
@@ -106,7 +107,7 @@ class CTranslate2Recognizer(Closing):
             except (RuntimeError, ValueError) as error:
                 reason = " ".join(str(error).split())[:200]
                 raise ModelError(
-                    f"{self._directory} cannot be used for {self._spec.name} of width "
+                    f"{shown(self._directory)} cannot be used for {self._spec.name} of width "
                     f"{dims.d_model} ({reason}); {_CONVERT}"
                 ) from error
             self._model = model
@@ -193,7 +194,7 @@ def _check_vocabulary(path: Path, spec: ModelSpec) -> None:
     if not isinstance(names, list) or len(names) != spec.dims.n_vocab:
         got = f"{len(names)} tokens" if isinstance(names, list) else "no list of tokens"
         raise ModelError(
-            f"{path} has {got}, {spec.name} has {spec.dims.n_vocab}; "
+            f"{shown(path)} has {got}, {spec.name} has {spec.dims.n_vocab}; "
             "decoder and --model must be of one model"
         )
     for name, token in (
@@ -202,7 +203,7 @@ def _check_vocabulary(path: Path, spec: ModelSpec) -> None:
     ):
         if names[token] != name:
             raise ModelError(
-                f"{path} calls token {token} {names[token]!r}, expected {name!r}; {_CONVERT}"
+                f"{shown(path)} calls token {token} {names[token]!r}, expected {name!r}; {_CONVERT}"
             )
 
 
@@ -211,10 +212,10 @@ def _check_suppressed(path: Path, spec: ModelSpec) -> None:
     try:
         first = decode(_Config, read_json_object(path)).suppress_ids_begin
     except MismatchError as error:
-        raise ModelError(f"{path}: {error}; {_CONVERT}") from error
+        raise ModelError(f"{shown(path)}: {error}; {_CONVERT}") from error
     if set(first or ()) != set(spec.tokens.begin_suppress):
         raise ModelError(
-            f"{path} has suppress_ids_begin {list(first or ())[:8]}, {spec.name} has "
+            f"{shown(path)} has suppress_ids_begin {list(first or ())[:8]}, {spec.name} has "
             f"{list(spec.tokens.begin_suppress)}; {_CONVERT}"
         )
 

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from whisper_hailo.backends.checks import check_mel
+from whisper_hailo.backends.checks import check_frames, check_mel
 from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
 from whisper_hailo.backends.one_graph import OneGraph
 from whisper_hailo.core.checked import has_content
-from whisper_hailo.core.errors import ModelError, ShapeError
+from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import inside
 from whisper_hailo.core.hailo import HailoForm
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.strict import MismatchError, decode, read_json_object
 from whisper_hailo.core.types import FRAMES_PER_SECOND, FloatArray
@@ -39,7 +40,7 @@ class EmulatedEncoder(OneGraph):
         self, directory: Path, spec: ModelSpec, path: Path | None = None, threads: int = 0
     ) -> None:
         self._spec = spec
-        self._form = emulated_form(directory, spec, "encoder")
+        self._form = spec.hailo_form("encoder")
         path = path or inside(directory, self._form.emulated_file)
         self._plan = emulated_plan(path, spec, self._form)
         super().__init__(path, threads)
@@ -72,11 +73,7 @@ class EmulatedEncoder(OneGraph):
             ShapeError: the window does not fit this encoder.
         """
         check_mel(mel, self._spec)
-        if mel.shape[2] != self.n_frames:
-            raise ShapeError(
-                f"mel has {mel.shape[2]} frames, this encoder takes {self.n_frames} "
-                f"({self._form.window_s} s window); use --window {self._form.window_s}"
-            )
+        check_frames(mel.shape[2], self.n_frames)
         return np.concatenate([self._run(to_chip(row)) for row in mel])
 
     def _run(self, frames: FloatArray) -> FloatArray:
@@ -103,7 +100,7 @@ class EmulatedRunner(OnnxFixedRunner):
     def __init__(
         self, directory: Path, spec: ModelSpec, path: Path | None = None, threads: int = 0
     ) -> None:
-        form = emulated_form(directory, spec, "decoder")
+        form = spec.hailo_form("decoder")
         path = path or inside(directory, form.emulated_file)
         self._plan = emulated_plan(path, spec, form)
         super().__init__(path, spec, threads)
@@ -119,21 +116,6 @@ def to_chip(mel: FloatArray) -> FloatArray:
     return np.ascontiguousarray(mel.T, dtype=np.float32)[np.newaxis, np.newaxis]
 
 
-def emulated_form(directory: Path, spec: ModelSpec, part: str) -> HailoForm:
-    """The Hailo form that an emulation is of.
-
-    Raises:
-        ModelError: the model directory has none.
-    """
-    form = next((form for form in spec.hailo if form.part == part), None)
-    if form is None:
-        raise ModelError(
-            f"{directory} has no graphs for the Hailo compiler, so nothing to emulate; convert the "
-            "checkpoint again with: whisper-hailo convert CHECKPOINT OUT --hailo"
-        )
-    return form
-
-
 def emulated_plan(path: Path, spec: ModelSpec, form: HailoForm) -> str:
     """Name of the plan of an emulated graph, from the record beside it.
 
@@ -143,15 +125,19 @@ def emulated_plan(path: Path, spec: ModelSpec, form: HailoForm) -> str:
     advice = f"make it with: whisper-hailo emulate MODEL_DIR --audio DIR --part {form.part}"
     record_path = path.with_suffix(".json")
     if not path.is_file() or not record_path.is_file():
-        raise ModelError(f"there is no emulated graph {path} with its .json; {advice}")
+        raise ModelError(f"there is no emulated graph {shown(path)} with its .json; {advice}")
     try:
         record = decode(_Record, read_json_object(record_path))
     except MismatchError as error:
-        raise ModelError(f"{record_path}: {error}; {advice}") from error
+        raise ModelError(f"{shown(record_path)}: {error}; {advice}") from error
     if record.graph_sha256 != spec.record(form.file).sha256:
-        raise ModelError(f"{path} was made from another graph than {form.file}; {advice}")
+        raise ModelError(
+            f"{shown(path)} was made from another graph than {shown(form.file)}; {advice}"
+        )
     if not has_content(path, record.sha256):
-        raise ModelError(f"{path} is damaged: not what {record_path.name} says; {advice}")
+        raise ModelError(
+            f"{shown(path)} is damaged: not what {shown(record_path.name)} says; {advice}"
+        )
     return record.plan
 
 

@@ -12,6 +12,7 @@ from whisper_hailo.backends.running import EXPORT_AGAIN
 from whisper_hailo.backends.saturation import warn_of_slow_products
 from whisper_hailo.backends.signature import Port, Signature, read_signature
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 
@@ -35,7 +36,7 @@ class OnnxFixedRunner(OneGraph):
         self._features, features = _input(signature, "float", 3)
         self._logits, logits = next(iter(signature.outputs.items()))
         self._dtypes = (ids.dtype, features.dtype)
-        self._length, self._n_positions = _sizes(signature, ids, features)
+        self._length, self._n_positions = _sizes(signature, spec, ids, features)
         _check_model(signature, spec, features, logits)
         warn_of_slow_products(signature)
 
@@ -82,18 +83,25 @@ def _input(signature: Signature, kind: str, rank: int) -> tuple[str, Port]:
     ]
     if len(found) != 1 or len(signature.inputs) != 2:
         raise ModelError(
-            f"{signature.path} takes {signature.describe()}; a fixed decoder takes ids (1, length) "
-            "and audio features (1, n_positions, d_model)"
+            f"{shown(signature.path)} takes {signature.describe()}; a fixed decoder takes ids (1, "
+            "length) and audio features (1, n_positions, d_model)"
         )
     return found[0]
 
 
-def _sizes(signature: Signature, ids: Port, features: Port) -> tuple[int, int]:
+def _sizes(signature: Signature, spec: ModelSpec, ids: Port, features: Port) -> tuple[int, int]:
     length, n_positions = ids.shape[1], features.shape[1]
     if isinstance(length, str) or isinstance(n_positions, str):
         raise ModelError(
-            f"{signature.path} takes {signature.describe()}; a fixed decoder has numbers for "
-            "length and positions: make one with convert --hailo"
+            f"{shown(signature.path)} takes {signature.describe()}; a fixed decoder has numbers "
+            "for length and positions: make one with convert --hailo"
+        )
+    most = (spec.dims.n_text_ctx, spec.dims.n_audio_ctx)
+    if not (1 <= length <= most[0] and 1 <= n_positions <= most[1]):
+        raise ModelError(
+            f"{shown(signature.path)} takes {length} tokens and {n_positions} positions, "
+            f"{spec.name} has {most[0]} and {most[1]} at most; decoder and --model must be of one "
+            "model"
         )
     return length, n_positions
 
@@ -105,6 +113,6 @@ def _check_model(signature: Signature, spec: ModelSpec, features: Port, logits: 
     wanted = (dims.d_model, dims.n_vocab)
     if any(isinstance(g, int) and g != w for g, w in zip(got, wanted, strict=True)):
         raise ModelError(
-            f"{signature.path} has width {got[0]} and {got[1]} tokens, {spec.name} has "
+            f"{shown(signature.path)} has width {got[0]} and {got[1]} tokens, {spec.name} has "
             f"{wanted[0]} and {wanted[1]}; decoder and --model must be of one model"
         )

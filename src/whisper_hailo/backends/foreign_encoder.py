@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from whisper_hailo.backends.checks import check_mel
+from whisper_hailo.backends.checks import check_frames, check_mel
 from whisper_hailo.backends.one_graph import OneGraph
 from whisper_hailo.backends.running import EXPORT_AGAIN
 from whisper_hailo.backends.saturation import warn_of_slow_products
 from whisper_hailo.backends.signature import Axis, Port, Signature, read_signature
-from whisper_hailo.core.errors import ModelError, ShapeError
+from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND, FloatArray
 
@@ -85,20 +86,6 @@ class ForeignEncoder(OneGraph):
         return flat.astype(np.float32, copy=False)
 
 
-def check_frames(got: int, takes: int) -> None:
-    """Refuse windows of another length than a fixed encoder's.
-
-    Raises:
-        ShapeError: another number of frames.
-    """
-    if got != takes:
-        window_s = takes / FRAMES_PER_SECOND
-        raise ShapeError(
-            f"mel has {got} frames, this encoder takes {takes} ({window_s:g} s window); "
-            f"use --window {window_s:g}"
-        )
-
-
 def precision(path: Path, dtype: str = "float32") -> str:
     """`int8`, `fp16` or `fp32`, by what exporters write into file names and by the input's type."""
     words = path.stem.lower().replace("-", "_").split("_")
@@ -111,8 +98,8 @@ def _only_input(signature: Signature) -> tuple[str, Port]:
     floats = [(n, p) for n, p in signature.inputs.items() if p.dtype.startswith("float")]
     if len(signature.inputs) != 1 or len(floats) != 1:
         raise ModelError(
-            f"{signature.path} takes {signature.describe()}; an encoder has one input, a log-mel: "
-            "is it a decoder?"
+            f"{shown(signature.path)} takes {signature.describe()}; an encoder has one input, a "
+            "log-mel: is it a decoder?"
         )
     return floats[0]
 
@@ -127,7 +114,7 @@ def _layout(signature: Signature, port: Port, spec: ModelSpec) -> tuple[str, int
         if _can_be(sizes["m"], n_mels) and _can_be(sizes.get("1", 1), 1):
             return axes, _frames(signature, sizes["f"], spec)
     raise ModelError(
-        f"{signature.path} takes {signature.describe()}, {spec.name} has {n_mels} mel bins: "
+        f"{shown(signature.path)} takes {signature.describe()}, {spec.name} has {n_mels} mel bins: "
         f"expected (batch, {n_mels}, n_frames) or (1, {n_mels}, 1, n_frames); "
         "encoder and --model must be of one model"
     )
@@ -142,8 +129,8 @@ def _frames(signature: Signature, axis: Axis, spec: ModelSpec) -> int:
     n_frames = spec.dims.max_frames if isinstance(axis, str) else axis
     if not 0 < n_frames <= spec.dims.max_frames or n_frames % FRAMES_PER_POSITION:
         raise ModelError(
-            f"{signature.path} takes {n_frames} frames, {spec.name} takes an even number up to "
-            f"{spec.dims.max_frames}; encoder and --model must be of one model"
+            f"{shown(signature.path)} takes {n_frames} frames, {spec.name} takes an even number up "
+            f"to {spec.dims.max_frames}; encoder and --model must be of one model"
         )
     return n_frames
 
@@ -158,7 +145,7 @@ def _features_output(signature: Signature, spec: ModelSpec, n_frames: int) -> st
             return name
     got = ", ".join(f"{name} {port.shape}" for name, port in signature.outputs.items())
     raise ModelError(
-        f"{signature.path} gives {got}, {spec.name} has a width of {d_model}: expected "
+        f"{shown(signature.path)} gives {got}, {spec.name} has a width of {d_model}: expected "
         f"(batch, {n_positions}, {d_model}); encoder and --model must be of one model"
     )
 

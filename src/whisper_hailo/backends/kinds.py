@@ -9,6 +9,7 @@ from whisper_hailo.backends.fixed_onnx import is_fixed_decoder
 from whisper_hailo.backends.model_files import model_file
 from whisper_hailo.backends.signature import read_signature
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import SPEC_FILE, ModelSpec
 
 OPTIMUM_ENCODERS = ("encoder_model", "encoder_model_quantized", "encoder_model_int8")
@@ -45,7 +46,7 @@ def encoder_file(path: Path) -> Path:
             if (folder / f"{stem}.onnx").is_file():
                 return folder / f"{stem}.onnx"
     raise ModelError(
-        f"{path} holds no encoder_model.onnx; give the encoder's file with --encoder, "
+        f"{shown(path)} holds no encoder_model.onnx; give the encoder's file with --encoder, "
         "or a checkpoint with --model"
     )
 
@@ -75,7 +76,9 @@ def model_directory(path: Path, spec: ModelSpec) -> tuple[Path, ModelSpec]:
     ]
     if differing or own.tokens != spec.tokens:
         what = ", ".join(differing) or "their control tokens"
-        raise ModelError(f"{path} and model {spec.name} differ: {what}; they must be of one model")
+        raise ModelError(
+            f"{shown(path)} and model {spec.name} differ: {what}; they must be of one model"
+        )
     return path, own
 
 
@@ -85,10 +88,4 @@ def hailo_form(directory: Path, spec: ModelSpec, part: str) -> Path:
     Raises:
         ModelError: there is none, or it is damaged.
     """
-    for form in spec.hailo:
-        if form.part == part:
-            return model_file(directory, spec, form.file)
-    raise ModelError(
-        f"{directory} has no Hailo-form {part}; convert the checkpoint with --hailo, "
-        f"or give a graph with --{part}"
-    )
+    return model_file(directory, spec, spec.hailo_form(part).file)

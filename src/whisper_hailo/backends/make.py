@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.protocols import AnyDecoder, Encoder
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.decoding.recognizer import AudioRecognizer, Recognizer
@@ -58,7 +59,7 @@ def _cached_decoder(request: Request) -> AnyDecoder:
     if not is_model_directory(request.path):
         raise OptionError(
             f"--decoder-backend cached needs a directory made with whisper-hailo convert, "
-            f"{request.path} is none"
+            f"{shown(request.path)} is none"
         )
     directory, spec = model_directory(request.path, request.spec)
     return CachedDecoder(directory, spec, request.threads)

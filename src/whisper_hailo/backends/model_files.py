@@ -7,6 +7,7 @@ from pathlib import Path
 from whisper_hailo.core.checked import has_content
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import inside
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import SPEC_FILE, ModelSpec
 
 _AGAIN = "copy the model directory again or convert the checkpoint again"
@@ -43,13 +44,15 @@ def _checked(directory: Path, spec: ModelSpec, name: str) -> Path:
     record = spec.record(name)
     path = inside(directory, name)
     if not path.is_file():
-        raise ModelError(f"{directory} lacks {name}; {_AGAIN}")
+        raise ModelError(f"{shown(directory)} lacks {name}; {_AGAIN}")
     size = path.stat().st_size
     if size != record.bytes:
-        raise ModelError(f"{path} has {size} bytes, {SPEC_FILE} says {record.bytes}; {_AGAIN}")
+        raise ModelError(
+            f"{shown(path)} has {size} bytes, {SPEC_FILE} says {record.bytes}; {_AGAIN}"
+        )
     if not has_content(path, record.sha256):
         raise ModelError(
-            f"{path} is damaged: its content is not what {SPEC_FILE} says (SHA-256 "
+            f"{shown(path)} is damaged: its content is not what {SPEC_FILE} says (SHA-256 "
             f"{record.sha256[:12]}...); {_AGAIN}"
         )
     return path

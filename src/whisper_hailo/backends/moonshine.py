@@ -10,8 +10,11 @@ import numpy as np
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.hub import fetch_files
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 
+HUB_ID: Final = "UsefulSensors/moonshine"
 GRAPHS: Final = ("encoder_model.onnx", "decoder_model_merged.onnx")
 SIZES: Final = ("tiny", "base")
 MAX_S: Final = 64.0
@@ -50,7 +53,8 @@ class Moonshine(Closing):
 
         Raises:
             OptionError: the package is not installed.
-            ModelError: the weights are not there.
+            HubError: the weights cannot be fetched.
+            ModelError: they are not there, or broken.
         """
         try:
             import moonshine_onnx
@@ -83,24 +87,26 @@ class Moonshine(Closing):
 
     def _load(self, package: Any) -> Any:  # noqa: ANN401 - a package without types
         """From a folder where one was given, else from the hub or its cache."""
-        folder = Path(self._source)
-        local = folder.is_dir()
-        missing = [name for name in GRAPHS if local and not (folder / name).is_file()]
-        graphs = f"onnx/merged/{self.size}/{self.precision}/"
+        folder, at_hub = Path(self._source), f"onnx/merged/{self.size}/{self.precision}"
+        if not folder.is_dir():
+            instead = f"or give a folder that holds {' and '.join(GRAPHS)} of its {at_hub}/"
+            names = [f"{at_hub}/{name}" for name in GRAPHS]
+            folder = fetch_files(HUB_ID, names, instead) / at_hub
+        missing = [name for name in GRAPHS if not (folder / name).is_file()]
         if missing:
             raise ModelError(
-                f"{folder} lacks {' and '.join(missing)}; copy {graphs} of the hub repository "
-                "UsefulSensors/moonshine there"
+                f"{shown(folder)} lacks {' and '.join(missing)}; copy {at_hub}/ of the hub "
+                f"repository {HUB_ID} there"
             )
         try:
             return package.MoonshineOnnxModel(
-                models_dir=str(folder) if local else None,
+                models_dir=str(folder),
                 model_name=self.size,
                 model_precision=self.precision,
             )
         except Exception as error:
             reason = " ".join(str(error).split())[:160]
             raise ModelError(
-                f"Moonshine's weights cannot be loaded ({reason}); they are in the hub repository "
-                f"UsefulSensors/moonshine, {graphs}: give a folder that holds them, or a network"
+                f"Moonshine's weights in {shown(folder)} cannot be loaded ({reason}); fetch "
+                f"{at_hub}/ of the hub repository {HUB_ID} again"
             ) from error

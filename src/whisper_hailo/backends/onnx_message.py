@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.names import shown
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto
+    from onnx import GraphProto, ModelProto, NodeProto, OperatorSetIdProto
 
-_AGAIN = "convert or export it again"
+_AGAIN: Final = "convert or export it again"
+
+_NEWEST_OPSET: Final = 1000
+"""Higher than there will be; more than a C++ integer holds is an error of its own."""
 
 
 def load_message(path: Path) -> ModelProto:
@@ -30,14 +34,18 @@ def read_graph_bytes(path: Path) -> bytes:
         ModelError: it cannot be read.
     """
     if path.is_dir():
-        raise ModelError(f"{path} is a directory, expected an ONNX file, such as one in its hailo/")
+        raise ModelError(
+            f"{shown(path)} is a directory, expected an ONNX file, such as one in its hailo/"
+        )
     if not path.is_file():
         what = "is no plain file" if path.exists() else "does not exist"
-        raise ModelError(f"{path} {what}; give an ONNX file")
+        raise ModelError(f"{shown(path)} {what}; give an ONNX file")
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ModelError(f"{path} cannot be read ({error.strerror}); give an ONNX file") from error
+        raise ModelError(
+            f"{shown(path)} cannot be read ({error.strerror}); give an ONNX file"
+        ) from error
 
 
 def parse_message(encoded: bytes, name: str) -> ModelProto:
@@ -48,7 +56,8 @@ def parse_message(encoded: bytes, name: str) -> ModelProto:
         name: what to call them in messages.
 
     Raises:
-        ModelError: no ONNX model, cut short, without a node, or with a name that is no text.
+        ModelError: no ONNX model, cut short, without a node, with a name that is no text, or with a
+            node that lacks inputs.
     """
     import onnx
 
@@ -64,7 +73,30 @@ def parse_message(encoded: bytes, name: str) -> ModelProto:
     strange = next((one for one in _names(model.graph) if not isinstance(one, str)), None)
     if strange is not None:
         raise ModelError(f"{name} has a name that is no text ({strange[:40]!r}); {_AGAIN}")
+    opsets = {_domain(entry): min(entry.version, _NEWEST_OPSET) for entry in model.opset_import}
+    short = next((node for node in model.graph.node if _is_short(node, opsets)), None)
+    if short is not None:
+        raise ModelError(
+            f"{name} has a node {short.op_type[:40]!r} with {len(short.input)} inputs and "
+            f"{len(short.output)} outputs, less than it needs; {_AGAIN}"
+        )
     return model
+
+
+def _is_short(node: NodeProto, opsets: dict[str, int]) -> bool:
+    """Whether a node lacks inputs or outputs that every one of its kind has."""
+    from onnx import defs
+
+    try:
+        schema = defs.get_schema(node.op_type, opsets.get(_domain(node), 0), _domain(node))
+    except defs.SchemaError:  # of another program, or of another opset
+        return not node.output
+    return len(node.input) < schema.min_input or len(node.output) < schema.min_output
+
+
+def _domain(item: NodeProto | OperatorSetIdProto) -> str:
+    """Of operators; the standard one has two names."""
+    return "" if item.domain == "ai.onnx" else item.domain
 
 
 def _names(graph: GraphProto) -> Iterator[str]:

@@ -14,6 +14,7 @@ from typing import Final
 
 from whisper_hailo.backends.signature import Port, Signature, read_signature
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
 
 FIRST, LATER, MERGED = "decoder_model", "decoder_with_past_model", "decoder_model_merged"
@@ -67,8 +68,8 @@ def find_graphs(path: Path, spec: ModelSpec) -> OptimumGraphs:
             _check_sizes(graphs, spec)
             return graphs
     raise ModelError(
-        f"{path} holds no {MERGED}.onnx, nor {FIRST}.onnx with {LATER}.onnx, nor a checkpoint's "
-        f"model.safetensors; {_AGAIN}, or give the directory with --decoder"
+        f"{shown(path)} holds no {MERGED}.onnx, nor {FIRST}.onnx with {LATER}.onnx, nor a "
+        f"checkpoint's model.safetensors; {_AGAIN}, or give the directory with --decoder"
     )
 
 
@@ -99,7 +100,7 @@ def _check_names(graphs: OptimumGraphs, spec: ModelSpec) -> None:
         unknown = [n for n in signature.inputs if n not in _KNOWN and not PAST.fullmatch(n)]
         if unknown or not any(name in signature.inputs for name in IDS):
             what = f"input {unknown[0]}" if unknown else "no token ids"
-            raise ModelError(f"{signature.path} has {what}, no Whisper decoder; {_AGAIN}")
+            raise ModelError(f"{shown(signature.path)} has {what}, no Whisper decoder; {_AGAIN}")
     for signature, prefix, wanted in (
         (graphs.first, "present", own | cross),
         (graphs.later, "past_key_values", own | cross),
@@ -112,12 +113,12 @@ def _check_names(graphs: OptimumGraphs, spec: ModelSpec) -> None:
         if not wanted <= got or extra:
             name = sorted(extra or wanted - got)[0]
             raise ModelError(
-                f"{signature.path} {'has' if extra else 'lacks'} {prefix}.{name}, {spec.name} has "
-                f"{len(layers)} decoder layers; decoder and --model must be of one model, "
-                "exported with its cache"
+                f"{shown(signature.path)} {'has' if extra else 'lacks'} {prefix}.{name}, "
+                f"{spec.name} has {len(layers)} decoder layers; decoder and --model must be of one "
+                "model, exported with its cache"
             )
     if FEATURES not in graphs.first.inputs or "logits" not in graphs.first.outputs:
-        raise ModelError(f"{graphs.first.path} lacks {FEATURES} or logits; {_AGAIN}")
+        raise ModelError(f"{shown(graphs.first.path)} lacks {FEATURES} or logits; {_AGAIN}")
 
 
 def _check_sizes(graphs: OptimumGraphs, spec: ModelSpec) -> None:
@@ -141,5 +142,5 @@ def _check_axis(signature: Signature, port: Port, axis: int, size: int, has: str
         return
     shape = ", ".join(map(str, port.shape))
     raise ModelError(
-        f"{signature.path} has ({shape}), {has}; decoder and --model must be of one model"
+        f"{shown(signature.path)} has ({shape}), {has}; decoder and --model must be of one model"
     )

@@ -11,10 +11,10 @@ from whisper_hailo.audio.windows import DEFAULT_WINDOW_S
 from whisper_hailo.backends.make import DECODERS, ENCODERS, AnyBackEnd, Request
 from whisper_hailo.backends.options import AUTO, EngineOptions
 from whisper_hailo.core.errors import OptionError, ShapeError
-from whisper_hailo.core.protocols import AnyDecoder, Encoder
+from whisper_hailo.core.protocols import Encoder
 from whisper_hailo.core.spec import DECODER_FILE, ENCODER_FILE, ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
-from whisper_hailo.decoding.recognizer import AudioRecognizer, Recognizer
+from whisper_hailo.decoding.recognizer import AudioRecognizer, owns_loop
 
 T = TypeVar("T")
 
@@ -83,8 +83,7 @@ def select(
     reasons = [f"decoder {decoder.name}: {choice.why}"]
     encoder = None
     if not isinstance(decoder, AudioRecognizer):
-        takes = None if isinstance(decoder, Recognizer) else decoder.limits.n_positions
-        choice = _encoder_choice(request, window_s, takes)
+        choice = _encoder_choice(request, window_s, _n_positions(decoder))
         encoder = _made(ENCODERS, "--encoder-backend", choice, request)
         reasons.insert(0, f"encoder {encoder.name}: {choice.why}")
     return Engine(encoder, decoder, tuple(reasons))
@@ -116,7 +115,7 @@ def engine_window_s(engine: Engine, spec: ModelSpec, window_s: float | None) -> 
                 "leave --window out, or give another --encoder"
             )
         window_s = fixed_s
-    takes = None if isinstance(engine.decoder, Recognizer) else _n_positions(engine.decoder)
+    takes = _n_positions(engine.decoder)
     if takes is None:
         return window_s
     positions_per_second = FRAMES_PER_SECOND / FRAMES_PER_POSITION
@@ -131,8 +130,8 @@ def engine_window_s(engine: Engine, spec: ModelSpec, window_s: float | None) -> 
     return window_s
 
 
-def _n_positions(decoder: AnyDecoder | AudioRecognizer) -> int | None:
-    return None if isinstance(decoder, AudioRecognizer) else decoder.limits.n_positions
+def _n_positions(decoder: AnyBackEnd) -> int | None:
+    return None if owns_loop(decoder) else decoder.limits.n_positions
 
 
 def find_npu() -> Npu:

@@ -17,6 +17,7 @@ from whisper_hailo.backends.saturation import ask_for_exact_products
 from whisper_hailo.backends.watch import WATCH
 from whisper_hailo.backends.wire import WireError, mapped
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
 
 if TYPE_CHECKING:
@@ -80,8 +81,8 @@ def open_session(
     if got_inputs != graph.inputs or not graph.outputs <= got_outputs:
         wrong = sorted((got_inputs ^ graph.inputs) | (graph.outputs - got_outputs))
         raise ModelError(
-            f"{path} is the graph of another model or program: {', '.join(wrong[:3])} differs; "
-            "convert the checkpoint again"
+            f"{shown(path)} is the graph of another model or program: {', '.join(wrong[:3])} "
+            "differs; convert the checkpoint again"
         )
     return session
 

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from whisper_hailo.backends.onnx_message import load_message
 from whisper_hailo.backends.running import EXPORT_AGAIN
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.names import shown
 
 Axis: TypeAlias = int | str
 """A number, or the name of an axis of any length; unnamed ones are `?`."""
@@ -59,12 +60,14 @@ def read_signature(path: Path) -> Signature:
         given = {weight.name for weight in graph.initializer}
         inputs = {value.name: _port(value) for value in graph.input if value.name not in given}
         outputs = {value.name: _port(value) for value in graph.output}
-    except (ValueError, KeyError, TypeError) as error:  # types that ONNX does not know
+    except (ValueError, KeyError, TypeError) as error:  # types that ONNX does not know, too
         raise ModelError(
-            f"{path} has an input or output of an unknown type ({error}); {EXPORT_AGAIN}"
+            f"{shown(path)} has an input or output that cannot be used ({error}); {EXPORT_AGAIN}"
         ) from error
     if not inputs or not outputs:
-        raise ModelError(f"{path} is no ONNX graph (nothing goes in or comes out); {EXPORT_AGAIN}")
+        raise ModelError(
+            f"{shown(path)} is no ONNX graph (nothing goes in or comes out); {EXPORT_AGAIN}"
+        )
     return Signature(path, inputs, outputs, _has_signed_codes(graph))
 
 
@@ -86,4 +89,9 @@ def _port(value: Any) -> Port:  # noqa: ANN401 - a generated protobuf class
 
 
 def _axis(dim: Any) -> Axis:  # noqa: ANN401 - a generated protobuf class
-    return int(dim.dim_value) if dim.HasField("dim_value") else str(dim.dim_param or "?")
+    if not dim.HasField("dim_value"):
+        return str(dim.dim_param or "?")
+    size = int(dim.dim_value)
+    if size < 0:
+        raise ValueError(f"an axis of {size}")
+    return size

@@ -17,6 +17,7 @@ import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.names import shown
 
 _WEIGHTS = 1
 """Place of the weights among the inputs of a product."""
@@ -42,8 +43,9 @@ def unsigned_graph(path: Path) -> bytes:
     except Exception as error:  # protobuf's decoder has exception classes of its own
         reason = " ".join(str(error).split())[:120]
     raise ModelError(
-        f"{path} cannot be computed exactly by this processor, which has no VNNI ({reason}); "
-        "use an export that is not merged, or convert the checkpoint with --quantize int8"
+        f"{shown(path)} cannot be computed exactly by this processor, which has no VNNI "
+        f"({reason}); use an export that is not merged, or convert the checkpoint with --quantize "
+        "int8"
     )
 
 

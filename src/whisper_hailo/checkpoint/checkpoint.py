@@ -18,6 +18,8 @@ from whisper_hailo.checkpoint.layout import Shapes, expected_shapes
 from whisper_hailo.checkpoint.safetensors_file import DTYPES, StoredArray, stored_arrays
 from whisper_hailo.checkpoint.weights import AnyArray, Weight
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.files import check_name
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.strict import MismatchError, decode, read_json_object
 
 MAX_LISTED = 3
@@ -52,7 +54,7 @@ class Checkpoint:
         for stored, array in stored_arrays(path).items():
             if array.dtype not in DTYPES:
                 raise ModelError(
-                    f"{path.name}: {stored} is {array.dtype}, expected one of "
+                    f"{shown(path.name)}: {stored} is {array.dtype}, expected one of "
                     f"{', '.join(DTYPES)}; quantised checkpoints cannot be converted, "
                     "use the original one"
                 )
@@ -70,7 +72,7 @@ class Checkpoint:
             listed = ", ".join(missing[:MAX_LISTED])
             more = f" and {len(missing) - MAX_LISTED} more" if len(missing) > MAX_LISTED else ""
             raise ModelError(
-                f"{self.directory}: missing array {listed}{more} of {len(expected)} that "
+                f"{shown(self.directory)}: missing array {listed}{more} of {len(expected)} that "
                 "config.json asks for; fetch the checkpoint again, all its safetensors files"
             )
         if "proj_out.weight" in self._shapes:
@@ -78,19 +80,19 @@ class Checkpoint:
         for name, shape in expected.items():
             if self._shapes[name] != shape:
                 raise ModelError(
-                    f"{self.directory}: array {name} has shape {self._shapes[name]}, expected "
-                    f"{shape} by config.json; arrays and config are of different models"
+                    f"{shown(self.directory)}: array {name} has shape {self._shapes[name]}, "
+                    f"expected {shape} by config.json; arrays and config are of different models"
                 )
         key_bias = next((name for name in self._shapes if name.endswith("k_proj.bias")), None)
         if key_bias is not None:
             raise ModelError(
-                f"{self.directory}: array {key_bias} is not part of Whisper, whose keys have no "
-                "bias; this is a checkpoint of another architecture"
+                f"{shown(self.directory)}: array {key_bias} is not part of Whisper, whose keys "
+                "have no bias; this is a checkpoint of another architecture"
             )
         surplus = [name for name in self._shapes if ".layers." in name and name not in expected]
         if surplus:
             raise ModelError(
-                f"{self.directory}: array {min(surplus)} has no place in the "
+                f"{shown(self.directory)}: array {min(surplus)} has no place in the "
                 f"{self.config.dims.n_encoder_layers} encoder and "
                 f"{self.config.dims.n_decoder_layers} decoder layers of config.json; arrays and "
                 "config are of different models, or an adapter is not merged"
@@ -166,31 +168,34 @@ def _find_arrays(directory: Path) -> tuple[Path, ...]:
         try:
             shards = decode(dict[str, str], read_json_object(index).get("weight_map"), "weight_map")
         except MismatchError as error:
-            raise ModelError(f"{index}: {error}; fetch the checkpoint again") from error
+            raise ModelError(f"{shown(index)}: {error}; fetch the checkpoint again") from error
         if not shards:
-            raise ModelError(f"{index} has an empty weight_map; fetch the checkpoint again")
+            raise ModelError(f"{shown(index)} has an empty weight_map; fetch the checkpoint again")
         names = sorted(set(shards.values()))
         strange = [n for n in names if Path(n).name != n or not n.endswith(".safetensors")]
         if strange:
             raise ModelError(
-                f"{index} names {strange[0]!r}, expected safetensors files of the same directory; "
-                "fetch the checkpoint again"
+                f"{shown(index)} names {strange[0]!r}, expected safetensors files of the same "
+                "directory; fetch the checkpoint again"
             )
+        for name in names:
+            check_name(name)
         paths = tuple(directory / name for name in names)
         absent = [path.name for path in paths if not path.is_file()]
         if absent:
             raise ModelError(
-                f"{directory} lacks {', '.join(absent[:MAX_LISTED])} ({len(absent)} of "
+                f"{shown(directory)} lacks {', '.join(absent[:MAX_LISTED])} ({len(absent)} of "
                 f"{len(paths)} files that {INDEX_FILE} names); fetch the checkpoint again"
             )
         return paths
     pickle = next((name for name in PICKLES if (directory / name).exists()), None)
     if pickle is not None:
         raise ModelError(
-            f"{directory} has its arrays in {pickle}, a pickle, which can run code and is not "
-            f"opened; expected {SINGLE_FILE}: make it where you trust the file with Transformers: "
+            f"{shown(directory)} has its arrays in {pickle}, a pickle, which can run code and is "
+            f"not opened; expected {SINGLE_FILE}: make it where you trust the file with "
+            "Transformers: "
             "WhisperForConditionalGeneration.from_pretrained(DIR).save_pretrained(NEW_DIR)"
         )
     raise ModelError(
-        f"{directory} has no {SINGLE_FILE} and no {INDEX_FILE}; fetch the checkpoint again"
+        f"{shown(directory)} has no {SINGLE_FILE} and no {INDEX_FILE}; fetch the checkpoint again"
     )

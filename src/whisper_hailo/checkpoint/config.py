@@ -10,6 +10,7 @@ from pathlib import Path
 
 from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.strict import MismatchError, decode, read_json_object
 
 SINGLE_FILE = "model.safetensors"
@@ -41,35 +42,36 @@ def read_config(directory: Path) -> Config:
     """
     if not directory.is_dir():
         raise ModelError(
-            f"{directory} is no directory; give a Hugging Face checkpoint directory or a hub id"
+            f"{shown(directory)} is no directory; give a Hugging Face checkpoint directory or a "
+            "hub id"
         )
     path = directory / "config.json"
     if not path.is_file():
         raise ModelError(
-            f"{directory} is no checkpoint: it has no config.json; "
+            f"{shown(directory)} is no checkpoint: it has no config.json; "
             "give a directory saved by Transformers' save_pretrained"
         )
     raw = read_json_object(path)
     if raw.get("model_type") != "whisper":
         raise ModelError(
-            f"{path} is of model type {str(raw.get('model_type'))[:60]!r}, expected 'whisper'; "
-            "only Whisper checkpoints can be converted"
+            f"{shown(path)} is of model type {str(raw.get('model_type'))[:60]!r}, expected "
+            "'whisper'; only Whisper checkpoints can be converted"
         )
     try:
         stored = decode(_Stored, raw)
     except MismatchError as error:
-        raise ModelError(f"{path}: {error}; fetch the file again") from error
+        raise ModelError(f"{shown(path)}: {error}; fetch the file again") from error
     if stored.activation_function != "gelu":
         raise ModelError(
-            f"{path} asks for activation function {stored.activation_function[:60]!r}, only 'gelu' "
-            "is supported"
+            f"{shown(path)} asks for activation function {stored.activation_function[:60]!r}, only "
+            "'gelu' is supported"
         )
     if stored.scale_embedding:
-        raise ModelError(f"{path} asks for scale_embedding, which is not supported")
+        raise ModelError(f"{shown(path)} asks for scale_embedding, which is not supported")
     try:
         return stored.config()
     except ModelError as error:
-        raise ModelError(f"{path}: {error}") from error
+        raise ModelError(f"{shown(path)}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)

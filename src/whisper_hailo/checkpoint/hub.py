@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from whisper_hailo.core.apart import fetch_apart
 from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.core.hub import fetch_files
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import SPEC_FILE, Source
 
 logger = logging.getLogger(__name__)
@@ -44,6 +45,11 @@ CHECKPOINT_FILES: Final = (
     "model-*-of-*.safetensors",
 )
 """What is fetched: data only. Pickles and code are never asked for."""
+
+_INSTEAD: Final = (
+    f"use --model {BUNDLED} (bundled, works offline), or give the path of a local checkpoint or "
+    "model directory"
+)
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
@@ -81,13 +87,13 @@ def parse_name(name: str) -> CheckpointName:
         return CheckpointName(label=os.path.basename(os.path.realpath(path)), path=path)
     if name and os.path.exists(path):
         raise ModelError(
-            f"{name} is a file, expected a model directory or a checkpoint directory; "
+            f"{shown(name)} is a file, expected a model directory or a checkpoint directory; "
             "give the directory that holds it"
         )
     if _HUB_ID.fullmatch(name):
         return CheckpointName(label=name.split("/")[1].removeprefix("whisper-"), hub_id=name)
     raise ModelError(
-        f"{name} is no model: expected {BUNDLED} (bundled), a model directory, a checkpoint "
+        f"{shown(name)} is no model: expected {BUNDLED} (bundled), a model directory, a checkpoint "
         f"directory, a hub id such as openai/whisper-tiny, or one of: {', '.join(SHORT_NAMES)}"
     )
 
@@ -106,20 +112,18 @@ def locate(checkpoint: CheckpointName, revision: str | None) -> tuple[Path, Sour
     if checkpoint.path is None:
         return _fetch(checkpoint.hub_id, revision)
     if revision is not None:
-        raise OptionError(f"--revision belongs to a hub id, {checkpoint.path} is a directory")
+        raise OptionError(
+            f"--revision belongs to a hub id, {shown(checkpoint.path)} is a directory"
+        )
     return checkpoint.path, Source(name=checkpoint.label)
 
 
 def _fetch(hub_id: str, revision: str | None) -> tuple[Path, Source]:
     """Download a checkpoint's data files from the model hub, or take them from its cache."""
-    from huggingface_hub.constants import HF_HUB_CACHE
-
     if revision is not None and not re.fullmatch(r"[\w./-]+", revision):
         raise OptionError(f"--revision is {revision!r}, expected a commit, tag or branch name")
     logger.info("fetching %s (%s) from the model hub", hub_id, revision or "main")
-    words = [hub_id] if revision is None else [hub_id, revision]
-    kept = Path(HF_HUB_CACHE, f"models--{hub_id.replace('/', '--')}", "blobs")
-    path = Path(fetch_apart("whisper_hailo.checkpoint.hub_program", words, kept))
+    path = fetch_files(hub_id, CHECKPOINT_FILES, _INSTEAD, revision)
     commit = path.name if re.fullmatch(r"[0-9a-f]{40}", path.name) else None
     return path, Source(name=hub_id, revision=commit)
 

@@ -17,6 +17,7 @@ from safetensors import SafetensorError, safe_open
 
 from whisper_hailo.checkpoint.weights import AnyArray
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.strict import LARGEST_BYTES, MismatchError, decode, parse_json
 
 DTYPES: Final[dict[str, Any]] = {
@@ -72,15 +73,17 @@ class StoredArray:
         try:
             array = np.fromfile(self.path, dtype, count, offset=offset)
         except OSError as error:
-            raise ModelError(f"{self.path} cannot be read ({error.strerror or error})") from error
+            raise ModelError(
+                f"{shown(self.path)} cannot be read ({error.strerror or error})"
+            ) from error
         if array.size != count:
-            raise ModelError(f"{self.path} has become shorter; fetch the file again")
+            raise ModelError(f"{shown(self.path)} has become shorter; fetch the file again")
         values = array.reshape(shape).astype(np.float32, copy=False)
         largest = np.maximum(-values.min(initial=0), values.max(initial=0))  # NaN, if there is one
         if not largest < TOO_LARGE:
             raise ModelError(
-                f"{self.path}: array {self.name} has values up to {largest:g}, no numbers that "
-                "a model computes with; fetch the file again"
+                f"{shown(self.path)}: array {self.name} has values up to {largest:g}, no numbers "
+                "that a model computes with; fetch the file again"
             )
         return values
 
@@ -97,7 +100,7 @@ def stored_arrays(path: Path) -> dict[str, StoredArray]:
             pass
     except (SafetensorError, OSError, MismatchError) as error:
         raise ModelError(
-            f"{path} is no complete safetensors file "
+            f"{shown(path)} is no complete safetensors file "
             f"({getattr(error, 'strerror', None) or error}); fetch the file again"
         ) from error
     return header

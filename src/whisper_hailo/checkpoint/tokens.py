@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from whisper_hailo.core.errors import ModelError, TokenizerError
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import SpecialTokens
 from whisper_hailo.core.strict import MismatchError, decode, read_bounded, read_json_object
 from whisper_hailo.text.tokenizer import TASKS, TOKENIZER_FILE
@@ -74,7 +75,7 @@ def read_special_tokens(checkpoint: Path, tokenizer_file: Path | None) -> Specia
         own = decode(_Entries, config)
     except MismatchError as error:
         raise ModelError(
-            f"{checkpoint} has a token entry of the wrong kind in config.json or "
+            f"{shown(checkpoint)} has a token entry of the wrong kind in config.json or "
             f"generation_config.json: {error}; fetch these files again"
         ) from error
     names = _token_names(tokenizer_file) if tokenizer_file is not None else {}
@@ -119,9 +120,9 @@ def _special_tokens(names: dict[str, int], merged: _Entries, checkpoint: Path) -
     eot = names.get("<|endoftext|>", merged.eot)
     if sot is None or eot is None:
         raise ModelError(
-            f"{checkpoint} names no start and end token: config.json and generation_config.json "
-            "lack decoder_start_token_id or eos_token_id, and there is no tokenizer; "
-            "give one with --tokenizer tokenizer.json"
+            f"{shown(checkpoint)} names no start and end token: config.json and "
+            "generation_config.json lack decoder_start_token_id or eos_token_id, and there is no "
+            "tokenizer; give one with --tokenizer tokenizer.json"
         )
     named = {task: names[f"<|{task}|>"] for task in TASKS if f"<|{task}|>" in names}
     tasks = {**(merged.task_to_id or {}), **named} if merged.multilingual else {}
@@ -178,7 +179,7 @@ def _parse(path: Path) -> _TokenizerFile:
     try:
         return decode(_TokenizerFile, read_json_object(path, TokenizerError))
     except MismatchError as error:
-        raise TokenizerError(f"{path} is no tokenizer.json: {error}") from error
+        raise TokenizerError(f"{shown(path)} is no tokenizer.json: {error}") from error
 
 
 def _optional(path: Path) -> dict[str, Any]:
@@ -192,7 +193,7 @@ def _from_vocab(vocab: Path) -> str:
 
     merges = vocab.with_name("merges.txt")
     if not merges.is_file():
-        raise TokenizerError(f"{vocab.parent} has vocab.json but no merges.txt beside it")
+        raise TokenizerError(f"{shown(vocab.parent)} has vocab.json but no merges.txt beside it")
     try:
         tokenizer = Tokenizer(models.BPE.from_file(str(vocab), str(merges)))
     except Exception as error:  # the library raises bare Exception for broken files
@@ -202,15 +203,16 @@ def _from_vocab(vocab: Path) -> str:
     try:
         added = decode(dict[str, int], _optional(vocab.with_name("added_tokens.json")))
     except MismatchError as error:
-        raise TokenizerError(f"{vocab.parent}/added_tokens.json: {error}") from error
+        raise TokenizerError(f"{shown(vocab.parent)}/added_tokens.json: {error}") from error
     ordered = sorted(added.items(), key=lambda item: item[1])
     tokenizer.add_special_tokens(["<|endoftext|>"])
     for name, index in ordered:
         tokenizer.add_special_tokens([AddedToken(name, normalized=False, special=True)])
         if tokenizer.token_to_id(name) != index:
             raise TokenizerError(
-                f"{vocab.parent}: added token {name} has id {index} in added_tokens.json but would "
-                f"get {tokenizer.token_to_id(name)}; the vocabulary files do not belong together"
+                f"{shown(vocab.parent)}: added token {name} has id {index} in added_tokens.json "
+                f"but would get {tokenizer.token_to_id(name)}; the vocabulary files do not belong "
+                "together"
             )
     return str(tokenizer.to_str())
 

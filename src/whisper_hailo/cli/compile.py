@@ -11,6 +11,7 @@ import typer
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.hailo import ARCHES
+from whisper_hailo.core.names import shown
 
 if TYPE_CHECKING:
     from whisper_hailo.hailo_tools.compile import Hef
@@ -70,7 +71,7 @@ def compile_hef(
     if calibration is None:
         raise OptionError(
             "--calibration is missing: the compiler quantises by real speech; make a set with: "
-            f"whisper-hailo calibrate {model_dir} --audio DIR --out DIR --part {part}"
+            f"whisper-hailo calibrate {shown(model_dir)} --audio DIR --out DIR --part {part}"
         )
     options = CompileOptions(
         arch=arch,

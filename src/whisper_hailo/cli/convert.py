@@ -14,6 +14,7 @@ from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.convert.options import QUANTIZATIONS, ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.hailo import ARCHES
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
 
 
@@ -72,11 +73,13 @@ def convert(
     name = parse_name(checkpoint)
     if name.path is not None and is_model_directory(name.path):
         raise ModelError(
-            f"{checkpoint} is a converted model directory, expected a checkpoint; "
+            f"{shown(checkpoint)} is a converted model directory, expected a checkpoint; "
             "use it as it is with --model"
         )
     if name.path is not None and out.resolve() == name.path.resolve():
-        raise OptionError(f"{out} is the checkpoint itself; give another directory to write to")
+        raise OptionError(
+            f"{shown(out)} is the checkpoint itself; give another directory to write to"
+        )
     begin = perf_counter()
     directory, source = locate(name, revision)
     spec = convert_checkpoint(directory, out, options, source=source)

@@ -9,17 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from whisper_hailo.audio.suffixes import AUDIO_SUFFIXES
 from whisper_hailo.core.errors import AudioError, WhisperHailoError
 from whisper_hailo.core.folders import files_below
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.targets import FileId, file_id
 
 STDIN: Final = "-"
-
-AUDIO_SUFFIXES: Final = frozenset(
-    ".wav .flac .mp3 .ogg .oga .opus .m4a .mp4 .mkv .webm .aac .aif .aiff .caf .wma .au".split()  # noqa: SIM905
-)
-"""What is taken from a folder; a file that is named is taken whatever it is called."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,11 @@ from whisper_hailo.cli.failures import describe, report, tell, was_interrupted
 from whisper_hailo.cli.inputs import Input
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.core.errors import ExitCode, OptionError, OutputError
+from whisper_hailo.core.files import write_file
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.targets import file_id, refuse_foreign
 from whisper_hailo.core.types import Transcript
-from whisper_hailo.text.outputs import machine_json, render, write_atomic
+from whisper_hailo.text.outputs import machine_json, render
 from whisper_hailo.text.subtitles import Layout
 
 
@@ -96,8 +97,9 @@ class Sink:
                 f"{name}: {transcript.near_ties} near-ties, where windows one by one may choose "
                 "another token"
             )
+        advice = "free some space or give another --output-dir"
         for fmt, target in zip(self.formats, self.targets(entry), strict=False):
-            write_atomic(target, render(transcript, fmt, self.layout))
+            write_file(target, render(transcript, fmt, self.layout), advice)
             tell(f"wrote {shown(target)}")
         if self.as_json:
             # A stream has no name of its own, or the number of a temporary file.

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import os
 import re
 import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,8 +27,9 @@ from whisper_hailo.convert.hailo.sizes import FixedSizes, fixed_sizes
 from whisper_hailo.convert.hailo.write import Job, hailo_forms
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OutputError
-from whisper_hailo.core.files import ordinary_mode, sha256, sync, sync_tree
+from whisper_hailo.core.files import alone_with, ordinary_mode, sha256, sync, sync_tree
 from whisper_hailo.core.folders import files_below
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.scratch import scratch_directory, sweep
 from whisper_hailo.core.spec import (
     CROSS_KV_FILE,
@@ -54,6 +53,8 @@ DECODER_ARITHMETIC = {
 }
 ENCODER_ARITHMETIC = {**DECODER_ARITHMETIC, "int8": Arithmetic.TENSOR_8}
 """An encoder has many rows at once, a decoder's step has one."""
+
+_ANOTHER_FOLDER = "give an output in another folder"
 
 CONFIG_FILES = ("config.json", "generation_config.json", INDEX_FILE)
 
@@ -186,7 +187,7 @@ def _refuse_early(out: Path, checkpoint: Path) -> None:
     if not out.parent.is_dir():
         _check_free(out, checkpoint)
         return
-    with _locked(out.parent):
+    with alone_with(out.parent, _ANOTHER_FOLDER):
         _check_free(out, checkpoint)
         _sweep(out)
 
@@ -204,39 +205,25 @@ def _sweep(out: Path) -> None:
     )
 
 
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Alone among the conversions that put a directory into a folder."""
-    with ExitStack() as stack:
-        try:
-            opened = os.open(folder, os.O_RDONLY)
-            stack.callback(os.close, opened)
-            fcntl.flock(opened, fcntl.LOCK_EX)
-        except OSError as error:
-            raise OutputError(
-                f"{folder} cannot be locked ({error.strerror}); give an output in another folder"
-            ) from error
-        yield
-
-
 def _check_free(out: Path, checkpoint: Path) -> None:
     """Refuse to replace anything but an empty directory or an earlier conversion, whole."""
     if out == Path.cwd():
-        raise OutputError(f"{out} is the current directory; give a directory in it")
+        raise OutputError(f"{shown(out)} is the current directory; give a directory in it")
     if checkpoint.is_relative_to(out):
-        raise OutputError(f"{out} holds the checkpoint itself; give another directory")
+        raise OutputError(f"{shown(out)} holds the checkpoint itself; give another directory")
     try:
         mode = _mode_of(out)
         if mode is None:
             return
         if not stat.S_ISDIR(mode):
-            raise OutputError(f"{out} is a file; give a directory to be made")
+            raise OutputError(f"{shown(out)} is a file; give a directory to be made")
         foreign = _foreign_file(out)
     except OSError as error:
-        raise OutputError(f"{out} cannot be looked into ({error.strerror})") from error
+        raise OutputError(f"{shown(out)} cannot be looked into ({error.strerror})") from error
     if foreign is not None:
         raise OutputError(
-            f"{out} holds {foreign}, which no conversion wrote; give a new directory or empty it"
+            f"{shown(out)} holds {shown(foreign)}, which no conversion wrote; give a new directory "
+            "or empty it"
         )
 
 
@@ -281,14 +268,14 @@ def _written_at_once(out: Path, checkpoint: Path) -> Iterator[Path]:
             _replace(work, out, checkpoint)
     except OSError as error:
         raise OutputError(
-            f"cannot write {out} ({error.strerror or error}); no half-written output is left; "
-            "give a writable place with enough free space"
+            f"cannot write {shown(out)} ({error.strerror or error}); no half-written output is "
+            "left; give a writable place with enough free space"
         ) from error
 
 
 def _replace(work: Path, out: Path, checkpoint: Path) -> None:
     """Move `work` to `out`; a rename cannot replace a directory that holds files."""
-    with _locked(out.parent):
+    with alone_with(out.parent, _ANOTHER_FOLDER):
         _check_free(out, checkpoint)
         old: Path | None = None
         if out.exists():

@@ -14,6 +14,7 @@ from whisper_hailo.backends.hef.read import is_hef
 from whisper_hailo.backends.onnx_message import load_message
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import sha256
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
 
@@ -27,9 +28,13 @@ def describe(path: Path) -> dict[str, Any]:
     if os.path.isdir(path):
         return describe_model(path)
     if not os.path.exists(path):  # False also where we may not look
-        raise ModelError(f"{path} does not exist; give a model directory, an ONNX file or a HEF")
+        raise ModelError(
+            f"{shown(path)} does not exist; give a model directory, an ONNX file or a HEF"
+        )
     if not os.path.isfile(path):
-        raise ModelError(f"{path} is no plain file; give a model directory, an ONNX file or a HEF")
+        raise ModelError(
+            f"{shown(path)} is no plain file; give a model directory, an ONNX file or a HEF"
+        )
     if path.suffix.lower() == ".hef" or is_hef(path):
         return describe_hef(path)
     return describe_onnx(path)
@@ -76,7 +81,7 @@ def describe_onnx(path: Path) -> dict[str, Any]:
         weights = _weight_bytes(graph.initializer)
     except (ValueError, KeyError, TypeError) as error:
         raise ModelError(
-            f"{path} has a weight of a type that ONNX does not know ({error}); convert "
+            f"{shown(path)} has a weight of a type that ONNX does not know ({error}); convert "
             "the model again"
         ) from error
     return {

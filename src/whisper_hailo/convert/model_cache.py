@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import logging
 import os
 import re
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +14,12 @@ from whisper_hailo.backends.model_files import check_all
 from whisper_hailo.checkpoint.hub import CheckpointName, is_model_directory, locate, parse_name
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OutputError
-from whisper_hailo.core.files import CACHE_VARIABLE, cache_root, replace_file
+from whisper_hailo.core.files import (
+    ANOTHER_CACHE,
+    alone_with,
+    cache_root,
+    replace_file,
+)
 from whisper_hailo.core.spec import SPEC_FILE, SPEC_VERSION, ModelSpec
 from whisper_hailo.core.version import __version__
 
@@ -54,7 +56,7 @@ def resolve_model(
     stamp = _stamp(parsed, options)
     if _why_not(target, stamp) is None:
         return target
-    with _locked(target):
+    with alone_with(target.with_name(target.name + ".lock"), ANOTHER_CACHE):
         why_not = _why_not(target, stamp)
         if why_not is not None:  # another process may have made it meanwhile
             if why_not:
@@ -134,21 +136,7 @@ def _why_not(target: Path, stamp: bytes) -> str | None:
     return None
 
 
-@contextmanager
-def _locked(target: Path) -> Iterator[None]:
-    """One process converts; others wait and then use what it made."""
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        lock = target.with_name(target.name + ".lock").open("w")
-    except OSError as error:
-        raise _unwritable(error) from error
-    with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def _unwritable(error: OSError) -> OutputError:
     return OutputError(
-        f"cannot write the model cache at {cache_root()} ({error.strerror}); "
-        f"set {CACHE_VARIABLE} to a writable folder with free space"
+        f"cannot write the model cache at {cache_root()} ({error.strerror}); {ANOTHER_CACHE}"
     )

@@ -1,7 +1,7 @@
-"""Fetching in a process of its own, which is left when the server sends too little.
+"""Work in a process of its own: it may hang, or crash, and is left or its end is told.
 
-A server that drips, a byte now and then, is never late enough for a time-out, in headers or body.
-Clients of others cannot be stopped in the middle; a process can, by killing it.
+Libraries and drivers of others cannot be stopped in the middle of a call; a process can, by killing
+it. The module that works calls `answer`, the one that wants it done `run_apart`.
 """
 
 from __future__ import annotations
@@ -14,107 +14,137 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final, Protocol
 
 from whisper_hailo.core import errors
-from whisper_hailo.core.errors import HubError, WhisperHailoError
+from whisper_hailo.core.errors import WhisperHailoError
 
-PATIENCE_S: Final = 60.0
-LEAST_BYTES: Final = 64 << 10
-"""So much, a kilobyte in a second, has to come in that time."""
-_LOOK_S: Final = 0.5
+LOOK_S: Final = 0.5
+"""So often one sees whether a process still works, and whether somebody still waits for it."""
+
 _TIDY_S: Final = 5.0
+_DIE_S: Final = 1.0
+"""What hangs in a driver does not even die at once."""
+
 _START: Final = (
     "import sys; sys.path.append(sys.argv.pop(1)); import runpy; "
     "runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
 )
 
 
-def fetch_apart(module: str, words: list[str], place: Path) -> Any:  # noqa: ANN401 - JSON
-    """Run a module of this package that fetches, for as long as it gets on.
+class DiedError(Exception):
+    """A process ended without an answer.
+
+    Args:
+        code: its exit code, negative for a signal.
+        log: the last line of its standard error, if that was kept.
+    """
+
+    def __init__(self, code: int | None, log: str) -> None:
+        super().__init__(f"code {code}: {log}")
+        self.code = code
+        self.log = log
+
+
+class Waitable(Protocol):
+    """A process, as far as whoever waits for it asks."""
+
+    pid: int
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end; raises `subprocess.TimeoutExpired`."""
+        ...
+
+
+def run_apart(
+    module: str, words: list[str], wait: Callable[[Waitable], None], *, keep_log: bool = False
+) -> Any:  # noqa: ANN401 - JSON
+    """Run a module of this package in a process of its own.
 
     Args:
         module: its full name; it calls `answer`.
-        words: what it fetches, and whatever else its work takes.
-        place: the file or folder that grows while it does.
+        words: of its command line.
+        wait: waits for its end, or raises when that takes too long.
+        keep_log: keep its standard error for `DiedError`; else it is this program's.
 
     Returns:
         what its work returned.
 
     Raises:
-        HubError: too little came, or the process died.
+        DiedError: it ended without an answer.
         WhisperHailoError: whatever its work raised.
     """
     package = str(Path(__file__).resolve().parents[2])
     command = [sys.executable, "-P", "-c", _START, package, module, *words]
-    # Ctrl-C reaches this process alone, which then ends the other.
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-        process_group=0,
-    )
-    with process:
+    with _in_memory("answer") as out, _in_memory("log") as log:
+        # Ctrl-C reaches this process alone, which then ends the other.
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=log if keep_log else None,
+            process_group=0,
+        )
         try:
-            _follow(process, place, words[0])
+            wait(process)
         finally:
             _end(process)
-        assert process.stdout is not None  # noqa: S101 - for the type checker: it was asked for
-        said = process.stdout.read().rpartition("\n")[2]
-    try:
-        answered = json.loads(said)
-    except ValueError as error:
-        raise HubError(
-            f"fetching {words[0]} ended with code {process.returncode}; try again"
-        ) from error
+        said = _last_line(out)
+        try:
+            answered = json.loads(said)
+        except ValueError as error:
+            raise DiedError(process.returncode, _last_line(log)) from error
     if "kind" in answered:
         raise getattr(errors, answered["kind"])(answered["message"])
     return answered["result"]
 
 
-def _follow(process: subprocess.Popen[str], place: Path, what: str) -> None:
-    """Wait for the end of a process, or for too little to come."""
-    size, since = _size(place), time.monotonic()
-    while True:
-        try:
-            process.wait(_LOOK_S)
-        except subprocess.TimeoutExpired:
-            now = _size(place)
-            if not size <= now < size + LEAST_BYTES:  # what is begun anew shrinks first
-                size, since = now, time.monotonic()
-            elif time.monotonic() - since > PATIENCE_S:
-                raise HubError(
-                    f"cannot fetch {what}: the server sent less than {LEAST_BYTES >> 10} KiB in "
-                    f"{PATIENCE_S:g} s; try again later, or where the network is better"
-                ) from None
-        else:
-            return
+def wait_at_most(process: Waitable, timeout_s: float) -> bool:
+    """Wait for the end of a process; False if it did not come in time.
+
+    The time that it waits for a processor on a busy machine is no time in which it hangs.
+    """
+    until_s = time.monotonic() + timeout_s
+    while time.monotonic() < until_s + _kept_waiting_s(process.pid):
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(LOOK_S)
+            return True
+    return False
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def _kept_waiting_s(pid: int) -> float:
+    """How long a process could have run, but did not get a processor; 0 where nobody counts it."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
     """End a process, if it still runs, and give it the time to tidy up."""
     process.terminate()
     try:
         process.wait(_TIDY_S)
     except subprocess.TimeoutExpired:
         process.kill()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_DIE_S)
 
 
-def _size(place: Path) -> int:
-    """Bytes of a file, or of all files below a folder, as far as they are there."""
-    total = 0
-    for path in (place, *place.rglob("*")):
-        try:
-            total += path.stat().st_size
-        except OSError:  # moved to its final name at this moment
-            continue
-    return total
+def _in_memory(name: str) -> IO[bytes]:
+    """A file that is never full before the machine is, as a pipe would be that nobody reads yet."""
+    return open(os.memfd_create(name), "w+b")
+
+
+def _last_line(file: IO[bytes]) -> str:
+    file.seek(0)
+    return "".join(file.read().decode(errors="replace").splitlines()[-1:])
 
 
 def answer(work: Callable[..., Any]) -> None:
-    """The fetching process: work with the words, and tell its starter what came of it."""
+    """In the other process: work with the words, and tell the starter what came of it."""
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     try:
         said = {"result": work(*sys.argv[1:])}
@@ -126,5 +156,5 @@ def answer(work: Callable[..., Any]) -> None:
 def _end_with(starter: int) -> None:
     """End this process when nobody waits for it any more."""
     while os.getppid() == starter:
-        time.sleep(_LOOK_S)
+        time.sleep(LOOK_S)
     os.kill(os.getpid(), signal.SIGTERM)

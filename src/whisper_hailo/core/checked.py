@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import cache_root, replace_file, sha256
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.strict import MismatchError, decode, read_json
 
 logger = logging.getLogger(__name__)
@@ -38,7 +39,7 @@ def has_content(path: Path, expected: str) -> bool:
     try:
         status = path.stat()
     except OSError as error:
-        raise ModelError(f"cannot read {path} ({error.strerror or error})") from error
+        raise ModelError(f"cannot read {shown(path)} ({error.strerror or error})") from error
     state = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
     notes, key = _notes(), os.path.realpath(path)
     if notes.get(key) == (*state, expected):

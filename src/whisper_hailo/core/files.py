@@ -1,15 +1,29 @@
-"""Names of files from strangers, hashing, the cache's place, and how new files are made."""
+"""Files: names from strangers, hashes, the cache's place, whole writing, and locks."""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
+from typing import Final
 
-from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.errors import ModelError, OutputError
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.scratch import scratch_file
 
-CACHE_VARIABLE = "WHISPER_HAILO_CACHE"
+CACHE_VARIABLE: Final = "WHISPER_HAILO_CACHE"
+ANOTHER_CACHE: Final = f"set {CACHE_VARIABLE} to a writable folder with free space"
+
+_LONGEST_PART: Final = 255
+"""Bytes of a name between slashes, on all common file systems."""
+_LONGEST_NAME: Final = 1024
+"""Less than the 4096 bytes of a path, in which the directory's own comes first."""
+
+LARGEST_TEXT: Final = 1 << 28
+"""Bytes. A run over all of LibriSpeech is a twentieth of it."""
 
 
 def cache_root() -> Path:
@@ -35,7 +49,8 @@ def inside(directory: Path, name: str) -> Path:
     real = os.path.realpath(path)
     if os.path.commonpath((root, real)) != root:
         raise ModelError(
-            f"{path} leads to {real}, outside the model directory; put the file itself there"
+            f"{shown(path)} leads to {shown(real)}, outside the model directory; put the file "
+            "itself there"
         )
     return path
 
@@ -44,7 +59,7 @@ def check_name(name: str) -> None:
     """Refuse a name of a file that lies outside of the directory that it is read in.
 
     Raises:
-        ModelError: absolute, upwards, empty, or nothing that a path can be.
+        ModelError: absolute, upwards, empty, too long, or nothing that a path can be.
     """
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.name or set(name) & {"\\", "\0"}:
@@ -52,6 +67,43 @@ def check_name(name: str) -> None:
             f"file {name[:200]!r} lies outside the model directory; fetch or convert the model "
             "again"
         )
+    if len(name) > _LONGEST_NAME or any(
+        len(part.encode(errors="replace")) > _LONGEST_PART for part in path.parts
+    ):
+        raise ModelError(
+            f"file {name[:100]!r}... has a longer name than the system takes; fetch or convert the "
+            "model again"
+        )
+
+
+def read_plain(path: Path, most_bytes: int) -> bytes:
+    """What a file holds; devices and pipes, which may have no end, are not read.
+
+    Args:
+        path: named by a user, or by a file of a stranger.
+        most_bytes: more is refused.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: no plain file, too large, or a name that no file has.
+    """
+    if path.exists() and not path.is_file():
+        raise ValueError("it is no plain file")
+    with path.open("rb") as file:
+        raw = file.read(most_bytes + 1)
+    if len(raw) > most_bytes:
+        raise ValueError(f"it has more than {most_bytes >> 20} MiB, more than any of its kind")
+    return raw
+
+
+def read_text(path: Path) -> str:
+    """The text of a file that a user names: a reference, a script, results.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: as `read_plain`, or no UTF-8.
+    """
+    return read_plain(path, LARGEST_TEXT).decode("utf-8-sig")
 
 
 def sha256(path: Path) -> str:
@@ -64,27 +116,92 @@ def sha256(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise ModelError(f"cannot read {path} ({error.strerror or error})") from error
+        raise ModelError(f"cannot read {shown(path)} ({error.strerror or error})") from error
 
 
-def replace_file(path: Path, data: bytes) -> None:
+def write_file(
+    path: Path, content: str | bytes, advice: str = "free some space or give another place"
+) -> None:
     """Write a file that is either whole, on the disk itself, or as before.
 
     Args:
         path: target; its folder is made when missing.
-        data: content.
+        content: text is written as UTF-8.
+        advice: for the message: what to do if it cannot be written.
+
+    Raises:
+        OutputError: unwritable place or full disk; nothing half-written is left.
+    """
+    with unwritable(path, advice):
+        replace_file(path, content.encode() if isinstance(content, str) else content)
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """As `write_file`, for callers that have words of their own for failures.
 
     Raises:
         OSError: unwritable place or full disk; nothing half-written is left.
     """
+    with written_whole(path) as scratch:
+        scratch.write_bytes(data)
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """An empty file beside another, whose place it takes at the end of the block; or it vanishes.
+
+    Args:
+        path: target; its folder is made when missing.
+
+    Raises:
+        OSError: unwritable place or full disk.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with scratch_file(path.parent) as scratch:
-        with scratch.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        yield scratch
+        sync(scratch)
         scratch.chmod(ordinary_mode(0o666))
         scratch.replace(path)
+
+
+@contextmanager
+def unwritable(path: Path, advice: str) -> Iterator[None]:
+    """What the system says of a place that cannot be written, as one of our errors.
+
+    Raises:
+        OutputError: in the place of an `OSError` of the block.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            f"cannot write {shown(path)} ({error.strerror or error}); {advice}"
+        ) from error
+
+
+@contextmanager
+def alone_with(path: Path, advice: str) -> Iterator[None]:
+    """Alone among the processes that ask for the same; others wait until the block has ended.
+
+    Args:
+        path: a folder, or a file that is only there to be locked; made when missing.
+        advice: for the message: what to do if it cannot be locked.
+
+    Raises:
+        OutputError: it cannot be made, or its place has no locks.
+    """
+    with ExitStack() as opened:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
+            number = os.open(path, flags, 0o666)
+            opened.callback(os.close, number)
+            fcntl.flock(number, fcntl.LOCK_EX)
+        except OSError as error:
+            raise OutputError(
+                f"{shown(path)} cannot be locked ({error.strerror or error}); {advice}"
+            ) from error
+        yield
 
 
 def sync_tree(folder: Path) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.names import shown
 
 ARCHES: Final = ("hailo8", "hailo8l", "hailo10h")
 PARTS: Final = ("encoder", "decoder")
@@ -50,8 +51,8 @@ class HailoForm:
         sizes = [self.window_s, self.opset, *axes, *([] if self.length is None else [self.length])]
         if self.part not in PARTS or not all(1 <= size <= LARGEST_SIZE for size in sizes):
             raise ModelError(
-                f"{self.file} is part {self.part[:20]!r} with sizes {min(sizes)} to {max(sizes)}, "
-                f"expected {' or '.join(PARTS)} with sizes from 1 to {LARGEST_SIZE}"
+                f"{shown(self.file)} is part {self.part[:20]!r} with sizes {min(sizes)} to "
+                f"{max(sizes)}, expected {' or '.join(PARTS)} with sizes from 1 to {LARGEST_SIZE}"
             )
 
     def _shapes(self) -> tuple[tuple[int, ...], ...]:

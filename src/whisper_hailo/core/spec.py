@@ -10,6 +10,7 @@ from whisper_hailo.core.dimensions import AudioForm, Dimensions
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import check_name
 from whisper_hailo.core.hailo import HailoForm, HefRecord
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.strict import MismatchError, decode, parse_json, read_bounded
 
 SPEC_FILE = "model.json"
@@ -151,8 +152,23 @@ class ModelSpec:
             return self.files[file]
         except KeyError:
             raise ModelError(
-                f"{SPEC_FILE} of {self.name} does not list {file}; convert the checkpoint again"
+                f"{SPEC_FILE} of {self.name} does not list {shown(file)}; convert the checkpoint "
+                "again"
             ) from None
+
+    def hailo_form(self, part: str) -> HailoForm:
+        """The graph of fixed sizes that `convert --hailo` made of one part.
+
+        Raises:
+            ModelError: there is none.
+        """
+        for form in self.hailo:
+            if form.part == part:
+                return form
+        raise ModelError(
+            f"{self.name} has no Hailo-form {part}; convert the checkpoint again with: "
+            "whisper-hailo convert CHECKPOINT OUT --hailo"
+        )
 
     @property
     def audio_form(self) -> AudioForm:
@@ -212,7 +228,7 @@ class ModelSpec:
         path = directory / SPEC_FILE
         if not path.is_file():
             raise ModelError(
-                f"{directory} has no readable {SPEC_FILE}; "
+                f"{shown(directory)} has no readable {SPEC_FILE}; "
                 "make a model directory with: whisper-hailo convert CHECKPOINT OUT"
             )
         return cls.from_json(read_bounded(path), str(path))

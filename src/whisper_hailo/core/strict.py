@@ -17,6 +17,8 @@ from types import NoneType, UnionType
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.files import read_plain
+from whisper_hailo.core.names import shown
 
 T = TypeVar("T")
 
@@ -47,7 +49,7 @@ def read_json(path: Path, kind: type[ModelError] = ModelError) -> Any:  # noqa: 
     try:
         return parse_json(read_bounded(path, kind))
     except MismatchError as error:
-        raise kind(f"{path}: {error}; fetch the file again") from error
+        raise kind(f"{shown(path)}: {error}; fetch the file again") from error
 
 
 def read_json_object(path: Path, kind: type[ModelError] = ModelError) -> dict[str, Any]:
@@ -62,7 +64,7 @@ def read_json_object(path: Path, kind: type[ModelError] = ModelError) -> dict[st
     """
     raw = read_json(path, kind)
     if not isinstance(raw, dict):
-        raise kind(f"{path} holds a {type(raw).__name__}, expected a JSON object")
+        raise kind(f"{shown(path)} holds a {type(raw).__name__}, expected a JSON object")
     return raw
 
 
@@ -73,19 +75,10 @@ def read_bounded(path: Path, kind: type[ModelError] = ModelError) -> bytes:
         ModelError: (or `kind`) no plain file, unreadable, or over 16 MiB.
     """
     try:
-        if path.exists() and not path.is_file():
-            raise kind(f"{path} is no plain file; fetch the file again")
-        with path.open("rb") as file:
-            raw = file.read(LARGEST_BYTES + 1)
-    except (OSError, ValueError) as error:  # the latter for names with a zero
+        return read_plain(path, LARGEST_BYTES)
+    except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise kind(f"{path} cannot be read ({reason}); fetch the file again") from error
-    if len(raw) > LARGEST_BYTES:
-        raise kind(
-            f"{path} has more than {LARGEST_BYTES >> 20} MiB, more than any file of its kind; "
-            "fetch the file again"
-        )
-    return raw
+        raise kind(f"{shown(path)} cannot be read ({reason}); fetch the file again") from error
 
 
 def parse_json(raw: bytes) -> Any:  # noqa: ANN401 - any JSON

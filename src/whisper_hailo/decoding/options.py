@@ -19,6 +19,9 @@ from whisper_hailo.decoding.option_groups import (
     expect,
 )
 
+_STRONGEST_CURE: Final = 1000.0
+"""Logits lie within some tens; what they are multiplied by, or grow by, has to stay a float32."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cures:
@@ -47,12 +50,11 @@ class Cures:
             raise OptionError(
                 f"--pad-to is {self.pad_to}, expected 0 (none) or a number of encoder positions"
             )
-        if not (math.isfinite(self.repetition_penalty) and self.repetition_penalty >= 1.0):
-            raise OptionError(
-                f"--repetition-penalty is {self.repetition_penalty}, expected 1.0 (off) or more"
-            )
-        if not (math.isfinite(self.eot_boost) and self.eot_boost >= 0.0):
-            raise OptionError(f"--eot-boost is {self.eot_boost}, expected 0.0 (off) or more")
+        penalty, boost = self.repetition_penalty, self.eot_boost
+        most = f"{_STRONGEST_CURE:g}"
+        in_range = 1.0 <= penalty <= _STRONGEST_CURE
+        expect(in_range, "--repetition-penalty", penalty, f"1 (off) to {most}")
+        expect(0.0 <= boost <= _STRONGEST_CURE, "--eot-boost", boost, f"0 (off) to {most}")
 
     def padding(self, dims: Dimensions) -> Padding:
         """The padding policy for a model; targets over its context are refused.

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 from whisper_hailo.core.errors import ModelError, OutputError
-from whisper_hailo.core.files import inside, sha256
+from whisper_hailo.core.files import inside, sha256, written_whole
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.strict import read_json_object
-from whisper_hailo.hailo_tools.calibrate.make import hailo_form
 from whisper_hailo.hailo_tools.calibrate.rows import net_name
 from whisper_hailo.hailo_tools.compile import Hef, record_hef
 from whisper_hailo.hailo_tools.hef_build.stages import HEF, SCRIPT
@@ -32,7 +31,7 @@ def adopt_hef(directory: Path, arch: str, part: str, built: Path) -> Hef:
         OutputError: the model directory cannot be written.
     """
     spec = ModelSpec.load(directory)
-    form = hailo_form(directory, spec, part)
+    form = spec.hailo_form(part)
     stem = net_name(spec, form)
     facts = _checked_record(built, stem, arch, spec.record(form.file).sha256)
     target = inside(directory.resolve(), f"hailo/{arch}")
@@ -43,7 +42,8 @@ def adopt_hef(directory: Path, arch: str, part: str, built: Path) -> Hef:
             _copy(built / f"{stem}{suffix}", target)
     except OSError as error:
         raise OutputError(
-            f"cannot copy {built} to {target} ({error.strerror or error}); make room there"
+            f"cannot copy {shown(built)} to {shown(target)} ({error.strerror or error}); make room "
+            "there"
         ) from error
     return record_hef(directory, target / f"{stem}{HEF}", facts)
 
@@ -52,26 +52,25 @@ def _checked_record(built: Path, stem: str, arch: str, graph_sha256: str) -> dic
     path = built / f"{stem}{RECORD_SUFFIX}"
     if not path.is_file():
         raise ModelError(
-            f"{built} holds no {path.name}, expected the out folder of a bundle of this model "
-            "whose build.py has finished"
+            f"{shown(built)} holds no {shown(path.name)}, expected the out folder of a bundle of "
+            "this model whose build.py has finished"
         )
     facts = read_json_object(path)
     if facts.get("arch") != arch:
-        raise ModelError(f"{path} is of a HEF for {facts.get('arch')}, --arch says {arch}")
+        raise ModelError(f"{shown(path)} is of a HEF for {facts.get('arch')}, --arch says {arch}")
     if facts.get("graph_sha256") != graph_sha256:
         raise ModelError(
-            f"{path} is of another graph than this model's; pack a bundle of this one and build it"
+            f"{shown(path)} is of another graph than this model's; pack a bundle of this one and "
+            "build it"
         )
     hef = built / f"{stem}{HEF}"
     if not hef.is_file() or sha256(hef) != facts.get("sha256"):
-        raise ModelError(f"{hef} is not the file that {path.name} describes; copy it again")
+        raise ModelError(
+            f"{shown(hef)} is not the file that {shown(path.name)} describes; copy it again"
+        )
     return facts
 
 
 def _copy(source: Path, folder: Path) -> None:
-    partial = folder / f"writing-{source.name}"
-    try:
+    with written_whole(folder / source.name) as partial:
         shutil.copyfile(source, partial)
-        os.replace(partial, folder / source.name)
-    finally:
-        partial.unlink(missing_ok=True)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from whisper_hailo.core.errors import OutputError
+from whisper_hailo.core.files import unwritable, written_whole
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.hailo_tools import hef_build
 from whisper_hailo.hailo_tools.compile import CompileOptions, make_job
@@ -86,23 +84,15 @@ def write_bundle(directory: Path, options: CompileOptions, target: Path) -> None
 
 
 def _write(target: Path, texts: dict[str, str], files: dict[str, Path]) -> None:
-    partial = target.with_name(f".{target.name}.writing")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED) as archive:
-            for name in sorted(texts):
-                add_text(archive, name, texts[name])
-            for name in sorted(files):
-                add_file(archive, name, files[name])
-        os.replace(partial, target)
-    except OSError as error:
-        raise OutputError(
-            f"cannot write {target} ({error.strerror or error}); give a writable place with enough "
-            "free space"
-        ) from error
-    finally:
-        with contextlib.suppress(OSError):  # gone already, or its folder never was
-            partial.unlink()
+    with (
+        unwritable(target, "give a writable place with enough free space"),
+        written_whole(target) as partial,
+        zipfile.ZipFile(partial, "w", zipfile.ZIP_STORED) as archive,
+    ):
+        for name in sorted(texts):
+            add_text(archive, name, texts[name])
+        for name in sorted(files):
+            add_file(archive, name, files[name])
 
 
 def _with_data(graph: Path) -> Iterator[Path]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -19,17 +17,16 @@ from whisper_hailo.core.errors import (
     OutputError,
     WhisperHailoError,
 )
-from whisper_hailo.core.files import inside
+from whisper_hailo.core.files import alone_with, inside, unwritable, write_file
 from whisper_hailo.core.hailo import ARCHES, HefRecord
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import SPEC_FILE, ModelSpec
 from whisper_hailo.core.strict import MismatchError, decode
-from whisper_hailo.hailo_tools.calibrate.make import hailo_form
 from whisper_hailo.hailo_tools.calibrate.rows import net_name
 from whisper_hailo.hailo_tools.hef_build.calibration import load_calibration
 from whisper_hailo.hailo_tools.hef_build.fault import DEVICE, OPTION, OUTPUT, BuildError
 from whisper_hailo.hailo_tools.hef_build.job import Job
 from whisper_hailo.hailo_tools.hef_build.recipe import size_of
-from whisper_hailo.hailo_tools.hef_build.stages import write_whole
 from whisper_hailo.hailo_tools.hef_build.supervise import JOB_SUFFIX, supervise
 
 logger = logging.getLogger(__name__)
@@ -108,7 +105,7 @@ def compile_part(directory: Path, options: CompileOptions) -> Hef:
     job = make_job(directory, spec, options)
     job_path = job.result(JOB_SUFFIX)
     with _one_line_each(), _alone(Path(job.out)):
-        write_whole(job_path, job.to_json().encode())
+        write_file(job_path, job.to_json())
         facts = supervise(job_path, lambda line: logger.info("%s", line), options.python)
     return record_hef(directory, Path(job.out) / facts["hef"], facts)
 
@@ -120,14 +117,16 @@ def make_job(directory: Path, spec: ModelSpec, options: CompileOptions) -> Job:
         ModelError: no Hailo forms, a graph that changed since, or a calibration set that does not
             fit.
     """
-    form = hailo_form(directory, spec, options.part)
+    form = spec.hailo_form(options.part)
     graph = model_file(directory, spec, form.file)
     is_encoder = form.part == "encoder"
     dims = spec.dims
     out = options.out or inside(directory, f"hailo/{options.arch}")
     script = None if options.script is None else str(options.script.resolve())
     if options.script is not None and not options.script.is_file():
-        raise ModelError(f"{options.script} is no file; give a model script (.alls) to --script")
+        raise ModelError(
+            f"{shown(options.script)} is no file; give a model script (.alls) to --script"
+        )
     job = Job(
         arch=options.arch,
         part=form.part,
@@ -167,14 +166,14 @@ def record_hef(directory: Path, path: Path, facts: dict[str, Any]) -> Hef:
     try:
         record = decode(HefRecord, facts | {"file": file})
     except MismatchError as error:
-        raise ModelError(f"the record of {path}: {error}; build it again") from error
+        raise ModelError(f"the record of {shown(path)}: {error}; build it again") from error
     if not is_inside:
         return Hef(path, record, recorded=False)
     with _one_line_each(), _alone(directory):
         spec = ModelSpec.load(directory)  # again: the other part may have been compiled meanwhile
         others = (hef for hef in spec.hefs if hef.file != file)
         hefs = tuple(sorted((*others, record), key=lambda hef: hef.file))
-        write_whole(directory / SPEC_FILE, replace(spec, hefs=hefs).to_json().encode())
+        write_file(directory / SPEC_FILE, replace(spec, hefs=hefs).to_json())
     return Hef(path, record, recorded=True)
 
 
@@ -192,22 +191,13 @@ def as_program_error(error: BuildError) -> WhisperHailoError:
     return _ERRORS.get(error.code, ModelError)(str(error))
 
 
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _alone(folder: Path) -> AbstractContextManager[None]:
     """One build or one change at a time in a folder.
 
     Raises:
-        OutputError: the folder cannot be made.
+        OutputError: the folder cannot be made or locked.
     """
-    try:
+    advice = "give a writable place to --out"
+    with unwritable(folder, advice):
         folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError as error:
-        raise OutputError(
-            f"cannot write {folder} ({error.strerror}); give a writable place to --out"
-        ) from error
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
+    return alone_with(folder, advice)

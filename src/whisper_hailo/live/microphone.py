@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError, DeviceError, OptionError
 from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.live.backlog import LOOK_S, Backlog
 from whisper_hailo.live.source import BLOCK_S, Block, Pace, Resampler
@@ -85,7 +86,7 @@ def choose_device(wanted: str) -> InputDevice:
         fitting = [device for device in devices if wanted.casefold() in device.name.casefold()]
     if len(fitting) != 1:
         how_many = "several devices fit" if fitting else "no input device fits"
-        raise OptionError(f"--mic is {wanted!r}, {how_many}; there are {listed}")
+        raise OptionError(f"--mic is {wanted!r}, {how_many}; there are {shown(listed)}")
     return fitting[0]
 
 

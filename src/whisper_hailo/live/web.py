@@ -126,10 +126,10 @@ class WebView(Closing):
 
     def _line(self, *, app_state: dict[str, Any], **given: Any) -> Line:  # noqa: ANN401 - uvicorn's
         """The protocol of a new connection; who answers it finds it in the request's state."""
-        from uvicorn.protocols.http.h11_impl import H11Protocol
+        from whisper_hailo.live.http import PageProtocol
 
         line = Line(self._door)
-        line.inner = H11Protocol(app_state={**app_state, "line": line}, **given)
+        line.inner = PageProtocol(app_state={**app_state, "line": line}, **given)
         return line
 
     def close(self) -> None:

@@ -1,15 +1,12 @@
-"""Transcripts as text and JSON, and files that are either complete or not there."""
+"""Transcripts as text and JSON."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Final
 
-from whisper_hailo.core.errors import OptionError, OutputError
-from whisper_hailo.core.files import replace_file
-from whisper_hailo.core.names import shown
+from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import FRAMES_PER_SECOND, Segment, Transcript, Word
 from whisper_hailo.text.subtitles import Layout, srt, tsv, vtt
 
@@ -119,22 +116,3 @@ def _verbose_word(word: Word) -> dict[str, Any]:
         "end": word.end_s,
         "probability": word.probability,
     }
-
-
-def write_atomic(path: Path, text: str) -> None:
-    """Write a file so that it is either complete or as it was before.
-
-    Args:
-        path: target; its folder is made when missing.
-        text: content, written as UTF-8.
-
-    Raises:
-        OutputError: unwritable place or full disk; nothing half-written is left.
-    """
-    try:
-        replace_file(path, text.encode())
-    except OSError as error:
-        raise OutputError(
-            f"cannot write {shown(path)} ({error.strerror}); free some space or give another "
-            "--output-dir"
-        ) from error

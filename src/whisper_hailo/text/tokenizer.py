@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from whisper_hailo.core.errors import OptionError, TokenizerError
 from whisper_hailo.core.languages import similar_language
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import SpecialTokens
 from whisper_hailo.text.vocabulary import Vocabulary
 
@@ -76,8 +77,8 @@ class Tokenizer:
         """
         if not path.is_file():
             raise TokenizerError(
-                f"{path} is missing, so tokens cannot be turned into text; convert the checkpoint "
-                "again with --tokenizer tokenizer.json"
+                f"{shown(path)} is missing, so tokens cannot be turned into text; convert the "
+                "checkpoint again with --tokenizer tokenizer.json"
             )
         tokenizer = cls(_quick(path, special) or _whole(path), special)
         tokenizer._check(path)
@@ -92,7 +93,7 @@ class Tokenizer:
             found = self.backend.token_to_id(name)
             if found is not None and found != token:
                 raise TokenizerError(
-                    f"{path} has {name} = {found}, the model has {token}; "
+                    f"{shown(path)} has {name} = {found}, the model has {token}; "
                     "use the tokenizer of the same model"
                 )
 
@@ -167,6 +168,6 @@ def _whole(path: Path) -> Backend:
         backend: Backend = Library.from_file(str(path))
     except Exception as error:  # the library raises bare Exception for broken files
         raise TokenizerError(
-            f"{path} is no tokenizer ({error}); convert the checkpoint again"
+            f"{shown(path)} is no tokenizer ({error}); convert the checkpoint again"
         ) from error
     return backend

@@ -10,6 +10,7 @@ from whisper_hailo.convert.hailo import encoder as hailo_encoder
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import inside
 from whisper_hailo.core.hailo import HailoForm
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_SECOND
 from whisper_hailo.validate.difference import difference
@@ -40,8 +41,8 @@ def compare_foreign(stores: Stores, truth: Truth, foreign: Foreign, limit: Limit
     got = theirs.run([pair])[pair]
     if got.size != expected.size:
         raise ModelError(
-            f"{foreign.path} gives {pair} {got.shape}, ours gives {expected.shape}; give a graph "
-            "of the same checkpoint and sizes"
+            f"{shown(foreign.path)} gives {pair} {got.shape}, ours gives {expected.shape}; give a "
+            "graph of the same checkpoint and sizes"
         )
     found = difference(aligned(got, expected), expected)
     return RungResult(

@@ -14,6 +14,7 @@ from whisper_hailo.backends.onnx_message import parse_message, read_graph_bytes
 from whisper_hailo.checkpoint.weights import AnyArray
 from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.types import FRAMES_PER_POSITION
 
 INTEGERS = (TensorProto.INT64, TensorProto.INT32)
@@ -92,7 +93,7 @@ def open_foreign(path: Path, dims: Dimensions) -> Foreign:
     if len(floats) != 1 or len(integers) > 1 or len(inputs) != len(floats) + len(integers):
         names = ", ".join(f"{one.name} {one.text}" for one in inputs)
         raise ModelError(
-            f"{path} takes {names or 'nothing'}; expected one float input (log-mel) for an "
+            f"{shown(path)} takes {names or 'nothing'}; expected one float input (log-mel) for an "
             "encoder, or tokens and audio features for a decoder without a cache"
         )
     audio = floats[0]
@@ -100,14 +101,14 @@ def open_foreign(path: Path, dims: Dimensions) -> Foreign:
     if not integers:
         if dims.n_mels not in audio.shape and None not in real[-2:]:
             raise ModelError(
-                f"{path} takes {audio.name} {audio.text}, this model has {dims.n_mels} mel bins; "
-                "give a graph of the same checkpoint"
+                f"{shown(path)} takes {audio.name} {audio.text}, this model has {dims.n_mels} mel "
+                "bins; give a graph of the same checkpoint"
             )
         return Foreign(path, "encoder", audio, n_frames=real[-1] if real else None)
     if real and real[-1] not in (None, dims.d_model):
         raise ModelError(
-            f"{path} takes {audio.name} {audio.text}, this model has audio features of width "
-            f"{dims.d_model}; give a graph of the same checkpoint"
+            f"{shown(path)} takes {audio.name} {audio.text}, this model has audio features of "
+            f"width {dims.d_model}; give a graph of the same checkpoint"
         )
     tokens = integers[0]
     return Foreign(

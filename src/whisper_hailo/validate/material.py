@@ -13,6 +13,7 @@ from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.files import sha256
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 from whisper_hailo.decoding.options import DecodingOptions
@@ -110,8 +111,8 @@ def draw_windows(folder: Path, plan: WindowPlan, n_mels: int, count: int) -> Win
             break
     if not mels:
         raise AudioError(
-            f"{folder} has {len(sources.files)} audio files and no usable speech; give recordings "
-            "of half a second or more that are not silent"
+            f"{shown(folder)} has {len(sources.files)} audio files and no usable speech; give "
+            "recordings of half a second or more that are not silent"
         )
     return Windows(np.stack(mels), tuple(used), hashes)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape
 
-from whisper_hailo.text.outputs import write_atomic
+from whisper_hailo.core.files import write_file
 from whisper_hailo.validate.ladder import RungResult
 from whisper_hailo.validate.limits import PARTS
 from whisper_hailo.validate.report import ParityReport
@@ -58,8 +58,8 @@ def write_report(report: ParityReport, folder: Path) -> tuple[Path, Path]:
         OutputError: the folder cannot be written.
     """
     data, picture = (folder / name for name in report.files_written)
-    write_atomic(data, report.to_json())
-    write_atomic(picture, draw_picture(report))
+    write_file(data, report.to_json())
+    write_file(picture, draw_picture(report))
     return data, picture
 
 

@@ -13,6 +13,7 @@ from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
 
 
@@ -66,8 +67,8 @@ class Stores:
         out = self._work / name
         if self.checkpoint is None:
             raise ModelError(
-                f"{self.directory} alone does not hold what this comparison needs ({name} graphs); "
-                "give what it was converted from to --checkpoint"
+                f"{shown(self.directory)} alone does not hold what this comparison needs ({name} "
+                "graphs); give what it was converted from to --checkpoint"
             )
         if not out.is_dir():
             convert_checkpoint(self.checkpoint.directory, out, options, source=self.spec.source)

@@ -11,6 +11,7 @@ from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.hub import ASSETS, BUNDLED, locate, parse_name
 from whisper_hailo.convert.convert import source_hashes
 from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.scratch import temporary_directory
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_SECOND, FloatArray
@@ -118,8 +119,9 @@ def _checkpoint(spec: ModelSpec, options: ValidateOptions) -> Checkpoint | None:
         wrong = sorted(n for n in known.keys() | hashes.keys() if known.get(n) != hashes.get(n))
         if wrong:
             raise ModelError(
-                f"{path} is not the checkpoint of this model: {', '.join(wrong[:3])} differs from "
-                "the one that model.json names; give that one to --checkpoint or convert again"
+                f"{shown(path)} is not the checkpoint of this model: {', '.join(wrong[:3])} "
+                "differs from the one that model.json names; give that one to --checkpoint or "
+                "convert again"
             )
         return opened
     bundled = ASSETS / BUNDLED

@@ -1,1 +1,1 @@
-"""Live captions measured: engines and settings on one stream."""
+"""Live captions measured: engines and settings on one stream, drafts, an hour of faults."""

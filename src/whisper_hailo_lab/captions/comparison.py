@@ -23,12 +23,12 @@ TEN_SECONDS: Final = 10 * SAMPLE_RATE_HZ
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class CaptionSetup:
     """One engine with one set of options.
 
     Attributes:
         label: for the table.
-        engine: open; ways may share one.
+        engine: open; setups may share one.
         options: of the captioner.
         keeps: it knows what it heard before; otherwise every buffer is decoded from nothing, its
             committed words included, as programs without a memory of their own do.
@@ -41,41 +41,41 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class EngineCall:
     """One buffer that was heard.
 
     Attributes:
         audio_s: its length.
         draft: what its text was expected to begin with.
-        heard: its text, with what it cost.
+        result: its text, with what it cost.
     """
 
     audio_s: float
     draft: Draft
-    heard: BufferText
+    result: BufferText
 
 
 @dataclass(slots=True)
-class Watched:
+class WatchedEngine:
     """An engine whose calls are noted.
 
     Attributes:
-        way: whose engine it is.
+        setup: whose engine it is.
         last: the latest call.
     """
 
-    way: Way
-    last: Call | None = None
+    setup: CaptionSetup
+    last: EngineCall | None = None
 
     @property
     def name(self) -> str:
         """Of the engine."""
-        return self.way.engine.name
+        return self.setup.engine.name
 
     @property
     def content_s(self) -> float:
         """Of the engine."""
-        return self.way.engine.content_s
+        return self.setup.engine.content_s
 
     def hear(
         self,
@@ -87,20 +87,20 @@ class Watched:
         hold_back_s: float = 0.0,
     ) -> BufferText:
         """Hear a buffer; see `CaptionEngine`."""
-        given = draft if self.way.keeps else Draft()
-        heard = self.way.engine.hear(
+        given = draft if self.setup.keeps else Draft()
+        result = self.setup.engine.hear(
             audio, given, language=language, word_times=word_times, hold_back_s=hold_back_s
         )
-        self.last = Call(audio.size / SAMPLE_RATE_HZ, given, heard)
-        return heard
+        self.last = EngineCall(audio.size / SAMPLE_RATE_HZ, given, result)
+        return result
 
 
 @dataclass(slots=True)
-class Lane:
-    """One way through the stream.
+class CaptionRun:
+    """One setup on the stream.
 
     Attributes:
-        way: engine and options.
+        setup: engine and options.
         watched: its engine.
         captioner: with the statistics.
         events: all so far.
@@ -108,18 +108,18 @@ class Lane:
         final_ms: time from the block that ends a segment to its final text.
     """
 
-    way: Way
-    watched: Watched
+    setup: CaptionSetup
+    watched: WatchedEngine
     captioner: Captioner
     events: list[Event] = field(default_factory=list)
-    partials: list[Call] = field(default_factory=list)
+    partials: list[EngineCall] = field(default_factory=list)
     final_ms: list[float] = field(default_factory=list)
 
     @classmethod
-    def make(cls, way: Way, detector: SpeechDetector) -> Lane:
-        """A lane at the stream's beginning."""
-        watched = Watched(way)
-        return cls(way, watched, Captioner(watched, detector, way.options))
+    def make(cls, setup: CaptionSetup, detector: SpeechDetector) -> CaptionRun:
+        """A run at the stream's beginning."""
+        watched = WatchedEngine(setup)
+        return cls(setup, watched, Captioner(watched, detector, setup.options))
 
     def feed(self, block: FloatArray | None) -> None:
         """Take a block, or the end of the stream."""
@@ -138,49 +138,49 @@ class Lane:
         return " ".join(text for text in final if text)
 
 
-def run_lanes(
-    ways: Sequence[Way],
+def run_captions(
+    setups: Sequence[CaptionSetup],
     audio: FloatArray,
     detector: Callable[[], SpeechDetector],
     tick: Callable[[int, int], None] = lambda done, total: None,
-) -> list[Lane]:
-    """Feed the same stream to all ways, in an order drawn anew for each block.
+) -> list[CaptionRun]:
+    """Feed the same stream to all setups, in an order drawn anew for each block.
 
-    In rotating order every way would always follow the same other one, which leaves the weights
+    In rotating order every one would always follow the same other one, which leaves the weights
     that they share in the processor's cache, or drives them out.
 
     Args:
-        ways: engines and options.
+        setups: engines and options.
         audio: `(n_samples,)` float32 at 16 kHz mono.
-        detector: makes a detector of speech; each way has one of its own.
+        detector: makes a detector of speech; each setup has one of its own.
         tick: told how many seconds are done, of how many.
     """
-    for engine in {id(way.engine): way.engine for way in ways}.values():
+    for engine in {id(setup.engine): setup.engine for setup in setups}.values():
         warm_up(engine)
-    lanes = [Lane.make(way, detector()) for way in ways]
+    runs = [CaptionRun.make(setup, detector()) for setup in setups]
     drawn = np.random.default_rng(0)
     for at in range(0, audio.size, FRAME_SAMPLES):
-        for turn in drawn.permutation(len(lanes)):
-            lanes[turn].feed(audio[at : at + FRAME_SAMPLES])
+        for turn in drawn.permutation(len(runs)):
+            runs[turn].feed(audio[at : at + FRAME_SAMPLES])
         if at % TEN_SECONDS < FRAME_SAMPLES:
             tick(at // SAMPLE_RATE_HZ, audio.size // SAMPLE_RATE_HZ)
-    for lane in lanes:
-        lane.feed(None)
-    return lanes
+    for run in runs:
+        run.feed(None)
+    return runs
 
 
-def row_of(lane: Lane, error_rate: Callable[[str], float | None]) -> dict[str, Any]:
-    """What a way cost and how it felt.
+def row_of(run: CaptionRun, error_rate: Callable[[str], float | None]) -> dict[str, Any]:
+    """What a setup cost and how it felt.
 
     Args:
-        lane: after the stream.
+        run: after the stream.
         error_rate: word error rate of a text; `None` where what was said is not known.
     """
-    figures, options = lane.captioner.statistics.as_json(), lane.way.options
-    final = lane.final_ms
+    figures, options = run.captioner.statistics.as_json(), run.setup.options
+    final = run.final_ms
     return {
-        "way": lane.way.label,
-        "engine": lane.way.engine.name,
+        "way": run.setup.label,
+        "engine": run.setup.engine.name,
         "partial_s": options.min_partial_s,
         "partials": figures["partials"],
         "passes_per_partial": figures["passes_per_partial"],
@@ -190,7 +190,7 @@ def row_of(lane: Lane, error_rate: Callable[[str], float | None]) -> dict[str, A
         "rtfx": figures["rtfx"],
         "corrections_per_word": figures["corrections_per_word"],
         "near_ties": figures["near_ties"],
-        "wer": error_rate(lane.text),
-        "text": lane.text,
-        "violations": list(violations(lane.events)),
+        "wer": error_rate(run.text),
+        "text": run.text,
+        "violations": list(violations(run.events)),
     }

@@ -20,8 +20,9 @@ from whisper_hailo.live.engine import TOKENS_PER_SECOND, TranscriberEngine
 from whisper_hailo.live.moonshine import MoonshineEngine
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.transcription.transcriber import Transcriber
-from whisper_hailo_lab.captions.comparison import Lane, Way, row_of, run_lanes
-from whisper_hailo_lab.records import ComparisonRecord
+from whisper_hailo_lab.captions.comparison import CaptionRun, CaptionSetup, row_of, run_captions
+from whisper_hailo_lab.data.datasets import reference_beside
+from whisper_hailo_lab.runs.records import ComparisonRecord
 from whisper_hailo_lab.score import score_file
 
 logger = logging.getLogger(__name__)
@@ -32,7 +33,7 @@ BASE: Final = "decoded anew"
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """What holds for all ways.
+    """What holds for all setups.
 
     Attributes:
         model: checkpoint to convert.
@@ -50,7 +51,7 @@ class Common:
 def compare_captions(
     path: Path, common: Common, tick: Callable[[int, int], None] = lambda done, total: None
 ) -> ComparisonRecord:
-    """Caption one recording in all ways.
+    """Caption one recording with all setups.
 
     Args:
         path: the recording; what was said may lie beside it as a `.txt` file.
@@ -58,71 +59,71 @@ def compare_captions(
         tick: told how many seconds are done, of how many.
 
     Raises:
-        AudioError: it cannot be read.
+        AudioError: it cannot be read, or the text beside it.
         ModelError, HubError: no such model.
         OptionError: the voice detector is not installed.
     """
     audio = load_audio(path)
-    text = path.with_suffix(".txt")
-    reference = text.read_text(encoding="utf-8") if text.is_file() else None
+    reference = reference_beside(path)
 
-    def error_rate(heard: str) -> float | None:
+    def error_rate(hypothesis: str) -> float | None:
         if reference is None:
             return None
-        return score_file(reference, heard, "normalised", common.language).words.rate
+        return score_file(reference, hypothesis, "normalised", common.language).words.rate
 
     with ExitStack() as stack:
-        ways = list(_ours(common, stack)) + list(moonshine_way(common, stack))
-        lanes = run_lanes(ways, audio, SileroDetector, tick)
-        rows = with_ratios(lanes, error_rate)
+        setups = [*_ours(common, stack), *moonshine_setup(common, stack)]
+        runs = run_captions(setups, audio, SileroDetector, tick)
+        rows = with_ratios(runs, error_rate)
     settings = {
         "model": common.model,
         "threads": common.threads,
         "audio": path.name,
         "audio_s": round(audio.size / SAMPLE_RATE_HZ, 1),
         "segments": f"silence {CaptionOptions().min_silence_s:g} s, "
-        f"at most {min(way.engine.content_s for way in ways):g} s",
+        f"at most {min(setup.engine.content_s for setup in setups):g} s",
     }
     return ComparisonRecord("captions", settings, tuple(rows))
 
 
 def with_ratios(
-    lanes: list[Lane], error_rate: Callable[[str], float | None]
+    runs: list[CaptionRun], error_rate: Callable[[str], float | None]
 ) -> Iterator[dict[str, object]]:
     """Rows with their decoder time as a ratio to that of the same engine decoding anew.
 
     Args:
-        lanes: after the stream; the first of an engine that decodes anew is its measure.
+        runs: after the stream; the first of an engine that decodes anew is its measure.
         error_rate: word error rate of a text; `None` where what was said is not known.
     """
-    rows = [row_of(lane, error_rate) for lane in lanes]
+    rows = [row_of(run, error_rate) for run in runs]
     anew_ms: dict[int, float | None] = {}
-    for lane, row in zip(lanes, rows, strict=True):
+    for run, row in zip(runs, rows, strict=True):
         if row["way"].startswith(BASE):
-            anew_ms.setdefault(id(lane.way.engine), row["decode_ms_per_partial"])
-    for lane, row in zip(lanes, rows, strict=True):
-        ms, base_ms = row["decode_ms_per_partial"], anew_ms.get(id(lane.way.engine))
+            anew_ms.setdefault(id(run.setup.engine), row["decode_ms_per_partial"])
+    for run, row in zip(runs, rows, strict=True):
+        ms, base_ms = row["decode_ms_per_partial"], anew_ms.get(id(run.setup.engine))
         yield row | {"less_decoding": base_ms / ms if ms and base_ms else None}
 
 
-def _ours(common: Common, stack: ExitStack) -> Iterator[Way]:
+def _ours(common: Common, stack: ExitStack) -> Iterator[CaptionSetup]:
     """Our engine with its settings, then with smaller weights."""
     whole = CaptionOptions(hold_back_s=0.0)
-    engine = _engine(common, "none", stack)
-    yield Way("drafts", engine, CaptionOptions())
-    yield Way("no drafts", engine, CaptionOptions(drafts=False))
-    yield Way("drafts, guesses shown", engine, whole)
-    yield Way("no drafts, guesses shown", engine, replace(whole, drafts=False))
-    yield Way(BASE, engine, whole, keeps=False)
-    yield Way("decoded anew, guesses held back", engine, CaptionOptions(), keeps=False)
-    yield Way("drafts, a partial each 0.5 s", engine, CaptionOptions(min_partial_s=0.5))
+    engine = engine_of(common, "none", stack)
+    yield CaptionSetup("drafts", engine, CaptionOptions())
+    yield CaptionSetup("no drafts", engine, CaptionOptions(drafts=False))
+    yield CaptionSetup("drafts, guesses shown", engine, whole)
+    yield CaptionSetup("no drafts, guesses shown", engine, replace(whole, drafts=False))
+    yield CaptionSetup(BASE, engine, whole, keeps=False)
+    yield CaptionSetup("decoded anew, guesses held back", engine, CaptionOptions(), keeps=False)
+    yield CaptionSetup("drafts, a partial each 0.5 s", engine, CaptionOptions(min_partial_s=0.5))
     for quantize, weights in (("int8", "8-bit weights"), ("int4", "4-bit weights")):
-        smaller = _engine(common, quantize, stack)
-        yield Way(f"drafts, {weights}", smaller, CaptionOptions())
-        yield Way(f"{BASE}, {weights}", smaller, whole, keeps=False)
+        smaller = engine_of(common, quantize, stack)
+        yield CaptionSetup(f"drafts, {weights}", smaller, CaptionOptions())
+        yield CaptionSetup(f"{BASE}, {weights}", smaller, whole, keeps=False)
 
 
-def _engine(common: Common, quantize: str, stack: ExitStack) -> TranscriberEngine:
+def engine_of(common: Common, quantize: str, stack: ExitStack) -> TranscriberEngine:
+    """Our engine with weights as `--quantize` has them, open until the stack unwinds."""
     transcriber = Transcriber.from_model(
         common.model, convert=ConvertOptions(quantize=quantize), threads=common.threads
     )
@@ -134,7 +135,7 @@ def _engine(common: Common, quantize: str, stack: ExitStack) -> TranscriberEngin
     return TranscriberEngine(stack.enter_context(transcriber), options)
 
 
-def moonshine_way(common: Common, stack: ExitStack) -> Iterator[Way]:
+def moonshine_setup(common: Common, stack: ExitStack) -> Iterator[CaptionSetup]:
     """Moonshine, where its package and its weights are."""
     if not common.moonshine:
         return
@@ -144,4 +145,4 @@ def moonshine_way(common: Common, stack: ExitStack) -> Iterator[Way]:
     except WhisperHailoError as error:
         logger.warning("Moonshine is left out: %s", error)
         return
-    yield Way("Moonshine", engine, CaptionOptions())
+    yield CaptionSetup("Moonshine", engine, CaptionOptions())

@@ -14,7 +14,7 @@ from whisper_hailo.core.languages import language_code
 
 if TYPE_CHECKING:
     from whisper_hailo_lab.captions.engines import Common
-    from whisper_hailo_lab.records import ComparisonRecord
+    from whisper_hailo_lab.runs.records import ComparisonRecord
 
 WHAT = ("cache", "window", "mel", "precision", "padding", "captions")
 
@@ -50,9 +50,9 @@ def compare(
     """Compare caches, windows, log-mels, precisions, paddings or captions."""
     from whisper_hailo.core.errors import OptionError
     from whisper_hailo_lab.captions.engines import Common
-    from whisper_hailo_lab.case import Case
     from whisper_hailo_lab.compare.all import compare as run
-    from whisper_hailo_lab.datasets import read_dataset
+    from whisper_hailo_lab.data.datasets import read_dataset
+    from whisper_hailo_lab.runs.case import Case
     from whisper_hailo_lab.score import require_scoring
 
     require_scoring()
@@ -74,8 +74,8 @@ def _captions(recording: Path | None, common: Common, out: Path | None) -> Compa
     """Engines and settings on one stream; above the other comparisons, for it captions."""
     from whisper_hailo.core.errors import OptionError
     from whisper_hailo_lab.captions.engines import compare_captions
-    from whisper_hailo_lab.evaluate import new_header
-    from whisper_hailo_lab.run_file import RunWriter
+    from whisper_hailo_lab.harness.evaluate import new_header
+    from whisper_hailo_lab.runs.run_file import RunWriter
 
     if recording is None:
         raise OptionError("compare captions needs a recording; give a FILE")

@@ -19,8 +19,8 @@ from whisper_hailo.core.names import shown
 from whisper_hailo.core.targets import refuse_foreign
 
 if TYPE_CHECKING:
-    from whisper_hailo_lab.cures.run import Row
-    from whisper_hailo_lab.datasets import Sample
+    from whisper_hailo_lab.cures.run import CureRow
+    from whisper_hailo_lab.data.datasets import Sample
 
 
 @grouped
@@ -56,8 +56,8 @@ def cures(
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
 ) -> int:
     """Compare the cures against hallucination on recordings of yours."""
+    from whisper_hailo.core.files import write_file
     from whisper_hailo.decoding.options import DecodingOptions
-    from whisper_hailo.text.outputs import write_atomic
     from whisper_hailo_lab.cures.grid import Grid
     from whisper_hailo_lab.cures.run import compare
     from whisper_hailo_lab.cures.show import chart as draw
@@ -89,13 +89,13 @@ def cures(
             step=lambda name: tell(f"{len(samples)} recordings: {name}"),
         )
     if chart is not None:
-        write_atomic(chart, draw(rows))
+        write_file(chart, draw(rows))
         tell(f"wrote {shown(chart)}")
     _print(rows, as_json=as_json)
     return ExitCode.OK
 
 
-def _print(rows: list[Row], *, as_json: bool) -> None:
+def _print(rows: list[CureRow], *, as_json: bool) -> None:
     from whisper_hailo_lab.cures.show import table
 
     if as_json:
@@ -113,16 +113,14 @@ def _samples(audio: Path, language: str) -> list[Sample]:
     Raises:
         AudioError: nothing there.
     """
-    from whisper_hailo_lab.datasets import Sample, read_dataset
+    from whisper_hailo_lab.data.datasets import Sample, read_dataset, reference_beside
 
     if audio.is_dir() or audio.suffix == ".jsonl":
         dataset = read_dataset(audio, language)
         for problem in dataset.problems:
             tell(f"left out {problem.id}: {problem.message}")
         return list(dataset.samples)
-    text = audio.with_suffix(".txt")
-    reference = text.read_text(encoding="utf-8") if text.is_file() else ""
-    return [Sample(audio.stem, audio, reference, language)]
+    return [Sample(audio.stem, audio, reference_beside(audio) or "", language)]
 
 
 def _numbers(option: str, text: str) -> tuple[float, ...]:

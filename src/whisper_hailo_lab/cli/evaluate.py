@@ -11,11 +11,11 @@ from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.cli.steps import Steps
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.languages import language_code
-from whisper_hailo_lab.case import ROWS, Case
+from whisper_hailo_lab.runs.case import ROWS, Case
 from whisper_hailo_lab.systems.table import SYSTEMS
 
 if TYPE_CHECKING:
-    from whisper_hailo_lab.records import Run
+    from whisper_hailo_lab.runs.records import RunRecords
 
 
 def evaluate(
@@ -60,9 +60,9 @@ def evaluate(
     ] = False,
 ) -> int:
     """Measure accuracy, times and memory; a file that fails is reported and counted."""
-    from whisper_hailo_lab.datasets import read_dataset
-    from whisper_hailo_lab.evaluate import evaluate as measure
-    from whisper_hailo_lab.evaluate import make_cases
+    from whisper_hailo_lab.data.datasets import read_dataset
+    from whisper_hailo_lab.harness.evaluate import evaluate as measure
+    from whisper_hailo_lab.harness.evaluate import make_cases
     from whisper_hailo_lab.score import require_scoring
 
     require_scoring()
@@ -103,10 +103,10 @@ def _settings(words: list[str]) -> dict[str, Any]:
     return settings
 
 
-def _show(run: Run, *, as_json: bool) -> None:
-    from whisper_hailo_lab.figures import case_figures, file_figures
+def _show(run: RunRecords, *, as_json: bool) -> None:
     from whisper_hailo_lab.report.text import cases_text, file_text
-    from whisper_hailo_lab.summary import summarise
+    from whisper_hailo_lab.runs.figures import case_figures, file_figures
+    from whisper_hailo_lab.runs.summary import summarise
 
     summaries = summarise(run)
     if as_json:

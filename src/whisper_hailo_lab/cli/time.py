@@ -29,7 +29,7 @@ from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions, preset
 
 if TYPE_CHECKING:
-    from whisper_hailo_lab.one_file import FileTiming
+    from whisper_hailo_lab.timing.file_timing import FileTiming
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ def time(
 ) -> int:
     """Time one recording: each stage, each token, and the memory of each part."""
     from whisper_hailo.transcription.transcriber import Transcriber
-    from whisper_hailo_lab.one_file import time_file
+    from whisper_hailo_lab.timing.one_file import time_file
 
     transcriber = Transcriber.from_model(
         model,

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo_lab.case import Case
 from whisper_hailo_lab.compare.cache import compare_cache
 from whisper_hailo_lab.compare.mel import compare_mel
 from whisper_hailo_lab.compare.settings import compare_settings
-from whisper_hailo_lab.datasets import Dataset
-from whisper_hailo_lab.evaluate import new_header
-from whisper_hailo_lab.harness import Progress
-from whisper_hailo_lab.records import ComparisonRecord
-from whisper_hailo_lab.run_file import RunWriter
+from whisper_hailo_lab.data.datasets import Dataset
+from whisper_hailo_lab.harness.evaluate import new_header
+from whisper_hailo_lab.harness.processes import Progress
+from whisper_hailo_lab.runs.case import Case
+from whisper_hailo_lab.runs.records import ComparisonRecord
+from whisper_hailo_lab.runs.run_file import RunWriter
 
 
 def compare(

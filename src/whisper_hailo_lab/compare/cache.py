@@ -1,6 +1,6 @@
 """With a cache against without one: work counted while it is done, and time.
 
-Three ways to decode with the same weights: a graph of fixed length (an NPU's only way), a graph
+Three kinds of decoders with the same weights: a graph of fixed length (an NPU's only way), a graph
 that takes all tokens so far (no cache, but no waste either), and one with a cache; the last also
 with 8-bit weights.
 """
@@ -37,8 +37,8 @@ from whisper_hailo_lab.compare.counting import (
     GrowingDecoder,
 )
 from whisper_hailo_lab.compare.paired import paired
-from whisper_hailo_lab.harness import Progress
-from whisper_hailo_lab.records import ComparisonRecord
+from whisper_hailo_lab.harness.processes import Progress
+from whisper_hailo_lab.runs.records import ComparisonRecord
 
 STEPS: Final = 32
 """Text positions of tiny's compiled decoder: the study's steps."""
@@ -47,13 +47,14 @@ WINDOW_S: Final = 10
 ROUNDS: Final = 20
 BASE: Final = "cached"
 
-Ways = dict[str, tuple[AnyDecoder, Count]]
+Decoders = dict[str, tuple[AnyDecoder, Count]]
+"""By name, each with where its work is added up."""
 
 
 def compare_cache(
     model: str, audio: Path, language: str, threads: int, progress: Progress
 ) -> ComparisonRecord:
-    """Count and time the same decoding in all ways.
+    """Count and time the same decoding by all of them.
 
     Args:
         model: checkpoint to convert.
@@ -70,22 +71,22 @@ def compare_cache(
     samples = load_audio(audio)[: plan.content_samples]
     with ExitStack() as stack:
         encoder = stack.enter_context(OnnxEncoder(directory, spec, threads))
-        ways = _ways(directory, small, spec, threads)
-        for decoder, _ in ways.values():
+        decoders = _decoders(directory, small, spec, threads)
+        for decoder, _ in decoders.values():
             stack.enter_context(decoder)
         mel = log_mel(pad_or_trim(samples, plan.window_samples), spec.dims.n_mels)[np.newaxis]
         features = encoder.encode(mel)
-        rows = _plain_steps(ways, features, progress)
+        rows = _plain_steps(decoders, features, progress)
         tokenizer = Tokenizer.load(directory / TOKENIZER_FILE, spec.tokens)
-        hearing = {
+        transcribers = {
             name: Transcriber(Parts(encoder, decoder, tokenizer, plan))
-            for name, (decoder, _) in ways.items()
+            for name, (decoder, _) in decoders.items()
         }
         n_prefix = len(tokenizer.prefix(language, "transcribe"))
         wanted = DecodingOptions(
             language=language, cures=Cures(pad_to=0), max_new_tokens=STEPS - n_prefix
         )
-        rows += _real_decoding(hearing, ways, samples, wanted, progress)
+        rows += _real_decoding(transcribers, decoders, samples, wanted, progress)
     settings = {
         "model": model, "steps": STEPS, "window_s": WINDOW_S, "rounds": ROUNDS,
         "threads": threads, "audio": audio.name, "audio_s": samples.size / SAMPLE_RATE_HZ,
@@ -94,21 +95,23 @@ def compare_cache(
     return ComparisonRecord("cache", settings, tuple(rows))
 
 
-def _ways(directory: Path, small: Path, spec: ModelSpec, threads: int) -> Ways:
+def _decoders(directory: Path, small: Path, spec: ModelSpec, threads: int) -> Decoders:
     counts = {name: Count() for name in ("fixed", "growing", BASE, "cached, 8-bit")}
     runner = OnnxFixedRunner(hailo_form(directory, spec, "decoder"), spec, threads)
     cached = CachedDecoder(directory, spec, threads)
     int8 = CachedDecoder(small, ModelSpec.load(small), threads)
-    decoders: dict[str, AnyDecoder] = {
+    made: dict[str, AnyDecoder] = {
         "fixed": FixedDecoder(CountingRunner(runner, counts["fixed"]), spec),
         "growing": GrowingDecoder(cached, counts["growing"]),
         BASE: CountingDecoder(cached, counts[BASE]),
         "cached, 8-bit": CountingDecoder(int8, counts["cached, 8-bit"]),
     }
-    return {name: (decoder, counts[name]) for name, decoder in decoders.items()}
+    return {name: (decoder, counts[name]) for name, decoder in made.items()}
 
 
-def _plain_steps(ways: Ways, features: FloatArray, progress: Progress) -> list[dict[str, Any]]:
+def _plain_steps(
+    decoders: Decoders, features: FloatArray, progress: Progress
+) -> list[dict[str, Any]]:
     """32 steps from an empty history, one new token each, whatever the tokens are."""
 
     def steps(decoder: AnyDecoder) -> Callable[[], None]:
@@ -122,13 +125,13 @@ def _plain_steps(ways: Ways, features: FloatArray, progress: Progress) -> list[d
         return run
 
     return _measured(
-        "32 steps", {name: steps(way[0]) for name, way in ways.items()}, ways, progress
+        "32 steps", {name: steps(one) for name, (one, _) in decoders.items()}, decoders, progress
     )
 
 
 def _real_decoding(
-    hearing: dict[str, Transcriber],
-    ways: Ways,
+    transcribers: dict[str, Transcriber],
+    decoders: Decoders,
     samples: FloatArray,
     options: DecodingOptions,
     progress: Progress,
@@ -137,24 +140,27 @@ def _real_decoding(
     texts: dict[str, str] = {}
 
     def run(name: str) -> Callable[[], float]:
-        def hear() -> float:
-            transcript = hearing[name].transcribe(samples, options)
+        def transcribe() -> float:
+            transcript = transcribers[name].transcribe(samples, options)
             texts[name] = transcript.text
             return transcript.timings.cross_kv_ms + transcript.timings.decode_ms
 
-        return hear
+        return transcribe
 
-    rows = _measured("a recording", {name: run(name) for name in hearing}, ways, progress)
+    rows = _measured("a recording", {name: run(name) for name in transcribers}, decoders, progress)
     return [row | {"text": texts[row["decoder"]]} for row in rows]
 
 
 def _measured(
-    what: str, runs: Mapping[str, Callable[[], float | None]], ways: Ways, progress: Progress
+    what: str,
+    runs: Mapping[str, Callable[[], float | None]],
+    decoders: Decoders,
+    progress: Progress,
 ) -> list[dict[str, Any]]:
     """Rows of one part: the work of one run, then the times of many in turns."""
     work: dict[str, dict[str, int]] = {}
     for name, run in runs.items():
-        count = ways[name][1]
+        count = decoders[name][1]
         before = (count.runs, count.rows, count.products, count.projected)
         run()
         after = (count.runs, count.rows, count.products, count.projected)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from whisper_hailo.backends.fixed import FixedRunner
 from whisper_hailo.core.closing import Closing
-from whisper_hailo.core.protocols import AnyDecoder, Limits, Padding, StepOutput
-from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.protocols import AnyDecoder, Padding, StepOutput
 from whisper_hailo.core.types import FloatArray, IntArray
+from whisper_hailo_lab.around import DecoderAround
 
 
 @dataclass(slots=True)
@@ -39,76 +39,30 @@ class Count:
         self.projected += projected
 
 
-class CountingDecoder(Closing):
+class CountingDecoder(DecoderAround):
     """A decoder with a cache: a step computes the new positions only.
 
     Args:
-        inner: what really decodes; opened and closed by its owner.
-        count: where the work is added up.
+        decoder: what really decodes.
+        count: where the work is added up; beginning is not counted, since every decoder does it
+            once.
     """
 
-    def __init__(self, inner: AnyDecoder, count: Count) -> None:
-        self._inner, self._count = inner, count
-
-    @property
-    def spec(self) -> ModelSpec:
-        """The model."""
-        return self._inner.spec
-
-    @property
-    def name(self) -> str:
-        """The inner decoder's."""
-        return self._inner.name
-
-    @property
-    def limits(self) -> Limits:
-        """The inner decoder's."""
-        return self._inner.limits
-
-    def open(self) -> Self:
-        """Load the inner decoder."""
-        self._inner.open()
-        return self
-
-    def close(self) -> None:
-        """Free the inner decoder."""
-        self._inner.close()
-
-    def start(
-        self,
-        audio_features: FloatArray,
-        paddings: tuple[Padding, ...],
-        n_positions: IntArray | None = None,
-    ) -> Any:  # noqa: ANN401 - the inner decoder's state
-        """Begin; nothing is counted, since every way does it once."""
-        return self._inner.start(audio_features, paddings, n_positions)
+    def __init__(self, decoder: AnyDecoder, count: Count) -> None:
+        super().__init__(decoder)
+        self._count = count
 
     def step(
         self,
         tokens: IntArray,
-        state: Any,  # noqa: ANN401 - the inner decoder's state
+        state: Any,  # noqa: ANN401
         positions: IntArray,
-        *,
-        first: IntArray | None = None,
-        alignment: bool = False,
+        **named: Any,  # noqa: ANN401
     ) -> tuple[StepOutput, Any]:
         """A step, counted."""
-        n_new = tokens.shape[1]
-        output, state = self._inner.step(tokens, state, positions, first=first, alignment=alignment)
-        self._count.add(n_new, state.n_tokens, len(positions))
+        output, state = super().step(tokens, state, positions, **named)
+        self._count.add(tokens.shape[1], state.n_tokens, len(positions))
         return output, state
-
-    def batch_size(self, state: Any) -> int:  # noqa: ANN401 - the inner decoder's state
-        """Rows of a state."""
-        return self._inner.batch_size(state)
-
-    def select(self, state: Any, rows: IntArray) -> Any:  # noqa: ANN401 - the inner decoder's state
-        """Rows of a state, in that order."""
-        return self._inner.select(state, rows)
-
-    def rewind(self, state: Any, n_tokens: int) -> Any:  # noqa: ANN401 - the inner decoder's state
-        """State cut back."""
-        return self._inner.rewind(state, n_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +70,7 @@ class GrowingState:
     """An empty cache of the inner decoder and all tokens so far, `(batch, n_tokens)` int64."""
 
     empty: Any
-    tokens: IntArray = field(default_factory=lambda: np.zeros((1, 0), np.int64))
+    tokens: IntArray
 
 
 class GrowingDecoder(CountingDecoder):
@@ -134,7 +88,7 @@ class GrowingDecoder(CountingDecoder):
         n_positions: IntArray | None = None,
     ) -> GrowingState:
         """Begin with no tokens."""
-        empty = self._inner.start(audio_features, paddings, n_positions)
+        empty = super().start(audio_features, paddings, n_positions)
         return GrowingState(empty, np.zeros((audio_features.shape[0], 0), np.int64))
 
     def step(
@@ -142,14 +96,12 @@ class GrowingDecoder(CountingDecoder):
         tokens: IntArray,
         state: GrowingState,
         positions: IntArray,
-        *,
-        first: IntArray | None = None,
-        alignment: bool = False,
+        **named: Any,  # noqa: ANN401
     ) -> tuple[StepOutput, GrowingState]:
         """All tokens again from an empty cache, which is then thrown away."""
         everything = np.concatenate([state.tokens, tokens], axis=1)
         wanted = positions + state.tokens.shape[1]
-        output, _ = super().step(everything, state.empty, wanted, first=first, alignment=alignment)
+        output, _ = super().step(everything, state.empty, wanted, **named)
         return output, GrowingState(state.empty, everything)
 
     def batch_size(self, state: GrowingState) -> int:
@@ -171,21 +123,7 @@ class CountingRunner(Closing):
 
     def __init__(self, inner: FixedRunner, count: Count) -> None:
         self._inner, self._count = inner, count
-
-    @property
-    def name(self) -> str:
-        """The graph's."""
-        return self._inner.name
-
-    @property
-    def length(self) -> int:
-        """Text positions of the graph."""
-        return self._inner.length
-
-    @property
-    def n_positions(self) -> int:
-        """Encoder positions of the graph."""
-        return self._inner.n_positions
+        self.name, self.length, self.n_positions = inner.name, inner.length, inner.n_positions
 
     def open(self) -> Self:
         """Load the graph."""

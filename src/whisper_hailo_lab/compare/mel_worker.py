@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from whisper_hailo.audio.log_mel import HOP_LENGTH, N_FFT, log_mel, mel_filters
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo_lab.worker import claim_stdout
+from whisper_hailo_lab.harness.worker import claim_stdout
 
 OURS: Final = "ours"
 N_MELS: Final = 80

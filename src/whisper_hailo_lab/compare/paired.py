@@ -1,4 +1,4 @@
-"""Times of several ways to do the same, taken in turns so that ratios survive a busy machine."""
+"""Times of several programs for the same work, in turns, so that ratios survive a busy machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WARM_UPS = 3
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """Milliseconds per round, the same rounds for every way.
+    """Milliseconds per round, the same rounds for all.
 
     Attributes:
         ms: name to one time per round.
@@ -26,33 +26,33 @@ class Paired:
         return float(np.median(self.ms[name]))
 
     def ratio(self, name: str, base: str) -> float:
-        """Median over the rounds of this way's time by the base's in the same round."""
+        """Median over the rounds of this one's time by the base's in the same round."""
         return float(np.median(np.array(self.ms[name]) / np.array(self.ms[base])))
 
 
 def paired(
-    ways: Mapping[str, Callable[[], float | None]],
+    runs: Mapping[str, Callable[[], float | None]],
     rounds: int,
     tick: Callable[[int], None] = lambda number: None,
 ) -> Paired:
-    """Time every way once a round, in an order drawn anew for each.
+    """Time each once a round, in an order drawn anew for each.
 
-    In rotating order every way would always follow the same other one, and what that one left in
+    In rotating order each would always follow the same other one, and what that one left in
     the processor's cache.
 
     Args:
-        ways: name to what is timed; one that gives milliseconds has timed itself.
+        runs: name to what is timed; one that gives milliseconds has timed itself.
         rounds: after `WARM_UPS` that are not counted.
         tick: told the number of each round.
     """
-    names = list(ways)
+    names = list(runs)
     ms: dict[str, list[float]] = {name: [] for name in names}
     drawn = np.random.default_rng(0)
     for number in range(WARM_UPS + rounds):
         tick(number)
         for name in drawn.permutation(names).tolist():
             begin = perf_counter()
-            own_ms = ways[name]()
+            own_ms = runs[name]()
             taken_ms = (perf_counter() - begin) * 1000.0 if own_ms is None else own_ms
             if number >= WARM_UPS:
                 ms[name].append(taken_ms)

@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo_lab.case import Case
-from whisper_hailo_lab.datasets import Dataset
-from whisper_hailo_lab.evaluate import evaluate
-from whisper_hailo_lab.figures import finite
-from whisper_hailo_lab.harness import Progress
-from whisper_hailo_lab.records import ComparisonRecord, Run
-from whisper_hailo_lab.summary import Summary, paired_ratio, summarise
+from whisper_hailo_lab.data.datasets import Dataset
+from whisper_hailo_lab.harness.evaluate import evaluate
+from whisper_hailo_lab.harness.processes import Progress
+from whisper_hailo_lab.runs.case import Case
+from whisper_hailo_lab.runs.figures import finite
+from whisper_hailo_lab.runs.records import ComparisonRecord, RunRecords
+from whisper_hailo_lab.runs.summary import Summary, paired_ratio, summarise
 
 PADDING_TARGETS: Final = (0, 500, 600, 650, 700, 1000, 1500)
 """None, the study's, and what the decoder was trained on."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Variation:
     """What a comparison varies.
 
     Attributes:
@@ -32,8 +32,8 @@ class Plan:
     what: str = "total"
 
 
-PLANS: Final[dict[str, Plan]] = {
-    "window": Plan(
+PLANS: Final[dict[str, Variation]] = {
+    "window": Variation(
         {
             "10 s": {"window_s": 10.0},
             "30 s": {"window_s": 30.0},
@@ -42,7 +42,7 @@ PLANS: Final[dict[str, Plan]] = {
         },
         "encoder",
     ),
-    "precision": Plan(
+    "precision": Variation(
         {
             "encoder FP32, decoder FP32": {},
             "encoder INT8, decoder FP32": {"encoder_quantize": "int8"},
@@ -52,7 +52,7 @@ PLANS: Final[dict[str, Plan]] = {
             "encoder INT8, decoder INT8": {"encoder_quantize": "int8", "quantize": "int8"},
         }
     ),
-    "padding": Plan(
+    "padding": Variation(
         {"none" if n == 0 else f"to {n}": {"pad_to": n} for n in PADDING_TARGETS}, "decoder"
     ),
 }
@@ -60,7 +60,7 @@ PLANS: Final[dict[str, Plan]] = {
 
 def compare_settings(
     name: str, dataset: Dataset, common: Case, progress: Progress, out: Path | None = None
-) -> tuple[Run, ComparisonRecord]:
+) -> tuple[RunRecords, ComparisonRecord]:
     """Run every value of a plan on the same files, in turns.
 
     Args:
@@ -98,7 +98,7 @@ def compare_settings(
     return run, ComparisonRecord(name, settings | common.settings, _rows(run, plan))
 
 
-def _rows(run: Run, plan: Plan) -> tuple[dict[str, Any], ...]:
+def _rows(run: RunRecords, plan: Variation) -> tuple[dict[str, Any], ...]:
     summaries = summarise(run)
     base = run.files_of(summaries[0].case.name)
     return tuple(

@@ -15,7 +15,7 @@ BASELINE = "conservative"
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class CureSetting:
     """One row of the comparison.
 
     Attributes:
@@ -63,25 +63,25 @@ class Grid:
     zero_rows: tuple[int, ...] = (500, 600, 700, 1000, 1500)
     vad: bool = False
 
-    def settings(self) -> list[Setting]:
+    def settings(self) -> list[CureSetting]:
         """Presets first, then the grid, then one cure at a time."""
         return list(self._presets()) + list(self._grid()) + list(self._alone())
 
-    def _presets(self) -> Iterator[Setting]:
-        yield from (Setting(name, cures) for name, cures in PRESETS.items())
+    def _presets(self) -> Iterator[CureSetting]:
+        yield from (CureSetting(name, cures) for name, cures in PRESETS.items())
 
-    def _grid(self) -> Iterator[Setting]:
+    def _grid(self) -> Iterator[CureSetting]:
         for pad_to, penalty, boost in product(self.pad_to, self.repetition_penalty, self.eot_boost):
             name = f"pad {pad_to}, penalty {penalty:g}, boost {boost:g}"
-            yield Setting(name, Cures(pad_to, penalty, boost))
+            yield CureSetting(name, Cures(pad_to, penalty, boost))
 
-    def _alone(self) -> Iterator[Setting]:
+    def _alone(self) -> Iterator[CureSetting]:
         for n in self.ngrams:
-            yield Setting(f"no {n}-gram twice, unpadded", Cures(pad_to=0), no_repeat_ngram=n)
+            yield CureSetting(f"no {n}-gram twice, unpadded", Cures(pad_to=0), no_repeat_ngram=n)
         for pad_to in self.zero_rows:
-            yield Setting(f"real zeros to {pad_to}", Cures(pad_to=pad_to), zero_rows=True)
+            yield CureSetting(f"real zeros to {pad_to}", Cures(pad_to=pad_to), zero_rows=True)
         if self.vad:
-            yield Setting("speech only", PRESETS[BASELINE], vad=True)
+            yield CureSetting("speech only", PRESETS[BASELINE], vad=True)
 
 
 def first_difference(expected: Sequence[str], got: Sequence[str]) -> int | None:

@@ -13,15 +13,15 @@ from whisper_hailo.core.types import FloatArray, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.around import EncoderAround
-from whisper_hailo_lab.cures.grid import Setting, first_difference
-from whisper_hailo_lab.datasets import Sample
+from whisper_hailo_lab.cures.grid import CureSetting, first_difference
+from whisper_hailo_lab.data.datasets import Sample
 from whisper_hailo_lab.score import evaluate
 
 _NGRAM = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CureRow:
     """What one setting did on all recordings.
 
     Attributes:
@@ -89,11 +89,11 @@ class ZeroRows(EncoderAround):
 def compare(
     transcriber: Transcriber,
     samples: Sequence[Sample],
-    settings: Sequence[Setting],
+    settings: Sequence[CureSetting],
     options: DecodingOptions,
     *,
     step: Callable[[str], None],
-) -> list[Row]:
+) -> list[CureRow]:
     """Run every setting; the first one is what the others are compared with.
 
     Args:
@@ -108,21 +108,21 @@ def compare(
         OptionError: a setting that the model cannot honour, or a score without its packages.
     """
     transcriber.transcribe(samples[0].audio, settings[0].options(options))  # warm-up
-    rows: list[Row] = []
+    rows: list[CureRow] = []
     baseline: list[str] = []
     for setting in settings:
         step(setting.name)
         run = _with_zeros(transcriber, setting)
-        heard = [
+        transcripts = [
             run.transcribe(sample.audio, setting.options(options), long=setting.long())
             for sample in samples
         ]
-        baseline = baseline or [transcript.text for transcript in heard]
-        rows.append(_row(setting, samples, heard, baseline))
+        baseline = baseline or [transcript.text for transcript in transcripts]
+        rows.append(_row(setting, samples, transcripts, baseline))
     return rows
 
 
-def _with_zeros(transcriber: Transcriber, setting: Setting) -> Transcriber:
+def _with_zeros(transcriber: Transcriber, setting: CureSetting) -> Transcriber:
     encoder = transcriber.encoder
     if encoder is None or not setting.zero_rows:
         return transcriber
@@ -130,13 +130,16 @@ def _with_zeros(transcriber: Transcriber, setting: Setting) -> Transcriber:
 
 
 def _row(
-    setting: Setting, samples: Sequence[Sample], heard: Sequence[Transcript], baseline: list[str]
-) -> Row:
-    texts = [transcript.text for transcript in heard]
-    segments = [segment for transcript in heard for segment in transcript.segments]
+    setting: CureSetting,
+    samples: Sequence[Sample],
+    transcripts: Sequence[Transcript],
+    baseline: list[str],
+) -> CureRow:
+    texts = [transcript.text for transcript in transcripts]
+    segments = [segment for transcript in transcripts for segment in transcript.segments]
     at = first_difference(baseline, texts)
     cures = setting.cures
-    return Row(
+    return CureRow(
         name=setting.name,
         pad_to=cures.pad_to,
         repetition_penalty=cures.repetition_penalty,
@@ -147,9 +150,9 @@ def _row(
         n_windows=len(segments),
         n_runaway=sum(segment.runaway for segment in segments),
         tokens=sum(len(segment.tokens) for segment in segments),
-        audio_s=sum(transcript.duration_s for transcript in heard),
-        encode_ms=sum(t.timings.encode_ms for t in heard),
-        decode_ms=sum(t.timings.cross_kv_ms + t.timings.decode_ms for t in heard),
+        audio_s=sum(transcript.duration_s for transcript in transcripts),
+        encode_ms=sum(t.timings.encode_ms for t in transcripts),
+        decode_ms=sum(t.timings.cross_kv_ms + t.timings.decode_ms for t in transcripts),
         repetition_rate=repetition_rate([segment.text for segment in segments]),
         wer=_wer(samples, texts),
         differs_at=None if at is None else samples[at].id,

@@ -17,6 +17,7 @@ import numpy as np
 
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.names import shown
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE
 
 COPIED: Final = (TOKENIZER_FILE, "preprocessor_config.json")
@@ -67,11 +68,14 @@ def vocabulary(tokenizer: Path, n_vocab: int) -> list[str]:
         names |= {int(t["id"]): str(t["content"]) for t in raw.get("added_tokens", [])}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(
-            f"{tokenizer} is no readable tokenizer.json ({error}); give a checkpoint that has one"
+            f"{shown(tokenizer)} is no readable tokenizer.json ({error}); give a checkpoint that "
+            "has one"
         ) from error
     known = [names[i] for i in range(n_vocab) if i in names]
     if known != [names.get(i) for i in range(len(known))]:
-        raise ModelError(f"{tokenizer} has gaps in its ids; use the checkpoint's own tokenizer")
+        raise ModelError(
+            f"{shown(tokenizer)} has gaps in its ids; use the checkpoint's own tokenizer"
+        )
     # Early tokenizer files leave the timestamps out; they always come last.
     return known + [f"<|{i * 0.02:.2f}|>" for i in range(n_vocab - len(known))]
 

@@ -21,6 +21,7 @@ from whisper_hailo.checkpoint.layout import expected_shapes
 from whisper_hailo.checkpoint.weights import AnyArray
 from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.core.names import shown
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE
 from whisper_hailo_lab.formats.names import openai_name
 
@@ -79,12 +80,13 @@ def ordinary_tokens(tokenizer: Path) -> list[bytes]:
         vocabulary: dict[str, int] = json.loads(tokenizer.read_bytes())["model"]["vocab"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(
-            f"{tokenizer} is no readable tokenizer.json ({error}); give a checkpoint that has one"
+            f"{shown(tokenizer)} is no readable tokenizer.json ({error}); give a checkpoint that "
+            "has one"
         ) from error
     to_byte = {symbol: byte for byte, symbol in _byte_symbols()}
     ordinary = {i: text for text, i in vocabulary.items() if not text.startswith("<|")}
     if sorted(ordinary) != list(range(len(ordinary))):
-        raise ModelError(f"{tokenizer} has gaps in its ids; whisper.cpp cannot hold it")
+        raise ModelError(f"{shown(tokenizer)} has gaps in its ids; whisper.cpp cannot hold it")
     return [bytes(to_byte[symbol] for symbol in ordinary[i]) for i in range(len(ordinary))]
 
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import os
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,10 +12,13 @@ from typing import Final
 
 from whisper_hailo.checkpoint.hub import is_model_directory, locate, parse_name
 from whisper_hailo.core.errors import ModelError, OutputError
-from whisper_hailo.core.files import cache_root, sha256
+from whisper_hailo.core.files import ANOTHER_CACHE, alone_with, cache_root, sha256
+from whisper_hailo.core.names import shown
+from whisper_hailo.core.scratch import PREFIX, scratch_directory, sweep
 from whisper_hailo.core.version import __version__
-from whisper_hailo_lab import environments
 from whisper_hailo_lab.formats.ggml import write_ggml
+from whisper_hailo_lab.systems import environments
+from whisper_hailo_lab.systems.process import output_of
 from whisper_hailo_lab.systems.table import Form, entry
 
 logger = logging.getLogger(__name__)
@@ -31,7 +30,7 @@ STUDY_DECODER: Final = "decoder_model_merged_quantized"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedForm:
     """A form, and the type of the weights in its file; empty is the usual one."""
 
     form: Form
@@ -82,7 +81,7 @@ def artefact(system: str, model: str, stored: str = "") -> Artefact:
     if form == "checkpoint":
         # Ours keeps the name, which decides the cache folder; scripts know directories only.
         return Artefact(str(checkpoint) if entry(system).script else model, hashes)
-    made = _converted(system, Wanted(form, stored), checkpoint, hashes)
+    made = _converted(system, WantedForm(form, stored), checkpoint, hashes)
     return Artefact(str(made), _hashes(made))
 
 
@@ -109,7 +108,7 @@ def _is_already(form: Form, path: Path) -> bool:
     }.get(form, False)
 
 
-def _converted(system: str, wanted: Wanted, checkpoint: Path, hashes: dict[str, str]) -> Path:
+def _converted(system: str, wanted: WantedForm, checkpoint: Path, hashes: dict[str, str]) -> Path:
     """Convert into the cache under a lock; the name holds the hash of the weights."""
     key = "-".join(value[:12] for _, value in sorted(hashes.items())) or "none"
     suffix = {"ggml": ".bin", "openai": ".pt"}.get(wanted.form, "")
@@ -117,20 +116,19 @@ def _converted(system: str, wanted: Wanted, checkpoint: Path, hashes: dict[str, 
     target = cache_root() / "rivals" / name
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with target.with_name(target.name + ".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with alone_with(target.with_name(target.name + ".lock"), ANOTHER_CACHE):
             if not target.exists():
                 logger.info("converting %s once for %s", checkpoint.name, system)
                 _write(system, wanted, checkpoint, target)
     except OSError as error:
         raise OutputError(
-            f"cannot write {target} ({error.strerror}); free some space or set "
+            f"cannot write {shown(target)} ({error.strerror}); free some space or set "
             "WHISPER_HAILO_CACHE to another folder"
         ) from error
     return target
 
 
-def _write(system: str, wanted: Wanted, checkpoint: Path, target: Path) -> None:
+def _write(system: str, wanted: WantedForm, checkpoint: Path, target: Path) -> None:
     stored = [wanted.stored] if wanted.stored else []
     writers: dict[str, Callable[[Path, Path], None]] = {
         "ggml": lambda source, out: write_ggml(source, out, *stored),
@@ -141,14 +139,11 @@ def _write(system: str, wanted: Wanted, checkpoint: Path, target: Path) -> None:
         "optimum": lambda source, out: _script("optimum", "write_optimum.py", source, out),
         "optimum-int8": _write_study,
     }
-    work = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
+    sweep(target.parent, PREFIX)
+    with scratch_directory(target.parent, PREFIX) as held:
+        work = held / target.name
         writers[wanted.form](checkpoint, work)
         work.replace(target)
-    finally:
-        if work.is_dir():
-            shutil.rmtree(work)
-        work.unlink(missing_ok=True)
 
 
 def _write_study(source: Path, out: Path) -> None:
@@ -171,16 +166,8 @@ def _elsewhere(system: str, module: str, source: Path, out: Path, *words: str) -
 
 
 def _run(command: list[str], *words: str) -> None:
-    done = subprocess.run(
-        [*command, *words],
-        env=environments.variables(threads=1),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["no message"])[-1][:300]
-        raise ModelError(f"{Path(words[0]).name} could not be converted ({reason})")
+    failure = f"{Path(words[0]).name} could not be converted"
+    output_of([*command, *words], environments.variables(threads=1), failure, ModelError)
 
 
 def _hashes(path: Path) -> dict[str, str]:

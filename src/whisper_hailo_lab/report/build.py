@@ -7,18 +7,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from whisper_hailo.core.errors import OutputError
-from whisper_hailo.core.files import replace_file
+from whisper_hailo.core.files import write_file
 from whisper_hailo.core.targets import refuse_foreign
-from whisper_hailo.text.outputs import write_atomic
 from whisper_hailo_lab.report import charts, study, tables
 from whisper_hailo_lab.report.canvas import Chart
 from whisper_hailo_lab.report.comparison_charts import comparison_chart
 from whisper_hailo_lab.report.comparisons import comparison_table
 from whisper_hailo_lab.report.data_path import data_path_svg
 from whisper_hailo_lab.report.findings import findings, headline
-from whisper_hailo_lab.report.gather import Group, Source, gather
-from whisper_hailo_lab.report.page import Page, Section
+from whisper_hailo_lab.report.gather import MachineRuns, RunSource, gather
+from whisper_hailo_lab.report.page import Page, ReportSection
 from whisper_hailo_lab.report.provenance import provenance
 from whisper_hailo_lab.report.published import published_tables
 from whisper_hailo_lab.report.table import Table
@@ -53,15 +51,15 @@ def report(paths: Sequence[Path], out: Path) -> Path:
     refuse_foreign(out / "report.md", "report", b"# " + title)
     refuse_foreign(out / "index.html", "report", b"(?s)<!doctype html>.*<title>" + title)
     for chart in page.charts:
-        write_atomic(out / "charts" / f"{chart.name}.svg", chart.svg)
-        _write_bytes(out / "charts" / f"{chart.name}.png", chart.png)
-    write_atomic(out / "charts" / "data-path.svg", page.data_path)
-    write_atomic(out / "report.md", page.markdown())
-    write_atomic(out / "index.html", page.html())
+        write_file(out / "charts" / f"{chart.name}.svg", chart.svg)
+        write_file(out / "charts" / f"{chart.name}.png", chart.png)
+    write_file(out / "charts" / "data-path.svg", page.data_path)
+    write_file(out / "report.md", page.markdown())
+    write_file(out / "index.html", page.html())
     return out / "index.html"
 
 
-def build(groups: Sequence[Group]) -> Page:
+def build(groups: Sequence[MachineRuns]) -> Page:
     """The whole report; machines one after the other, the study's figures last."""
     several = len(groups) > 1
     sections = [
@@ -78,7 +76,7 @@ def build(groups: Sequence[Group]) -> Page:
     )
 
 
-def _machine(group: Group, prefix: str) -> Iterator[Section]:
+def _machine(group: MachineRuns, prefix: str) -> Iterator[ReportSection]:
     """Sections of one machine; `prefix` keeps names apart where there are several."""
     where = f" ({group.machine.label})" if prefix else ""
     for number, source in enumerate(group.sources):
@@ -87,7 +85,7 @@ def _machine(group: Group, prefix: str) -> Iterator[Section]:
             yield from _systems(source, mark, where)
     for name, (_, record) in group.comparisons.items():
         chart = comparison_chart(record)
-        yield Section(
+        yield ReportSection(
             anchor=f"{prefix}{name}",
             title=COMPARISON_TITLES[name] + where,
             text=(_said(record.settings),),
@@ -98,7 +96,7 @@ def _machine(group: Group, prefix: str) -> Iterator[Section]:
         yield provenance(source)
 
 
-def _systems(source: Source, mark: str, where: str) -> Iterator[Section]:
+def _systems(source: RunSource, mark: str, where: str) -> Iterator[ReportSection]:
     header, found = source.header, source.systems
     data = (
         f"{source.name}: {header.n_samples} recordings of {header.dataset}. Rows called matched "
@@ -116,7 +114,7 @@ def _systems(source: Source, mark: str, where: str) -> Iterator[Section]:
         ("memory", "Memory", (tables.memory_table(found),), (charts.memory_chart(source),)),
     ]  # fmt: skip
     for name, title, listed, pictures in parts:
-        yield Section(
+        yield ReportSection(
             anchor=f"{mark}{name}",
             title=title + where,
             text=(data,) if name == "latency" else (),
@@ -135,8 +133,8 @@ def _said(settings: dict[str, object]) -> str:
     )
 
 
-def _study() -> Section:
-    return Section(
+def _study() -> ReportSection:
+    return ReportSection(
         anchor="study",
         title="The study's figures",
         text=(
@@ -145,13 +143,3 @@ def _study() -> Section:
         ),
         tables=tuple(published_tables()),
     )
-
-
-def _write_bytes(path: Path, content: bytes) -> None:
-    """As `write_atomic`, for pictures."""
-    try:
-        replace_file(path, content)
-    except OSError as error:
-        raise OutputError(
-            f"cannot write {path} ({error.strerror}); free some space or give another --out"
-        ) from error

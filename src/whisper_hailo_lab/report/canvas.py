@@ -48,6 +48,26 @@ def stacked(ax: Any, rows: Sequence[tuple[str, float, float, float]], hatch: str
     ax.set_xlim(0, float(left.max()) * 1.15 or 1.0)
 
 
+def bars(
+    ax: Any,  # noqa: ANN401
+    labels: Sequence[str],
+    values: Sequence[float],
+    title: str,
+    *,
+    colour: str | Sequence[str] = BLUE,
+    digits: int = 1,
+    labelled: bool = True,
+) -> None:
+    """Bars with their values at the ends; not `labelled` beside a panel that has the labels."""
+    drawn = ax.barh(labels, values, color=colour)
+    ax.bar_label(drawn, [f" {value:,.{digits}f}" for value in values], fontsize=8)
+    ax.invert_yaxis()
+    ax.set_xlim(0, max([*values, 0.1]) * 1.2)
+    ax.set_title(title)
+    if not labelled:
+        ax.set_yticklabels([])
+
+
 def legend(ax: Any, columns: int) -> None:  # noqa: ANN401
     """What the colours of a panel stand for, below all panels."""
     handles, labels = ax.get_legend_handles_labels()

@@ -22,16 +22,16 @@ from whisper_hailo_lab.report.canvas import (
     logarithmic,
     stacked,
 )
-from whisper_hailo_lab.report.gather import Source
-from whisper_hailo_lab.report.study import LIBRISPEECH, MEMORY
-from whisper_hailo_lab.summary import Summary
+from whisper_hailo_lab.report.gather import RunSource
+from whisper_hailo_lab.report.study import LIBRISPEECH, MEMORY_MB
+from whisper_hailo_lab.runs.summary import Summary
 
 HATCH: Final = "////"
 PUBLISHED: Final = "published (Raspberry Pi 5 + Hailo-8L)"
 MEASURED: Final = "measured here"
 
 
-def latency_chart(source: Source) -> Chart | None:
+def latency_chart(source: RunSource) -> Chart | None:
     """Stacked bars of encoder, decoder and the rest, measured and published."""
     shown = [s for s in source.systems if s.times is not None]
     if not shown:
@@ -65,7 +65,7 @@ def _parts(summary: Summary) -> tuple[float, float, float]:
     return encoder, decoder, max(0.0, times.total_ms - encoder - decoder)
 
 
-def tail_chart(source: Source) -> Chart | None:
+def tail_chart(source: RunSource) -> Chart | None:
     """Every file's time, with the median and the 95th percentile."""
     shown = [s for s in source.systems if s.times is not None]
     if not shown:
@@ -91,7 +91,7 @@ def tail_chart(source: Source) -> Chart | None:
     return draw_chart("tail", "Tail latency", draw, (1, 1), len(shown))
 
 
-def memory_chart(source: Source) -> Chart | None:
+def memory_chart(source: RunSource) -> Chart | None:
     """Load and warm-up per component, measured and published."""
     bars = [
         (f"{s.case.name}: {component}", s.case.memory.load.get(component, 0.0),
@@ -104,7 +104,7 @@ def memory_chart(source: Source) -> Chart | None:
 
     def draw(axes: Any) -> None:  # noqa: ANN401
         left, right = axes
-        published = [(row.name, row.load_mb, row.warm_mb - row.load_mb) for row in MEMORY]
+        published = [(name, load, warm - load) for name, (load, warm) in MEMORY_MB.items()]
         for ax, rows, hatch in ((left, bars, None), (right, published, HATCH)):
             labels = [row[0] for row in rows]
             load, warm = (np.array([row[i] for row in rows]) for i in (1, 2))
@@ -118,10 +118,10 @@ def memory_chart(source: Source) -> Chart | None:
         right.set_xlabel("MB")
         legend(left, 2)
 
-    return draw_chart("memory", "Memory by component", draw, (1, 2), max(len(bars), len(MEMORY)))
+    return draw_chart("memory", "Memory by component", draw, (1, 2), max(len(bars), len(MEMORY_MB)))
 
 
-def accuracy_chart(source: Source) -> Chart | None:
+def accuracy_chart(source: RunSource) -> Chart | None:
     """Word error rates in both forms."""
     shown = [s for s in source.systems if s.n_heard]
     if not shown:
@@ -151,7 +151,7 @@ def accuracy_chart(source: Source) -> Chart | None:
     )
 
 
-def scatter_chart(source: Source) -> Chart | None:
+def scatter_chart(source: RunSource) -> Chart | None:
     """Word error rate against time, each point a case."""
     shown = [s for s in source.systems if s.times is not None]
     if not shown:

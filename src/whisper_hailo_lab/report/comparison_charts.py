@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from whisper_hailo_lab.records import ComparisonRecord
 from whisper_hailo_lab.report.canvas import (
     BLUE,
     GREEN,
     ORANGE,
     RED,
     Chart,
+    bars,
     draw_chart,
     legend,
     stacked,
 )
+from whisper_hailo_lab.runs.records import ComparisonRecord
 
 
 def comparison_chart(record: ComparisonRecord) -> Chart | None:
@@ -41,18 +42,18 @@ def comparison_chart(record: ComparisonRecord) -> Chart | None:
 def _draw_cache(axes: Any, rows: Sequence[dict[str, Any]]) -> None:  # noqa: ANN401
     first = rows[0].get("what", "")
     shown = [row for row in rows if row.get("what", "") == first]
-    labels = [row["decoder"] for row in shown]
-    counts = [row["attention_rows"] for row in shown]
-    for ax, values, title in (
-        (axes[0], counts, f"attention rows computed, {first}".rstrip(", ")),
-        (axes[1], [row["ms"] for row in shown], "median ms"),
-    ):
-        bars = ax.barh(labels, values, color=[RED, ORANGE, BLUE, GREEN][: len(shown)])
-        ax.bar_label(bars, [f" {value:,.0f}" for value in values], fontsize=8)
-        ax.invert_yaxis()
-        ax.set_title(title)
-        ax.margins(x=0.15)
-    axes[1].set_yticklabels([])
+    labels, colours = [row["decoder"] for row in shown], [RED, ORANGE, BLUE, GREEN][: len(shown)]
+    title = f"attention rows computed, {first}".rstrip(", ")
+    bars(axes[0], labels, [row["attention_rows"] for row in shown], title, colour=colours, digits=0)
+    bars(
+        axes[1],
+        labels,
+        [row["ms"] for row in shown],
+        "median ms",
+        colour=colours,
+        digits=0,
+        labelled=False,
+    )
 
 
 def _draw_window(axes: Any, rows: Sequence[dict[str, Any]]) -> None:  # noqa: ANN401
@@ -65,7 +66,6 @@ def _draw_window(axes: Any, rows: Sequence[dict[str, Any]]) -> None:  # noqa: AN
     axes[0].set_title("mean ms per file")
     legend(axes[0], 2)
     _error_bars(axes[1], labels, rows)
-    axes[1].set_yticklabels([])
 
 
 def _draw_padding(axes: Any, rows: Sequence[dict[str, Any]]) -> None:  # noqa: ANN401
@@ -80,7 +80,6 @@ def _draw_padding(axes: Any, rows: Sequence[dict[str, Any]]) -> None:  # noqa: A
     axes[0].set_title(f"files, of {rows[0]['files']}")
     legend(axes[0], 2)
     _error_bars(axes[1], labels, rows)
-    axes[1].set_yticklabels([])
 
 
 def _draw_captions(axes: Any, rows: Sequence[dict[str, Any]]) -> None:  # noqa: ANN401
@@ -90,18 +89,8 @@ def _draw_captions(axes: Any, rows: Sequence[dict[str, Any]]) -> None:  # noqa: 
         (axes[1], "corrections_per_word", "words shown and then changed, per word", BLUE, 2),
     ):
         values = [row[key] or 0.0 for row in rows]
-        bars = ax.barh(labels, values, color=colour)
-        ax.bar_label(bars, [f" {value:.{digits}f}" for value in values], fontsize=8)
-        ax.invert_yaxis()
-        ax.set_xlim(0, max(0.1, *values) * 1.15)
-        ax.set_title(title)
-    axes[1].set_yticklabels([])
+        bars(ax, labels, values, title, colour=colour, digits=digits, labelled=ax is axes[0])
 
 
 def _error_bars(ax: Any, labels: list[str], rows: Sequence[dict[str, Any]]) -> None:  # noqa: ANN401
-    rates = [100 * (row["wer"] or 0.0) for row in rows]
-    bars = ax.barh(labels, rates, color=BLUE)
-    ax.bar_label(bars, [f" {rate:.1f}" for rate in rates], fontsize=8)
-    ax.invert_yaxis()
-    ax.set_xlim(0, max(1.0, *rates) * 1.15)
-    ax.set_title("corpus WER, %")
+    bars(ax, labels, [100 * (row["wer"] or 0.0) for row in rows], "corpus WER, %", labelled=False)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from whisper_hailo_lab.records import ComparisonRecord
-from whisper_hailo_lab.report.table import Table
+from whisper_hailo_lab.report.table import Table, table_of
 from whisper_hailo_lab.report.text import number, percent, share
+from whisper_hailo_lab.runs.records import ComparisonRecord
 
 Row = dict[str, Any]
 
@@ -18,105 +19,71 @@ def comparison_table(record: ComparisonRecord) -> Table:
 
 
 def _cache(record: ComparisonRecord) -> Table:
-    columns = (
-        "decoding",
-        "decoder",
-        "runs",
-        "attention rows",
-        "query-key pairs",
-        "rows to vocabulary",
-        "median ms",
-        "times the cached one",
-    )
-    return Table(columns, tuple(_cache_row(row) for row in record.rows))
+    def counted(name: str) -> Callable[[Row], str]:
+        return lambda row: f"{row[name]:,}" if name in row else "-"
 
-
-def _cache_row(row: Row) -> tuple[str, ...]:
-    counted = ("runs", "attention_rows", "query_key_products", "projected_rows")
-    return (
-        str(row.get("what", "")),
-        str(row["decoder"]),
-        *(f"{row[name]:,}" if name in row else "-" for name in counted),
-        number(row["ms"]),
-        number(row["ratio"], 2),
+    return table_of(
+        record.rows,
+        ("decoding", lambda row: str(row.get("what", ""))),
+        ("decoder", lambda row: str(row["decoder"])),
+        ("runs", counted("runs")),
+        ("attention rows", counted("attention_rows")),
+        ("query-key pairs", counted("query_key_products")),
+        ("rows to vocabulary", counted("projected_rows")),
+        ("median ms", lambda row: number(row["ms"])),
+        ("times the cached one", lambda row: number(row["ratio"], 2)),
     )
 
 
 def _mel(record: ComparisonRecord) -> Table:
-    columns = ("audio", "implementation", "median ms", "times ours", "from float64", "frames")
-    rows = tuple(
-        (
-            f"{row['audio_s']:g} s",
-            str(row["implementation"]),
-            number(row["ms"], 2),
-            number(row["ratio"], 2),
-            f"{row['largest_difference']:.1e}",
-            str(row["frames"]),
-        )
-        for row in record.rows
+    return table_of(
+        record.rows,
+        ("audio", lambda row: f"{row['audio_s']:g} s"),
+        ("implementation", lambda row: str(row["implementation"])),
+        ("median ms", lambda row: number(row["ms"], 2)),
+        ("times ours", lambda row: number(row["ratio"], 2)),
+        ("from float64", lambda row: f"{row['largest_difference']:.1e}"),
+        ("frames", lambda row: str(row["frames"])),
     )
-    return Table(columns, rows)
 
 
 def _captions(record: ComparisonRecord) -> Table:
-    columns = (
-        "captions",
-        "engine",
-        "partials",
-        "passes per partial",
-        "decoder ms per partial",
-        "times less than anew",
-        "final ms (median, 95 %)",
-        "RTFx",
-        "corrections per word",
-        "WER",
-    )
-    rows = tuple(
+    return table_of(
+        record.rows,
+        ("captions", lambda row: str(row["way"])),
+        ("engine", lambda row: str(row["engine"])),
+        ("partials", lambda row: str(row["partials"])),
+        ("passes per partial", lambda row: number(row["passes_per_partial"] or None, 2)),
+        ("decoder ms per partial", lambda row: number(row["decode_ms_per_partial"])),
+        ("times less than anew", lambda row: number(row["less_decoding"], 2)),
         (
-            str(row["way"]),
-            str(row["engine"]),
-            str(row["partials"]),
-            number(row["passes_per_partial"] or None, 2),
-            number(row["decode_ms_per_partial"]),
-            number(row["less_decoding"], 2),
-            f"{number(row['final_ms_median'])}, {number(row['final_ms_p95'])}",
-            number(row["rtfx"]),
-            number(row["corrections_per_word"], 2),
-            percent(row["wer"]),
-        )
-        for row in record.rows
+            "final ms (median, 95 %)",
+            lambda row: f"{number(row['final_ms_median'])}, {number(row['final_ms_p95'])}",
+        ),
+        ("RTFx", lambda row: number(row["rtfx"])),
+        ("corrections per word", lambda row: number(row["corrections_per_word"], 2)),
+        ("WER", lambda row: percent(row["wer"])),
     )
-    return Table(columns, rows)
 
 
 def _settings(record: ComparisonRecord) -> Table:
     first = {"window": "window", "precision": "weights", "padding": "padding"}[record.name]
-    columns = (
-        first,
-        "encoder ms",
-        "decoder ms",
-        "median ms",
-        "ratio",
-        "WER",
-        "simple WER (mean)",
-        "runaway",
-        "repetitive",
-        "model MiB",
-    )
-    rows = tuple(
+    return table_of(
+        record.rows,
+        (first, lambda row: str(row["value"])),
+        ("encoder ms", lambda row: number(row["encoder_ms"])),
+        ("decoder ms", lambda row: number(row["decoder_ms"])),
+        ("median ms", lambda row: number(row["median_ms"])),
+        ("ratio", lambda row: number(row["ratio"], 2)),
         (
-            str(row["value"]),
-            number(row["encoder_ms"]),
-            number(row["decoder_ms"]),
-            number(row["median_ms"]),
-            number(row["ratio"], 2),
-            f"{percent(row['wer'])} ({row['substitutions']} S {row['deletions']} D "
-            f"{row['insertions']} I of {row['words']})",
-            percent(row["simple_mean_wer"]),
-            share(row["runaway"], row["files"]),
-            share(row["repetitive"], row["files"]),
-            number(row["components_mib"]),
-        )
-        for row in record.rows
+            "WER",
+            lambda row: (
+                f"{percent(row['wer'])} ({row['substitutions']} S {row['deletions']} D "
+                f"{row['insertions']} I of {row['words']})"
+            ),
+        ),
+        ("simple WER (mean)", lambda row: percent(row["simple_mean_wer"])),
+        ("runaway", lambda row: share(row["runaway"], row["files"])),
+        ("repetitive", lambda row: share(row["repetitive"], row["files"])),
+        ("model MiB", lambda row: number(row["components_mib"])),
     )
-    return Table(columns, rows)

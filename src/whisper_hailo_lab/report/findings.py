@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from whisper_hailo_lab.records import ComparisonRecord
-from whisper_hailo_lab.report.gather import Group, Source
-from whisper_hailo_lab.report.page import Finding
+from whisper_hailo_lab.report.gather import MachineRuns, RunSource
+from whisper_hailo_lab.report.page import Conclusion
 from whisper_hailo_lab.report.tables import reference
 from whisper_hailo_lab.report.text import percent
-from whisper_hailo_lab.summary import Summary, paired_ratio
+from whisper_hailo_lab.runs.records import ComparisonRecord
+from whisper_hailo_lab.runs.summary import Summary, paired_ratio
 
 
-def headline(groups: Sequence[Group]) -> str:
+def headline(groups: Sequence[MachineRuns]) -> str:
     """The report in one sentence."""
     for source in (source for group in groups for source in group.sources):
         base, best = reference(source), fastest_of_ours(source)
@@ -29,15 +29,17 @@ def headline(groups: Sequence[Group]) -> str:
     return f"{n_cases} cases measured on {len(groups)} machine{'s' * (len(groups) != 1)}."
 
 
-def findings(group: Group) -> tuple[Finding, ...]:
+def findings(group: MachineRuns) -> tuple[Conclusion, ...]:
     """All sentences about one machine."""
     found = [f for source in group.sources for f in _about_systems(source)]
     for source, record in group.comparisons.values():
-        found += [Finding(text, source.name, source.anchor) for text in _about_comparison(record)]
+        found += [
+            Conclusion(text, source.name, source.anchor) for text in _about_comparison(record)
+        ]
     return tuple(found)
 
 
-def fastest_of_ours(source: Source) -> Summary | None:
+def fastest_of_ours(source: RunSource) -> Summary | None:
     """Our case with the smallest median, under the rules that the reference ran under."""
     base = reference(source)
     rows = {base.case.row} if base else {"default", "matched", "study"}
@@ -45,13 +47,13 @@ def fastest_of_ours(source: Source) -> Summary | None:
     return min(ours, key=lambda s: s.times.median_ms if s.times else 0.0, default=None)
 
 
-def _about_systems(source: Source) -> Iterator[Finding]:
+def _about_systems(source: RunSource) -> Iterator[Conclusion]:
     best = fastest_of_ours(source)
     if best is None or best.times is None:
         return
 
-    def say(text: str) -> Finding:
-        return Finding(text, source.name, source.anchor)
+    def say(text: str) -> Conclusion:
+        return Conclusion(text, source.name, source.anchor)
 
     rivals = [s for s in source.systems if s.case.system != "ours" and s.times is not None]
     for rival in (s for s in rivals if s.case.row == best.case.row):

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo_lab.case import SYSTEMS_GROUP
-from whisper_hailo_lab.machine import Machine
-from whisper_hailo_lab.records import ComparisonRecord, FileRecord, Run, RunHeader
-from whisper_hailo_lab.run_file import read_run
-from whisper_hailo_lab.summary import Summary, summarise_case
+from whisper_hailo_lab.runs.case import SYSTEMS_GROUP
+from whisper_hailo_lab.runs.machine import Machine
+from whisper_hailo_lab.runs.records import ComparisonRecord, FileResult, RunHeader, RunRecords
+from whisper_hailo_lab.runs.run_file import read_run
+from whisper_hailo_lab.runs.summary import Summary, summarise_case
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RunSource:
     """A run file.
 
     Attributes:
@@ -30,7 +30,7 @@ class Source:
     header: RunHeader
     systems: tuple[Summary, ...]
     comparisons: tuple[ComparisonRecord, ...]
-    files: dict[str, tuple[FileRecord, ...]]
+    files: dict[str, tuple[FileResult, ...]]
 
     @property
     def anchor(self) -> str:
@@ -39,19 +39,19 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class MachineRuns:
     """All run files of one machine."""
 
     machine: Machine
-    sources: tuple[Source, ...]
+    sources: tuple[RunSource, ...]
 
     @property
-    def comparisons(self) -> dict[str, tuple[Source, ComparisonRecord]]:
+    def comparisons(self) -> dict[str, tuple[RunSource, ComparisonRecord]]:
         """Last comparison of every name, with its run file."""
         return {c.name: (source, c) for source in self.sources for c in source.comparisons}
 
 
-def gather(paths: Sequence[Path]) -> tuple[Group, ...]:
+def gather(paths: Sequence[Path]) -> tuple[MachineRuns, ...]:
     """Read run files and group them by machine, in the order of the first of each.
 
     Args:
@@ -69,20 +69,20 @@ def gather(paths: Sequence[Path]) -> tuple[Group, ...]:
     return group([(file.name, read_run(file)) for file in files])
 
 
-def group(runs: Sequence[tuple[str, Run]]) -> tuple[Group, ...]:
+def group(runs: Sequence[tuple[str, RunRecords]]) -> tuple[MachineRuns, ...]:
     """Named runs by machine."""
     machines: dict[str, Machine] = {}
-    sources: dict[str, list[Source]] = {}
+    sources: dict[str, list[RunSource]] = {}
     for name, run in runs:
         machine = run.header.machine
         machines.setdefault(machine.id, machine)
         sources.setdefault(machine.id, []).append(_source(name, run))
-    return tuple(Group(machines[key], tuple(found)) for key, found in sources.items())
+    return tuple(MachineRuns(machines[key], tuple(found)) for key, found in sources.items())
 
 
-def _source(name: str, run: Run) -> Source:
+def _source(name: str, run: RunRecords) -> RunSource:
     files = {case.name: run.files_of(case.name) for case in run.cases}
-    return Source(
+    return RunSource(
         name=name,
         header=run.header,
         systems=tuple(

@@ -23,7 +23,7 @@ svg { max-width: 100%; height: auto; }
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Conclusion:
     """One sentence with the run it comes from.
 
     Attributes:
@@ -38,7 +38,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class ReportSection:
     """Text, tables and pictures under one heading.
 
     Attributes:
@@ -62,9 +62,9 @@ class Page:
 
     title: str
     headline: str
-    findings: tuple[Finding, ...]
+    findings: tuple[Conclusion, ...]
     data_path: str
-    sections: tuple[Section, ...]
+    sections: tuple[ReportSection, ...]
 
     @property
     def charts(self) -> tuple[Chart, ...]:
@@ -103,7 +103,7 @@ class Page:
         )
 
 
-def _section_html(section: Section) -> str:
+def _section_html(section: ReportSection) -> str:
     text = "".join(f"<p>{escape(paragraph)}</p>\n" for paragraph in section.text)
     charts = "".join(f"<figure>{_own_ids(chart)}</figure>\n" for chart in section.charts)
     tables = "".join(

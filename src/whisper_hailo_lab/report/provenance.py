@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from whisper_hailo_lab.records import CaseRecord
-from whisper_hailo_lab.report.gather import Source
-from whisper_hailo_lab.report.page import Section
+from whisper_hailo_lab.report.gather import RunSource
+from whisper_hailo_lab.report.page import ReportSection
 from whisper_hailo_lab.report.table import Table
 from whisper_hailo_lab.report.text import number
+from whisper_hailo_lab.runs.records import CaseRecord
 
 HASH_LENGTH = 12
 LEFT_OUT = frozenset({"model", "threads", "reasons"})
 
 
-def provenance(source: Source) -> Section:
+def provenance(source: RunSource) -> ReportSection:
     """The section of one run file."""
     header = source.header
     versions = ", ".join(f"{name} {version}" for name, version in header.versions.items())
@@ -28,7 +28,7 @@ def provenance(source: Source) -> Section:
         text.append(header.note)
     rows = tuple(_row(summary.case) for summary in source.systems)
     columns = ("case", "threads", "engine", "settings", "weights", "load ms", "warm-ups ms")
-    return Section(
+    return ReportSection(
         anchor=source.anchor,
         title=f"Run {source.name}",
         text=tuple(text),

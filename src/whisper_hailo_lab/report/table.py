@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from html import escape
+from typing import TypeVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +50,17 @@ class Table:
             for row in self.rows
         )
         return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>\n"
+
+
+Row = TypeVar("Row")
+
+
+def table_of(rows: Iterable[Row], *columns: tuple[str, Callable[[Row], str]]) -> Table:
+    """A table whose columns say what stands in them.
+
+    Args:
+        rows: one line each.
+        columns: heading, and what gives the cell of a row.
+    """
+    heads, cells = zip(*columns, strict=True)
+    return Table(heads, tuple(tuple(cell(row) for cell in cells) for row in rows))

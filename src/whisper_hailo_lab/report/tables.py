@@ -4,50 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from whisper_hailo_lab.report.gather import Source
-from whisper_hailo_lab.report.table import Table
-from whisper_hailo_lab.report.text import number, percent, score_text, share
+from whisper_hailo_lab.report.gather import RunSource
+from whisper_hailo_lab.report.table import Table, table_of
+from whisper_hailo_lab.report.text import number, percent, score_text, share, simple_text
+from whisper_hailo_lab.runs.summary import Summary, paired_ratio
 from whisper_hailo_lab.score import Evaluation
-from whisper_hailo_lab.summary import Summary, paired_ratio
 
 REFERENCE = "faster-whisper"
 """System that speed-ups are over, as the study's were, under the same rules where it ran."""
 
 
-def reference(source: Source) -> Summary | None:
+def reference(source: RunSource) -> Summary | None:
     """The case that speed-ups are over: the reference system's matched one, or its first."""
     found = [s for s in source.systems if s.case.system == REFERENCE and s.times is not None]
     return next((s for s in found if s.case.row == "matched"), found[0] if found else None)
 
 
-def latency_table(source: Source) -> Table:
+def latency_table(source: RunSource) -> Table:
     """Times per file, and how many times as fast as the reference on the same files."""
     base = reference(source)
-    rows = []
-    for s in source.systems:
-        times = s.times
-        rows.append(
-            (
-                s.case.name,
-                number(times.encoder_ms if times else None),
-                number(times.decoder_ms if times else None),
-                number(times.total_ms if times else None),
-                number(times.median_ms if times else None),
-                number(times.p95_ms if times else None),
-                number(s.rtfx if times else None),
-                speed_up(source, s, base),
-                number(s.cpu_per_audio_s if times else None, 3),
-            )
-        )
     over = f"times {base.case.name}" if base else "speed-up"
-    columns = (
-        "case", "encoder ms", "decoder ms", "total ms", "median ms", "p95 ms", "rtfx", over,
-        "CPU s per s",
-    )  # fmt: skip
-    return Table(columns, tuple(rows))
+    return table_of(
+        source.systems,
+        ("case", lambda s: s.case.name),
+        ("encoder ms", lambda s: number(s.times.encoder_ms if s.times else None)),
+        ("decoder ms", lambda s: number(s.times.decoder_ms if s.times else None)),
+        ("total ms", lambda s: number(s.times.total_ms if s.times else None)),
+        ("median ms", lambda s: number(s.times.median_ms if s.times else None)),
+        ("p95 ms", lambda s: number(s.times.p95_ms if s.times else None)),
+        ("rtfx", lambda s: number(s.rtfx if s.times else None)),
+        (over, lambda s: speed_up(source, s, base)),
+        ("CPU s per s", lambda s: number(s.cpu_per_audio_s if s.times else None, 3)),
+    )
 
 
-def speed_up(source: Source, summary: Summary, base: Summary | None) -> str:
+def speed_up(source: RunSource, summary: Summary, base: Summary | None) -> str:
     """How many times as fast as another case, by the median over the files of both."""
     if base is None:
         return "-"
@@ -75,7 +66,7 @@ def _rates(s: Summary) -> tuple[str, ...]:
         percent(s.normalised.mean_wer),
         percent(s.normalised.characters.rate),
         percent(s.simple.words.rate),
-        f"{percent(s.simple.mean_wer)} / {percent(s.simple.mean_cer)}",
+        simple_text(s),
     )
 
 
@@ -87,34 +78,28 @@ def interval(scores: Evaluation) -> str:
 
 def hallucination_table(summaries: Iterable[Summary]) -> Table:
     """What was said that nobody said."""
-    rows = tuple(
-        (
-            s.case.name,
-            share(s.n_hallucinated, s.n_silent),
-            share(s.n_runaway, s.n_heard),
-            share(s.n_repetitive, s.n_heard),
-        )
-        for s in summaries
-        if s.n_failed < s.n_files
+    return table_of(
+        (s for s in summaries if s.n_failed < s.n_files),
+        ("case", lambda s: s.case.name),
+        ("text for silence", lambda s: share(s.n_hallucinated, s.n_silent)),
+        ("budget ran out", lambda s: share(s.n_runaway, s.n_heard)),
+        ("repeats itself", lambda s: share(s.n_repetitive, s.n_heard)),
     )
-    return Table(("case", "text for silence", "budget ran out", "repeats itself"), rows)
 
 
 def memory_table(summaries: Iterable[Summary]) -> Table:
     """Growth of resident memory by component, and the peak of the process."""
-    rows = []
-    for s in summaries:
-        memory = s.case.memory
-        for component in dict.fromkeys([*memory.load, *memory.warm_up]):
-            rows.append(
-                (
-                    s.case.name,
-                    component,
-                    number(memory.load.get(component, 0.0)),
-                    number(memory.warm_up.get(component, 0.0)),
-                    number(memory.total(component)),
-                    number(memory.peak, 0),
-                )
-            )
-    columns = ("case", "component", "load MiB", "warm-up MiB", "total MiB", "process peak MiB")
-    return Table(columns, tuple(rows))
+    components = (
+        (s.case.name, component, s.case.memory)
+        for s in summaries
+        for component in dict.fromkeys([*s.case.memory.load, *s.case.memory.warm_up])
+    )
+    return table_of(
+        components,
+        ("case", lambda row: row[0]),
+        ("component", lambda row: row[1]),
+        ("load MiB", lambda row: number(row[2].load.get(row[1], 0.0))),
+        ("warm-up MiB", lambda row: number(row[2].warm_up.get(row[1], 0.0))),
+        ("total MiB", lambda row: number(row[2].total(row[1]))),
+        ("process peak MiB", lambda row: number(row[2].peak, 0)),
+    )

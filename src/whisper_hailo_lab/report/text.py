@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from whisper_hailo_lab.records import FileRecord
-from whisper_hailo_lab.report.table import Table
-from whisper_hailo_lab.score import Score, score_file
-from whisper_hailo_lab.summary import Summary
+from whisper_hailo_lab.rates import Score
+from whisper_hailo_lab.report.table import Table, table_of
+from whisper_hailo_lab.runs.records import FileResult
+from whisper_hailo_lab.runs.summary import Summary
+from whisper_hailo_lab.score import score_file
 
 
 def percent(rate: float | None, digits: int = 1) -> str:
@@ -28,6 +29,12 @@ def share(count: int | None, total: int) -> str:
     return "-" if count is None else f"{count} of {total}"
 
 
+def difference_text(rate: float, interval: tuple[float, float]) -> str:
+    """`-0.3 (-0.9 to +0.2)`: points by which a rate is larger than another, with the interval."""
+    low, high = interval
+    return f"{100 * rate:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})"
+
+
 def score_text(score: Score) -> str:
     """`5.0 % (2 S 1 D 0 I of 60)`."""
     return (
@@ -36,7 +43,7 @@ def score_text(score: Score) -> str:
     )
 
 
-def file_text(record: FileRecord) -> str:
+def file_text(record: FileResult) -> str:
     """Three lines about one recording."""
     if record.error:
         return f"{record.case} | {record.id}: FAILED: {record.error}\n"
@@ -51,48 +58,29 @@ def file_text(record: FileRecord) -> str:
 
 def cases_table(summaries: Sequence[Summary]) -> Table:
     """One row per case: accuracy, times, rates."""
-    rows = []
-    for s in summaries:
-        times = s.times
-        rows.append(
-            (
-                s.case.name,
-                f"{s.n_heard}/{s.n_files}",
-                score_text(s.normalised.words),
-                percent(s.normalised.mean_wer),
-                percent(s.normalised.characters.rate),
-                f"{percent(s.simple.mean_wer)} / {percent(s.simple.mean_cer)}",
-                share(s.n_runaway, s.n_heard),
-                share(s.n_repetitive, s.n_heard),
-                share(s.n_hallucinated, s.n_silent),
-                number(times.median_ms if times else None),
-                number(times.p95_ms if times else None),
-                number(s.rtfx),
-                number(s.cpu_per_audio_s, 3),
-                number(s.case.memory.components_total),
-                number(s.case.memory.peak, 0),
-            )
-        )
-    return Table(
-        columns=(
-            "case",
-            "files",
-            "WER (corpus)",
-            "WER (mean)",
-            "CER",
-            "simple WER / CER (mean)",
-            "runaway",
-            "repetitive",
-            "text for silence",
-            "median ms",
-            "p95 ms",
-            "rtfx",
-            "CPU s per s",
-            "model MiB",
-            "peak MiB",
-        ),
-        rows=tuple(rows),
+    return table_of(
+        summaries,
+        ("case", lambda s: s.case.name),
+        ("files", lambda s: f"{s.n_heard}/{s.n_files}"),
+        ("WER (corpus)", lambda s: score_text(s.normalised.words)),
+        ("WER (mean)", lambda s: percent(s.normalised.mean_wer)),
+        ("CER", lambda s: percent(s.normalised.characters.rate)),
+        ("simple WER / CER (mean)", simple_text),
+        ("runaway", lambda s: share(s.n_runaway, s.n_heard)),
+        ("repetitive", lambda s: share(s.n_repetitive, s.n_heard)),
+        ("text for silence", lambda s: share(s.n_hallucinated, s.n_silent)),
+        ("median ms", lambda s: number(s.times.median_ms if s.times else None)),
+        ("p95 ms", lambda s: number(s.times.p95_ms if s.times else None)),
+        ("rtfx", lambda s: number(s.rtfx)),
+        ("CPU s per s", lambda s: number(s.cpu_per_audio_s, 3)),
+        ("model MiB", lambda s: number(s.case.memory.components_total)),
+        ("peak MiB", lambda s: number(s.case.memory.peak, 0)),
     )
+
+
+def simple_text(summary: Summary) -> str:
+    """`30.0 % / 10.0 %`: word and character error rates in the study's form."""
+    return f"{percent(summary.simple.mean_wer)} / {percent(summary.simple.mean_cer)}"
 
 
 def cases_text(summaries: Sequence[Summary]) -> str:

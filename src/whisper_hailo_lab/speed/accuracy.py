@@ -13,18 +13,19 @@ from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.text.tokenizer import Tokenizer
-from whisper_hailo_lab.case import Case
-from whisper_hailo_lab.datasets import Dataset, read_dataset
-from whisper_hailo_lab.evaluate import evaluate
-from whisper_hailo_lab.figures import finite
+from whisper_hailo_lab.data.datasets import Dataset, read_dataset
 from whisper_hailo_lab.formats.prepare import checkpoint_hashes
-from whisper_hailo_lab.harness import Progress
-from whisper_hailo_lab.records import CaseRecord, ComparisonRecord, FileRecord
-from whisper_hailo_lab.run_file import read_run
-from whisper_hailo_lab.score import Score, count_units
+from whisper_hailo_lab.harness.evaluate import evaluate
+from whisper_hailo_lab.harness.processes import Progress
+from whisper_hailo_lab.rates import Score
+from whisper_hailo_lab.runs.case import Case
+from whisper_hailo_lab.runs.figures import finite
+from whisper_hailo_lab.runs.records import CaseRecord, ComparisonRecord, FileResult
+from whisper_hailo_lab.runs.run_file import read_run
+from whisper_hailo_lab.runs.summary import summarise_case
+from whisper_hailo_lab.score import count_units
 from whisper_hailo_lab.speed.keys import cases_key
 from whisper_hailo_lab.speed.plan import FLOAT
-from whisper_hailo_lab.summary import summarise_case
 
 NAME: Final = "speed-accuracy"
 SETS: Final = ("seen", "noisy", "unseen")
@@ -43,14 +44,16 @@ def frozen(folder: Path, per_set: int) -> Dataset:
     return Dataset("micro", folder, samples)
 
 
-def hear(case: Case, dataset: Dataset, out: Path, progress: Progress | None) -> list[FileRecord]:
-    """What one configuration hears in every clip; clips heard before are not heard again.
+def transcribe(
+    case: Case, dataset: Dataset, out: Path, progress: Progress | None
+) -> list[FileResult]:
+    """What one configuration makes of every clip; what it did before it does not do again.
 
     Args:
         case: the configuration.
         dataset: the clips.
         out: folder of the files.
-        progress: told about each step; `None` takes what is kept and hears nothing.
+        progress: told about each step; `None` takes what is kept and measures nothing.
     """
     key = cases_key([case], checkpoint_hashes(case.model), dataset.sha256)
     path = out / f"accuracy-{key}.jsonl"
@@ -63,7 +66,7 @@ def hear(case: Case, dataset: Dataset, out: Path, progress: Progress | None) -> 
 
 
 def compare_accuracy(
-    cases: Sequence[Case], heard: dict[str, list[FileRecord]], tokenizer: Tokenizer
+    cases: Sequence[Case], heard: dict[str, list[FileResult]], tokenizer: Tokenizer
 ) -> ComparisonRecord:
     """One row per configuration, with counts from which every rate follows.
 
@@ -79,7 +82,7 @@ def compare_accuracy(
 
 
 def _row(
-    case: Case, files: list[FileRecord], base: dict[str, str], tokenizer: Tokenizer
+    case: Case, files: list[FileResult], base: dict[str, str], tokenizer: Tokenizer
 ) -> dict[str, Any]:
     record = CaseRecord(case.name, case.system, case.row, case.model, case.threads)
     summary = summarise_case(record, files)
@@ -111,7 +114,7 @@ def agreement(pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Score:
     return sum(counted, Score())
 
 
-def _known(path: Path) -> dict[str, FileRecord]:
+def _known(path: Path) -> dict[str, FileResult]:
     """Clips that were heard without an error."""
     files = read_run(path).files if path.is_file() else ()
     return {record.id: record for record in files if not record.error}

@@ -34,7 +34,7 @@ def measure(model: str, quantize: str, threads: int, audio: str) -> dict[str, An
     options = DecodingOptions(language="en", max_new_tokens=28 if noise else None)
     # Windows that overlap are joined by the times of words, which cost as much in both.
     long = LongOptions(strategy="consecutive")
-    heard = _noise() if noise else load_audio(Path(audio))
+    audio_samples = _noise() if noise else load_audio(Path(audio))
     decode_ms: dict[int, list[float]] = {1: [], WINDOWS: []}
     whole_ms: dict[int, list[float]] = {1: [], WINDOWS: []}
     texts: dict[int, Transcript] = {}
@@ -45,7 +45,7 @@ def measure(model: str, quantize: str, threads: int, audio: str) -> dict[str, An
 
         def hear(size: int) -> tuple[Transcript, float]:
             begin = perf_counter()
-            said = in_turn.transcribe(heard, options, long=long, batch_size=size)
+            said = in_turn.transcribe(audio_samples, options, long=long, batch_size=size)
             return said, (perf_counter() - begin) * 1000.0
 
         for number in range(1 + ROUNDS):
@@ -60,7 +60,7 @@ def measure(model: str, quantize: str, threads: int, audio: str) -> dict[str, An
         "model": Path(model).name,
         "decoder": "float32" if quantize == "none" else quantize,
         "threads": threads,
-        "audio_s": heard.size / SAMPLE_RATE_HZ,
+        "audio_s": audio_samples.size / SAMPLE_RATE_HZ,
         "one_ms": float(np.median(decode_ms[1])),
         "batch_ms": float(np.median(decode_ms[WINDOWS])),
         "ratio": float(np.median(np.array(decode_ms[1]) / np.array(decode_ms[WINDOWS]))),

@@ -24,7 +24,7 @@ from whisper_hailo.core.spec import DECODER_FILE, ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND, SAMPLE_RATE_HZ
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.transcriber import Transcriber
-from whisper_hailo_lab.case import FORCED_CROP_S
+from whisper_hailo_lab.runs.case import FORCED_CROP_S
 
 ROUNDS: Final = 15
 MANY, FEW = 28, 8
@@ -96,14 +96,14 @@ def measure(model: str, quantize: str, threads: int) -> dict[str, Any]:
     parts = step_bytes(directory, ModelSpec.load(directory))
     read = readers(sum(parts.values()))
     audio = np.random.default_rng(0).standard_normal(round(FORCED_CROP_S * SAMPLE_RATE_HZ))
-    heard = (0.1 * audio).astype(np.float32)
+    samples = (0.1 * audio).astype(np.float32)
     steps_ms, reads_ms, cpu_ms = [], [], []
     with Transcriber.from_model(model, convert=convert, margin_s=0.0, threads=threads) as open_one:
 
         def decode(tokens: int) -> tuple[float, float]:
             cpu = process_time()
             options = DecodingOptions(language="en", max_new_tokens=tokens)
-            timings = open_one.transcribe(heard, options).timings
+            timings = open_one.transcribe(samples, options).timings
             return timings.decode_ms, (process_time() - cpu) * 1000.0
 
         for number in range(2 + ROUNDS):

@@ -11,11 +11,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from whisper_hailo.core.files import CACHE_VARIABLE
-from whisper_hailo.text.outputs import write_atomic
-from whisper_hailo_lab.case import Case
-from whisper_hailo_lab.environments import PACKAGE
-from whisper_hailo_lab.machine import package_versions
+from whisper_hailo.core.files import CACHE_VARIABLE, write_file
+from whisper_hailo_lab.repository import PACKAGE
+from whisper_hailo_lab.runs.case import Case
+from whisper_hailo_lab.runs.machine import package_versions
 
 NOT_ENGINE: Final = frozenset(
     {
@@ -77,5 +76,5 @@ def use_cache(folder: Path) -> None:
     if not stamp.is_file() or stamp.read_text(encoding="utf-8") != key:
         shutil.rmtree(folder / "models", ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
-        write_atomic(stamp, key)
+        write_file(stamp, key)
     os.environ[CACHE_VARIABLE] = str(folder.resolve())

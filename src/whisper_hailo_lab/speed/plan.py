@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from whisper_hailo_lab.case import Case, Row
+from whisper_hailo_lab.runs.case import Case, Row
 
 Settings = dict[str, Any]
 
@@ -64,7 +64,7 @@ STEPPED: Final = (INT8_INT4, INT8_INT8, CTRANSLATE2)
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class CaseGroup:
     """Cases that take turns.
 
     Attributes:
@@ -85,7 +85,7 @@ def label_of(case: str) -> str:
     return case.partition(": ")[2]
 
 
-def group(size: str, model: str, threads: int, rounds: int) -> Group:
+def group(size: str, model: str, threads: int, rounds: int) -> CaseGroup:
     """All systems on one model with so many threads.
 
     Args:
@@ -93,7 +93,7 @@ def group(size: str, model: str, threads: int, rounds: int) -> Group:
             speech.
         model: the checkpoint.
         threads: for every system.
-        rounds: see `Group`.
+        rounds: see `CaseGroup`.
     """
     row: Row = "matched" if size == "micro" else "forced"
     key = f"{size}-{threads}"
@@ -108,7 +108,7 @@ def group(size: str, model: str, threads: int, rounds: int) -> Group:
         Case(f"{key}: {label}", system, row, model, "en", threads, given, key)
         for label, (system, given) in wanted.items()
     )
-    return Group(key, size, cases, rounds)
+    return CaseGroup(key, size, cases, rounds)
 
 
 def few(label: str) -> str:

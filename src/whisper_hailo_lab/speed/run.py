@@ -6,29 +6,27 @@ import json
 import logging
 import math
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final
 
 from whisper_hailo.convert.model_cache import resolve_model
 from whisper_hailo.convert.options import ConvertOptions
-from whisper_hailo.core.errors import WhisperHailoError
+from whisper_hailo.core.files import write_file
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.text.outputs import write_atomic
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
-from whisper_hailo_lab import environments
-from whisper_hailo_lab.case import Case
-from whisper_hailo_lab.datasets import Dataset, read_dataset
-from whisper_hailo_lab.evaluate import new_header
+from whisper_hailo_lab.data.datasets import Dataset, read_dataset
 from whisper_hailo_lab.formats.prepare import artefact, checkpoint_hashes
-from whisper_hailo_lab.harness import Progress
-from whisper_hailo_lab.records import ComparisonRecord, FileRecord, Record
-from whisper_hailo_lab.run_file import RunWriter
+from whisper_hailo_lab.harness.evaluate import new_header
+from whisper_hailo_lab.harness.processes import Progress
+from whisper_hailo_lab.runs.case import Case
+from whisper_hailo_lab.runs.records import ComparisonRecord, FileResult, Record
+from whisper_hailo_lab.runs.run_file import RunWriter
 from whisper_hailo_lab.speed import accuracy, start, turns
 from whisper_hailo_lab.speed.keys import source_key
 from whisper_hailo_lab.speed.plan import (
@@ -36,12 +34,13 @@ from whisper_hailo_lab.speed.plan import (
     FULL,
     MICRO,
     QUICK,
-    Group,
+    CaseGroup,
     accuracy_cases,
     group,
 )
 from whisper_hailo_lab.speed.weights import SIZES, random_checkpoint
-from whisper_hailo_lab.systems.table import entry
+from whisper_hailo_lab.systems import environments
+from whisper_hailo_lab.systems.process import output_of
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +54,7 @@ PARTS: Final = ("turns", "floor", "batch", "start", "accuracy")
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SpeedPlan:
     """What is measured, and where it is kept.
 
     Attributes:
@@ -84,21 +83,21 @@ class Plan:
         """Whether time is up."""
         return monotonic() >= self.until_s
 
-    def only_kept(self) -> Plan:
+    def only_kept(self) -> SpeedPlan:
         """The same, measuring nothing."""
         return replace(self, until_s=-math.inf)
 
     def runnable(self, cases: tuple[Case, ...]) -> tuple[Case, ...]:
         """Cases whose system is asked for and has its environment."""
         wanted = (case for case in cases if not self.systems or case.system in self.systems)
-        return tuple(case for case in wanted if _is_there(case.system))
+        return tuple(case for case in wanted if environments.is_there(case.system))
 
     def checkpoint(self, size: str) -> str:
         """A checkpoint's name, made when it is not there."""
         return str(random_checkpoint(size, self.out / size)) if size in SIZES else size
 
 
-def run(plan: Plan, progress: Progress) -> Path:
+def run(plan: SpeedPlan, progress: Progress) -> Path:
     """Measure what is not there yet, and write all of it into one run file.
 
     Args:
@@ -116,7 +115,7 @@ def run(plan: Plan, progress: Progress) -> Path:
     plan.out.mkdir(parents=True, exist_ok=True)
     busy = f"Load average at the start {os.getloadavg()[0]:.1f}."
     records: list[Record] = [new_header(note=f"{plan.note} {busy}".strip())]
-    makers: dict[str, Callable[[Plan, Progress], Iterator[Record]]] = {
+    makers: dict[str, Callable[[SpeedPlan, Progress], Iterator[Record]]] = {
         "turns": _turns, "floor": _floor, "batch": _batch, "start": _start, "accuracy": _accuracy,
     }  # fmt: skip
     for part in PARTS:
@@ -131,25 +130,20 @@ def run(plan: Plan, progress: Progress) -> Path:
     return path
 
 
-def _is_there(system: str) -> bool:
-    needs = {"study": "optimum", "ours": ""}.get(system, entry(system).environment or system)
-    return not needs or environments.interpreter(needs) is not None
-
-
-def _groups(plan: Plan) -> Iterator[tuple[Group, Dataset]]:
+def _groups(plan: SpeedPlan) -> Iterator[tuple[CaseGroup, Dataset]]:
     for (size, threads), rounds in (QUICK if plan.quick else FULL).items():
         made = group(size, plan.checkpoint(size), threads, rounds)
-        kept = Group(made.key, size, plan.runnable(made.cases), rounds)
+        kept = CaseGroup(made.key, size, plan.runnable(made.cases), rounds)
         spoken = size == MICRO
         heard = _clips(plan, rounds) if spoken else turns.noise(plan.out, rounds)
         yield kept, heard
 
 
-def _clips(plan: Plan, count: int) -> Dataset:
+def _clips(plan: SpeedPlan, count: int) -> Dataset:
     return read_dataset(plan.clips / "unseen").sampled(count)
 
 
-def _turns(plan: Plan, progress: Progress) -> Iterator[Record]:
+def _turns(plan: SpeedPlan, progress: Progress) -> Iterator[Record]:
     for one, dataset in _groups(plan):
         kept, begin = turns.kept_run(one, dataset, plan.out), monotonic()
         is_asked = not plan.groups or one.key in plan.groups
@@ -163,7 +157,7 @@ def _turns(plan: Plan, progress: Progress) -> Iterator[Record]:
         yield from found.cases
 
 
-def _floor(plan: Plan, progress: Progress) -> Iterator[Record]:
+def _floor(plan: SpeedPlan, progress: Progress) -> Iterator[Record]:
     tiny = plan.checkpoint("tiny")
     rows: list[dict[str, Any]] = []
     for number, quantize in enumerate(("int4", "int8")):
@@ -172,7 +166,7 @@ def _floor(plan: Plan, progress: Progress) -> Iterator[Record]:
     yield ComparisonRecord("speed-floor", {"model": "tiny", "rounds": "in turns"}, tuple(rows))
 
 
-def _batch(plan: Plan, progress: Progress) -> Iterator[Record]:
+def _batch(plan: SpeedPlan, progress: Progress) -> Iterator[Record]:
     speech = str(speech_file(plan.clips, plan.out, SPEECH_S))
     wanted = [(plan.checkpoint("tiny"), "-"), (MICRO, speech)]
     cases = [(*which, quantize) for which in wanted for quantize in ("int4", "int8", "none")]
@@ -183,46 +177,50 @@ def _batch(plan: Plan, progress: Progress) -> Iterator[Record]:
     yield ComparisonRecord("speed-batch", {"windows": 8}, tuple(rows))
 
 
-def _program(plan: Plan, name: str, *words: str) -> list[dict[str, Any]]:
+def _program(plan: SpeedPlan, name: str, *words: str) -> list[dict[str, Any]]:
     """What a measuring program of ours says in a fresh process; kept until it changes.
 
     Nothing when it is not kept and time is up.
     """
     source = Path(__file__).with_name(f"{name}.py")
-    weights = sorted(checkpoint_hashes(words[0]).values())
-    key = source_key(source) + "-" + "-".join(Path(word).stem for word in words)
-    path = plan.out / f"{name}-{key}-{'-'.join(w[:8] for w in weights)}.json"
-    if not path.is_file():
-        if plan.over:
-            return []
-        done = subprocess.run(
-            [sys.executable, "-m", f"whisper_hailo_lab.speed.{name}", *words],
-            env=environments.variables(threads=1),
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        if done.returncode:
-            reason = (done.stderr.strip().splitlines() or ["no message"])[-1][:300]
-            raise WhisperHailoError(f"measuring the {name} failed ({reason})")
-        write_atomic(path, done.stdout)
-    return [json.loads(path.read_text(encoding="utf-8"))]
+    key = "-".join((source_key(source), *(Path(word).stem for word in words), _weights(words[0])))
+    command = [sys.executable, "-m", f"whisper_hailo_lab.speed.{name}", *words]
+
+    def measure() -> list[dict[str, Any]]:
+        environment = environments.variables(threads=1)
+        return [json.loads(output_of(command, environment, f"measuring the {name} failed"))]
+
+    return _kept(plan, f"{name}-{key}", measure)
 
 
-def _start(plan: Plan, progress: Progress) -> Iterator[Record]:
+def _kept(
+    plan: SpeedPlan, name: str, measure: Callable[[], list[dict[str, Any]]]
+) -> list[dict[str, Any]]:
+    """What was measured before under a name, or is now; nothing when time is up."""
+    path = plan.out / f"{name}.json"
+    if not path.is_file() and not plan.over:
+        write_file(path, json.dumps(measure()))
+    found: list[dict[str, Any]] = json.loads(path.read_text("utf-8")) if path.is_file() else []
+    return found
+
+
+def _weights(model: str) -> str:
+    """Of a checkpoint, for the names of what was measured with it."""
+    return "-".join(value[:8] for value in sorted(checkpoint_hashes(model).values()))
+
+
+def _start(plan: SpeedPlan, progress: Progress) -> Iterator[Record]:
     rounds = 2 if plan.quick else START_ROUNDS
     rows: list[dict[str, Any]] = []
     for number, size in enumerate((MICRO, "tiny")):
         progress(number, 2, f"start: {size}")
         model = plan.checkpoint(size)
-        weights = "-".join(value[:8] for value in sorted(checkpoint_hashes(model).values()))
-        key = source_key(Path(start.__file__)) + f"-{size}-{rounds}-{weights}"
-        path = plan.out / f"start-{key}.json"
-        if not path.is_file() and not plan.over:
-            write_atomic(path, json.dumps(_started(plan, size, model, rounds)))
-        rows += json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+        key = f"{source_key(Path(start.__file__))}-{size}-{rounds}-{_weights(model)}"
+        rows += _kept(plan, f"start-{key}", partial(_started, plan, size, model, rounds))
     yield ComparisonRecord("speed-start", {"audio_s": START_S, "weights": "INT8"}, tuple(rows))
 
 
-def _started(plan: Plan, size: str, model: str, rounds: int) -> list[dict[str, Any]]:
+def _started(plan: SpeedPlan, size: str, model: str, rounds: int) -> list[dict[str, Any]]:
     convert = ConvertOptions(quantize="int8", encoder_quantize="int8")
     directory = str(resolve_model(model, convert))
     has_rival = environments.interpreter("faster-whisper") is not None
@@ -231,20 +229,20 @@ def _started(plan: Plan, size: str, model: str, rounds: int) -> list[dict[str, A
     return start.measure(start.programs(size, directory, rival, audio), rounds)
 
 
-def _accuracy(plan: Plan, progress: Progress) -> Iterator[Record]:
+def _accuracy(plan: SpeedPlan, progress: Progress) -> Iterator[Record]:
     per_set = QUICK_PER_SET if plan.quick else accuracy.PER_SET
     dataset = accuracy.frozen(plan.clips, per_set)
-    heard: dict[str, list[FileRecord]] = {}
+    heard: dict[str, list[FileResult]] = {}
     cases = plan.runnable(accuracy_cases(MICRO))
 
-    def hear(case: Case) -> None:
-        found = accuracy.hear(case, dataset, plan.out, None if plan.over else progress)
+    def transcribe(case: Case) -> None:
+        found = accuracy.transcribe(case, dataset, plan.out, None if plan.over else progress)
         if len(found) == len(dataset.samples):
             heard[case.name] = found
 
     # No time is measured here, so each core takes a case; the rivals, which are last, take longest.
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        list(pool.map(hear, reversed(cases)))
+        list(pool.map(transcribe, reversed(cases)))
     cases = tuple(case for case in cases if case.name in heard)
     if FLOAT not in heard:
         return

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import resource
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from whisper_hailo.core.errors import WhisperHailoError
-from whisper_hailo_lab import environments
+from whisper_hailo_lab.systems import environments
+from whisper_hailo_lab.systems.process import output_of
 
 WARM_UPS = 1
 
@@ -86,19 +85,10 @@ def _start(program: Program) -> tuple[dict[str, Any], float, float]:
     """What a program says, its milliseconds, and its processor milliseconds."""
     before = _children_s()
     begin = perf_counter()
-    done = subprocess.run(
-        program.command,
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environments.compiling() | {"OMP_NUM_THREADS": "1"},
-    )
+    environment = environments.compiling() | {"OMP_NUM_THREADS": "1"}
+    text = output_of(program.command, environment, f"{program.label} failed").strip()
     taken_ms = (perf_counter() - begin) * 1000.0
     busy_ms = (_children_s() - before) * 1000.0
-    if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["no message"])[-1][:300]
-        raise WhisperHailoError(f"{program.label} failed ({reason}); run: {program.command}")
-    text = done.stdout.strip()
     return json.loads(text) if program.expects_json else {"text": text}, taken_ms, busy_ms
 
 

@@ -10,14 +10,14 @@ from typing import Final
 import numpy as np
 
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo_lab.datasets import Dataset, Sample
-from whisper_hailo_lab.evaluate import evaluate
+from whisper_hailo_lab.data.datasets import Dataset, Sample
 from whisper_hailo_lab.formats.prepare import checkpoint_hashes
-from whisper_hailo_lab.harness import Progress
-from whisper_hailo_lab.records import Run
-from whisper_hailo_lab.run_file import read_run
+from whisper_hailo_lab.harness.evaluate import evaluate
+from whisper_hailo_lab.harness.processes import Progress
+from whisper_hailo_lab.runs.records import RunRecords
+from whisper_hailo_lab.runs.run_file import read_run
 from whisper_hailo_lab.speed.keys import cases_key
-from whisper_hailo_lab.speed.plan import Group
+from whisper_hailo_lab.speed.plan import CaseGroup
 
 TOGETHER: Final = 32
 """All cases of a group are alive at once: whoever is not there has no turn."""
@@ -43,14 +43,14 @@ class _TimeIsUpError(Exception):
 
 
 def take_turns(
-    group: Group,
+    group: CaseGroup,
     dataset: Dataset,
     out: Path,
     progress: Progress,
     *,
     note: str = "",
     is_over: Callable[[], bool] = lambda: False,
-) -> Run:
+) -> RunRecords:
     """Measure a group.
 
     Args:
@@ -74,7 +74,7 @@ def take_turns(
     return read_run(path)
 
 
-def kept_run(group: Group, dataset: Dataset, out: Path) -> Run | None:
+def kept_run(group: CaseGroup, dataset: Dataset, out: Path) -> RunRecords | None:
     """What was measured before, when all of it is there."""
     path = _path(group, dataset, out)
     found = read_run(path) if path.is_file() else None
@@ -82,12 +82,12 @@ def kept_run(group: Group, dataset: Dataset, out: Path) -> Run | None:
     return found if whole else None
 
 
-def _path(group: Group, dataset: Dataset, out: Path) -> Path:
+def _path(group: CaseGroup, dataset: Dataset, out: Path) -> Path:
     weights = checkpoint_hashes(group.cases[0].model)
     key = cases_key(group.cases, weights, [group.rounds, dataset.sha256])
     return out / f"{group.key}-{key}.jsonl"
 
 
-def is_whole(run: Run, names: Sequence[str]) -> bool:
+def is_whole(run: RunRecords, names: Sequence[str]) -> bool:
     """Whether every case is over: its record comes last."""
     return {case.name for case in run.cases} >= set(names)

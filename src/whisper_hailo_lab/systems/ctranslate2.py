@@ -10,17 +10,20 @@ from typing import Any, Final
 import numpy as np
 
 from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
-from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo_lab.systems.protocol import Heard, Loading, Watch
+from whisper_hailo_lab.systems.protocol import (
+    ComponentWatch,
+    Loading,
+    SystemResult,
+    WholeModel,
+    package,
+)
 
-EXTRA: Final = "ctranslate2"
 WINDOW_S: Final = 10.0
 MARGIN_S: Final = 1.0
 
 
-class CTranslate2:
+class CTranslate2(WholeModel):
     """`ctranslate2.models.Whisper`, greedy, on consecutive windows of our log-mel.
 
     Settings: `window_s` (10; what lies beyond the audio is silence, as in ours, and nothing is
@@ -30,21 +33,17 @@ class CTranslate2:
     packages = ("ctranslate2", "tokenizers", "numpy")
 
     def __init__(self, loading: Loading) -> None:
-        self._loading = loading
+        super().__init__(loading)
         settings = loading.case.settings
         self._window_s = float(settings.get("window_s", WINDOW_S))
         self._compute_type = str(settings.get("compute_type", "int8"))
         margin_s = 0.0 if loading.case.row == "forced" else MARGIN_S
         self._content = round((self._window_s - margin_s) * SAMPLE_RATE_HZ)
-        self._model: Any = None
         self._tokenizer: Any = None
 
-    def open(self, watch: Watch) -> dict[str, Any]:
+    def open(self, watch: ComponentWatch) -> dict[str, Any]:
         """Load the model; encoder and decoder come as one."""
-        try:
-            import ctranslate2
-        except ImportError as error:
-            raise OptionError(f"ctranslate2 is not installed ({error}); {to_add(EXTRA)}") from error
+        ctranslate2 = package("ctranslate2", "ctranslate2")
         from tokenizers import Tokenizer
 
         self._tokenizer = Tokenizer.from_file(str(Path(self._loading.path) / "tokenizer.json"))
@@ -64,21 +63,13 @@ class CTranslate2:
             "beam_size": 1,
         }
 
-    def warm_up(self, audio: FloatArray, watch: Watch) -> None:
-        """One run."""
-        watch("model", lambda: self.transcribe(audio, self._loading.case.language))
-
-    def transcribe(self, audio: FloatArray, language: str) -> Heard:
+    def transcribe(self, audio: FloatArray, language: str) -> SystemResult:
         """Text and stage times; `decode` holds the cross keys and values."""
         stages_ms = {"mel": 0.0, "encode": 0.0, "decode": 0.0}
         tokens: list[int] = []
         for start in range(0, max(1, audio.size), self._content):
             tokens += self._window(audio[start : start + self._content], language, stages_ms)
-        return Heard(self._tokenizer.decode(tokens).strip(), stages_ms, len(tokens))
-
-    def close(self) -> None:
-        """Free the model."""
-        self._model = None
+        return SystemResult(self._tokenizer.decode(tokens).strip(), stages_ms, len(tokens))
 
     def _window(self, audio: FloatArray, language: str, stages_ms: dict[str, float]) -> list[int]:
         """Token ids of one window; adds to the stages' times."""

@@ -4,40 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any, Final
+from typing import Any
 
-from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo_lab.systems.protocol import Heard, Loading, Watch
+from whisper_hailo_lab.systems.protocol import (
+    ComponentWatch,
+    Loading,
+    SystemResult,
+    WholeModel,
+    package,
+)
 
-EXTRA: Final = "faster-whisper"
 N_PROMPT = 4
 """Start-of-transcript, language, task, no timestamps."""
 
 
-class FasterWhisper:
+class FasterWhisper(WholeModel):
     """`WhisperModel` on the CPU. Settings: `compute_type` (int8 as in the study, or float32)."""
 
     packages = ("faster-whisper", "ctranslate2", "onnxruntime", "numpy")
 
     def __init__(self, loading: Loading) -> None:
-        self._loading = loading
+        super().__init__(loading)
         self._compute_type = str(loading.case.settings.get("compute_type", "int8"))
-        self._model: Any = None
         self._stages_ms: dict[str, float] = {}
 
-    def open(self, watch: Watch) -> dict[str, Any]:
+    def open(self, watch: ComponentWatch) -> dict[str, Any]:
         """Load the model; encoder and decoder come as one."""
-        try:
-            from faster_whisper import WhisperModel
-        except ImportError as error:
-            raise OptionError(
-                f"faster-whisper is not installed ({error}); {to_add(EXTRA)}"
-            ) from error
+        faster_whisper = package("faster_whisper", "faster-whisper")
         self._model = watch(
             "model",
-            lambda: WhisperModel(
+            lambda: faster_whisper.WhisperModel(
                 self._loading.path,
                 device="cpu",
                 compute_type=self._compute_type,
@@ -48,11 +45,7 @@ class FasterWhisper:
         self._clock("mel", self._model, "feature_extractor")
         return {"engine": "CTranslate2", "compute_type": self._compute_type} | self._options()
 
-    def warm_up(self, audio: FloatArray, watch: Watch) -> None:
-        """One run."""
-        watch("model", lambda: self.transcribe(audio, self._loading.case.language))
-
-    def transcribe(self, audio: FloatArray, language: str) -> Heard:
+    def transcribe(self, audio: FloatArray, language: str) -> SystemResult:
         """Text; the segments come lazily, so the work is done while they are joined."""
         self._stages_ms = {"mel": 0.0, "encode": 0.0}
         begin = perf_counter()
@@ -60,15 +53,11 @@ class FasterWhisper:
         found = list(segments)
         total_ms = (perf_counter() - begin) * 1000.0
         stages = self._stages_ms | {"decode": total_ms - sum(self._stages_ms.values())}
-        return Heard(
+        return SystemResult(
             text=" ".join(segment.text.strip() for segment in found),
             stages_ms=stages,
             n_tokens=sum(len(segment.tokens) for segment in found),
         )
-
-    def close(self) -> None:
-        """Free the model."""
-        self._model = None
 
     def _options(self) -> dict[str, Any]:
         """Nothing in the default row, so that the package's own defaults hold."""

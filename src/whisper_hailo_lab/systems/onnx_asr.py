@@ -3,41 +3,38 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from whisper_hailo.core.errors import ModelError, OptionError
-from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo_lab.systems.protocol import Heard, Loading, Watch
+from whisper_hailo_lab.systems.protocol import (
+    ComponentWatch,
+    SystemResult,
+    WholeModel,
+    package,
+)
 
-EXTRA: Final = "onnx-asr"
 FILES = ("config.json", "vocab.json", "added_tokens.json")
 
 
-class OnnxAsr:
+class OnnxAsr(WholeModel):
     """A model directory for onnx-asr; it is greedy and keeps no options. Windows of 30 s."""
 
     packages = ("onnx-asr", "onnxruntime", "numpy")
 
-    def __init__(self, loading: Loading) -> None:
-        self._loading = loading
-        self._model: Any = None
-
-    def open(self, watch: Watch) -> dict[str, Any]:
+    def open(self, watch: ComponentWatch) -> dict[str, Any]:
         """Load the model; encoder and decoder come as one."""
         case = self._loading.case
         if case.budget is not None:
             raise OptionError("onnx-asr takes no token budget; it has no row 'study'")
-        try:
-            import onnx_asr
-        except ImportError as error:
-            raise OptionError(f"onnx-asr is not installed ({error}); {to_add(EXTRA)}") from error
+        onnx_asr = package("onnx_asr", "onnx-asr")
         folder = Path(self._loading.path)
         missing = [name for name in FILES if not (folder / name).is_file()]
         if missing:
             raise ModelError(
-                f"{folder} lacks {', '.join(missing)}; give a directory that Optimum exported, "
-                "with vocab.json and added_tokens.json beside the graphs"
+                f"{shown(folder)} lacks {', '.join(missing)}; give a directory that Optimum "
+                "exported, with vocab.json and added_tokens.json beside the graphs"
             )
         import onnxruntime
 
@@ -48,17 +45,9 @@ class OnnxAsr:
         )
         return {"engine": "ONNX Runtime"}
 
-    def warm_up(self, audio: FloatArray, watch: Watch) -> None:
-        """One run."""
-        watch("model", lambda: self.transcribe(audio, self._loading.case.language))
-
-    def transcribe(self, audio: FloatArray, language: str) -> Heard:
+    def transcribe(self, audio: FloatArray, language: str) -> SystemResult:
         """Text of consecutive 30 s pieces: the package leaves cutting to its caller."""
         window = 30 * 16_000
         pieces = [audio[start : start + window] for start in range(0, len(audio), window)]
         texts = [self._model.recognize(piece, language=language) for piece in pieces]
-        return Heard(text=" ".join(str(text).strip() for text in texts))
-
-    def close(self) -> None:
-        """Free the model."""
-        self._model = None
+        return SystemResult(text=" ".join(str(text).strip() for text in texts))

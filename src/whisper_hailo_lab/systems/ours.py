@@ -13,7 +13,7 @@ from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.types import FloatArray, Transcript
 from whisper_hailo.decoding.options import Cures, DecodingOptions, preset
 from whisper_hailo.transcription.transcriber import Transcriber
-from whisper_hailo_lab.systems.protocol import Heard, Loading, Watch
+from whisper_hailo_lab.systems.protocol import ComponentWatch, Loading, SystemResult
 
 MARGINS_S: Final = {"study": 1.0, "forced": 0.0}
 """Rows whose windows are not cut as usual: the study kept a second free, `forced` fills all."""
@@ -52,7 +52,7 @@ class Ours:
             max_new_tokens=case.budget,
         )
 
-    def open(self, watch: Watch) -> dict[str, Any]:
+    def open(self, watch: ComponentWatch) -> dict[str, Any]:
         """Load both halves, each watched."""
         self._transcriber.check(self._options)
         with self._watched(watch):
@@ -60,12 +60,12 @@ class Ours:
         settings = self._transcriber.settings(self._options)
         return {name: getattr(settings, name) for name in settings.__slots__}
 
-    def warm_up(self, audio: FloatArray, watch: Watch) -> None:
+    def warm_up(self, audio: FloatArray, watch: ComponentWatch) -> None:
         """One run with the calls of both halves watched."""
         with self._watched(watch):
             self._transcriber.transcribe(audio, self._options)
 
-    def transcribe(self, audio: FloatArray, language: str) -> Heard:
+    def transcribe(self, audio: FloatArray, language: str) -> SystemResult:
         """Text and stage times of the pipeline's own clock."""
         options = replace(self._options, language=language)
         return _heard(self._transcriber.transcribe(audio, options))
@@ -75,7 +75,7 @@ class Ours:
         self._transcriber.close()
 
     @contextmanager
-    def _watched(self, watch: Watch) -> Iterator[None]:
+    def _watched(self, watch: ComponentWatch) -> Iterator[None]:
         """Every call of a half goes through `watch` meanwhile."""
         with ExitStack() as stack:
             for name, part in self._transcriber.parts.items():
@@ -85,7 +85,7 @@ class Ours:
             yield
 
 
-def _wrap(part: object, name: str, method: str, watch: Watch, stack: ExitStack) -> None:
+def _wrap(part: object, name: str, method: str, watch: ComponentWatch, stack: ExitStack) -> None:
     """Replace a method of one object until the stack unwinds."""
     original = getattr(part, method)
 
@@ -125,9 +125,9 @@ def cures(given: dict[str, Any], default: Cures) -> Cures:
     )
 
 
-def _heard(transcript: Transcript) -> Heard:
+def _heard(transcript: Transcript) -> SystemResult:
     timings = transcript.timings
-    return Heard(
+    return SystemResult(
         text=transcript.text,
         stages_ms={
             "mel": timings.mel_ms,

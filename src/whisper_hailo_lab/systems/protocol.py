@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, Protocol
 
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.extras import Extra, to_add
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo_lab.case import Case
+from whisper_hailo_lab.runs.case import Case
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class SystemResult:
     """What a system made of one recording.
 
     Attributes:
@@ -36,7 +39,7 @@ class System(Protocol):
         """Distributions whose versions go into the record."""
         ...
 
-    def open(self, watch: Watch) -> dict[str, Any]:
+    def open(self, watch: ComponentWatch) -> dict[str, Any]:
         """Load everything.
 
         Args:
@@ -50,11 +53,11 @@ class System(Protocol):
         """
         ...
 
-    def warm_up(self, audio: FloatArray, watch: Watch) -> None:
+    def warm_up(self, audio: FloatArray, watch: ComponentWatch) -> None:
         """One run that nobody times, memory watched per component."""
         ...
 
-    def transcribe(self, audio: FloatArray, language: str) -> Heard:
+    def transcribe(self, audio: FloatArray, language: str) -> SystemResult:
         """Text of `(n_samples,)` float32 samples, 16 kHz mono, in a language such as `en`."""
         ...
 
@@ -63,7 +66,7 @@ class System(Protocol):
         ...
 
 
-class Watch(Protocol):
+class ComponentWatch(Protocol):
     """Notes how memory grows while something is done for a component."""
 
     def __call__(self, component: str, work: Callable[[], Any]) -> Any:  # noqa: ANN401
@@ -82,3 +85,39 @@ class Loading:
 
     case: Case
     path: str
+
+
+class WholeModel:
+    """What systems have in common whose encoder and decoder come as one.
+
+    A subclass loads `_model` when it opens, and transcribes.
+    """
+
+    def __init__(self, loading: Loading) -> None:
+        self._loading = loading
+        self._model: Any = None
+
+    def transcribe(self, audio: FloatArray, language: str) -> SystemResult:
+        """See `System`."""
+        raise NotImplementedError
+
+    def warm_up(self, audio: FloatArray, watch: ComponentWatch) -> None:
+        """One run."""
+        watch("model", lambda: self.transcribe(audio, self._loading.case.language))
+
+    def close(self) -> None:
+        """Free the model."""
+        self._model = None
+
+
+def package(name: str, extra: Extra) -> Any:  # noqa: ANN401 - packages without types
+    """A rival's package.
+
+    Raises:
+        OptionError: it is not installed, or cannot be imported.
+    """
+    try:
+        return import_module(name)
+    except ImportError as error:
+        distribution = name.partition(".")[0].replace("_", "-")
+        raise OptionError(f"{distribution} is not installed ({error}); {to_add(extra)}") from error

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo_lab.systems.protocol import Heard, Loading, Watch
+from whisper_hailo_lab.systems.protocol import (
+    ComponentWatch,
+    SystemResult,
+    WholeModel,
+    package,
+)
 
-EXTRA: Final = "whisper-cpp"
 
-
-class WhisperCpp:
+class WhisperCpp(WholeModel):
     """A ggml model. Settings: `audio_ctx` (encoder positions; 0 is all 1500).
 
     In the `forced` row its log-mel is made first, by its own function, so that the rest can be
@@ -24,30 +25,19 @@ class WhisperCpp:
 
     packages = ("pywhispercpp", "numpy")
 
-    def __init__(self, loading: Loading) -> None:
-        self._loading = loading
-        self._model: Any = None
-
-    def open(self, watch: Watch) -> dict[str, Any]:
+    def open(self, watch: ComponentWatch) -> dict[str, Any]:
         """Load the model; encoder and decoder come as one."""
-        try:
-            from pywhispercpp.model import Model
-        except ImportError as error:
-            raise OptionError(
-                f"pywhispercpp is not installed ({error}); {to_add(EXTRA)}"
-            ) from error
+        whisper_cpp = package("pywhispercpp.model", "whisper-cpp")
         options = self._options()
         self._model = watch(
             "model",
-            lambda: Model(self._loading.path, redirect_whispercpp_logs_to=None, **options),
+            lambda: whisper_cpp.Model(
+                self._loading.path, redirect_whispercpp_logs_to=None, **options
+            ),
         )
         return {"engine": "ggml"} | options
 
-    def warm_up(self, audio: FloatArray, watch: Watch) -> None:
-        """One run."""
-        watch("model", lambda: self.transcribe(audio, self._loading.case.language))
-
-    def transcribe(self, audio: FloatArray, language: str) -> Heard:
+    def transcribe(self, audio: FloatArray, language: str) -> SystemResult:
         """Text; whisper.cpp keeps its stage times to itself."""
         begin = perf_counter()
         stages_ms = {}
@@ -60,11 +50,7 @@ class WhisperCpp:
         if stages_ms:
             stages_ms["rest"] = (perf_counter() - begin) * 1000.0
         text = " ".join(segment.text.strip() for segment in segments)
-        return Heard(text, stages_ms, self._n_tokens() if stages_ms else None)
-
-    def close(self) -> None:
-        """Free the model."""
-        self._model = None
+        return SystemResult(text, stages_ms, self._n_tokens() if stages_ms else None)
 
     def _hear_mel(self, audio: FloatArray) -> None:
         import _pywhispercpp as cpp

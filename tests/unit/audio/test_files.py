@@ -2,15 +2,17 @@
 
 import io
 import os
+import tempfile
 import threading
 from contextlib import ExitStack
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import numpy as np
 import pytest
 
 from tests.unit.sounds import refusal, tone, write, write_media
-from whisper_hailo.audio import files, load_audio
+from whisper_hailo.audio import copies, files, load_audio
 from whisper_hailo.audio.channels import split_channels
 
 
@@ -73,6 +75,110 @@ def test_channels_of_what_comes_once(pipe: Path, tmp_path: Path) -> None:
     thread.join()
 
 
+class Endless(io.RawIOBase):
+    """What a program without an end writes to a pipe: a beginning, and then zeros."""
+
+    def __init__(self, begin: bytes = b"") -> None:
+        self._begin = io.BytesIO(begin)
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        return self._begin.read(size) or bytes(size)
+
+
+def endless_wav(tmp_path: Path) -> BinaryIO:
+    content = write(tmp_path / "a.wav", tone(16_000)).read_bytes()
+    return cast(BinaryIO, Endless(content))
+
+
+def test_what_has_no_end_and_is_no_recording_is_soon_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(files, "LOOK_BYTES", 3 << 20)
+    assert "audio is not readable audio" in refusal(cast(BinaryIO, Endless()))
+
+
+def test_a_recording_that_has_no_end_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(files, "LOOK_BYTES", 1 << 20)
+    monkeypatch.setattr(copies, "MOST_BYTES", 4 << 20)
+    told = refusal(endless_wav(tmp_path))
+    assert told.startswith("audio has more than 0.00390625 GiB, expected a recording that ends;")
+
+
+def test_what_comes_leaves_space_in_the_temporary_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    disk = os.statvfs(tempfile.gettempdir())
+    free_bytes = disk.f_bavail * disk.f_frsize
+    monkeypatch.setattr(copies, "SPARED_SHARE", 1.0)
+    monkeypatch.setattr(copies, "SPARED_BYTES", free_bytes - (8 << 20))
+    monkeypatch.setattr(copies, "SMALL_BYTES", 1 << 20)
+    told = refusal(endless_wav(tmp_path))
+    assert "audio does not fit the temporary folder: " in told
+    assert f"free some space in {tempfile.gettempdir()}, set TMPDIR" in told
+
+
+def test_a_short_recording_may_have_all_the_space_there_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, pipe: Path
+) -> None:
+    monkeypatch.setattr(copies, "SPARED_SHARE", 1.0)
+    monkeypatch.setattr(copies, "SPARED_BYTES", 1 << 60)
+    whole = write(tmp_path / "a.wav", tone(16_000))
+    thread = feed(pipe, whole.read_bytes())
+    np.testing.assert_array_equal(load_audio(pipe), load_audio(whole))
+    thread.join()
+
+
+def test_no_temporary_folder_at_all_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/nowhere"])
+    told = refusal(cast(BinaryIO, Endless()))
+    assert "free some space in the temporary folder, set TMPDIR" in told
+
+
+def test_a_full_temporary_folder_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: io.FileIO("/dev/full", "r+b"))
+    monkeypatch.setattr(copies, "SPARED_BYTES", 0)
+    told = refusal(cast(BinaryIO, Endless()))
+    assert "audio cannot be buffered (No space left on device); free some space in" in told
+
+
+@pytest.mark.parametrize("kind", ["wav", "flac", "mp3", "aiff", "mp4", "mkv", "caf"])
+def test_long_recordings_come_whole_whatever_stands_at_their_end(
+    kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The index of some formats does, so that nothing can be told from their beginning."""
+    monkeypatch.setattr(files, "LOOK_BYTES", 1 << 13)
+    monkeypatch.setattr(copies, "_PIECE", 1 << 12)
+    noise = np.random.default_rng(1).uniform(-0.5, 0.5, 32_000).astype(np.float32)
+    whole = tmp_path / f"a.{kind}"
+    if kind in {"mp4", "mkv"}:
+        write_media(whole, "aac", 16_000)
+    else:
+        write(whole, noise)
+    assert whole.stat().st_size > files.LOOK_BYTES
+    reader, writer = os.pipe()
+    with os.fdopen(reader, "rb") as piped:
+        thread = threading.Thread(target=_write_to, args=(writer, whole.read_bytes()))
+        thread.start()
+        np.testing.assert_array_equal(load_audio(piped), load_audio(whole))
+        thread.join()
+
+
+def _write_to(descriptor: int, content: bytes) -> None:
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+
+
+@pytest.mark.parametrize("device", ["zero", "urandom"])
+def test_devices_without_an_end_are_refused(device: str) -> None:
+    assert f"/dev/{device} is empty (0 bytes)" in refusal(Path("/dev", device))
+
+
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
@@ -97,7 +203,7 @@ def test_a_file_whose_descriptor_is_that_of_what_it_unpacks() -> None:
 
     with ExitStack() as resources:
         file = files.open_file(Unpacked(b"whole"), "a", resources)
-        copy = files.with_descriptor(file, "a", resources)
+        copy = copies.with_descriptor(file, "a", resources)
         copy.seek(0)
         assert copy.read() == b"whole"
 

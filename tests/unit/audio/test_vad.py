@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from benchmarks.sounds import music, noise
 
 from whisper_hailo.audio.vad import SileroDetector
 from whisper_hailo.audio.windows import Window, WindowPlan
@@ -26,6 +25,7 @@ from whisper_hailo.transcription.longform.feed import AudioFeed
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.longform.speech import SpeechPlan
 from whisper_hailo.transcription.recording import make_plan
+from whisper_hailo_lab.data.sounds import music, noise
 
 DATA = Path(__file__).parents[2] / "data" / "micro"
 PLAN = WindowPlan(10.0, 1.0)

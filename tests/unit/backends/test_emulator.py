@@ -109,7 +109,7 @@ def test_the_decoder_is_a_fixed_one_with_noise(emulated: Path) -> None:
 def test_what_is_missing_or_outdated_is_refused(
     emulated: Path, model_directory: Path, hailo_directory: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(ModelError, match=r"no graphs for the Hailo compiler.*--hailo"):
+    with pytest.raises(ModelError, match=r"no Hailo-form .*--hailo"):
         EmulatedEncoder(model_directory, ModelSpec.load(model_directory))
     spec = ModelSpec.load(hailo_directory)
     with pytest.raises(ModelError, match=r"whisper-hailo emulate MODEL_DIR .* --part encoder"):

@@ -10,6 +10,7 @@ from whisper_hailo.backends.fixed import FixedDecoder
 from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
 from whisper_hailo.backends.host_side import logsumexp
 from whisper_hailo.backends.onnx import CachedDecoder
+from whisper_hailo.backends.onnx_message import load_message
 from whisper_hailo.core.errors import ModelError, OptionError, ShapeError
 from whisper_hailo.core.protocols import Limits, Padding
 from whisper_hailo.core.spec import ModelSpec
@@ -112,3 +113,24 @@ def test_not_open(hailo_directory: Path, spec: ModelSpec) -> None:
     state = decoder.start(_features(1, 100), (FULL,))
     with pytest.raises(ModelError, match="not open"):
         decoder.step(_ids(1, 1), state, np.array([0]))
+
+
+@pytest.mark.parametrize(
+    ("axis", "message"),
+    [
+        ((0, 4096), "takes 4096 tokens and"),
+        ((1, 2**31), "and 2147483648 positions, .* at most; decoder and --model must be of one"),
+        ((1, 0), "and 0 positions"),
+        ((1, -1), r"cannot be used \(an axis of -1\)"),
+    ],
+)
+def test_sizes_that_no_model_has_are_refused(
+    hailo_directory: Path, spec: ModelSpec, tmp_path: Path, axis: tuple[int, int], message: str
+) -> None:
+    """Whoever makes features for it would make that many."""
+    (graph,) = hailo_directory.glob("hailo/decoder-*.onnx")
+    model, (which, size) = load_message(graph), axis
+    model.graph.input[which].type.tensor_type.shape.dim[1].dim_value = size
+    (tmp_path / "decoder.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(ModelError, match=message):
+        OnnxFixedRunner(tmp_path / "decoder.onnx", spec)

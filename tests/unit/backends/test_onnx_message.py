@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from whisper_hailo.backends.hef.read import read_hef
-from whisper_hailo.backends.onnx_message import load_message
+from whisper_hailo.backends.onnx_message import load_message, parse_message
 from whisper_hailo.convert.inspect import describe
 from whisper_hailo.core.errors import ModelError
 
@@ -44,3 +44,16 @@ def test_an_unknown_type_of_weight_is_told(model_directory: Path, tmp_path: Path
     (tmp_path / "e.onnx").write_bytes(model.SerializeToString())
     with pytest.raises(ModelError, match="a type that ONNX does not know"):
         describe(tmp_path / "e.onnx")
+
+
+@pytest.mark.parametrize(("operator", "opset"), [("MatMul", 17), ("MatMul", 2**40), ("Other", 17)])
+def test_nodes_that_lack_what_all_of_their_kind_have_are_refused(
+    model_directory: Path, tmp_path: Path, operator: str, opset: int
+) -> None:
+    """Whoever reads a graph takes them for granted."""
+    model = load_message(model_directory / "encoder.onnx")
+    product = next(node for node in model.graph.node if node.op_type == "MatMul")
+    product.op_type, model.opset_import[0].version = operator, opset
+    del (product.input if operator == "MatMul" else product.output)[:]
+    with pytest.raises(ModelError, match=f"has a node '{operator}' with .* less than it needs"):
+        parse_message(model.SerializeToString(), "a.onnx")

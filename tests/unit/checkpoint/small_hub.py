@@ -8,8 +8,18 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
 
 COMMIT = "0123456789" * 4
+
+
+def use_hub(address: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the hub be at an address, with an empty cache below `home`."""
+    monkeypatch.setenv("HF_ENDPOINT", address)
+    monkeypatch.setenv("HF_HOME", str(home))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(home / "hub"))
 
 
 @contextmanager
@@ -42,7 +52,8 @@ def serving(
             elif path.startswith(f"/api/models/{model}"):
                 content = json.dumps({"id": model, "sha": COMMIT, "siblings": []}).encode()
             else:
-                content, is_file = files[path.rpartition("/")[2]], True
+                wanted = path.partition("/resolve/")[2].partition("/")[2]
+                content, is_file = files[wanted], True
             self.send_response(200)
             self.send_header("Content-Length", str(len(content)))
             self.send_header("Content-Type", "application/json")

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from tests.dripping import dripping
-from tests.unit.checkpoint.small_hub import COMMIT, serving
-from whisper_hailo.checkpoint import hub, hub_program
-from whisper_hailo.core import apart
+from tests.unit.checkpoint.small_hub import COMMIT, serving, use_hub
+from whisper_hailo.checkpoint import hub
+from whisper_hailo.core import fetching, hub_program
 from whisper_hailo.core.errors import HubError, ModelError, OptionError
 
 
@@ -62,7 +62,7 @@ def test_an_unreachable_hub_names_the_ways_without_it(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", unreachable)
     with pytest.raises(HubError) as caught:
-        hub_program.fetch("openai/whisper-tiny")
+        hub_program.fetch("openai/whisper-tiny", "", hub._INSTEAD, "config.json")
     message = str(caught.value)
     assert "openai/whisper-tiny" in message
     assert "Name or service not known" in message
@@ -73,13 +73,7 @@ def test_an_unreachable_hub_names_the_ways_without_it(monkeypatch: pytest.Monkey
 @pytest.fixture
 def at_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Let the hub be at an address, with an empty cache."""
-
-    def be_at(address: str) -> None:
-        monkeypatch.setenv("HF_ENDPOINT", address)
-        monkeypatch.setenv("HF_HOME", str(tmp_path))
-        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
-
-    return be_at
+    return lambda address: use_hub(address, tmp_path, monkeypatch)
 
 
 def test_only_data_files_are_fetched_and_the_commit_is_known(
@@ -100,7 +94,7 @@ def test_only_data_files_are_fetched_and_the_commit_is_known(
 def test_a_hub_that_drips_is_left(
     where: str, at_hub: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apart, "PATIENCE_S", 1.5)
+    monkeypatch.setattr(fetching, "PATIENCE_S", 1.5)
     with dripping(where) as address:
         at_hub(address)
         with pytest.raises(HubError, match="fetch org/name: the server sent less than 64 KiB in"):
@@ -117,7 +111,7 @@ def test_a_hub_that_drips_a_file_is_left_and_no_half_of_it_stays(
         def halves() -> list[Path]:
             return list(tmp_path.rglob("*.incomplete"))
 
-        monkeypatch.setattr(apart.time, "monotonic", lambda: 100.0 if halves() else 0.0)
+        monkeypatch.setattr(fetching.time, "monotonic", lambda: 100.0 if halves() else 0.0)
         with pytest.raises(HubError, match="fetch org/name: the server sent less than 64 KiB in"):
             hub.locate(hub.parse_name("org/name"), None)
         assert not halves()

@@ -1,4 +1,5 @@
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -65,3 +66,39 @@ def test_options_that_are_no_numbers_are_told(
 ) -> None:
     assert run(words) == 2
     assert said in capsys.readouterr().err
+
+
+ODD = "two\nlines\x1b[31m"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["transcribe", ODD, "--model", "micro"],
+        ["transcribe", "a.wav", "--model", ODD],
+        ["transcribe", "a.wav", "--model", "micro", "--encoder", ODD],
+        ["caption", ODD, "--model", "micro"],
+        ["convert", ODD, "out"],
+        ["check", ODD, "--arch", "hailo8"],
+        ["validate", ODD],
+        ["inspect", ODD],
+        ["emulate", ODD, "--audio", "."],
+        ["calibrate", ODD, "--audio", ".", "--part", "encoder", "--out", "out"],
+        ["compile", ODD, "--arch", "hailo8", "--part", "encoder", "--calibration", "c.npy"],
+        ["evaluate", ODD, "--model", "micro"],
+        ["prepare", ODD, "out"],
+        ["report", ODD, "--out", "out"],
+        ["time", ODD, "--model", "micro"],
+        ["cures", ODD, "--model", "micro"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_odd_names_are_quoted_in_every_command(
+    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    assert run(words) not in {0, 1}
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert r"'two\nlines\x1b[31m'" in last
+    assert len(last) <= 500

@@ -175,7 +175,7 @@ def test_a_folder_that_cannot_be_locked(
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(convert.fcntl, "flock", refuse)
+    monkeypatch.setattr("fcntl.flock", refuse)
     with pytest.raises(OutputError, match=r"cannot be locked \(No locks available\); give an"):
         convert_checkpoint(checkpoint, tmp_path / "out", PLAIN)
     assert not (tmp_path / "out").exists()

@@ -1,9 +1,10 @@
-"""What `test_apart` has fetched: nothing."""
+"""What tests have done in a process of its own."""
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 
 from whisper_hailo.core.apart import answer
 from whisper_hailo.core.errors import ModelError
@@ -12,6 +13,11 @@ from whisper_hailo.core.errors import ModelError
 def work(word: str) -> None:
     if word == "die":
         os.kill(os.getpid(), signal.SIGKILL)
+    if word == "talk":
+        sys.stdout.write("a line of a library\n" * 10_000)
+        return
+    if word == "complain":
+        sys.exit("the last\nof its words")
     raise ModelError(f"{word} has no end")
 
 

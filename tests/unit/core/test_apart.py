@@ -1,23 +1,16 @@
-"""Fetching in a process that is left when too little comes."""
+"""Work in a process of its own, whose end is not this one's."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.dripping import dripping
 from whisper_hailo.core import apart
-from whisper_hailo.core.apart import LEAST_BYTES, PATIENCE_S, fetch_apart
-from whisper_hailo.core.errors import HubError, ModelError
+from whisper_hailo.core.apart import DiedError, run_apart, wait_at_most
 
-DOWNLOAD = "whisper_hailo.backends.hailo.download"
 PROGRAM = "tests.unit.core.apart_programs"
 ROOT = Path(__file__).parents[3]
 
@@ -28,83 +21,57 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
 
 
-class Clock:
-    """A process that a look at takes half of the patience, while its file grows."""
+def wait(process: apart.Waitable) -> None:
+    assert wait_at_most(process, 60.0)
 
-    def __init__(self, file: Path, growth: int, looks: int) -> None:
-        self.now, self._file, self._growth, self._looks = 0.0, file, growth, looks
 
-    def wait(self, _timeout_s: float) -> int:
-        if self._looks == 0:
+def test_what_a_library_prints_is_no_answer_and_fills_no_pipe() -> None:
+    assert run_apart(PROGRAM, ["talk"], wait) is None
+
+
+def test_the_last_words_of_what_died_are_kept() -> None:
+    with pytest.raises(DiedError) as caught:
+        run_apart(PROGRAM, ["complain"], wait, keep_log=True)
+    assert (caught.value.code, caught.value.log) == (1, "of its words")
+
+
+class Busy:
+    """A process on a busy machine: of each second it gets a processor for a hundredth only."""
+
+    pid = os.getpid()
+
+    def __init__(self, ends_s: float) -> None:
+        self.now_s, self._ends_s = 0.0, ends_s
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.now_s >= self._ends_s:
             return 0
-        self._looks -= 1
-        self.now += PATIENCE_S / 2
-        with self._file.open("ab") as file:
-            file.truncate(self._file.stat().st_size + self._growth)
-        raise subprocess.TimeoutExpired("fetching", 0.0)
+        self.now_s += 1.0
+        raise subprocess.TimeoutExpired("waiting", timeout or 0.0)
 
-    def monotonic(self) -> float:
-        return self.now
+    def kept_waiting_s(self, _pid: int) -> float:
+        return 0.99 * self.now_s
 
 
-@pytest.mark.parametrize(("growth", "enough"), [(0, False), (1000, False), (LEAST_BYTES, True)])
-def test_a_server_is_waited_for_as_long_as_enough_comes(
-    growth: int, enough: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("ends_s", "ends"), [(300.0, True), (2000.0, False)])
+def test_waiting_for_a_processor_is_not_hanging(
+    ends_s: float, ends: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "blob").touch()
-    process: Any = Clock(tmp_path / "blob", growth, looks=20)
-    monkeypatch.setattr(apart.time, "monotonic", process.monotonic)
-    if enough:
-        apart._follow(process, tmp_path, "tiny")
-        assert process.now == 10 * PATIENCE_S
-        return
-    with pytest.raises(
-        HubError, match=r"fetch tiny: the server sent less than 64 KiB in 60 s; try"
-    ):
-        apart._follow(process, tmp_path, "tiny")
-    assert process.now == 1.5 * PATIENCE_S
+    """A child of a busy machine was taken for one that hangs, and its chip for none."""
+    process = Busy(ends_s)
+    monkeypatch.setattr(apart.time, "monotonic", lambda: process.now_s)
+    monkeypatch.setattr(apart, "_kept_waiting_s", process.kept_waiting_s)
+    assert wait_at_most(process, 10.0) is ends
 
 
-@pytest.mark.parametrize("where", ["headers", "body"])
-def test_a_server_that_drips_is_left(
-    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(apart, "PATIENCE_S", 1.0)
-    target = tmp_path / "file"
-    with dripping(where) as address, pytest.raises(HubError, match="sent less than 64 KiB in 1 s"):
-        fetch_apart(DOWNLOAD, [address, str(target)], target)
-    assert not _children(os.getpid())
-
-
-def test_fetching_ends_with_the_one_who_asked_for_it(tmp_path: Path) -> None:
-    target = tmp_path / "file"
-    code = "import sys, pathlib; from whisper_hailo.core.apart import fetch_apart; "
-    code += "fetch_apart(sys.argv[1], sys.argv[2:], pathlib.Path(sys.argv[3]))"
-    with dripping("body") as address:
-        command = [sys.executable, "-c", code, DOWNLOAD, address, str(target)]
-        with subprocess.Popen(command) as asker:
-            _until(target.exists)
-            (fetching,) = _children(asker.pid)
-            asker.kill()
-        _until(lambda: not Path(f"/proc/{fetching}").exists())
-
-
-def test_what_the_work_raises_is_raised_here(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="no_such has no end"):
-        fetch_apart(PROGRAM, ["no_such"], tmp_path)
-
-
-def test_a_process_that_dies_is_told(tmp_path: Path) -> None:
-    with pytest.raises(HubError, match="fetching die ended with code -9; try again"):
-        fetch_apart(PROGRAM, ["die"], tmp_path)
-
-
-def _children(of: int) -> list[str]:
-    return Path(f"/proc/{of}/task/{of}/children").read_text().split()
-
-
-def _until(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+def test_the_system_counts_how_long_a_process_is_kept_waiting() -> None:
+    """Of two loops on one processor one waits at any time."""
+    loop = ["taskset", "-c", str(min(os.sched_getaffinity(0))), "sh", "-c", "while :; do :; done"]
+    with subprocess.Popen(loop) as one, subprocess.Popen(loop) as other:
+        try:
+            while apart._kept_waiting_s(one.pid) < 0.05:
+                assert one.poll() is None
+        finally:
+            one.kill()
+            other.kill()
+    assert apart._kept_waiting_s(one.pid) == 0.0

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
 import pytest
 
-from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.files import inside, replace_file
+from whisper_hailo.core.errors import ModelError, OutputError
+from whisper_hailo.core.files import inside, read_plain, read_text, replace_file, write_file
 
 
 @pytest.mark.parametrize("name", ["a", "hailo/a.onnx", "not/yet/there", "./a", ".../a"])
@@ -18,6 +19,12 @@ def test_names_in_the_directory_are_its_files(tmp_path: Path, name: str) -> None
 @pytest.mark.parametrize("name", ["", ".", "..", "../a", "a/../../b", "/etc/a", "a\\b", "a\0b"])
 def test_names_that_lead_elsewhere_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ModelError, match="outside the model directory"):
+        inside(tmp_path, name)
+
+
+@pytest.mark.parametrize("name", ["x" * 256, "a/" + "é" * 128, "a/" * 600 + "a"])
+def test_names_that_no_file_can_have_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ModelError, match="longer name than the system takes"):
         inside(tmp_path, name)
 
 
@@ -36,6 +43,28 @@ def test_links_may_lead_to_files_of_the_directory_only(tmp_path: Path) -> None:
     assert inside(tmp_path / "link", "own").name == "own"
 
 
+def test_files_of_a_known_kind_are_read_to_its_largest_size(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"x" * (1 << 20))
+    assert len(read_plain(path, 1 << 20)) == 1 << 20
+    path.write_bytes(b"x" * ((1 << 20) + 1))
+    with pytest.raises(ValueError, match="it has more than 1 MiB, more than any of its kind"):
+        read_plain(path, 1 << 20)
+
+
+def test_text_is_utf_8_of_a_plain_file(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes("\ufeffgrün".encode())
+    assert read_text(path) == "grün"
+    path.write_bytes(b"gr\xfcn")
+    with pytest.raises(ValueError, match="utf-8"):
+        read_text(path)
+    with pytest.raises(ValueError, match="it is no plain file"):
+        read_text(Path("/dev/zero"))
+    with pytest.raises(FileNotFoundError):
+        read_text(tmp_path / "b")
+
+
 def test_a_file_is_replaced_whole_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -50,3 +79,33 @@ def test_a_file_is_replaced_whole_or_not_at_all(
         replace_file(path, b"new")
     assert path.read_bytes() == b"old"
     assert [entry.name for entry in path.parent.iterdir()] == ["notes"]
+
+
+def test_a_new_file_gets_its_folders_and_ordinary_permissions(tmp_path: Path) -> None:
+    target = tmp_path / "deep" / "a.txt"
+    write_file(target, "ä\n")
+    assert target.read_text(encoding="utf-8") == "ä\n"
+    assert stat.S_IMODE(target.stat().st_mode) & 0o444 == 0o444
+    assert [path.name for path in target.parent.iterdir()] == ["a.txt"]
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "a.txt"
+    target.write_text("old", encoding="utf-8")
+
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("whisper_hailo.core.files.os.fsync", full)
+    with pytest.raises(OutputError, match="No space left on device"):
+        write_file(target, "new")
+    assert target.read_text(encoding="utf-8") == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_an_unwritable_place_is_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(OutputError, match=r"cannot write .*a\.txt"):
+        write_file(tmp_path / "file" / "a.txt", "x")

@@ -53,7 +53,7 @@ def test_a_runtime_without_that_call_is_left_alone(
     assert not caplog.text
 
 
-@pytest.mark.parametrize("module", ["whisper_hailo", "whisper_hailo_lab.worker"])
+@pytest.mark.parametrize("module", ["whisper_hailo", "whisper_hailo_lab.harness.worker"])
 def test_switches_are_set_before_a_library_is_there(module: str) -> None:
     code = f"import os, sys, {module}; print('onnxruntime' in sys.modules)"
     code += f"; print(*(os.environ[switch] for switch in {SWITCHES}))"

@@ -70,7 +70,7 @@ def test_files_are_plain_small_and_hold_objects(
     with pytest.raises(TokenizerError, match="holds a list, expected a JSON object"):
         read_json_object(path, TokenizerError)
     monkeypatch.setattr(strict, "LARGEST_BYTES", 1)
-    with pytest.raises(ModelError, match="more than any file of its kind"):
+    with pytest.raises(ModelError, match="more than any of its kind"):
         read_json_object(path)
 
 

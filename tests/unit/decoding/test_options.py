@@ -33,6 +33,11 @@ def test_unknown_preset_names_the_known_ones() -> None:
         ({"repetition_penalty": 0.9}, "--repetition-penalty is 0.9"),
         ({"repetition_penalty": float("nan")}, "--repetition-penalty is nan"),
         ({"repetition_penalty": float("inf")}, "--repetition-penalty is inf"),
+        (
+            {"repetition_penalty": 1e9},
+            r"--repetition-penalty is 1000000000\.0, expected 1 \(off\) to 1000",
+        ),
+        ({"eot_boost": 1e40}, r"--eot-boost is 1e\+40, expected 0 \(off\) to 1000"),
         ({"eot_boost": -0.1}, "--eot-boost is -0.1"),
         ({"eot_boost": float("nan")}, "--eot-boost is nan"),
     ],

@@ -13,16 +13,14 @@ from hypothesis import strategies as st
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.extras import to_add
 from whisper_hailo_lab import score as module
-from whisper_hailo_lab.score import (
+from whisper_hailo_lab.rates import (
     Score,
     confidence_interval,
     corpus,
     difference_interval,
-    evaluate,
     mean_rate,
-    normalise,
-    score_file,
 )
+from whisper_hailo_lab.score import evaluate, normalise, score_file
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=8)
 

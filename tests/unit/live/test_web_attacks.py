@@ -152,6 +152,7 @@ def test_a_request_is_answered_once_and_its_body_is_not_waited_for() -> None:
         assert b"connection: close" in both
 
 
+CHUNKED = b"GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
 BAD = {
     "no request": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
     "no host": b"GET / HTTP/1.1\r\n\r\n",
@@ -164,6 +165,10 @@ BAD = {
     "a tunnel": b"CONNECT localhost:22 HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "endless header": b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 20_000,
     "many headers": b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X: y\r\n" * 4000,
+    "a broken body": CHUNKED + b"zz\r\n",
+    "a body that breaks": CHUNKED + b"5\r\nabcdeXX\r\n",
+    "a broken end": CHUNKED + b"0\r\n\x00:bad\r\n\r\n",
+    "a broken body that is not asked for": CHUNKED.replace(b"GET", b"HEAD") + b"zz\r\n",
     "half a host of a socket": upgrade("/events", "Host: [::1"),
     "no host of a socket": upgrade("/audio"),
     "an address as target of a socket": upgrade("http://localhost/events", "Host: localhost"),

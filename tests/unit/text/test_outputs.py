@@ -1,14 +1,12 @@
 import json
-import stat
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from whisper_hailo.core.errors import OptionError, OutputError
+from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import Segment, Settings, Timings, Transcript
 from whisper_hailo.decoding.text import compression_ratio
-from whisper_hailo.text.outputs import machine_json, render, verbose_json, write_atomic
+from whisper_hailo.text.outputs import machine_json, render, verbose_json
 
 SETTINGS = Settings("toy", "onnx-fp32", "cached-none", 10.0, 1.0, 1500, 1.0, 0.0, "none", 1)
 
@@ -68,33 +66,3 @@ def test_compression_ratio_tells_repetition() -> None:
     assert compression_ratio("and then " * 40) > 2.4
     assert compression_ratio("Every word here differs from the next.") < 1.5
     assert compression_ratio("") == 0.0
-
-
-def test_write_atomic_makes_folders_and_ordinary_permissions(tmp_path: Path) -> None:
-    target = tmp_path / "deep" / "a.txt"
-    write_atomic(target, "ä\n")
-    assert target.read_text(encoding="utf-8") == "ä\n"
-    assert stat.S_IMODE(target.stat().st_mode) & 0o444 == 0o444
-    assert [path.name for path in target.parent.iterdir()] == ["a.txt"]
-
-
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    target = tmp_path / "a.txt"
-    target.write_text("old", encoding="utf-8")
-
-    def full(_descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("whisper_hailo.core.files.os.fsync", full)
-    with pytest.raises(OutputError, match="No space left on device"):
-        write_atomic(target, "new")
-    assert target.read_text(encoding="utf-8") == "old"
-    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
-
-
-def test_an_unwritable_place_is_one_clear_error(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(OutputError, match=r"cannot write .*a\.txt"):
-        write_atomic(tmp_path / "file" / "a.txt", "x")

@@ -6,10 +6,6 @@ which chips there are, or tries one, does so apart, and goes on without when no 
 
 from __future__ import annotations
 
-import contextlib
-import json
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -24,13 +20,11 @@ from whisper_hailo.backends.hailo.faults import Faults
 from whisper_hailo.backends.hailo.lease import Lease
 from whisper_hailo.backends.hailo.options import ChipOptions
 from whisper_hailo.backends.hef.read import read_hef
-from whisper_hailo.core import errors
-from whisper_hailo.core.errors import DeviceError, DeviceTimeoutError, WhisperHailoError
+from whisper_hailo.core.apart import DiedError, Waitable, answer, run_apart, wait_at_most
+from whisper_hailo.core.errors import DeviceError, DeviceTimeoutError
 
 _LOOK_S: Final = 10.0
 _RUN_S: Final = 60.0
-_DIE_S: Final = 1.0
-"""What hangs in the driver does not even die at once."""
 
 
 def chips(timeout_s: float = _LOOK_S) -> list[ChipFacts]:
@@ -39,7 +33,7 @@ def chips(timeout_s: float = _LOOK_S) -> list[ChipFacts]:
     Raises:
         NoBindingError, BindingMismatchError, DeviceError: the binding cannot tell, or hangs.
     """
-    found = _answer(["look"], timeout_s, "looking for chips")
+    found = _ask(["look"], timeout_s, "looking for chips")
     return [ChipFacts(**facts) for facts in found]
 
 
@@ -49,42 +43,27 @@ def try_hef(path: Path, timeout_s: float = _RUN_S) -> None:
     Raises:
         DeviceError, HefError: it does not run; each says what to do.
     """
-    _answer(["run", str(path)], timeout_s, f"running {path.name}")
+    _ask(["run", str(path)], timeout_s, f"running {path.name}")
 
 
-def _answer(words: list[str], timeout_s: float, what: str) -> Any:  # noqa: ANN401 - JSON
+def _ask(words: list[str], timeout_s: float, what: str) -> Any:  # noqa: ANN401 - JSON
     """What a process of this module says.
 
     Raises:
         WhisperHailoError: its failure, or that it said nothing in time.
     """
-    process = subprocess.Popen(
-        [sys.executable, "-m", __name__, *words],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        errors="replace",
-    )
+
+    def wait(process: Waitable) -> None:
+        if not wait_at_most(process, timeout_s):
+            raise DeviceTimeoutError(hangs(what, timeout_s))
+
     try:
-        said, log = process.communicate(timeout=timeout_s)
-    except subprocess.TimeoutExpired as error:
-        raise DeviceTimeoutError(hangs(what, timeout_s)) from error
-    finally:
-        process.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.communicate(timeout=_DIE_S)
-    try:
-        answer = json.loads(said.splitlines()[-1])
-    except (IndexError, ValueError) as error:
+        return run_apart("whisper_hailo.backends.hailo.apart", words, wait, keep_log=True)
+    except DiedError as error:
         raise DeviceError(
-            f"Hailo's library ended its process while {what} (code {process.returncode}, "
-            f"{' '.join(log.splitlines()[-1:]) or 'not a word'}); see whisper-hailo doctor"
+            f"Hailo's library ended its process while {what} (code {error.code}, "
+            f"{error.log or 'not a word'}); see whisper-hailo doctor"
         ) from error
-    if "error" in answer:
-        kind, text = answer["error"]
-        raise getattr(errors, kind, DeviceError)(text)
-    return answer["found"]
 
 
 def _look() -> list[dict[str, Any]]:
@@ -106,13 +85,5 @@ def _run(name: str) -> None:
 _TASKS: Final[dict[str, Callable[..., Any]]] = {"look": _look, "run": _run}
 
 
-def _main(task: str, *words: str) -> None:
-    try:
-        answer = {"found": _TASKS[task](*words)}
-    except WhisperHailoError as error:
-        answer = {"error": [type(error).__name__, str(error)]}
-    sys.stdout.write("\n" + json.dumps(answer) + "\n")
-
-
 if __name__ == "__main__":
-    _main(*sys.argv[1:])
+    answer(lambda task, *words: _TASKS[task](*words))

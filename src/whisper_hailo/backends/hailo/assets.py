@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.types import FloatArray, IntArray
 
 _EMBEDDING, _POSITIONS = "token_embedding_weight_", "onnx_add_input_"
@@ -60,12 +61,14 @@ def _find(directory: Path) -> Path:
         found = [folder for folder in folders if any(folder.glob(f"{_EMBEDDING}*.npy"))]
         if len(found) > 1:
             names = ", ".join(str(path.relative_to(directory)) for path in found)
-            raise ModelError(f"{directory} has arrays of several models: {names}; name one folder")
+            raise ModelError(
+                f"{shown(directory)} has arrays of several models: {names}; name one folder"
+            )
         if found:
             return found[0]
     raise ModelError(
-        f"{directory} has no {_EMBEDDING}*.npy; give --decoder-assets the folder decoder_assets "
-        "that convert --hailo writes, or fetch-hef fetches"
+        f"{shown(directory)} has no {_EMBEDDING}*.npy; give --decoder-assets the folder "
+        "decoder_assets that convert --hailo writes, or fetch-hef fetches"
     )
 
 
@@ -78,7 +81,9 @@ def _one(folder: Path, stem: str, length: int) -> Path:
         if len(choice) == 1:
             return choice[0]
     names = ", ".join(path.name for path in found) or "none"
-    raise ModelError(f"{folder} has {names}, expected one {stem}*.npy for {length} positions")
+    raise ModelError(
+        f"{shown(folder)} has {names}, expected one {stem}*.npy for {length} positions"
+    )
 
 
 def _array(path: Path, shape: tuple[int, int]) -> FloatArray:
@@ -88,7 +93,7 @@ def _array(path: Path, shape: tuple[int, int]) -> FloatArray:
     except (OSError, ValueError, EOFError) as error:
         reason = " ".join(str(error).split())[:120]
         raise ModelError(
-            f"{path} is no readable array ({reason}); make or fetch it again"
+            f"{shown(path)} is no readable array ({reason}); make or fetch it again"
         ) from error
     if array.ndim > 2:
         array = array.reshape(-1, array.shape[-1])
@@ -97,7 +102,7 @@ def _array(path: Path, shape: tuple[int, int]) -> FloatArray:
         rows_fit = rows_fit and array.shape[0] == shape[0]
     if not rows_fit or array.shape[1] != shape[1] or array.dtype.kind != "f":
         raise ModelError(
-            f"{path} is {array.dtype} {array.shape}, the decoder needs float32 {shape}; "
+            f"{shown(path)} is {array.dtype} {array.shape}, the decoder needs float32 {shape}; "
             "assets and decoder must be of one model"
         )
     return array

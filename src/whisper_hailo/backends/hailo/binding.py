@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.core.errors import BindingMismatchError, NoBindingError
+from whisper_hailo.core.names import shown
 
 SYSTEM_PACKAGES: Final = (
     "/usr/lib/python3/dist-packages",
@@ -137,8 +138,8 @@ def _missing() -> NoBindingError:
     place = system_binding()
     if place is not None:
         return NoBindingError(
-            f"Hailo's Python binding is installed ({place}) but invisible to this environment "
-            f"({sys.prefix}); {MAKE_VENV}"
+            f"Hailo's Python binding is installed ({shown(place)}) but invisible to this "
+            f"environment ({sys.prefix}); {MAKE_VENV}"
         )
     return NoBindingError(
         f"Hailo's Python binding (hailo_platform) is not installed for {sys.executable}; on a "

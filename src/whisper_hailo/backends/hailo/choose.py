@@ -20,6 +20,7 @@ from whisper_hailo.core.errors import (
     NoDeviceError,
 )
 from whisper_hailo.core.files import inside
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_SECOND
 
@@ -128,7 +129,8 @@ def needed_hef(directory: Path, spec: ModelSpec, part: str) -> Path:
     path = matching_hef(directory, spec, arch, part) if arch in RUNS_ON else None
     if path is None:
         raise ModelError(
-            f"{directory} has no {part} HEF of {spec.name} for a {arch}; give one with --{part}, "
-            f"compile it, or for OpenAI's tiny and base: whisper-hailo fetch-hef --arch {arch}"
+            f"{shown(directory)} has no {part} HEF of {spec.name} for a {arch}; give one with "
+            f"--{part}, compile it, or for OpenAI's tiny and base: whisper-hailo fetch-hef --arch "
+            f"{arch}"
         )
     return path

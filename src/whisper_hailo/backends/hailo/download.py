@@ -12,6 +12,8 @@ from typing import Final
 
 from whisper_hailo.core.apart import answer
 from whisper_hailo.core.errors import HubError, ModelError, OutputError
+from whisper_hailo.core.files import ANOTHER_CACHE
+from whisper_hailo.core.names import shown
 
 LARGEST_BYTES: Final = 512 << 20
 """Base's decoder, the largest that is published, has less than a third of it."""
@@ -37,8 +39,7 @@ def download(address: str, target: str) -> None:
             os.fsync(file.fileno())
     except OSError as error:
         raise OutputError(
-            f"cannot write below {folder} ({error.strerror or error}); set WHISPER_HAILO_CACHE to "
-            "a writable folder with free space"
+            f"cannot write below {shown(folder)} ({error.strerror or error}); {ANOTHER_CACHE}"
         ) from error
 
 
@@ -64,7 +65,7 @@ def _pieces(address: str, folder: Path) -> Iterator[bytes]:
         reason = getattr(error, "reason", error)
         raise HubError(
             f"cannot fetch {address} ({reason}); fetch it where there is a network and copy it to "
-            f"{folder}, or give a mirror with --from"
+            f"{shown(folder)}, or give a mirror with --from"
         ) from error
     if 0 <= stated != size:
         raise HubError(f"{address} broke off after {size} of {stated} bytes; try again")

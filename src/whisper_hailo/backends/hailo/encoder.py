@@ -9,15 +9,14 @@ from typing import Final, Self
 
 import numpy as np
 
-from whisper_hailo.backends.checks import check_mel
+from whisper_hailo.backends.checks import check_frames, check_mel
 from whisper_hailo.backends.hailo.lease import Lease, LeasedRun
 from whisper_hailo.backends.hailo.options import ALONE, ChipOptions
 from whisper_hailo.backends.hailo.preflight import check_encoder
 from whisper_hailo.backends.hef.contract import EncoderShape
 from whisper_hailo.core.closing import Closing
-from whisper_hailo.core.errors import ShapeError
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.core.types import FRAMES_PER_SECOND, FloatArray
+from whisper_hailo.core.types import FloatArray
 
 _AT_ONCE: Final = 2
 """Runs of one stream in the chip's queue: while one is computed the next one's mel is there."""
@@ -99,12 +98,7 @@ class HefEncoder(Closing):
             ShapeError: another number of frames.
         """
         check_mel(mel, self._spec)
-        if mel.shape[2] != self.n_frames:
-            window_s = self.n_frames / FRAMES_PER_SECOND
-            raise ShapeError(
-                f"mel has {mel.shape[2]} frames, this encoder takes {self.n_frames} "
-                f"({window_s:g} s window); use --window {window_s:g}"
-            )
+        check_frames(mel.shape[2], self.n_frames)
         return HefEncoding(self._lease, self._shape, mel)
 
 

@@ -31,6 +31,7 @@ from whisper_hailo.core.errors import (
     WhisperHailoError,
     WrongChipError,
 )
+from whisper_hailo.core.names import shown
 
 _SCAN_S: Final = 10.0
 NODES: Final = ("hailo[0-9]*", "h1x-*")
@@ -228,8 +229,9 @@ def wrong_chip(hef: HefFile, chip: str | None) -> WrongChipError:
     """The error of a network for another chip."""
     here = f"this chip is a {chip}" if chip else "this chip is another one"
     return WrongChipError(
-        f"{hef.path} is compiled for {hef.arch}, {here}; an 8L file runs on an 8, not the reverse: "
-        f"whisper-hailo fetch-hef --arch {chip or 'CHIP'}, or compile --arch {chip or 'CHIP'}"
+        f"{shown(hef.path)} is compiled for {hef.arch}, {here}; an 8L file runs on an 8, not the "
+        f"reverse: whisper-hailo fetch-hef --arch {chip or 'CHIP'}, or compile --arch "
+        f"{chip or 'CHIP'}"
     )
 
 
@@ -246,8 +248,9 @@ def _broken_hef(hef: HefFile, status: str, version: str) -> WhisperHailoError:
     except HefError as error:
         return error
     return HefError(
-        f"HailoRT {version} refuses {hef.path} ({status}), a whole file for {hef.arch} by compiler "
-        f"{hef.compiler_version}: it is for another chip or for a newer HailoRT; see doctor"
+        f"HailoRT {version} refuses {shown(hef.path)} ({status}), a whole file for {hef.arch} by "
+        f"compiler {hef.compiler_version}: it is for another chip or for a newer HailoRT; see "
+        "doctor"
     )
 
 

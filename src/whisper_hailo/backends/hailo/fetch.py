@@ -12,10 +12,9 @@ from whisper_hailo.backends.hailo.known import KnownHefs
 from whisper_hailo.backends.hailo.sums import PUBLISHED, Sums
 from whisper_hailo.backends.hef.contract import RUNS_ON, find_part
 from whisper_hailo.backends.hef.read import read_hef
-from whisper_hailo.core.apart import fetch_apart
-from whisper_hailo.core.errors import ModelError, OptionError, OutputError, WrongChipError
-from whisper_hailo.core.files import ordinary_mode, sha256
-from whisper_hailo.core.scratch import scratch_file
+from whisper_hailo.core.errors import ModelError, OptionError, WrongChipError
+from whisper_hailo.core.fetching import fetch_apart
+from whisper_hailo.core.files import ANOTHER_CACHE, sha256, unwritable, written_whole
 
 logger = logging.getLogger(__name__)
 
@@ -92,20 +91,10 @@ class _Wanted:
         """Fetch it; its hash."""
         source, target = place + self.address, self.target
         logger.info("fetching %s", source)
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with scratch_file(target.parent) as scratch:
-                words = [source, str(scratch)]
-                fetch_apart("whisper_hailo.backends.hailo.download", words, scratch)
-                found = self._checked(scratch)
-                scratch.chmod(ordinary_mode(0o666))
-                scratch.replace(target)
-        except OSError as error:
-            raise OutputError(
-                f"cannot write {target} ({error.strerror or error}); set WHISPER_HAILO_CACHE to a "
-                "writable folder with free space"
-            ) from error
-        return found
+        with unwritable(target, ANOTHER_CACHE), written_whole(target) as scratch:
+            words = [source, str(scratch)]
+            fetch_apart("whisper_hailo.backends.hailo.download", words, scratch)
+            return self._checked(scratch)
 
     def _checked(self, path: Path) -> str:
         """The hash of a file that is what it should be."""

@@ -15,6 +15,7 @@ from whisper_hailo.backends.hailo.options import ChipOptions
 from whisper_hailo.backends.hailo.run import Run, Slot
 from whisper_hailo.backends.hef.read import HefFile
 from whisper_hailo.core.errors import DeviceLostError, DeviceTimeoutError
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.types import FloatArray
 
 _READY_MS = 1000
@@ -187,7 +188,7 @@ class Network:
         """
         if self._configured is None:
             raise DeviceLostError(
-                f"the Hailo chip was given up while running {self._hef.path.name}"
+                f"the Hailo chip was given up while running {shown(self._hef.path.name)}"
             )
         return self._configured
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from whisper_hailo.backends.hef.contract import DecoderShape, EncoderShape, find_part
 from whisper_hailo.backends.hef.read import HefFile, read_hef
 from whisper_hailo.core.errors import HefError
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
 
 
@@ -21,12 +22,12 @@ def check_encoder(path: Path, spec: ModelSpec) -> tuple[HefFile, EncoderShape]:
     shape = find_part(hef, "encoder")
     dims = spec.dims
     if not isinstance(shape, EncoderShape):
-        raise HefError(f"{path} holds no Whisper encoder")
+        raise HefError(f"{shown(path)} holds no Whisper encoder")
     _same(path, spec, {"mel bins": (shape.n_mels, dims.n_mels)})
     _same(path, spec, {"width": (shape.d_model, dims.d_model)})
     if shape.n_frames > dims.max_frames:
         raise HefError(
-            f"{path} takes {shape.n_frames} frames, {spec.name} has {dims.max_frames}; "
+            f"{shown(path)} takes {shape.n_frames} frames, {spec.name} has {dims.max_frames}; "
             "encoder and --model must be of one model"
         )
     return hef, shape
@@ -41,7 +42,7 @@ def check_decoder(path: Path, spec: ModelSpec) -> tuple[HefFile, DecoderShape]:
     hef = read_hef(path, verify=False)
     shape = find_part(hef, "decoder")
     if not isinstance(shape, DecoderShape):
-        raise HefError(f"{path} holds no Whisper decoder")
+        raise HefError(f"{shown(path)} holds no Whisper decoder")
     _same(path, spec, {"width": (shape.d_model, spec.dims.d_model)})
     shape.logits(spec.dims.n_vocab)
     return hef, shape
@@ -68,7 +69,7 @@ def _same(path: Path, spec: ModelSpec, sizes: dict[str, tuple[int, int]]) -> Non
     for what, (got, expected) in sizes.items():
         if got != expected:
             raise HefError(
-                f"{path} has {what} {got}, {spec.name} has {expected}; "
+                f"{shown(path)} has {what} {got}, {spec.name} has {expected}; "
                 "HEF and --model must be of one model"
             )
 

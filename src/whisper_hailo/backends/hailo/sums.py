@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo.text.outputs import write_atomic
+from whisper_hailo.core.files import write_file
 
 PUBLISHED: Final[dict[str, str]] = {}
 """SHA-256 by path below `known.PLACE`. The vendor publishes none, and nobody else was found to."""
@@ -59,4 +59,4 @@ class Sums:
         if self._known.get(name) != found:
             self._known[name] = found
             lines = [f"{digest}  {file}\n" for file, digest in sorted(self._known.items())]
-            write_atomic(self.path, "".join(lines))
+            write_file(self.path, "".join(lines))

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 from whisper_hailo.backends.hef.read import HefFile, HefGroup
 from whisper_hailo.core.errors import HefError
+from whisper_hailo.core.names import shown
 
 RUNS_ON: Final[dict[str, frozenset[str]]] = {
     "hailo8": frozenset({"hailo8", "hailo8l"}),
@@ -144,8 +145,8 @@ def find_part(hef: HefFile, part: str) -> Shape:
             return shape
     names = ", ".join(group.name for group in hef.groups)
     raise HefError(
-        f"{hef.path} holds no Whisper {part} but {names}; "
-        f"see what it is with: whisper-hailo inspect {hef.path}"
+        f"{shown(hef.path)} holds no Whisper {part} but {names}; "
+        f"see what it is with: whisper-hailo inspect {shown(hef.path)}"
     )
 
 

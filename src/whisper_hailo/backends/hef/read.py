@@ -11,6 +11,7 @@ from whisper_hailo.backends.hef.header import CHECKSUMS, MAGIC, Header, check_su
 from whisper_hailo.backends.hef.streams import Directions, HefStream, boundary_streams
 from whisper_hailo.backends.wire import Budget, Message, WireError, mapped
 from whisper_hailo.core.errors import HefError
+from whisper_hailo.core.names import shown
 
 ARCHES: Final = {
     **dict.fromkeys((0, 1, 2, 101, 102), "hailo8"),  # early boards, of the same kind to HailoRT
@@ -98,9 +99,11 @@ def read_hef(path: Path, *, verify: bool = True) -> HefFile:
         if verify and not check_sum(data, header):
             raise HefError(f"its content does not have the {CHECKSUMS[header.version]} it states")
     except OSError as error:
-        raise HefError(f"{path} cannot be read ({error.strerror or error})") from error
+        raise HefError(f"{shown(path)} cannot be read ({error.strerror or error})") from error
     except (HefError, WireError) as error:
-        raise HefError(f"{path} is broken or no HEF: {error}; fetch or compile it again") from error
+        raise HefError(
+            f"{shown(path)} is broken or no HEF: {error}; fetch or compile it again"
+        ) from error
     return hef
 
 

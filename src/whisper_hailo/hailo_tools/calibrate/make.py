@@ -12,9 +12,10 @@ from time import monotonic
 from typing import Any, Final
 
 from whisper_hailo.audio.windows import WindowPlan
-from whisper_hailo.core.errors import AudioError, ModelError, OutputError
-from whisper_hailo.core.files import sha256
+from whisper_hailo.core.errors import AudioError, OutputError
+from whisper_hailo.core.files import sha256, written_whole
 from whisper_hailo.core.hailo import HailoForm
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.hailo_tools.calibrate.manifest import Manifest
 from whisper_hailo.hailo_tools.calibrate.options import CalibrationOptions, CalibrationSet
@@ -35,21 +36,6 @@ logger = logging.getLogger(__name__)
 SAVE_EVERY_S: Final = 5.0
 
 
-def hailo_form(directory: Path, spec: ModelSpec, part: str) -> HailoForm:
-    """The Hailo form of one part.
-
-    Raises:
-        ModelError: the directory has none.
-    """
-    form = next((form for form in spec.hailo if form.part == part), None)
-    if form is None:
-        raise ModelError(
-            f"{directory} has no graphs for the Hailo compiler; convert the checkpoint again with: "
-            "whisper-hailo convert CHECKPOINT OUT --hailo"
-        )
-    return form
-
-
 def calibrate(
     directory: Path, audio: Path, out: Path, options: CalibrationOptions
 ) -> CalibrationSet:
@@ -67,7 +53,7 @@ def calibrate(
         OutputError: unwritable, or the disk is full.
     """
     spec = ModelSpec.load(directory)
-    form = hailo_form(directory, spec, options.part)
+    form = spec.hailo_form(options.part)
     size = size_of(spec.dims.d_model, multilingual=spec.multilingual)
     n_wanted = options.count or default_windows(options.part, size)
     sources = find_sources(audio, options.seed)
@@ -78,7 +64,7 @@ def calibrate(
         return maker.make(directory)
     except OSError as error:
         raise OutputError(
-            f"cannot write {out} ({error.strerror or error}); give a writable place with "
+            f"cannot write {shown(out)} ({error.strerror or error}); give a writable place with "
             f"{math.ceil(_bytes_of(form, n_wanted) / 1e6):,} MB free and start again: it goes on"
         ) from error
 
@@ -221,12 +207,13 @@ class _Maker:
         if len(self._parts) == 1:
             os.replace(self._parts[0], self._final)
         else:
-            joined = self._final.with_name(self._final.name + ".partial")
-            with zipfile.ZipFile(joined, "w", zipfile.ZIP_STORED) as archive:
+            with (
+                written_whole(self._final) as joined,
+                zipfile.ZipFile(joined, "w", zipfile.ZIP_STORED) as archive,
+            ):
                 for i, path in enumerate(self._parts):
                     key = f"{net_name(self._spec, self._form)}/input_layer{i + 1}.npy"
                     add_file(archive, key, path)
-            os.replace(joined, self._final)
         record = {"bytes": self._final.stat().st_size, "sha256": sha256(self._final)}
         self._manifest.files = {self._final.name: record}
         self._manifest.complete = True

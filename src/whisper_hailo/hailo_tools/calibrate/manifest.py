@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.files import replace_file
 from whisper_hailo.core.strict import MismatchError, decode, read_json_object
 
 MANIFEST_VERSION = 1
@@ -55,9 +55,4 @@ class Manifest:
             OSError: it cannot be written.
         """
         text = json.dumps({"version": MANIFEST_VERSION, **asdict(self)}, indent=1) + "\n"
-        partial = path.with_name(path.name + ".writing")
-        try:
-            partial.write_text(text, encoding="utf-8")
-            os.replace(partial, path)
-        finally:
-            partial.unlink(missing_ok=True)
+        replace_file(path, text.encode())

@@ -14,6 +14,7 @@ from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.hailo import HailoForm
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.options import DecodingOptions
@@ -114,6 +115,6 @@ def _asset(path: Path) -> FloatArray:
         array: FloatArray = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError) as error:
         raise ModelError(
-            f"{path} cannot be read ({error}); convert the checkpoint again with --hailo"
+            f"{shown(path)} cannot be read ({error}); convert the checkpoint again with --hailo"
         ) from error
     return array

@@ -10,32 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Final
 
+from whisper_hailo.audio.suffixes import AUDIO_SUFFIXES
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.folders import files_below
+from whisper_hailo.core.names import shown
 
 logger = logging.getLogger(__name__)
 
-SUFFIXES: Final = frozenset(
-    [
-        ".wav",
-        ".flac",
-        ".ogg",
-        ".oga",
-        ".opus",
-        ".mp3",
-        ".aiff",
-        ".aif",
-        ".au",
-        ".caf",
-        ".m4a",
-        ".mp4",
-        ".webm",
-        ".aac",
-        ".mkv",
-    ]
-)
 _LIBRISPEECH = re.compile(r"(\d+)-\d+-\d+$")
 
 
@@ -70,7 +52,9 @@ def find_sources(folder: Path, seed: int) -> Sources:
         AudioError: no such folder, or no file in it that looks like audio.
     """
     if not folder.is_dir():
-        raise AudioError(f"{folder} is no folder; give one with recordings of speech to --audio")
+        raise AudioError(
+            f"{shown(folder)} is no folder; give one with recordings of speech to --audio"
+        )
     listing = hashlib.sha256()
     speakers: dict[str, list[str]] = {}
     for path in _audio_files(folder):
@@ -81,8 +65,8 @@ def find_sources(folder: Path, seed: int) -> Sources:
         speakers.setdefault(_speaker(path, folder), []).append(name)
     if not speakers:
         raise AudioError(
-            f"{folder} holds no file that looks like audio ({' '.join(sorted(SUFFIXES))}); give a "
-            "folder with recordings of speech"
+            f"{shown(folder)} holds no file that looks like audio ({' '.join(AUDIO_SUFFIXES)}); "
+            "give a folder with recordings of speech"
         )
     return Sources(folder, _turns(speakers, seed), len(speakers), listing.hexdigest())
 
@@ -100,7 +84,7 @@ def _audio_files(folder: Path) -> Iterator[Path]:
 
     for path in files_below(folder, tell):
         hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if path.suffix.lower() in SUFFIXES and path.is_file() and not hidden:
+        if path.suffix.lower() in AUDIO_SUFFIXES and path.is_file() and not hidden:
             yield path
 
 

@@ -14,6 +14,7 @@ from onnx import NodeProto, TensorProto
 from whisper_hailo.backends.onnx_message import load_message
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import inside
+from whisper_hailo.core.names import shown
 
 SMALL_BYTES = 1024
 """Constants up to this size are kept: shape inference reads Reshape's target and its like."""
@@ -136,20 +137,23 @@ def check_external_data(item: TensorProto, path: Path) -> None:
         data = inside(path.parent, location)
     except ModelError as error:
         raise ModelError(
-            f"{path}: weight {item.name} lies in {location[:200]!r}, expected a file beside it"
+            f"{shown(path)}: weight {item.name} lies in {location[:200]!r}, expected a file beside "
+            "it"
         ) from error
     try:
         offset, length = int(fields.get("offset", 0)), int(fields.get("length", 0))
     except ValueError as error:
-        raise ModelError(f"{path}: weight {item.name} has a broken place ({error})") from error
+        raise ModelError(
+            f"{shown(path)}: weight {item.name} has a broken place ({error})"
+        ) from error
     size = data.stat().st_size if data.is_file() else -1
     if size < offset + length:
         state = (
             "is missing" if size < 0 else f"has {size} bytes, expected {offset + length} or more"
         )
         raise ModelError(
-            f"{path}: weight {item.name} lies in {data.name}, which {state}; it must stay beside "
-            "the graph, whole"
+            f"{shown(path)}: weight {item.name} lies in {shown(data.name)}, which {state}; it must "
+            "stay beside the graph, whole"
         )
 
 
@@ -179,7 +183,7 @@ def _inferred(model: onnx.ModelProto, path: Path) -> onnx.ModelProto:
     except Exception as error:  # the library raises bare RuntimeErrors of its C++ side
         reason = str(error).splitlines()[0][:160]
         raise ModelError(
-            f"{path} is not a consistent ONNX graph ({reason}); export it again"
+            f"{shown(path)} is not a consistent ONNX graph ({reason}); export it again"
         ) from error
 
 
@@ -201,8 +205,8 @@ def _check_wiring(graph: OnnxGraph) -> None:
         missing = _first_missing(node.input, known)
         if missing is not None:
             raise ModelError(
-                f"{graph.path}: {graph.label(index)} reads {missing}, which no node, input or "
-                "weight provides; the graph is broken, export it again"
+                f"{shown(graph.path)}: {graph.label(index)} reads {missing}, which no node, input "
+                "or weight provides; the graph is broken, export it again"
             )
 
 

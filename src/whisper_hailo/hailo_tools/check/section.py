@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.names import shown
 from whisper_hailo.hailo_tools.check.graph import OnnxGraph
 
 
@@ -82,7 +83,7 @@ def _no_such(graph: OnnxGraph, name: str, option: str) -> OptionError:
     known = [node.name for node in graph.nodes if node.name] + list(graph.inputs)
     close = difflib.get_close_matches(name, known, n=3) or known[:3]
     return OptionError(
-        f"{option} {name}: {graph.path.name} has no such node or value; "
+        f"{option} {name}: {shown(graph.path.name)} has no such node or value; "
         f"did you mean one of: {', '.join(close)}"
     )
 

@@ -13,12 +13,13 @@ from onnx import ModelProto
 
 from whisper_hailo.backends.model_files import model_file
 from whisper_hailo.convert.graphs.onnx_file import DATA_SUFFIX, PROTOBUF_LIMIT_BYTES
-from whisper_hailo.core.errors import ModelError, OptionError, OutputError
-from whisper_hailo.core.files import inside, replace_file, sha256
+from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.core.files import inside, read_text, sha256, write_file
 from whisper_hailo.core.hailo import ARCHES, HailoForm
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.scratch import temporary_directory
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.hailo_tools.calibrate.make import calibrate, hailo_form
+from whisper_hailo.hailo_tools.calibrate.make import calibrate
 from whisper_hailo.hailo_tools.calibrate.options import CalibrationOptions
 from whisper_hailo.hailo_tools.emulate.layers import Network
 from whisper_hailo.hailo_tools.emulate.network import read_network
@@ -121,7 +122,7 @@ def emulate_part(directory: Path, options: EmulateOptions) -> Emulation:
         OutputError: unwritable, or the disk is full.
     """
     spec = ModelSpec.load(directory)
-    form = hailo_form(directory, spec, options.part)
+    form = spec.hailo_form(options.part)
     model = load_form(model_file(directory, spec, form.file))
     path = inside(directory, form.emulated_file)
     network = read_network(model, form.start_nodes, form.end_nodes)
@@ -148,9 +149,9 @@ def emulate_part(directory: Path, options: EmulateOptions) -> Emulation:
         n_windows=n_stats,
         held_out=start >= n_stats,
     )
-    write_whole(emulation.path, result.SerializeToString(deterministic=True))
+    write_file(emulation.path, result.SerializeToString(deterministic=True))
     facts = _record(emulation, spec, form, options) | {"script": text}
-    write_whole(emulation.record, (json.dumps(facts, indent=2) + "\n").encode())
+    write_file(emulation.record, json.dumps(facts, indent=2) + "\n")
     return emulation
 
 
@@ -164,15 +165,15 @@ def load_form(path: Path) -> ModelProto:
     size = sum(file.stat().st_size for file in (path, data) if file.is_file())
     if size > PROTOBUF_LIMIT_BYTES:
         raise ModelError(
-            f"{path} has {size / 2**30:.1f} GiB with its weights, an emulation takes less than 2; "
-            "emulate a smaller model"
+            f"{shown(path)} has {size / 2**30:.1f} GiB with its weights, an emulation takes less "
+            "than 2; emulate a smaller model"
         )
     try:
         return onnx.load(path)
     except Exception as error:  # protobuf and onnx have several unrelated classes
         reason = " ".join(str(error).split())[:200]
         raise ModelError(
-            f"{path} cannot be read ({reason}); convert the checkpoint again with --hailo"
+            f"{shown(path)} cannot be read ({reason}); convert the checkpoint again with --hailo"
         ) from error
 
 
@@ -190,10 +191,11 @@ def split(n_windows: int, count: int) -> tuple[int, int]:
 def _script(spec: ModelSpec, form: HailoForm, options: EmulateOptions, network: Network) -> str:
     if options.script is not None:
         try:
-            return options.script.read_text(encoding="utf-8")
+            return read_text(options.script)
         except (OSError, ValueError) as error:
             raise ModelError(
-                f"{options.script} is no readable model script ({error}); give a text file (.alls)"
+                f"{shown(options.script)} is no readable model script ({error}); give a text file "
+                "(.alls)"
             ) from error
     if options.plan == SCRIPT:
         return generated_script(spec, form, options.arch, network)
@@ -240,18 +242,3 @@ def noise_entry(entry: LayerNoise) -> dict[str, Any]:
     """For JSON, which has no infinity: `None` where rounding changed nothing."""
     snr_db = entry.snr_db if math.isfinite(entry.snr_db) else None
     return asdict(entry) | {"snr_db": snr_db}
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file that is either whole or as before.
-
-    Raises:
-        OutputError: unwritable, or the disk is full.
-    """
-    try:
-        replace_file(path, data)
-    except OSError as error:
-        raise OutputError(
-            f"cannot write {path} ({error.strerror or error}); give a writable place with "
-            f"{len(data) / 1e6:.0f} MB free"
-        ) from error

@@ -12,6 +12,7 @@ import numpy as np
 
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.hailo import HailoForm
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.hailo_tools.emulate.statistics import Feeds
 
@@ -36,7 +37,9 @@ class WindowFile:
         with ExitStack() as stack:
             counts = {header[0] for _, header in self._streams(stack)}
         if len(counts) != 1 or 0 in counts:
-            raise ModelError(f"{path} holds no windows, or not one of each input; {self._advice()}")
+            raise ModelError(
+                f"{shown(path)} holds no windows, or not one of each input; {self._advice()}"
+            )
         self.n_windows = counts.pop()
 
     def read(self, start: int, stop: int) -> Iterator[Feeds]:
@@ -62,7 +65,7 @@ class WindowFile:
         size = 4 * int(np.prod(shape))
         data = stream.read(size)
         if len(data) != size:
-            raise ModelError(f"{self._path} ends early; {self._advice()}")
+            raise ModelError(f"{shown(self._path)} ends early; {self._advice()}")
         row: FloatArray = np.frombuffer(data, "<f4").reshape(shape)
         return row
 
@@ -85,13 +88,13 @@ class WindowFile:
             headers = [_header(stream) for stream in opened]
         except (OSError, ValueError, zipfile.BadZipFile) as error:
             raise ModelError(
-                f"{self._path} is no calibration set ({error}); {self._advice()}"
+                f"{shown(self._path)} is no calibration set ({error}); {self._advice()}"
             ) from error
         expected = [("<f4", shape) for shape in self._shapes]
         if [(dtype, shape[1:]) for dtype, shape in headers] != expected:
             raise ModelError(
-                f"{self._path} holds {', '.join(f'{t} {s}' for t, s in headers)}, expected float32 "
-                f"(n, {'), (n, '.join(str(shape)[1:-1] for shape in self._shapes)}); "
+                f"{shown(self._path)} holds {', '.join(f'{t} {s}' for t, s in headers)}, expected "
+                f"float32 (n, {'), (n, '.join(str(shape)[1:-1] for shape in self._shapes)}); "
                 f"{self._advice()}"
             )
         return [(stream, shape) for stream, (_, shape) in zip(opened, headers, strict=True)]

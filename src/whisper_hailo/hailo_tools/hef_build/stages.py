@@ -191,6 +191,8 @@ class Build:
 
 def _read_script(path: Path) -> str:
     try:
+        if path.exists() and not path.is_file():
+            raise ValueError("it is no plain file")  # it may have no end
         return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise BuildError(MODEL, f"cannot read the model script {path} ({error})") from error

@@ -24,7 +24,7 @@ from whisper_hailo.backends.hailo.fetch import fetch
 from whisper_hailo.backends.hailo.known import KNOWN, KnownHefs, fetched, find_known
 from whisper_hailo.backends.hailo.sums import PUBLISHED, SUMS
 from whisper_hailo.cli.app import run
-from whisper_hailo.core import apart
+from whisper_hailo.core import fetching
 from whisper_hailo.core.errors import (
     HefError,
     HubError,
@@ -178,7 +178,7 @@ def test_no_network_no_web_address_no_folder(
 def test_a_server_that_drips_is_left(
     where: str, known: KnownHefs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apart, "PATIENCE_S", 1.0)
+    monkeypatch.setattr(fetching, "PATIENCE_S", 1.0)
     with dripping(where) as address, pytest.raises(HubError, match="sent less than 64 KiB in 1 s"):
         fetch(known, address)
     assert not [path for path in known.folder.rglob("*") if path.is_file()]

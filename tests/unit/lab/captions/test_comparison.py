@@ -13,38 +13,39 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.unit.checkpoint.small_hub import use_hub
 from tests.unit.live.scripted import Loudness, Speller, silence, speech
-from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.core.errors import HubError, OptionError
 from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import Timings
 from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.live.events import Partial
 from whisper_hailo.live.moonshine import MoonshineEngine
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo_lab.captions.comparison import Way, row_of, run_lanes
-from whisper_hailo_lab.captions.engines import BASE, Common, moonshine_way, with_ratios
-from whisper_hailo_lab.records import ComparisonRecord
+from whisper_hailo_lab.captions.comparison import CaptionSetup, row_of, run_captions
+from whisper_hailo_lab.captions.engines import BASE, Common, moonshine_setup, with_ratios
 from whisper_hailo_lab.report.comparisons import comparison_table
+from whisper_hailo_lab.runs.records import ComparisonRecord
 
 STREAM = np.concatenate([silence(0.5), speech(range(8)), silence(0.5), speech(range(8, 12))])
 
 
-def test_ways_hear_the_same_stream_and_keep_what_they_may() -> None:
+def test_setups_hear_the_same_stream_and_keep_what_they_may() -> None:
     keeping, forgetting = Speller(), Speller(tokens=False)
-    ways = [
-        Way("keeps", keeping, CaptionOptions()),
-        Way("anew", forgetting, CaptionOptions(), keeps=False),
+    setups = [
+        CaptionSetup("keeps", keeping, CaptionOptions()),
+        CaptionSetup("anew", forgetting, CaptionOptions(), keeps=False),
     ]
-    lanes = run_lanes(ways, STREAM, Loudness)
-    for lane in lanes:
-        assert lane.text == " ".join(f"w{index}" for index in range(12))
-        row = row_of(lane, lambda text: float(text.count("w")))
+    runs = run_captions(setups, STREAM, Loudness)
+    for run in runs:
+        assert run.text == " ".join(f"w{index}" for index in range(12))
+        row = row_of(run, lambda text: float(text.count("w")))
         assert row["violations"] == []
         assert row["wer"] == 12.0
-        told = sum(isinstance(event, Partial) for event in lane.events)
-        assert row["partials"] == told == len(lane.partials) > 0
-        assert len(lane.final_ms) == 2
-    kept, anew = lanes
+        told = sum(isinstance(event, Partial) for event in run.events)
+        assert row["partials"] == told == len(run.partials) > 0
+        assert len(run.final_ms) == 2
+    kept, anew = runs
     assert any(call.draft.n_fixed for call in kept.partials)
     assert not any(call.draft.tokens for call in anew.partials)
 
@@ -60,22 +61,22 @@ def test_ratios_are_to_the_same_engine_decoding_anew() -> None:
         cost_ms = 18.0
 
     slow, dear, options = Slow(), Dear(), CaptionOptions()
-    ways = [
-        Way("drafts", slow, options),
-        Way(BASE, slow, options, keeps=False),
-        Way(f"{BASE}, dear", dear, options, keeps=False),
-        Way("drafts, never anew", Slow(), options),
+    setups = [
+        CaptionSetup("drafts", slow, options),
+        CaptionSetup(BASE, slow, options, keeps=False),
+        CaptionSetup(f"{BASE}, dear", dear, options, keeps=False),
+        CaptionSetup("drafts, never anew", Slow(), options),
     ]
-    lanes = run_lanes(ways, STREAM, Loudness)
-    rows = {row["way"]: row["less_decoding"] for row in with_ratios(lanes, lambda _: None)}
+    runs = run_captions(setups, STREAM, Loudness)
+    rows = {row["way"]: row["less_decoding"] for row in with_ratios(runs, lambda _: None)}
     assert rows == pytest.approx(
         {"drafts": 1, BASE: 1, f"{BASE}, dear": 1, "drafts, never anew": None}
     )
 
 
-def test_the_table_names_every_way() -> None:
-    lanes = run_lanes([Way("keeps", Speller(), CaptionOptions())], STREAM, Loudness)
-    rows = tuple(row_of(lane, lambda _: None) | {"less_decoding": None} for lane in lanes)
+def test_the_table_names_every_setup() -> None:
+    runs = run_captions([CaptionSetup("keeps", Speller(), CaptionOptions())], STREAM, Loudness)
+    rows = tuple(row_of(run, lambda _: None) | {"less_decoding": None} for run in runs)
     table = comparison_table(ComparisonRecord("captions", {}, rows))
     assert [len(row) for row in table.rows] == [len(table.columns)]
     assert "keeps" in table.plain()
@@ -86,8 +87,7 @@ class StandIn:
     """As the package: refuses buffers of 0.1 s or less, says how long one is."""
 
     def __init__(self, **options: Any) -> None:
-        if options["models_dir"] is None:
-            raise OSError("no route to the hub")
+        self.folder = options["models_dir"]
 
     def generate(self, audio: Any, max_len: int = 192) -> list[list[int]]:
         assert audio.ndim == 2
@@ -108,17 +108,20 @@ def weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def test_moonshine_captions_like_any_engine(weights: Path) -> None:
     with MoonshineEngine(str(weights)) as engine:
-        (lane,) = run_lanes([Way("Moonshine", engine, CaptionOptions())], STREAM, Loudness)
+        (run,) = run_captions(
+            [CaptionSetup("Moonshine", engine, CaptionOptions())], STREAM, Loudness
+        )
         short = engine.hear(np.ones(800, np.float32), Draft())
-    row = row_of(lane, lambda _: None)
+    row = row_of(run, lambda _: None)
     assert row["violations"] == []
     assert row["passes_per_partial"] == 0
-    assert lane.text.startswith("t10 t11")
+    assert run.text.startswith("t10 t11")
     assert short.words
 
 
 def test_moonshine_says_what_is_missing(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ModelError, match="no route to the hub"):
+    use_hub("http://127.0.0.1:9", weights, monkeypatch)
+    with pytest.raises(HubError, match="cannot fetch UsefulSensors/moonshine"):
         MoonshineEngine("tiny").open()
     with pytest.raises(OptionError, match="--max-segment is 70 s, Moonshine takes less"):
         MoonshineEngine(str(weights), 70.0)
@@ -131,11 +134,14 @@ def test_moonshine_is_left_out_with_a_reason_where_it_cannot_be_had(
     weights: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with ExitStack() as stack:
-        found = [way.label for way in moonshine_way(Common("micro", moonshine=str(weights)), stack)]
+        found = [
+            setup.label for setup in moonshine_setup(Common("micro", moonshine=str(weights)), stack)
+        ]
         assert found == ["Moonshine"]
-        assert list(moonshine_way(Common("micro", moonshine=""), stack)) == []
-        assert list(moonshine_way(Common("micro", moonshine="tiny"), stack)) == []
-        assert "no route to the hub" in caplog.text
+        assert list(moonshine_setup(Common("micro", moonshine=""), stack)) == []
+        use_hub("http://127.0.0.1:9", weights, monkeypatch)
+        assert list(moonshine_setup(Common("micro", moonshine="tiny"), stack)) == []
+        assert "cannot fetch UsefulSensors/moonshine" in caplog.text
         monkeypatch.setitem(sys.modules, "moonshine_onnx", None)
-        assert list(moonshine_way(Common("micro"), stack)) == []
+        assert list(moonshine_setup(Common("micro"), stack)) == []
         assert to_add("moonshine") in caplog.text

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.checkpoints import random_arrays, write_checkpoint
-from tests.unit.lab.runs import HEADER, OURS, OURS_FILES
+from tests.unit.lab.small_run import HEADER, OURS, OURS_FILES
 from whisper_hailo.audio.log_mel import log_mel
 from whisper_hailo.backends.fixed import FixedDecoder
 from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
@@ -25,7 +25,6 @@ from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import AnyDecoder, Padding
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo_lab.case import Case
 from whisper_hailo_lab.compare import settings as module
 from whisper_hailo_lab.compare.all import compare
 from whisper_hailo_lab.compare.counting import (
@@ -38,9 +37,10 @@ from whisper_hailo_lab.compare.mel_worker import OURS as OUR_MEL
 from whisper_hailo_lab.compare.mel_worker import definition, signal
 from whisper_hailo_lab.compare.paired import Paired, paired
 from whisper_hailo_lab.compare.settings import PLANS, compare_settings
-from whisper_hailo_lab.datasets import Dataset, Sample
-from whisper_hailo_lab.records import Run
-from whisper_hailo_lab.run_file import read_run
+from whisper_hailo_lab.data.datasets import Dataset, Sample
+from whisper_hailo_lab.runs.case import Case
+from whisper_hailo_lab.runs.records import RunRecords
+from whisper_hailo_lab.runs.run_file import read_run
 
 LENGTH = 32
 
@@ -163,7 +163,7 @@ def test_a_mel_process_answers_seconds_with_time_and_distance() -> None:
     assert all(answer["largest_difference"] < 1e-5 < answer["ms"] for answer in answers)
 
 
-def fake_run(cases: list[Case], *_: Any) -> Run:
+def fake_run(cases: list[Case], *_: Any) -> RunRecords:
     """Every case twice as slow as the one before, the last one running on."""
     records, files = [], []
     for number, case in enumerate(cases):
@@ -178,7 +178,7 @@ def fake_run(cases: list[Case], *_: Any) -> Run:
             )
             for record in OURS_FILES
         ]
-    return Run(HEADER, tuple(records), tuple(files))
+    return RunRecords(HEADER, tuple(records), tuple(files))
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -195,7 +195,7 @@ def test_comparisons_of_a_setting(name: str, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_case_that_fails_fails_the_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = Run(HEADER, (replace(OURS, name="padding: none", error="no weights"),))
+    broken = RunRecords(HEADER, (replace(OURS, name="padding: none", error="no weights"),))
     monkeypatch.setattr(module, "evaluate", lambda *_: broken)
     with pytest.raises(OptionError, match="padding: none failed: no weights"):
         compare_settings("padding", Dataset("clips", Path(), ()), Case("", "ours"), quiet)

@@ -9,17 +9,17 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.unit.lab.runs import CACHE, HEADER, MACHINE, OURS, OURS_FILES, RIVAL, RUN
+from tests.unit.lab.small_run import CACHE, HEADER, MACHINE, OURS, OURS_FILES, RIVAL, RUN
 from whisper_hailo.core.errors import OptionError, OutputError
-from whisper_hailo_lab.records import ComparisonRecord, FileRecord, Run
 from whisper_hailo_lab.report import charts, comparison_charts, study
 from whisper_hailo_lab.report.build import build, report
 from whisper_hailo_lab.report.canvas import Chart
 from whisper_hailo_lab.report.gather import gather, group
 from whisper_hailo_lab.report.page import Page
-from whisper_hailo_lab.report.table import Table
+from whisper_hailo_lab.report.table import Table, table_of
 from whisper_hailo_lab.report.text import file_text, number, percent, share
-from whisper_hailo_lab.run_file import RunWriter
+from whisper_hailo_lab.runs.records import ComparisonRecord, FileResult, RunRecords
+from whisper_hailo_lab.runs.run_file import RunWriter
 
 GOLDEN = Path(__file__).with_name("golden.md")
 VALUE_ROW = {
@@ -63,7 +63,7 @@ def drawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
             monkeypatch.setattr(module, "draw_chart", plain)
 
 
-def page(*runs: Run) -> Page:
+def page(*runs: RunRecords) -> Page:
     return build(group([(f"run-{i}.jsonl", run) for i, run in enumerate(runs)]))
 
 
@@ -125,7 +125,7 @@ def test_the_html_page_needs_nothing_else() -> None:
 
 def test_a_case_that_never_ran_has_dashes_for_rates() -> None:
     lost = tuple(
-        FileRecord(RIVAL.name, r.id, reference=r.reference, error="no weights") for r in OURS_FILES
+        FileResult(RIVAL.name, r.id, reference=r.reference, error="no weights") for r in OURS_FILES
     )
     failed = replace(RIVAL, error="no weights")
     markdown = page(replace(RUN, cases=(OURS, failed), files=OURS_FILES + lost)).markdown()
@@ -150,7 +150,7 @@ def test_published_parts_make_up_their_totals() -> None:
     for row in (*study.LIBRISPEECH, *study.ACCENTED, *timings):
         if row.encoder_ms is not None and row.decoder_ms is not None:
             assert row.encoder_ms + row.decoder_ms == pytest.approx(row.total_ms, abs=0.15)
-    assert [row.warm_mb >= row.load_mb for row in study.MEMORY] == [True] * 7
+    assert [warm >= load for load, warm in study.MEMORY_MB.values()] == [True] * 7
 
 
 def test_published_headlines_follow_from_the_published_rows() -> None:
@@ -163,16 +163,15 @@ def test_published_headlines_follow_from_the_published_rows() -> None:
         "hybrid over 30 s FP32 encoder + cached INT8": ms["30 s FP32 encoder + cached INT8"],
         "hybrid over 10 s encoder + cached INT8": ms["10 s encoder + cached INT8"],
     }
-    ratios = {row.claim: row.ratio for row in study.RATIOS}
     for claim, total_ms in over.items():
-        assert total_ms / hybrid == pytest.approx(ratios[claim], abs=0.06)
+        assert total_ms / hybrid == pytest.approx(study.RATIOS[claim], abs=0.06)
     recounted = [row.speech_s / row.compute_s for row in study.CAPTIONS]
     assert recounted == pytest.approx([14.05, 14.21], abs=0.02)
 
 
 def test_machines_are_never_mixed() -> None:
     other = replace(HEADER, machine=replace(MACHINE, board="Raspberry Pi 5"))
-    both = page(RUN, Run(other, (OURS,), OURS_FILES))
+    both = page(RUN, RunRecords(other, (OURS,), OURS_FILES))
     titles = [section.title for section in both.sections if section.title.startswith("Latency")]
     assert len(titles) == 2
     assert "(Raspberry Pi 5, Test CPU, 2 CPUs, 8 GiB, x86_64)" in titles[1]
@@ -190,7 +189,7 @@ def test_run_files_of_one_machine_keep_their_own_tables() -> None:
 
 
 def test_a_run_of_comparisons_alone() -> None:
-    alone = page(Run(HEADER, comparisons=(CACHE,)))
+    alone = page(RunRecords(HEADER, comparisons=(CACHE,)))
     assert [section.anchor for section in alone.sections] == ["cache", "run-run-0-jsonl", "study"]
     assert alone.headline == "0 cases measured on 1 machine."
     assert "1,024 rows of attention" in alone.findings[0].text
@@ -211,6 +210,12 @@ def test_tables_as_text() -> None:
     table = Table(("case", "ms"), (("a", "1"), ("long name", "20")))
     assert table.plain() == "case       ms\na          1\nlong name  20\n"
     assert table.transposed().plain() == "case  a  long name\nms    1  20\n"
+
+
+def test_columns_say_what_stands_in_them() -> None:
+    made = table_of([3, 4], ("n", str), ("square", lambda n: f"{n * n}"))
+    assert made == Table(("n", "square"), (("3", "9"), ("4", "16")))
+    assert table_of([], ("n", str)).rows == ()
 
 
 def test_what_has_no_value_is_a_dash() -> None:

@@ -6,18 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.lab.speed.runs import BATCH, GROUP, RUN, case, rounds
-from whisper_hailo.core.errors import OptionError
-from whisper_hailo_lab.records import FileRecord, Run
+from tests.unit.lab.speed.small_run import BATCH, GROUP, RUN, case, rounds
+from whisper_hailo_lab.documents.speed.figures import Speed, sameness
+from whisper_hailo_lab.documents.speed.tables import chart_svg, report_text, run_mark, tables
+from whisper_hailo_lab.documents.speed.targets import Target, targets
+from whisper_hailo_lab.runs.records import FileResult, RunRecords
 from whisper_hailo_lab.speed import plan
-from whisper_hailo_lab.speed.figures import Speed, sameness
-from whisper_hailo_lab.speed.report import block, chart_svg, fill, report_text, run_mark
-from whisper_hailo_lab.speed.targets import Target, targets
 
 SPEED = Speed(RUN)
 
 
-def found(what: str, run: Run = RUN) -> Target:
+def found(what: str, run: RunRecords = RUN) -> Target:
     return next(t for t in targets(Speed(run)) if t.what.startswith(what))
 
 
@@ -27,7 +26,7 @@ def test_ratios_are_medians_over_common_rounds() -> None:
     assert SPEED.median(GROUP, plan.INT8_INT8, "work") == 20.0  # the log-mel is not in it
     assert SPEED.median(GROUP, plan.INT8_INT8, "decoder") == 10.0
     assert SPEED.median(GROUP, plan.INT8_INT8, "cpu") == 20.0
-    failed = FileRecord(f"{GROUP}: {plan.INT8_INT8}", "round-9", error="no")
+    failed = FileResult(f"{GROUP}: {plan.INT8_INT8}", "round-9", error="no")
     assert Speed(replace(RUN, files=(*RUN.files, failed))).ratio(
         GROUP, plan.FASTER_WHISPER, plan.INT8_INT8
     ) == pytest.approx(8.0)
@@ -74,11 +73,15 @@ def test_verdicts_follow_the_measurement() -> None:
     kept = tuple(f for f in RUN.files if f.case != slower[0].case)
     assert found(plan.FASTER_WHISPER, replace(RUN, files=kept + slower)).verdict == "not met"
     assert found("8 windows", replace(RUN, comparisons=(BATCH,))).verdict == "met"
-    assert not [t for t in targets(Speed(Run(RUN.header))) if t.verdict != "-"]
+    assert not [t for t in targets(Speed(RunRecords(RUN.header))) if t.verdict != "-"]
+
+
+def block(name: str, run: RunRecords = RUN, weights: str = "cd34") -> str:
+    return tables(run, weights)[f"speed-{name}"]
 
 
 def test_tables() -> None:
-    text = block(GROUP, SPEED, "cd34")
+    text = block(GROUP)
     assert text.startswith("2026-01-02, Test CPU, 2 CPUs")
     row = next(line for line in text.splitlines() if line.startswith(f"| {plan.FASTER_WHISPER}"))
     assert row == (
@@ -88,26 +91,17 @@ def test_tables() -> None:
     mine = next(line for line in text.splitlines() if line.startswith(f"| {plan.INT8_INT8}"))
     assert mine.endswith("| 5.4 % | 0.0-10.0 % | 90.0 % |")
     assert plan.UNPADDED not in text
-    assert "2.00" in block("steps", SPEED, "cd34")
-    assert "| tiny | faster-whisper | 1400 | 1300 | 900 | 250 |" in block("start", SPEED, "cd34")
-    assert "| tiny | int8 | 300 | 100 | 3.00 | 1.40 | same text |" in block("batch", SPEED, "cd34")
-    assert "Not measured in this run." in block("base-2", SPEED, "cd34")
+    assert "2.00" in block("steps")
+    assert "| tiny | faster-whisper | 1400 | 1300 | 900 | 250 |" in block("start")
+    assert "| tiny | int8 | 300 | 100 | 3.00 | 1.40 | same text |" in block("batch")
+    assert "Not measured in this run." in block("base-2")
     assert report_text(RUN).count(plan.FASTER_WHISPER) >= 2
 
 
 def test_a_case_that_failed_says_why() -> None:
     broken = replace(case(plan.STUDY), error="no such export")
     run = replace(RUN, cases=(*RUN.cases, broken))
-    assert f"| {plan.STUDY}: no such export | - |" in block(GROUP, Speed(run), "cd34")
-
-
-def test_documents_are_filled_and_other_names_refused() -> None:
-    document = "Before\n<!-- speed: {} -->\nold\n<!-- end of speed -->\nAfter\n"
-    text = fill(document.format("targets"), RUN, "cd34")
-    assert "old" not in text
-    assert fill(text, RUN, "cd34") == text
-    with pytest.raises(OptionError, match="no table 'colour'; there are targets, accuracy"):
-        fill(document.format("colour"), RUN, "cd34")
+    assert f"| {plan.STUDY}: no such export | - |" in block(GROUP, run)
 
 
 def test_tables_that_tell_of_micro_say_when_it_was_another() -> None:
@@ -116,11 +110,11 @@ def test_tables_that_tell_of_micro_say_when_it_was_another() -> None:
     mixed = replace(RUN, cases=(*RUN.cases, micro))
     silent = replace(RUN, comparisons=())
     for name in (GROUP, "targets", "accuracy", "start", "batch"):
-        assert block(name, SPEED, "cd34").startswith(f"{origin}.")
+        assert block(name).startswith(f"{origin}.")
         for run, present in ((RUN, "ef56"), (mixed, "cd34"), (mixed, "ef56"), (silent, "cd34")):
-            text = block(name, Speed(run), present)
+            text = block(name, run, present)
             assert text.startswith(f"{origin}; other weights than the present ones.")
-    assert block("steps", SPEED, "ef56").startswith(f"{origin}."), "its weights are random"
+    assert block("steps", RUN, "ef56").startswith(f"{origin}."), "its weights are random"
 
 
 @pytest.mark.slow

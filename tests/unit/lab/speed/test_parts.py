@@ -11,21 +11,22 @@ import numpy as np
 import pytest
 
 from tests.checkpoints import TOY, TOY_FFN
-from tests.unit.lab.runs import HEADER
-from tests.unit.lab.test_harness import STANDIN
+from tests.unit.lab.harness.test_processes import STANDIN
+from tests.unit.lab.small_run import HEADER
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.files import CACHE_VARIABLE
-from whisper_hailo_lab import environments, harness
-from whisper_hailo_lab.case import Case
-from whisper_hailo_lab.datasets import Dataset, Sample
+from whisper_hailo_lab.data.datasets import Dataset, Sample
 from whisper_hailo_lab.formats.prepare import Artefact
-from whisper_hailo_lab.records import CaseRecord, FileRecord, Run
+from whisper_hailo_lab.harness import processes as harness
+from whisper_hailo_lab.runs.case import Case
+from whisper_hailo_lab.runs.records import CaseRecord, FileResult, RunRecords
 from whisper_hailo_lab.speed import accuracy, keys, plan, run, turns
 from whisper_hailo_lab.speed.accuracy import agreement
 from whisper_hailo_lab.speed.floor import readers
-from whisper_hailo_lab.speed.run import Plan
+from whisper_hailo_lab.speed.run import SpeedPlan
 from whisper_hailo_lab.speed.weights import random_arrays, random_checkpoint
+from whisper_hailo_lab.systems import environments
 
 
 def test_random_weights_never_end() -> None:
@@ -85,7 +86,7 @@ def test_keys_follow_cases_weights_and_engine(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_run_is_whole_when_every_case_is_over() -> None:
     over = CaseRecord("a", "ours", "forced", "tiny", 1)
-    run = Run(HEADER, (over,), (FileRecord("b", "1"),))
+    run = RunRecords(HEADER, (over,), (FileResult("b", "1"),))
     assert turns.is_whole(run, ["a"])
     assert not turns.is_whole(run, ["a", "b"])
 
@@ -115,7 +116,7 @@ def test_a_group_that_runs_out_of_time_is_whole(
     monkeypatch.setattr(harness, "artefact", lambda system, model, stored: Artefact("there", {}))
     monkeypatch.setattr(turns, "checkpoint_hashes", lambda model: {"w": "1"})
     cases = tuple(Case(f"g: {name}", "ours", "forced", group="g") for name in "ab")
-    group = plan.Group("g", "tiny", cases, 9)
+    group = plan.CaseGroup("g", "tiny", cases, 9)
     steps: list[int] = []
     found = turns.take_turns(
         group, turns.noise(tmp_path, 9), tmp_path,
@@ -160,21 +161,21 @@ def test_accuracy_begins_no_case_when_time_is_up(
     """Two of the cases fit; of the others, only what is kept is taken."""
     now, may_measure = [0.0], []
 
-    def hear(case: Case, dataset: Dataset, out: Path, progress: object) -> list[FileRecord]:
+    def transcribe(case: Case, dataset: Dataset, out: Path, progress: object) -> list[FileResult]:
         now[0] += 1.0
         may_measure.append(progress is not None)
         return []
 
     monkeypatch.setattr(run, "monotonic", lambda: now[0])
     monkeypatch.setattr(run.os, "sched_getaffinity", lambda _process: {0})
-    monkeypatch.setattr(run, "_is_there", lambda _system: True)
-    monkeypatch.setattr(accuracy, "hear", hear)
+    monkeypatch.setattr(environments, "is_there", lambda _system: True)
+    monkeypatch.setattr(accuracy, "transcribe", transcribe)
     monkeypatch.setattr(
         accuracy,
         "frozen",
         lambda clips, _count: Dataset("micro", clips, (Sample("a", clips, "hello"),)),
     )
-    limited = Plan(tmp_path, tmp_path, until_s=2.0)
+    limited = SpeedPlan(tmp_path, tmp_path, until_s=2.0)
     assert list(run._accuracy(limited, lambda done, total, what: None)) == []
     assert may_measure[:2] == [True, True]
     assert not any(may_measure[2:])
@@ -182,6 +183,6 @@ def test_accuracy_begins_no_case_when_time_is_up(
 
 
 def test_a_plan_that_takes_what_is_kept_is_over() -> None:
-    whole = Plan(Path("out"), Path("clips"))
+    whole = SpeedPlan(Path("out"), Path("clips"))
     assert not whole.over
     assert whole.only_kept().over

@@ -10,8 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from whisper_hailo.core.errors import ModelError, OptionError, WhisperHailoError
-from whisper_hailo_lab.case import Case, Row
+from tests.dripping import dripping
+from tests.unit.checkpoint.small_hub import serving, use_hub
+from whisper_hailo.backends.moonshine import GRAPHS, HUB_ID, SIZES
+from whisper_hailo.core import fetching
+from whisper_hailo.core.errors import HubError, ModelError, OptionError, WhisperHailoError
+from whisper_hailo_lab.runs.case import Case, Row
 from whisper_hailo_lab.systems.protocol import Loading, System
 from whisper_hailo_lab.systems.table import SYSTEMS, entry
 
@@ -220,8 +224,8 @@ def test_onnx_asr_hears_consecutive_windows(install: Any, tmp_path: Path) -> Non
 
 class MoonshineModel:
     def __init__(self, **options: Any) -> None:
-        if options["models_dir"] is None:
-            raise OSError("no route to\n the hub")
+        if Path(options["models_dir"], "encoder_model.onnx").read_bytes() == b"broken":
+            raise OSError("no graph\n at all")
         self.made_with = options
 
     def generate(self, audio: Any, max_len: int = 192) -> list[list[int]]:
@@ -237,7 +241,7 @@ def moonshine(install: Any) -> None:
 
 def test_moonshine(install: Any, tmp_path: Path) -> None:
     moonshine(install)
-    for name in ("encoder_model.onnx", "decoder_model_merged.onnx"):
+    for name in GRAPHS:
         (tmp_path / name).write_bytes(b"")
     made = system("moonshine", path=str(tmp_path))
     assert made.open(watch)["size"] == "tiny"
@@ -251,10 +255,47 @@ def test_moonshine_says_which_weights_are_missing(install: Any, tmp_path: Path) 
     moonshine(install)
     with pytest.raises(ModelError, match=r"lacks encoder_model\.onnx and decoder_model_merged"):
         system("moonshine", path=str(tmp_path)).open(watch)
-    with pytest.raises(ModelError, match=r"no route to the hub.*UsefulSensors/moonshine"):
-        system("moonshine", path="micro").open(watch)
+    for name in GRAPHS:
+        (tmp_path / name).write_bytes(b"broken")
+    with pytest.raises(ModelError, match=r"no graph at all.*UsefulSensors/moonshine again"):
+        system("moonshine", path=str(tmp_path)).open(watch)
     with pytest.raises(OptionError, match="expected one of"):
         system("moonshine", size="huge").open(watch)
+
+
+def test_moonshine_comes_from_the_hub(
+    install: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moonshine(install)
+    at_hub = [f"onnx/merged/{size}/float/{name}" for size in SIZES for name in GRAPHS]
+    with serving(HUB_ID, {name: name.encode() for name in at_hub}) as (address, asked):
+        use_hub(address, tmp_path, monkeypatch)
+        made = system("moonshine", path="micro")
+        made.open(watch)
+    folder = Path(made._model._model.made_with["models_dir"])  # type: ignore[attr-defined]
+    assert folder.parts[-4:] == ("onnx", "merged", "tiny", "float")
+    assert (folder / GRAPHS[1]).read_bytes() == at_hub[1].encode()
+    assert not [one for one in asked if "/base/" in one]
+
+
+def test_a_hub_that_drips_moonshine_is_left(
+    install: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moonshine(install)
+    monkeypatch.setattr(fetching, "PATIENCE_S", 1.0)
+    with dripping("body") as address:
+        use_hub(address, tmp_path, monkeypatch)
+        with pytest.raises(HubError, match="fetch UsefulSensors/moonshine: the server sent less"):
+            system("moonshine", path="micro").open(watch)
+
+
+def test_without_a_hub_moonshine_says_what_to_give(
+    install: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moonshine(install)
+    use_hub("http://127.0.0.1:9", tmp_path, monkeypatch)
+    with pytest.raises(HubError, match=r"or give a folder that holds encoder_model\.onnx and"):
+        system("moonshine", path="micro").open(watch)
 
 
 def test_ours_through_the_worker_protocol() -> None:

@@ -1,1 +1,0 @@
-"""Live captions, measured; see `__main__`."""

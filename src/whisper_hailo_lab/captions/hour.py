@@ -1,0 +1,166 @@
+"""An hour of captions while device, sound card and browser misbehave."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from whisper_hailo.audio.vad import SileroDetector
+from whisper_hailo.core.buffers import BufferText
+from whisper_hailo.core.errors import DeviceError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.live.captioner import Captioner
+from whisper_hailo.live.engine import CaptionEngine
+from whisper_hailo.live.events import Completed, Event, Watch
+from whisper_hailo.live.source import Block
+from whisper_hailo.live.sources import FileSource
+from whisper_hailo.live.stream import CaptionStream
+from whisper_hailo.live.web import WebView
+from whisper_hailo_lab.captions.browser import Browser
+from whisper_hailo_lab.captions.clock import FreeCore
+from whisper_hailo_lab.captions.stream import percent_wrong, warm_engine
+from whisper_hailo_lab.data.clips import said
+from whisper_hailo_lab.runs.machine import rss_mib
+
+STALL: Final = 0.005
+"""Chance that the device does not answer for up to `LONGEST_STALL_S`."""
+
+FAILURE: Final = 0.01
+"""Chance that it fails."""
+
+LONGEST_STALL_S: Final = 3.0
+OVERRUN_BLOCKS: Final = 1000
+
+
+class Overrunning(FileSource):
+    """A file played by the clock; every thousandth piece comes with an overrun of the card."""
+
+    def __init__(self, path: Path, loops: int, clock: FreeCore) -> None:
+        super().__init__(path, real_time=True, loops=loops, now=clock.now, sleep=clock.sleep)
+        self._clock = clock
+
+    def blocks(self) -> Iterator[Block]:
+        """The pieces, counted."""
+        for index, block in enumerate(super().blocks()):
+            self._clock.played(block.audio.size)
+            overruns = index % OVERRUN_BLOCKS == OVERRUN_BLOCKS - 1
+            yield Block(block.audio, block.captured_s, n_faults=int(overruns))
+
+
+class PacedCaptioner(Captioner):
+    """A captioner that tells the clock when it is done with a piece."""
+
+    def __init__(self, engine: CaptionEngine, clock: FreeCore) -> None:
+        super().__init__(engine, SileroDetector(), now=clock.now)
+        self._clock = clock
+
+    def feed(self, audio: FloatArray, captured_s: float | None = None) -> Iterator[Event]:
+        """Take audio; its events have been shown when it is done."""
+        yield from super().feed(audio, captured_s)
+        self._clock.heard(audio.size)
+
+
+@dataclass
+class Unsteady:
+    """An engine whose device stalls now and then, and now and then fails."""
+
+    engine: CaptionEngine
+    rng: np.random.Generator
+    clock: FreeCore
+    n_stalls: int = 0
+    n_failures: int = 0
+
+    @property
+    def name(self) -> str:
+        """Of the engine."""
+        return self.engine.name
+
+    @property
+    def content_s(self) -> float:
+        """Of the engine."""
+        return self.engine.content_s
+
+    def hear(self, *given: Any, **named: Any) -> BufferText:  # noqa: ANN401 - passed on
+        """Hear a buffer, unless the device stalls or fails first."""
+        chance = self.rng.random()
+        if chance < STALL:
+            self.n_stalls += 1
+            self.clock.stall(self.rng.uniform(0.1, LONGEST_STALL_S))
+        elif chance < STALL + FAILURE:
+            self.n_failures += 1
+            raise DeviceError("injected: the device failed")
+        return self.engine.hear(*given, **named)
+
+
+@dataclass
+class Notes:
+    """What is kept of the events: texts, breaches of the guarantees, memory at each final text."""
+
+    texts: dict[int, str] = field(default_factory=dict)
+    breaches: list[str] = field(default_factory=list)
+    memory: list[float] = field(default_factory=list)
+    n_started: int = 0
+    watch: Watch = field(default_factory=Watch)
+
+    def put(self, event: Event) -> None:
+        """Note one event."""
+        self.breaches += self.watch.see(event)
+        self.n_started = self.watch.next_id
+        if isinstance(event, Completed):
+            self.memory.append(rss_mib())
+            if event.text:
+                self.texts[event.segment_id] = event.text
+
+    def tenths(self) -> list[float]:
+        """Median memory of each tenth of the run, MiB."""
+        return [round(float(np.median(part)), 1) for part in np.array_split(self.memory, 10)]
+
+
+def hour(path: Path, model: str, *, loops: int, seed: int = 0) -> dict[str, Any]:
+    """The recording over and over, in real time by the clock of a free core, with faults.
+
+    Args:
+        path: the recording, what was said beside it.
+        model: checkpoint.
+        loops: how often it is played.
+        seed: of the faults.
+    """
+    clock = FreeCore()
+    with warm_engine(model, 1) as engine:
+        unsteady = Unsteady(engine, np.random.default_rng(seed), clock)
+        captioner = PacedCaptioner(unsteady, clock)
+        notes = Notes()
+        begin_s, begin_wall_s, cpu_s = clock.now(), time.perf_counter(), time.process_time()
+        with (
+            Overrunning(path, loops, clock) as source,
+            WebView(lambda: captioner.statistics, port=0) as page,
+            Browser(page.address, seed) as browser,
+        ):
+            for event in CaptionStream(source, captioner).events():
+                notes.put(event)
+                page.put(event)
+            browser.read_to(max(notes.texts, default=-1))
+        stream_s, wall_s = clock.now() - begin_s, time.perf_counter() - begin_wall_s
+        cpu_s = time.process_time() - cpu_s
+    notes.breaches += notes.watch.end()
+    heard_s = captioner.statistics.n_stream_samples / SAMPLE_RATE_HZ
+    return {
+        "stream_minutes": round(heard_s / 60, 1),
+        "times_real_time": round(heard_s / wall_s, 1),
+        "cpu_share": round(cpu_s / stream_s, 3),
+        "wer": percent_wrong(" ".join([said(path)] * loops), " ".join(notes.texts.values())),
+        "segments": notes.n_started,
+        "violations": notes.breaches,
+        "stalls": unsteady.n_stalls,
+        "device_failures": unsteady.n_failures,
+        "page_visits": browser.n_visits,
+        "page_lost": len(notes.texts.keys() - browser.texts.keys()),
+        "page_doubled": len(browser.twice),
+        "memory_tenths_mib": notes.tenths(),
+        **captioner.statistics.as_json(),
+    }

@@ -1,0 +1,145 @@
+"""The parts of the measurement, each a result of its own."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import soundfile
+
+from whisper_hailo.audio import load_audio
+from whisper_hailo.audio.vad import SileroDetector
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo_lab.captions.comparison import CaptionSetup, run_captions
+from whisper_hailo_lab.captions.conversation import reading
+from whisper_hailo_lab.captions.cost import SIZES, decoder_of, replayed
+from whisper_hailo_lab.captions.engines import Common, compare_captions
+from whisper_hailo_lab.captions.hour import hour
+from whisper_hailo_lab.captions.same import same_texts
+from whisper_hailo_lab.captions.stream import real_time, warm_engine
+from whisper_hailo_lab.repository import MICRO, PACKAGE
+from whisper_hailo_lab.runs.journal import key_of
+from whisper_hailo_lab.runs.machine import package_versions, this_machine
+from whisper_hailo_lab.runs.marks import mark_of
+
+logger = logging.getLogger(__name__)
+
+PARTIALS = 30  # of those with a text, evenly spaced, on other decoders
+
+
+def paired(arguments: argparse.Namespace) -> dict[str, Any]:
+    """`compare captions` on the first minute of the conversation."""
+    return in_turns(arguments, first_minute(arguments.audio))
+
+
+def read_aloud(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The same on a minute of somebody reading."""
+    return in_turns(arguments, first_minute(reading(arguments.audio.with_name("reading.flac"), 1)))
+
+
+def in_turns(arguments: argparse.Namespace, short: Path) -> dict[str, Any]:
+    """All setups on one stream, and whether drafts changed its text."""
+    record = compare_captions(short, Common(arguments.model, threads=1, moonshine=""), told)
+    texts = {row["way"]: row.pop("text") for row in record.rows}
+    pairs = (("drafts", "no drafts"), ("drafts, guesses shown", "no drafts, guesses shown"))
+    return {
+        "settings": record.settings,
+        "rows": list(record.rows),
+        "same_text": all(texts[one] == texts[other] for one, other in pairs),
+    }
+
+
+def cost(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The partials of the first minute on larger decoders, float and 8-bit."""
+    audio = load_audio(first_minute(arguments.audio))
+    with warm_engine(arguments.model, 1) as engine:
+        (one,) = run_captions(
+            [CaptionSetup("drafts", engine, CaptionOptions())], audio, SileroDetector
+        )
+    texts = [call for call in one.partials if call.result.tokens]
+    some = texts[:: max(1, len(texts) // PARTIALS)]
+    found: dict[str, Any] = {"partials": len(some)}
+    for size in SIZES:
+        for quantize in ("none", "int8"):
+            with decoder_of(size, quantize) as decoder:
+                found[f"{size} {quantize}"] = replayed(decoder, some)
+    return found
+
+
+def same(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Random edits of audio and drafts."""
+    return same_texts(arguments.model, arguments.buffers)
+
+
+def live(arguments: argparse.Namespace) -> dict[str, Any]:
+    """In real time."""
+    return real_time(arguments.audio, arguments.model, arguments.threads)
+
+
+def looped(arguments: argparse.Namespace) -> dict[str, Any]:
+    """An hour, or so many loops."""
+    seconds = load_audio(arguments.audio).size / SAMPLE_RATE_HZ
+    loops = arguments.loops or math.ceil(3600 / seconds)
+    return hour(arguments.audio, arguments.model, loops=loops)
+
+
+def first_minute(path: Path) -> Path:
+    """The stream's first 60 s as a file of its own, without its text."""
+    short = path.with_name("first-minute.flac")
+    soundfile.write(short, np.asarray(load_audio(path)[: 60 * SAMPLE_RATE_HZ]), SAMPLE_RATE_HZ)
+    return short
+
+
+def told(done: int, total: int) -> None:
+    """Progress in the log."""
+    logger.info("%d of %d s", done, total)
+
+
+FUNCTIONS = {
+    "paired": paired,
+    "reading": read_aloud,
+    "same": same,
+    "cost": cost,
+    "live": live,
+    "hour": looped,
+}
+
+
+def measure(what: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    """One part, with what it was measured on."""
+    about = {
+        "model": arguments.model,
+        "weights": mark_of(folder_of(arguments.model)),
+        "threads": arguments.threads if what == "live" else 1,
+        "minutes": arguments.minutes,
+        "note": arguments.note,
+        "machine": this_machine().label,
+        "versions": package_versions(("onnxruntime", "numpy")),
+    }
+    begin_s = time.perf_counter()
+    found = FUNCTIONS[what](arguments)
+    logger.info("%s: %.0f s", what, time.perf_counter() - begin_s)
+    return about | found | {"key": key(arguments)}
+
+
+def folder_of(model: str) -> Path:
+    """Where a model's weights are; those of the bundled one for a name."""
+    return Path(model) if Path(model).is_dir() else MICRO
+
+
+def key(arguments: argparse.Namespace) -> str:
+    """Changes with the code, the model and the stream."""
+    model = folder_of(arguments.model)
+    files = [
+        *PACKAGE.parent.rglob("*.py"),
+        *(path for path in model.rglob("*") if path.is_file()),
+        arguments.audio,
+    ]
+    stated = (arguments.model, arguments.threads, arguments.loops, arguments.buffers)
+    return key_of(files, *stated)

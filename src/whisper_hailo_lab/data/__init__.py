@@ -1,0 +1,1 @@
+"""Recordings with what is said in them: datasets of others, and the frozen clips."""

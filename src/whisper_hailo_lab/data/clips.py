@@ -1,0 +1,64 @@
+"""The frozen clips of the bundled model: recordings whose words and their times are known."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from whisper_hailo.core.version import __version__
+from whisper_hailo_lab.repository import CLIPS, MICRO
+from whisper_hailo_lab.runs.machine import this_machine
+from whisper_hailo_lab.runs.marks import mark_of
+
+
+@dataclass(frozen=True, slots=True)
+class SpokenClip:
+    """A clip and what is said in it.
+
+    Attributes:
+        id: its name without suffix.
+        path: the recording.
+        language: such as `en`.
+        text: what is said.
+        words: each with its true start and end in seconds: the clips are synthesised.
+    """
+
+    id: str
+    path: Path
+    language: str
+    text: str
+    words: tuple[tuple[str, float, float], ...]
+
+
+def spoken_clips(name: str, limit: int | None = None) -> list[SpokenClip]:
+    """So many clips of a frozen set, in order."""
+    lines = (CLIPS / "manifest.jsonl").read_text(encoding="utf-8").splitlines()
+    entries = [entry for entry in map(json.loads, lines) if entry["set"] == name]
+    return [
+        SpokenClip(
+            entry["id"],
+            CLIPS / name / f"{entry['id']}.ogg",
+            entry["language"],
+            entry["text"],
+            tuple((*word,) for sentence in entry["sentences"] for word in sentence["words"]),
+        )
+        for entry in entries[:limit]
+    ]
+
+
+def recordings(*names: str) -> list[Path]:
+    """The recordings of frozen sets, each with its text beside it."""
+    return [path for name in names for path in sorted((CLIPS / name).glob("*.ogg"))]
+
+
+def said(recording: Path) -> str:
+    """What is said in a recording that has its text beside it."""
+    return recording.with_suffix(".txt").read_text(encoding="utf-8").strip()
+
+
+def measured_on(limit: int | None) -> dict[str, Any]:
+    """What a result says of where it comes from; `limit` is of each set, `None` for all."""
+    about = {"version": __version__, "machine": this_machine().label, "weights": mark_of(MICRO)}
+    return about | {"limit": limit}

@@ -1,0 +1,264 @@
+"""Recordings with their reference texts: folders, LibriSpeech's layout, JSONL manifests.
+
+Nothing is dropped: a recording without a text, a text without a recording and a line that cannot be
+read become problems, which an evaluation reports and counts as failed files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from whisper_hailo.audio.suffixes import AUDIO_SUFFIXES
+from whisper_hailo.core.errors import AudioError, OptionError
+from whisper_hailo.core.files import read_text
+from whisper_hailo.core.folders import files_below
+from whisper_hailo.core.names import shown
+
+TRANSCRIPTS: Final = "*.trans.txt"
+"""LibriSpeech's transcript files: one line per utterance, its id first."""
+
+_NOT_REFERENCES: Final = frozenset({"readme", "license", "speakers", "chapters", "books"})
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One recording and what is said in it.
+
+    Attributes:
+        id: unique in its dataset: path without suffix, or LibriSpeech's utterance id.
+        audio: the recording.
+        reference: raw text; empty for recordings without speech.
+        language: language code such as `en`.
+    """
+
+    id: str
+    audio: Path
+    reference: str
+    language: str = "en"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A file of a dataset that cannot be used, and why."""
+
+    id: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """The samples of one folder or manifest, in the order of their ids.
+
+    Attributes:
+        name: last part of the path.
+        path: where it lies.
+        samples: what can be tried.
+        problems: what cannot.
+    """
+
+    name: str
+    path: Path
+    samples: tuple[Sample, ...]
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def sha256(self) -> str:
+        """Hash of ids, references and file sizes: two runs of the same hash had the same data."""
+        digest = hashlib.sha256()
+        for sample in self.samples:
+            size = sample.audio.stat().st_size if sample.audio.is_file() else -1
+            line = f"{sample.id}\0{size}\0{sample.reference}\0{sample.language}\n"
+            digest.update(line.encode("utf-8", "surrogateescape"))
+        return digest.hexdigest()
+
+    def sampled(self, count: int | None, seed: int = 0) -> Dataset:
+        """At most `count` samples drawn by a seed, in the order of their ids; `None` keeps all.
+
+        Raises:
+            OptionError: the count is not positive.
+        """
+        if count is None or count == len(self.samples):
+            return self
+        if count < 1:
+            raise OptionError(f"{count} files asked for, expected 1 or more")
+        if count > len(self.samples):
+            return self
+        drawn = np.random.default_rng(seed).choice(len(self.samples), count, replace=False)
+        return replace(self, samples=tuple(self.samples[i] for i in sorted(drawn)))
+
+
+def read_dataset(path: Path, language: str = "en") -> Dataset:
+    """Read a folder, a LibriSpeech tree or a JSONL manifest.
+
+    Args:
+        path: a folder of `<id>.wav|mp3|flac|ogg` and `<id>.txt`, searched below, too; a folder with
+            `*.trans.txt` files; or a `.jsonl` file with `audio` (or `audio_filepath`), `text` (or
+            `reference`) and perhaps `id` and `language` per line, paths relative to it.
+        language: of samples that do not name theirs.
+
+    Raises:
+        AudioError: no such folder or file, or nothing in it.
+    """
+    if path.is_file():
+        found = list(_read_manifest(path, language))
+    elif path.is_dir():
+        found = list(_read_below(path, language))
+    else:
+        raise AudioError(
+            f"{shown(path)} is no folder and no manifest; give a folder of <id>.wav and <id>.txt, "
+            "a LibriSpeech folder, or a .jsonl manifest"
+        )
+    if not found:
+        raise AudioError(
+            f"{shown(path)} holds no recordings ({' '.join(AUDIO_SUFFIXES)}); give a folder with "
+            "them and a .txt of the same name beside each"
+        )
+    samples = sorted((item for item in found if isinstance(item, Sample)), key=lambda s: s.id)
+    problems = [item for item in found if isinstance(item, Problem)]
+    problems += [Problem(i, "the id stands twice in the dataset") for i in _repeated(samples)]
+    unique = {sample.id: sample for sample in reversed(samples)}
+    return Dataset(
+        name=path.resolve().name.removesuffix(".jsonl"),
+        path=path,
+        samples=tuple(unique[key] for key in sorted(unique)),
+        problems=tuple(sorted(problems, key=lambda problem: problem.id)),
+    )
+
+
+def _repeated(samples: list[Sample]) -> Iterator[str]:
+    for left, right in itertools.pairwise(samples):
+        if left.id == right.id:
+            yield left.id
+
+
+def _read_below(folder: Path, language: str) -> Iterator[Sample | Problem]:
+    """A folder of either layout, and what is below it and cannot be looked into."""
+    closed: list[Problem] = []
+
+    def note(path: Path, why: str) -> None:
+        closed.append(Problem(_stem(path, folder), f"{shown(path)} cannot be looked into ({why})"))
+
+    files = files_below(folder, note)
+    yield from closed
+    transcripts = [path for path in files if path.match(TRANSCRIPTS)]
+    if transcripts:
+        yield from _read_librispeech(transcripts, language)
+    else:
+        yield from _read_folder(folder, list(_visible(files, folder)), language)
+
+
+def _read_folder(folder: Path, files: list[Path], language: str) -> Iterator[Sample | Problem]:
+    """Pairs of a recording and the text file of the same name."""
+    recordings = {_stem(p, folder): p for p in files if p.suffix.lower() in AUDIO_SUFFIXES}
+    texts = {_stem(p, folder): p for p in files if p.suffix.lower() == ".txt"}
+    for key, audio in recordings.items():
+        if key not in texts:
+            yield Problem(key, f"{shown(audio)} has no text {audio.stem}.txt beside it")
+            continue
+        text = _read_text(texts[key])
+        if isinstance(text, str):
+            yield Sample(key, audio, text.strip(), language)
+        else:
+            yield Problem(key, f"{shown(texts[key])} cannot be read ({text})")
+    for key in texts.keys() - recordings.keys():
+        if recordings and Path(key).name.lower() not in _NOT_REFERENCES:
+            yield Problem(key, f"{shown(texts[key])} has no recording beside it")
+
+
+def _read_librispeech(transcripts: list[Path], language: str) -> Iterator[Sample | Problem]:
+    """Every utterance of the transcript files, with the recording in the same folder."""
+    for transcript in transcripts:
+        text = _read_text(transcript)
+        if not isinstance(text, str):
+            yield Problem(transcript.name, f"{shown(transcript)} cannot be read ({text})")
+            continue
+        listed = set()
+        for line in text.splitlines():
+            key, _, words = line.strip().partition(" ")
+            if not key:
+                continue
+            listed.add(key)
+            audio = _recording(transcript.parent, key)
+            if audio is None:
+                yield Problem(
+                    key, f"{shown(transcript)} names {key}, which has no recording beside it"
+                )
+            else:
+                yield Sample(key, audio, words.strip(), language)
+        for path in _visible(sorted(transcript.parent.iterdir()), transcript.parent):
+            if path.suffix.lower() in AUDIO_SUFFIXES and path.stem not in listed:
+                yield Problem(path.stem, f"{shown(path)} has no line in {transcript.name}")
+
+
+def _read_manifest(path: Path, language: str) -> Iterator[Sample | Problem]:
+    """One JSON object per line, in the spelling of several toolkits."""
+    text = _read_text(path)
+    if not isinstance(text, str):
+        raise AudioError(f"{shown(path)} cannot be read ({text}); give a JSONL manifest in UTF-8")
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            yield _manifest_line(path, number, line, language)
+
+
+def _manifest_line(path: Path, number: int, line: str, language: str) -> Sample | Problem:
+    where = f"{path.name}:{number}"
+    try:
+        raw: dict[str, Any] = json.loads(line)
+        audio = raw.get("audio") or raw.get("audio_filepath")
+        text = raw.get("text", raw.get("reference"))
+    except (ValueError, AttributeError, RecursionError) as error:
+        return Problem(where, f"{where} is no JSON object ({error})")
+    if not isinstance(audio, str) or not isinstance(text, str):
+        return Problem(where, f"{where} needs text values for 'audio' and 'text'")
+    file = path.parent / audio
+    key = str(raw.get("id") or Path(audio).with_suffix("").as_posix())
+    if not file.is_file():
+        return Problem(key, f"{where} names {shown(audio)}, which does not exist")
+    return Sample(key, file, text.strip(), str(raw.get("language") or language))
+
+
+def _recording(folder: Path, stem: str) -> Path | None:
+    paths = (folder / f"{stem}{suffix}" for suffix in AUDIO_SUFFIXES)
+    return next((path for path in paths if path.is_file()), None)
+
+
+def _visible(paths: Iterable[Path], folder: Path) -> Iterator[Path]:
+    for path in paths:
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if os.path.isfile(path) and not hidden:
+            yield path
+
+
+def _stem(path: Path, folder: Path) -> str:
+    return path.relative_to(folder).with_suffix("").as_posix()
+
+
+def reference_beside(audio: Path) -> str | None:
+    """The text in the file that is called as a recording is, if there is one.
+
+    Raises:
+        AudioError: it cannot be read.
+    """
+    path = audio.with_suffix(".txt")
+    if not os.path.isfile(path):
+        return None
+    text = _read_text(path)
+    if not isinstance(text, str):
+        raise AudioError(f"{shown(path)} cannot be read ({text}); write the words in UTF-8")
+    return text
+
+
+def _read_text(path: Path) -> str | Exception:
+    try:
+        return read_text(path)
+    except (OSError, ValueError) as error:
+        return error

@@ -1,0 +1,171 @@
+"""The tables of live captions, by the parts that `whisper_hailo_lab.captions` measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from whisper_hailo_lab.report.comparisons import comparison_table
+from whisper_hailo_lab.report.table import Table, table_of
+from whisper_hailo_lab.report.text import percent
+from whisper_hailo_lab.repository import RESULTS
+from whisper_hailo_lab.runs.marks import remark
+from whisper_hailo_lab.runs.records import ComparisonRecord
+
+RESULT: Final = RESULTS / "captions.json"
+
+
+def tables(result: dict[str, Any], weights: str) -> dict[str, str]:
+    """A table for every part that there is a result for, with its origin, and a note behind some.
+
+    Args:
+        result: what was measured, by the names of the parts.
+        weights: mark of the model's present weights; what was measured with others says so.
+    """
+    measured = (name for name in PARTS if name in result)
+    return {f"captions-{name}": _block(name, result[name], weights) for name in measured}
+
+
+def _block(name: str, part: dict[str, Any], weights: str) -> str:
+    text = f"{_origin(part, weights)}\n\n{PARTS[name](part).markdown()}"
+    return f"{text}\n{NOTES[name](part)}\n" if name in NOTES else text
+
+
+def _origin(part: dict[str, Any], weights: str) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in part["versions"].items())
+    note = f"; {part['note']}" if part["note"] else ""
+    threads = "one thread" if part["threads"] == 1 else f"{part['threads']} threads"
+    other = remark([part.get("weights", "")], weights)
+    return f"{part['model']}, {threads}, {part['machine']}, {versions}{other}{note}."
+
+
+def _paired(part: dict[str, Any]) -> Table:
+    return comparison_table(ComparisonRecord("captions", part["settings"], tuple(part["rows"])))
+
+
+def _drafts_alone(part: dict[str, Any]) -> str:
+    rows = {row["way"]: row for row in part["rows"]}
+    one, other = rows["drafts"], rows["no drafts"]
+    passes = one["passes_per_partial"], other["passes_per_partial"]
+    less = other["decode_ms_per_partial"] / one["decode_ms_per_partial"]
+    took, bound = f"{passes[0]:.2f} passes instead of {passes[1]:.2f}", passes[1] / passes[0]
+    return (
+        f"Drafts alone, at the same text, take {took}, and {less:.2f} times less decoder time;\n"
+        f"if the further tokens of a pass cost nothing, it would be {bound:.2f} times."
+    )
+
+
+def _cost(part: dict[str, Any]) -> Table:
+    orders = ("anew", "not drafted", "drafted")
+    rows = [(name, row) for name, row in part.items() if isinstance(row, dict) and "pass_ms" in row]
+    return table_of(
+        rows,
+        ("decoder", lambda item: item[0].replace("none", "FP32").replace("int8", "INT8")),
+        (
+            "passes: anew, no drafts, drafts",
+            lambda item: ", ".join(f"{item[1][f'passes {order}']:.1f}" for order in orders),
+        ),
+        (
+            "ms: anew, no drafts, drafts",
+            lambda item: ", ".join(f"{item[1][f'ms {order}']:.1f}" for order in orders),
+        ),
+        ("times less than anew", lambda item: f"{item[1]['times less than anew']:.2f}"),
+        ("than no drafts", lambda item: f"{item[1]['times less than not drafted']:.2f}"),
+        ("a pass, ms", lambda item: f"{item[1]['pass_ms']:.2f}"),
+        (
+            "of it the vocabulary",
+            lambda item: percent(1 - item[1]["pass_without_vocabulary_ms"] / item[1]["pass_ms"], 0),
+        ),
+        ("each further token, ms", lambda item: f"{item[1]['further_token_ms']:.2f}"),
+    )
+
+
+def _same(part: dict[str, Any]) -> Table:
+    def counted(what: str) -> Callable[[tuple[str, dict[str, int]]], str]:
+        return lambda item: str(item[1].get(what, 0))
+
+    return table_of(
+        part["rows"].items(),
+        ("decoder", lambda item: item[0]),
+        ("texts", lambda item: str(part["buffers"])),
+        ("the same", counted("same")),
+        ("other by a near-tie", counted("near-tie")),
+        ("wrong", counted("wrong")),
+        ("with near-ties", counted("with near-ties")),
+        ("passes from scratch", counted("passes from scratch")),
+        ("passes with drafts", counted("passes with drafts")),
+    )
+
+
+def _facts(part: dict[str, Any], facts: dict[str, str]) -> Table:
+    return table_of(
+        facts.items(),
+        ("what", lambda fact: fact[0]),
+        ("measured", lambda fact: ", ".join(_said(part[name]) for name in fact[1].split())),
+    )
+
+
+def _said(value: Any) -> str:  # noqa: ANN401 - any figure
+    if isinstance(value, list):
+        figures = all(isinstance(entry, float) for entry in value)
+        return (
+            ", ".join(f"{entry:.0f}" for entry in value) if value and figures else str(len(value))
+        )
+    if isinstance(value, dict):
+        return ", ".join(f"{count} {name}" for name, count in value.items())
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+FINAL: Final = {
+    "final text after the end of speech, s: median, 95 %": (
+        "final_latency_s_median final_latency_s_p95"
+    )
+}
+LIVE: Final = {
+    "seconds of the stream, of speech": "stream_s segment_s",
+    "RTFx, each second once; as often as it was heard": "rtfx rtfx_recounted",
+    "share of one core": "cpu_share",
+    "first text after the start of speech, s: median, 95 %": (
+        "first_partial_latency_s_median first_partial_latency_s_p95"
+    ),
+    **FINAL,
+    "WER %: live; offline, windows on end; offline, speech only": (
+        "wer_live wer_offline wer_offline_vad"
+    ),
+    "segments ended by": "reasons",
+    "partials, of them skipped": "partials skipped_partials",
+    "passes per partial": "passes_per_partial",
+    "corrections per word": "corrections_per_word",
+    "longest backlog, s": "longest_backlog_s",
+    "peak memory, MiB": "memory_mib",
+    "violations of the guarantees": "violations",
+}
+HOUR: Final = {
+    "minutes of the stream, times real time": "stream_minutes times_real_time",
+    "device stalls, failures": "stalls device_failures",
+    "overruns of the sound card": "source_faults",
+    "times the page came back": "page_visits",
+    "segments": "segments",
+    "violations of the guarantees": "violations",
+    "segments that the page lost, had twice": "page_lost page_doubled",
+    "partials, of them skipped": "partials skipped_partials",
+    "longest backlog, s": "longest_backlog_s",
+    **FINAL,
+    "resident MiB in each tenth": "memory_tenths_mib",
+    "share of one core": "cpu_share",
+    "WER %": "wer",
+}
+"""What a row says, and the figures that it shows."""
+
+PARTS: Final[dict[str, Callable[[dict[str, Any]], Table]]] = {
+    "paired": _paired,
+    "reading": _paired,
+    "same": _same,
+    "cost": _cost,
+    "live": partial(_facts, facts=LIVE),
+    "hour": partial(_facts, facts=HOUR),
+}
+
+NOTES: Final = {"paired": _drafts_alone, "reading": _drafts_alone}
+"""Sentences behind a table that hold its figures."""

@@ -1,0 +1,1 @@
+"""The tables of the speed comparison, its targets and its chart."""

@@ -1,0 +1,65 @@
+"""The tables of `make bench`: systems beside each other, and comparisons of one thing at a time."""
+
+from __future__ import annotations
+
+from whisper_hailo_lab.report import tables as report
+from whisper_hailo_lab.report.comparisons import comparison_table
+from whisper_hailo_lab.report.gather import MachineRuns, RunSource
+from whisper_hailo_lab.report.table import Table, table_of
+from whisper_hailo_lab.report.text import number, percent
+from whisper_hailo_lab.runs.marks import remark, safetensors
+
+
+def tables(group: MachineRuns, weights: str) -> dict[str, str]:
+    """Every table with the line that says where it comes from.
+
+    Args:
+        group: runs of one machine.
+        weights: mark of the present weights; a run of others says so.
+    """
+    found: dict[str, str] = {}
+    source = next((source for source in reversed(group.sources) if source.systems), None)
+    if source is not None:
+        origin = _origin(source, _remark(source, weights))
+        made = {
+            "headline": headline_table(source),
+            "latency": report.latency_table(source),
+            "accuracy": report.accuracy_table(source.systems),
+            "invented": report.hallucination_table(source.systems),
+            "memory": report.memory_table(source.systems),
+        }
+        found |= {name: f"{origin}\n\n{table.markdown()}" for name, table in made.items()}
+    for name, (of, record) in group.comparisons.items():
+        of_a_model = "model" in record.settings  # log-mels are compared without one
+        origin = _origin(of, _remark(of, weights) if of_a_model else "")
+        found[name] = f"{origin}\n\n{comparison_table(record).markdown()}"
+    return found
+
+
+def headline_table(source: RunSource) -> Table:
+    """The few columns that fit a README."""
+    base = report.reference(source)
+    return table_of(
+        (s for s in source.systems if not s.case.error),
+        ("system", lambda s: s.case.name),
+        ("median ms per file", lambda s: number(s.times.median_ms if s.times else None)),
+        (
+            f"times {base.case.name}" if base else "speed-up",
+            lambda s: report.speed_up(source, s, base),
+        ),
+        ("WER", lambda s: percent(s.normalised.words.rate)),
+        ("model MiB", lambda s: number(s.case.memory.components_total, 0)),
+    )
+
+
+def _remark(source: RunSource, weights: str) -> str:
+    return remark((h for s in source.systems for h in safetensors(s.case.model_sha256)), weights)
+
+
+def _origin(source: RunSource, other: str) -> str:
+    header = source.header
+    note = f" {header.note}" if header.note else ""
+    return (
+        f"{header.created[:10]}, {header.machine.label}; {header.n_samples} recordings of "
+        f"{header.dataset}{other}.{note}"
+    )

@@ -1,0 +1,130 @@
+"""One part of the bundled model with the windows that its emulation is measured on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from whisper_hailo.core.files import write_file
+from whisper_hailo.core.hailo import HailoForm
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.hailo_tools.calibrate.make import calibrate
+from whisper_hailo.hailo_tools.calibrate.options import CalibrationOptions
+from whisper_hailo.hailo_tools.emulate import (
+    Network,
+    Noise,
+    Statistics,
+    collect,
+    emulated,
+    measure_noise,
+    plan_of_script,
+    preset,
+    read_network,
+)
+from whisper_hailo.hailo_tools.emulate.make import load_form
+from whisper_hailo.hailo_tools.emulate.script import generated_script
+from whisper_hailo.hailo_tools.emulate.windows import WindowFile
+
+N_WINDOWS = {"scales": 64, "measured": 24}
+"""Windows that set the scales, and others that noise is measured on: drawn as `calibrate` does."""
+
+
+class Part:
+    """One part of the model; graph, windows and statistics are made when first needed.
+
+    Args:
+        directory: the model directory.
+        spec: its description.
+        part: `encoder` or `decoder`.
+        root: holds the clips in folders `scales` and `measured`; calibration sets are made there.
+    """
+
+    def __init__(self, directory: Path, spec: ModelSpec, part: str, root: Path) -> None:
+        self.directory, self.spec, self._root = directory, spec, root
+        self.form: HailoForm = next(form for form in spec.hailo if form.part == part)
+        self.name = part
+
+    @cached_property
+    def model(self) -> onnx.ModelProto:
+        """The Hailo form."""
+        return load_form(self.directory / self.form.file)
+
+    @cached_property
+    def network(self) -> Network:
+        """Its layers."""
+        return read_network(self.model, self.form.start_nodes, self.form.end_nodes)
+
+    @cached_property
+    def statistics(self) -> Statistics:
+        """What its tensors are like over the windows that set the scales."""
+        return collect(self.model, self.network, self._windows("scales"), threads=1)
+
+    def _windows(self, name: str) -> Iterator[Any]:
+        options = CalibrationOptions(part=self.name, count=N_WINDOWS[name])
+        out = self._root / f"{name}-{self.name}"  # a finished set is recognised
+        path = calibrate(self.directory, self._root / name, out, options).path
+        windows = WindowFile(path, self.form, self.network.entries)
+        return windows.read(0, windows.n_windows)
+
+    def script(self, plan: str) -> str:
+        """The model script of a plan."""
+        if plan == "script":
+            return generated_script(self.spec, self.form, "hailo8l", self.network)
+        return preset(plan)
+
+    def graph(self, name: str, script: str, scales: str = "mse") -> onnx.ModelProto:
+        """The graph that rounds as a script says."""
+        form = self.form
+        plan = plan_of_script(name, script, self.network, form.start_nodes, form.end_nodes)
+        return emulated(self.model, plan, self.statistics, scales=scales)
+
+    def write(self, plan: str) -> None:
+        """Write the emulated graph of a plan where the emulator looks for it."""
+        graph = self.graph(plan, self.script(plan))
+        path = self.directory / self.form.emulated_file
+        write_file(path, graph.SerializeToString(deterministic=True))
+        record = {"plan": plan, "graph_sha256": self.spec.files[self.form.file].sha256}
+        write_file(path.with_suffix(".json"), json.dumps(record).encode())
+
+    @property
+    def result(self) -> str:
+        """What leaves the part: features, or the hidden state before the vocabulary.
+
+        The vocabulary's own logits would flatter a model that uses few of its tokens.
+        """
+        if self.name == "encoder":
+            return next(iter(self.form.outputs))
+        products = [layer for layer in self.network.layers if layer.kind == "conv"]
+        return products[-1].slots[0].origin
+
+    def noise(
+        self, name: str, script: str, scales: str = "mse", *, adds: bool = False
+    ) -> dict[str, Any]:
+        """What rounding by a script costs: SNR and cosine of the result.
+
+        Args:
+            name: of the plan.
+            script: the model script.
+            scales: how they are chosen.
+            adds: also the SNR after every residual add.
+        """
+        layers = [one for one in self.network.layers if one.name.startswith("ew_add")]
+        after_adds = [tensor for layer in layers for tensor in layer.gives] if adds else []
+        noise: Noise = measure_noise(
+            self.model,
+            self.graph(name, script, scales),
+            self.network,
+            self._windows("measured"),
+            tensors={self.result, *after_adds},
+            threads=1,
+        )
+        entry = next(entry for entry in noise.layers if entry.tensor == self.result)
+        found: dict[str, Any] = {"snr_db": entry.snr_db, "cosine": entry.cosine}
+        if adds:
+            found["adds_snr_db"] = [e.snr_db for e in noise.layers if e.tensor in after_adds]
+        return found

@@ -1,0 +1,1 @@
+"""Cases in processes of their own, in turns on the same recordings."""

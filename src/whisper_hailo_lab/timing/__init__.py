@@ -1,0 +1,1 @@
+"""One recording, n times, stage by stage."""

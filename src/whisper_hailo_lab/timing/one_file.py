@@ -1,0 +1,237 @@
+"""Timing of one file: n iterations of one pair of backends, stage by stage, and their memory.
+
+Encoder and decoder take turns here, so that each stage is timed alone; recordings longer than a
+window are cut without overlap, so that every iteration does the same work once.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from time import perf_counter
+from typing import Any, Final
+
+import numpy as np
+
+from whisper_hailo.audio import AudioSource, open_audio
+from whisper_hailo.core.protocols import AnyDecoder, StepOutput
+from whisper_hailo.core.types import (
+    FRAMES_PER_SECOND,
+    SAMPLE_RATE_HZ,
+    FloatArray,
+    IntArray,
+    Transcript,
+)
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.recognizer import owns_loop
+from whisper_hailo.text.tokenizer import Tokenizer
+from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.transcriber import Transcriber
+from whisper_hailo_lab.around import DecoderAround
+from whisper_hailo_lab.harness.processes import Progress
+from whisper_hailo_lab.runs.machine import peak_rss_mib, rss_mib
+from whisper_hailo_lab.timing.file_timing import FileTiming, PartMemory, Spread
+
+N_WARM_UPS: Final = 3
+_CUT: Final = LongOptions(strategy="consecutive")
+
+
+class PassClock(DecoderAround):
+    """Notes the milliseconds of a decoder's passes, which no other clock tells apart."""
+
+    def __init__(self, decoder: AnyDecoder) -> None:
+        super().__init__(decoder)
+        self._started: Any = None
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.first_ms: list[float] = []
+        self.token_ms: list[float] = []
+
+    def start(self, *given: Any, **named: Any) -> Any:  # noqa: ANN401
+        """Begin decoding; a single token behind it is for language detection."""
+        self._started = super().start(*given, **named)
+        return self._started
+
+    def step(
+        self,
+        tokens: IntArray,
+        state: Any,  # noqa: ANN401
+        *given: Any,  # noqa: ANN401
+        **named: Any,  # noqa: ANN401
+    ) -> tuple[StepOutput, Any]:
+        """Take a step and note its time: of a prompt, or of one token; alignment is neither."""
+        begin = perf_counter()
+        result = super().step(tokens, state, *given, **named)
+        taken_ms = (perf_counter() - begin) * 1000.0
+        if tokens.shape[1] > 1 and not named.get("alignment"):
+            self.first_ms.append(taken_ms)
+        elif state is not self._started and not named.get("alignment"):
+            self.token_ms.append(taken_ms)
+        return result
+
+
+class TextClock(Tokenizer):
+    """A tokenizer that notes the milliseconds in which it turned tokens into text."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        super().__init__(tokenizer.backend, tokenizer.special)
+        self.text_ms = 0.0
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Text of token ids."""
+        begin = perf_counter()
+        text = super().decode(tokens)
+        self.text_ms += (perf_counter() - begin) * 1000.0
+        return text
+
+
+def time_file(
+    transcriber: Transcriber,
+    audio: AudioSource,
+    options: DecodingOptions,
+    iterations: int,
+    progress: Progress | None = None,
+) -> FileTiming:
+    """Time one recording.
+
+    Args:
+        transcriber: not open; its parts are opened here, one after the other, and closed again.
+        audio: a file, or `(n_samples,)` float32 samples at 16 kHz; reading it is not timed.
+        options: language, task and cures.
+        iterations: timed runs, at least one.
+        progress: told after each run.
+
+    Raises:
+        AudioError: the audio cannot be read.
+        OptionError: options that the model cannot honour.
+    """
+    transcriber.check(options)
+    with open_audio(audio) as stream:
+        name, samples = stream.name, np.concatenate([*stream.blocks(SAMPLE_RATE_HZ)])
+    bench = _Bench(transcriber, samples, options)
+    n_all = N_WARM_UPS + iterations
+    with bench:
+        for done in range(n_all):
+            bench.run(timed=done >= N_WARM_UPS)
+            if progress is not None:
+                progress(done + 1, n_all, name)
+        bench.note_temperature()
+    return bench.result(name, iterations)
+
+
+class _Bench:
+    """Parts under measurement."""
+
+    def __init__(
+        self, transcriber: Transcriber, samples: FloatArray, options: DecodingOptions
+    ) -> None:
+        self._samples = samples
+        self._options = options
+        self._parts: dict[str, Any] = dict(transcriber.parts)
+        self._tokenizer = TextClock(transcriber.tokenizer)
+        decoder = self._parts["decoder"]
+        self._decoder = None if owns_loop(decoder) else PassClock(decoder)
+        self._transcriber = transcriber.with_parts(
+            decoder=self._decoder, tokenizer=self._tokenizer, encode_ahead=False
+        )
+        self._stages: dict[str, list[float]] = {}
+        self._tokens: list[tuple[float, ...]] = []
+        self._memory: dict[str, PartMemory] = {}
+        self._temperature_c: list[float] = []
+        self._last: Transcript
+
+    def __enter__(self) -> None:
+        """Open each part alone, and let the encoder, whose input is known, warm up alone."""
+        load_ms = 0.0
+        warm_ups: dict[str, Callable[[], object]] = {
+            "encoder": self._encode_silence,
+            "decoder": self._once,
+        }
+        try:
+            for name, part in self._parts.items():
+                before = _settled_rss_mib()
+                begin = perf_counter()
+                part.open()
+                load_ms += (perf_counter() - begin) * 1000.0
+                loaded = _settled_rss_mib()
+                for _ in range(N_WARM_UPS):
+                    warm_ups[name]()
+                self._memory[name] = PartMemory(loaded - before, _settled_rss_mib() - loaded)
+        except BaseException:
+            self.__exit__()
+            raise
+        self._stages["load"] = [load_ms]
+        self.note_temperature()
+
+    def __exit__(self, *_: object) -> None:
+        for part in reversed(self._parts.values()):
+            part.close()
+
+    def _encode_silence(self) -> None:
+        encoder = self._parts["encoder"]
+        window_s = self._transcriber.settings(self._options).window_s
+        shape = (1, encoder.spec.dims.n_mels, round(window_s * FRAMES_PER_SECOND))
+        encoder.encode(np.zeros(shape, np.float32))
+
+    def _once(self) -> Transcript:
+        return self._transcriber.transcribe(self._samples, self._options, long=_CUT)
+
+    def run(self, *, timed: bool) -> None:
+        """One iteration."""
+        self._tokenizer.text_ms = 0.0
+        if self._decoder is not None:
+            self._decoder.forget()
+        self._last = self._once()
+        if not timed:
+            return
+        times = self._last.timings
+        stages = {"mel": times.mel_ms, "encode": times.encode_ms, "cross K/V": times.cross_kv_ms}
+        if self._decoder is not None:
+            stages["first token"] = sum(self._decoder.first_ms)
+            stages["further tokens"] = sum(self._decoder.token_ms)
+            self._tokens.append(tuple(self._decoder.token_ms))
+        stages["text"] = self._tokenizer.text_ms
+        stages["decoder, all of it"] = times.cross_kv_ms + times.decode_ms
+        stages["total"] = times.total_ms
+        for name, ms in stages.items():
+            self._stages.setdefault(name, []).append(ms)
+
+    def note_temperature(self) -> None:
+        """Ask whichever part has a chip."""
+        for part in self._parts.values():
+            found = _temperature_c(part)
+            if found is not None:
+                self._temperature_c.append(found)
+                return
+
+    def result(self, name: str, iterations: int) -> FileTiming:
+        """All that was measured."""
+        stages = {stage: Spread.of(ms) for stage, ms in self._stages.items()}
+        every = [ms for tokens in self._tokens for ms in tokens]
+        if every:
+            stages["per token"] = Spread.of(every)
+        return FileTiming(
+            transcript=replace(self._last, audio=name),
+            iterations=iterations,
+            stages_ms=stages,
+            token_ms=tuple(self._tokens),
+            memory=self._memory,
+            peak_mib=peak_rss_mib(),
+            temperature_c=tuple(self._temperature_c),
+        )
+
+
+def _temperature_c(part: object) -> float | None:
+    """Of the chip that a part runs on; `None` without one."""
+    ask = getattr(part, "temperature_c", None)
+    found = ask() if callable(ask) else ask
+    return None if found is None else float(found)
+
+
+def _settled_rss_mib() -> float:
+    """Resident memory without what is garbage already."""
+    gc.collect()
+    return rss_mib()

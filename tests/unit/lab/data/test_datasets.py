@@ -1,0 +1,173 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.unit.denied import deny
+from whisper_hailo.core.errors import AudioError, OptionError
+from whisper_hailo_lab.data.datasets import Dataset, read_dataset, reference_beside
+from whisper_hailo_lab.data.prepare import RECEIPT, prepare
+
+
+def put(folder: Path, name: str, text: str | None = "", audio: bytes | None = b"sound") -> None:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if audio is not None:
+        path.with_name(path.name + ".flac").write_bytes(audio)
+    if text is not None:
+        path.with_name(path.name + ".txt").write_text(text, encoding="utf-8")
+
+
+def librispeech(root: Path) -> Path:
+    """Two chapters in LibriSpeech's layout, one utterance without its recording."""
+    for chapter, lines in {
+        "84/1": ["84-1-0 HELLO THERE", "84-1-1 BYE"],
+        "19/7": ["19-7-0 YES"],
+    }.items():
+        folder = root / chapter
+        folder.mkdir(parents=True)
+        name = chapter.replace("/", "-")
+        (folder / f"{name}.trans.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        for line in lines:
+            (folder / f"{line.split()[0]}.flac").write_bytes(b"sound of " + line.encode())
+    (root / "84/1/84-1-1.flac").unlink()
+    return root
+
+
+def problems(dataset: Dataset) -> dict[str, str]:
+    return {problem.id: problem.message for problem in dataset.problems}
+
+
+def test_a_folder_pairs_recordings_with_texts_of_the_same_name(tmp_path: Path) -> None:
+    put(tmp_path, "b", " two \n")
+    put(tmp_path, "deep/a", "one")
+    dataset = read_dataset(tmp_path, "de")
+    assert [(s.id, s.reference, s.language) for s in dataset.samples] == [
+        ("b", "two", "de"), ("deep/a", "one", "de"),
+    ]  # fmt: skip
+    assert dataset.problems == ()
+    assert dataset.name == tmp_path.name
+
+
+def test_what_has_no_partner_is_a_problem_not_lost(tmp_path: Path) -> None:
+    put(tmp_path, "a", "one")
+    put(tmp_path, "silent", text=None)
+    put(tmp_path, "lone", "words", audio=None)
+    put(tmp_path, "README", "about", audio=None)
+    (tmp_path / "odd.txt").write_bytes(b"\xff\xfe\xff")
+    (tmp_path / "odd.wav").write_bytes(b"sound")
+    found = problems(read_dataset(tmp_path))
+    assert set(found) == {"silent", "lone", "odd"}
+    assert "has no text silent.txt" in found["silent"]
+    assert "no recording" in found["lone"]
+    assert "cannot be read" in found["odd"]
+
+
+def test_a_folder_that_cannot_be_looked_into_is_a_problem_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path, "a", "one")
+    put(tmp_path, "closed/b", "two")
+    deny(monkeypatch, "closed")
+    dataset = read_dataset(tmp_path)
+    assert [sample.id for sample in dataset.samples] == ["a"]
+    assert problems(dataset) == {
+        "closed": f"{tmp_path}/closed cannot be looked into (Permission denied)"
+    }
+
+
+def test_librispeech(tmp_path: Path) -> None:
+    dataset = read_dataset(librispeech(tmp_path / "dev-clean"))
+    assert [(s.id, s.reference) for s in dataset.samples] == [
+        ("19-7-0", "YES"), ("84-1-0", "HELLO THERE"),
+    ]  # fmt: skip
+    assert list(problems(dataset)) == ["84-1-1"]
+
+
+def test_manifest_in_the_spelling_of_several_toolkits(tmp_path: Path) -> None:
+    put(tmp_path, "a", None)
+    lines = [
+        {"audio": "a.flac", "text": "one", "id": "x"},
+        {"audio_filepath": "a.flac", "reference": "zwei", "language": "de"},
+        {"audio": "gone.flac", "text": "three"},
+        {"audio": "a.flac"},
+    ]
+    manifest = tmp_path / "set.jsonl"
+    manifest.write_text("\n".join(map(json.dumps, lines)) + "\n[1\n", encoding="utf-8")
+    dataset = read_dataset(manifest)
+    assert [(s.id, s.reference, s.language) for s in dataset.samples] == [
+        ("a", "zwei", "de"), ("x", "one", "en"),
+    ]  # fmt: skip
+    assert set(problems(dataset)) == {"gone", "set.jsonl:4", "set.jsonl:5"}
+    assert dataset.name == "set"
+
+
+def test_an_id_that_stands_twice_is_a_problem(tmp_path: Path) -> None:
+    put(tmp_path, "a", None)
+    manifest = tmp_path / "set.jsonl"
+    line = json.dumps({"audio": "a.flac", "text": "one"})
+    manifest.write_text(f"{line}\n{line}\n", encoding="utf-8")
+    dataset = read_dataset(manifest)
+    assert len(dataset.samples) == 1
+    assert problems(dataset) == {"a": "the id stands twice in the dataset"}
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    with pytest.raises(AudioError, match="no folder and no manifest"):
+        read_dataset(tmp_path / "gone")
+    with pytest.raises(AudioError, match="holds no recordings"):
+        read_dataset(tmp_path)
+
+
+def test_sampling_follows_the_seed_and_keeps_the_order(tmp_path: Path) -> None:
+    for index in range(20):
+        put(tmp_path, f"{index:02}", str(index))
+    dataset = read_dataset(tmp_path)
+    drawn = [s.id for s in dataset.sampled(5, seed=1).samples]
+    assert drawn == sorted(drawn)
+    assert drawn == [s.id for s in dataset.sampled(5, seed=1).samples]
+    assert drawn != [s.id for s in dataset.sampled(5, seed=2).samples]
+    assert dataset.sampled(None) is dataset
+    assert len(dataset.sampled(99).samples) == 20
+    with pytest.raises(OptionError, match="0 files asked for"):
+        dataset.sampled(0)
+
+
+def test_hash_changes_with_the_data(tmp_path: Path) -> None:
+    put(tmp_path, "a", "one")
+    before = read_dataset(tmp_path).sha256
+    assert before == read_dataset(tmp_path).sha256
+    put(tmp_path, "a", "two")
+    assert read_dataset(tmp_path).sha256 != before
+
+
+def test_prepare_makes_the_studys_form(tmp_path: Path) -> None:
+    source = librispeech(tmp_path / "dev-clean")
+    prepared = prepare(source, tmp_path / "out", count=1, seed=3)
+    (name,) = prepared.ids
+    assert (prepared.n_available, prepared.n_problems) == (2, 1)
+    assert (tmp_path / "out" / f"{name}.flac").read_bytes().startswith(b"sound of " + name.encode())
+    again = read_dataset(tmp_path / "out")
+    assert [(s.id, s.reference) for s in again.samples] == [
+        (s.id, s.reference) for s in read_dataset(source).samples if s.id == name
+    ]
+    receipt = json.loads((tmp_path / "out" / RECEIPT).read_text(encoding="utf-8"))
+    assert (receipt["seed"], receipt["ids"], receipt["available"]) == (3, [name], 2)
+
+
+def test_prepare_replaces_nothing(tmp_path: Path) -> None:
+    source = librispeech(tmp_path / "dev-clean")
+    prepare(source, tmp_path / "out")
+    with pytest.raises(OptionError, match="is not empty"):
+        prepare(source, tmp_path / "out")
+
+
+def test_the_text_beside_a_recording(tmp_path: Path) -> None:
+    assert reference_beside(tmp_path / "a.wav") is None
+    put(tmp_path, "a", "words")
+    assert reference_beside(tmp_path / "a.wav") == "words"
+    (tmp_path / "a.txt").write_bytes(b"gr\xfcn")
+    with pytest.raises(
+        AudioError, match=r"a\.txt cannot be read \(.*utf-8.*write the words in UTF-8"
+    ):
+        reference_beside(tmp_path / "a.wav")

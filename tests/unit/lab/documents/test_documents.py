@@ -1,0 +1,94 @@
+"""Tables inside documents, and the check that those of this repository are not stale."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.unit.lab.small_run import CACHE, RUN
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo_lab.documents import __main__ as program
+from whisper_hailo_lab.documents import fallback
+from whisper_hailo_lab.documents import tables as module
+from whisper_hailo_lab.documents.systems import tables
+from whisper_hailo_lab.documents.tables import KEPT, fill, kept_tables, stale
+from whisper_hailo_lab.report.gather import group
+
+GROUP = group([("run.jsonl", RUN)])[0]
+DOCUMENT = "Before.\n\n<!-- table: {} -->\nold\n<!-- end of table -->\n\nAfter.\n"
+
+
+def filled(name: str, weights: str = "cd34") -> str:
+    return fill(DOCUMENT.format(name), tables(GROUP, weights))
+
+
+def test_a_table_takes_the_place_of_the_old_one() -> None:
+    text = filled("headline")
+    assert "old" not in text
+    assert text.startswith("Before.\n\n<!-- table: headline -->\n2026-01-02, Test CPU, 2 CPUs")
+    assert "| whisper-hailo, matched | 20.0 | 10.00 | 50.0 % | 66 |" in text
+    assert text.endswith("<!-- end of table -->\n\nAfter.\n")
+    assert fill(text, tables(GROUP, "cd34")) == text
+
+
+def test_comparisons_are_tables_too() -> None:
+    assert "| fixed | - | 1,024 |" in filled("cache")
+
+
+def test_a_run_of_other_weights_says_so_but_where_none_are_heard() -> None:
+    origin = "2026-01-02, Test CPU, 2 CPUs, 8 GiB, x86_64; 3 recordings of clips"
+    for name in ("headline", "cache"):
+        assert f"{origin}.\n" in filled(name)
+        assert f"{origin}; other weights than the present ones.\n" in filled(name, "ef56")
+    mel = replace(CACHE, name="mel", settings={"n_mels": 80}, rows=())
+    without = group([("run.jsonl", replace(RUN, comparisons=(mel,)))])[0]
+    assert f"{origin}.\n" in tables(without, "ef56")["mel"]
+
+
+def test_a_document_without_places_stays() -> None:
+    assert fill("nothing\n", tables(GROUP, "cd34")) == "nothing\n"
+
+
+def test_unknown_tables_are_refused() -> None:
+    with pytest.raises(OptionError, match="no kept result has a table 'colour'; there are accur"):
+        filled("colour")
+
+
+def test_a_table_that_no_document_shows_is_told_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = kept_tables()
+    monkeypatch.setattr(module, "kept_tables", lambda: found | {"colour": "none\n"})
+    with pytest.raises(OptionError, match="no document has a place for the table colour"):
+        stale()
+
+
+def test_a_result_that_is_not_there_is_told_by_its_table(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    lost = tuple(
+        (tmp_path / "none.json" if path == fallback.RESULT else path, make) for path, make in KEPT
+    )
+    monkeypatch.setattr(module, "KEPT", lost)
+    with pytest.raises(OptionError, match="no kept result has a table 'fallback'"):
+        stale()
+
+
+def test_the_documents_of_this_repository_are_what_their_results_say() -> None:
+    """If this fails: python -m whisper_hailo_lab.documents."""
+    assert [path.name for path in stale()] == []
+
+
+def test_the_check_names_what_is_stale_and_writes_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document: Path = module.ROOT / "docs" / "speed.md"
+    before = document.read_bytes()
+    changed = kept_tables() | {"speed-steps": "another\n"}
+    monkeypatch.setattr(module, "kept_tables", lambda: changed)
+    monkeypatch.setattr("sys.argv", ["documents", "--check"])
+    assert program.main() == 1
+    assert "docs/speed.md is stale" in capsys.readouterr().err
+    assert document.read_bytes() == before

@@ -1,0 +1,159 @@
+"""Real processes and a real protocol, around a system that hears nothing."""
+
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.sounds import tone, write
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo_lab.data.datasets import Dataset, Problem, Sample
+from whisper_hailo_lab.formats.prepare import Artefact
+from whisper_hailo_lab.harness import processes as harness
+from whisper_hailo_lab.harness.evaluate import evaluate, make_cases
+from whisper_hailo_lab.runs.case import Case
+from whisper_hailo_lab.runs.records import RunRecords
+from whisper_hailo_lab.runs.run_file import read_run
+from whisper_hailo_lab.systems import environments
+
+pytestmark = pytest.mark.slow
+
+STANDIN = [sys.executable, str(Path(__file__).with_name("standin.py"))]
+MATCHED = Case("one", "ours", "matched", language="de")
+
+
+@pytest.fixture(autouse=True)
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environments, "command", lambda system: STANDIN)
+    monkeypatch.setattr(
+        harness,
+        "artefact",
+        lambda system, model, stored: Artefact("there", {"w": "12"}),
+    )
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Dataset:
+    """A recording of 1 s, one of 12 s, one that is none, and a problem."""
+    for name, seconds in (("a", 1.0), ("c", 12.0)):
+        write(tmp_path / f"{name}.wav", tone(16_000, seconds))
+    (tmp_path / "b.wav").write_bytes(b"no sound")
+    samples = tuple(Sample(n, tmp_path / f"{n}.wav", f"text {n}", "de") for n in "bac")
+    return Dataset("clips", tmp_path, samples, (Problem("lone", "no recording"),))
+
+
+def run(dataset: Dataset, *cases: Case, out: Path | None = None) -> RunRecords:
+    return evaluate(cases, dataset, out, lambda done, total, what: None)
+
+
+def test_every_case_hears_every_file(dataset: Dataset, tmp_path: Path) -> None:
+    two = Case("two", "ours", "study", language="de")
+    out = tmp_path / "run.jsonl"
+    result = run(dataset, MATCHED, two, out=out)
+    texts = {(f.case, f.id): f.hypothesis for f in result.files if not f.error}
+    assert texts == {
+        ("one", "a"): "de 16000 samples",
+        ("two", "a"): "de 16000 samples",
+        ("one", "c"): "de 192000 samples",
+        ("two", "c"): "de 144000 samples",  # the study heard 9 s
+    }
+    assert result.files_of("one")[-1].duration_s == 12.0
+    assert result.files_of("two")[-1].duration_s == 9.0
+    assert all(f.total_ms > 0 for f in result.files if not f.error)
+    saved = read_run(out)
+    assert [case.name for case in saved.cases] == ["one", "two"]
+    assert [f.hypothesis for f in saved.files] == [f.hypothesis for f in result.files]
+
+
+def test_nobody_always_comes_behind_the_same_case(dataset: Dataset, tmp_path: Path) -> None:
+    """What a large model leaves in the processor's caches would fall on the one behind it."""
+    sound = dataset.samples[1].audio
+    rounds = Dataset("rounds", tmp_path, tuple(Sample(str(n), sound, "") for n in range(12)))
+    cases = [Case(name, "ours", "matched", language="de") for name in ("one", "two", "three")]
+    turns, again = ([f.case for f in run(rounds, *cases).files] for _ in range(2))
+    assert turns == again
+    orders = {tuple(turns[at : at + 3]) for at in range(0, len(turns), 3)}
+    assert all(sorted(order) == sorted(case.name for case in cases) for order in orders)
+    behind = {pair for order in orders for pair in pairwise(order)}
+    assert len(behind) == 6, "every case comes behind every other at some time"
+
+
+def test_failures_are_records(dataset: Dataset) -> None:
+    errors = {f.id: f.error for f in run(dataset, MATCHED).files if f.error}
+    assert set(errors) == {"b", "lone"}
+    assert "not readable audio" in errors["b"]
+    assert errors["lone"] == "no recording"
+
+
+def test_memory_warm_ups_and_versions_are_noted(dataset: Dataset) -> None:
+    (case,) = run(dataset, MATCHED).cases
+    assert case.memory.load["encoder"] == pytest.approx(32, abs=4)
+    assert case.memory.warm_up["decoder"] == pytest.approx(3 * 8, abs=6)
+    assert case.memory.peak >= case.memory.before + 40
+    assert len(case.warm_up_ms) == 3  # with the first file that can be heard
+    assert case.versions["numpy"] == np.__version__
+    assert "no-such-package" not in case.versions
+    assert (case.model_sha256, case.heard_as) == ({"w": "12"}, {"beam": 1})
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"missing": True}, "weights are not there; fetch them"),
+        ({"dies": True}, "its process ended with code 9: out of luck"),
+    ],
+)
+def test_a_case_that_fails_leaves_the_others_alone(
+    dataset: Dataset, settings: dict[str, Any], message: str
+) -> None:
+    result = run(dataset, Case("bad", "ours", settings=settings), MATCHED)
+    assert result.cases[0].error == message
+    assert {f.error for f in result.files_of("bad") if f.id == "c"} == {message}
+    assert sum(not f.error for f in result.files_of("one")) == 2
+    assert result.cases[1].error == ""
+
+
+def test_an_engine_that_raises_loses_one_file_only(dataset: Dataset) -> None:
+    result = run(dataset, Case("bad", "ours", settings={"fails": True}))
+    assert result.cases[0].error == ""
+    assert {f.error for f in result.files if f.id in "ac"} == {"ZeroDivisionError: by zero"}
+
+
+def test_a_batch_of_cases_at_a_time(dataset: Dataset) -> None:
+    steps: list[tuple[int, int]] = []
+    cases = [Case(str(i), "ours") for i in range(3)]
+    result = evaluate(
+        cases, dataset, None, lambda done, total, what: steps.append((done, total)), together=2
+    )  # fmt: skip
+    assert [case.name for case in result.cases] == ["0", "1", "2"]
+    assert steps[-1] == (11, 12)
+    assert [done for done, _ in steps] == sorted(done for done, _ in steps)
+
+
+def test_cases_of_systems_and_rows() -> None:
+    made = make_cases(
+        ["ours", "whisper-cpp", "ours"], ["default", "matched"],
+        Case("", "ours", model="micro"), {"window_s": 30.0}, {"x": 1},
+    )  # fmt: skip
+    assert [case.name for case in made] == [
+        "whisper-hailo, default", "whisper-hailo, matched",
+        "whisper.cpp, default", "whisper.cpp, matched",
+    ]  # fmt: skip
+    assert made[0].settings == {"x": 1, "window_s": 30.0}
+    assert made[2].settings == {"x": 1}
+    with pytest.raises(OptionError, match="expected one of: ours, faster-whisper"):
+        make_cases(["theirs"], ["default"], Case("", "ours"), {}, {})
+    with pytest.raises(OptionError, match="--row is 'best', expected one of: default, matched"):
+        make_cases(["ours"], ["best"], Case("", "ours"), {}, {})
+
+
+def test_rows() -> None:
+    default, matched, study = (Case("x", "ours", row) for row in ("default", "matched", "study"))  # type: ignore[arg-type]
+    assert (default.greedy, matched.greedy, study.greedy) == (False, True, True)
+    assert (matched.crop_s, matched.budget) == (None, None)
+    assert (study.crop_s, study.budget) == (9.0, 28)
+    forced = Case("x", "ours", "forced", settings={"new_tokens": 8})
+    assert (forced.greedy, forced.crop_s, forced.budget) == (True, 10.0, 8)

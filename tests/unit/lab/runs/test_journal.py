@@ -1,0 +1,45 @@
+"""An interrupted measurement goes on, and only on what it was about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from whisper_hailo_lab.runs.journal import Journal, key_of
+
+
+def _never() -> int:
+    raise AssertionError("worked out again")
+
+
+def test_a_finished_step_is_known_to_the_next_run(tmp_path: Path) -> None:
+    path = tmp_path / "build" / "journal.json"
+    assert Journal(path, "key").step("one", lambda: {"x": (1, 2)}) == {"x": [1, 2]}
+    with pytest.raises(KeyboardInterrupt):
+        Journal(path, "key").step("two", _interrupted)
+    later = Journal(path, "key")
+    assert later.step("one", _never) == {"x": [1, 2]}
+    assert later.step("two", lambda: 2) == 2
+
+
+def _interrupted() -> int:
+    raise KeyboardInterrupt
+
+
+def test_another_key_begins_anew(tmp_path: Path) -> None:
+    path = tmp_path / "journal.json"
+    Journal(path, "old").step("one", lambda: 1)
+    assert Journal(path, "new").step("one", lambda: 2) == 2
+    path.write_text("{")  # cut short
+    assert Journal(path, "new").step("one", lambda: 3) == 3
+
+
+def test_a_key_follows_contents_and_values(tmp_path: Path) -> None:
+    one = tmp_path / "one"
+    one.write_text("a")
+    before = key_of([one], 1)
+    assert key_of([one], 1) == before
+    assert key_of([one], 2) != before
+    one.write_text("b")
+    assert key_of([one], 1) != before

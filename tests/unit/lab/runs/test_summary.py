@@ -1,0 +1,113 @@
+"""Figures of a constructed run, against arithmetic by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.unit.lab.small_run import OURS, OURS_FILES, RIVAL, RIVAL_FILES, RUN
+from whisper_hailo_lab.rates import Score
+from whisper_hailo_lab.runs.figures import case_figures, file_figures
+from whisper_hailo_lab.runs.records import FileResult
+from whisper_hailo_lab.runs.summary import Summary, repetitive, rtfx, summarise, summarise_case
+
+
+def ours() -> Summary:
+    return summarise_case(OURS, OURS_FILES)
+
+
+def rival() -> Summary:
+    return summarise_case(RIVAL, RIVAL_FILES)
+
+
+def test_rates_in_both_forms() -> None:
+    # The normaliser turns words into figures: 1234 and 56, then 5 and 9 for "five nine".
+    assert ours().normalised.words.reference_count == 2
+    # The study's form: "one two three four." equal; "five six." and "five nine": one of two.
+    assert ours().simple.words == Score(substitutions=1, hits=5)
+    assert ours().simple.mean_wer == pytest.approx((0 + 1 / 2) / 2)
+
+
+def test_rtfx_counts_every_second_once() -> None:
+    assert ours().audio_s == 6.0
+    assert ours().rtfx == pytest.approx(6.0 / 0.060)
+    assert rival().rtfx == pytest.approx(6.0 / 0.600)
+    assert rtfx(5.0, 0.0) == 0.0
+
+
+def test_times_are_means_medians_and_tails() -> None:
+    times = rival().times
+    assert times is not None
+    assert times.total_ms == pytest.approx(200.0)
+    assert times.median_ms == 100.0
+    assert times.p95_ms == pytest.approx(np.percentile([100, 400, 100], 95))
+    assert times.encoder_ms == pytest.approx(60.0)
+    assert times.decoder_ms == pytest.approx(120.0)  # cross keys and values count
+    assert times.mel_ms == pytest.approx(20.0)
+
+
+def test_stages_that_a_system_does_not_tell_are_not_zero() -> None:
+    files = [replace(record, stages_ms={}) for record in RIVAL_FILES]
+    times = summarise_case(RIVAL, files).times
+    assert times is not None
+    assert times.encoder_ms is None
+    assert times.decoder_ms is None
+
+
+def test_cpu_seconds_per_second_of_audio() -> None:
+    assert ours().cpu_per_audio_s == pytest.approx((10 + 20 + 30) / 500 / 6.0)
+
+
+def test_hallucination_on_silence_runaways_and_repetition() -> None:
+    assert (ours().n_silent, ours().n_hallucinated) == (1, 0)
+    assert (rival().n_silent, rival().n_hallucinated) == (1, 1)
+    assert (ours().n_runaway, rival().n_runaway) == (0, 1)
+    assert (ours().n_repetitive, rival().n_repetitive) == (0, 1)
+    untold = [replace(record, runaway=None) for record in RIVAL_FILES]
+    assert summarise_case(RIVAL, untold).n_runaway is None
+    assert repetitive("no no no no no no no no no no no no no no no no")
+    assert not repetitive("A sentence that says a thing once.")
+    assert not repetitive("")
+
+
+def test_a_failed_file_is_counted_and_gains_nothing() -> None:
+    lost = FileResult(OURS.name, "c", reference="Seven apples.", error="broken")
+    summary = summarise_case(OURS, [*OURS_FILES, lost])
+    assert (summary.n_files, summary.n_failed, summary.n_heard) == (4, 1, 3)
+    assert summary.normalised.words == ours().normalised.words
+    assert summary.words_with_failed == ours().normalised.words + Score(deletions=2)
+    assert summary.rtfx == ours().rtfx
+    assert file_figures(lost) == {"case": OURS.name, "id": "c", "error": "broken"}
+
+
+def test_a_case_that_failed_altogether() -> None:
+    lost = [FileResult(OURS.name, r.id, reference=r.reference, error="no") for r in OURS_FILES]
+    summary = summarise_case(replace(OURS, error="no"), lost)
+    assert (summary.n_failed, summary.times, summary.rtfx) == (3, None, 0.0)
+    assert case_figures(summary)["times_ms"] is None
+
+
+def test_memory_is_the_growth_by_load_and_warm_up() -> None:
+    memory = OURS.memory
+    assert memory.total("encoder") == 25.0
+    assert memory.total("decoder") == 41.0
+    assert memory.components_total == 66.0
+    assert memory.total("unknown") == 0.0
+
+
+def test_every_language_has_its_normaliser() -> None:
+    german = replace(OURS_FILES[0], language="de", reference="Grüße!", hypothesis="grüße")
+    assert summarise_case(OURS, [german]).normalised.words.errors == 0
+
+
+def test_all_cases_of_a_run_in_order() -> None:
+    assert [summary.case.name for summary in summarise(RUN)] == [OURS.name, RIVAL.name]
+
+
+def test_figures_are_json_even_where_there_is_no_rate() -> None:
+    invented = file_figures(RIVAL_FILES[2])
+    assert invented["words"]["rate"] is None
+    assert invented["words"]["insertions"] == 2
+    figures = case_figures(rival())
+    assert figures["memory_mib"]["components_total"] == 110.0
+    assert figures["files"]["silent_with_text"] == 1

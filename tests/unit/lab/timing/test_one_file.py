@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.shared import converted
+from whisper_hailo.backends.options import EngineOptions
+from whisper_hailo.checkpoint.hub import ASSETS
+from whisper_hailo.convert.options import ConvertOptions, HailoOptions
+from whisper_hailo.core.errors import AudioError, OptionError
+from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.transcription.transcriber import Transcriber
+from whisper_hailo_lab.cli.time import to_json, to_text
+from whisper_hailo_lab.timing.file_timing import FileTiming, Spread
+from whisper_hailo_lab.timing.one_file import N_WARM_UPS, PassClock, time_file
+
+N_TOKENS = 5
+OPTIONS = DecodingOptions(max_new_tokens=N_TOKENS, cures=Cures(repetition_penalty=1.5))
+
+
+@pytest.fixture(scope="module")
+def micro(shared: Path) -> Path:
+    return converted(shared, ASSETS / "micro", ConvertOptions(hailo=HailoOptions(2, 16)))
+
+
+@pytest.fixture(scope="module", params=["cached", "fixed"])
+def timing(request: pytest.FixtureRequest, micro: Path) -> FileTiming:
+    engine = EngineOptions(decoder_backend=request.param)
+    transcriber = Transcriber.from_model(str(micro), window_s=2, threads=1, engine=engine)
+    noise = np.random.default_rng(0).standard_normal(16_000 * 3).astype(np.float32) * 0.1
+    return time_file(transcriber, noise, OPTIONS, iterations=3)
+
+
+def test_a_spread_is_of_the_whole_population() -> None:
+    spread = Spread.of([1.0, 2.0, 6.0])
+    assert (spread.mean, spread.min, spread.max, spread.median, spread.n) == (3, 1, 6, 2, 3)
+    assert spread.std == pytest.approx(statistics.pstdev([1, 2, 6]))
+    assert Spread.of([4.0]).std == 0
+
+
+def test_every_stage_is_there_once_per_iteration(timing: FileTiming) -> None:
+    stages = timing.stages_ms
+    assert {name: spread.n for name, spread in stages.items() if name != "per token"} == {
+        "load": 1, "mel": 3, "encode": 3, "cross K/V": 3, "first token": 3, "further tokens": 3,
+        "text": 3, "decoder, all of it": 3, "total": 3,
+    }  # fmt: skip
+    assert all(0 <= s.min <= s.median <= s.max for s in stages.values())
+    parts = ("cross K/V", "first token", "further tokens")
+    assert sum(stages[name].mean for name in parts) <= stages["decoder, all of it"].mean
+    together = ("mel", "encode", "decoder, all of it")
+    assert sum(stages[name].mean for name in together) <= stages["total"].mean
+
+
+def test_every_token_has_its_time(timing: FileTiming) -> None:
+    n_windows = 3  # one second of audio each: a 2 s window keeps its last second free
+    spoken = timing.stages_ms["per token"].n / timing.iterations
+    assert spoken == len(timing.token_ms[0]) <= n_windows * (N_TOKENS - 1)
+    assert len({len(tokens) for tokens in timing.token_ms}) == 1
+    assert timing.stages_ms["further tokens"].max == pytest.approx(
+        max(sum(tokens) for tokens in timing.token_ms)
+    )
+
+
+def test_memory_of_each_part(timing: FileTiming) -> None:
+    assert list(timing.memory) == ["encoder", "decoder"]
+    for part in timing.memory.values():
+        assert part.total == part.load + part.warm_up
+    assert timing.peak_mib > timing.memory["decoder"].load
+    assert timing.temperature_c == ()
+
+
+def test_printed(timing: FileTiming) -> None:
+    text, raw = to_text(timing), to_json(timing)
+    for name, spread in timing.stages_ms.items():
+        assert f"{spread.mean:.2f}" in next(x for x in text.splitlines() if x.startswith(name))
+        assert raw["stages_ms"][name]["n"] == spread.n
+    assert raw["memory_mib"]["peak"] == timing.peak_mib
+    assert raw["settings"]["decoder"] in text
+
+
+def test_language_detection_is_no_first_token(micro: Path) -> None:
+    transcriber = Transcriber.from_model(str(micro), window_s=2, threads=1)
+    timed = PassClock(transcriber.parts["decoder"])  # type: ignore[arg-type]
+    options = DecodingOptions(language="auto", max_new_tokens=3)
+    noise = np.random.default_rng(0).standard_normal(16_000).astype(np.float32) * 0.1
+    with transcriber.with_parts(decoder=timed, encode_ahead=False) as opened:
+        opened.transcribe(noise, options)
+        assert len(timed.first_ms) == 1
+        assert len(timed.token_ms) <= 2
+        timed.forget()
+        assert not timed.first_ms + timed.token_ms
+
+
+def test_refusals_come_before_anything_is_loaded(micro: Path) -> None:
+    transcriber = Transcriber.from_model(str(micro), threads=1)
+    with pytest.raises(AudioError):
+        time_file(transcriber, "nowhere.wav", OPTIONS, 1)
+    with pytest.raises(OptionError, match="unknown language"):
+        time_file(transcriber, "nowhere.wav", DecodingOptions(language="xx"), 1)
+
+
+def test_progress_counts_the_warm_ups(micro: Path) -> None:
+    told: list[tuple[int, int]] = []
+    transcriber = Transcriber.from_model(str(micro), window_s=2, threads=1)
+    silence = np.zeros(16_000, np.float32)
+    time_file(transcriber, silence, OPTIONS, 2, lambda done, n_all, _: told.append((done, n_all)))
+    assert told == [(i + 1, N_WARM_UPS + 2) for i in range(N_WARM_UPS + 2)]

@@ -1,0 +1,105 @@
+"""Captions in Python: any rate, floats and integers, in a loop and with asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import numpy as np
+import pytest
+import soxr
+
+from tests.unit.live.scripted import Loudness
+from tests.unit.sounds import DATA
+from whisper_hailo.audio import load_audio
+from whisper_hailo.core.errors import AudioError, OptionError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.decoding.option_groups import Search
+from whisper_hailo.decoding.options import PRESETS, DecodingOptions
+from whisper_hailo.live.blocks import BlockCaptions, Samples, stream, stream_async
+from whisper_hailo.live.events import Completed, Event, violations
+from whisper_hailo.transcription.transcriber import Transcriber
+
+OPTIONS = DecodingOptions(cures=PRESETS["conservative"])
+CLIP = DATA / "micro" / "seen" / "seen-000.ogg"
+
+
+@pytest.fixture(scope="module")
+def micro() -> Iterator[Transcriber]:
+    with Transcriber.from_model("micro", threads=1) as transcriber:
+        yield transcriber
+
+
+def captions(micro: Transcriber, sample_rate: int = SAMPLE_RATE_HZ) -> BlockCaptions:
+    return BlockCaptions(micro, OPTIONS, sample_rate=sample_rate, detector=Loudness())
+
+
+def text_of(events: list[Event]) -> str:
+    assert list(violations(events)) == []
+    return " ".join(event.text for event in events if isinstance(event, Completed))
+
+
+def blocks(audio: Samples, n_blocks: int = 17) -> Iterator[Samples]:
+    return iter(np.array_split(audio, n_blocks))
+
+
+def test_blocks_of_any_length_give_the_text_of_the_recording(micro: Transcriber) -> None:
+    audio = load_audio(CLIP)
+    expected = micro.transcribe(audio, OPTIONS).text
+    for n_blocks in (1, 5, 100):
+        assert text_of(list(stream(blocks(audio, n_blocks), captions(micro)))) == expected
+
+
+def test_integers_are_samples_too(micro: Transcriber) -> None:
+    audio = load_audio(CLIP)
+    expected = text_of(list(stream(blocks(audio), captions(micro))))
+    integers = np.round(audio * 32768).clip(-32768, 32767).astype(np.int16)
+    assert text_of(list(stream(blocks(integers), captions(micro)))) == expected
+
+
+def test_a_rate_of_a_sound_card_is_that_of_the_model_before_it_is_heard(
+    micro: Transcriber,
+) -> None:
+    audio = load_audio(CLIP)
+    faster = soxr.resample(audio, SAMPLE_RATE_HZ, 48_000, quality="VHQ")
+    events = list(stream(blocks(faster), captions(micro, 48_000)))
+    assert text_of(events) == micro.transcribe(audio, OPTIONS).text
+    assert events[-1].heard_s == pytest.approx(audio.size / SAMPLE_RATE_HZ, abs=0.05)
+
+
+def test_a_program_of_asyncio_goes_on_meanwhile(micro: Transcriber) -> None:
+    audio = load_audio(CLIP)
+    ticks: list[int] = []
+
+    async def spoken() -> AsyncIterator[Samples]:
+        for block in blocks(audio):
+            yield block
+
+    async def tick() -> None:
+        while True:
+            ticks.append(len(ticks))
+            await asyncio.sleep(0)
+
+    async def run() -> list[Event]:
+        other = asyncio.create_task(tick())
+        events = [event async for event in stream_async(spoken(), captions(micro))]
+        other.cancel()
+        return events
+
+    assert text_of(asyncio.run(run())) == text_of(list(stream(blocks(audio), captions(micro))))
+    assert len(ticks) > 17, "the loop ran while blocks were transcribed"
+
+
+@pytest.mark.parametrize(
+    "block", [np.zeros((160, 2), np.float32), np.zeros(160, np.int8), np.zeros(160, np.complex64)]
+)
+def test_what_is_no_mono_sound_is_refused(micro: Transcriber, block: Samples) -> None:
+    with pytest.raises(AudioError, match=r"expected \(n_samples,\) mono"):
+        captions(micro).feed(block)
+
+
+def test_what_captions_cannot_honour_is_refused_at_once(micro: Transcriber) -> None:
+    with pytest.raises(OptionError, match="greedily"):
+        BlockCaptions(micro, DecodingOptions(search=Search(beam_size=3)), detector=Loudness())
+    with pytest.raises(OptionError, match="--rate is 5 Hz"):
+        captions(micro, 5)
