@@ -1,4 +1,5 @@
 import errno
+import fcntl
 import json
 import logging
 import math
@@ -196,7 +197,7 @@ def test_what_is_replaced_goes_while_its_maker_still_holds_it(
     convert_checkpoint(checkpoint, out, PLAIN)
     descriptor = os.open(out, os.O_RDONLY)
     try:
-        convert.fcntl.flock(descriptor, convert.fcntl.LOCK_EX)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         convert_checkpoint(checkpoint, out, PLAIN)
     finally:
         os.close(descriptor)

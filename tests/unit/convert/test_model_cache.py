@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import threading
@@ -188,7 +189,7 @@ def test_strange_names_and_dangling_links(conversions: list[object], tmp_path: P
 def test_several_at_once_convert_once(
     conversions: list[object], checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flock, at_the_door = model_cache.fcntl.flock, threading.Barrier(4, timeout=60)
+    flock, at_the_door = fcntl.flock, threading.Barrier(4, timeout=60)
     met = set[int]()
 
     def lock(file: Any, how: int) -> None:
@@ -197,7 +198,7 @@ def test_several_at_once_convert_once(
             at_the_door.wait()  # none of them has seen a model of another
         flock(file, how)
 
-    monkeypatch.setattr(model_cache.fcntl, "flock", lock)
+    monkeypatch.setattr("fcntl.flock", lock)
     threads = [
         threading.Thread(target=model_cache.resolve_model, args=(str(checkpoint),))
         for _ in range(4)
