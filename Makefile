@@ -1,6 +1,8 @@
 # Every target works from a fresh clone: it makes its own environment first.
 #   make demo    transcribe the bundled recording with the bundled model, offline
-#   make test    unit tests and goldens
+#   make test    unit tests, on every core
+#   make e2e     the real command, and unit tests that are slow
+#   make parity  against the references, with torch
 #   make test-aarch64  demo, tests and decoder steps as aarch64 programs, emulated
 #   make test-processors  demo and decoder steps on older x86-64 processors, emulated
 #   make test-hailort  the device layer under the vendor's own Python layers, from the git copy HAILORT_GIT
@@ -24,11 +26,14 @@ PARITY := .venv-parity
 DEMO := src/whisper_hailo/assets/demo.flac
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP_INSTALL) --no-deps --require-hashes
+# Tests beside each other; who has nothing left to do takes from the others.
+JOBS ?= auto
+BESIDE := -n $(JOBS) --maxprocesses 8 --dist worksteal
 # This project itself, editable; what builds it is in a lock.
 OURSELVES := $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-aarch64 test-processors test-hailort e2e fuzz mutants fuzz-guided browser parity check bench \
+.PHONY: demo test test-aarch64 test-processors test-hailort e2e fuzz mutants fuzz-guided browser parity environments check bench \
 	bench-speed bench-tables rivals run-book captions emulation windows short-windows fallback lock clean
 
 # Hailo's binding is a package of the system: where it is, the environment may look there, too.
@@ -56,10 +61,12 @@ $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/base.stamp
 	touch $@
 
 # torch is needed to compare with the reference implementations, never to run.
-$(PARITY)/parity.stamp: requirements/parity.txt requirements/torch.txt $(VENV)/dev.stamp
+# Most of its ten thousand modules are never imported, and those that are Python compiles then.
+$(PARITY)/parity.stamp: requirements/dev.txt requirements/parity.txt requirements/torch.txt \
+		requirements/openai-whisper-source.txt requirements/build.txt pyproject.toml
 	$(PYTHON) -m venv $(PARITY)
-	$(PARITY)/bin/python $(LOCKED) -r requirements/dev.txt -r requirements/parity.txt
-	$(PARITY)/bin/python $(LOCKED) -r requirements/torch.txt
+	$(PARITY)/bin/python $(LOCKED) --no-compile -r requirements/dev.txt -r requirements/parity.txt
+	$(PARITY)/bin/python $(LOCKED) --no-compile -r requirements/torch.txt
 	$(PARITY)/bin/python $(LOCKED) --no-build-isolation -r requirements/openai-whisper-source.txt
 	$(PARITY)/bin/python $(LOCKED) -r requirements/build.txt
 	$(PARITY)/bin/python $(OURSELVES)
@@ -68,11 +75,13 @@ $(PARITY)/parity.stamp: requirements/parity.txt requirements/torch.txt $(VENV)/d
 demo: $(VENV)/base.stamp
 	@$(BIN)/whisper-hailo transcribe --model micro $(DEMO)
 
+# On every core and in an order that a seed decides, which is printed; JOBS=0 takes one process,
+# `-p no:randomly` the order of the files.
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not slow" $(BESIDE)
 
 e2e: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest tests/e2e
+	$(BIN)/python -m pytest tests/e2e tests/unit -m slow $(BESIDE)
 
 # What fails is told with the command that runs it again; what ever failed runs first.
 fuzz: $(VENV)/dev.stamp
@@ -104,9 +113,12 @@ test-hailort: $(VENV)/dev.stamp
 	scripts/test-hailort
 
 parity: $(PARITY)/parity.stamp
-	$(PARITY)/bin/python -m pytest tests/parity tests/unit/training
+	$(PARITY)/bin/python -m pytest tests/parity $(BESIDE)
 
-check: $(VENV)/dev.stamp $(PARITY)/parity.stamp
+# Both environments; -j2 makes them at once.
+environments: $(VENV)/dev.stamp $(PARITY)/parity.stamp
+
+check: environments
 	scripts/check
 
 bench: $(VENV)/dev.stamp

@@ -1,3 +1,44 @@
 """Comes first: what the package does for its users' privacy, it does for that of its tests."""
 
-import whisper_hailo  # noqa: F401 - before a test imports ONNX Runtime by itself
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+# Before NumPy is there: tests run beside each other, a core for each process.
+for library in ("OMP", "OPENBLAS"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
+# Models fill some hundreds of MiB, which a folder for temporary files in memory may not have.
+if shutil.disk_usage(tempfile.gettempdir()).free < 2**30:
+    ROOMY = Path(__file__).parents[1] / "build"
+    ROOMY.mkdir(exist_ok=True)
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(ROOMY))
+
+import whisper_hailo  # noqa: E402, F401 - before a test imports ONNX Runtime by itself
+from whisper_hailo.core.files import CACHE_VARIABLE  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of this run, the same in all of its processes; see `tests.shared`.
+
+    `scripts/check` gives all of its steps the same one.
+    """
+    if whole := os.environ.get("WHISPER_HAILO_TESTS_SHARE"):
+        return Path(whole)
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_cache(shared: Path) -> Iterator[None]:
+    """Nothing is noted in the cache of whoever runs the tests, and nothing of it is tested."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(CACHE_VARIABLE, str(shared / "cache"))
+        yield

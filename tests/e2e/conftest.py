@@ -21,14 +21,20 @@ PATIENCE_S = 900
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """They are never among those of `make test`."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker("slow")
+
+
 @pytest.fixture(scope="session")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def environment(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """A user's environment: no network, an empty cache that fills during the session."""
-    home = tmp_path_factory.mktemp("home")
     return {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "HOME": str(home),
-        "WHISPER_HAILO_CACHE": str(home / "cache"),
+        "HOME": str(tmp_path_factory.mktemp("home")),
+        "WHISPER_HAILO_CACHE": str(shared / "cache"),
         "HF_HUB_OFFLINE": "1",
         "LC_ALL": "C.UTF-8",
     }

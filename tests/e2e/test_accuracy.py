@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.e2e.conftest import ROOT
+from tests.shared import made_once
 from whisper_hailo import ConvertOptions, Transcriber
 from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
@@ -17,13 +20,14 @@ from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.convert.model_cache import resolve_model
 from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Transcript
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
 from whisper_hailo_lab.score import evaluate
 
 RESULTS = ROOT / "training" / "results" / "micro.json"
 CLIPS = ROOT / "tests" / "data" / "micro"
 SPOKEN = ("seen", "unseen", "noisy")
+TEXTS = "texts.json"
 
 CASES = {
     "float32": ConvertOptions(),
@@ -48,7 +52,7 @@ MOST_LOST = {
 IN_HALF = {"int8, float16": "int8, encoder too", "int4, float16": "int4, encoder in 8 bits"}
 """Forms with float16, and the same without."""
 
-Heard: TypeAlias = dict[str, dict[str, list[tuple[str, str]]]]
+Heard: TypeAlias = Callable[[str], dict[str, list[tuple[str, str]]]]
 
 
 def clips(name: str) -> list[Path]:
@@ -56,24 +60,37 @@ def clips(name: str) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def heard() -> Heard:
-    """What was said and what was heard, by weights and set: some 17 s of one core for each."""
-    found: Heard = {}
-    for case, convert in CASES.items():
-        with Transcriber.from_model("micro", convert=convert, window_s=10.0) as transcriber:
-            found[case] = {
-                name: [
-                    (path.with_suffix(".txt").read_text("utf-8"), transcriber.transcribe(path).text)
-                    for path in clips(name)
-                ]
-                for name in (*SPOKEN, "silence")
-            }
-    return found
+def heard(shared: Path) -> Heard:
+    """What was said and what was heard of each set, by weights: some 12 s of one core, once."""
+
+    @cache
+    def hear(case: str) -> dict[str, list[tuple[str, str]]]:
+        folder = made_once(shared / f"heard-{case}", lambda folder: write(CASES[case], folder))
+        found: dict[str, list[tuple[str, str]]] = json.loads((folder / TEXTS).read_text("utf-8"))
+        return found
+
+    return hear
+
+
+def write(convert: ConvertOptions, folder: Path) -> None:
+    folder.mkdir()
+    with Transcriber.from_model("micro", convert=convert, window_s=10.0, threads=1) as transcriber:
+        texts = {}
+        for name in (*SPOKEN, "silence"):
+            results = transcriber.transcribe_many(clips(name), batch_size=8)
+            said = [path.with_suffix(".txt").read_text("utf-8") for path in clips(name)]
+            texts[name] = list(zip(said, map(text_of, results), strict=True))
+    (folder / TEXTS).write_text(json.dumps(texts), encoding="utf-8")
+
+
+def text_of(result: Transcript | Exception) -> str:
+    assert isinstance(result, Transcript)
+    return result.text
 
 
 def wer(heard: Heard, case: str) -> float:
     """Word error rate over all sets."""
-    words = evaluate([pair for name in SPOKEN for pair in heard[case][name]]).words
+    words = evaluate([pair for name in SPOKEN for pair in heard(case)[name]]).words
     assert words.reference_count > 5000
     return words.rate
 
@@ -82,14 +99,14 @@ def wer(heard: Heard, case: str) -> float:
 def test_word_error_rates_are_those_of_the_data_card(heard: Heard, name: str) -> None:
     # The figures of the data card come from another program, plain greedy decoding in torch.
     claimed = json.loads(RESULTS.read_text(encoding="utf-8"))["windows"]["10"][name]
-    words = evaluate(heard["float32"][name]).words
+    words = evaluate(heard("float32")[name]).words
     assert words.reference_count == claimed["words"]
     assert words.rate == pytest.approx(claimed["wer"] / 100, abs=0.005)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_silence_gives_no_text(heard: Heard, case: str) -> None:
-    assert [text for _, text in heard[case]["silence"]] == [""] * 60
+    assert [text for _, text in heard(case)["silence"]] == [""] * 60
 
 
 @pytest.mark.parametrize("case", MOST_LOST)

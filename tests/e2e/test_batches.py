@@ -51,8 +51,8 @@ def test_batches_differ_only_where_a_near_tie_is_counted(
         assert isinstance(batched, Transcript)
         alone = transcriber.transcribe(audio, options)
         assert batched.text == alone.text or batched.near_ties > 0
-        n_words += len(alone.text.split())
-    assert n_words > 40
+        n_words += 0 if batched.near_ties else len(alone.text.split())
+    assert n_words > 40, "of texts that no near-tie excuses"
 
 
 @pytest.mark.parametrize("quantize", ["none", "int8", "int4"])
@@ -66,10 +66,11 @@ def test_drafts_differ_only_where_a_near_tie_is_counted(
             plain = hearing.transcribe_running(audio[:144_000], options)
             draft = plain.tokens[:3] + plain.tokens[4:]  # right, but for a token that was lost
             drafted = hearing.transcribe_running(audio[:144_000], options, Draft(draft))
-            assert drafted.tokens == plain.tokens or plain.near_ties + drafted.near_ties > 0
+            near_ties = plain.near_ties + drafted.near_ties
+            assert drafted.tokens == plain.tokens or near_ties > 0
             assert drafted.passes < plain.passes
-            n_words += len(plain.text.split())
-    assert n_words > 40
+            n_words += 0 if near_ties else len(plain.text.split())
+    assert n_words > 40, "of texts that no near-tie excuses"
 
 
 def test_rounding_in_a_batch_is_less_than_the_tolerance(

@@ -59,9 +59,10 @@ def test_the_sets_have_the_chips_shapes(sets: dict[str, Path]) -> None:
 
 @pytest.mark.parametrize("part", STEMS)
 def test_model_to_hef(
-    whisper_hailo: Command, model: Path, sets: dict[str, Path], part: str
+    whisper_hailo: Command, model: Path, sets: dict[str, Path], part: str, tmp_path: Path
 ) -> None:
-    words = _compile(model, sets, part)
+    own = shutil.copytree(model, tmp_path / "micro")
+    words = _compile(own, sets, part)
     failed = whisper_hailo(*words, env=with_compiler({}, fail="compile:raise"))
     assert failed.returncode == 4
     assert "failed to compile" in one_line(failed)
@@ -71,8 +72,8 @@ def test_model_to_hef(
     facts = json.loads(result.stdout)
     assert facts["file"] == f"hailo/hailo8l/{STEMS[part]}.hef"
     assert facts["snr_db"]["output_layer1"] == 21.5
-    assert (model / facts["file"]).stat().st_size == facts["bytes"]
-    assert facts["file"] in whisper_hailo("inspect", model).stdout
+    assert (own / facts["file"]).stat().st_size == facts["bytes"]
+    assert facts["file"] in whisper_hailo("inspect", own).stdout
 
 
 def test_what_was_compiled_is_read_and_run(
@@ -133,10 +134,11 @@ def test_a_missing_compiler_and_what_helps(
 
 
 def test_converting_again_does_not_throw_a_hef_away(
-    whisper_hailo: Command, model: Path, sets: dict[str, Path]
+    whisper_hailo: Command, model: Path, sets: dict[str, Path], tmp_path: Path
 ) -> None:
-    whisper_hailo(*_compile(model, sets, "encoder"), env=with_compiler({}))
-    result = whisper_hailo("convert", "micro", model, "--hailo")
+    own = shutil.copytree(model, tmp_path / "micro")
+    whisper_hailo(*_compile(own, sets, "encoder"), env=with_compiler({}))
+    result = whisper_hailo("convert", "micro", own, "--hailo")
     assert result.returncode == 7
     assert "which no conversion wrote" in one_line(result)
 

@@ -268,7 +268,9 @@ def test_an_interrupt_gives_the_chip_back(
     assert process.stderr is not None
     while "decoder cached" not in (line := process.stderr.readline()):
         assert line, "it ended before it began"
-    time.sleep(1.5)
+    while not (tmp_path / "faults.log").exists():  # the run has begun, and does not end
+        assert process.poll() is None
+        time.sleep(0.01)
     process.send_signal(signal.SIGTERM)
     assert process.wait(PATIENCE_S) == 143
     process.stderr.close()

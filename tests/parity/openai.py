@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 import os
-from collections.abc import Iterator
+import sys
 from pathlib import Path
 
 import numpy as np
-import soundfile
+import pytest
 import torch
 import whisper
 from numpy.typing import NDArray
@@ -19,7 +18,6 @@ from whisper.model import ModelDimensions, Whisper
 from whisper.tokenizer import get_tokenizer
 
 from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
-from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo_lab.formats.names import openai_name
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +26,6 @@ CHECKPOINT = Path(
         "WHISPER_HAILO_PARITY_MODEL", ROOT / "src" / "whisper_hailo" / "assets" / "micro"
     )
 )
-CLIPS = ROOT / "tests" / "data" / "micro"
 
 LONG_S = float(os.environ.get("WHISPER_HAILO_PARITY_SECONDS", "120"))
 """WHISPER_HAILO_PARITY_SECONDS=600 does ten minutes: the eight cases that go on to their end take
@@ -94,46 +91,6 @@ def distance(
     return abs(float(logits[one] - logits[other]))
 
 
-def clips(folder: str, n_clips: int) -> Iterator[tuple[NDArray[np.float32], str]]:
-    """Samples and text of a test set's first clips."""
-    for path in sorted((CLIPS / folder).glob("*.ogg"))[:n_clips]:
-        audio, rate_hz = soundfile.read(path, dtype="float32")
-        assert rate_hz == SAMPLE_RATE_HZ
-        yield audio, path.with_suffix(".txt").read_text(encoding="utf-8").strip()
-
-
-def concatenated(folder: str, n_clips: int, pause_s: float) -> NDArray[np.float32]:
-    """Clips of equal loudness with pauses between."""
-    pause = np.zeros(round(pause_s * SAMPLE_RATE_HZ), np.float32)
-    parts = [
-        part
-        for audio, _ in clips(folder, n_clips)
-        for part in (0.5 * audio / abs(audio).max(), pause)
-    ]
-    return np.concatenate(parts).astype(np.float32)
-
-
-def minutes(duration_s: float = LONG_S) -> NDArray[np.float32]:
-    """Speech: five and a half minutes of clips, again and again."""
-    once = concatenated("seen", 60, 0.4)
-    repeats = math.ceil(duration_s * SAMPLE_RATE_HZ / once.size)
-    return np.tile(once, repeats)[: round(duration_s * SAMPLE_RATE_HZ)]
-
-
-def with_scraps(seed: int, n_clips: int = 8) -> NDArray[np.float32]:
-    """English clips, each followed by the beginning of a German one, silences between."""
-    rng = np.random.default_rng(seed)
-    parts = []
-    for (english, _), (german, _) in zip(
-        clips("seen", n_clips), clips("german", n_clips), strict=True
-    ):
-        silences = [np.zeros(round(16_000 * rng.uniform(1, 6)), np.float32) for _ in range(2)]
-        scrap = german[: round(16_000 * rng.uniform(0.3, 1.5))]
-        parts += [0.5 * english / abs(english).max(), silences[0]]
-        parts += [0.5 * scrap / abs(german).max(), silences[1]]
-    return np.concatenate(parts).astype(np.float32)
-
-
 class WindowMel:
     """Log-mel of a recording, made window by window as ours is.
 
@@ -160,3 +117,12 @@ class Likeliest:
 
     def sample(self) -> torch.Tensor:
         return self._logits.argmax(dim=-1)
+
+
+def hear_as_ours(patch: pytest.MonkeyPatch) -> None:
+    """OpenAI's `transcribe` takes its log-mel from `WindowMel`."""
+
+    def lazily(audio: NDArray[np.float32], *_: object, **__: object) -> WindowMel:
+        return WindowMel(audio)
+
+    patch.setattr(sys.modules["whisper.transcribe"], "log_mel_spectrogram", lazily)

@@ -11,19 +11,18 @@ import pytest
 pytest.importorskip("faster_whisper", reason="parity with faster-whisper needs it")
 pytest.importorskip("torch", reason="the parity tests' clips come with a model of torch's")
 
-from faster_whisper import WhisperModel
-from faster_whisper.feature_extractor import FeatureExtractor
-
-from tests.parity import openai
+from tests.parity import faster, openai
+from tests.parity.faster import said
+from tests.references import speech
+from tests.references.cases import NO_GATES, PROMPT
 from whisper_hailo import Transcriber
-from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
+from whisper_hailo.audio.log_mel import pad_or_trim
 from whisper_hailo.core.types import FloatArray, Transcript
-from whisper_hailo.decoding.option_groups import Gates, Prompts, Search, WordOptions
+from whisper_hailo.decoding.option_groups import Prompts, Search, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.rules.book import Ruled
 from whisper_hailo.decoding.search.choice import BeamChoice
 from whisper_hailo.transcription.longform.plan import LongOptions
-from whisper_hailo_lab.formats.ctranslate2 import write_ctranslate2
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -34,24 +33,11 @@ BEAM_S = min(openai.LONG_S, 300.0)
 """Until when both rules of a beam give the same; see `advance_as_ctranslate2`."""
 
 N_CLIPS = 5
-NO_GATES = Gates(no_speech=None, logprob=None, compression_ratio=None)
-PROMPT = "Peter and Emma talked about their journey to Vienna."
-GREEDY = {
-    "beam_size": 1,
-    "best_of": 1,
-    "temperature": 0.0,
-    "condition_on_previous_text": False,
-    "no_speech_threshold": None,
-    "log_prob_threshold": None,
-    "compression_ratio_threshold": None,
-}
 
 
 @pytest.fixture(scope="module")
 def theirs(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    out = tmp_path_factory.mktemp("faster") / "micro"
-    write_ctranslate2(openai.CHECKPOINT, out)
-    return WhisperModel(str(out), device="cpu", compute_type="float32", cpu_threads=1)
+    return faster.load(tmp_path_factory.mktemp("faster"))
 
 
 @pytest.fixture(scope="module")
@@ -65,12 +51,7 @@ def windows(n_clips: int = N_CLIPS) -> list[Any]:
 
     faster-whisper would fill up the log-mel instead, with zeros, which no silence gives.
     """
-    return [pad_or_trim(audio, 480_000) for audio, _ in openai.clips("seen", n_clips)]
-
-
-def said(theirs: Any, audio: Any, **options: Any) -> list[Any]:
-    segments, _ = theirs.transcribe(audio, language="en", **{**GREEDY, **options})
-    return list(segments)
+    return [pad_or_trim(audio, 480_000) for audio, _ in speech.clips("seen", n_clips)]
 
 
 def heard(ours: Transcriber, audio: Any, **options: Any) -> Transcript:
@@ -123,23 +104,7 @@ def test_words_begin_where_theirs_do(ours: Transcriber, theirs: Any) -> None:
 
 @pytest.fixture
 def same_mel(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each window's log-mel is that of its own audio, as in ours, not cut out of the recording's.
-
-    In the place of the log-mel stand the numbers of its frames, which tell where a window begins.
-    """
-    encode, heard_last = WhisperModel.encode, []
-
-    def numbered(_: FeatureExtractor, waveform: Any, padding: int = 160, **__: Any) -> Any:
-        heard_last[:] = [waveform]
-        n_frames = (waveform.size + padding) // 160
-        return np.tile(np.arange(n_frames, dtype=np.float32), (80, 1))
-
-    def encode_window(model: WhisperModel, frames: Any) -> Any:
-        first = 160 * int(frames[0, 0])
-        return encode(model, log_mel(pad_or_trim(heard_last[0][first:], 480_000)))
-
-    monkeypatch.setattr(FeatureExtractor, "__call__", numbered)
-    monkeypatch.setattr(WhisperModel, "encode", encode_window)
+    faster.hear_as_ours(monkeypatch)
 
 
 def advance_as_ctranslate2(
@@ -186,7 +151,7 @@ def test_minutes_by_timestamps(
 ) -> None:
     if their_rule:
         monkeypatch.setattr(BeamChoice, "advance", advance_as_ctranslate2)
-    audio = openai.minutes(duration_s)
+    audio = speech.minutes(duration_s)
     expected = [
         segment
         for segment in said(theirs, audio, beam_size=beam_size, word_timestamps=words)

@@ -11,15 +11,18 @@ from typing import Any
 
 import pytest
 
+from tests.references import speech
+from tests.references.cases import NO_GATES, PROMPT, SEARCHES
 from whisper_hailo import Transcriber
 from whisper_hailo.core.types import Transcript
-from whisper_hailo.decoding.option_groups import Gates, Prompts, Search, WordOptions
+from whisper_hailo.decoding.option_groups import Prompts, Search, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.choice import SampledChoice
 from whisper_hailo.decoding.search.loop import DecodingLoop
 from whisper_hailo.transcription.longform import seek
 from whisper_hailo.transcription.longform.hallucination import Kept, drop_hallucinations
-from whisper_hailo.transcription.longform.plan import Heard, LongOptions
+from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.window import WindowResult
 
 torch = pytest.importorskip("torch", reason="parity with OpenAI Whisper needs torch")
 with warnings.catch_warnings():
@@ -45,7 +48,6 @@ N_CLIPS = int(os.environ.get("WHISPER_HAILO_PARITY_CLIPS", "3"))
 ASTRAY_S = min(openai.LONG_S, 120.0)
 """Of the cases in which text goes astray: both programs then step 0.02 to 0.04 s at a time."""
 
-PROMPT = "Peter and Emma talked about their journey to Vienna."
 PREFIX = "Good morning"
 
 
@@ -72,18 +74,6 @@ def knows_times(theirs: Any) -> None:
     rows = theirs.decoder.token_embedding.weight[begin:]
     if bool((rows == rows[0]).all()):
         pytest.skip("this checkpoint's timestamps are not trained")
-
-
-NO_GATES = Gates(no_speech=None, logprob=None, compression_ratio=None)
-
-SEARCHES = {
-    "greedy": (Search(), {}),
-    "beam": (Search(beam_size=5), {"beam_size": 5}),
-    "patient beam": (
-        Search(beam_size=3, patience=2.0, length_penalty=0.6),
-        {"beam_size": 3, "patience": 2.0, "length_penalty": 0.6},
-    ),
-}
 
 
 @pytest.mark.parametrize("timestamps", [False, True], ids=["text", "timestamps"])
@@ -114,7 +104,7 @@ def test_the_same_tokens(
     reference = whisper.DecodingOptions(
         language="en", without_timestamps=not timestamps, fp16=False, **prompts, **yours
     )
-    for audio, _ in openai.clips("seen", N_CLIPS):
+    for audio, _ in speech.clips("seen", N_CLIPS):
         expected = whisper.decode(theirs, openai.mel_of(audio), reference)
         # Seeking drops an unfinished segment at the end of a window, which decoding alone keeps.
         got = ours.transcribe(audio, options, long=LongOptions(strategy="consecutive"))
@@ -139,7 +129,7 @@ def test_translations_have_the_same_tokens(ours: Transcriber, theirs: Any, *, se
     reference = whisper.DecodingOptions(
         language="de", task="translate", without_timestamps=True, fp16=False, **yours
     )
-    for audio, german in openai.clips("phrases", N_CLIPS):
+    for audio, german in speech.clips("phrases", N_CLIPS):
         expected = whisper.decode(theirs, openai.mel_of(audio), reference)
         got = ours.transcribe(audio, options, long=LongOptions(strategy="consecutive"))
         assert only(got) == tuple(expected.tokens)
@@ -147,7 +137,7 @@ def test_translations_have_the_same_tokens(ours: Transcriber, theirs: Any, *, se
 
 
 def test_languages_have_the_same_probabilities(ours: Transcriber, theirs: Any) -> None:
-    for audio, _ in openai.clips("seen", N_CLIPS):
+    for audio, _ in speech.clips("seen", N_CLIPS):
         _, expected = whisper.detect_language(theirs, openai.mel_of(audio))
         got = ours.transcribe(audio, DecodingOptions(language="auto")).language_probs
         assert next(iter(got)) == max(expected, key=lambda code: expected[code])
@@ -156,10 +146,7 @@ def test_languages_have_the_same_probabilities(ours: Transcriber, theirs: Any) -
 
 @pytest.fixture
 def same_mel(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lazily(audio: Any, *_: object, **__: object) -> openai.WindowMel:
-        return openai.WindowMel(audio)
-
-    monkeypatch.setattr(sys.modules["whisper.transcribe"], "log_mel_spectrogram", lazily)
+    openai.hear_as_ours(monkeypatch)
 
 
 @pytest.fixture
@@ -229,7 +216,7 @@ def test_minutes_by_timestamps(
         words=WordOptions() if words else None,
         search=Search(beam_size=beam_size, temperatures=temperatures, best_of=1),
     )
-    audio = openai.minutes(duration_s)
+    audio = speech.minutes(duration_s)
     got, expected = both(
         ours, theirs, audio, options, LongOptions(strategy="seek"),
         condition_on_previous_text=conditioned, initial_prompt=PROMPT, word_timestamps=words,
@@ -289,9 +276,9 @@ def test_silence_beside_made_up_text_is_skipped(
     """Scraps of a language that was not asked for stand between silences: they come out odd."""
     n_dropped = []
 
-    def drop(heard: Heard, *given: float, **named: float) -> Kept:
-        kept = drop_hallucinations(heard, *given, **named)
-        n_dropped.append(len(heard.segments) - len(kept.segments))
+    def drop(result: WindowResult, *given: float, **named: float) -> Kept:
+        kept = drop_hallucinations(result, *given, **named)
+        n_dropped.append(len(result.segments) - len(kept.segments))
         return kept
 
     monkeypatch.setattr(seek, "drop_hallucinations", drop)
@@ -301,7 +288,7 @@ def test_silence_beside_made_up_text_is_skipped(
         words=WordOptions(hallucination_silence_s=2.0),
     )
     got, expected = both(
-        ours, theirs, openai.with_scraps(seed), options, LongOptions(strategy="seek"),
+        ours, theirs, speech.with_scraps(seed), options, LongOptions(strategy="seek"),
         condition_on_previous_text=False, word_timestamps=True, hallucination_silence_threshold=2,
     )  # fmt: skip
     assert sum(n_dropped) > 0
@@ -311,7 +298,8 @@ def test_silence_beside_made_up_text_is_skipped(
 @pytest.mark.usefixtures("same_mel")
 def test_minutes_without_timestamps(ours: Transcriber, theirs: Any) -> None:
     got, expected = both(
-        ours, theirs, openai.minutes(), DecodingOptions(), LongOptions(strategy="consecutive"),
+        ours, theirs, speech.minutes(openai.LONG_S), DecodingOptions(),
+        LongOptions(strategy="consecutive"),
         without_timestamps=True, condition_on_previous_text=False,
     )  # fmt: skip
     reference = [segment["text"].strip() for segment in expected["segments"]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -286,6 +287,8 @@ def _replace(work: Path, out: Path, checkpoint: Path) -> None:
             if old is not None:
                 old.rename(out)
             raise
+        if old is not None:  # by name: whoever made it may not have let go of its lock yet
+            shutil.rmtree(old, ignore_errors=True)
         sync(out.parent)
         _sweep(out)
 

@@ -111,6 +111,8 @@ class Machine:
             else:
                 planned = self.facts["faults"].get(place, {})
                 found = planned.get(str(count), planned.get("*"))
+        if found is not None:
+            self._append("faults.log", f"{place} {found}")
         if found == "hang":
             self.hang()
             return None

@@ -129,8 +129,7 @@ def test_half_a_file_gives_what_is_there_and_a_warning(
         audio = load_audio(path)
     assert 4.0 < len(audio) / 16_000 < 5.5
     assert similarity(audio, samples) > 0.8  # MP3 keeps 0.85 of such noise.
-    assert "breaks off after 4." in caplog.text or "breaks off after 5." in caplog.text
-    assert "of 10.0 s" in caplog.text
+    assert f"breaks off after {len(audio) / 16_000:.1f} s of 10.0 s" in caplog.text
     assert capfd.readouterr() == ("", "")
 
 
@@ -186,6 +185,7 @@ print(stream.duration_s, n_samples, resource.getrusage(resource.RUSAGE_SELF).ru_
 """
 
 
+@pytest.mark.slow
 def test_three_hours_take_no_more_memory_than_ten_seconds(tmp_path: Path) -> None:
     path = tmp_path / "long.wav"
     with wave.open(str(path), "wb") as file:

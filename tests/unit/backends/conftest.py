@@ -4,26 +4,27 @@ from pathlib import Path
 import pytest
 
 from tests.checkpoints import write_checkpoint
+from tests.shared import converted
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
-from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.spec import ModelSpec
 
 
 @pytest.fixture(scope="session")
-def model_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("toy")
-    convert_checkpoint(write_checkpoint(root / "checkpoint"), root / "model", ConvertOptions())
-    return root / "model"
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_checkpoint(tmp_path_factory.mktemp("toy") / "checkpoint")
 
 
 @pytest.fixture(scope="session")
-def hailo_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model_directory(shared: Path, toy: Path) -> Path:
+    return converted(shared, toy)
+
+
+@pytest.fixture(scope="session")
+def hailo_directory(shared: Path, toy: Path) -> Path:
     """The same toy with graphs of fixed sizes: 2 s, 16 tokens."""
-    root = tmp_path_factory.mktemp("toy-hailo")
     options = ConvertOptions(hailo=HailoOptions(window_s=2, decoder_length=16))
-    convert_checkpoint(write_checkpoint(root / "checkpoint"), root / "model", options)
-    return root / "model"
+    return converted(shared, toy, options)
 
 
 @pytest.fixture(scope="session")

@@ -168,7 +168,9 @@ def test_decoders_of_another_model_are_refused(
     (tmp_path / "model.json").write_text(json.dumps(raw))
     with pytest.raises(ModelError, match="differ: their control tokens"):
         _select(model_directory, decoder=tmp_path)
-    with pytest.raises(ModelError, match="no Hailo-form decoder; convert the checkpoint with"):
+    with pytest.raises(
+        ModelError, match="no Hailo-form decoder; convert the checkpoint again with"
+    ):
         _select(model_directory, decoder_backend="fixed")
     with pytest.raises(ModelError, match=r"one input|takes mel"):
         _select(model_directory, decoder=model_directory / "encoder.onnx", decoder_backend="fixed")

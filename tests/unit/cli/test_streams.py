@@ -40,7 +40,8 @@ def test_a_closed_stream_leaves_its_number_to_no_file(
     closed: str, out: str, err: str, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("whole")
-    command = ["sh", "-c", f'"$0" -c "$1" {tmp_path}/file {closed}', sys.executable, PROGRAM]
+    command = ["sh", "-c", f'"$0" -c "$1" "$2" {closed}', sys.executable, PROGRAM]
+    command.append(str(tmp_path / "file"))
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, out, err)
 

@@ -1,4 +1,5 @@
 import errno
+import fcntl
 import json
 import logging
 import math
@@ -186,6 +187,20 @@ def test_conversions_to_one_place_take_turns(checkpoint: Path, tmp_path: Path) -
     with ThreadPoolExecutor(4) as pool:
         runs = [pool.submit(convert_checkpoint, checkpoint, out, PLAIN) for _ in range(12)]
         assert len({run.result().to_json() for run in runs}) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "whisper-toy"]
+
+
+def test_what_is_replaced_goes_while_its_maker_still_holds_it(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    convert_checkpoint(checkpoint, out, PLAIN)
+    descriptor = os.open(out, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        convert_checkpoint(checkpoint, out, PLAIN)
+    finally:
+        os.close(descriptor)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "whisper-toy"]
 
 

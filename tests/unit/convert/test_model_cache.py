@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,6 @@ def conversions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[P
     done: list[tuple[Path, Path]] = []
 
     def convert(checkpoint: Path, out: Path, options: ConvertOptions, *, source: Source) -> None:
-        time.sleep(0.05)
         out.mkdir(parents=True, exist_ok=True)
         spec = replace(toy_spec(), name=source.name, quantization=options.quantize)
         weights = FileRecord(bytes=4, sha256=hashlib.sha256(b"1234").hexdigest())
@@ -186,7 +186,19 @@ def test_strange_names_and_dangling_links(conversions: list[object], tmp_path: P
     assert len(conversions) == 3
 
 
-def test_several_at_once_convert_once(conversions: list[object], checkpoint: Path) -> None:
+def test_several_at_once_convert_once(
+    conversions: list[object], checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flock, at_the_door = fcntl.flock, threading.Barrier(4, timeout=60)
+    met = set[int]()
+
+    def lock(file: Any, how: int) -> None:
+        if threading.get_ident() not in met:  # there are other locks behind the first
+            met.add(threading.get_ident())
+            at_the_door.wait()  # none of them has seen a model of another
+        flock(file, how)
+
+    monkeypatch.setattr("fcntl.flock", lock)
     threads = [
         threading.Thread(target=model_cache.resolve_model, args=(str(checkpoint),))
         for _ in range(4)

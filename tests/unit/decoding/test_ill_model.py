@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from tests.ill import write_ill_checkpoint
-from whisper_hailo.convert.convert import convert_checkpoint
-from whisper_hailo.convert.options import ConvertOptions
+from tests.shared import converted
 from whisper_hailo.core.types import Transcript
 from whisper_hailo.decoding.option_groups import TokenLimits
 from whisper_hailo.decoding.options import PRESETS, Cures, DecodingOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.cures.run import ZeroRows
+
+pytestmark = pytest.mark.slow
 
 CLIPS = sorted((Path(__file__).parents[2] / "data/micro/seen").glob("*.ogg"))[:8]
 BUDGET = 80
@@ -50,12 +51,9 @@ class Ward:
 
 
 @pytest.fixture(scope="module")
-def ward(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ward]:
-    folder = tmp_path_factory.mktemp("ill")
-    convert_checkpoint(
-        write_ill_checkpoint(folder / "checkpoint"), folder / "model", ConvertOptions()
-    )
-    with Transcriber.from_model(str(folder / "model"), window_s=10, threads=1) as transcriber:
+def ward(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ward]:
+    model = converted(shared, write_ill_checkpoint(tmp_path_factory.mktemp("ill") / "ill"))
+    with Transcriber.from_model(str(model), window_s=10, threads=1) as transcriber:
         yield Ward(transcriber)
 
 

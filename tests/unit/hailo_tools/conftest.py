@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from whisper_hailo.convert.convert import convert_checkpoint
+from tests.shared import converted
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 
 ROOT = Path(__file__).parents[3]
@@ -17,11 +17,8 @@ RATE_HZ = 16_000
 
 
 @pytest.fixture(scope="session")
-def micro(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("hailo") / "micro"
-    sizes = HailoOptions(window_s=2, decoder_length=16)
-    convert_checkpoint(MICRO, out, ConvertOptions(hailo=sizes))
-    return out
+def micro(shared: Path) -> Path:
+    return converted(shared, MICRO, ConvertOptions(hailo=HailoOptions(2, 16)))
 
 
 @pytest.fixture(scope="session")

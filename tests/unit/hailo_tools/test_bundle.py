@@ -48,6 +48,7 @@ def _build(folder: Path, **wishes: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_an_unpacked_bundle_builds_what_we_build(
     micro: Path, options: CompileOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,6 +66,7 @@ def test_an_unpacked_bundle_builds_what_we_build(
     assert record["script_sha256"] == ours.record.script_sha256
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wishes", "code", "expected"),
     [

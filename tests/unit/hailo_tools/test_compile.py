@@ -55,6 +55,7 @@ def encoder(sets: dict[str, Path]) -> CompileOptions:
     return CompileOptions(arch="hailo8l", part="encoder", calibration=sets["encoder"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["encoder", "decoder"])
 def test_a_part_becomes_a_hef(
     model: Path, sets: dict[str, Path], part: str, caplog: pytest.LogCaptureFixture
@@ -76,6 +77,7 @@ def test_a_part_becomes_a_hef(
     assert "Translation completed" in hef.path.with_suffix(".log").read_text()
 
 
+@pytest.mark.slow
 def test_both_parts_and_chips_are_recorded(model: Path, sets: dict[str, Path]) -> None:
     for part, calibration in sets.items():
         compile_part(model, CompileOptions(arch="hailo8", part=part, calibration=calibration))
@@ -90,6 +92,7 @@ def test_both_parts_and_chips_are_recorded(model: Path, sets: dict[str, Path]) -
     assert found == [("hailo10h", "encoder"), ("hailo8", "decoder"), ("hailo8", "encoder")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fail", "error", "expected", "kept"),
     [
@@ -126,6 +129,7 @@ def test_a_failed_build_goes_on_from_the_last_har(
     assert hef.record.snr_db == {"output_layer1": 21.5}
 
 
+@pytest.mark.slow
 def test_stages_are_done_again_where_their_inputs_change(
     model: Path, encoder: CompileOptions, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -151,6 +155,7 @@ def _stages(
     return {name: f"{name}: started" in caplog.text for name in ("parse", "optimize", "compile")}
 
 
+@pytest.mark.slow
 def test_ones_own_script_is_used_as_it_is(
     model: Path, encoder: CompileOptions, tmp_path: Path
 ) -> None:
@@ -165,6 +170,7 @@ def test_ones_own_script_is_used_as_it_is(
         compile_part(model, replace(encoder, script=tmp_path / "none.alls"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arch", "version", "expected"),
     [
@@ -229,6 +235,7 @@ def test_a_graph_that_changed_is_refused(model: Path, encoder: CompileOptions) -
         compile_part(model, encoder)
 
 
+@pytest.mark.slow
 def test_results_elsewhere_leave_the_model_as_it_was(
     model: Path, encoder: CompileOptions, tmp_path: Path
 ) -> None:
@@ -243,6 +250,7 @@ def test_results_elsewhere_leave_the_model_as_it_was(
         compile_part(model, replace(encoder, out=tmp_path / "file"))
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_the_compiler_and_keeps_no_half_tuned_network(
     model: Path, encoder: CompileOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,6 +287,7 @@ def test_the_compilers_own_runtime_does_not_report(
     assert f"{RUNTIME_SWITCH} is 1" in log.read_text()
 
 
+@pytest.mark.slow
 def test_a_build_without_its_supervisor_ends(
     model: Path, encoder: CompileOptions, tmp_path: Path
 ) -> None:

@@ -107,7 +107,7 @@ class Radio(BaseHTTPRequestHandler):
 def radio() -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Radio)
     server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()

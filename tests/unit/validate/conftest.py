@@ -9,7 +9,7 @@ import pytest
 import soundfile
 
 from tests.checkpoints import write_checkpoint
-from whisper_hailo.convert.convert import convert_checkpoint
+from tests.shared import converted
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 
 WINDOW_S, LENGTH = 2, 9
@@ -21,20 +21,16 @@ def toy_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def toy_model(toy_checkpoint: Path) -> Path:
-    out = toy_checkpoint.parent / "model"
+def toy_model(shared: Path, toy_checkpoint: Path) -> Path:
     sizes = HailoOptions(window_s=WINDOW_S, decoder_length=LENGTH)
-    convert_checkpoint(toy_checkpoint, out, ConvertOptions(hailo=sizes))
-    return out
+    return converted(shared, toy_checkpoint, ConvertOptions(hailo=sizes))
 
 
 @pytest.fixture(scope="session")
-def int8_model(toy_checkpoint: Path) -> Path:
+def int8_model(shared: Path, toy_checkpoint: Path) -> Path:
     """All of it: 8 bits in encoder and decoder, and the Hailo forms."""
-    out = toy_checkpoint.parent / "int8"
     sizes = HailoOptions(window_s=WINDOW_S, decoder_length=LENGTH)
-    convert_checkpoint(toy_checkpoint, out, ConvertOptions("int8", "int8", hailo=sizes))
-    return out
+    return converted(shared, toy_checkpoint, ConvertOptions("int8", "int8", hailo=sizes))
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,8 @@ from whisper_hailo.core.spec import SPEC_FILE, ModelSpec
 from whisper_hailo.validate.options import ValidateOptions
 from whisper_hailo.validate.validate import validate
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:

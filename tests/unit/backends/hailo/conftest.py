@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,11 @@ import pytest
 
 from tests.standin import FOLDER
 from tests.standin.make_hef import write_hefs
-from whisper_hailo.backends.hailo import lease
+from whisper_hailo.backends.hailo import apart, choose, lease
 from whisper_hailo.backends.hailo.options import ChipOptions
 from whisper_hailo.core.spec import ModelSpec
 
+PATIENCE_S = 300.0
 QUICK = ChipOptions(timeout_s=1.5, recovery_s=1.0, open_timeout_s=30)
 
 
@@ -55,6 +58,9 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The stand-in's machine; afterwards the chip is closed, its threads gone, no rule broken."""
     monkeypatch.syspath_prepend(str(FOLDER))
     monkeypatch.setenv("PYTHONPATH", str(FOLDER))  # for what is asked in a process of its own
+    # However busy this machine is, its chips are found.
+    monkeypatch.setattr(choose, "chips", partial(apart.chips, timeout_s=PATIENCE_S))
+    monkeypatch.delitem(sys.modules, "hailo_platform.genai", raising=False)  # asked for a version
     from hailo_platform._machine import MACHINE
 
     MACHINE.set()

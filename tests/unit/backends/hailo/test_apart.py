@@ -19,6 +19,8 @@ from whisper_hailo.core.errors import (
     WrongChipError,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def other_process(machine: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:

@@ -63,6 +63,7 @@ def test_a_block_that_ends_in_time_is_like_any_other(request: pytest.FixtureRequ
         os.kill(os.getpid(), signal.SIGINT)
 
 
+@pytest.mark.slow
 def test_a_call_that_keeps_the_lock_is_ended_by_one_line() -> None:
     name = r"100%s\n \udcff.hef"
     done = _run(HANG + f"with bounded(0.5, 'loading {name}'): hang()\nprint('went on')")
@@ -72,12 +73,14 @@ def test_a_call_that_keeps_the_lock_is_ended_by_one_line() -> None:
     assert line.startswith(r"whisper-hailo: loading 100%s \udcff.hef did not end within 0.5 s; the")
 
 
+@pytest.mark.slow
 def test_a_call_that_comes_back_after_the_message_does_not_go_on() -> None:
     done = _run(HANG + "with bounded(0.5, 'sleeping'): time.sleep(0.55)\nprint('went on')")
     assert (done.returncode, done.stdout) == (6, "")
     assert "sleeping did not end" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "block"),
     [
@@ -104,12 +107,14 @@ def test_signals_end_it_at_once(number: signal.Signals, block: str) -> None:
             process.kill()
 
 
+@pytest.mark.slow
 def test_signals_that_are_ignored_stay_ignored() -> None:
     ignore = "signal.signal(1, signal.SIG_IGN)\n"
     hangs = "import os\nwith bounded(0.5, 'x'): os.kill(os.getpid(), 1); hang()"
     assert _run(HANG + ignore + hangs).returncode == 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("place", "expected"),
     [

@@ -36,6 +36,7 @@ def test_a_chip_that_comes_back_goes_on(
     assert "opening it again" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_chip_that_stays_away_is_given_up_in_time(
     machine: Any, hefs: Hefs, spec: ModelSpec
 ) -> None:
@@ -57,6 +58,7 @@ def test_it_is_reopened_once_and_no_more(machine: Any, hefs: Hefs, spec: ModelSp
         assert encoder.encode(mel_of()).shape == (1, 100, 64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["timeout", "late"])
 def test_time_outs_are_real(machine: Any, hefs: Hefs, spec: ModelSpec, fault: str) -> None:
     with HefEncoder(hefs.encoder, spec, QUICK) as encoder:

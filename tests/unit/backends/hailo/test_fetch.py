@@ -72,7 +72,7 @@ def server() -> Iterator[Server]:
             pass
 
     httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=httpd.serve_forever)
+    thread = threading.Thread(target=httpd.serve_forever, args=(0.01,))
     thread.start()
     state.address = f"http://127.0.0.1:{httpd.server_port}/"
     yield state

@@ -104,6 +104,7 @@ def test_more_streams_than_the_queue_holds(machine: Any, hefs: Hefs, spec: Model
         assert machine.most_queued <= 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "kind"),
     [("timeout", DeviceTimeoutError), ("late", DeviceTimeoutError), ("refuse", DeviceError)],
@@ -133,6 +134,7 @@ def test_runs_in_flight_when_the_chip_goes_are_run_again(
         assert machine.counts["open"] == 1, "opened once more, not once for every run"
 
 
+@pytest.mark.slow
 def test_a_chip_that_is_gone_is_told_by_every_result(
     machine: Any, hefs: Hefs, spec: ModelSpec
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from whisper_hailo.convert.convert import convert_checkpoint
+from tests.shared import converted, made_once
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.hailo_tools.calibrate.make import calibrate
 from whisper_hailo.hailo_tools.calibrate.options import CalibrationOptions
@@ -18,10 +18,8 @@ SPEECH = ROOT / "tests" / "data" / "micro" / "seen"
 
 
 @pytest.fixture(scope="session")
-def _micro(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("emulate") / "micro"
-    convert_checkpoint(MICRO, out, ConvertOptions(hailo=HailoOptions(2, 12)))
-    return out
+def _micro(shared: Path) -> Path:
+    return converted(shared, MICRO, ConvertOptions(hailo=HailoOptions(2, 16)))
 
 
 @pytest.fixture
@@ -33,10 +31,12 @@ def micro(_micro: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def sets(_micro: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def sets(shared: Path, _micro: Path) -> dict[str, Path]:
     """Part to a calibration set of 12 windows."""
-    folder = tmp_path_factory.mktemp("sets")
-    return {
-        part: calibrate(_micro, SPEECH, folder, CalibrationOptions(part=part, count=12)).path
-        for part in ("encoder", "decoder")
-    }
+
+    def make(folder: Path) -> None:
+        for part in ("encoder", "decoder"):
+            calibrate(_micro, SPEECH, folder / part, CalibrationOptions(part=part, count=12))
+
+    folder = made_once(shared / "sets-of-micro", make)
+    return {path.parent.name: path for path in folder.glob("*/*.np[yz]")}

@@ -102,6 +102,7 @@ def test_a_growing_decoder_goes_back_like_any_other(model: tuple[Path, ModelSpec
     assert decoder.name == "growing"
 
 
+@pytest.mark.slow
 def test_the_whole_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("whisper_hailo_lab.compare.cache.ROUNDS", 1)
     clip = Path(__file__).parents[3] / "data" / "micro" / "seen" / "seen-000.ogg"

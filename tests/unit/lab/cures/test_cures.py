@@ -47,7 +47,7 @@ def test_the_table_shows_every_row() -> None:
     assert shown.rows[1][5:] == ("-", "1 of 2", "x-1")
 
 
-@pytest.mark.draws
+@pytest.mark.slow
 @pytest.mark.parametrize(("wer", "panel"), [(None, "tokens"), (12.5, "word error rate, %")])
 def test_the_chart_shows_every_row(wer: float | None, panel: str) -> None:
     pytest.importorskip("matplotlib", reason="charts need the extra bench")

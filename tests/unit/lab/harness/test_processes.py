@@ -19,6 +19,8 @@ from whisper_hailo_lab.runs.records import RunRecords
 from whisper_hailo_lab.runs.run_file import read_run
 from whisper_hailo_lab.systems import environments
 
+pytestmark = pytest.mark.slow
+
 STANDIN = [sys.executable, str(Path(__file__).with_name("standin.py"))]
 MATCHED = Case("one", "ours", "matched", language="de")
 

@@ -58,7 +58,7 @@ def plain(name: str, title: str, *_: object) -> Chart:
 
 @pytest.fixture(autouse=True)
 def drawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if "draws" not in request.keywords:
+    if "slow" not in request.keywords:
         for module in (charts, comparison_charts):
             monkeypatch.setattr(module, "draw_chart", plain)
 
@@ -72,7 +72,7 @@ def test_markdown_is_the_golden() -> None:
     assert page(RUN).markdown() == GOLDEN.read_text(encoding="utf-8")
 
 
-@pytest.mark.draws
+@pytest.mark.slow
 def test_same_records_same_bytes() -> None:
     (source,) = group([("run.jsonl", RUN)])[0].sources
     assert charts.scatter_chart(source) == charts.scatter_chart(source)
@@ -92,7 +92,7 @@ def test_an_earlier_report_is_replaced_and_nothing_else(tmp_path: Path, name: st
     assert (tmp_path / "out" / name).read_text() == own
 
 
-@pytest.mark.draws
+@pytest.mark.slow
 def test_everything_is_written_and_linked(tmp_path: Path) -> None:
     run_file = tmp_path / "run.jsonl"
     everything = replace(RUN, comparisons=(CACHE, *OTHERS))

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.shared import converted
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.checkpoint.hub import ASSETS
-from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.decoding.options import Cures, DecodingOptions
@@ -22,11 +22,8 @@ OPTIONS = DecodingOptions(max_new_tokens=N_TOKENS, cures=Cures(repetition_penalt
 
 
 @pytest.fixture(scope="module")
-def micro(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("timed") / "micro"
-    sizes = HailoOptions(window_s=2, decoder_length=16)
-    convert_checkpoint(ASSETS / "micro", out, ConvertOptions(hailo=sizes))
-    return out
+def micro(shared: Path) -> Path:
+    return converted(shared, ASSETS / "micro", ConvertOptions(hailo=HailoOptions(2, 16)))
 
 
 @pytest.fixture(scope="module", params=["cached", "fixed"])

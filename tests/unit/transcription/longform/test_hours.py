@@ -35,14 +35,14 @@ def test_feed_holds_no_more_than_it_is_asked_for() -> None:
 
 
 SILENCES: dict[str, tuple[int, Callable[[AudioFeed], Plan]]] = {
-    "seek": (10, lambda feed: SeekPlan(feed, WHOLE, PLAN)),
-    "overlap": (10, lambda feed: OverlapPlan(feed, WHOLE, PLAN, 2.0, keep_words=False)),
+    "seek": (4, lambda feed: SeekPlan(feed, WHOLE, PLAN)),
+    "overlap": (4, lambda feed: OverlapPlan(feed, WHOLE, PLAN, 2.0, keep_words=False)),
     "vad": (1, lambda feed: SpeechPlan(feed, WHOLE, PLAN, LongOptions(), Script([]))),
 }
 """Hours, as many as take a second or three, and plans."""
 
 
-@pytest.mark.parametrize("name", SILENCES)
+@pytest.mark.parametrize("name", [pytest.param("vad", marks=pytest.mark.slow), "seek", "overlap"])
 def test_hours_of_silence_are_heard_out_in_the_memory_of_a_few_windows(name: str) -> None:
     hours, make = SILENCES[name]
     feed = AudioFeed(np.zeros(16_000, np.float32) for _ in range(3600 * hours))

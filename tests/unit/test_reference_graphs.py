@@ -1,6 +1,6 @@
-"""Converted graphs against stored Transformers results; needs no torch.
+"""Graphs of the toy checkpoint, step by step, beside what Transformers computes for it.
 
-`goldens/make_graph_golden.py` makes `goldens/graph.npz` again.
+Its results are kept in `tests/references/graph.npz`, made by `tests/parity/record.py`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests import references
 from tests.checkpoints import write_checkpoint
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.convert.convert import convert_checkpoint
@@ -27,7 +28,7 @@ Golden = dict[str, NDArray[np.float32]]
 
 @pytest.fixture(scope="module")
 def golden() -> Golden:
-    with np.load(Path(__file__).parent / "goldens" / "graph.npz") as file:
+    with np.load(Path(references.__file__).parent / "graph.npz") as file:
         return dict(file)
 
 

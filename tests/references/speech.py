@@ -1,0 +1,61 @@
+"""The bundled clips as samples, alone and in minutes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import soundfile
+
+from whisper_hailo.audio.log_mel import pad_or_trim
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+
+CLIPS = Path(__file__).parents[1] / "data" / "micro"
+
+
+def clips(folder: str, n_clips: int) -> Iterator[tuple[FloatArray, str]]:
+    """Samples and text of a test set's first clips."""
+    for path in sorted((CLIPS / folder).glob("*.ogg"))[:n_clips]:
+        audio, rate_hz = soundfile.read(path, dtype="float32")
+        assert rate_hz == SAMPLE_RATE_HZ
+        yield audio, path.with_suffix(".txt").read_text(encoding="utf-8").strip()
+
+
+def window(folder: str, number: int) -> FloatArray:
+    """One clip, filled up with silence to 30 s."""
+    *_, (audio, _) = clips(folder, number + 1)
+    return pad_or_trim(audio, 30 * SAMPLE_RATE_HZ)
+
+
+def concatenated(folder: str, n_clips: int, pause_s: float) -> FloatArray:
+    """Clips of equal loudness with pauses between."""
+    pause = np.zeros(round(pause_s * SAMPLE_RATE_HZ), np.float32)
+    parts = [
+        part
+        for audio, _ in clips(folder, n_clips)
+        for part in (0.5 * audio / abs(audio).max(), pause)
+    ]
+    return np.concatenate(parts).astype(np.float32)
+
+
+def minutes(duration_s: float) -> FloatArray:
+    """Speech: five and a half minutes of clips, again and again."""
+    once = concatenated("seen", 60, 0.4)
+    repeats = math.ceil(duration_s * SAMPLE_RATE_HZ / once.size)
+    return np.tile(once, repeats)[: round(duration_s * SAMPLE_RATE_HZ)]
+
+
+def with_scraps(seed: int, n_clips: int = 8) -> FloatArray:
+    """English clips, each followed by the beginning of a German one, silences between."""
+    rng = np.random.default_rng(seed)
+    parts = []
+    for (english, _), (german, _) in zip(
+        clips("seen", n_clips), clips("german", n_clips), strict=True
+    ):
+        silences = [np.zeros(round(16_000 * rng.uniform(1, 6)), np.float32) for _ in range(2)]
+        scrap = german[: round(16_000 * rng.uniform(0.3, 1.5))]
+        parts += [0.5 * english / abs(english).max(), silences[0]]
+        parts += [0.5 * scrap / abs(german).max(), silences[1]]
+    return np.concatenate(parts).astype(np.float32)
