@@ -102,7 +102,9 @@ class TranscriberEngine:
         hold_back_s: float = 0.0,
     ) -> BufferText:
         """Hear a buffer; see `CaptionEngine`."""
-        options = self._options if language is None else replace(self._options, language=language)
+        options = self._options
+        if language is not None:
+            options = replace(options, language=language, detect_each_window=False)
         return self._transcriber.transcribe_running(
             audio,
             options,

@@ -122,7 +122,7 @@ class DecoderEngine:
         contexts: Sequence[Context],
     ) -> list[str]:
         """Language of each window; detected once per recording, or for each window anew."""
-        anew = self._options.language == AUTO_LANGUAGE and self._options.detect_each_window
+        anew = self._options.detect_each_window
         if not anew and all(context.language != AUTO_LANGUAGE for context in contexts):
             return [context.language for context in contexts]
         languages = []

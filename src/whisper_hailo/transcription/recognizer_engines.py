@@ -89,7 +89,7 @@ class FeaturesEngine:
         return spread_words(result, self._tokenizer) if window.needs_words else result
 
     def _language(self, audio_features: FloatArray, context: Context) -> str:
-        anew = self._options.language == AUTO_LANGUAGE and self._options.detect_each_window
+        anew = self._options.detect_each_window
         if context.language != AUTO_LANGUAGE and not anew:
             return context.language
         if not self._tokenizer.special.languages:

@@ -13,10 +13,12 @@ import pytest
 from tests.unit.text.test_outputs import transcript
 from whisper_hailo.cli.inputs import Input, find_inputs
 from whisper_hailo.cli.sink import Sink
-from whisper_hailo.cli.transcribe import _Run, _without_done
+from whisper_hailo.cli.transcribe import Together, _Run, _without_done
 from whisper_hailo.core.errors import AudioError, DeviceError, ExitCode, OptionError
 from whisper_hailo.core.types import Transcript
+from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.text.subtitles import Layout
+from whisper_hailo.transcription.longform.plan import LongOptions
 
 
 def inputs(folder: Path, *names: str) -> list[Input]:
@@ -130,16 +132,6 @@ def test_subtitles_are_laid_out_as_asked_for(
     assert capsys.readouterr().out.count("-->") == 4
 
 
-class Flags:
-    channels = "mix"
-
-    def __init__(self, batch_size: int = 1) -> None:
-        self.batch_size = batch_size
-
-    def options(self) -> None:
-        return None
-
-
 class Hearing:
     """Fails at the inputs that it is told."""
 
@@ -163,7 +155,8 @@ def test_every_input_has_its_turn_and_its_own_code(
     """Whatever is wrong with another: one that is no file, one that breaks, one without a chip."""
     entries = [*inputs(tmp_path, "a.wav", "b.wav"), *find_inputs([""]), *inputs(tmp_path, "c.wav")]
     hearing = Hearing(b=DeviceError("no chip; plug it in"))
-    run = _Run(hearing, None, Flags(batch_size), sink(entries, tmp_path / "out"))  # type: ignore[arg-type]
+    together, out = Together(batch_size), sink(entries, tmp_path / "out")
+    run = _Run(hearing, DecodingOptions(), LongOptions(), together, out)  # type: ignore[arg-type]
     assert list(run.all(entries)) == [0, ExitCode.DEVICE, ExitCode.AUDIO, 0]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.txt", "c.txt"]
     assert "no chip; plug it in" in capsys.readouterr().err

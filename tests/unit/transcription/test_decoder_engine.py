@@ -157,7 +157,7 @@ def test_unless_it_is_asked_for_each_window() -> None:
 
 def test_a_language_that_was_told_is_not_detected() -> None:
     decoder = Rows()
-    options = DecodingOptions(language="de", detect_each_window=True)
+    options = DecodingOptions(language="de")
     heard, contexts = hear(decoder, [2], options)
     assert heard[0].segments[0].language == "de"
     assert contexts[0].language_probs == {}

@@ -100,7 +100,7 @@ def test_unless_it_is_asked_for_each_window() -> None:
 
 def test_a_language_that_was_told_is_not_detected() -> None:
     engine = Engine()
-    options = DecodingOptions(language="de", detect_each_window=True)
+    options = DecodingOptions(language="de")
     heard, _ = hear(engine, [2], options)
     assert (heard[0].segments[0].language, engine.n_detected) == ("de", 0)
 
