@@ -87,7 +87,7 @@ e2e: $(VENV)/dev.stamp
 fuzz: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.fuzz $(FUZZ)
 
-# docs/testing.md says what comes of it.
+# docs/mutants.md says what comes of it.
 mutants: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.mutants $(MUTANTS)
 

@@ -1,4 +1,4 @@
-"""Run the mutation lane: `python -m tests.mutants --help`; see docs/testing.md.
+"""Run the mutation lane: `python -m tests.mutants --help`; see docs/mutants.md.
 
 Small faults are put into the code, one at a time, and the unit tests of its area are asked. It
 fails where more than a tenth of what was tried lives without a reason in `survivors.toml`, and
