@@ -10,19 +10,16 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 from torch import Tensor
-from whisper_normalizer.basic import BasicTextNormalizer
-from whisper_normalizer.english import EnglishTextNormalizer
 
 from training.decode import Greedy, window
 from training.kept_tokens import KeptTokens
 from training.model import Whisper
 from training.targets import Task
+from whisper_hailo_lab.score import normalise
 
 POSITIONS_PER_S = 50
 N_AUDIO_CTX = 1500
 BATCH = 20
-_english = EnglishTextNormalizer()
-_basic = BasicTextNormalizer()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +35,11 @@ class WordErrors:
 
 def word_errors(references: list[str], hypotheses: list[str], language: str) -> WordErrors:
     """Compares texts of the same order and language; references must hold words."""
-    normalize = _english if language == "en" else _basic
-    output = jiwer.process_words(
-        [normalize(text) for text in references], [normalize(text) for text in hypotheses]
+    expected, got = (
+        [normalise(text, "normalised", language) for text in texts]
+        for texts in (references, hypotheses)
     )
+    output = jiwer.process_words(expected, got)
     n_words = output.hits + output.substitutions + output.deletions
     wer = round(100 * output.wer, 2)
     return WordErrors(wer, n_words, output.substitutions, output.deletions, output.insertions)
