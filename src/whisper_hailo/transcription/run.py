@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from whisper_hailo.audio import AudioSource
-from whisper_hailo.core.types import Transcript
+from whisper_hailo.core.types import Segment, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.parts import Parts
 from whisper_hailo.transcription.recording import Recording
-from whisper_hailo.transcription.schedule import Progress, Schedule, Source
+from whisper_hailo.transcription.schedule import Listed, Progress, Schedule, Source
 
 
 class Run:
@@ -53,6 +54,16 @@ class Run:
         """What transcribes the recordings of a source."""
         ahead = self._parts.encode_ahead
         return Schedule(source, self._stages, self._batch_size, self._progress, encode_ahead=ahead)
+
+    def segments(self, source: AudioSource) -> Iterator[Segment]:
+        """Segments of one recording, each when it is final; then the error that broke it."""
+        recording, n_given = self.recording(source), 0
+        for _ in self.schedule(Listed([recording])).steps():
+            new = recording.segments[n_given:]
+            n_given += len(new)
+            yield from new
+        if recording.failure is not None:
+            raise recording.failure
 
     def transcript(self, recording: Recording) -> Transcript:
         """Of a recording that is done."""

@@ -23,7 +23,6 @@ from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.parts import Parts
-from whisper_hailo.transcription.recording import Recording
 from whisper_hailo.transcription.run import Run
 from whisper_hailo.transcription.running_text import running_text
 from whisper_hailo.transcription.schedule import Listed, Progress, in_order
@@ -145,21 +144,14 @@ class Transcriber(Closing):
     ) -> Iterator[Segment]:
         """Transcribe one recording of any length, and give each segment when it is final.
 
-        Options are checked at once; whoever stops asking for segments ends the work.
-
-        Args:
-            audio: as for `transcribe`.
-            options: likewise.
-            progress: likewise.
-            long: likewise.
-            batch_size: likewise.
+        Arguments are those of `transcribe`. Options are checked at once; whoever stops asking for
+        segments ends the work.
 
         Raises:
             AudioError: the audio cannot be read; the segments before it were given.
             OptionError: options that the model cannot honour.
         """
-        run = self._run(options, long, batch_size, progress)
-        return _segments(run, run.recording(audio))
+        return self._run(options, long, batch_size, progress).segments(audio)
 
     def transcribe_many(
         self,
@@ -326,13 +318,3 @@ class Transcriber(Closing):
     ) -> Settings:
         """What shapes the results of these options."""
         return self._parts.settings(options, long, batch_size)
-
-
-def _segments(run: Run, recording: Recording) -> Iterator[Segment]:
-    n_given = 0
-    for _ in run.schedule(Listed([recording])).steps():
-        new = recording.segments[n_given:]
-        n_given += len(new)
-        yield from new
-    if recording.failure is not None:
-        raise recording.failure
