@@ -42,7 +42,8 @@ class Fuzzed:
                 continue
             app = typer.Typer()
             app.command()(run)
-            self._options[name] = [*_options_of(typer.main.get_command(app))]
+            if options := [*_options_of(typer.main.get_command(app))]:
+                self._options[name] = options
 
     def prepare(self, base: Path) -> None:
         """A model, and a recording."""
