@@ -10,7 +10,7 @@ from whisper_hailo.core.types import Segment, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.parts import Parts
-from whisper_hailo.transcription.recording import Recording
+from whisper_hailo.transcription.recording import Recording, Share
 from whisper_hailo.transcription.schedule import Listed, Progress, Schedule, Source
 
 
@@ -43,12 +43,14 @@ class Run:
         self._progress = progress
         self._load_ms = load_ms
         self._stages = parts.stages(options, snug=long.snug)
+        self._share = Share()
         self._settings = parts.settings(options, long, batch_size)
 
     def recording(self, source: AudioSource) -> Recording:
         """A recording that has not begun."""
         context = self._stages.engine.context()
-        return Recording(source, context, self._parts.plan, self._options, self._long)
+        plan, options = self._parts.plan, self._options
+        return Recording(source, context, plan, options, self._long, share=self._share)
 
     def schedule(self, source: Source) -> Schedule:
         """What transcribes the recordings of a source."""
