@@ -15,7 +15,7 @@ from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, FloatArray
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.language import detect_languages
-from whisper_hailo.decoding.option_groups import Prompts, WordOptions
+from whisper_hailo.decoding.option_groups import PromptOptions, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.prompt import PromptMaker
 from whisper_hailo.decoding.search.draft import Draft
@@ -60,7 +60,7 @@ class DecoderEngine:
         self._padding = options.cures.padding(decoder.spec.dims)
         self._prompts = PromptMaker(tokenizer, decoder.spec.dims, options)
         # Language and prompts are each row's own, in its context.
-        self.batch_key: Hashable = replace(options, language=AUTO_LANGUAGE, prompts=Prompts())
+        self.batch_key: Hashable = replace(options, language=AUTO_LANGUAGE, prompts=PromptOptions())
         self._loop = DecodingLoop(decoder, tokenizer.special, options, window_s)
 
     def context(self) -> Context:

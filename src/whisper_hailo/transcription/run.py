@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TypeVar
 
 from whisper_hailo.audio import AudioSource
 from whisper_hailo.core.types import Segment, Transcript
@@ -11,10 +12,13 @@ from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.parts import Parts
 from whisper_hailo.transcription.recording import Recording, Share
-from whisper_hailo.transcription.schedule import Listed, Progress, Schedule, Source
+from whisper_hailo.transcription.schedule import Listed, Progress, Schedule, WindowSource
 
 
-class Run:
+RecordingT = TypeVar("RecordingT", bound=Recording)
+
+
+class TranscriptionRun:
     """What all recordings of one call have in common.
 
     Args:
@@ -42,17 +46,43 @@ class Run:
         self._batch_size = batch_size
         self._progress = progress
         self._load_ms = load_ms
-        self._stages = parts.stages(options, snug=long.snug)
+        self._stages = parts.stages(options, trim_window=long.trim_window)
         self._share = Share()
         self._settings = parts.settings(options, long, batch_size)
 
     def recording(self, source: AudioSource) -> Recording:
         """A recording that has not begun."""
-        context = self._stages.engine.context()
-        plan, options = self._parts.plan, self._options
-        return Recording(source, context, plan, options, self._long, share=self._share)
+        return self.recording_of(Recording, source)
 
-    def schedule(self, source: Source) -> Schedule:
+    def recording_of(
+        self,
+        kind: type[RecordingT],
+        source: AudioSource,
+        *,
+        priority: int = 0,
+        share: Share | None = None,
+    ) -> RecordingT:
+        """A recording of some kind that has not begun.
+
+        Args:
+            kind: of recording.
+            source: a file or samples.
+            priority: less goes first.
+            share: whose it is; `None`: one for all recordings of the run.
+        """
+        engine, parts = self._stages.engine, self._parts
+        return kind(
+            source,
+            engine.context(),
+            parts.plan,
+            self._options,
+            self._long,
+            priority=priority,
+            engine=engine,
+            share=share or self._share,
+        )
+
+    def schedule(self, source: WindowSource) -> Schedule:
         """What transcribes the recordings of a source."""
         ahead = self._parts.encode_ahead
         return Schedule(source, self._stages, self._batch_size, self._progress, encode_ahead=ahead)
