@@ -14,7 +14,6 @@ from whisper_hailo.transcription.parts import Parts
 from whisper_hailo.transcription.recording import Recording, Share
 from whisper_hailo.transcription.schedule import Listed, Progress, Schedule, WindowSource
 
-
 RecordingT = TypeVar("RecordingT", bound=Recording)
 
 

@@ -159,9 +159,8 @@ class Schedule:
             if not ready:
                 break
             recording = min(ready, key=_turn)
-            if batch and self._key(recording) != self._key(batch[0][0]):
-                ready.remove(recording)
-            elif not self._draw(recording, batch):
+            fits = not batch or self._key(recording) == self._key(batch[0][0])
+            if not (fits and self._draw(recording, batch)):
                 ready.remove(recording)
         return batch
 

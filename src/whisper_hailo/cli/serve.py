@@ -1,0 +1,79 @@
+"""`whisper-hailo serve`: one model behind many doors."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import Annotated
+
+from whisper_hailo.backends.hailo.options import Priority
+from whisper_hailo.cli.fallback import Fallback
+from whisper_hailo.cli.groups import Given, Only
+from whisper_hailo.cli.model import ModelOptions, tell_engine
+from whisper_hailo.cli.talk import log_as
+from whisper_hailo.core.errors import ExitCode
+from whisper_hailo.core.extras import require
+from whisper_hailo.core.languages import AUTO_LANGUAGE
+from whisper_hailo.decoding.option_groups import FALLBACK_STEP, SearchOptions
+from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.serve.logs import JsonLines
+from whisper_hailo.serve.options import (
+    DEFAULT_HTTP,
+    Address,
+    DoorOptions,
+    LimitOptions,
+    SafetyOptions,
+)
+
+logger = logging.getLogger(__name__)
+
+_DECODING = ("language", "cures", "max_new_tokens", "search", "thresholds", "limits", "prompts")
+_NEEDED = ("fastapi", "uvicorn", "multipart", "prometheus_client", "wyoming", "pydantic_settings")
+
+
+def serve(
+    doors: DoorOptions,
+    model: ModelOptions,
+    decoding: Annotated[Given[DecodingOptions], Only(_DECODING)],
+    fallback: Fallback,
+    limits: LimitOptions,
+    safety: SafetyOptions,
+) -> int:
+    """Serve other programs: OpenAI's API over HTTP, Wyoming for Home Assistant."""
+    require("server", "serve", *_NEEDED)
+    from whisper_hailo.serve.build import make_engine, make_worker
+    from whisper_hailo.serve.server import Server
+
+    if doors.http is None and doors.wyoming is None:
+        doors = replace(doors, http=Address.of(DEFAULT_HTTP))
+    safety.keys()  # what is wrong is told before a model is looked for
+    _decoding(decoding, fallback, Cures(), FALLBACK_STEP)
+    transcriber = model.transcriber(Priority.LIVE)
+    step = transcriber.default_fallback if fallback.fallback is None else fallback.fallback
+    options = _decoding(decoding, fallback, transcriber.default_cures, step)
+    transcriber.check(options)
+    tell_engine(transcriber)
+    worker = make_worker(transcriber, options, doors, limits)
+    engine = make_engine(worker, step, doors, limits)
+
+    async def run() -> None:
+        await Server(worker, engine, doors, limits, safety, serving=_tell).run()
+
+    if doors.log_json:
+        log_as(JsonLines())
+    with worker:
+        asyncio.run(run())
+    return ExitCode.OK
+
+
+def _decoding(
+    given: Given[DecodingOptions], fallback: Fallback, cures: Cures, step: float
+) -> DecodingOptions:
+    """What was typed, on the defaults of `transcribe`, but for the language, which is found out."""
+    search = SearchOptions(fallback.temperatures(step))
+    return given.on(DecodingOptions(language=AUTO_LANGUAGE, cures=cures, search=search))
+
+
+def _tell(address: str) -> None:
+    logger.info("serving at %s", address)

@@ -1,0 +1,190 @@
+"""What the doors know of the engine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from whisper_hailo.core.types import FloatArray, Segment, Transcript
+from whisper_hailo.serve.audio import AudioLimits
+from whisper_hailo.serve.errors import TooLateError
+from whisper_hailo.serve.metrics import Metrics
+from whisper_hailo.serve.request import Caller, Choices, Defaults, Request
+from whisper_hailo.serve.worker import State, Worker
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The model behind the doors.
+
+    Attributes:
+        name: of the model.
+        aliases: other names that clients may call it by.
+        languages: codes of those it knows.
+        created_s: when it was loaded, in seconds since 1970.
+    """
+
+    name: str
+    aliases: tuple[str, ...]
+    languages: tuple[str, ...]
+    created_s: int
+
+    def is_called(self, name: str) -> bool:
+        """Whether clients may call it so."""
+        return name == self.name or name in self.aliases
+
+
+class Ticket:
+    """A request that was taken up: its segments as they are final, then its transcript.
+
+    Args:
+        deadline_s: most seconds to the transcript.
+
+    Attributes:
+        transcript: once all segments have come.
+    """
+
+    transcript: Transcript
+
+    def __init__(self, deadline_s: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._deadline_s = deadline_s
+        self._deadline = self._loop.time() + deadline_s
+        self._events: asyncio.Queue[Segment | Transcript | Exception] = asyncio.Queue()
+
+    def tell(self, event: Segment | Transcript | Exception) -> None:
+        """Hand over what comes; from any thread."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._events.put_nowait, event)
+
+    async def segments(self) -> AsyncIterator[Segment]:
+        """Each segment when it is final; then there is the transcript.
+
+        Raises:
+            TooLateError: it is not done by its deadline.
+            WhisperHailoError: what kept it from being transcribed.
+        """
+        while True:
+            try:
+                async with asyncio.timeout_at(self._deadline):
+                    event = await self._events.get()
+            except TimeoutError:
+                raise TooLateError(
+                    f"it was not done in {self._deadline_s:g} s, the most that one request may "
+                    "take; ask for less at once, or when less is asked for"
+                ) from None
+            if isinstance(event, Exception):
+                raise event
+            if isinstance(event, Transcript):
+                self.transcript = event
+                return
+            yield event
+
+    async def result(self) -> Transcript:
+        """The transcript; see `segments` for what it raises."""
+        async for _ in self.segments():
+            pass
+        return self.transcript
+
+
+class Engine(Protocol):
+    """What a door needs; it has nothing else of the server."""
+
+    @property
+    def served(self) -> Served:
+        """The model."""
+        ...
+
+    @property
+    def limits(self) -> AudioLimits:
+        """How much audio a request may have."""
+        ...
+
+    @property
+    def metrics(self) -> Metrics:
+        """Counts what the doors do."""
+        ...
+
+    @property
+    def state(self) -> State:
+        """How far the engine is."""
+        ...
+
+    def expect_room(self, client: str) -> None:
+        """Turn a client away before it has sent its recording.
+
+        Raises:
+            BusyError, TooManyError: there is no place.
+        """
+        ...
+
+    def request(self, audio: FloatArray, choices: Choices, caller: Caller) -> Request:
+        """What to submit for a client's audio and choices.
+
+        Raises:
+            OptionError: a value out of range.
+        """
+        ...
+
+    def submit(self, request: Request) -> AbstractAsyncContextManager[Ticket]:
+        """Transcribe; who leaves the block leaves the engine to others.
+
+        Raises:
+            OptionError: the model cannot honour the options.
+            BusyError, TooManyError: there is no place.
+        """
+        ...
+
+
+class WorkerEngine:
+    """The engine of a worker, for the doors of one event loop.
+
+    Args:
+        worker: open.
+        served: the model.
+        defaults: options of requests that choose nothing.
+        limits: of a request's audio.
+        deadline_s: most seconds of a request that brings none of its own.
+    """
+
+    def __init__(
+        self,
+        worker: Worker,
+        served: Served,
+        defaults: Defaults,
+        limits: AudioLimits,
+        deadline_s: float,
+    ) -> None:
+        self._worker = worker
+        self._defaults = defaults
+        self._deadline_s = deadline_s
+        self.served = served
+        self.limits = limits
+        self.metrics = worker.metrics
+
+    @property
+    def state(self) -> State:
+        """See `Engine`."""
+        return self._worker.state
+
+    def expect_room(self, client: str) -> None:
+        """See `Engine`."""
+        self._worker.queue.expect_room(client)
+
+    def request(self, audio: FloatArray, choices: Choices, caller: Caller) -> Request:
+        """See `Engine`."""
+        return Request(audio, *self._defaults.with_choices(choices), caller)
+
+    @asynccontextmanager
+    async def submit(self, request: Request) -> AsyncIterator[Ticket]:
+        """See `Engine`."""
+        ticket = Ticket(self._deadline_s if request.deadline_s is None else request.deadline_s)
+        job = await asyncio.to_thread(self._worker.submit, request, ticket.tell)
+        try:
+            yield ticket
+        finally:
+            job.leave()
+            self._worker.queue.done(job)
