@@ -12,7 +12,7 @@ import pytest
 from tests.unit.serve.house import DEMO, DEMO_TEXT, GERMAN, LONG, OPTIONS, PHRASES, House, caller
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
-from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.errors import DeviceError, OptionError
 from whisper_hailo.decoding.option_groups import PromptOptions
 from whisper_hailo.serve.errors import BusyError, LeftError, TooLateError, TooManyError
 from whisper_hailo.serve.request import Choices
@@ -127,22 +127,37 @@ def test_a_model_that_rests_is_there_again_for_the_next() -> None:
 
 
 def test_what_breaks_the_schedule_is_told_and_the_next_is_served() -> None:
-    async def ask(house: House) -> None:
-        class BrokenError(Exception):
-            pass
+    class BrokenError(Exception):
+        pass
 
-        queue, next_job = house.worker.queue, house.worker.queue.next
+    house, broken = House(), []
+    next_job = house.worker.queue.next
 
-        def fall(**named: bool) -> None:
-            if queue._new:
-                queue.next = next_job  # type: ignore[method-assign]
-                raise BrokenError
-            return next_job(n_free=named["n_free"], idle=False)
+    def fall(**named: bool) -> Any:
+        job = next_job(**named)
+        if job is not None and not broken:
+            broken.append(job)
+            raise BrokenError
+        return job
 
-        queue.next = fall  # type: ignore[method-assign, assignment]
+    house.worker.queue.next = fall  # type: ignore[method-assign]
+
+    async def ask() -> None:
         with pytest.raises(BrokenError):
             await house.text(load_audio(DEMO))
         assert await house.text(load_audio(DEMO)) == DEMO_TEXT
 
-    with House(WorkerOptions(release_after_s=0.01)) as house:
-        asyncio.run(ask(house))
+    with house:
+        asyncio.run(ask())
+
+
+def test_a_model_that_cannot_be_loaded_is_told_at_once() -> None:
+    house = House()
+    transcriber = house.worker.transcriber
+    transcriber.open = _fail  # type: ignore[method-assign]
+    with pytest.raises(DeviceError, match="no chip"):
+        house.open()
+
+
+def _fail() -> Any:
+    raise DeviceError("no chip; plug one in")
