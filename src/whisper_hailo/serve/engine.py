@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
 
+from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import FloatArray, Segment, Transcript
 from whisper_hailo.serve.audio import AudioLimits
 from whisper_hailo.serve.errors import TooLateError
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.request import Caller, Choices, Defaults, Request
 from whisper_hailo.serve.worker import State, Worker
+
+_MOST_HINTS: Final = 100
+"""More do not fit in any model's prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +181,27 @@ class WorkerEngine:
 
     def request(self, audio: FloatArray, choices: Choices, caller: Caller) -> Request:
         """See `Engine`."""
+        if choices.hints and not choices.hotwords:
+            choices = replace(choices, hotwords=self._hotwords(choices.hints))
         return Request(audio, *self._defaults.with_choices(choices), caller)
+
+    def _hotwords(self, hints: tuple[str, ...]) -> str | None:
+        """As many hints as the model takes, the first of them first; `None` if it takes none."""
+        takes = bisect_left(
+            range(1, min(len(hints), _MOST_HINTS) + 1),
+            True,
+            key=lambda n: not self._takes(hints[:n]),
+        )
+        return ", ".join(hints[:takes]) or None
+
+    def _takes(self, hints: tuple[str, ...]) -> bool:
+        default = self._worker.default
+        prompts = replace(default.prompts, hotwords=", ".join(hints))
+        try:
+            self._worker.transcriber.check(replace(default, prompts=prompts))
+        except OptionError:
+            return False
+        return True
 
     @asynccontextmanager
     async def submit(self, request: Request) -> AsyncIterator[Ticket]:

@@ -91,6 +91,7 @@ class Choices:
         task: `transcribe` or `translate`.
         prompt: text as if said before the recording.
         hotwords: words to expect.
+        hints: words to expect, as far as the model can make use of them.
         temperature: of the first try; above 0 tokens are sampled.
         times: the model writes times of segments, as subtitles need them.
         words: times of words.
@@ -101,6 +102,7 @@ class Choices:
     task: str | None = None
     prompt: str | None = None
     hotwords: str | None = None
+    hints: tuple[str, ...] = ()
     temperature: float | None = None
     times: bool = False
     words: bool = False

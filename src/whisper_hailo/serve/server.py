@@ -16,6 +16,9 @@ from starlette.types import ASGIApp
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.live.http import PageProtocol
 from whisper_hailo.live.listening import listen
+from whisper_hailo.serve.announce import announce
+from whisper_hailo.serve.doors.wyoming import WyomingDoor
+from whisper_hailo.serve.doors.wyoming_wire import LINE_BYTES
 from whisper_hailo.serve.engine import Engine
 from whisper_hailo.serve.http.app import make_app
 from whisper_hailo.serve.options import Address, DoorOptions, LimitOptions, SafetyOptions
@@ -72,6 +75,8 @@ class Server:
             async with AsyncExitStack() as stack:
                 if self._doors.http is not None:
                     await self._open_http(self._doors.http, stack)
+                if self._doors.wyoming is not None:
+                    await self._open_wyoming(self._doors.wyoming, stack)
                 await self._ending.wait()
                 await self._drain()
         finally:
@@ -107,6 +112,18 @@ class Server:
         stack.push_async_callback(close)
         port = listener.getsockname()[1]
         self._serving(f"{scheme}://{Address(address.host, port)}")
+
+    async def _open_wyoming(self, address: Address, stack: AsyncExitStack) -> None:
+        door = WyomingDoor(self._engine, self._limits.connections)
+        listener = listen(address.host, address.port, f"tcp://{address}", _ADVICE)
+        server = await asyncio.start_server(door.connected, sock=listener, limit=LINE_BYTES)
+        stack.push_async_callback(door.close)
+        stack.callback(server.close)
+        port = listener.getsockname()[1]
+        self._serving(f"tcp://{Address(address.host, port)}")
+        if self._doors.zeroconf is not None:
+            announced = announce(self._doors.zeroconf, address.host, port)
+            await stack.enter_async_context(announced)
 
     def _config(self, app: ASGIApp) -> uvicorn.Config:
         config = uvicorn.Config(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 from fastapi import FastAPI, Request
@@ -12,11 +11,7 @@ from starlette.exceptions import HTTPException
 
 from whisper_hailo.core.errors import AudioError, DeviceError, OptionError, WhisperHailoError
 from whisper_hailo.serve.errors import BadKeyError, TooManyError, TurnedAwayError, UnknownModelError
-
-_PATH: Final = re.compile(r"(?<![\w:/.])/[^\s'\",;:)]+")
-"""Of a file: it begins where no address of the web has its host."""
-
-_FLAG: Final = re.compile(r"--([a-z][a-z-]*[a-z])")
+from whisper_hailo.serve.plain import plain_message
 
 _CODES: Final[dict[type[Exception], str]] = {
     BadKeyError: "invalid_api_key",
@@ -38,18 +33,6 @@ def status_of(error: Exception) -> int:
     return error.status_code if isinstance(error, HTTPException) else _OWN_FAULT
 
 
-def message_of(error: Exception) -> str:
-    """What a client is told: the error's own words, without paths and flags of the command."""
-    if isinstance(error, HTTPException):
-        return str(error.detail)
-    if not isinstance(error, WhisperHailoError):
-        return "internal error; the server's log says more"
-    if isinstance(error, TurnedAwayError):
-        return str(error)
-    plain = _PATH.sub("...", str(error))
-    return _FLAG.sub(lambda found: found[1].replace("-", "_"), plain)
-
-
 def body_of(error: Exception, param: str | None = None) -> dict[str, Any]:
     """The object of OpenAI's API."""
     status = status_of(error)
@@ -57,7 +40,8 @@ def body_of(error: Exception, param: str | None = None) -> dict[str, Any]:
     if isinstance(error, TooManyError):
         kind = "requests"
     code = _CODES.get(type(error))
-    return {"error": {"message": message_of(error), "type": kind, "param": param, "code": code}}
+    message = str(error.detail) if isinstance(error, HTTPException) else plain_message(error)
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
 def response_of(error: Exception, param: str | None = None) -> JSONResponse:

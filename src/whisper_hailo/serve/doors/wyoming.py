@@ -1,0 +1,288 @@
+"""Home Assistant's protocol: a recording in pieces, its text in pieces and whole."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import tempfile
+from collections.abc import Awaitable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Final, TypeVar, cast
+
+import numpy as np
+from wyoming.asr import (
+    Transcribe,
+    Transcript,
+    TranscriptChunk,
+    TranscriptStart,
+    TranscriptStop,
+)
+from wyoming.audio import AudioChunk, AudioStart, AudioStop
+from wyoming.error import Error
+from wyoming.event import Event, Eventable, async_write_event
+from wyoming.info import AsrModel, AsrProgram, Attribution, Describe, Info
+from wyoming.ping import Ping, Pong
+
+from whisper_hailo.core.errors import AudioError, WhisperHailoError
+from whisper_hailo.core.types import UNSPACED_LANGUAGES, FloatArray
+from whisper_hailo.core.version import __version__
+from whisper_hailo.live.hosts import address_of
+from whisper_hailo.serve.audio import AudioLimits, Decoders, PcmForm, expect_seconds
+from whisper_hailo.serve.doors.wyoming_wire import MalformedError, read_event
+from whisper_hailo.serve.engine import Engine, Served
+from whisper_hailo.serve.errors import LeftError, TooLargeError, UnknownModelError, kind_of
+from whisper_hailo.serve.plain import plain_message
+from whisper_hailo.serve.request import Caller, Choices
+
+logger = logging.getLogger(__name__)
+
+_DOOR: Final = "wyoming"
+_IDLE_S: Final = 600.0
+"""So long a client may be silent."""
+
+_IN_MEMORY_BYTES: Final = 4 << 20
+_MOST_FORMS: Final = 64
+"""Nobody changes the form of the samples so often in one recording."""
+
+T = TypeVar("T")
+
+
+def info(served: Served) -> Info:
+    """What there is to be had."""
+    attribution = Attribution("whisper-hailo", "https://github.com/openai/whisper")
+    model = AsrModel(
+        name=served.name,
+        attribution=attribution,
+        installed=True,
+        description=f"Whisper: {served.name}",
+        version=__version__,
+        languages=list(served.languages),
+    )
+    program = AsrProgram(
+        name="whisper-hailo",
+        attribution=attribution,
+        installed=True,
+        description="Whisper on Hailo NPUs and edge CPUs",
+        version=__version__,
+        models=[model],
+        supports_transcript_streaming=True,
+    )
+    return Info(asr=[program])
+
+
+@dataclass(slots=True)
+class Pieces:
+    """A recording that comes in chunks, each of any size and form.
+
+    Attributes:
+        limits: of the whole.
+        runs: chunks of one form that came on end, with that form.
+        stack: holds their files.
+    """
+
+    limits: AudioLimits
+    runs: list[tuple[PcmForm, BinaryIO]] = field(default_factory=list)
+    stack: ExitStack = field(default_factory=ExitStack)
+    n_bytes: int = 0
+    seconds: float = 0.0
+
+    def add(self, event: Event) -> None:
+        """Keep a chunk.
+
+        Raises:
+            MalformedError: it does not say what it is.
+            TooLargeError: it is too much.
+        """
+        form, data = _form(event), event.payload or b""
+        frame_rate = form.rate_hz * form.width * form.n_channels
+        self.n_bytes += len(data)
+        self.seconds += len(data) / frame_rate
+        expect_seconds(self.seconds, self.limits.seconds)
+        if self.n_bytes > self.limits.bytes:
+            raise TooLargeError(f"more than {self.limits.bytes} bytes came; send less at once")
+        if not self.runs or self.runs[-1][0] != form:
+            if len(self.runs) == _MOST_FORMS:
+                raise MalformedError(f"the form of the samples changed {_MOST_FORMS} times")
+            spool = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES)  # noqa: SIM115 - the stack is one
+            self.stack.enter_context(spool)
+            self.runs.append((form, cast(BinaryIO, spool)))
+        self.runs[-1][1].write(data)
+
+    async def audio(self, decoders: Decoders) -> FloatArray:
+        """All of it.
+
+        Raises:
+            AudioError: nothing came, or its form is none.
+        """
+        if not self.n_bytes:
+            raise AudioError("no sound came between audio-start and audio-stop; send some")
+        parts = [await decoders.decode_pcm(data, form) for form, data in self.runs]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _form(event: Event) -> PcmForm:
+    values = [event.data.get(name) for name in ("rate", "width", "channels")]
+    if not all(isinstance(value, int) and 0 < value < 1 << 20 for value in values):
+        raise MalformedError("a chunk has no rate, width and channels that are whole numbers")
+    return PcmForm(*cast("list[int]", values))
+
+
+class Session:
+    """One connection.
+
+    Args:
+        engine: behind the door.
+        decoders: make samples of what comes.
+        reader: of the connection.
+        writer: of the connection.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        decoders: Decoders,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        self._engine = engine
+        self._decoders = decoders
+        self._reader = reader
+        self._writer = writer
+        peer = (writer.get_extra_info("peername") or ("",))[0]
+        self._caller = Caller(address_of(peer), _DOOR)
+        self._choices = Choices()
+        self._pieces = Pieces(engine.limits)
+        self._next: asyncio.Task[Event | None] | None = None
+
+    async def run(self) -> None:
+        """Answer events until the client leaves, or does what it may not."""
+        try:
+            while (event := await self._read()) is not None:
+                await self._take(event)
+        except LeftError:
+            pass
+        except Exception as error:
+            await self._refuse(error)
+        finally:
+            self._pieces.stack.close()
+            if self._next is not None:
+                self._next.cancel()
+
+    async def _read(self) -> Event | None:
+        task, self._next = self._next or asyncio.ensure_future(read_event(self._reader)), None
+        async with asyncio.timeout(_IDLE_S):
+            return await task
+
+    async def _take(self, event: Event) -> None:
+        if AudioChunk.is_type(event.type):
+            self._pieces.add(event)
+        elif Describe.is_type(event.type):
+            await self._write(info(self._engine.served))
+        elif Transcribe.is_type(event.type):
+            self._choices = self._chosen(event)
+            self._engine.expect_room(self._caller.client)
+        elif AudioStart.is_type(event.type):
+            self._begin()
+        elif AudioStop.is_type(event.type):
+            await self._while_there(self._transcribe())
+            self._choices = Choices()
+            self._begin()
+        elif Ping.is_type(event.type):
+            await self._write(Pong(text=Ping.from_event(event).text))
+
+    def _begin(self) -> None:
+        self._pieces.stack.close()
+        self._pieces = Pieces(self._engine.limits)
+
+    def _chosen(self, event: Event) -> Choices:
+        """What a client wants; names and terms are hints, the names first.
+
+        Raises:
+            UnknownModelError: a model that is not served.
+        """
+        asked = Transcribe.from_event(event)
+        if asked.name and not self._engine.served.is_called(asked.name):
+            raise UnknownModelError(
+                f"model {asked.name[:80]!r} is not served, expected {self._engine.served.name}"
+            )
+        words = [*(asked.transcript_names or ()), *(asked.transcript_terms or ())]
+        return Choices(language=asked.language or None, hints=tuple(words))
+
+    async def _transcribe(self) -> None:
+        audio = await self._pieces.audio(self._decoders)
+        request = self._engine.request(audio, self._choices, self._caller)
+        async with self._engine.submit(request) as ticket:
+            await self._write(TranscriptStart(language=self._choices.language))
+            blank = ""
+            async for segment in ticket.segments():
+                if segment.text:
+                    await self._write(TranscriptChunk(blank + segment.text))
+                    blank = "" if segment.language in UNSPACED_LANGUAGES else " "
+        heard = ticket.transcript
+        await self._write(Transcript(heard.text, language=heard.language))
+        await self._write(TranscriptStop())
+
+    async def _while_there(self, work: Awaitable[T]) -> T:
+        """Do some work as long as the client is there; what it sends meanwhile is read later.
+
+        Raises:
+            LeftError: it is not.
+        """
+        task = asyncio.ensure_future(work)
+        self._next = self._next or asyncio.ensure_future(read_event(self._reader))
+        try:
+            await asyncio.wait({task, self._next}, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done() and not self._next.exception() and self._next.result() is None:
+                raise LeftError("the client left")
+            return await task
+        finally:
+            task.cancel()
+
+    async def _write(self, what: Eventable) -> None:
+        try:
+            await async_write_event(what.event(), self._writer)
+        except OSError as error:
+            raise LeftError("the client left") from error
+
+    async def _refuse(self, error: Exception) -> None:
+        """Tell what is wrong, and end the connection."""
+        self._engine.metrics.failed(error)
+        if not isinstance(error, WhisperHailoError | TimeoutError):
+            logger.error("a Wyoming connection failed", exc_info=error)
+        with suppress(LeftError):
+            await self._write(Error(text=plain_message(error), code=kind_of(error)))
+
+
+class WyomingDoor:
+    """Answers connections, so many at once.
+
+    Args:
+        engine: behind the door.
+        most: connections.
+    """
+
+    def __init__(self, engine: Engine, most: int) -> None:
+        self._engine = engine
+        self._decoders = Decoders(engine.limits)
+        self._most = most
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one."""
+        task = cast("asyncio.Task[Any]", asyncio.current_task())
+        try:
+            if len(self._tasks) < self._most:
+                self._tasks.add(task)
+                await Session(self._engine, self._decoders, reader, writer).run()
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+    async def close(self) -> None:
+        """End all connections."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
