@@ -11,6 +11,7 @@ from whisper_hailo.backends.hailo.options import Priority
 from whisper_hailo.cli.fallback import Fallback
 from whisper_hailo.cli.groups import Given, Only
 from whisper_hailo.cli.model import ModelOptions, tell_engine
+from whisper_hailo.cli.settings import ConfigOptions, Settings
 from whisper_hailo.cli.talk import log_as
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.extras import require
@@ -29,26 +30,56 @@ from whisper_hailo.serve.options import (
 logger = logging.getLogger(__name__)
 
 _DECODING = ("language", "cures", "max_new_tokens", "search", "thresholds", "limits", "prompts")
+_SETTINGS: dict[type, tuple[str, ...]] = {
+    DoorOptions: (),
+    ModelOptions: (),
+    DecodingOptions: ("language",),
+    LimitOptions: (),
+    SafetyOptions: (),
+}
+"""Options that environment and file may say, too."""
+
 _NEEDED = ("fastapi", "uvicorn", "multipart", "prometheus_client", "wyoming", "pydantic_settings")
 
 
 def serve(
+    doors: Given[DoorOptions],
+    model: Given[ModelOptions],
+    decoding: Annotated[Given[DecodingOptions], Only(_DECODING)],
+    fallback: Fallback,
+    limits: Given[LimitOptions],
+    safety: Given[SafetyOptions],
+    config: ConfigOptions,
+) -> int:
+    """Serve other programs: OpenAI's API over HTTP, Wyoming for Home Assistant."""
+    require("server", "serve", *_NEEDED)
+    settings = Settings(_SETTINGS, config.config)
+    decoding = settings.settle(decoding)
+    _decoding(decoding, fallback, Cures(), FALLBACK_STEP)  # before a model is looked for
+    return _serve(
+        settings.settle(doors).on(),
+        settings.settle(model).on(),
+        decoding,
+        fallback,
+        settings.settle(limits).on(),
+        settings.settle(safety).on(),
+    )
+
+
+def _serve(
     doors: DoorOptions,
     model: ModelOptions,
-    decoding: Annotated[Given[DecodingOptions], Only(_DECODING)],
+    decoding: Given[DecodingOptions],
     fallback: Fallback,
     limits: LimitOptions,
     safety: SafetyOptions,
 ) -> int:
-    """Serve other programs: OpenAI's API over HTTP, Wyoming for Home Assistant."""
-    require("server", "serve", *_NEEDED)
     from whisper_hailo.serve.build import make_engine, make_worker
     from whisper_hailo.serve.server import Server
 
     if doors.http is None and doors.wyoming is None:
         doors = replace(doors, http=Address.of(DEFAULT_HTTP))
     safety.keys()  # what is wrong is told before a model is looked for
-    _decoding(decoding, fallback, Cures(), FALLBACK_STEP)
     transcriber = model.transcriber(Priority.LIVE)
     step = transcriber.default_fallback if fallback.fallback is None else fallback.fallback
     options = _decoding(decoding, fallback, transcriber.default_cures, step)
