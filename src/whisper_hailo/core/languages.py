@@ -104,3 +104,8 @@ def similar_language(language: str, known: Iterable[str]) -> str | None:
     names = [name for name, code in _NAMES.items() if code in codes]
     found = get_close_matches(language.strip().casefold(), names, n=1)
     return f"{found[0].title()} ({_NAMES[found[0]]})" if found else None
+
+
+def language_name(code: str) -> str:
+    """The English name of a language in small letters, such as `german`; else its code."""
+    return next((name for name, known in _NAMES.items() if known == code), code)

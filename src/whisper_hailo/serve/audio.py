@@ -67,12 +67,15 @@ class Decoders:
         self._limits = limits
         self._free = asyncio.Semaphore(_DECODERS)
 
-    async def decode(self, file: BinaryIO, name: str | None) -> FloatArray:
+    async def decode(
+        self, file: BinaryIO, name: str | None, heard_s: float | None = None
+    ) -> FloatArray:
         """Audio of any format, as the command reads it.
 
         Args:
             file: from its start.
             name: what the client calls it, for messages.
+            heard_s: only its beginning.
 
         Returns:
             `(n_samples,)` float32 at 16 kHz mono; on the disk where it is long.
@@ -82,23 +85,25 @@ class Decoders:
             TooLargeError: it is longer than allowed, whatever its header says.
         """
         label = PurePath(name or "").name or "the file"
-        return await self._run(decoded, file, label)
+        return await self._run(decoded, file, label, heard_s)
 
-    async def decode_pcm(self, data: BinaryIO, form: PcmForm) -> FloatArray:
+    async def decode_pcm(
+        self, data: BinaryIO, form: PcmForm, heard_s: float | None = None
+    ) -> FloatArray:
         """Bare samples, as the command reads them in a WAV file; see `decode` and `pcm_file`."""
-        return await self._run(_decoded_pcm, data, form)
+        return await self._run(_decoded_pcm, data, form, heard_s)
 
     async def _run(self, how: Callable[..., FloatArray], *what: Any) -> FloatArray:  # noqa: ANN401
         async with self._free:
             return await asyncio.to_thread(how, *what, self._limits.seconds)
 
 
-def _decoded_pcm(data: BinaryIO, form: PcmForm, most_s: float) -> FloatArray:
+def _decoded_pcm(data: BinaryIO, form: PcmForm, heard_s: float | None, most_s: float) -> FloatArray:
     with ExitStack() as resources:
-        return decoded(pcm_file(data, form, resources), "the samples", most_s)
+        return decoded(pcm_file(data, form, resources), "the samples", heard_s, most_s)
 
 
-def decoded(file: BinaryIO, name: str, most_s: float) -> FloatArray:
+def decoded(file: BinaryIO, name: str, heard_s: float | None, most_s: float) -> FloatArray:
     """See `Decoders.decode`."""
     with ExitStack() as resources:
         stream = resources.enter_context(open_audio(file, name))
@@ -106,6 +111,8 @@ def decoded(file: BinaryIO, name: str, most_s: float) -> FloatArray:
             expect_seconds(stream.duration_s, most_s)
         blocks = _bounded(stream.blocks(_BLOCK_S * SAMPLE_RATE_HZ), most_s)
         first = next(blocks)
+        if heard_s is not None:
+            return first[: round(heard_s * SAMPLE_RATE_HZ)]
         if first.size < _BLOCK_S * SAMPLE_RATE_HZ:
             return first
         copy = new_copy(name, resources)

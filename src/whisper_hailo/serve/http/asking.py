@@ -32,20 +32,23 @@ class Asking:
         self._door = door
         self._decoders = Decoders(engine.limits)
 
-    async def audio(self, file: UploadFile, form: PcmForm | None = None) -> FloatArray:
+    async def audio(
+        self, file: UploadFile, form: PcmForm | None = None, heard_s: float | None = None
+    ) -> FloatArray:
         """What was uploaded, as samples.
 
         Args:
             file: of any format.
             form: of bare samples; `None`: the file says what it is.
+            heard_s: only its beginning.
 
         Raises:
             AudioError: it cannot be read.
             TooLargeError: it is too long.
         """
         if form is not None:
-            return await self._decoders.decode_pcm(file.file, form)
-        return await self._decoders.decode(file.file, file.filename)
+            return await self._decoders.decode_pcm(file.file, form, heard_s)
+        return await self._decoders.decode(file.file, file.filename, heard_s)
 
     @asynccontextmanager
     async def ticket(
@@ -55,11 +58,13 @@ class Asking:
         choices: Choices,
         form: PcmForm | None = None,
         priority: Priority = Priority.INTERACTIVE,
+        *,
+        heard_s: float | None = None,
     ) -> AsyncIterator[Ticket]:
-        """Have an upload transcribed; see `Engine.submit`."""
+        """Have an upload transcribed; see `audio` and `Engine.submit`."""
         caller = Caller(request.scope[CLIENT], self._door, priority)
         self._engine.expect_room(caller.client)
-        audio = await while_there(request, self.audio(file, form))
+        audio = await while_there(request, self.audio(file, form, heard_s))
         asked = self._engine.request(audio, choices, caller)
         async with self._engine.submit(asked) as ticket:
             yield ticket
