@@ -36,7 +36,6 @@ class Client:
         self._waiting = deque(hub.summary())
 
     def put(self, message: Message) -> None:
-        """Queue a message."""
         newest = self._waiting[-1]["event"] if self._waiting else ""
         if message["event"] == "partial" and newest == "partial":
             self._waiting.pop()
@@ -77,7 +76,6 @@ class Hub:
         return len(self._clients)
 
     def leave(self, client: Client) -> None:
-        """A client is gone."""
         self._clients.pop(client, None)
 
     def put(self, event: Event, figures: Message | None = None) -> None:
@@ -102,7 +100,6 @@ class Hub:
             self._tell({"event": "figures", **figures})
 
     def end(self) -> None:
-        """The stream is over."""
         self._ended = True
         self._tell(_END)
 

@@ -68,7 +68,6 @@ class WebView(Closing):
 
     @property
     def address(self) -> str:
-        """Where the page is."""
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"http://{host}:{self._port}/"
 
