@@ -31,9 +31,9 @@ class Client:
     last.
     """
 
-    def __init__(self, hub: Hub) -> None:
-        self._hub = hub
-        self._waiting = deque(hub.summary())
+    def __init__(self, broadcast: Broadcast) -> None:
+        self._broadcast = broadcast
+        self._waiting = deque(broadcast.summary())
 
     def put(self, message: Message) -> None:
         newest = self._waiting[-1]["event"] if self._waiting else ""
@@ -41,14 +41,14 @@ class Client:
             self._waiting.pop()
         self._waiting.append(message)
         if len(self._waiting) > _LONGEST_QUEUE:
-            self._waiting = deque(self._hub.summary())
+            self._waiting = deque(self._broadcast.summary())
 
     def take(self) -> Message | None:
         """The next message; `None` when nothing waits."""
         return self._waiting.popleft() if self._waiting else None
 
 
-class Hub:
+class Broadcast:
     """Keeps the recent past and hands every event to all clients; used from one thread only.
 
     Args:
