@@ -22,9 +22,7 @@ class CaptionEngine(Protocol):
     """Hears buffers of up to `content_s` seconds, as often as it is asked."""
 
     @property
-    def name(self) -> str:
-        """For results."""
-        ...
+    def name(self) -> str: ...
 
     @property
     def content_s(self) -> float:
@@ -83,7 +81,6 @@ class TranscriberEngine:
 
     @property
     def name(self) -> str:
-        """Model, encoder and decoder."""
         settings = self._transcriber.settings(self._options)
         return f"{settings.model} ({settings.encoder} + {settings.decoder})"
 

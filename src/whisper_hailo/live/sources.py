@@ -120,7 +120,6 @@ class PcmSource(Closing):
         self._closed = False
 
     def open(self) -> Self:
-        """Nothing to open."""
         return self
 
     def blocks(self) -> Iterator[Block]:

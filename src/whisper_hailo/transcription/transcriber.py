@@ -91,7 +91,7 @@ class Transcriber(Closing):
         )
 
     def open(self) -> Self:
-        """Load the model."""
+        """Load the model, as a `with` block does by itself."""
         self._load_clock = StageClock()
         with self._load_clock.stage("load"), ExitStack() as opened:
             for part in self.parts.values():
@@ -100,7 +100,7 @@ class Transcriber(Closing):
         return self
 
     def close(self) -> None:
-        """Give everything back."""
+        """Free model and device, as a `with` block does by itself."""
         self._stack.close()
 
     def transcribe(
@@ -248,7 +248,6 @@ class Transcriber(Closing):
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """Tokens to text."""
         return self._parts.tokenizer
 
     @property
@@ -258,7 +257,6 @@ class Transcriber(Closing):
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why these parts."""
         return self._parts.reasons
 
     @property
