@@ -154,6 +154,8 @@ def home_assistant(folder: Path) -> Iterator[HomeAssistant]:
                 assert process.poll() is None, log.read_text()
                 time.sleep(0.2)
             home.onboard()
+            while home.ask("/api/config")["state"] != "RUNNING":
+                time.sleep(0.2)
             yield home
         finally:
             process.terminate()
@@ -162,6 +164,8 @@ def home_assistant(folder: Path) -> Iterator[HomeAssistant]:
 def _answers(home: HomeAssistant) -> bool:
     try:
         home.ask("/api/onboarding")
+    except urllib.error.HTTPError:
+        raise
     except (urllib.error.URLError, ConnectionError):
         return False
     return True
