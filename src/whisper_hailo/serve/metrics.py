@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
+from math import nan
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -49,12 +51,15 @@ class Metrics:
         self._state = Gauge(name + "state", "1 where the engine is.", ["state"], registry=registry)
         self._unfinished = Gauge(name + "unfinished", "Requests not done.", registry=registry)
         self._waiting = Gauge(name + "queue_depth", "Requests not begun.", registry=registry)
-        self._chip = Gauge(name + "chip_celsius", "Temperature of the chip.", registry=registry)
 
-    def watch(self, queue: JobQueue) -> None:
-        """Tell of a queue."""
+    def watch(self, queue: JobQueue, celsius: Callable[[], float | None] | None) -> None:
+        """Tell of a queue, and of the temperature of the chip, where there is one."""
         self._unfinished.set_function(lambda: queue.n_unfinished)
         self._waiting.set_function(lambda: queue.n_waiting)
+        if celsius is not None:
+            name, text = "whisper_hailo_chip_celsius", "Temperature of the chip."
+            chip = Gauge(name, text, registry=self.registry)
+            chip.set_function(lambda: nan if (now := celsius()) is None else now)
 
     def state(self, state: str) -> None:
         """The engine is somewhere else now."""

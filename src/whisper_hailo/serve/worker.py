@@ -26,6 +26,9 @@ from whisper_hailo.transcription.transcriber import Transcriber
 logger = logging.getLogger(__name__)
 
 _WARM_UPS: Final = 3
+_CHIP: Final = "temperature_c"
+"""What an encoder on a chip can tell."""
+
 _CLOSED_S: Final = 60.0
 """No wait is so long; an engine that hangs does not keep the program."""
 
@@ -82,7 +85,9 @@ class Worker(Closing):
         self.metrics = metrics
         self._log = RequestLog(log_text=options.log_text)
         self.queue = JobQueue(options.queue, options.queue_each, options.release_after_s)
-        metrics.watch(self.queue)
+        metrics.watch(
+            self.queue, self._celsius if hasattr(type(transcriber.encoder), _CHIP) else None
+        )
         self._runs: dict[Job, TranscriptionRun] = {}
         self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
         self._settled = threading.Event()
@@ -144,6 +149,13 @@ class Worker(Closing):
             except Exception as error:
                 self._break(error)
             waits = self.queue.wait()
+
+    def _celsius(self) -> float | None:
+        """Temperature of the chip that the encoder runs on; `None` while it is not open."""
+        if self.state is not State.READY:
+            return None
+        celsius: float | None = getattr(self.transcriber.encoder, _CHIP)
+        return celsius
 
     def _set(self, state: State) -> None:
         self.state = state

@@ -15,8 +15,9 @@ from whisper_hailo.audio import load_audio
 from whisper_hailo.core.errors import DeviceError, OptionError
 from whisper_hailo.decoding.option_groups import PromptOptions
 from whisper_hailo.serve.errors import BusyError, LeftError, TooLateError, TooManyError
+from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.request import Choices
-from whisper_hailo.serve.worker import State, WorkerOptions
+from whisper_hailo.serve.worker import State, Worker, WorkerOptions
 
 
 def test_clients_are_decoded_together_and_each_is_told_its_own(
@@ -161,3 +162,42 @@ def test_a_model_that_cannot_be_loaded_is_told_at_once() -> None:
 
 def _fail() -> Any:
     raise DeviceError("no chip; plug one in")
+
+
+def test_the_temperature_of_a_chip_is_told_while_it_is_open() -> None:
+    house = House()
+    assert b"chip_celsius" not in house.metrics.page()
+    transcriber = house.worker.transcriber
+    encoder = transcriber.encoder
+    assert encoder is not None
+    type(encoder).temperature_c = property(lambda _self: 41.5)  # type: ignore[attr-defined]
+    try:
+        worker = Worker(transcriber, OPTIONS, WorkerOptions(), Metrics())
+        assert b"chip_celsius NaN" in worker.metrics.page()
+        with worker:
+            assert b"chip_celsius 41.5" in worker.metrics.page()
+    finally:
+        del type(encoder).temperature_c  # type: ignore[attr-defined]
+
+
+def test_clients_have_equal_shares() -> None:
+    audio = np.tile(load_audio(DEMO), 3)
+
+    async def ask() -> list[str]:
+        done: list[str] = []
+
+        async def one(client: str) -> None:
+            await house.text(audio, client, times=True)
+            done.append(client)
+
+        greedy = [asyncio.create_task(one("greedy")) for _ in range(8)]
+        while house.worker.queue.n_unfinished < len(greedy):
+            await asyncio.sleep(0.01)
+        await one("modest")
+        await asyncio.gather(*greedy)
+        return done
+
+    with House(WorkerOptions(batch_size=1)) as house:
+        done = asyncio.run(ask())
+    # While it gets its windows, all eight others together get as many.
+    assert done.index("modest") <= 1
