@@ -18,7 +18,8 @@ from whisper_hailo.audio import open_audio
 from whisper_hailo.audio.copies import append, new_copy, pieces
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.serve.errors import TooLargeError
+from whisper_hailo.serve.errors import LeftError, TooLargeError
+from whisper_hailo.serve.threads import on_thread
 
 _BLOCK_S: Final = 30
 _MOST: Final = 2**32 - 1
@@ -85,7 +86,7 @@ class Decoders:
             TooLargeError: it is longer than allowed, whatever its header says.
         """
         label = PurePath(name or "").name or "the file"
-        return await self._run(decoded, file, label, heard_s)
+        return await self._run(_decoded, file, label, heard_s)
 
     async def decode_pcm(
         self, data: BinaryIO, form: PcmForm, heard_s: float | None = None
@@ -94,22 +95,57 @@ class Decoders:
         return await self._run(_decoded_pcm, data, form, heard_s)
 
     async def _run(self, how: Callable[..., FloatArray], *what: Any) -> FloatArray:  # noqa: ANN401
+        bounds = _Bounds(self._limits.seconds)
         async with self._free:
-            return await asyncio.to_thread(how, *what, self._limits.seconds)
+            return await on_thread(how, *what, bounds, on_cancel=bounds.give_up)
 
 
-def _decoded_pcm(data: BinaryIO, form: PcmForm, heard_s: float | None, most_s: float) -> FloatArray:
+@dataclass(slots=True)
+class _Bounds:
+    """How far a recording is decoded.
+
+    Attributes:
+        most_s: seconds; more is refused.
+        is_wanted: somebody waits for it.
+    """
+
+    most_s: float
+    is_wanted: bool = True
+
+    def give_up(self) -> None:
+        """Nobody waits any more."""
+        self.is_wanted = False
+
+    def kept(self, blocks: Iterator[FloatArray]) -> Iterator[FloatArray]:
+        """The same blocks, as far as they may go.
+
+        Raises:
+            TooLargeError: there are too many.
+            LeftError: nobody waits for them any more.
+        """
+        seconds = 0.0
+        for block in blocks:
+            seconds += block.size / SAMPLE_RATE_HZ
+            expect_seconds(seconds, self.most_s)
+            if not self.is_wanted:
+                raise LeftError("the client left")
+            yield block
+
+
+def _decoded_pcm(
+    data: BinaryIO, form: PcmForm, heard_s: float | None, bounds: _Bounds
+) -> FloatArray:
     with ExitStack() as resources:
-        return decoded(pcm_file(data, form, resources), "the samples", heard_s, most_s)
+        return _decoded(pcm_file(data, form, resources), "the samples", heard_s, bounds)
 
 
-def decoded(file: BinaryIO, name: str, heard_s: float | None, most_s: float) -> FloatArray:
+def _decoded(file: BinaryIO, name: str, heard_s: float | None, bounds: _Bounds) -> FloatArray:
     """See `Decoders.decode`."""
     with ExitStack() as resources:
         stream = resources.enter_context(open_audio(file, name))
         if stream.duration_s is not None:
-            expect_seconds(stream.duration_s, most_s)
-        blocks = _bounded(stream.blocks(_BLOCK_S * SAMPLE_RATE_HZ), most_s)
+            expect_seconds(stream.duration_s, bounds.most_s)
+        blocks = bounds.kept(stream.blocks(_BLOCK_S * SAMPLE_RATE_HZ))
         first = next(blocks)
         if heard_s is not None:
             return first[: round(heard_s * SAMPLE_RATE_HZ)]
@@ -118,14 +154,6 @@ def decoded(file: BinaryIO, name: str, heard_s: float | None, most_s: float) -> 
         copy = new_copy(name, resources)
         append(copy, (block.tobytes() for block in chain([first], blocks)), name)
         return np.memmap(copy, np.float32, "r")
-
-
-def _bounded(blocks: Iterator[FloatArray], most_s: float) -> Iterator[FloatArray]:
-    seconds = 0.0
-    for block in blocks:
-        seconds += block.size / SAMPLE_RATE_HZ
-        expect_seconds(seconds, most_s)
-        yield block
 
 
 def expect_seconds(seconds: float, most_s: float) -> None:

@@ -13,8 +13,10 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import FloatArray, Segment, Transcript
 from whisper_hailo.serve.audio import AudioLimits
 from whisper_hailo.serve.errors import TooLateError
+from whisper_hailo.serve.job import Job
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.request import Caller, Choices, Defaults, Request
+from whisper_hailo.serve.threads import on_thread
 from whisper_hailo.serve.worker import State, Worker
 
 _MOST_HINTS: Final = 100
@@ -207,9 +209,13 @@ class WorkerEngine:
     async def submit(self, request: Request) -> AsyncIterator[Ticket]:
         """See `Engine`."""
         ticket = Ticket(self._deadline_s if request.deadline_s is None else request.deadline_s)
-        job = await asyncio.to_thread(self._worker.submit, request, ticket.tell)
+        job = await on_thread(self._worker.submit, request, ticket.tell, undo=self._leave)
         try:
             yield ticket
         finally:
-            job.leave()
-            self._worker.queue.done(job)
+            self._leave(job)
+
+    def _leave(self, job: Job) -> None:
+        """Nobody waits for a job: its place is free."""
+        job.leave()
+        self._worker.queue.done(job)

@@ -121,6 +121,15 @@ class Pieces:
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
+def _is_plain(data: dict[str, Any]) -> bool:
+    """Whether what a client wants is said in texts, or not at all."""
+    texts = [data.get(name) or "" for name in ("name", "language")]
+    for name in ("transcript_names", "transcript_terms"):
+        listed = data.get(name) or []
+        texts += listed if isinstance(listed, list) else [None]
+    return all(isinstance(text, str) for text in texts)
+
+
 def _form(event: Event) -> PcmForm:
     values = [event.data.get(name) for name in ("rate", "width", "channels")]
     if not all(isinstance(value, int) and 0 < value < 1 << 20 for value in values):
@@ -199,8 +208,11 @@ class Session:
         """What a client wants; names and terms are hints, the names first.
 
         Raises:
+            MalformedError: it is not said in texts.
             UnknownModelError: a model that is not served.
         """
+        if not _is_plain(event.data):
+            raise MalformedError("transcribe has a value that is no text, or no list of texts")
         asked = Transcribe.from_event(event)
         if asked.name and not self._engine.served.is_called(asked.name):
             raise UnknownModelError(
@@ -238,6 +250,7 @@ class Session:
             return await task
         finally:
             task.cancel()
+            await asyncio.wait({task})
 
     async def _write(self, what: Eventable) -> None:
         try:

@@ -66,6 +66,7 @@ async def _bytes(reader: asyncio.StreamReader, head: dict[str, Any], name: str, 
 def _object(text: bytes) -> dict[str, Any]:
     try:
         content = json.loads(text)
+        json.dumps(content, ensure_ascii=False).encode()  # half a character is no text
     except (ValueError, RecursionError) as error:
         raise MalformedError("what came is no JSON; this door speaks Wyoming") from error
     if not isinstance(content, dict):
