@@ -6,8 +6,13 @@ import asyncio
 import json
 import shutil
 import socket
+import ssl
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
+from http.client import HTTPConnection, HTTPSConnection
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -181,3 +186,60 @@ def test_settings_that_are_wrong_are_told_in_one_line(
     result = whisper_hailo("serve", *words)
     assert result.returncode == 2
     assert told in one_line(result)
+
+
+def test_it_speaks_tls(environment: dict[str, str], tmp_path: Path) -> None:
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl is not installed")
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    subprocess.run(
+        [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-keyout", key,
+         "-out", cert, "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],
+        capture_output=True, check=True,
+    )  # fmt: skip
+    keys = tmp_path / "keys"
+    keys.write_text(KEY)
+    words = ("--http", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key, "--api-key-file", keys)
+    with serve(environment, *words) as served:
+        port = int(served.wait_for(r"serving at https://127.0.0.1:(\d+)"))
+        trusted = ssl.create_default_context(cafile=cert)
+        with closing(HTTPSConnection("localhost", port, context=trusted)) as connection:
+            connection.request("GET", "/v1/models", headers={"Authorization": f"Bearer {KEY}"})
+            answer = connection.getresponse()
+            assert answer.status == 200
+            assert json.load(answer)["data"][0]["id"] == "micro"
+        assert served.end() == 0
+
+
+def test_a_certificate_that_is_none_is_told_in_one_line(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
+    wrong = tmp_path / "cert.pem"
+    wrong.write_text("no certificate")
+    result = whisper_hailo(
+        "serve",
+        "--model",
+        "micro",
+        "--http",
+        "127.0.0.1:0",
+        "--tls-cert",
+        wrong,
+        "--tls-key",
+        wrong,
+    )
+    assert result.returncode == 2
+    assert "--tls-cert and --tls-key cannot be used" in one_line(result)
+
+
+def test_options_come_from_the_environment(environment: dict[str, str], tmp_path: Path) -> None:
+    config = tmp_path / "serve.toml"
+    config.write_text('wyoming = "tcp://127.0.0.1:0"\nalias = ["house"]\n')
+    given = {"WHISPER_HAILO_SERVE_CONFIG": str(config), "WHISPER_HAILO_SERVE_HTTP": "127.0.0.1:0"}
+    with serve({**environment, **given}) as served:
+        address = urlsplit(served.wait_for(r"serving at (http\S+)"))
+        served.wait_for(r"serving at (tcp\S+)")
+        with closing(HTTPConnection(address.netloc)) as connection:
+            connection.request("GET", "/v1/models")
+            listed = json.load(connection.getresponse())["data"]
+    assert [model["id"] for model in listed] == ["micro", "house"]

@@ -175,7 +175,7 @@ class WorkerEngine:
     @property
     def state(self) -> State:
         """See `Engine`."""
-        return self._worker.state
+        return State.ENDING if self._worker.queue.is_closed else self._worker.state
 
     def expect_room(self, client: str) -> None:
         """See `Engine`."""

@@ -190,6 +190,11 @@ class JobQueue:
             self._closed = True
             self._changed.notify_all()
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether no further job is taken."""
+        return self._closed
+
     def wait_until_empty(self, timeout_s: float) -> bool:
         """Whether all jobs are over in time."""
         with self._changed:

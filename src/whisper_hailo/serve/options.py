@@ -172,12 +172,13 @@ class SafetyOptions:
         keys = list(self.api_key)
         if self.api_key_file is not None:
             try:
-                lines = self.api_key_file.read_text(encoding="utf-8").split()
+                text = self.api_key_file.read_text(encoding="utf-8")
             except (OSError, UnicodeError) as error:
                 raise OptionError(
                     f"--api-key-file {shown(self.api_key_file)} cannot be read "
                     f"({type(error).__name__}); expected a text file with a key a line"
                 ) from error
+            lines = [line.strip() for line in text.splitlines() if line.strip()]
             if not lines:
                 raise OptionError(
                     f"--api-key-file {shown(self.api_key_file)} holds no key; write one a line"

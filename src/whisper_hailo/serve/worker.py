@@ -39,6 +39,7 @@ class State(Enum):
     LOADING = "loading"
     READY = "ready"
     RELEASED = "released"
+    ENDING = "ending"
     BROKEN = "broken"
     CLOSED = "closed"
 

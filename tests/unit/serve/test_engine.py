@@ -22,6 +22,8 @@ from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.request import Choices
 from whisper_hailo.serve.worker import State, Worker, WorkerOptions
 
+pytestmark = pytest.mark.slow
+
 
 def test_clients_are_decoded_together_and_each_is_told_its_own(
     house: House, transcriber: Transcriber

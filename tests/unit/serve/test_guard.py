@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from tests.unit.serve.web import TRANSCRIPTIONS, client, transcribe
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.serve.audio import AudioLimits
 from whisper_hailo.serve.errors import TooManyError
+from whisper_hailo.serve.http import guard
 from whisper_hailo.serve.http.guard import Rate
 from whisper_hailo.serve.options import LimitOptions, SafetyOptions
 
@@ -125,8 +128,8 @@ def test_clients_that_are_known_are_so_many_at_most() -> None:
 
 def test_keys_are_read_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "keys"
-    file.write_text("one\n\ntwo\n")
-    assert SafetyOptions(api_key=("zero",), api_key_file=file).keys() == ("zero", "one", "two")
+    file.write_text("one\n\n two and three \n")
+    assert SafetyOptions(api_key=("zero",), api_key_file=file).keys() == ("zero", "one", "two and three")
     file.write_text("\n")
     with pytest.raises(OptionError, match="holds no key"):
         SafetyOptions(api_key_file=file).keys()
@@ -144,3 +147,43 @@ def test_metrics_tell_what_was_done_and_what_failed(house: House) -> None:
     assert 'whisper_hailo_state{state="ready"} 1.0' in page
     assert "whisper_hailo_queue_depth 0.0" in page
     assert 'whisper_hailo_stage_seconds_total{stage="decode"}' in page
+
+
+def test_a_client_that_stalls_in_the_middle_is_sent_away(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "_STALL_S", 0.05)
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = [
+        (b"host", b"localhost"),
+        (b"content-type", b"multipart/form-data; boundary=x"),
+        (b"content-length", b"1000"),
+    ]
+    scope = {
+        "type": "http", "method": "POST", "path": TRANSCRIPTIONS, "raw_path": b"",
+        "query_string": b"", "headers": headers, "client": ("127.0.0.1", 5),
+        "server": ("127.0.0.1", 8000), "scheme": "http", "http_version": "1.1", "root_path": "",
+    }  # fmt: skip
+    asyncio.run(client(house).app(scope, receive, send))
+    assert sent[0]["status"] == 408
+
+
+def test_a_server_that_ends_is_not_ready_and_takes_nothing() -> None:
+    with House() as ending:
+        web = client(ending)
+        assert web.get("/ready").status_code == 200
+        ending.worker.queue.close()
+        answer = web.get("/ready")
+        assert (answer.status_code, answer.json()) == (503, {"status": "ending"})
+        answer = transcribe(web)
+        assert answer.status_code == 503
+        assert answer.headers["retry-after"] == "1"
+        assert "about to end" in answer.json()["error"]["message"]

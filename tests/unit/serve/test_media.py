@@ -17,6 +17,8 @@ from tests.unit.serve.web import client, transcribe
 from whisper_hailo import Transcriber
 from whisper_hailo.text.outputs import render, verbose_json
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def web(house: House) -> Iterator[TestClient]:

@@ -26,6 +26,8 @@ from whisper_hailo.serve.doors.wyoming import WyomingDoor
 from whisper_hailo.serve.doors.wyoming_wire import LINE_BYTES
 from whisper_hailo.serve.worker import WorkerOptions
 
+pytestmark = pytest.mark.slow
+
 
 @asynccontextmanager
 async def door(house: House, most: int = 16) -> AsyncIterator[int]:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import tempfile
 from collections.abc import Awaitable
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Final, TypeVar, cast
+from contextlib import suppress
+from typing import Any, Final, TypeVar, cast
 
-import numpy as np
 from wyoming.asr import (
     Transcribe,
     Transcript,
@@ -24,14 +21,15 @@ from wyoming.event import Event, Eventable, async_write_event
 from wyoming.info import AsrModel, AsrProgram, Attribution, Describe, Info
 from wyoming.ping import Ping, Pong
 
-from whisper_hailo.core.errors import AudioError, WhisperHailoError
-from whisper_hailo.core.types import UNSPACED_LANGUAGES, FloatArray
+from whisper_hailo.core.errors import WhisperHailoError
+from whisper_hailo.core.types import UNSPACED_LANGUAGES
 from whisper_hailo.core.version import __version__
 from whisper_hailo.live.hosts import address_of
-from whisper_hailo.serve.audio import AudioLimits, Decoders, PcmForm, expect_seconds
+from whisper_hailo.serve.audio import Decoders
+from whisper_hailo.serve.doors.wyoming_pieces import Pieces
 from whisper_hailo.serve.doors.wyoming_wire import MalformedError, read_event
 from whisper_hailo.serve.engine import Engine, Served
-from whisper_hailo.serve.errors import LeftError, TooLargeError, UnknownModelError, kind_of
+from whisper_hailo.serve.errors import LeftError, UnknownModelError, kind_of
 from whisper_hailo.serve.plain import plain_message
 from whisper_hailo.serve.request import Caller, Choices
 
@@ -41,9 +39,8 @@ _DOOR: Final = "wyoming"
 _IDLE_S: Final = 600.0
 """So long a client may be silent."""
 
-_IN_MEMORY_BYTES: Final = 4 << 20
-_MOST_FORMS: Final = 64
-"""Nobody changes the form of the samples so often in one recording."""
+_WRITE_S: Final = 30.0
+"""So long it may leave what it is told unread."""
 
 T = TypeVar("T")
 
@@ -71,56 +68,6 @@ def info(served: Served) -> Info:
     return Info(asr=[program])
 
 
-@dataclass(slots=True)
-class Pieces:
-    """A recording that comes in chunks, each of any size and form.
-
-    Attributes:
-        limits: of the whole.
-        runs: chunks of one form that came on end, with that form.
-        stack: holds their files.
-    """
-
-    limits: AudioLimits
-    runs: list[tuple[PcmForm, BinaryIO]] = field(default_factory=list)
-    stack: ExitStack = field(default_factory=ExitStack)
-    n_bytes: int = 0
-    seconds: float = 0.0
-
-    def add(self, event: Event) -> None:
-        """Keep a chunk.
-
-        Raises:
-            MalformedError: it does not say what it is.
-            TooLargeError: it is too much.
-        """
-        form, data = _form(event), event.payload or b""
-        frame_rate = form.rate_hz * form.width * form.n_channels
-        self.n_bytes += len(data)
-        self.seconds += len(data) / frame_rate
-        expect_seconds(self.seconds, self.limits.seconds)
-        if self.n_bytes > self.limits.bytes:
-            raise TooLargeError(f"more than {self.limits.bytes} bytes came; send less at once")
-        if not self.runs or self.runs[-1][0] != form:
-            if len(self.runs) == _MOST_FORMS:
-                raise MalformedError(f"the form of the samples changed {_MOST_FORMS} times")
-            spool = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES)  # noqa: SIM115 - the stack is one
-            self.stack.enter_context(spool)
-            self.runs.append((form, cast(BinaryIO, spool)))
-        self.runs[-1][1].write(data)
-
-    async def audio(self, decoders: Decoders) -> FloatArray:
-        """All of it.
-
-        Raises:
-            AudioError: nothing came, or its form is none.
-        """
-        if not self.n_bytes:
-            raise AudioError("no sound came between audio-start and audio-stop; send some")
-        parts = [await decoders.decode_pcm(data, form) for form, data in self.runs]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
 def _is_plain(data: dict[str, Any]) -> bool:
     """Whether what a client wants is said in texts, or not at all."""
     texts = [data.get(name) or "" for name in ("name", "language")]
@@ -128,13 +75,6 @@ def _is_plain(data: dict[str, Any]) -> bool:
         listed = data.get(name) or []
         texts += listed if isinstance(listed, list) else [None]
     return all(isinstance(text, str) for text in texts)
-
-
-def _form(event: Event) -> PcmForm:
-    values = [event.data.get(name) for name in ("rate", "width", "channels")]
-    if not all(isinstance(value, int) and 0 < value < 1 << 20 for value in values):
-        raise MalformedError("a chunk has no rate, width and channels that are whole numbers")
-    return PcmForm(*cast("list[int]", values))
 
 
 class Session:
@@ -177,6 +117,7 @@ class Session:
             self._pieces.stack.close()
             if self._next is not None:
                 self._next.cancel()
+                await asyncio.gather(self._next, return_exceptions=True)
 
     async def _read(self) -> Event | None:
         task, self._next = self._next or asyncio.ensure_future(read_event(self._reader)), None
@@ -254,8 +195,9 @@ class Session:
 
     async def _write(self, what: Eventable) -> None:
         try:
-            await async_write_event(what.event(), self._writer)
-        except OSError as error:
+            async with asyncio.timeout(_WRITE_S):
+                await async_write_event(what.event(), self._writer)
+        except OSError as error:  # a time-out is one
             raise LeftError("the client left") from error
 
     async def _refuse(self, error: Exception) -> None:
