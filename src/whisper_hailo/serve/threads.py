@@ -33,6 +33,6 @@ async def on_thread(
         if on_cancel is not None:
             on_cancel()
         await asyncio.wait({work})
-        if undo is not None and work.exception() is None:
+        if work.exception() is None and undo is not None:
             undo(work.result())
         raise

@@ -191,7 +191,7 @@ class Session:
             return await task
         finally:
             task.cancel()
-            await asyncio.wait({task})
+            await asyncio.gather(task, return_exceptions=True)
 
     async def _write(self, what: Eventable) -> None:
         try:

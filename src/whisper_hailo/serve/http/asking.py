@@ -86,7 +86,7 @@ async def while_there(request: Request, work: Awaitable[T]) -> T:
     finally:
         for one in (task, leaving):
             one.cancel()
-        await asyncio.wait({task, leaving})
+        await asyncio.gather(task, leaving, return_exceptions=True)
 
 
 async def _left(request: Request) -> None:
