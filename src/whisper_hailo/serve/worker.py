@@ -191,9 +191,12 @@ class Worker(Closing):
     def _break(self, error: Exception) -> None:
         """The model cannot be loaded, or the schedule broke: whoever waits is told."""
         if not self._settled.is_set():
-            self._failure = error
+            self._failure = error  # who opened it tells
             self.queue.close()
-        logger.error("the engine stopped (%s)", type(error).__name__, exc_info=error)
+        elif isinstance(error, WhisperHailoError):
+            logger.error("%s", error)
+        else:
+            logger.error("the engine stopped", exc_info=error)
         self._set(State.BROKEN)
         for job in list(self._runs):
             if job.failure is None:

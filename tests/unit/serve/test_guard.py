@@ -129,7 +129,11 @@ def test_clients_that_are_known_are_so_many_at_most() -> None:
 def test_keys_are_read_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "keys"
     file.write_text("one\n\n two and three \n")
-    assert SafetyOptions(api_key=("zero",), api_key_file=file).keys() == ("zero", "one", "two and three")
+    assert SafetyOptions(api_key=("zero",), api_key_file=file).keys() == (
+        "zero",
+        "one",
+        "two and three",
+    )
     file.write_text("\n")
     with pytest.raises(OptionError, match="holds no key"):
         SafetyOptions(api_key_file=file).keys()
