@@ -11,9 +11,12 @@ from typing import Final, Protocol
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import FloatArray, Segment, Transcript
+from whisper_hailo.decoding.option_groups import SearchOptions
+from whisper_hailo.live.engine import TOKENS_PER_SECOND, CaptionEngine
 from whisper_hailo.serve.audio import AudioLimits
 from whisper_hailo.serve.errors import TooLateError
-from whisper_hailo.serve.job import Job
+from whisper_hailo.serve.glance import EngineCaptions
+from whisper_hailo.serve.job import Job, Outcome
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.request import Caller, Choices, Defaults, Request
 from whisper_hailo.serve.threads import on_thread
@@ -60,9 +63,9 @@ class Ticket:
         self._loop = asyncio.get_running_loop()
         self._deadline_s = deadline_s
         self._deadline = self._loop.time() + deadline_s
-        self._events: asyncio.Queue[Segment | Transcript | Exception] = asyncio.Queue()
+        self._events: asyncio.Queue[Segment | Outcome | Exception] = asyncio.Queue()
 
-    def tell(self, event: Segment | Transcript | Exception) -> None:
+    def tell(self, event: Segment | Outcome | Exception) -> None:
         """Hand over what comes; from any thread."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._events.put_nowait, event)
@@ -85,10 +88,11 @@ class Ticket:
                 ) from None
             if isinstance(event, Exception):
                 raise event
-            if isinstance(event, Transcript):
+            if isinstance(event, Segment):
+                yield event
+            elif isinstance(event, Transcript):
                 self.transcript = event
                 return
-            yield event
 
     async def result(self) -> Transcript:
         """The transcript; see `segments` for what it raises."""
@@ -142,6 +146,14 @@ class Engine(Protocol):
         Raises:
             OptionError: the model cannot honour the options.
             BusyError, TooManyError: there is no place.
+        """
+        ...
+
+    def captions(self, choices: Choices, caller: Caller) -> CaptionEngine:
+        """The engine for a stream of captions, before all that is not live.
+
+        Raises:
+            OptionError: a value out of range.
         """
         ...
 
@@ -204,6 +216,14 @@ class WorkerEngine:
         except OptionError:
             return False
         return True
+
+    def captions(self, choices: Choices, caller: Caller) -> CaptionEngine:
+        """See `Engine`; each look is greedy and bounded, as in the command `caption`."""
+        options, _ = self._defaults.with_choices(choices)
+        limits = replace(options.limits, max_per_second=TOKENS_PER_SECOND)
+        search = SearchOptions()
+        options = replace(options, search=search, limits=limits, timestamps=False, words=None)
+        return EngineCaptions(self._worker, options, caller)
 
     @asynccontextmanager
     async def submit(self, request: Request) -> AsyncIterator[Ticket]:

@@ -8,15 +8,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.types import Segment, Transcript
 from whisper_hailo.serve.errors import BusyError, LeftError, TooManyError
 from whisper_hailo.serve.request import Caller
 from whisper_hailo.transcription.recording import Recording, Share
+from whisper_hailo.transcription.run import TranscriptionRun
 from whisper_hailo.transcription.window import WindowRequest, WindowResult
 
-Told: TypeAlias = Callable[[Segment | Transcript | Exception], None]
-"""Told of each segment when it is final, and at the end of the transcript or of what prevented it;
-on the engine's thread."""
+Outcome: TypeAlias = Transcript | BufferText
+
+Told: TypeAlias = Callable[[Segment | Outcome | Exception], None]
+"""Told of each segment when it is final, and at the end of the outcome or of what prevented it; on
+the engine's thread."""
 
 
 class Job(Recording):
@@ -38,6 +42,14 @@ class Job(Recording):
         self.begun_s = 0.0
         self._n_told = 0
         self._left: Exception | None = None
+
+    def outcome(self, run: TranscriptionRun) -> Outcome:
+        """What became of it, once it is done.
+
+        Args:
+            run: that it is of.
+        """
+        return run.transcript(self)
 
     def leave(self, why: Exception | None = None) -> None:
         """Nobody waits for it any more; no further window is decoded. From any thread.
@@ -61,13 +73,21 @@ class Job(Recording):
         self._expect_wanted()
         if not self.begun_s:
             self.begun_s = time.monotonic()
+        return self.window()
+
+    def window(self) -> WindowRequest | None:
+        """The next window; see `Recording.next`."""
         return super().next()
 
     def take(self, result: WindowResult) -> None:
         """See `Recording`; tells of what is final with it."""
         self._expect_wanted()
-        super().take(result)
+        self.note(result)
         self._tell_segments()
+
+    def note(self, result: WindowResult) -> None:
+        """Note the result of a window; see `Recording.take`."""
+        super().take(result)
 
     def finish(self) -> None:
         """See `Recording`; tells of what is left."""

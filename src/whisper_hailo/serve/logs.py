@@ -49,7 +49,8 @@ class RequestLog:
         fault = isinstance(failure, DeviceError) or not isinstance(
             failure, WhisperHailoError | None
         )
-        level = logging.ERROR if fault else logging.INFO
+        usual = logging.DEBUG if caller.priority < 0 else logging.INFO  # several times a second
+        level = logging.ERROR if fault else usual
         logger.log(level, "%s", _Line(fields), extra={_FIELDS: fields}, exc_info=fault and failure)
 
 

@@ -7,20 +7,22 @@ import threading
 import time
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, Self, cast
+from typing import Final, Self, TypeVar, cast
 
 import numpy as np
 
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import WhisperHailoError
-from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.serve.errors import BusyError
+from whisper_hailo.serve.glance import Glance
 from whisper_hailo.serve.job import Job, JobQueue, Told
 from whisper_hailo.serve.logs import RequestLog
 from whisper_hailo.serve.metrics import Metrics
-from whisper_hailo.serve.request import Request
+from whisper_hailo.serve.request import Caller, Priority, Request
 from whisper_hailo.transcription.run import TranscriptionRun
+from whisper_hailo.transcription.running_text import Running
 from whisper_hailo.transcription.transcriber import Transcriber
 
 logger = logging.getLogger(__name__)
@@ -61,6 +63,9 @@ class WorkerOptions:
     queue_each: int = 16
     release_after_s: float | None = None
     log_text: bool = False
+
+
+JobT = TypeVar("JobT", bound=Job)
 
 
 class Worker(Closing):
@@ -120,7 +125,30 @@ class Worker(Closing):
         """
         run = self.transcriber.run(request.options, request.long, self._options.batch_size)
         job = run.recording_of(Job, request.audio, priority=request.caller.priority)
-        job.caller, job.tell = request.caller, tell
+        return self._put(job, run, request.caller, tell)
+
+    def look(
+        self, running: Running, options: DecodingOptions, caller: Caller, tell: Told
+    ) -> Glance:
+        """Look at audio that goes on, before all that is not live.
+
+        Args:
+            running: the audio.
+            options: what is asked of the decoder.
+            caller: who asks.
+            tell: told of the text, on the engine's thread.
+
+        Raises:
+            OptionError: the model cannot honour its options.
+            BusyError, TooManyError: there is no place.
+        """
+        run = self.transcriber.run(options, None, self._options.batch_size)
+        job = run.recording_of(Glance, running.audio, priority=Priority.LIVE)
+        job.look_at(run.request(running))
+        return self._put(job, run, caller, tell)
+
+    def _put(self, job: JobT, run: TranscriptionRun, caller: Caller, tell: Told) -> JobT:
+        job.caller, job.tell = caller, tell
         self._runs[job] = run
         try:
             self.queue.put(job)
@@ -181,12 +209,12 @@ class Worker(Closing):
         run = self._runs.pop(job, None)
         if run is None:  # it was told when the schedule broke
             return
-        transcript = None if job.failure else run.transcript(job)
+        outcome = None if job.failure else job.outcome(run)
         self.queue.done(job)
-        now_s = time.monotonic()
+        transcript, now_s = outcome if isinstance(outcome, Transcript) else None, time.monotonic()
         self.metrics.done(job, transcript, now_s)
         self._log.done(job, transcript, now_s)
-        job.tell(transcript or job.failure)  # type: ignore[arg-type]  # it is one of these
+        job.tell(outcome or job.failure)  # type: ignore[arg-type]  # it is one of these
 
     def _break(self, error: Exception) -> None:
         """The model cannot be loaded, or the schedule broke: whoever waits is told."""

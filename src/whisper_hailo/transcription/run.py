@@ -7,12 +7,15 @@ from dataclasses import replace
 from typing import TypeVar
 
 from whisper_hailo.audio import AudioSource
+from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.types import Segment, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.parts import Parts
 from whisper_hailo.transcription.recording import Recording, Share
+from whisper_hailo.transcription.running_text import Running, running_text
 from whisper_hailo.transcription.schedule import Listed, Progress, Schedule, WindowSource
+from whisper_hailo.transcription.window import WindowRequest, WindowResult
 
 RecordingT = TypeVar("RecordingT", bound=Recording)
 
@@ -80,6 +83,15 @@ class TranscriptionRun:
             engine=engine,
             share=share or self._share,
         )
+
+    def request(self, running: Running) -> WindowRequest:
+        """The window of audio that goes on."""
+        context = self._stages.engine.context()
+        return running.request(context, self._parts.plan.content_samples)
+
+    def text(self, result: WindowResult) -> BufferText:
+        """What audio that goes on was transcribed as."""
+        return running_text(result, self._parts.tokenizer)
 
     def schedule(self, source: WindowSource) -> Schedule:
         """What transcribes the recordings of a source."""

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Final, Self, TypeAlias
 
 from whisper_hailo.audio import AudioSource
-from whisper_hailo.audio.windows import Window
 from whisper_hailo.backends.make import AnyBackEnd
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.convert.options import ConvertOptions
@@ -24,9 +23,8 @@ from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.parts import Parts
 from whisper_hailo.transcription.run import TranscriptionRun
-from whisper_hailo.transcription.running_text import running_text
+from whisper_hailo.transcription.running_text import Running, running_text
 from whisper_hailo.transcription.schedule import Listed, Progress, in_order
-from whisper_hailo.transcription.window import WindowRequest
 
 AudioInput: TypeAlias = AudioSource
 """A file, a channel of one, or `(n_samples,)` float32 samples at 16 kHz mono."""
@@ -231,10 +229,8 @@ class Transcriber(Closing):
         with clock.stage("total"):
             trims = trim_window and parts.encoder is not None and parts.encoder.n_frames is None
             stages = parts.stages(options, trim_window=trims)
-            context = stages.engine.context()
-            context.n_windows = 1  # no recording begins here: what is for its first window is not
-            window = Window(audio[: parts.plan.content_samples], 0.0)
-            request = WindowRequest(window, context, draft or Draft(), word_times, hold_back_s)
+            running = Running(audio, draft or Draft(), word_times, hold_back_s)
+            request = running.request(stages.engine.context(), parts.plan.content_samples)
             encoded = stages.encode([request])
             (result,) = stages.engine.transcribe(encoded.features, [request], encoded.clock)
             text = running_text(result, parts.tokenizer)
