@@ -59,11 +59,6 @@ class Job(Recording):
         """
         self._left = why or LeftError("the client left")
 
-    @property
-    def was_left(self) -> bool:
-        """Whether nobody waits for it any more."""
-        return self._left is not None
-
     def next(self) -> WindowRequest | None:
         """See `Recording`.
 

@@ -17,6 +17,8 @@ from whisper_hailo.serve.http.asking import Asking, while_there
 from whisper_hailo.serve.request import Choices, Priority, Speech
 from whisper_hailo.text.outputs import render
 
+Encode = Annotated[bool, Query(description="false: bare 16-bit samples, 16 kHz")]
+
 _DOOR: Final = "media"
 _TIMED: Final = frozenset({"srt", "vtt", "tsv"})
 _HEARD_S: Final = 30.0
@@ -25,15 +27,33 @@ _HEARD_S: Final = 30.0
 
 def router(engine: Engine) -> APIRouter:
     """The routes."""
-    routes = APIRouter(tags=["media servers"])
-    asking = Asking(engine, _DOOR)
+    routes, door = APIRouter(tags=["media servers"]), _Door(engine)
+    routes.add_api_route(
+        "/asr", door.asr, methods=["POST"], summary="Text or subtitles of a recording",
+        response_class=Response,
+    )  # fmt: skip
+    routes.add_api_route(
+        "/detect-language", door.detect_language, methods=["POST"], summary="Which one is spoken"
+    )
+    return routes
 
-    @routes.post("/asr", summary="Text or subtitles of a recording", response_class=Response)
+
+class _Door:
+    """Answers requests.
+
+    Args:
+        engine: behind it.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._asking = Asking(engine, _DOOR)
+
     async def asr(
+        self,
         *,
         request: Request,
         audio_file: UploadFile,
-        encode: Annotated[bool, Query(description="false: bare 16-bit samples, 16 kHz")] = True,
+        encode: Encode = True,
         task: Annotated[Literal["transcribe", "translate"], Query()] = "transcribe",
         language: Annotated[str | None, Query()] = None,
         initial_prompt: Annotated[str | None, Query()] = None,
@@ -41,6 +61,7 @@ def router(engine: Engine) -> APIRouter:
         word_timestamps: Annotated[bool, Query()] = False,
         output: Annotated[Literal["txt", "vtt", "srt", "tsv", "json"], Query()] = "txt",
     ) -> Response:
+        """A recording as a file of some format."""
         choices = Choices(
             language=language or None,
             task=task,
@@ -49,26 +70,18 @@ def router(engine: Engine) -> APIRouter:
             words=word_timestamps,
             speech=Speech() if vad_filter else None,
         )
-        form, batch = _form(encode), Priority.BATCH
-        async with asking.ticket(request, audio_file, choices, form, batch) as ticket:
+        asked = (request, audio_file, choices, _form(encode), Priority.BATCH)
+        async with self._asking.ticket(*asked) as ticket:
             transcript = await while_there(request, ticket.result())
-        name = quote(audio_file.filename or "audio_file", safe="")
-        return Response(
-            render(transcript, output),
-            media_type="text/plain; charset=utf-8",
-            headers={
-                "Asr-Engine": "whisper-hailo",
-                "Content-Disposition": f'attachment; filename="{name}.{output}"',
-            },
-        )
+        return _file(render(transcript, output), f"{audio_file.filename or 'audio'}.{output}")
 
-    @routes.post("/detect-language", summary="Which language is spoken")
     async def detect_language(
-        *, request: Request, audio_file: UploadFile, encode: Annotated[bool, Query()] = True
+        self, *, request: Request, audio_file: UploadFile, encode: Encode = True
     ) -> dict[str, Any]:
+        """The language of a recording, by its beginning."""
         choices = Choices(language="auto", max_new_tokens=1)
-        form = _form(encode)
-        async with asking.ticket(request, audio_file, choices, form, heard_s=_HEARD_S) as ticket:
+        asked = (request, audio_file, choices, _form(encode))
+        async with self._asking.ticket(*asked, heard_s=_HEARD_S) as ticket:
             transcript = await while_there(request, ticket.result())
         code = transcript.language
         return {
@@ -77,7 +90,12 @@ def router(engine: Engine) -> APIRouter:
             "confidence": transcript.language_probs.get(code, 1.0),
         }
 
-    return routes
+
+def _file(content: str, name: str) -> Response:
+    """A text that is saved under a name."""
+    disposition = f'attachment; filename="{quote(name, safe="")}"'
+    headers = {"Asr-Engine": "whisper-hailo", "Content-Disposition": disposition}
+    return Response(content, media_type="text/plain; charset=utf-8", headers=headers)
 
 
 def _form(encode: bool) -> PcmForm | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
@@ -22,10 +22,11 @@ from whisper_hailo.serve.http.failures import body_of
 from whisper_hailo.serve.request import Choices, Speech
 
 Layout = Literal["json", "text", "srt", "vtt", "verbose_json"]
+Granularity = Literal["word", "segment"]
 
 _DOOR: Final = "openai"
 _UNBUFFERED: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-_TIMED: Final = frozenset({*SUBTITLES, "verbose_json"})
+_VERBOSE: Final = "verbose_json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +47,38 @@ class Wish:
     logprobs: bool
     stream: bool
 
+    @property
+    def is_verbose(self) -> bool:
+        """The layout is the one with everything."""
+        return self.layout == _VERBOSE
+
 
 def router(engine: Engine) -> APIRouter:
     """The routes."""
-    routes = APIRouter(prefix="/v1", tags=["OpenAI"])
-    asking = Asking(engine, _DOOR)
+    routes, door = APIRouter(prefix="/v1", tags=["OpenAI"]), _Door(engine)
+    for path, answer_to, what in (
+        ("/audio/transcriptions", door.transcriptions, "Text of a recording"),
+        ("/audio/translations", door.translations, "The same in English"),
+    ):
+        routes.add_api_route(path, answer_to, methods=["POST"], summary=what, response_model=None)
+    routes.add_api_route("/models", door.models, summary="What is served")
+    routes.add_api_route("/models/{name:path}", door.model, summary="One of them")
+    return routes
 
-    @routes.post("/audio/transcriptions", summary="Text of a recording", response_model=None)
+
+class _Door:
+    """Answers requests.
+
+    Args:
+        engine: behind it.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._served = engine.served
+        self._asking = Asking(engine, _DOOR)
+
     async def transcriptions(
+        self,
         *,
         request: Request,
         file: UploadFile,
@@ -63,37 +88,28 @@ def router(engine: Engine) -> APIRouter:
         response_format: Annotated[Layout, Form()] = "json",
         temperature: Annotated[float, Form(ge=0, le=1)] = 0.0,
         timestamp_granularities: Annotated[
-            list[Literal["word", "segment"]] | None, Form(alias="timestamp_granularities[]")
+            list[Granularity] | None, Form(alias="timestamp_granularities[]")
         ] = None,
         stream: Annotated[bool, Form()] = False,
         include: Annotated[list[Literal["logprobs"]] | None, Form(alias="include[]")] = None,
         hotwords: Annotated[str | None, Form()] = None,
     ) -> Response:
-        _expect_served(engine.served, model)
-        granularities = timestamp_granularities or ["segment"]
-        verbose = response_format == "verbose_json"
-        if timestamp_granularities and not verbose:
-            raise OptionError("timestamp_granularities needs response_format verbose_json")
-        wish = Wish(
-            response_format,
-            words=verbose and "word" in granularities,
-            segments="segment" in granularities,
-            logprobs="logprobs" in (include or ()),
-            stream=stream,
-        )
+        """A recording in its own language."""
+        _expect_served(self._served, model)
+        wish = _wish(response_format, timestamp_granularities, include, stream=stream)
         choices = Choices(
             language=language or None,
             prompt=prompt,
             hotwords=hotwords or ", ".join(await _listed(request, "keywords[]")),
             temperature=temperature,
-            times=response_format in _TIMED and (wish.segments or not verbose),
+            times=response_format in SUBTITLES or (wish.is_verbose and wish.segments),
             words=wish.words or wish.logprobs,
             speech=_speech(dict(await request.form())),
         )
-        return await _answer(asking, request, file, choices, wish)
+        return await _answer(self._asking, request, file, choices, wish)
 
-    @routes.post("/audio/translations", summary="The same in English", response_model=None)
     async def translations(
+        self,
         *,
         request: Request,
         file: UploadFile,
@@ -102,23 +118,47 @@ def router(engine: Engine) -> APIRouter:
         response_format: Annotated[Layout, Form()] = "json",
         temperature: Annotated[float, Form(ge=0, le=1)] = 0.0,
     ) -> Response:
-        _expect_served(engine.served, model)
-        wish = Wish(response_format, words=False, segments=True, logprobs=False, stream=False)
-        times = response_format in _TIMED
+        """A recording in English."""
+        _expect_served(self._served, model)
+        wish = _wish(response_format, None, None, stream=False)
+        times = response_format in SUBTITLES or wish.is_verbose
         choices = Choices(task="translate", prompt=prompt, temperature=temperature, times=times)
-        return await _answer(asking, request, file, choices, wish)
+        return await _answer(self._asking, request, file, choices, wish)
 
-    @routes.get("/models", summary="What is served")
-    async def models() -> dict[str, Any]:
-        names = (engine.served.name, *engine.served.aliases)
-        return {"object": "list", "data": [_model(engine.served, name) for name in names]}
+    async def models(self) -> dict[str, Any]:
+        """All names of the model."""
+        names = (self._served.name, *self._served.aliases)
+        return {"object": "list", "data": [_model(self._served, name) for name in names]}
 
-    @routes.get("/models/{name:path}", summary="One of them")
-    async def one_model(name: str) -> dict[str, Any]:
-        _expect_served(engine.served, name)
-        return _model(engine.served, name)
+    async def model(self, name: str) -> dict[str, Any]:
+        """The model by one of them."""
+        _expect_served(self._served, name)
+        return _model(self._served, name)
 
-    return routes
+
+def _wish(
+    layout: str,
+    granularities: Sequence[str] | None,
+    include: Sequence[str] | None,
+    *,
+    stream: bool,
+) -> Wish:
+    """What a request wants of its answer.
+
+    Raises:
+        OptionError: times in a layout that has none.
+    """
+    verbose = layout == _VERBOSE
+    if granularities and not verbose:
+        raise OptionError("timestamp_granularities needs response_format verbose_json")
+    asked = granularities or ("segment",)
+    return Wish(
+        layout,
+        words=verbose and "word" in asked,
+        segments="segment" in asked,
+        logprobs="logprobs" in (include or ()),
+        stream=stream,
+    )
 
 
 def _model(served: Served, name: str) -> dict[str, Any]:
