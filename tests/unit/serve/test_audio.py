@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import io
+import tempfile
 import threading
 from collections.abc import Iterator
+from typing import BinaryIO, cast
 
 import numpy as np
 import pytest
@@ -69,3 +71,16 @@ def test_who_leaves_ends_the_decoding_before_the_file_is_closed(
         assert ended.is_set()
 
     asyncio.run(leave())
+
+
+@pytest.mark.parametrize("times", [1, 5])
+def test_formats_of_another_process_are_decoded_from_uploads_of_any_size(times: int) -> None:
+    sound = np.tile(load_audio(DEMO), times)
+    with tempfile.SpooledTemporaryFile(1 << 20) as upload:
+        content = io.BytesIO()
+        soundfile.write(content, sound, 16_000, format="CAF", subtype="PCM_16")
+        assert (content.tell() > 1 << 20) == (times > 1)
+        upload.write(content.getvalue())
+        upload.seek(0)
+        heard = asyncio.run(Decoders(AudioLimits()).decode(cast(BinaryIO, upload), "a.caf"))
+    assert np.allclose(heard, sound, atol=1e-4)

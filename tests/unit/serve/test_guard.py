@@ -16,9 +16,9 @@ from tests.unit.serve.house import House
 from tests.unit.serve.web import TRANSCRIPTIONS, client, transcribe
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.serve.audio import AudioLimits
-from whisper_hailo.serve.errors import TooManyError
+from whisper_hailo.serve.errors import BusyError, TooManyError
 from whisper_hailo.serve.http import guard
-from whisper_hailo.serve.http.guard import Rate
+from whisper_hailo.serve.http.guard import Places, Rate
 from whisper_hailo.serve.options import LimitOptions, SafetyOptions
 
 
@@ -159,24 +159,10 @@ def test_a_client_that_stalls_in_the_middle_is_sent_away(
     monkeypatch.setattr(guard, "_STALL_S", 0.05)
     sent: list[dict[str, Any]] = []
 
-    async def receive() -> dict[str, Any]:
-        await asyncio.Event().wait()
-        raise AssertionError
-
     async def send(message: Any) -> None:
         sent.append(message)
 
-    headers = [
-        (b"host", b"localhost"),
-        (b"content-type", b"multipart/form-data; boundary=x"),
-        (b"content-length", b"1000"),
-    ]
-    scope = {
-        "type": "http", "method": "POST", "path": TRANSCRIPTIONS, "raw_path": b"",
-        "query_string": b"", "headers": headers, "client": ("127.0.0.1", 5),
-        "server": ("127.0.0.1", 8000), "scheme": "http", "http_version": "1.1", "root_path": "",
-    }  # fmt: skip
-    asyncio.run(client(house).app(scope, receive, send))
+    asyncio.run(client(house).app(_upload(), _never, send))
     assert sent[0]["status"] == 408
 
 
@@ -191,3 +177,60 @@ def test_a_server_that_ends_is_not_ready_and_takes_nothing() -> None:
         assert answer.status_code == 503
         assert answer.headers["retry-after"] == "1"
         assert "about to end" in answer.json()["error"]["message"]
+
+
+def test_uploads_under_way_are_so_many_in_all_and_for_each() -> None:
+    places = Places(3, 2)
+    with places.taken("one"), places.taken("one"):
+        with pytest.raises(TooManyError, match="2 requests of yours"), places.taken("one"):
+            pass
+        with (
+            places.taken("two"),
+            pytest.raises(BusyError, match="all 3 places"),
+            places.taken("three"),
+        ):
+            pass
+    with places.taken("one"), places.taken("one"), places.taken("three"):
+        pass
+    assert not places._taken
+
+
+def test_who_only_reads_needs_no_place(house: House) -> None:
+    web = client(house, LimitOptions(queue=1, queue_each=1))
+    app = web.app
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def ask() -> None:
+        uploading = asyncio.create_task(app(_upload(), _never, send))
+        await asyncio.sleep(0)
+        await app(_upload(), _never, send)
+        assert sent[0]["status"] == 503
+        await app({**_upload(), "method": "GET", "path": "/health"}, _never, send)
+        assert sent[2]["status"] == 200
+        uploading.cancel()
+        await asyncio.gather(uploading, return_exceptions=True)
+
+    asyncio.run(ask())
+    assert transcribe(web).status_code == 200
+
+
+async def _never() -> dict[str, Any]:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+def _upload() -> dict[str, Any]:
+    """The beginning of a request that sends something."""
+    headers = [
+        (b"host", b"localhost"),
+        (b"content-type", b"multipart/form-data; boundary=x"),
+        (b"content-length", b"1000"),
+    ]
+    return {
+        "type": "http", "method": "POST", "path": TRANSCRIPTIONS, "raw_path": b"",
+        "query_string": b"", "headers": headers, "client": ("127.0.0.1", 5),
+        "server": ("127.0.0.1", 8000), "scheme": "http", "http_version": "1.1", "root_path": "",
+    }  # fmt: skip

@@ -14,7 +14,7 @@ from whisper_hailo.live.hosts import Hosts
 from whisper_hailo.serve.doors import inference, media, openai, operations, reference
 from whisper_hailo.serve.engine import Engine
 from whisper_hailo.serve.http.failures import answer_failures
-from whisper_hailo.serve.http.guard import Guard, Keys, Rate
+from whisper_hailo.serve.http.guard import Guard, Keys, Places, Rate
 from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions
 
 _NO_TELEMETRY: Final[TelemetryConfig] = {
@@ -62,6 +62,7 @@ def make_app(
         origins=safety.allow_origin,
         keys=Keys(safety.keys()),
         rate=Rate(limits.rate),
+        places=Places(limits.queue, limits.queue_each),
         most_bytes=limits.max_upload_mib << 20,
         metrics=engine.metrics,
     )

@@ -6,8 +6,9 @@ import asyncio
 import hashlib
 import hmac
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
 from starlette.exceptions import HTTPException
@@ -15,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.live.hosts import Hosts, address_of
-from whisper_hailo.serve.errors import BadKeyError, TooLargeError, TooManyError
+from whisper_hailo.serve.errors import BadKeyError, BusyError, TooLargeError, TooManyError
 from whisper_hailo.serve.http.failures import response_of
 from whisper_hailo.serve.metrics import Metrics
 
@@ -91,6 +92,41 @@ class Rate:
             raise TooManyError(f"more than {self._per_minute} requests in a minute; wait a little")
 
 
+class Places:
+    """So many uploads at once: what is sent lies on the disk before it is looked at.
+
+    Args:
+        most: of all clients.
+        most_each: of one.
+    """
+
+    def __init__(self, most: int, most_each: int) -> None:
+        self._most = most
+        self._most_each = most_each
+        self._taken: Counter[str] = Counter()
+
+    @contextmanager
+    def taken(self, client: str) -> Iterator[None]:
+        """Hold one as long as the block lasts.
+
+        Raises:
+            BusyError: all are taken.
+            TooManyError: this client has its own.
+        """
+        if self._taken.total() >= self._most:
+            raise BusyError(f"all {self._most} places are taken; try again soon")
+        if self._taken[client] >= self._most_each:
+            raise TooManyError(
+                f"{self._most_each} requests of yours are not done yet; wait for one of them"
+            )
+        self._taken[client] += 1
+        try:
+            yield
+        finally:
+            self._taken[client] -= 1
+            self._taken += Counter()  # without those that have none
+
+
 class Guard:
     """An ASGI application before another one.
 
@@ -100,6 +136,7 @@ class Guard:
         origins: pages of others that may ask.
         keys: of those who may ask.
         rate: how often.
+        places: for those that send something.
         most_bytes: of what a request sends.
         metrics: told of whom is turned away.
     """
@@ -112,6 +149,7 @@ class Guard:
         origins: Iterable[str],
         keys: Keys,
         rate: Rate,
+        places: Places,
         most_bytes: int,
         metrics: Metrics,
     ) -> None:
@@ -120,6 +158,7 @@ class Guard:
         self._origins = frozenset(origins)
         self._keys = keys
         self._rate = rate
+        self._places = places
         self._most_bytes = most_bytes
         self._metrics = metrics
 
@@ -128,13 +167,16 @@ class Guard:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        try:
-            self._admit(scope)
-        except (WhisperHailoError, HTTPException) as error:
-            self._metrics.failed(error)
-            await response_of(error)(scope, receive, send)
-            return
-        await self._app(scope, _Body(receive, self._most_bytes).receive, send)
+        with ExitStack() as place:
+            try:
+                self._admit(scope)
+                if scope.get("method") == "POST":
+                    place.enter_context(self._places.taken(scope[CLIENT]))
+            except (WhisperHailoError, HTTPException) as error:
+                self._metrics.failed(error)
+                await response_of(error)(scope, receive, send)
+                return
+            await self._app(scope, _Body(receive, self._most_bytes).receive, send)
 
     def _admit(self, scope: Scope) -> None:
         """Whether a request may go on; notes who asks.
