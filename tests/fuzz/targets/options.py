@@ -34,16 +34,14 @@ class Fuzzed:
     """A command with some of its options."""
 
     def __init__(self) -> None:
-        from whisper_hailo.cli.commands import commands
+        from whisper_hailo.cli.app import _app
 
-        self._options: dict[str, list[tuple[str, bool]]] = {}
-        for name, run in commands().items():
-            if name in LEFT_OUT:
-                continue
-            app = typer.Typer()
-            app.command()(run)
-            if options := [*_options_of(typer.main.get_command(app))]:
-                self._options[name] = options
+        made: Any = typer.main.get_command(_app([]))
+        self.options = {
+            name: options
+            for name, one in made.commands.items()
+            if name not in LEFT_OUT and (options := _options_of(one))
+        }
 
     def prepare(self, base: Path) -> None:
         """A model, and a recording."""
@@ -51,13 +49,13 @@ class Fuzzed:
 
     def make(self, rng: Random, base: Path) -> Input:
         """Words as JSON."""
-        name = rng.choice(("transcribe", "transcribe", "transcribe", *self._options))
+        name = rng.choice(("transcribe", "transcribe", "transcribe", *self.options))
         words = [name]
         if name in ("transcribe", "caption", "time", "cures", "evaluate"):
             words += ["--model", "MODEL"]
         words += ["SOUND"] if rng.random() < 0.8 else [rng.choice(VALUES)]
         for _ in range(rng.choice((1, 1, 2, 2, 3, 5))):
-            option, takes_value = rng.choice(self._options[name])
+            option, takes_value = rng.choice(self.options[name])
             words.append(option)
             if takes_value:
                 words.append(rng.choice(VALUES))
@@ -72,11 +70,10 @@ class Fuzzed:
 
 
 def _options_of(made: Any) -> list[tuple[str, bool]]:
-    """Spelling of each option, and whether a value follows."""
+    """Spellings of each option, and whether a value follows."""
     return [
         (spelling, not parameter.is_flag)
         for parameter in made.params
-        if getattr(parameter, "opts", [""])[0].startswith("-")
+        if parameter.opts[0].startswith("-") and not {*parameter.opts} & {*NEVER}
         for spelling in (*parameter.opts, *parameter.secondary_opts)
-        if spelling not in NEVER and spelling not in ("--install-completion", "--show-completion")
     ]
