@@ -42,7 +42,6 @@ class Progress:
         print("", end="" if self._terminal else "\n", file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        """Clear the line."""
         if self._shown and self._terminal:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 

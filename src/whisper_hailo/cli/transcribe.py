@@ -19,7 +19,7 @@ from whisper_hailo.cli.talk import note
 from whisper_hailo.core.errors import ExitCode, OptionError
 from whisper_hailo.core.flags import expect_choices, flag
 from whisper_hailo.core.names import shown
-from whisper_hailo.decoding.option_groups import FALLBACK_STEP, Search
+from whisper_hailo.decoding.option_groups import FALLBACK_STEP, SearchOptions
 from whisper_hailo.decoding.options import PRESETS, Cures, DecodingOptions
 from whisper_hailo.transcription.longform.plan import LONG, LongOptions
 
@@ -95,7 +95,7 @@ def _decoding(
     Raises:
         OptionError: a value out of range, or an option that needs another one.
     """
-    search = Search(fallback.temperatures(step))
+    search = SearchOptions(fallback.temperatures(step))
     options = given.on(DecodingOptions(cures=cures, search=search))
     if output.layout.highlight_words and options.words is None:
         raise OptionError("--highlight-words needs --word-timestamps; give both")

@@ -39,7 +39,6 @@ class MoonshineEngine(Closing):
 
     @property
     def name(self) -> str:
-        """For results."""
         return f"Moonshine {self._source}"
 
     @property
@@ -53,10 +52,9 @@ class MoonshineEngine(Closing):
         return self
 
     def close(self) -> None:
-        """Free the weights."""
         self._model.close()
 
-    def hear(
+    def transcribe(
         self,
         audio: FloatArray,
         draft: Draft,

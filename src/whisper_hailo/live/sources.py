@@ -17,7 +17,7 @@ from whisper_hailo.audio import AudioStream, open_audio
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.source import BLOCK_S, Block, Pace, Resampler, Source
+from whisper_hailo.live.source import BLOCK_S, AudioSource, Block, Pace, Resampler
 
 _LOOK_MS: Final = 100
 """So often a pipe that nothing comes from is left, to see whether it is still wanted."""
@@ -120,7 +120,6 @@ class PcmSource(Closing):
         self._closed = False
 
     def open(self) -> Self:
-        """Nothing to open."""
         return self
 
     def blocks(self) -> Iterator[Block]:
@@ -162,7 +161,7 @@ def open_source(
     real_time: bool = False,
     rate_hz: int = SAMPLE_RATE_HZ,
     loops: int = 1,
-) -> Source:
+) -> AudioSource:
     """The source that a command line names.
 
     Args:

@@ -142,17 +142,17 @@ class Parts:
             return AudioEngine(decoder, options)
         return FeaturesEngine(decoder, tokenizer, options)
 
-    def stages(self, options: DecodingOptions, *, snug: bool = False) -> Stages:
+    def stages(self, options: DecodingOptions, *, trim_window: bool = False) -> Stages:
         """All that a window goes through.
 
         Args:
             options: checked before.
-            snug: encode only as much of a window as its audio fills.
+            trim_window: encode only as much of a window as its audio fills.
 
         Raises:
             OptionError: something that this kind of decoder cannot do.
         """
-        plan = replace(self.plan, snug=snug)
+        plan = replace(self.plan, trim_window=trim_window)
         return Stages(self.encoder, self.window_engine(options), plan)
 
     def long(self, long: LongOptions | None, options: DecodingOptions) -> LongOptions:
@@ -162,11 +162,11 @@ class Parts:
             OptionError: windows of any length, for an encoder of one.
         """
         long = long or LongOptions()
-        if long.snug and (self.encoder is None or self.encoder.n_frames is not None):
+        if long.trim_window and (self.encoder is None or self.encoder.n_frames is not None):
             takes = "no windows" if self.encoder is None else f"{self.encoder.n_frames} frames only"
             raise OptionError(
-                f"--snug needs an encoder that takes windows of any length, this engine's takes "
-                f"{takes}; leave it out, or choose --encoder-backend onnx"
+                f"--trim-window needs an encoder that takes windows of any length, this engine's "
+                f"takes {takes}; leave it out, or choose --encoder-backend onnx"
             )
         overlaps = strategy_of(options, long) == "overlap"
         if long.strategy == "auto" and overlaps and not self.limits.aligns:
@@ -194,7 +194,7 @@ class Parts:
             search=options.search.name,
             timestamps=options.timestamps,
             batch_size=batch_size,
-            snug=long is not None and long.snug,
+            trim_window=long is not None and long.trim_window,
         )
 
 

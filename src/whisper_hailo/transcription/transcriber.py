@@ -23,7 +23,7 @@ from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.parts import Parts
-from whisper_hailo.transcription.run import Run
+from whisper_hailo.transcription.run import TranscriptionRun
 from whisper_hailo.transcription.running_text import running_text
 from whisper_hailo.transcription.schedule import Listed, Progress, in_order
 from whisper_hailo.transcription.window import WindowRequest
@@ -91,7 +91,7 @@ class Transcriber(Closing):
         )
 
     def open(self) -> Self:
-        """Load the model."""
+        """Load the model, as a `with` block does by itself."""
         self._load_clock = StageClock()
         with self._load_clock.stage("load"), ExitStack() as opened:
             for part in self.parts.values():
@@ -100,7 +100,7 @@ class Transcriber(Closing):
         return self
 
     def close(self) -> None:
-        """Give everything back."""
+        """Free model and device, as a `with` block does by itself."""
         self._stack.close()
 
     def transcribe(
@@ -190,7 +190,7 @@ class Transcriber(Closing):
         long: LongOptions | None,
         batch_size: int,
         progress: Progress | None,
-    ) -> Run:
+    ) -> TranscriptionRun:
         parts = self._parts
         options = options or DecodingOptions(cures=self.default_cures)
         long = parts.long(long, options)
@@ -198,7 +198,9 @@ class Transcriber(Closing):
         if not 1 <= batch_size <= MAX_BATCH:
             raise OptionError(f"--batch-size is {batch_size}, expected 1 to {MAX_BATCH}")
         load_ms = self._load_clock.timings().load_ms
-        return Run(parts, options, long, batch_size=batch_size, progress=progress, load_ms=load_ms)
+        return TranscriptionRun(
+            parts, options, long, batch_size=batch_size, progress=progress, load_ms=load_ms
+        )
 
     def transcribe_running(
         self,
@@ -206,7 +208,7 @@ class Transcriber(Closing):
         options: DecodingOptions,
         draft: Draft | None = None,
         *,
-        snug: bool = False,
+        trim_window: bool = False,
         word_times: bool = False,
         hold_back_s: float = 0.0,
     ) -> BufferText:
@@ -216,14 +218,14 @@ class Transcriber(Closing):
             audio: `(n_samples,)` float32 at 16 kHz mono; at most `content_s` of it is looked at.
             options: checked before with `check`.
             draft: what the text is expected to begin with: it saves time and changes nothing.
-            snug: encode only as much of the window as the audio fills, where the encoder can.
+            trim_window: encode only as much of the window as the audio fills, if the encoder can.
             word_times: find where each word is, where the decoder can; one pass more.
             hold_back_s: end the text where it is a guess at what follows; see `WindowRequest`.
         """
         parts, clock = self._parts, StageClock()
         with clock.stage("total"):
-            trims = snug and parts.encoder is not None and parts.encoder.n_frames is None
-            stages = parts.stages(options, snug=trims)
+            trims = trim_window and parts.encoder is not None and parts.encoder.n_frames is None
+            stages = parts.stages(options, trim_window=trims)
             context = stages.engine.context()
             context.n_windows = 1  # no recording begins here: what is for its first window is not
             window = Window(audio[: parts.plan.content_samples], 0.0)
@@ -241,7 +243,6 @@ class Transcriber(Closing):
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """Tokens to text."""
         return self._parts.tokenizer
 
     @property
@@ -251,7 +252,6 @@ class Transcriber(Closing):
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why these parts."""
         return self._parts.reasons
 
     @property

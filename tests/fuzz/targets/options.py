@@ -7,8 +7,6 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-import typer.main
-
 from tests.fuzz.target import Input, command
 from tests.fuzz.targets import names
 
@@ -34,13 +32,14 @@ class Fuzzed:
     """A command with some of its options."""
 
     def __init__(self) -> None:
-        from whisper_hailo.cli.app import _app
+        from typer.main import get_group
 
-        made: Any = typer.main.get_command(_app([]))
+        from whisper_hailo.cli.app import _app  # with the groups of options spread
+
         self.options = {
             name: options
-            for name, one in made.commands.items()
-            if name not in LEFT_OUT and (options := _options_of(one))
+            for name, made in get_group(_app([])).commands.items()
+            if name not in LEFT_OUT and (options := _options_of(made))
         }
 
     def prepare(self, base: Path) -> None:

@@ -14,7 +14,7 @@ from tests.unit.sounds import DATA
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.decoding.option_groups import Search
+from whisper_hailo.decoding.option_groups import SearchOptions
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
 from whisper_hailo.live.blocks import BlockCaptions, Samples, stream, stream_async
 from whisper_hailo.live.events import Completed, Event, violations
@@ -61,9 +61,7 @@ def test_blocks_of_any_length_give_the_text_of_the_recording(
         assert text_of(list(stream(blocks(audio, n_blocks), captions(micro)))) == expected
 
 
-def test_integers_are_samples_too(
-    micro: Transcriber, audio: FloatArray, expected: str
-) -> None:
+def test_integers_are_samples_too(micro: Transcriber, audio: FloatArray, expected: str) -> None:
     integers = np.round(audio * 32768).clip(-32768, 32767).astype(np.int16)
     assert text_of(list(stream(blocks(integers), captions(micro)))) == expected
 
@@ -111,6 +109,8 @@ def test_what_is_no_mono_sound_is_refused(micro: Transcriber, block: Samples) ->
 
 def test_what_captions_cannot_honour_is_refused_at_once(micro: Transcriber) -> None:
     with pytest.raises(OptionError, match="greedily"):
-        BlockCaptions(micro, DecodingOptions(search=Search(beam_size=3)), detector=Loudness())
+        BlockCaptions(
+            micro, DecodingOptions(search=SearchOptions(beam_size=3)), detector=Loudness()
+        )
     with pytest.raises(OptionError, match="--rate is 5 Hz"):
         captions(micro, 5)
