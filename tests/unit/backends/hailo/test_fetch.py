@@ -49,6 +49,7 @@ class Server:
     address: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
     cut: set[str] = field(default_factory=set)
+    says_length: bool = True
     asked: list[str] = field(default_factory=list)
 
 
@@ -64,7 +65,8 @@ def server() -> Iterator[Server]:
                 self.send_error(404)
                 return
             self.send_response(200)
-            self.send_header("Content-Length", str(len(content)))
+            if state.says_length:
+                self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content[: len(content) // 2] if self.path in state.cut else content)
 
@@ -155,10 +157,40 @@ def test_no_array_and_no_end(
     server.files[paths[2]] = content.getvalue()
     with pytest.raises(ModelError, match="is no array"):
         fetch(known, server.address)
-    monkeypatch.setattr(downloading, "LARGEST_BYTES", 1000)
-    server.files[paths[2]] = bytes(2000)
-    with pytest.raises(ModelError, match="has 2000 bytes, more than 1000"):
-        download(server.address + paths[2][1:], str(tmp_path / "file"))
+    content = BytesIO()
+    np.save(content, np.zeros(384, np.float32))
+    server.files[paths[2]] = content.getvalue()
+    with pytest.raises(ModelError, match=r"is float32 \(384,\), expected float32 rows"):
+        fetch(known, server.address)
+
+
+@pytest.mark.parametrize("says_length", [True, False])
+def test_a_file_is_copied_as_far_as_one_may_go(
+    server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, says_length: bool
+) -> None:
+    """In this process, where `fetch` starts one."""
+    monkeypatch.setattr(downloading, "LARGEST_BYTES", 200_000)
+    server.says_length = says_length
+    server.files = {"/a": bytes(range(250)) * 800, "/b": bytes(200_001), "/c": b""}
+    for name in ("a", "c"):
+        download(f"{server.address}{name}", str(tmp_path / name))
+        assert (tmp_path / name).read_bytes() == server.files[f"/{name}"]
+    has = "has 200001 bytes, more than" if says_length else "has more than"
+    with pytest.raises(ModelError, match=f"{has} 200000"):
+        download(f"{server.address}b", str(tmp_path / "b"))
+
+
+def test_a_download_that_breaks_off_or_is_not_there_says_so(server: Server, tmp_path: Path) -> None:
+    server.files = {"/a": bytes(1000)}
+    server.cut.add("/a")
+    with pytest.raises(HubError, match="broke off after 500 of 1000 bytes; try again"):
+        download(f"{server.address}a", str(tmp_path / "a"))
+    with pytest.raises(HubError, match=r"answers 404 .*the vendor may have moved it"):
+        download(f"{server.address}b", str(tmp_path / "b"))
+    with pytest.raises(HubError, match=r"cannot fetch http://127\.0\.0\.1:9/a"):
+        download("http://127.0.0.1:9/a", str(tmp_path / "c"))
+    with pytest.raises(OutputError, match="cannot write below"):
+        download(f"{server.address}a", str(tmp_path / "nowhere" / "a"))
 
 
 def test_no_network_no_web_address_no_folder(
