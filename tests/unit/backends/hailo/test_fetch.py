@@ -223,7 +223,8 @@ def test_what_came_first_is_what_has_to_come_later(server: Server, known: KnownH
     assert done.unproven == tuple(known.files()), "the vendor publishes no hashes"
     told = subprocess.run(
         ["sha256sum", "--check", done.sums.name],
-        cwd=known.folder, env={**os.environ, "LC_ALL": "C"}, capture_output=True, text=True, check=True,
+        cwd=known.folder, env={**os.environ, "LC_ALL": "C"},
+        capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert told.stdout.count(": OK") == 4
 
