@@ -20,6 +20,7 @@ import pytest
 from tests.dripping import dripping
 from tests.standin.hef_file import Net, Wish, hef_bytes
 from whisper_hailo.backends.hailo import download as downloading
+from whisper_hailo.backends.hailo import fetch as fetch_module
 from whisper_hailo.backends.hailo.download import download
 from whisper_hailo.backends.hailo.fetch import fetch
 from whisper_hailo.backends.hailo.known import KNOWN, KnownHefs, fetched, find_known
@@ -92,6 +93,17 @@ def known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> KnownHefs:
     return found
 
 
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is downloaded matters, and not by which process."""
+    monkeypatch.setattr(
+        fetch_module, "fetch_apart", lambda _module, words, _place: download(*words)
+    )
+
+
+in_this_process = pytest.mark.usefixtures("in_process")
+
+
 def _array() -> bytes:
     content = BytesIO()
     np.save(content, np.zeros((32, 384), np.float32))
@@ -127,6 +139,7 @@ def test_a_file_for_another_chip_does_not_stay(server: Server, known: KnownHefs,
     assert not [path for path in known.folder.rglob("*") if path.is_file()]
 
 
+@in_this_process
 def test_what_breaks_on_the_way(server: Server, known: KnownHefs) -> None:
     paths = _publish(server, known)
     server.cut = {paths[0]}
@@ -146,6 +159,7 @@ def test_what_breaks_on_the_way(server: Server, known: KnownHefs) -> None:
     assert [path.name for path in known.folder.rglob("*") if path.is_file()] == [SUMS]
 
 
+@in_this_process
 def test_no_array_and_no_end(
     server: Server, known: KnownHefs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -217,6 +231,7 @@ def test_a_server_that_drips_is_left(
     assert not [path for path in known.folder.rglob("*") if path.is_file()]
 
 
+@in_this_process
 def test_what_came_first_is_what_has_to_come_later(server: Server, known: KnownHefs) -> None:
     paths = _publish(server, known)
     done = fetch(known, server.address)
@@ -243,6 +258,7 @@ def test_what_came_first_is_what_has_to_come_later(server: Server, known: KnownH
     assert fetch(known, server.address).hashes[2] != done.hashes[2]
 
 
+@in_this_process
 def test_the_command_says_what_it_could_not_compare(
     server: Server, known: KnownHefs, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -259,6 +275,7 @@ def test_the_command_says_what_it_could_not_compare(
     assert told["sha256"][files[0]] == hashlib.sha256(Path(files[0]).read_bytes()).hexdigest()
 
 
+@in_this_process
 def test_a_published_hash_is_the_one_that_counts(
     server: Server, known: KnownHefs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -271,6 +288,7 @@ def test_a_published_hash_is_the_one_that_counts(
         fetch(known, server.address)
 
 
+@in_this_process
 def test_fetched_files_are_for_openais_own_models_only(server: Server, known: KnownHefs) -> None:
     from dataclasses import replace
 
