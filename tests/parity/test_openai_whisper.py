@@ -218,8 +218,7 @@ def test_minutes_by_timestamps(
         words=WordOptions() if words else None,
         search=SearchOptions(beam_size=beam_size, temperatures=temperatures, best_of=1),
     )
-    # A beam takes the reference five times as long, and meets every rule within a minute.
-    audio = speech.minutes(duration_s if beam_size == 1 else duration_s / 2)
+    audio = speech.minutes(duration_s)
     got, expected = both(
         ours, theirs, audio, options, LongOptions(strategy="seek"),
         condition_on_previous_text=conditioned, initial_prompt=PROMPT, word_timestamps=words,
