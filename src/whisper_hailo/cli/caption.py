@@ -18,7 +18,6 @@ from whisper_hailo.cli.model import tell_reasons
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.cli.talk import is_verbose, note
 from whisper_hailo.core.errors import ExitCode
-from whisper_hailo.decoding.option_groups import TokenLimits
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.live.options import CaptionOptions
 
@@ -171,10 +170,9 @@ def _handling(stop: Any) -> Iterator[None]:  # noqa: ANN401 - a signal handler
 
 def _decoding(given: Given[DecodingOptions], cures: Cures) -> DecodingOptions:
     """What was typed, on the engine's own cures and with a bound on the tokens."""
-    from whisper_hailo.live.engine import TOKENS_PER_SECOND
+    from whisper_hailo.live.engine import caption_defaults
 
-    limits = TokenLimits(max_per_second=TOKENS_PER_SECOND)
-    return given.on(DecodingOptions(cures=cures, limits=limits))
+    return given.on(caption_defaults(cures))
 
 
 def _view(show: ShowOptions, stack: contextlib.ExitStack) -> EventSink:

@@ -20,7 +20,7 @@ from whisper_hailo.core.errors import ExitCode, OptionError
 from whisper_hailo.core.flags import expect_choices, flag
 from whisper_hailo.core.names import shown
 from whisper_hailo.decoding.option_groups import FALLBACK_STEP, Search
-from whisper_hailo.decoding.options import PRESETS, Cures, DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.plan import LONG, LongOptions
 
 if TYPE_CHECKING:
@@ -56,14 +56,16 @@ def transcribe(
     from whisper_hailo.cli.inputs import find_inputs
     from whisper_hailo.cli.sink import Sink
 
-    _decoding(decoding, fallback, output)  # what is wrong is told before a model is looked for
+    _decoding(
+        decoding, fallback, output, DecodingOptions(), FALLBACK_STEP
+    )  # before a model is found
     sink = Sink(
         output.formats, output.output_dir, output.as_json, find_inputs(audio), output.layout
     )
     inputs = sink.checked()
     transcriber = model.transcriber()
     options = _decoding(
-        decoding, fallback, output, transcriber.default_cures, transcriber.default_fallback
+        decoding, fallback, output, transcriber.default_options, transcriber.default_fallback
     )
     transcriber.check(options, long)
     tell_engine(transcriber)
@@ -80,8 +82,8 @@ def _decoding(
     given: Given[DecodingOptions],
     fallback: Fallback,
     output: OutputOptions,
-    cures: Cures = PRESETS["conservative"],
-    step: float = FALLBACK_STEP,
+    default: DecodingOptions,
+    step: float,
 ) -> DecodingOptions:
     """What was typed, and times of segments where a format or another option is of no use without.
 
@@ -89,14 +91,14 @@ def _decoding(
         given: what was typed of it.
         fallback: the temperatures.
         output: where the results go.
-        cures: the decoder's default.
+        default: what the decoder does by default.
         step: the decoder's default step of temperature for doubtful text.
 
     Raises:
         OptionError: a value out of range, or an option that needs another one.
     """
     search = Search(fallback.temperatures(step))
-    options = given.on(DecodingOptions(cures=cures, search=search))
+    options = given.on(replace(default, search=search))
     if output.layout.highlight_words and options.words is None:
         raise OptionError("--highlight-words needs --word-timestamps; give both")
     drops = options.words is not None and options.words.hallucination_silence_s is not None

@@ -12,14 +12,15 @@ from pathlib import Path
 
 from whisper_hailo.backends.model_files import check_all
 from whisper_hailo.checkpoint.hub import CheckpointName, is_model_directory, locate, parse_name
-from whisper_hailo.convert.options import ConvertOptions
-from whisper_hailo.core.errors import ModelError, OutputError
+from whisper_hailo.convert.options import AUTO_QUANTIZE, ConvertOptions
+from whisper_hailo.core.errors import ModelError, OptionError, OutputError
 from whisper_hailo.core.files import (
     ANOTHER_CACHE,
     alone_with,
     cache_root,
     replace_file,
 )
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import SPEC_FILE, SPEC_VERSION, ModelSpec
 from whisper_hailo.core.version import __version__
 
@@ -46,12 +47,14 @@ def resolve_model(
     Raises:
         ModelError, TokenizerError: no such model, or it is broken.
         HubError: the hub cannot be reached.
+        OptionError: a form was asked for that a model directory does not have.
         OutputError: the cache cannot be written.
     """
     parsed = parse_name(name)
     if parsed.path is not None and is_model_directory(parsed.path):
+        expect_form(parsed.path, ModelSpec.load(parsed.path), options or ConvertOptions())
         return parsed.path
-    options = options or ConvertOptions()
+    options = (options or ConvertOptions()).resolved()
     target = cache_root() / "models" / _folder(parsed, options, revision)
     stamp = _stamp(parsed, options)
     if _why_not(target, stamp) is None:
@@ -63,6 +66,28 @@ def resolve_model(
                 logger.warning("converting again: %s", why_not)
             _convert_into(target, parsed, options, revision, stamp)
     return target
+
+
+def expect_form(directory: Path, spec: ModelSpec, options: ConvertOptions) -> None:
+    """Refuse to take a directory that is ready for one that is to be made.
+
+    Args:
+        directory: as it is.
+        spec: its description.
+        options: what was asked for; `auto` takes any form.
+
+    Raises:
+        OptionError: the directory has another form.
+    """
+    for name, has, asked in (
+        ("--quantize", spec.quantization, options.quantize),
+        ("--encoder-quantize", spec.encoder_quantization, options.encoder_quantize),
+    ):
+        if asked not in (AUTO_QUANTIZE, has):
+            raise OptionError(
+                f"{name} is {asked}, {shown(directory)} is a model directory and has {has}; leave "
+                f"it out, or convert the checkpoint with {name} {asked}"
+            )
 
 
 def _convert_into(

@@ -17,7 +17,7 @@ from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.protocols import Encoder, Limits
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import Settings
-from whisper_hailo.decoding.option_groups import FALLBACK_STEP
+from whisper_hailo.decoding.option_groups import FALLBACK_STEP, OPENAI_TEMPERATURES, Search
 from whisper_hailo.decoding.options import (
     FIXED_CURES,
     PRESETS,
@@ -102,6 +102,16 @@ class Parts:
         """
         dear = owns_loop(self.decoder) or self.limits.n_positions is not None
         return 0.0 if dear else FALLBACK_STEP
+
+    @property
+    def default_options(self) -> DecodingOptions:
+        """What is decoded by where nobody says otherwise."""
+        step = self.default_fallback
+        return DecodingOptions(
+            language="en" if isinstance(self.decoder, AudioRecognizer) else AUTO_LANGUAGE,
+            cures=self.default_cures,
+            search=Search(OPENAI_TEMPERATURES) if step else Search(),
+        )
 
     def check(self, options: DecodingOptions, long: LongOptions | None = None) -> None:
         """Refuse options that these parts cannot honour: see `Transcriber.check`."""

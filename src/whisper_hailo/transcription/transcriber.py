@@ -192,7 +192,7 @@ class Transcriber(Closing):
         progress: Progress | None,
     ) -> Run:
         parts = self._parts
-        options = options or DecodingOptions(cures=self.default_cures)
+        options = options or self.default_options
         long = parts.long(long, options)
         self.check(options, long)
         if not 1 <= batch_size <= MAX_BATCH:
@@ -266,9 +266,18 @@ class Transcriber(Closing):
     def default_fallback(self) -> float:
         """By how much hotter doubtful text is tried again by default; 0 is not at all.
 
-        Only the command has it on of its own accord; here `Search` says which temperatures.
+        `Search` says which temperatures.
         """
         return self._parts.default_fallback
+
+    @property
+    def default_options(self) -> DecodingOptions:
+        """What `transcribe` decodes by where the caller says nothing, as the command does.
+
+        The language is found out, doubtful text is tried again where that can be had, and cures
+        are what suits the decoder.
+        """
+        return self._parts.default_options
 
     @property
     def parts(self) -> dict[str, Closeable]:

@@ -31,7 +31,7 @@ def time(
 
     transcriber = model.transcriber()
     tell_engine(transcriber)
-    options = decoding.on(DecodingOptions(cures=transcriber.default_cures))
+    options = decoding.on(DecodingOptions(language="en", cures=transcriber.default_cures))
     steps = Steps()
     try:
         timing = time_file(transcriber, audio, options, iterations, steps)

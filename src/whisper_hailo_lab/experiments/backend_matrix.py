@@ -77,8 +77,8 @@ def prepare(work: Path, optimum: Path | None) -> None:
     """Make all graphs of `micro`."""
     work.mkdir(parents=True, exist_ok=True)
     for name, options in {
-        "fp32": ConvertOptions(hailo=HailoOptions(window_s=10, decoder_length=32)),
-        "fp32-30s": ConvertOptions(hailo=HailoOptions(window_s=30, decoder_length=32)),
+        "fp32": ConvertOptions("none", hailo=HailoOptions(window_s=10, decoder_length=32)),
+        "fp32-30s": ConvertOptions("none", hailo=HailoOptions(window_s=30, decoder_length=32)),
         "int8": ConvertOptions(quantize="int8", encoder_quantize="int8"),
         "int4": ConvertOptions(quantize="int4"),
     }.items():

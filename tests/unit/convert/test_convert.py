@@ -23,7 +23,7 @@ from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OptionError, OutputError
 from whisper_hailo.core.spec import SPEC_VERSION, ModelSpec, Source
 
-PLAIN = ConvertOptions()
+PLAIN = ConvertOptions("none")
 FILES = {"model.json", "encoder.onnx", "cross_kv.onnx", "decoder.onnx", "decoder.onnx.data"}
 
 
@@ -66,7 +66,7 @@ def test_float16_is_for_quantised_graphs() -> None:
     with pytest.raises(OptionError, match="--half is for quantised graphs; add --quantize int8"):
         ConvertOptions(half=True)
     assert not ConvertOptions(half=False).in_half
-    assert ConvertOptions(encoder_quantize="int8", half=True).in_half
+    assert ConvertOptions("none", encoder_quantize="int8", half=True).in_half
 
 
 def test_spec_says_where_it_came_from(checkpoint: Path, tmp_path: Path) -> None:
@@ -391,7 +391,9 @@ def test_everything_is_on_the_disk_before_it_takes_its_place(
     monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr(Path, "rename", rename)
     out = tmp_path / "model"
-    spec = convert_checkpoint(write_checkpoint(tmp_path / "checkpoint"), out, ConvertOptions())
+    spec = convert_checkpoint(
+        write_checkpoint(tmp_path / "checkpoint"), out, ConvertOptions("none")
+    )
     before, after = events[: events.index("rename")], events[events.index("rename") :]
     assert {*spec.files, "model.json"} <= set(before)
     assert after == ["rename", tmp_path.name]

@@ -166,7 +166,7 @@ def test_a_changed_tokenizer_is_noticed(
     conversions: list[object], checkpoint: Path, tmp_path: Path
 ) -> None:
     tokenizer = tmp_path / "tokenizer.json"
-    options = ConvertOptions(tokenizer=tokenizer)
+    options = ConvertOptions("none", tokenizer=tokenizer)
     tokenizer.write_text("{}", encoding="utf-8")
     model_cache.resolve_model(str(checkpoint), options)
     tokenizer.write_text("{ }", encoding="utf-8")
