@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from whisper_hailo.audio import AudioSource
-from whisper_hailo.core.types import Segment, Transcript
+from whisper_hailo.core.types import Transcript
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.memory import Memory, RememberingStages
 from whisper_hailo.transcription.parts import Parts
 from whisper_hailo.transcription.recording import Recording
-from whisper_hailo.transcription.schedule import Listed, Progress, Schedule, Source
+from whisper_hailo.transcription.schedule import Progress, Schedule, Source
 
 
 class Run:
@@ -24,6 +24,7 @@ class Run:
         batch_size: windows decoded together.
         progress: told after each batch how far its last recording has come.
         load_ms: what it took to load the model.
+        memory: windows that need not be decoded again.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class Run:
         batch_size: int = 1,
         progress: Progress | None = None,
         load_ms: float = 0.0,
+        memory: Memory | None = None,
     ) -> None:
         self._parts = parts
         self._options = options
@@ -42,7 +44,8 @@ class Run:
         self._batch_size = batch_size
         self._progress = progress
         self._load_ms = load_ms
-        self._stages = parts.stages(options, snug=long.snug)
+        stages = parts.stages(options, snug=long.snug)
+        self._stages = stages if memory is None else RememberingStages(stages, memory)
         self._settings = parts.settings(options, long, batch_size)
 
     def recording(self, source: AudioSource) -> Recording:
@@ -55,18 +58,8 @@ class Run:
         ahead = self._parts.encode_ahead
         return Schedule(source, self._stages, self._batch_size, self._progress, encode_ahead=ahead)
 
-    def segments(self, source: AudioSource) -> Iterator[Segment]:
-        """Segments of one recording, each when it is final; then the error that broke it."""
-        recording, n_given = self.recording(source), 0
-        for _ in self.schedule(Listed([recording])).steps():
-            new = recording.segments[n_given:]
-            n_given += len(new)
-            yield from new
-        if recording.failure is not None:
-            raise recording.failure
-
     def transcript(self, recording: Recording) -> Transcript:
-        """Of a recording that is done."""
+        """Of a recording that is done, or as far as it is."""
         context = recording.context
         return Transcript(
             audio=recording.name,

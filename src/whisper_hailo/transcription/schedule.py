@@ -188,7 +188,7 @@ class Schedule:
         with clock.stage("total"):
             try:
                 encoded = batch.encoded()
-                results = self._stages.engine.transcribe(encoded.features, requests, encoded.clock)
+                results = self._stages.decode(encoded, requests)
             except Exception as error:
                 if len(members) > 1 and not isinstance(error, WhisperHailoError):
                     self._transcribe_each(members)

@@ -229,7 +229,7 @@ class Transcriber(Closing):
             window = Window(audio[: parts.plan.content_samples], 0.0)
             request = WindowRequest(window, context, draft or Draft(), word_times, hold_back_s)
             encoded = stages.encode([request])
-            (result,) = stages.engine.transcribe(encoded.features, [request], encoded.clock)
+            (result,) = stages.decode(encoded, [request])
             text = running_text(result, parts.tokenizer)
         clock.add(encoded.clock)
         return replace(text, timings=clock.timings())
