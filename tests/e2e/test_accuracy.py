@@ -64,12 +64,12 @@ def heard(shared: Path) -> Heard:
     """What was said and what was heard of each set, by weights: some 12 s of one core, once."""
 
     @cache
-    def hear(case: str) -> dict[str, list[tuple[str, str]]]:
+    def transcribe(case: str) -> dict[str, list[tuple[str, str]]]:
         folder = made_once(shared / f"heard-{case}", lambda folder: write(CASES[case], folder))
         found: dict[str, list[tuple[str, str]]] = json.loads((folder / TEXTS).read_text("utf-8"))
         return found
 
-    return hear
+    return transcribe
 
 
 def write(convert: ConvertOptions, folder: Path) -> None:

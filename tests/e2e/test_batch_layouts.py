@@ -14,7 +14,7 @@ from tests.e2e.conftest import ROOT
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.types import FloatArray, Segment, Transcript
-from whisper_hailo.decoding.option_groups import Prompts, Search
+from whisper_hailo.decoding.option_groups import PromptOptions, SearchOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
 
@@ -22,11 +22,13 @@ SHORTEST_S, LONGEST_S = 0.01, 6.0
 
 OPTIONS = {
     "greedy": DecodingOptions(),
-    "beam": DecodingOptions(search=Search(beam_size=3)),
-    "sampled": DecodingOptions(search=Search(temperatures=(0.7,), best_of=2, seed=3)),
+    "beam": DecodingOptions(search=SearchOptions(beam_size=3)),
+    "sampled": DecodingOptions(search=SearchOptions(temperatures=(0.7,), best_of=2, seed=3)),
     "timed": DecodingOptions(timestamps=True),
-    "prompted": DecodingOptions(prompts=Prompts(initial_prompt="Vienna", hotwords="peninsula")),
-    "conditioned": DecodingOptions(prompts=Prompts(condition_on_previous_text=True)),
+    "prompted": DecodingOptions(
+        prompts=PromptOptions(initial_prompt="Vienna", hotwords="peninsula")
+    ),
+    "conditioned": DecodingOptions(prompts=PromptOptions(condition_on_previous_text=True)),
 }
 
 

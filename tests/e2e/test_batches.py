@@ -14,7 +14,7 @@ from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
 from whisper_hailo.backends.onnx import CachedDecoder
 from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.types import FloatArray, Transcript
-from whisper_hailo.decoding.option_groups import Search
+from whisper_hailo.decoding.option_groups import SearchOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.decoding.search.hypothesis import NEAR_TIE, near_tie
@@ -38,11 +38,11 @@ def clips() -> list[FloatArray]:
 
 @pytest.mark.parametrize(
     "search",
-    [Search(), Search(beam_size=3), Search(temperatures=(0.4,), best_of=2)],
+    [SearchOptions(), SearchOptions(beam_size=3), SearchOptions(temperatures=(0.4,), best_of=2)],
     ids=["greedy", "beam", "sampled"],
 )
 def test_batches_differ_only_where_a_near_tie_is_counted(
-    transcriber: Transcriber, clips: list[FloatArray], search: Search
+    transcriber: Transcriber, clips: list[FloatArray], search: SearchOptions
 ) -> None:
     options = DecodingOptions(search=search)
     together = list(transcriber.transcribe_many(clips, options, batch_size=5))

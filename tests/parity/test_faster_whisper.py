@@ -14,13 +14,13 @@ pytest.importorskip("torch", reason="the parity tests' clips come with a model o
 from tests.parity import faster, openai
 from tests.parity.faster import said
 from tests.references import speech
-from tests.references.cases import NO_GATES, PROMPT
+from tests.references.cases import NO_THRESHOLDS, PROMPT
 from whisper_hailo import Transcriber
 from whisper_hailo.audio.log_mel import pad_or_trim
 from whisper_hailo.core.types import FloatArray, Transcript
-from whisper_hailo.decoding.option_groups import Prompts, Search, WordOptions
+from whisper_hailo.decoding.option_groups import PromptOptions, SearchOptions, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.rules.book import Ruled
+from whisper_hailo.decoding.rules.logits_rules import Ruled
 from whisper_hailo.decoding.search.choice import BeamChoice
 from whisper_hailo.transcription.longform.plan import LongOptions
 
@@ -56,7 +56,7 @@ def windows(n_clips: int = N_CLIPS) -> list[Any]:
 
 def heard(ours: Transcriber, audio: Any, **options: Any) -> Transcript:
     plan = LongOptions(strategy="seek" if options.get("timestamps") else "consecutive")
-    return ours.transcribe(audio, DecodingOptions(gates=NO_GATES, **options), long=plan)
+    return ours.transcribe(audio, DecodingOptions(thresholds=NO_THRESHOLDS, **options), long=plan)
 
 
 @pytest.mark.parametrize("timestamps", [False, True], ids=["text", "timestamps"])
@@ -71,8 +71,8 @@ def test_the_same_text(
             initial_prompt=prompt,
         )  # fmt: skip
         got = heard(
-            ours, audio, timestamps=timestamps, search=Search(beam_size=beam_size),
-            prompts=Prompts(initial_prompt=prompt),
+            ours, audio, timestamps=timestamps, search=SearchOptions(beam_size=beam_size),
+            prompts=PromptOptions(initial_prompt=prompt),
         )  # fmt: skip
         if timestamps:
             assert got.text == " ".join(segment.text.strip() for segment in expected).strip()
@@ -158,7 +158,7 @@ def test_minutes_by_timestamps(
         if segment.text.strip()
     ]
     got = heard(
-        ours, audio, timestamps=True, search=Search(beam_size=beam_size),
+        ours, audio, timestamps=True, search=SearchOptions(beam_size=beam_size),
         words=WordOptions() if words else None,
     )  # fmt: skip
     assert len(got.segments) > duration_s / 6

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from tests.references import speech
-from tests.references.cases import NO_GATES, PROMPT, SEARCHES
+from tests.references.cases import NO_THRESHOLDS, PROMPT, SEARCHES
 from whisper_hailo import Transcriber
 from whisper_hailo.core.types import Transcript
-from whisper_hailo.decoding.option_groups import Prompts, Search, WordOptions
+from whisper_hailo.decoding.option_groups import PromptOptions, SearchOptions, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.choice import SampledChoice
 from whisper_hailo.decoding.search.loop import DecodingLoop
@@ -98,8 +98,8 @@ def test_the_same_tokens(
     options = DecodingOptions(
         timestamps=timestamps,
         search=mine,
-        gates=NO_GATES,
-        prompts=Prompts(initial_prompt=prompts.get("prompt"), prefix=prompts.get("prefix")),
+        thresholds=NO_THRESHOLDS,
+        prompts=PromptOptions(initial_prompt=prompts.get("prompt"), prefix=prompts.get("prefix")),
     )
     reference = whisper.DecodingOptions(
         language="en", without_timestamps=not timestamps, fp16=False, **prompts, **yours
@@ -125,7 +125,9 @@ def test_the_same_tokens(
 @pytest.mark.parametrize("search", SEARCHES)
 def test_translations_have_the_same_tokens(ours: Transcriber, theirs: Any, *, search: str) -> None:
     mine, yours = SEARCHES[search]
-    options = DecodingOptions(language="de", task="translate", search=mine, gates=NO_GATES)
+    options = DecodingOptions(
+        language="de", task="translate", search=mine, thresholds=NO_THRESHOLDS
+    )
     reference = whisper.DecodingOptions(
         language="de", task="translate", without_timestamps=True, fp16=False, **yours
     )
@@ -212,9 +214,9 @@ def test_minutes_by_timestamps(
 ) -> None:
     options = DecodingOptions(
         timestamps=True,
-        prompts=Prompts(condition_on_previous_text=conditioned, initial_prompt=PROMPT),
+        prompts=PromptOptions(condition_on_previous_text=conditioned, initial_prompt=PROMPT),
         words=WordOptions() if words else None,
-        search=Search(beam_size=beam_size, temperatures=temperatures, best_of=1),
+        search=SearchOptions(beam_size=beam_size, temperatures=temperatures, best_of=1),
     )
     audio = speech.minutes(duration_s)
     got, expected = both(
@@ -284,7 +286,7 @@ def test_silence_beside_made_up_text_is_skipped(
     monkeypatch.setattr(seek, "drop_hallucinations", drop)
     options = DecodingOptions(
         timestamps=True,
-        prompts=Prompts(condition_on_previous_text=False),
+        prompts=PromptOptions(condition_on_previous_text=False),
         words=WordOptions(hallucination_silence_s=2.0),
     )
     got, expected = both(

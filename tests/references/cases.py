@@ -10,18 +10,23 @@ from typing import Any, Final
 from tests.references import speech
 from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.decoding.option_groups import Gates, Prompts, Search, WordOptions
+from whisper_hailo.decoding.option_groups import (
+    PromptOptions,
+    SearchOptions,
+    Thresholds,
+    WordOptions,
+)
 from whisper_hailo.decoding.options import DecodingOptions
 
 MICRO: Final = ASSETS / "micro"
 PROMPT: Final = "Peter and Emma talked about their journey to Vienna."
-NO_GATES: Final = Gates(no_speech=None, logprob=None, compression_ratio=None)
+NO_THRESHOLDS: Final = Thresholds(no_speech=None, logprob=None, compression_ratio=None)
 
-SEARCHES: Final[dict[str, tuple[Search, dict[str, Any]]]] = {
-    "greedy": (Search(), {}),
-    "beam": (Search(beam_size=5), {"beam_size": 5}),
+SEARCHES: Final[dict[str, tuple[SearchOptions, dict[str, Any]]]] = {
+    "greedy": (SearchOptions(), {}),
+    "beam": (SearchOptions(beam_size=5), {"beam_size": 5}),
     "patient beam": (
-        Search(beam_size=3, patience=2.0, length_penalty=0.6),
+        SearchOptions(beam_size=3, patience=2.0, length_penalty=0.6),
         {"beam_size": 3, "patience": 2.0, "length_penalty": 0.6},
     ),
 }
@@ -50,8 +55,8 @@ class Window:
             task=self.task,
             timestamps=self.timestamps,
             search=SEARCHES[self.search][0],
-            gates=NO_GATES,
-            prompts=Prompts(initial_prompt=self.prompt, prefix=self.prefix),
+            thresholds=NO_THRESHOLDS,
+            prompts=PromptOptions(initial_prompt=self.prompt, prefix=self.prefix),
         )
 
 
@@ -70,8 +75,8 @@ class Minute:
         return DecodingOptions(
             timestamps=True,
             search=SEARCHES[self.search][0],
-            gates=NO_GATES,
-            prompts=Prompts(condition_on_previous_text=self.conditioned),
+            thresholds=NO_THRESHOLDS,
+            prompts=PromptOptions(condition_on_previous_text=self.conditioned),
             words=WordOptions(),
         )
 

@@ -1,7 +1,7 @@
 """Model sizes and control tokens shared by the unit tests."""
 
 from whisper_hailo.core.dimensions import Dimensions
-from whisper_hailo.core.spec import ModelSpec, Source, SpecialTokens
+from whisper_hailo.core.spec import ModelSource, ModelSpec, SpecialTokens
 
 TINY = Dimensions(
     n_mels=80,
@@ -52,5 +52,5 @@ def toy_spec(tokens: SpecialTokens = TOY_TOKENS) -> ModelSpec:
         quantization="none",
         encoder_quantization="none",
         alignment_heads=((0, 0),),
-        source=Source(name="toy"),
+        source=ModelSource(name="toy"),
     )

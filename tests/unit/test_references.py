@@ -45,14 +45,14 @@ def heard(ours: Transcriber) -> Heard:
     """What ours makes of a case, once."""
 
     @cache
-    def hear(case: cases.Window | cases.Minute) -> Transcript:
+    def transcribe(case: cases.Window | cases.Minute) -> Transcript:
         # Seeking drops an unfinished segment at the end of a window, which decoding alone keeps.
         strategy = "seek" if isinstance(case, cases.Minute) else "consecutive"
         transcript = ours.transcribe(case.audio(), case.options(), long=LongOptions(strategy))
         assert transcript.near_ties == 0, "another processor may choose otherwise"
         return transcript
 
-    return hear
+    return transcribe
 
 
 @pytest.mark.parametrize("name", cases.WINDOWS)

@@ -43,7 +43,7 @@ Header: TypeAlias = tuple[int, int, int | None]
 Blocks: TypeAlias = Iterator[memoryview]
 
 
-class Place(io.RawIOBase):
+class SharedFile(io.RawIOBase):
     """A file read from a place of its own, whoever else reads it; seeking cannot fail.
 
     Args:
@@ -89,7 +89,7 @@ class Place(io.RawIOBase):
         return os.preadv(self.fileno(), [buffer], self._at)
 
 
-def _by_ffmpeg(file: Place) -> tuple[Header, Blocks]:
+def _by_ffmpeg(file: SharedFile) -> tuple[Header, Blocks]:
     """PyAV's reading: any container with sound."""
     import av
 
@@ -134,7 +134,7 @@ def _kind(frame: Any) -> tuple[str, str, int]:  # noqa: ANN401 - a class without
     return frame.format.name, frame.layout.name, frame.sample_rate
 
 
-def _by_libsndfile(file: Place) -> tuple[Header, Blocks]:
+def _by_libsndfile(file: SharedFile) -> tuple[Header, Blocks]:
     """What FFmpeg is not asked to open, or all there is where it is not installed."""
     import soundfile
 
@@ -180,7 +180,7 @@ class _Sender:
         signal.setitimer(signal.ITIMER_PROF, self._patience_s)  # SIGPROF, which nobody handles
 
 
-def _decode(file: Place, send: _Sender) -> None:
+def _decode(file: SharedFile, send: _Sender) -> None:
     """Open the file with the first library that can, and send what it holds.
 
     Whatever these libraries raise is about the file, and they raise everything.
@@ -235,7 +235,7 @@ def main(patience_s: float) -> None:
     _limit(resource.RLIMIT_CORE, 0)
     with open(os.dup(sys.stdout.fileno()), "wb") as out:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # libsndfile prints there
-        _decode(Place(sys.stdin.buffer), _Sender(out, patience_s))
+        _decode(SharedFile(sys.stdin.buffer), _Sender(out, patience_s))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, cast
 
 from whisper_hailo.audio.copies import append, new_copy, pieces
-from whisper_hailo.audio.decode import Place
+from whisper_hailo.audio.decode import SharedFile
 from whisper_hailo.audio.readers import open_reader
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.names import shown
@@ -28,7 +28,7 @@ _INDEX_LAST: Final = (b"FORM", b"caff", b"ftyp", b"free", b"mdat", b"moov", b"sk
 _PIECE: Final = 1 << 20
 
 
-class _PlaceInObject(Place):
+class _PlaceInObject(SharedFile):
     """The same of what is no file of the system's, such as `BytesIO` or an open archive."""
 
     def fileno(self) -> int:
@@ -62,7 +62,7 @@ def open_file(source: str | Path | BinaryIO, label: str, resources: ExitStack) -
     file = kept(source, label, resources)
     if file is source:
         on_disk = isinstance(getattr(file, "raw", file), io.FileIO)
-        place = Place(file) if on_disk else _PlaceInObject(file)
+        place = SharedFile(file) if on_disk else _PlaceInObject(file)
         file = cast(BinaryIO, resources.enter_context(place))
     if file.seek(0, os.SEEK_END) == 0:
         raise AudioError(f"{label} is empty (0 bytes), expected an audio file; record it again")
@@ -91,7 +91,7 @@ def _copy_of_pipe(content: Iterator[bytes], label: str, resources: ExitStack) ->
     copy = new_copy(label, resources)
     append(copy, content, label, LOOK_BYTES)
     if copy.tell() >= LOOK_BYTES:
-        with Place(copy) as begin:
+        with SharedFile(copy) as begin:
             head = begin.read(8)
             begin.seek(0)
             if head[:4] not in _INDEX_LAST and head[4:] not in _INDEX_LAST:

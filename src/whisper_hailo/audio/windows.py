@@ -17,7 +17,7 @@ from whisper_hailo.core.types import (
 
 DEFAULT_WINDOW_S: Final = 10.0
 DEFAULT_MARGIN_S: Final = 1.0
-SNUG_STEP_S: Final = 1.0
+TRIM_STEP_S: Final = 1.0
 """Windows that fit their audio come in whole seconds, so that the runtime meets few shapes."""
 
 
@@ -31,13 +31,13 @@ class WindowPlan:
     Attributes:
         window_s: encoder input in seconds, a whole number of encoder positions.
         margin_s: seconds kept free at the end.
-        snug: a window that is not full is cut behind its audio and the margin; the decoder's
+        trim_window: a window that is not full is cut behind its audio and the margin; the decoder's
             padding costs the same either way.
     """
 
     window_s: float
     margin_s: float
-    snug: bool = False
+    trim_window: bool = False
 
     @classmethod
     def make(
@@ -86,10 +86,10 @@ class WindowPlan:
 
     def samples_for(self, n_samples: int) -> int:
         """Samples of the window around so many samples of audio."""
-        if not self.snug:
+        if not self.trim_window:
             return self.window_samples
-        steps = math.ceil((n_samples / SAMPLE_RATE_HZ + self.margin_s) / SNUG_STEP_S)
-        return min(self.window_samples, round(max(1, steps) * SNUG_STEP_S * SAMPLE_RATE_HZ))
+        steps = math.ceil((n_samples / SAMPLE_RATE_HZ + self.margin_s) / TRIM_STEP_S)
+        return min(self.window_samples, round(max(1, steps) * TRIM_STEP_S * SAMPLE_RATE_HZ))
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.recognizer import refuse_unhonoured
-from whisper_hailo.decoding.rules.book import never_sampled
+from whisper_hailo.decoding.rules.logits_rules import never_sampled
 
 HONOURED: Final = frozenset(
     {
@@ -36,9 +36,9 @@ HONOURED: Final = frozenset(
         "max_new_tokens",
         "cures.pad_to",
         "cures.repetition_penalty",
-        "gates.no_speech",
-        "gates.logprob",
-        "gates.compression_ratio",
+        "thresholds.no_speech",
+        "thresholds.logprob",
+        "thresholds.compression_ratio",
         "limits.suppress",
         "limits.suppress_blank",
         "limits.no_repeat_ngram",

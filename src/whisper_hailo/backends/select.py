@@ -35,7 +35,7 @@ class Engine:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class BackendChoice:
     """One row of a table, what it is to run, and why it was taken."""
 
     backend: str
@@ -146,7 +146,9 @@ def find_npu() -> Npu:
     return Npu(*usable_chip())
 
 
-def _encoder_choice(request: Request, window_s: float | None, n_positions: int | None) -> Choice:
+def _encoder_choice(
+    request: Request, window_s: float | None, n_positions: int | None
+) -> BackendChoice:
     from whisper_hailo.backends.kinds import without_own_name
 
     options = request.options
@@ -155,23 +157,23 @@ def _encoder_choice(request: Request, window_s: float | None, n_positions: int |
     if path is None and graphs_there and ENCODER_FILE not in request.spec.files:
         path = request.directory  # a directory that another program made
     if options.encoder_backend != AUTO:
-        return Choice(options.encoder_backend, path, "as asked for")
+        return BackendChoice(options.encoder_backend, path, "as asked for")
     if options.encoder is not None:
         backend = "hailo" if options.encoder.suffix == ".hef" else "onnx"
-        return Choice(backend, path, f"{options.encoder} is given")
+        return BackendChoice(backend, path, f"{options.encoder} is given")
     npu = find_npu()
     if npu.arch is None:
-        return Choice("onnx", path, f"on the CPU, {npu.why}")
+        return BackendChoice("onnx", path, f"on the CPU, {npu.why}")
     from whisper_hailo.backends.hailo.choose import Wanted, fitting_encoder
 
     wanted = Wanted(window_s, n_positions)
     hef, why_not = fitting_encoder(request.directory, request.spec, npu.arch, wanted)
     if hef is None:
-        return Choice("onnx", path, f"on the CPU, {npu.why}, but {why_not}")
-    return Choice("hailo", hef, f"on {npu.why}")
+        return BackendChoice("onnx", path, f"on the CPU, {npu.why}, but {why_not}")
+    return BackendChoice("hailo", hef, f"on {npu.why}")
 
 
-def _decoder_choice(request: Request) -> Choice:
+def _decoder_choice(request: Request) -> BackendChoice:
     from whisper_hailo.backends.kinds import decoder_backend, without_own_name
 
     options, path = request.options, without_own_name(request.path, DECODER_FILE)
@@ -179,14 +181,19 @@ def _decoder_choice(request: Request) -> Choice:
     if path is None and graphs_there and ENCODER_FILE not in request.spec.files:
         path = request.directory
     if options.decoder_backend != AUTO:
-        return Choice(options.decoder_backend, path, "as asked for")
+        return BackendChoice(options.decoder_backend, path, "as asked for")
     if path is None:
-        return Choice("cached", None, "with a cache on the CPU, quicker than any without on a chip")
-    return Choice(decoder_backend(path), path, f"{path} is given")
+        return BackendChoice(
+            "cached", None, "with a cache on the CPU, quicker than any without on a chip"
+        )
+    return BackendChoice(decoder_backend(path), path, f"{path} is given")
 
 
 def _made(
-    table: Mapping[str, Callable[[Request], T]], option: str, choice: Choice, request: Request
+    table: Mapping[str, Callable[[Request], T]],
+    option: str,
+    choice: BackendChoice,
+    request: Request,
 ) -> T:
     make = table.get(choice.backend)
     if make is None:

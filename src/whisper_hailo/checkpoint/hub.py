@@ -12,7 +12,7 @@ from typing import Final
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.hub import fetch_files
 from whisper_hailo.core.names import shown
-from whisper_hailo.core.spec import SPEC_FILE, Source
+from whisper_hailo.core.spec import SPEC_FILE, ModelSource
 
 logger = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ def parse_name(name: str) -> CheckpointName:
     )
 
 
-def locate(checkpoint: CheckpointName, revision: str | None) -> tuple[Path, Source]:
+def locate(checkpoint: CheckpointName, revision: str | None) -> tuple[Path, ModelSource]:
     """The directory of a checkpoint, downloaded when it is a hub id.
 
     Args:
@@ -115,17 +115,17 @@ def locate(checkpoint: CheckpointName, revision: str | None) -> tuple[Path, Sour
         raise OptionError(
             f"--revision belongs to a hub id, {shown(checkpoint.path)} is a directory"
         )
-    return checkpoint.path, Source(name=checkpoint.label)
+    return checkpoint.path, ModelSource(name=checkpoint.label)
 
 
-def _fetch(hub_id: str, revision: str | None) -> tuple[Path, Source]:
+def _fetch(hub_id: str, revision: str | None) -> tuple[Path, ModelSource]:
     """Download a checkpoint's data files from the model hub, or take them from its cache."""
     if revision is not None and not re.fullmatch(r"[\w./-]+", revision):
         raise OptionError(f"--revision is {revision!r}, expected a commit, tag or branch name")
     logger.info("fetching %s (%s) from the model hub", hub_id, revision or "main")
     path = fetch_files(hub_id, CHECKPOINT_FILES, _INSTEAD, revision)
     commit = path.name if re.fullmatch(r"[0-9a-f]{40}", path.name) else None
-    return path, Source(name=hub_id, revision=commit)
+    return path, ModelSource(name=hub_id, revision=commit)
 
 
 def is_model_directory(path: Path) -> bool:

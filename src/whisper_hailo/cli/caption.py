@@ -13,11 +13,12 @@ import typer
 
 from whisper_hailo.backends.hailo.options import Priority
 from whisper_hailo.cli.caption_options import CaptionModel, ShowOptions, SourceOptions
-from whisper_hailo.cli.groups import Given, Only
+from whisper_hailo.cli.groups import Only
 from whisper_hailo.cli.model import tell_reasons
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.cli.talk import is_verbose, note
 from whisper_hailo.core.errors import ExitCode
+from whisper_hailo.core.given import Given
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.live.options import CaptionOptions
 
@@ -27,13 +28,13 @@ if TYPE_CHECKING:
     from whisper_hailo.live.engine import CaptionEngine
     from whisper_hailo.live.files import EventSink
     from whisper_hailo.live.hosts import Hosts
-    from whisper_hailo.live.statistics import Statistics
+    from whisper_hailo.live.statistics import CaptionStatistics
     from whisper_hailo.live.stream import CaptionStream
 
 logger = logging.getLogger(__name__)
 
 _DECODING = (
-    "language", "task", "cures", "max_new_tokens", "gates", "limits", "prompts",
+    "language", "task", "cures", "max_new_tokens", "thresholds", "limits", "prompts",
 )  # fmt: skip
 
 
@@ -107,7 +108,7 @@ def _engine(
     if model.moonshine is None:
         transcriber = model.transcriber(Priority.LIVE)
         decoding = _decoding(given, transcriber.default_cures)
-        engine = TranscriberEngine(transcriber, decoding, snug=options.snug)
+        engine = TranscriberEngine(transcriber, decoding, trim_window=options.trim_window)
         tell_reasons(transcriber)
         stack.enter_context(transcriber)
         return engine
@@ -186,7 +187,7 @@ def _view(show: ShowOptions, stack: contextlib.ExitStack) -> EventSink:
     return view
 
 
-def _report(statistics: Statistics, show: ShowOptions) -> None:
+def _report(statistics: CaptionStatistics, show: ShowOptions) -> None:
     """The figures of the run: JSON on standard output, or a line, or all, on standard error."""
     figures = statistics.as_json()
     if show.as_json:

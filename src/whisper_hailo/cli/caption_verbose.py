@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.events import Event, Lost, Partial, Started
-from whisper_hailo.live.statistics import Statistics
+from whisper_hailo.live.statistics import CaptionStatistics
 
 _ERASE = "\r\x1b[K"
 
@@ -21,7 +21,7 @@ class _Sums:
     passes: int = 0
 
     @classmethod
-    def of(cls, statistics: Statistics) -> _Sums:
+    def of(cls, statistics: CaptionStatistics) -> _Sums:
         """As they stand now."""
         heard_s = statistics.n_heard_samples / SAMPLE_RATE_HZ
         return cls(heard_s, statistics.compute_s, statistics.partial_passes)
@@ -34,7 +34,7 @@ class VerboseView:
         statistics: of the captioner whose events it is shown.
     """
 
-    def __init__(self, statistics: Statistics) -> None:
+    def __init__(self, statistics: CaptionStatistics) -> None:
         self._statistics = statistics
         self._before = _Sums.of(statistics)
         self._erase = _ERASE if sys.stderr.isatty() else ""  # the running line stands there

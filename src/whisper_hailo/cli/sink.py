@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,8 @@ from whisper_hailo.core.types import Transcript
 from whisper_hailo.text.outputs import machine_json, render
 from whisper_hailo.text.subtitles import Layout
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class Sink:
@@ -30,6 +33,7 @@ class Sink:
         as_json: print one JSON object per input on standard output.
         inputs: all of them, none of which an output may replace.
         layout: of subtitles.
+        goes_on: what is there is left out, what was begun is gone on with.
 
     Raises:
         OptionError: a file would replace another one or an input.
@@ -40,6 +44,7 @@ class Sink:
     as_json: bool
     inputs: Sequence[Input]
     layout: Layout = field(default_factory=Layout)
+    goes_on: bool = False
 
     def __post_init__(self) -> None:
         if self.output_dir is None:
@@ -74,18 +79,45 @@ class Sink:
 
     def targets(self, entry: Input) -> list[Path]:
         """Files that an input's results go to."""
-        if self.output_dir is None:
+        return [target for _, target in self.written(entry)]
+
+    def written(self, entry: Input) -> list[tuple[str, Path]]:
+        """Likewise, with their formats."""
+        stem = self.stem(entry)
+        if stem is None:
             return []
-        stem = self.output_dir / entry.stem
-        return [stem.with_name(f"{stem.name}.{fmt}") for fmt in self.formats]
+        return [(fmt, stem.with_name(f"{stem.name}.{fmt}")) for fmt in self.formats]
+
+    def stem(self, entry: Input) -> Path | None:
+        """Files of an input without their suffixes; `None` where none are written."""
+        return None if self.output_dir is None else self.output_dir / entry.stem
+
+    @property
+    def advice(self) -> str:
+        """What to do if files cannot be written."""
+        return "free some space or give another --output-dir"
+
+    @property
+    def prints_text(self) -> bool:
+        """Whether text goes to standard output, line by line."""
+        return self.output_dir is None and not self.as_json and self.formats[0] == "txt"
+
+    def prefix(self, entry: Input) -> str:
+        """Begins the lines of text of an input that is not alone."""
+        return f"{shown(entry.name)}: " if len(self.inputs) > 1 else ""
 
     def has(self, entry: Input) -> bool:
         """Whether all results of an input are there; each is complete or not there at all."""
         targets = self.targets(entry)
         return bool(targets) and all(map(os.path.isfile, targets))
 
-    def put(self, entry: Input, transcript: Transcript) -> None:
+    def put(self, entry: Input, transcript: Transcript, *, printed: bool = False) -> None:
         """Hand over the result of one input.
+
+        Args:
+            entry: the input.
+            transcript: what came of it.
+            printed: its lines of text are on standard output already.
 
         Raises:
             OutputError: it cannot be written.
@@ -94,21 +126,21 @@ class Sink:
         if not transcript.text:
             tell(f"{name}: no speech in {transcript.duration_s:.1f} s of audio")
         if transcript.near_ties and transcript.settings.batch_size > 1:
-            tell(
-                f"{name}: {transcript.near_ties} near-ties, where windows one by one may choose "
-                "another token"
+            logger.debug(
+                "%s: %d near-ties, where windows one by one may choose another token",
+                name,
+                transcript.near_ties,
             )
-        advice = "free some space or give another --output-dir"
-        for fmt, target in zip(self.formats, self.targets(entry), strict=False):
-            write_file(target, render(transcript, fmt, self.layout), advice)
+        for fmt, target in self.written(entry):
+            write_file(target, render(transcript, fmt, self.layout), self.advice)
             note(f"wrote {shown(target)}")
         if self.as_json:
             # A stream has no name of its own, or the number of a temporary file.
             emit_json(machine_json(replace(transcript, audio=entry.name)))
-        elif self.output_dir is None:
-            fmt = self.formats[0]
-            prefix = f"{name}: " if len(self.inputs) > 1 and fmt == "txt" else ""
-            emit(prefix + render(transcript, fmt, self.layout))
+        elif self.output_dir is None and not printed:
+            text, prefix = render(transcript, self.formats[0], self.layout), self.prefix(entry)
+            lines = text.splitlines(keepends=True) if prefix and self.prints_text else []
+            emit("".join(prefix + line for line in lines) or text)
 
     def put_error(self, entry: Input, error: Exception) -> ExitCode:
         """Report an input that failed; returns its exit code.

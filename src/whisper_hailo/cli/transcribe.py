@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from whisper_hailo.cli.fallback import Fallback
-from whisper_hailo.cli.groups import Given
 from whisper_hailo.cli.model import ModelOptions, tell_engine
 from whisper_hailo.cli.output import OutputOptions
 from whisper_hailo.cli.progress import Progress
@@ -18,8 +17,9 @@ from whisper_hailo.cli.streams import ReaderGoneError
 from whisper_hailo.cli.talk import note
 from whisper_hailo.core.errors import ExitCode, OptionError
 from whisper_hailo.core.flags import expect_choices, flag
+from whisper_hailo.core.given import Given
 from whisper_hailo.core.names import shown
-from whisper_hailo.decoding.option_groups import FALLBACK_STEP, Search
+from whisper_hailo.decoding.option_groups import FALLBACK_STEP, SearchOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.plan import LONG, LongOptions
 
@@ -36,7 +36,9 @@ CHANNELS = ("mix", "split")
 class Together:
     """What is transcribed in one go."""
 
-    batch_size: int = flag(1, "Windows decoded together.")
+    batch_size: int | None = flag(
+        None, "Windows decoded together.", shown="what is quick and fits memory"
+    )
     channels: str = flag("mix", "split: each channel is a speaker", LONG, choices=CHANNELS)
 
     def __post_init__(self) -> None:
@@ -60,7 +62,12 @@ def transcribe(
         decoding, fallback, output, DecodingOptions(), FALLBACK_STEP
     )  # before a model is found
     sink = Sink(
-        output.formats, output.output_dir, output.as_json, find_inputs(audio), output.layout
+        output.formats,
+        output.output_dir,
+        output.as_json,
+        find_inputs(audio),
+        output.layout,
+        output.skip_existing,
     )
     inputs = sink.checked()
     transcriber = model.transcriber()
@@ -74,7 +81,8 @@ def transcribe(
         if not inputs:
             return ExitCode.OK
     with transcriber:
-        codes = list(_Run(transcriber, options, long, together, sink).all(inputs))
+        timed = decoding.typed.get("timestamps", False)
+        codes = list(_Run(transcriber, options, long, together, sink, timed=timed).all(inputs))
     return next((code for code in codes if code), ExitCode.OK)
 
 
@@ -97,7 +105,7 @@ def _decoding(
     Raises:
         OptionError: a value out of range, or an option that needs another one.
     """
-    search = Search(fallback.temperatures(step))
+    search = SearchOptions(fallback.temperatures(step))
     options = given.on(replace(default, search=search))
     if output.layout.highlight_words and options.words is None:
         raise OptionError("--highlight-words needs --word-timestamps; give both")
@@ -125,28 +133,55 @@ class _Run:
         long: LongOptions,
         together: Together,
         sink: Sink,
+        *,
+        timed: bool,
     ) -> None:
         self._transcriber = transcriber
         self._options = options
         self._long = long
         self._together = together
         self._sink = sink
+        self._timed = timed
+        self._identity = transcriber.identity(options, long, together.batch_size)
 
     def all(self, inputs: Sequence[Input]) -> Iterator[ExitCode]:
         """Results in order; whatever an input's error, it is reported and the next has its turn."""
         if self._together.channels == "split":
             for entry in inputs:
-                yield self._one(entry, self._split)
-        elif self._together.batch_size == 1 or len(inputs) == 1:
+                yield self._by_channel(entry)
+        elif self._together.batch_size in (None, 1) or len(inputs) == 1:
             for entry in inputs:
-                yield self._one(entry, self._mixed)
+                yield self._alone(entry)
         else:
             yield from self._side_by_side(inputs)
 
-    def _one(self, entry: Input, how: Callable[[Input, Progress], Transcript]) -> ExitCode:
+    def _alone(self, entry: Input) -> ExitCode:
+        """One input, whose text is shown while it comes."""
+        from whisper_hailo.cli.growing import Growing
+
+        try:
+            with Growing(entry, self._sink, self._identity, timed=self._timed) as growing:
+                segments = self._transcriber.segments(
+                    entry.source(),
+                    self._options,
+                    growing.progress,
+                    long=self._long,
+                    batch_size=self._together.batch_size,
+                    memory=growing.journal,
+                )
+                for segment in segments:
+                    growing.take(segments, segment)
+                growing.finish(segments)
+        except ReaderGoneError:
+            raise
+        except Exception as error:
+            return self._sink.put_error(entry, error)
+        return ExitCode.OK
+
+    def _by_channel(self, entry: Input) -> ExitCode:
         progress = Progress(shown(Path(entry.name).name))
         try:
-            outcome: Transcript | Exception = how(entry, progress)
+            outcome: Transcript | Exception = self._split(entry, progress)
         except Exception as error:
             outcome = error
         finally:
@@ -164,15 +199,6 @@ class _Run:
         except Exception as error:
             return self._sink.put_error(entry, error)
         return ExitCode.OK
-
-    def _mixed(self, entry: Input, progress: Progress) -> Transcript:
-        return self._transcriber.transcribe(
-            entry.source(),
-            self._options,
-            progress,
-            long=self._long,
-            batch_size=self._together.batch_size,
-        )
 
     def _split(self, entry: Input, progress: Progress) -> Transcript:
         """Each channel alone, on one timeline."""

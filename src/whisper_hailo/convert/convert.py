@@ -38,8 +38,8 @@ from whisper_hailo.core.spec import (
     PARITY_FILES,
     SPEC_FILE,
     FileRecord,
+    ModelSource,
     ModelSpec,
-    Source,
 )
 from whisper_hailo.core.strict import MismatchError, decode, read_json_object
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE
@@ -60,7 +60,7 @@ CONFIG_FILES = ("config.json", "generation_config.json", INDEX_FILE)
 
 
 def convert_checkpoint(
-    checkpoint: Path, out: Path, options: ConvertOptions, *, source: Source | None = None
+    checkpoint: Path, out: Path, options: ConvertOptions, *, source: ModelSource | None = None
 ) -> ModelSpec:
     """Convert a Hugging Face Whisper checkpoint to a model directory.
 
@@ -85,7 +85,7 @@ def convert_checkpoint(
     opened = Checkpoint(checkpoint)
     dims = opened.config.dims
     sizes = None if options.hailo is None else fixed_sizes(options.hailo, dims)
-    origin = source or Source(name=checkpoint.resolve().name)
+    origin = source or ModelSource(name=checkpoint.resolve().name)
     out = out.resolve()
     _refuse_early(out, checkpoint.resolve())
     with _written_at_once(out, checkpoint.resolve()) as work:
@@ -98,7 +98,7 @@ def _write_all(
     checkpoint: Checkpoint,
     work: Path,
     options: ConvertOptions,
-    source: Source,
+    source: ModelSource,
     sizes: FixedSizes | None,
 ) -> ModelSpec:
     """Write all files of a model directory but its description into `work`."""

@@ -15,7 +15,7 @@ from whisper_hailo.checkpoint.hub import is_model_directory, parse_name
 from whisper_hailo.checkpoint.tokens import read_special_tokens
 from whisper_hailo.convert.model_cache import expect_form, resolve_model
 from whisper_hailo.convert.options import ConvertOptions
-from whisper_hailo.core.spec import ModelSpec, Source
+from whisper_hailo.core.spec import ModelSource, ModelSpec
 from whisper_hailo.core.strict import read_json_object
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE
 
@@ -82,5 +82,5 @@ def describe(path: Path, tokenizer: Path | None = None) -> ModelSpec:
         alignment_heads=alignment_heads(
             read_json_object(generation) if generation.is_file() else {}, dims
         ),
-        source=Source(name=path.resolve().name),
+        source=ModelSource(name=path.resolve().name),
     )

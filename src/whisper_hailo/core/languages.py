@@ -98,6 +98,12 @@ def language_code(language: str) -> str:
     return language
 
 
+def language_name(code: str) -> str:
+    """English name of a language, such as `German` for `de`; the code where there is none."""
+    names = (name for name, known in _NAMES.items() if known == code)
+    return next(names, code).title()
+
+
 def similar_language(language: str, known: Iterable[str]) -> str | None:
     """The language among the codes `known` that was likely meant, such as `German (de)`."""
     codes = set(known)

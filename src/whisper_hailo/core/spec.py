@@ -79,7 +79,7 @@ class FileRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ModelSource:
     """Where a model came from.
 
     Attributes:
@@ -118,7 +118,7 @@ class ModelSpec:
     quantization: str
     encoder_quantization: str
     alignment_heads: tuple[tuple[int, int], ...]
-    source: Source
+    source: ModelSource
     files: dict[str, FileRecord] = field(default_factory=dict)
     hailo: tuple[HailoForm, ...] = ()
     hefs: tuple[HefRecord, ...] = ()

@@ -122,7 +122,7 @@ class Settings:
         search: how tokens were chosen.
         timestamps: whether the model wrote times.
         batch_size: windows that were decoded together, at most.
-        snug: windows that were not full were cut behind their audio.
+        trim_window: windows that were not full were cut behind their audio.
     """
 
     model: str
@@ -140,7 +140,7 @@ class Settings:
     search: str = "greedy"
     timestamps: bool = False
     batch_size: int = 1
-    snug: bool = False
+    trim_window: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from whisper_hailo.decoding.option_groups import Gates
+from whisper_hailo.decoding.option_groups import Thresholds
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Decoded:
     near_ties: int = 0
     drafted: Drafted | None = None
 
-    def is_silence(self, gates: Gates) -> bool:
+    def is_silence(self, thresholds: Thresholds) -> bool:
         """Whether the window holds no speech, so that its tokens are made up.
 
         Whisper may not begin with end-of-transcript, so it says something even of silence, and a
@@ -66,20 +66,21 @@ class Decoded:
         Source: OpenAI Whisper's `no_speech_threshold` and `logprob_threshold`; that a text which
         would have ended before it began is silence whatever its probability is ours.
         """
-        if gates.no_speech is None or self.no_speech_prob <= gates.no_speech:
+        if thresholds.no_speech is None or self.no_speech_prob <= thresholds.no_speech:
             return False
         if self.ends_at_once:
             return True
-        return gates.logprob is None or self.avg_logprob <= gates.logprob
+        return thresholds.logprob is None or self.avg_logprob <= thresholds.logprob
 
-    def is_doubtful(self, gates: Gates) -> bool:
+    def is_doubtful(self, thresholds: Thresholds) -> bool:
         """Whether a higher temperature should be tried: text that repeats itself or is unlikely.
 
         Source: OpenAI Whisper, `decode_with_fallback`: silence is no reason to try again.
         """
         repeats = (
-            gates.compression_ratio is not None and self.compression_ratio > gates.compression_ratio
+            thresholds.compression_ratio is not None
+            and self.compression_ratio > thresholds.compression_ratio
         )
-        unlikely = gates.logprob is not None and self.avg_logprob < gates.logprob
-        silent = gates.no_speech is not None and self.no_speech_prob > gates.no_speech
+        unlikely = thresholds.logprob is not None and self.avg_logprob < thresholds.logprob
+        silent = thresholds.no_speech is not None and self.no_speech_prob > thresholds.no_speech
         return (repeats or unlikely) and not (silent and unlikely)

@@ -34,12 +34,12 @@ TIMES: Final = "Times"
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SearchOptions:
     """How tokens are chosen and how often it is tried again.
 
     Attributes:
-        temperatures: tried in order until the text passes the gates; 0 is greedy or beam search,
-            above 0 tokens are sampled.
+        temperatures: tried in order until the text passes the thresholds; 0 is greedy or beam
+            search, above 0 tokens are sampled.
         beam_size: hypotheses of the beam search at temperature 0; 1 is greedy.
         patience: the beam search ends with `beam_size * patience` finished hypotheses.
         length_penalty: alpha of Google's NMT ranking; `None` ranks by mean log-probability.
@@ -85,8 +85,8 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
-class Gates:
-    """When a window's text is not believed. `None` switches a gate off.
+class Thresholds:
+    """When a window's text is not believed. `None` switches a threshold off.
 
     Attributes:
         no_speech: above this probability a window is silent, unless its text is likely.
@@ -178,7 +178,7 @@ class TokenLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Prompts:
+class PromptOptions:
     """Text that the decoder is shown before it writes its own.
 
     Attributes:

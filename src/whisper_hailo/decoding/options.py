@@ -14,9 +14,9 @@ from whisper_hailo.core.protocols import Padding
 from whisper_hailo.decoding.option_groups import (
     REPETITION,
     TIMES,
-    Gates,
-    Prompts,
-    Search,
+    PromptOptions,
+    SearchOptions,
+    Thresholds,
     TokenLimits,
     WordOptions,
 )
@@ -118,7 +118,7 @@ class DecodingOptions:
         max_initial_timestamp_s: latest start of a window's first segment; `None` is any.
         detect_each_window: with `auto`, detect the language of every window anew.
         search: how tokens are chosen.
-        gates: when text is not believed.
+        thresholds: when text is not believed.
         limits: tokens never taken, and how many there may be.
         prompts: text shown to the decoder.
         words: times of words; `None` leaves them out.
@@ -151,10 +151,10 @@ class DecodingOptions:
     detect_each_window: bool = flag(
         False, "With --language auto: for speakers who change it.", "Language"
     )
-    search: Search = group(Search)
-    gates: Gates = group(Gates)
+    search: SearchOptions = group(SearchOptions)
+    thresholds: Thresholds = group(Thresholds)
     limits: TokenLimits = group(TokenLimits)
-    prompts: Prompts = group(Prompts)
+    prompts: PromptOptions = group(PromptOptions)
     words: WordOptions | None = flag(None, "Times of words.", name="--word-timestamps")
 
     def __post_init__(self) -> None:

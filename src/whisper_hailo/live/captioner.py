@@ -22,7 +22,7 @@ from whisper_hailo.live.listener import Listener, RunningSegment
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.running import RunningText
 from whisper_hailo.live.segmenter import Segmenter, Signal
-from whisper_hailo.live.statistics import Statistics
+from whisper_hailo.live.statistics import CaptionStatistics
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class Captioner:
         self._n_segments = 0
         self._pending = np.empty(0, np.float32)
         self._captured_s: float | None = None  # when the stream's sample 0 would have been heard
-        self.statistics = Statistics()
+        self.statistics = CaptionStatistics()
         self._listener = Listener(engine, options, self.statistics)
 
     def feed(self, audio: FloatArray, captured_s: float | None = None) -> Iterator[Event]:
@@ -159,13 +159,13 @@ class Captioner:
         n_samples = self._segmenter.n_samples
         self._count_skipped(running, n_samples)
         try:
-            heard = self._listener.hear_partial(running, self._segmenter.audio)
+            result = self._listener.transcribe_partial(running, self._segmenter.audio)
         except DeviceError as error:
             logger.warning("a partial was skipped: %s", error)
             running.shown = n_samples
             self._skip(running, 1)
             return
-        running.text.hear(heard, n_samples / SAMPLE_RATE_HZ)
+        running.text.update(result, n_samples / SAMPLE_RATE_HZ)
         event = Partial(
             running.segment_id,
             start_s=running.start / SAMPLE_RATE_HZ,
@@ -192,7 +192,7 @@ class Captioner:
         speech_end = min(self._segmenter.last_speech, running.start + n_samples)
         failure: DeviceError | None = None
         try:
-            words = running.text.finish(self._listener.hear_all(running, audio))
+            words = running.text.finish(self._listener.transcribe_all(running, audio))
         except DeviceError as error:
             words, failure = running.text.known, error
         event = Completed(
@@ -222,7 +222,7 @@ class Captioner:
         audio = self._segmenter.audio
         words: tuple[BufferWord, ...] = ()
         with suppress(DeviceError):  # without the times of words it is cut where it is quiet
-            words = self._listener.hear_words(running, audio).words
+            words = self._listener.transcribe_words(running, audio).words
         place = cut_place(self._segmenter, words, running.text.settled_s)
         yield from self._complete(running, place, "length")
         place_s = place / SAMPLE_RATE_HZ

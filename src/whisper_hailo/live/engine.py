@@ -41,7 +41,7 @@ class CaptionEngine(Protocol):
         """Seconds of audio that it hears at once."""
         ...
 
-    def hear(
+    def transcribe(
         self,
         audio: FloatArray,
         draft: Draft,
@@ -69,7 +69,7 @@ class TranscriberEngine:
     Args:
         transcriber: open when it is to hear.
         options: language, task, cures, prompts.
-        snug: encode only as much of the window as the audio fills.
+        trim_window: encode only as much of the window as the audio fills.
 
     Raises:
         OptionError: options that the model cannot honour, or that need more than one pass over a
@@ -77,7 +77,7 @@ class TranscriberEngine:
     """
 
     def __init__(
-        self, transcriber: Transcriber, options: DecodingOptions, *, snug: bool = False
+        self, transcriber: Transcriber, options: DecodingOptions, *, trim_window: bool = False
     ) -> None:
         if options.search.beam_size > 1 or options.search.temperatures[0] > 0:
             raise OptionError(
@@ -89,7 +89,7 @@ class TranscriberEngine:
         transcriber.check(options)
         self._transcriber = transcriber
         self._options = options
-        self._snug = snug
+        self._trim_window = trim_window
 
     @property
     def name(self) -> str:
@@ -102,7 +102,7 @@ class TranscriberEngine:
         """The window less its margin."""
         return self._transcriber.content_s
 
-    def hear(
+    def transcribe(
         self,
         audio: FloatArray,
         draft: Draft,
@@ -119,7 +119,7 @@ class TranscriberEngine:
             audio,
             options,
             draft,
-            snug=self._snug,
+            trim_window=self._trim_window,
             word_times=word_times,
             hold_back_s=hold_back_s,
         )
@@ -129,4 +129,4 @@ def warm_up(engine: CaptionEngine, runs: int = 3) -> None:
     """Hear some quiet noise, so that the first words do not wait for memory to be allocated."""
     noise = np.random.default_rng(0).normal(0, 1e-3, SAMPLE_RATE_HZ).astype(np.float32)
     for _ in range(runs):
-        engine.hear(noise, Draft())
+        engine.transcribe(noise, Draft())

@@ -176,14 +176,14 @@ def violations(events: Iterable[Event]) -> Iterator[str]:
     Yields:
         one line for each breach; nothing for a good stream.
     """
-    watch = Watch()
+    watch = EventChecker()
     for event in events:
         yield from watch.see(event)
     yield from watch.end()
 
 
 @dataclass(slots=True)
-class Watch:
+class EventChecker:
     """Checks the guarantees event by event; what it remembers does not grow.
 
     Attributes:

@@ -13,7 +13,7 @@ from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.live.engine import CaptionEngine
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.running import RunningText
-from whisper_hailo.live.statistics import Statistics
+from whisper_hailo.live.statistics import CaptionStatistics
 
 _ATTEMPTS: Final = 3
 """A final text is asked for so often from a device that fails."""
@@ -65,34 +65,34 @@ class Listener:
     """
 
     def __init__(
-        self, engine: CaptionEngine, options: CaptionOptions, statistics: Statistics
+        self, engine: CaptionEngine, options: CaptionOptions, statistics: CaptionStatistics
     ) -> None:
         self._engine = engine
         self._options = options
         self._statistics = statistics
         self._language: str | None = None
 
-    def hear_partial(self, running: RunningSegment, audio: FloatArray) -> BufferText:
+    def transcribe_partial(self, running: RunningSegment, audio: FloatArray) -> BufferText:
         """What a segment holds so far, more of which is to come.
 
         Raises:
             DeviceError: the device failed.
         """
-        heard = self._hear(running, audio, hold_back_s=self._options.hold_back_s)
+        result = self._transcribe(running, audio, hold_back_s=self._options.hold_back_s)
         self._statistics.n_partials += 1
-        self._statistics.partial_passes += heard.passes
-        self._statistics.partial_decode_ms += heard.timings.decode_ms
-        return heard
+        self._statistics.partial_passes += result.passes
+        self._statistics.partial_decode_ms += result.timings.decode_ms
+        return result
 
-    def hear_words(self, running: RunningSegment, audio: FloatArray) -> BufferText:
+    def transcribe_words(self, running: RunningSegment, audio: FloatArray) -> BufferText:
         """Likewise, to its end and with the times of words where the engine gives them.
 
         Raises:
             DeviceError: the device failed.
         """
-        return self._hear(running, audio, word_times=True)
+        return self._transcribe(running, audio, word_times=True)
 
-    def hear_all(self, running: RunningSegment, audio: FloatArray) -> BufferText:
+    def transcribe_all(self, running: RunningSegment, audio: FloatArray) -> BufferText:
         """The final text of a segment, asked for again where a device fails.
 
         Raises:
@@ -100,12 +100,12 @@ class Listener:
         """
         for _ in range(_ATTEMPTS - 1):
             try:
-                return self._hear(running, audio)
+                return self._transcribe(running, audio)
             except DeviceError:
                 continue
-        return self._hear(running, audio)
+        return self._transcribe(running, audio)
 
-    def _hear(
+    def _transcribe(
         self,
         running: RunningSegment,
         audio: FloatArray,
@@ -119,7 +119,7 @@ class Listener:
         figures, begin = self._statistics, perf_counter()
         tells = audio.size >= _TELLING_S * SAMPLE_RATE_HZ
         try:
-            heard = self._engine.hear(
+            result = self._engine.transcribe(
                 audio,
                 draft,
                 language=running.language if tells else running.language or self._language,
@@ -133,8 +133,8 @@ class Listener:
             figures.compute_s += perf_counter() - begin
         figures.n_calls += 1
         figures.n_heard_samples += audio.size
-        figures.near_ties += heard.near_ties
+        figures.near_ties += result.near_ties
         if tells:
-            running.language = self._language = heard.language
+            running.language = self._language = result.language
         running.shown = audio.size
-        return heard
+        return result

@@ -56,7 +56,7 @@ class MoonshineEngine(Closing):
         """Free the weights."""
         self._model.close()
 
-    def hear(
+    def transcribe(
         self,
         audio: FloatArray,
         draft: Draft,

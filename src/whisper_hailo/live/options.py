@@ -34,7 +34,7 @@ class CaptionOptions:
         hold_back_s: a partial ends where the decoder looks at the last so many seconds of audio;
             what it says there is a guess at words that are not said yet.
         drafts: verify the text before instead of decoding it again.
-        snug: encode only as much of the window as the audio fills, where the encoder can.
+        trim_window: encode only as much of the window as the audio fills, where the encoder can.
 
     Raises:
         OptionError: a value out of range.
@@ -76,7 +76,7 @@ class CaptionOptions:
         metavar="S",
     )
     drafts: bool = flag(True, "Verify the text before, or decode anew.", _SEGMENTS)
-    snug: bool = flag(False, "Encode only what of the window is filled.", _SEGMENTS)
+    trim_window: bool = flag(False, "Encode only what of the window is filled.", _SEGMENTS)
 
     def __post_init__(self) -> None:
         fits = 0.0 < self.vad_threshold <= 1.0

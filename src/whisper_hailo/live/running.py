@@ -17,7 +17,7 @@ class Tentative:
     """A word that may still change.
 
     Attributes:
-        word: as it was heard last.
+        word: as it was recognised last.
         since_s: length of the buffer in which it was first heard at this place.
         times: hypotheses on end that have it.
     """
@@ -66,16 +66,16 @@ class RunningText:
         """All words, as they were heard last."""
         return (*self.committed, *(tentative.word for tentative in self.tentative))
 
-    def behind_committed(self, heard: BufferText) -> tuple[BufferWord, ...]:
+    def behind_committed(self, result: BufferText) -> tuple[BufferWord, ...]:
         """The words of a hypothesis that follow the committed ones."""
         fixed = self.draft.tokens[: self.draft.n_fixed]
-        if fixed and heard.tokens[: len(fixed)] == fixed:
-            return _after_tokens(heard.words, self.committed)
-        return heard.words[_accounted_for(self.committed, heard.words) :]
+        if fixed and result.tokens[: len(fixed)] == fixed:
+            return _after_tokens(result.words, self.committed)
+        return result.words[_accounted_for(self.committed, result.words) :]
 
-    def hear(self, heard: BufferText, length_s: float) -> None:
+    def update(self, result: BufferText, length_s: float) -> None:
         """Take a hypothesis of the first `length_s` of the segment."""
-        words = self.behind_committed(heard)
+        words = self.behind_committed(result)
         self._count_corrections(words)
         agreed = _agreeing([t.word for t in self.tentative], words)
         now = [
@@ -83,12 +83,12 @@ class RunningText:
             for word, old in zip(words, self.tentative[:agreed], strict=False)
         ]
         self.tentative = now + [Tentative(word, length_s) for word in words[agreed:]]
-        self.guess = heard.guess
+        self.guess = result.guess
         self._commit(length_s)
 
-    def finish(self, heard: BufferText) -> tuple[BufferWord, ...]:
-        """All words of the segment, its last hypothesis heard."""
-        words = self.behind_committed(heard)
+    def finish(self, result: BufferText) -> tuple[BufferWord, ...]:
+        """All words of the segment, its last hypothesis taken."""
+        words = self.behind_committed(result)
         self._count_corrections(words)
         return (*self.committed, *words)
 

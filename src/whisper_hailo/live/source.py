@@ -47,7 +47,7 @@ class Pace(Enum):
     """It comes at its own speed and waits for nobody: a thread takes all of it."""
 
 
-class Source(Closeable, Protocol):
+class AudioSource(Closeable, Protocol):
     """A stream of audio; a `with` block opens and closes it."""
 
     @property

@@ -17,7 +17,7 @@ from whisper_hailo.audio import AudioStream, open_audio
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.source import BLOCK_S, Block, Pace, Resampler, Source
+from whisper_hailo.live.source import BLOCK_S, AudioSource, Block, Pace, Resampler
 
 _LOOK_MS: Final = 100
 """So often a pipe that nothing comes from is left, to see whether it is still wanted."""
@@ -162,7 +162,7 @@ def open_source(
     real_time: bool = False,
     rate_hz: int = SAMPLE_RATE_HZ,
     loops: int = 1,
-) -> Source:
+) -> AudioSource:
     """The source that a command line names.
 
     Args:

@@ -29,7 +29,7 @@ class Latencies:
 
 
 @dataclass(slots=True)
-class Statistics:
+class CaptionStatistics:
     """Adds up over a stream.
 
     Attributes:

@@ -11,7 +11,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.backlog import LOOK_S, Backlog
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Event
-from whisper_hailo.live.source import Block, Pace, Source
+from whisper_hailo.live.source import AudioSource, Block, Pace
 
 _END_WAIT_S: Final = 2.0
 """A source that was told to end and gives nothing for so long is left alone."""
@@ -29,7 +29,7 @@ class CaptionStream:
         captioner: not used before.
     """
 
-    def __init__(self, source: Source, captioner: Captioner) -> None:
+    def __init__(self, source: AudioSource, captioner: Captioner) -> None:
         self._source = source
         self._captioner = captioner
         self._stopped = False
@@ -52,7 +52,7 @@ class CaptionStream:
         try:
             with self._reading() as blocks:
                 for block in self._until_stopped(blocks):
-                    yield from self._hear(block)
+                    yield from self._transcribe(block)
         except Exception as error:
             failure = error
         yield from self._captioner.finish()
@@ -88,7 +88,7 @@ class CaptionStream:
             if quiet_s > _END_WAIT_S:
                 return
 
-    def _hear(self, block: Block) -> Iterator[Event]:
+    def _transcribe(self, block: Block) -> Iterator[Event]:
         figures = self._captioner.statistics
         figures.n_faults += block.n_faults
         if block.captured_s is not None:

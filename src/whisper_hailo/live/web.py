@@ -19,7 +19,7 @@ from whisper_hailo.live.hosts import Hosts
 from whisper_hailo.live.hub import Hub, Message
 from whisper_hailo.live.once import only_once
 from whisper_hailo.live.pages import MOST_BYTES, Pages
-from whisper_hailo.live.statistics import Statistics
+from whisper_hailo.live.statistics import CaptionStatistics
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class WebView(Closing):
 
     def __init__(
         self,
-        statistics: Callable[[], Statistics],
+        statistics: Callable[[], CaptionStatistics],
         host: str = "127.0.0.1",
         port: int = 8765,
         browser: BrowserSource | None = None,

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import FRAMES_PER_SECOND, Segment, Transcript, Word
-from whisper_hailo.text.subtitles import Layout, srt, tsv, vtt
+from whisper_hailo.text.subtitles import Layout, cue_time, srt, tsv, vtt
 
 FORMATS: Final = ("txt", "srt", "vtt", "tsv", "json")
 
@@ -21,8 +21,8 @@ def render(transcript: Transcript, fmt: str, layout: Layout | None = None) -> st
 
     Args:
         transcript: the result of one input.
-        fmt: one of `FORMATS`; `json` is the verbose layout of OpenAI's transcription API, `txt` one
-            line, or one per segment where the model wrote their times or there are speakers.
+        fmt: one of `FORMATS`; `json` is the verbose layout of OpenAI's transcription API, `txt` a
+            line per segment.
         layout: of subtitles.
 
     Raises:
@@ -44,11 +44,24 @@ def render(transcript: Transcript, fmt: str, layout: Layout | None = None) -> st
 
 def _plain(transcript: Transcript) -> str:
     segments = transcript.segments
-    if any(segment.speaker is not None for segment in segments):
-        return "".join(f"Speaker {(s.speaker or 0) + 1}: {s.text}\n" for s in segments)
-    if transcript.settings.timestamps:
-        return "".join(f"{segment.text}\n" for segment in segments)
-    return transcript.text + "\n"
+    return "".join(text_line(segment) for segment in segments if segment.text) or "\n"
+
+
+def text_line(segment: Segment, *, timed: bool = False) -> str:
+    """A segment as a line of plain text.
+
+    Args:
+        segment: with text.
+        timed: begin with its times, as OpenAI Whisper prints them.
+    """
+    times = f"[{_clock(segment.start_s)} --> {_clock(segment.end_s)}]  " * timed
+    speaker = "" if segment.speaker is None else f"Speaker {segment.speaker + 1}: "
+    return f"{times}{speaker}{segment.text}\n"
+
+
+def _clock(seconds: float) -> str:
+    """`mm:ss.mmm`, from an hour on with hours before it."""
+    return cue_time(seconds, ".").removeprefix("00:")
 
 
 def machine_json(transcript: Transcript) -> dict[str, Any]:

@@ -25,12 +25,12 @@ def assemble(
         decoded: its tokens.
         language: spoken in it.
         tokenizer: of the model.
-        options: gates, and whether there are timestamps.
+        options: thresholds, and whether there are timestamps.
     """
     content_s = window.content_s
     begin = tokenizer.special.timestamp_begin if options.timestamps else None
     split = split_at_timestamps(decoded.tokens, begin, content_s)
-    silent = decoded.is_silence(options.gates)
+    silent = decoded.is_silence(options.thresholds)
     timed = () if silent else split.segments
     segments = (_segment(window, decoded, part, language, tokenizer) for part in timed)
     return WindowResult(

@@ -35,7 +35,7 @@ class Journal(Closing):
     A line that the end of a program or of the power tore is left out, and so is all behind it.
 
     Args:
-        path: of the file; its folder is there.
+        path: of the file, which is made when there is something to keep.
         settings: tell by which program, model and options; what others wrote is of no use.
         go_on: use what an earlier run left.
     """
@@ -46,22 +46,17 @@ class Journal(Closing):
         self._go_on = go_on
         self._known: dict[str, Remembered] = {}
         self._file: BinaryIO | None = None
+        self._end = 0
 
     def open(self) -> Self:
-        """Read what there is, and begin to write behind it.
+        """Read what an earlier run left.
 
         Raises:
-            OutputError: the file cannot be written.
+            OutputError: the file cannot be read.
         """
-        with unwritable(self._path, _ADVICE):
-            file = self._path.open("r+b" if self._path.exists() else "w+b")
-            end = self._read(file) if self._go_on else 0
-            file.seek(end)
-            file.truncate()
-            if end == 0:
-                file.write(self._header)
-                file.flush()
-            self._file = file
+        if self._go_on and self._path.exists():
+            with unwritable(self._path, _ADVICE), self._path.open("rb") as file:
+                self._end = self._read(file)
         return self
 
     def _read(self, file: BinaryIO) -> int:
@@ -96,14 +91,24 @@ class Journal(Closing):
         Raises:
             OutputError: the disk is full.
         """
-        if self._file is None:
-            return
         windows = [asdict(window) for window in batch]
         with unwritable(self._path, _ADVICE), contextlib.suppress(ValueError):  # no finite number
             line = json.dumps({"windows": windows}, allow_nan=False)
-            self._file.write(line.encode() + b"\n")
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            file, begins = self._opened(), self._end == 0
+            file.write(self._header * begins + line.encode() + b"\n")
+            file.flush()
+            if not begins:  # most recordings are done with the first
+                os.fsync(file.fileno())
+            self._end = file.tell()
+
+    def _opened(self) -> BinaryIO:
+        """The file, behind what is of use."""
+        if self._file is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self._path.open("r+b" if self._end else "wb")
+            self._file.seek(self._end)
+            self._file.truncate()
+        return self._file
 
     def close(self) -> None:
         """Leave the file for a run that goes on."""

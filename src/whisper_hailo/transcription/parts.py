@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,7 +18,8 @@ from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.protocols import Encoder, Limits
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import Settings
-from whisper_hailo.decoding.option_groups import FALLBACK_STEP, OPENAI_TEMPERATURES, Search
+from whisper_hailo.core.version import __version__
+from whisper_hailo.decoding.option_groups import FALLBACK_STEP, OPENAI_TEMPERATURES, SearchOptions
 from whisper_hailo.decoding.options import (
     FIXED_CURES,
     PRESETS,
@@ -26,6 +28,7 @@ from whisper_hailo.decoding.options import (
 )
 from whisper_hailo.decoding.recognizer import AudioRecognizer, owns_loop
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
+from whisper_hailo.transcription.batch_size import checked_batch, fitting_batch
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.recognizer_engines import AudioEngine, FeaturesEngine
@@ -110,8 +113,23 @@ class Parts:
         return DecodingOptions(
             language="en" if isinstance(self.decoder, AudioRecognizer) else AUTO_LANGUAGE,
             cures=self.default_cures,
-            search=Search(OPENAI_TEMPERATURES) if step else Search(),
+            search=SearchOptions(OPENAI_TEMPERATURES) if step else SearchOptions(),
         )
+
+    def batch_size(self, asked: int | None) -> int:
+        """Windows decoded together, at most.
+
+        Args:
+            asked: by the caller; `None` takes what suits. Without a cache, or with a loop of its
+                own, an engine gains nothing by more than one.
+
+        Raises:
+            OptionError: no such number.
+        """
+        if asked is not None:
+            return checked_batch(asked)
+        gains = not owns_loop(self.decoder) and self.limits.n_positions is None
+        return fitting_batch(self.decoder.spec.dims) if gains else 1
 
     def check(self, options: DecodingOptions, long: LongOptions | None = None) -> None:
         """Refuse options that these parts cannot honour: see `Transcriber.check`."""
@@ -152,17 +170,17 @@ class Parts:
             return AudioEngine(decoder, options)
         return FeaturesEngine(decoder, tokenizer, options)
 
-    def stages(self, options: DecodingOptions, *, snug: bool = False) -> Stages:
+    def stages(self, options: DecodingOptions, *, trim_window: bool = False) -> Stages:
         """All that a window goes through.
 
         Args:
             options: checked before.
-            snug: encode only as much of a window as its audio fills.
+            trim_window: encode only as much of a window as its audio fills.
 
         Raises:
             OptionError: something that this kind of decoder cannot do.
         """
-        plan = replace(self.plan, snug=snug)
+        plan = replace(self.plan, trim_window=trim_window)
         return Stages(self.encoder, self.window_engine(options), plan)
 
     def long(self, long: LongOptions | None, options: DecodingOptions) -> LongOptions:
@@ -172,16 +190,21 @@ class Parts:
             OptionError: windows of any length, for an encoder of one.
         """
         long = long or LongOptions()
-        if long.snug and (self.encoder is None or self.encoder.n_frames is not None):
+        if long.trim_window and (self.encoder is None or self.encoder.n_frames is not None):
             takes = "no windows" if self.encoder is None else f"{self.encoder.n_frames} frames only"
             raise OptionError(
-                f"--snug needs an encoder that takes windows of any length, this engine's takes "
-                f"{takes}; leave it out, or choose --encoder-backend onnx"
+                f"--trim-window needs an encoder that takes windows of any length, this engine's "
+                f"takes {takes}; leave it out, or choose --encoder-backend onnx"
             )
         overlaps = strategy_of(options, long) == "overlap"
         if long.strategy == "auto" and overlaps and not self.limits.aligns:
             return replace(long, strategy="consecutive")
         return long
+
+    def identity(self, options: DecodingOptions, long: LongOptions | None, batch_size: int) -> str:
+        """Tells what gives the same text from all else: see `Transcriber.identity`."""
+        settings = replace(self.settings(options, long, batch_size), reasons=())
+        return _identity(settings, self.decoder.spec.to_json(), options, long)
 
     def settings(
         self, options: DecodingOptions, long: LongOptions | None, batch_size: int
@@ -204,8 +227,12 @@ class Parts:
             search=options.search.name,
             timestamps=options.timestamps,
             batch_size=batch_size,
-            snug=long is not None and long.snug,
+            trim_window=long is not None and long.trim_window,
         )
+
+
+def _identity(*parts: object) -> str:
+    return hashlib.sha256("\n".join(map(str, (__version__, *parts))).encode()).hexdigest()
 
 
 def _check_ids(options: DecodingOptions, n_vocab: int) -> None:

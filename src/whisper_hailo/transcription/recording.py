@@ -16,7 +16,7 @@ from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.assemble import rounded
 from whisper_hailo.transcription.longform.feed import AudioFeed
 from whisper_hailo.transcription.longform.overlap import DEFAULT_OVERLAP_S, OverlapPlan
-from whisper_hailo.transcription.longform.plan import LongOptions, Plan
+from whisper_hailo.transcription.longform.plan import LongOptions, WindowPlanner
 from whisper_hailo.transcription.longform.seek import SeekPlan
 from whisper_hailo.transcription.longform.speech import SpeechPlan
 from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
@@ -35,7 +35,7 @@ def strategy_of(options: DecodingOptions, long: LongOptions) -> str:
 
 def make_plan(
     feed: AudioFeed, plan: WindowPlan, options: DecodingOptions, long: LongOptions
-) -> Plan:
+) -> WindowPlanner:
     """The windows of one recording.
 
     Raises:

@@ -11,10 +11,10 @@ from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.memory import Memory, RememberingStages
 from whisper_hailo.transcription.parts import Parts
 from whisper_hailo.transcription.recording import Recording
-from whisper_hailo.transcription.schedule import Progress, Schedule, Source
+from whisper_hailo.transcription.schedule import Progress, Schedule, WindowSource
 
 
-class Run:
+class TranscriptionRun:
     """What all recordings of one call have in common.
 
     Args:
@@ -44,7 +44,7 @@ class Run:
         self._batch_size = batch_size
         self._progress = progress
         self._load_ms = load_ms
-        stages = parts.stages(options, snug=long.snug)
+        stages = parts.stages(options, trim_window=long.trim_window)
         self._stages = stages if memory is None else RememberingStages(stages, memory)
         self._settings = parts.settings(options, long, batch_size)
 
@@ -53,7 +53,7 @@ class Run:
         context = self._stages.engine.context()
         return Recording(source, context, self._parts.plan, self._options, self._long)
 
-    def schedule(self, source: Source) -> Schedule:
+    def schedule(self, source: WindowSource) -> Schedule:
         """What transcribes the recordings of a source."""
         ahead = self._parts.encode_ahead
         return Schedule(source, self._stages, self._batch_size, self._progress, encode_ahead=ahead)

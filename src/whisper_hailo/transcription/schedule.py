@@ -21,7 +21,7 @@ Progress: TypeAlias = Callable[[float, float | None], None]
 Members: TypeAlias = list[tuple[Recording, WindowRequest]]
 
 
-class Source(Protocol):
+class WindowSource(Protocol):
     """Where recordings come from; more may come while others are transcribed."""
 
     def next(self, *, n_free: int, idle: bool) -> Recording | None:
@@ -49,7 +49,7 @@ class Listed:
         self._recordings = iter(recordings)
 
     def next(self, *, n_free: int, idle: bool) -> Recording | None:
-        """See `Source`."""
+        """See `WindowSource`."""
         del idle
         return next(self._recordings, None) if n_free else None
 
@@ -83,7 +83,7 @@ class Schedule:
 
     def __init__(
         self,
-        source: Source,
+        source: WindowSource,
         stages: Stages,
         batch_size: int = 1,
         progress: Progress | None = None,
@@ -224,7 +224,7 @@ def _hand_out(recording: Recording, result: WindowResult) -> None:
 
 
 def in_order(
-    recordings: Iterable[Recording], schedule: Callable[[Source], Schedule]
+    recordings: Iterable[Recording], schedule: Callable[[WindowSource], Schedule]
 ) -> Iterator[Recording]:
     """Transcribe a list of recordings; they come back in its order.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.types import Segment, Transcript
 from whisper_hailo.transcription.recording import Recording
-from whisper_hailo.transcription.run import Run
+from whisper_hailo.transcription.run import TranscriptionRun
 from whisper_hailo.transcription.schedule import Listed
 
 
@@ -19,7 +19,7 @@ class Segments(Iterator[Segment]):
         recording: not begun yet.
     """
 
-    def __init__(self, run: Run, recording: Recording) -> None:
+    def __init__(self, run: TranscriptionRun, recording: Recording) -> None:
         self._run = run
         self._recording = recording
         self._segments = self._steps()

@@ -16,16 +16,16 @@ from whisper_hailo.core.types import FRAMES_PER_SECOND
 from whisper_hailo.validate.difference import difference
 from whisper_hailo.validate.foreign import Foreign
 from whisper_hailo.validate.inner import InnerGraph
-from whisper_hailo.validate.ladder import FAILED, PASSED, Layer, RungResult
+from whisper_hailo.validate.ladder import FAILED, PASSED, LayerResult, RungResult
 from whisper_hailo.validate.limits import AGAINST
 from whisper_hailo.validate.nodes import aligned, compare_by_topology
-from whisper_hailo.validate.rungs import Limits
+from whisper_hailo.validate.rungs import LimitOf
 from whisper_hailo.validate.runs import cached_encoder, hailo_decoder_run, hailo_encoder_run
 from whisper_hailo.validate.stores import Stores
 from whisper_hailo.validate.truth import Truth
 
 
-def compare_foreign(stores: Stores, truth: Truth, foreign: Foreign, limit: Limits) -> RungResult:
+def compare_foreign(stores: Stores, truth: Truth, foreign: Foreign, limit: LimitOf) -> RungResult:
     """Compare by topology; the rung's difference is that of the outputs.
 
     Raises:
@@ -54,7 +54,7 @@ def compare_foreign(stores: Stores, truth: Truth, foreign: Foreign, limit: Limit
         limit=held,
         found=found,
         layers=tuple(
-            Layer(node.node, node.found.snr_db) for node in nodes.nodes if not node.healed
+            LayerResult(node.node, node.found.snr_db) for node in nodes.nodes if not node.healed
         ),
         nodes=nodes,
     )
@@ -70,11 +70,11 @@ def _ours(stores: Stores, truth: Truth, foreign: Foreign) -> tuple[InnerGraph, d
             return run.inner(truth.mel[0]), {"mel": foreign.audio.name}
         run = hailo_encoder_run(inside(stores.directory, form.file))
         return run.inner(truth.mel[0]), {hailo_encoder.INPUT: foreign.audio.name}
-    path = _decoder_path(stores, n_frames, truth.heard.tokens.shape[1])
+    path = _decoder_path(stores, n_frames, truth.shown.tokens.shape[1])
     inputs = {hailo_decoder.FEATURES: foreign.audio.name}
     if foreign.tokens is not None:
         inputs[hailo_decoder.TOKENS] = foreign.tokens.name
-    return hailo_decoder_run(path).inner(truth.heard.tokens[0], truth.features[0]), inputs
+    return hailo_decoder_run(path).inner(truth.shown.tokens[0], truth.features[0]), inputs
 
 
 def _decoder_path(stores: Stores, n_frames: int, length: int) -> Path:
@@ -105,7 +105,7 @@ def _feeds(truth: Truth, foreign: Foreign) -> dict[str, AnyArray]:
         return {foreign.audio.name: foreign.audio.fed(truth.mel[:1])}
     feeds = {foreign.audio.name: foreign.audio.fed(truth.features[:1])}
     if foreign.tokens is not None:
-        feeds[foreign.tokens.name] = foreign.tokens.fed(truth.heard.tokens[:1])
+        feeds[foreign.tokens.name] = foreign.tokens.fed(truth.shown.tokens[:1])
     return feeds
 
 

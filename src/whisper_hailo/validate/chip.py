@@ -14,7 +14,7 @@ from whisper_hailo.core.hailo import HailoForm
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.hailo_tools.emulate.make import load_form
 from whisper_hailo.hailo_tools.emulate.network import read_network
-from whisper_hailo.hailo_tools.emulate.plan import SCRIPT, Plan, plan_of_script, preset
+from whisper_hailo.hailo_tools.emulate.plan import SCRIPT, PrecisionPlan, plan_of_script, preset
 from whisper_hailo.hailo_tools.emulate.rewrite import emulated
 from whisper_hailo.hailo_tools.emulate.script import generated_script
 from whisper_hailo.hailo_tools.emulate.statistics import collect
@@ -65,7 +65,7 @@ def emulated_graph(
         name, text = SCRIPT, generated_script(spec, form, ARCH, network)
     except ModelError:
         name, text = FALLBACK, preset(FALLBACK)
-    plan: Plan = plan_of_script(name, text, network, form.start_nodes, form.end_nodes)
+    plan: PrecisionPlan = plan_of_script(name, text, network, form.start_nodes, form.end_nodes)
     statistics = collect(model, network, _entries(network.entries, graph, feeds))
     result = emulated(model, plan, statistics)
     label = f"{Path(form.file).name} emulated ({name})"

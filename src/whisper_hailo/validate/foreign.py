@@ -22,7 +22,7 @@ FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16)
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class GraphInput:
     """One input of a foreign graph; `None` for an axis of any length."""
 
     name: str
@@ -72,8 +72,8 @@ class Foreign:
 
     path: Path
     part: str
-    audio: Input
-    tokens: Input | None = None
+    audio: GraphInput
+    tokens: GraphInput | None = None
     n_frames: int | None = None
     n_tokens: int | None = None
     n_positions: int | None = None
@@ -129,7 +129,7 @@ def window_of(foreign: Foreign) -> int | None:
     return None if positions is None else positions * FRAMES_PER_POSITION
 
 
-def _input(value: ValueInfoProto) -> Input:
+def _input(value: ValueInfoProto) -> GraphInput:
     kind = value.type.tensor_type
     shape = tuple(axis.dim_value or None for axis in kind.shape.dim)
-    return Input(value.name, kind.elem_type, shape)
+    return GraphInput(value.name, kind.elem_type, shape)

@@ -11,7 +11,7 @@ from whisper_hailo.backends.hailo.decoder import HefRunner
 from whisper_hailo.backends.hailo.encoder import HefEncoder
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
-from whisper_hailo.validate.runs import Decoding, Encoding
+from whisper_hailo.validate.runs import NamedDecoder, NamedEncoder
 
 
 def find_hef(directory: Path, spec: ModelSpec, part: str) -> Path | str:
@@ -25,7 +25,7 @@ def find_hef(directory: Path, spec: ModelSpec, part: str) -> Path | str:
     return path
 
 
-def hef_encoder(path: Path, spec: ModelSpec, n_frames: int) -> Encoding | str:
+def hef_encoder(path: Path, spec: ModelSpec, n_frames: int) -> NamedEncoder | str:
     """An encoder on the chip, or why its window is not the one that is compared.
 
     Raises:
@@ -39,12 +39,12 @@ def hef_encoder(path: Path, spec: ModelSpec, n_frames: int) -> Encoding | str:
         with encoder:
             return np.concatenate([encoder.encode(window[np.newaxis]) for window in mel])
 
-    return Encoding(path.name, encode)
+    return NamedEncoder(path.name, encode)
 
 
 def hef_decoder(
     path: Path, spec: ModelSpec, assets: Path, sizes: tuple[int, int]
-) -> Decoding | str:
+) -> NamedDecoder | str:
     """A decoder on the chip, or why its sizes are not those that are compared.
 
     Args:
@@ -67,4 +67,4 @@ def hef_decoder(
         with runner:
             return runner.run(tokens, features)
 
-    return Decoding(path.name, logits, pad_to=0)
+    return NamedDecoder(path.name, logits, pad_to=0)

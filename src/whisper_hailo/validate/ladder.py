@@ -12,9 +12,9 @@ from whisper_hailo.checkpoint.weights import AnyArray
 from whisper_hailo.validate.difference import Difference, Tally, difference
 from whisper_hailo.validate.inner import InnerGraph
 from whisper_hailo.validate.limits import Limit
-from whisper_hailo.validate.material import Heard
+from whisper_hailo.validate.material import ShownTokens
 from whisper_hailo.validate.nodes import NodeComparison, aligned
-from whisper_hailo.validate.runs import DecoderRun, Decoding, EncoderRun, Encoding
+from whisper_hailo.validate.runs import DecoderRun, EncoderRun, NamedDecoder, NamedEncoder
 from whisper_hailo.validate.truth import Truth
 
 PASSED, FAILED, NOT_RUN = "passed", "failed", "not run"
@@ -34,7 +34,7 @@ class Agreement:
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class LayerResult:
     """One stage along the data path: name, and signal-to-noise ratio against the reference."""
 
     name: str
@@ -66,7 +66,7 @@ class RungResult:
     limit: Limit | None = None
     found: Difference | None = None
     tokens: Agreement | None = None
-    layers: tuple[Layer, ...] = ()
+    layers: tuple[LayerResult, ...] = ()
     nodes: NodeComparison | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -93,13 +93,13 @@ def not_run(rung: str, part: str, why: str) -> RungResult:
 
 
 def try_encoder(
-    rung: str, run: Encoding, truth: Truth, judge: Decoding, limit: Limit
+    rung: str, run: NamedEncoder, truth: Truth, judge: NamedDecoder, limit: Limit
 ) -> RungResult:
     """Run an encoder; `judge` is the decoder that its tokens are compared by."""
     features = run.encode(truth.mel)
     found = difference(features, truth.features)
-    expected = judge.logits(truth.heard.tokens, truth.features)
-    got = judge.logits(truth.heard.tokens, features)
+    expected = judge.logits(truth.shown.tokens, truth.features)
+    got = judge.logits(truth.shown.tokens, features)
     return RungResult(
         rung,
         "encoder",
@@ -108,16 +108,16 @@ def try_encoder(
         reference=truth.name,
         limit=limit,
         found=found,
-        tokens=agreement(got, expected, truth.heard),
+        tokens=agreement(got, expected, truth.shown),
     )
 
 
-def try_decoder(rung: str, run: Decoding, truth: Truth, limit: Limit) -> RungResult:
+def try_decoder(rung: str, run: NamedDecoder, truth: Truth, limit: Limit) -> RungResult:
     """Run a decoder on the reference's features."""
     expected = truth.logits(run.pad_to)
-    got = run.logits(truth.heard.tokens, truth.features)
+    got = run.logits(truth.shown.tokens, truth.features)
     tally = Tally()
-    for row, n_known in enumerate(truth.heard.n_known):
+    for row, n_known in enumerate(truth.shown.n_known):
         tally.add(got[row, :n_known], expected[row, :n_known])
     found = tally.difference()
     return RungResult(
@@ -128,31 +128,31 @@ def try_decoder(rung: str, run: Decoding, truth: Truth, limit: Limit) -> RungRes
         reference=truth.name,
         limit=limit,
         found=found,
-        tokens=agreement(got, expected, truth.heard),
+        tokens=agreement(got, expected, truth.shown),
     )
 
 
-def encoder_layers(run: EncoderRun, truth: Truth) -> tuple[Layer, ...]:
+def encoder_layers(run: EncoderRun, truth: Truth) -> tuple[LayerResult, ...]:
     """An encoder graph along its data path, first window."""
     return tuple(_layers(run.inner(truth.mel[0]), truth.encoder_stages(), run.names))
 
 
-def decoder_layers(run: DecoderRun, truth: Truth) -> tuple[Layer, ...]:
+def decoder_layers(run: DecoderRun, truth: Truth) -> tuple[LayerResult, ...]:
     """A decoder graph along its data path, first window."""
-    inner = run.inner(truth.heard.tokens[0], truth.features[0])
+    inner = run.inner(truth.shown.tokens[0], truth.features[0])
     return tuple(_layers(inner, truth.decoder_stages(run.pad_to), run.names))
 
 
-def agreement(got: AnyArray, expected: AnyArray, heard: Heard) -> Agreement:
+def agreement(got: AnyArray, expected: AnyArray, shown: ShownTokens) -> Agreement:
     """Where both choose the same token, given the same ones before it."""
-    places: Sequence[tuple[int, int]] = list(heard.deciding())
+    places: Sequence[tuple[int, int]] = list(shown.deciding())
     same = sum(int(got[place].argmax()) == int(expected[place].argmax()) for place in places)
     return Agreement(same, len(places))
 
 
 def _layers(
     graph: InnerGraph, stages: Iterable[tuple[str, AnyArray]], names: dict[str, str]
-) -> Iterator[Layer]:
+) -> Iterator[LayerResult]:
     """Signal-to-noise ratio of a graph at each stage of the reference, first window."""
     references = dict(stages)
     by_name = {names.get(stage, stage): stage for stage in references}
@@ -161,7 +161,7 @@ def _layers(
             expected = references[by_name[name]]
             if got.size == expected.size:
                 found = difference(aligned(got, expected), expected)
-                yield Layer(by_name[name], found.snr_db)
+                yield LayerResult(by_name[name], found.snr_db)
 
 
 def _finite(value: float) -> float | None:

@@ -47,11 +47,11 @@ class Windows:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ShownTokens:
     """Tokens that the decoders are shown.
 
     Attributes:
-        tokens: `(n_windows, length)` int64: prefix, what was heard, end-of-transcript, zeros.
+        tokens: `(n_windows, length)` int64: prefix, text, end-of-transcript, zeros.
         n_prefix: forced tokens at the beginning.
         n_known: for each window, tokens before the zeros.
     """
@@ -75,13 +75,13 @@ class Material:
         windows: what is compared.
         calibration: windows that the chip's scales are chosen by: others, unless there are none.
         heard: tokens that decoders are shown, for the windows that are compared.
-        listen: tokens heard in other windows.
+        decode: gives those of other windows.
     """
 
     windows: Windows
     calibration: Windows
-    heard: Heard
-    listen: Callable[[FloatArray], Heard]
+    shown: ShownTokens
+    decode: Callable[[FloatArray], ShownTokens]
 
     @property
     def mel(self) -> FloatArray:
@@ -132,8 +132,10 @@ def _drawn(sources: Sources, plan: WindowPlan) -> Iterator[tuple[str, int, Float
         turn += 1
 
 
-def listen(directory: Path, spec: ModelSpec, mel: FloatArray, length: int, language: str) -> Heard:
-    """What the model directory's own encoder and cached decoder hear in windows.
+def decode_greedily(
+    directory: Path, spec: ModelSpec, mel: FloatArray, length: int, language: str
+) -> ShownTokens:
+    """What the model directory's own encoder and cached decoder make of windows.
 
     Args:
         directory: the model directory.
@@ -159,7 +161,7 @@ def listen(directory: Path, spec: ModelSpec, mel: FloatArray, length: int, langu
     shown = np.zeros((len(rows), length), np.int64)
     for index, known in enumerate(rows):
         shown[index, : len(known)] = known
-    return Heard(shown, len(prefix), tuple(map(len, rows)))
+    return ShownTokens(shown, len(prefix), tuple(map(len, rows)))
 
 
 def _prefix(directory: Path, spec: ModelSpec, options: DecodingOptions) -> tuple[int, ...]:

@@ -44,7 +44,7 @@ FEATURES, LOGITS = "audio_features", "logits"
 """What the cached graphs call their results."""
 
 
-class Limits(Protocol):
+class LimitOf(Protocol):
     """Gives what a part is held to at a rung."""
 
     def __call__(self, rung: str, part: str, quantization: str = "none") -> Limit:
@@ -61,7 +61,7 @@ class Rungs:
         limit: what they are held to.
     """
 
-    def __init__(self, stores: Stores, truth: Truth, limit: Limits) -> None:
+    def __init__(self, stores: Stores, truth: Truth, limit: LimitOf) -> None:
         self._stores = stores
         self._spec = stores.spec
         self._truth = truth
@@ -100,7 +100,7 @@ class Rungs:
         """A graph, fed with the first window."""
         if isinstance(run, EncoderRun):
             return run.inner(self._truth.mel[0])
-        return run.inner(self._truth.heard.tokens[0], self._truth.features[0])
+        return run.inner(self._truth.shown.tokens[0], self._truth.features[0])
 
     def _float(self, part: str) -> RungResult:
         if self._stores.checkpoint is None:
@@ -176,7 +176,7 @@ class Rungs:
         path = inside(self._stores.directory, form.file)
         run = hailo_decoder_run(path)
         mel = self._truth.material.calibration.mel
-        rows = zip(self._truth.material.listen(mel).tokens, self._encoder.encode(mel), strict=True)
+        rows = zip(self._truth.material.decode(mel).tokens, self._encoder.encode(mel), strict=True)
         feeds = [run.feeds(*row) for row in rows]
         made = emulated_graph(self._stores.directory, self._spec, form, self._into(run), feeds)
         chip = hailo_decoder_run(path, made.encoded, made.label)
@@ -200,7 +200,7 @@ class Rungs:
         path = find_hef(self._stores.directory, self._spec, "decoder")
         if isinstance(path, str):
             return not_run(HEF, "decoder", path)
-        sizes = self._truth.features.shape[1], self._truth.heard.tokens.shape[1]
+        sizes = self._truth.features.shape[1], self._truth.shown.tokens.shape[1]
         run = hef_decoder(path, self._spec, self._stores.directory, sizes)
         if isinstance(run, str):
             return not_run(HEF, "decoder", run)

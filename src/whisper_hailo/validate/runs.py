@@ -29,7 +29,7 @@ Logits: TypeAlias = Callable[[IntArray, FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, slots=True)
-class Encoding:
+class NamedEncoder:
     """An encoder of any kind: its name for reports, and what runs it on windows."""
 
     graph: str
@@ -37,7 +37,7 @@ class Encoding:
 
 
 @dataclass(frozen=True, slots=True)
-class Decoding:
+class NamedDecoder:
     """A decoder of any kind.
 
     Attributes:
@@ -52,7 +52,7 @@ class Decoding:
 
 
 @dataclass(frozen=True, slots=True)
-class EncoderRun(Encoding):
+class EncoderRun(NamedEncoder):
     """An encoder graph, which can be looked into.
 
     Attributes:
@@ -71,7 +71,7 @@ class EncoderRun(Encoding):
 
 
 @dataclass(frozen=True, slots=True)
-class DecoderRun(Decoding):
+class DecoderRun(NamedDecoder):
     """A decoder graph, which can be looked into.
 
     Attributes:

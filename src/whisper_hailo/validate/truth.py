@@ -12,7 +12,7 @@ from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.weights import AnyArray
 from whisper_hailo.core.types import FloatArray, IntArray
 from whisper_hailo.validate.inner import InnerGraph
-from whisper_hailo.validate.material import Heard, Material
+from whisper_hailo.validate.material import Material, ShownTokens
 from whisper_hailo.validate.reference import Reference
 from whisper_hailo.validate.runs import cached_decoder, cached_encoder
 from whisper_hailo.validate.stores import Stores
@@ -22,7 +22,7 @@ Stages: TypeAlias = Iterable[tuple[str, AnyArray]]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ReferenceValues:
     """Where a reference's values come from.
 
     Attributes:
@@ -50,13 +50,13 @@ class Truth:
         features: `(n_windows, n_positions, d_model)` float32 audio features.
     """
 
-    source: Source
+    source: ReferenceValues
     material: Material
     features: FloatArray
     _logits: dict[int, AnyArray] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, source: Source, material: Material) -> Truth:
+    def of(cls, source: ReferenceValues, material: Material) -> Truth:
         """Run the reference's encoder."""
         features = source.encode(material.mel).astype(np.float32)
         return cls(source, material, features)
@@ -72,14 +72,14 @@ class Truth:
         return self.material.mel
 
     @property
-    def heard(self) -> Heard:
+    def shown(self) -> ShownTokens:
         """The tokens that decoders are shown."""
-        return self.material.heard
+        return self.material.shown
 
     def logits(self, pad_to: int) -> AnyArray:
         """Its logits for its own features."""
         if pad_to not in self._logits:
-            logits = self.source.logits(self.heard.tokens, self.features, pad_to)
+            logits = self.source.logits(self.shown.tokens, self.features, pad_to)
             self._logits[pad_to] = logits
         return self._logits[pad_to]
 
@@ -89,13 +89,13 @@ class Truth:
 
     def decoder_stages(self, pad_to: int) -> Stages:
         """Values along the decoder, first window."""
-        return self.source.decoder_stages(self.heard.tokens[:1], self.features[:1], pad_to)
+        return self.source.decoder_stages(self.shown.tokens[:1], self.features[:1], pad_to)
 
 
-def from_checkpoint(checkpoint: Checkpoint) -> Source:
+def from_checkpoint(checkpoint: Checkpoint) -> ReferenceValues:
     """The checkpoint's arrays in float64 NumPy."""
     reference = Reference(checkpoint)
-    return Source(
+    return ReferenceValues(
         f"checkpoint {checkpoint.directory.name} in float64",
         reference.encode,
         reference.logits,
@@ -104,7 +104,7 @@ def from_checkpoint(checkpoint: Checkpoint) -> Source:
     )
 
 
-def from_graphs(stores: Stores) -> Source:
+def from_graphs(stores: Stores) -> ReferenceValues:
     """The float32 graphs of a model directory.
 
     Raises:
@@ -122,7 +122,7 @@ def from_graphs(stores: Stores) -> Source:
         run = cached_decoder(folder, pad_to)
         return _stages_of(run.inner(tokens[0], features[0]), decoder_names, run.names)
 
-    return Source(
+    return ReferenceValues(
         "float32 graphs of the model directory",
         encoder.encode,
         logits,

@@ -16,7 +16,7 @@ from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FRAMES_PER_SECOND, FloatArray
 from whisper_hailo.validate.against import compare_foreign
 from whisper_hailo.validate.foreign import Foreign, open_foreign, window_of
-from whisper_hailo.validate.material import Heard, Material, draw_windows, listen
+from whisper_hailo.validate.material import Material, ShownTokens, decode_greedily, draw_windows
 from whisper_hailo.validate.options import ValidateOptions
 from whisper_hailo.validate.report import ParityReport
 from whisper_hailo.validate.rungs import Rungs
@@ -116,7 +116,7 @@ def _material(
     windows, calibration = drawn.split(options.windows)
     logger.info("%d windows of %g s from %s", len(windows.used), plan.window_s, folder)
 
-    def hear(mel: FloatArray) -> Heard:
-        return listen(stores.directory, spec, mel, length, options.language)
+    def decode(mel: FloatArray) -> ShownTokens:
+        return decode_greedily(stores.directory, spec, mel, length, options.language)
 
-    return plan, Material(windows, calibration, hear(windows.mel), hear)
+    return plan, Material(windows, calibration, decode(windows.mel), decode)

@@ -77,7 +77,7 @@ class WatchedEngine:
         """Of the engine."""
         return self.setup.engine.content_s
 
-    def hear(
+    def transcribe(
         self,
         audio: FloatArray,
         draft: Draft,
@@ -88,7 +88,7 @@ class WatchedEngine:
     ) -> BufferText:
         """Hear a buffer; see `CaptionEngine`."""
         given = draft if self.setup.keeps else Draft()
-        result = self.setup.engine.hear(
+        result = self.setup.engine.transcribe(
             audio, given, language=language, word_times=word_times, hold_back_s=hold_back_s
         )
         self.last = EngineCall(audio.size / SAMPLE_RATE_HZ, given, result)

@@ -16,7 +16,7 @@ from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.engine import CaptionEngine
-from whisper_hailo.live.events import Completed, Event, Watch
+from whisper_hailo.live.events import Completed, Event, EventChecker
 from whisper_hailo.live.source import Block
 from whisper_hailo.live.sources import FileSource
 from whisper_hailo.live.stream import CaptionStream
@@ -85,7 +85,7 @@ class Unsteady:
         """Of the engine."""
         return self.engine.content_s
 
-    def hear(self, *given: Any, **named: Any) -> BufferText:  # noqa: ANN401 - passed on
+    def transcribe(self, *given: Any, **named: Any) -> BufferText:  # noqa: ANN401 - passed on
         """Hear a buffer, unless the device stalls or fails first."""
         chance = self.rng.random()
         if chance < STALL:
@@ -94,7 +94,7 @@ class Unsteady:
         elif chance < STALL + FAILURE:
             self.n_failures += 1
             raise DeviceError("injected: the device failed")
-        return self.engine.hear(*given, **named)
+        return self.engine.transcribe(*given, **named)
 
 
 @dataclass
@@ -105,7 +105,7 @@ class Notes:
     breaches: list[str] = field(default_factory=list)
     memory: list[float] = field(default_factory=list)
     n_started: int = 0
-    watch: Watch = field(default_factory=Watch)
+    watch: EventChecker = field(default_factory=EventChecker)
 
     def put(self, event: Event) -> None:
         """Note one event."""

@@ -15,14 +15,14 @@ from whisper_hailo.core.hailo import HailoForm
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.hailo_tools.calibrate.make import calibrate
 from whisper_hailo.hailo_tools.calibrate.options import CalibrationOptions
-from whisper_hailo.hailo_tools.emulate.layers import Network
+from whisper_hailo.hailo_tools.emulate.layers import EmulatedNetwork
 from whisper_hailo.hailo_tools.emulate.make import load_form
 from whisper_hailo.hailo_tools.emulate.network import read_network
 from whisper_hailo.hailo_tools.emulate.noise import Noise, measure_noise
 from whisper_hailo.hailo_tools.emulate.plan import plan_of_script, preset
 from whisper_hailo.hailo_tools.emulate.rewrite import emulated
 from whisper_hailo.hailo_tools.emulate.script import generated_script
-from whisper_hailo.hailo_tools.emulate.statistics import Statistics, collect
+from whisper_hailo.hailo_tools.emulate.statistics import LayerStatistics, collect
 from whisper_hailo.hailo_tools.emulate.windows import WindowFile
 
 N_WINDOWS = {"scales": 64, "measured": 24}
@@ -50,12 +50,12 @@ class Part:
         return load_form(self.directory / self.form.file)
 
     @cached_property
-    def network(self) -> Network:
+    def network(self) -> EmulatedNetwork:
         """Its layers."""
         return read_network(self.model, self.form.start_nodes, self.form.end_nodes)
 
     @cached_property
-    def statistics(self) -> Statistics:
+    def statistics(self) -> LayerStatistics:
         """What its tensors are like over the windows that set the scales."""
         return collect(self.model, self.network, self._windows("scales"), threads=1)
 

@@ -7,8 +7,6 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-import typer.main
-
 from tests.fuzz.target import Input, command
 from tests.fuzz.targets import names
 
@@ -34,16 +32,15 @@ class Fuzzed:
     """A command with some of its options."""
 
     def __init__(self) -> None:
-        from whisper_hailo.cli.commands import commands
+        from typer.main import get_group
 
-        self._options: dict[str, list[tuple[str, bool]]] = {}
-        for name, run in commands().items():
-            if name in LEFT_OUT:
-                continue
-            app = typer.Typer()
-            app.command()(run)
-            if options := [*_options_of(typer.main.get_command(app))]:
-                self._options[name] = options
+        from whisper_hailo.cli.app import _app  # with the groups of options spread
+
+        self._options = {
+            name: options
+            for name, made in get_group(_app([])).commands.items()
+            if name not in LEFT_OUT and (options := [*_options_of(made)])
+        }
 
     def prepare(self, base: Path) -> None:
         """A model, and a recording."""

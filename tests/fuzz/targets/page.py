@@ -73,10 +73,10 @@ class Fuzzed:
     def prepare(self, base: Path) -> None:
         """Start the server, and have done what is slow the first time only."""
         from whisper_hailo.live.browser import BrowserSource
-        from whisper_hailo.live.statistics import Statistics
+        from whisper_hailo.live.statistics import CaptionStatistics
         from whisper_hailo.live.web import WebView
 
-        view = WebView(Statistics, port=0, browser=BrowserSource()).open()
+        view = WebView(CaptionStatistics, port=0, browser=BrowserSource()).open()
         self._port = int(view.address.rsplit(":", 1)[1].strip("/"))
         for path in ("/events", "/audio"):
             with socket.create_connection(("127.0.0.1", self._port)) as talk:

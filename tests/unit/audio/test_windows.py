@@ -45,12 +45,14 @@ def test_times_in_a_packed_window_lead_back_to_the_recording() -> None:
 
 
 @pytest.mark.parametrize(
-    ("audio_s", "snug_s"), [(0.01, 2.0), (1.0, 2.0), (1.01, 3.0), (8.0, 9.0), (8.5, 10.0)]
+    ("audio_s", "trimmed_s"), [(0.01, 2.0), (1.0, 2.0), (1.01, 3.0), (8.0, 9.0), (8.5, 10.0)]
 )
-def test_snug_windows_are_whole_seconds_around_audio_and_margin(
-    audio_s: float, snug_s: float
+def test_trimmed_windows_are_whole_seconds_around_audio_and_margin(
+    audio_s: float, trimmed_s: float
 ) -> None:
     n_samples = round(audio_s * SAMPLE_RATE_HZ)
     plan = WindowPlan.make(TINY)
     assert plan.samples_for(n_samples) == plan.window_samples
-    assert replace(plan, snug=True).samples_for(n_samples) == round(snug_s * SAMPLE_RATE_HZ)
+    assert replace(plan, trim_window=True).samples_for(n_samples) == round(
+        trimmed_s * SAMPLE_RATE_HZ
+    )

@@ -27,7 +27,7 @@ from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import ModelError, OptionError, ShapeError
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.decoding.option_groups import Prompts, Search, WordOptions
+from whisper_hailo.decoding.option_groups import PromptOptions, SearchOptions, WordOptions
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.decoding.recognizer import refuse_unhonoured
 
@@ -210,14 +210,20 @@ def test_a_fixed_decoder_longer_than_the_model_is_refused(spec: ModelSpec) -> No
 
 
 def test_rules_that_an_engine_does_not_know_are_refused() -> None:
-    can = DecodingOptions(language="de", cures=Cures(700, 1.3), search=Search(beam_size=5))
+    can = DecodingOptions(language="de", cures=Cures(700, 1.3), search=SearchOptions(beam_size=5))
     refuse_unhonoured(can, HONOURED, "ctranslate2")
     for options, what in (
         (DecodingOptions(cures=Cures(eot_boost=0.2)), "--eot-boost 0.2"),
         (DecodingOptions(timestamps=True), "--timestamps True"),
         (DecodingOptions(words=WordOptions()), "--words WordOptions"),
-        (DecodingOptions(prompts=Prompts(initial_prompt="Vienna")), "--initial-prompt Vienna"),
-        (DecodingOptions(search=Search(temperatures=(0.0, 0.5))), "--temperatures (0.0, 0.5)"),
+        (
+            DecodingOptions(prompts=PromptOptions(initial_prompt="Vienna")),
+            "--initial-prompt Vienna",
+        ),
+        (
+            DecodingOptions(search=SearchOptions(temperatures=(0.0, 0.5))),
+            "--temperatures (0.0, 0.5)",
+        ),
     ):
         with pytest.raises(OptionError, match=re.escape(f"ctranslate2 cannot honour {what}")):
             refuse_unhonoured(options, HONOURED, "ctranslate2")

@@ -9,13 +9,13 @@ import pytest
 from whisper_hailo.cli.caption_verbose import VerboseView
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.events import CaptionWord, Completed, Lost, Partial, Started
-from whisper_hailo.live.statistics import Statistics
+from whisper_hailo.live.statistics import CaptionStatistics
 
 WORDS = (CaptionWord(" a"), CaptionWord(" b"))
 
 
 def test_each_line_has_its_own_share_of_the_statistics(capsys: pytest.CaptureFixture[str]) -> None:
-    statistics = Statistics()
+    statistics = CaptionStatistics()
     view = VerboseView(statistics)
     view.put(Started(7, 1.5, 2.0, 2.0))
     statistics.n_heard_samples, statistics.compute_s, statistics.partial_passes = 8000, 0.02, 3
@@ -39,5 +39,5 @@ def test_on_a_terminal_the_running_line_is_erased_first(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    VerboseView(Statistics()).put(Started(0, 0.0, 0.0, 0.0))
+    VerboseView(CaptionStatistics()).put(Started(0, 0.0, 0.0, 0.0))
     assert capsys.readouterr().err == "\r\x1b[Ksegment 0 starts at 0.00 s\n"

@@ -6,7 +6,7 @@ import pytest
 
 from whisper_hailo.cli.fallback import Fallback
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.decoding.option_groups import FALLBACK_STEP, OPENAI_TEMPERATURES, Search
+from whisper_hailo.decoding.option_groups import FALLBACK_STEP, OPENAI_TEMPERATURES, SearchOptions
 
 
 def test_the_default_schedule_is_openais() -> None:
@@ -45,10 +45,10 @@ def test_impossible_steps(step: float) -> None:
 @pytest.mark.parametrize("temperature", [-1.0, 3.0, float("nan")])
 def test_an_impossible_temperature_is_named_alone(temperature: float) -> None:
     with pytest.raises(OptionError, match=rf"--temperature is {temperature:g}, expected"):
-        Search(Fallback(temperature=temperature).temperatures(FALLBACK_STEP))
+        SearchOptions(Fallback(temperature=temperature).temperatures(FALLBACK_STEP))
 
 
 @pytest.mark.parametrize("temperature", [math.inf, -math.inf, math.nan, 99.0])
 def test_a_temperature_that_is_none_is_refused(temperature: float) -> None:
     with pytest.raises(OptionError, match="temperature"):
-        Search(Fallback(temperature=temperature).temperatures(FALLBACK_STEP))
+        SearchOptions(Fallback(temperature=temperature).temperatures(FALLBACK_STEP))

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import pytest
 
 from whisper_hailo.cli.app import run
-from whisper_hailo.cli.groups import Given, Only, flattened
+from whisper_hailo.cli.groups import Only, flattened
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import expect, expect_choices, flag, group
+from whisper_hailo.core.given import Given
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ TAKEN: list[tuple[str, str, object]] = [
     ("--suppress_blank False", "limits.suppress_blank", False),
     ("--temperature_increment_on_fallback 0.5", "search.temperatures", (0.0, 0.5, 1.0)),
     ("--temperature_increment_on_fallback None", "search.temperatures", (0.0,)),
-    ("--log_prob_threshold -0.5", "gates.logprob", -0.5),
+    ("--log_prob_threshold -0.5", "thresholds.logprob", -0.5),
     ("--no_repeat_ngram_size 3", "limits.no_repeat_ngram", 3),
     ("--without_timestamps True --format srt", "timestamps", False),
     ("-nt --format srt", "timestamps", False),

@@ -22,7 +22,13 @@ from whisper_hailo.cli.talk import Loudness
 from whisper_hailo.cli.transcribe import Together
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.flags import Flag, flag_of, typed_name
-from whisper_hailo.decoding.option_groups import Gates, Prompts, Search, TokenLimits, WordOptions
+from whisper_hailo.decoding.option_groups import (
+    PromptOptions,
+    SearchOptions,
+    Thresholds,
+    TokenLimits,
+    WordOptions,
+)
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.hailo_tools.calibrate.options import CalibrationOptions
 from whisper_hailo.hailo_tools.compile_options import CompileOptions
@@ -33,15 +39,23 @@ from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo.validate.options import ValidateOptions
 
-DECODING = (DecodingOptions, Cures, Search, Gates, TokenLimits, Prompts, WordOptions)
+DECODING = (
+    DecodingOptions,
+    Cures,
+    SearchOptions,
+    Thresholds,
+    TokenLimits,
+    PromptOptions,
+    WordOptions,
+)
 RUN = (EngineOptions, ChipOptions, Loudness)
 TAKES: dict[str, tuple[type[Any], ...]] = {
     "transcribe": (
         *DECODING, *RUN, ModelOptions, LongOptions, Together, Fallback, OutputOptions, Layout,
     ),
     "caption": (
-        *RUN, CaptionModel, CaptionOptions, Cures, Gates, TokenLimits, Prompts, SourceOptions,
-        ShowOptions,
+        *RUN, CaptionModel, CaptionOptions, Cures, Thresholds, TokenLimits, PromptOptions,
+        SourceOptions, ShowOptions,
     ),
     "convert": (ConvertOptions, HailoOptions, Loudness),
     "calibrate": (CalibrationOptions, Loudness),

@@ -92,12 +92,12 @@ DECODING: list[tuple[str, str, object]] = [
     ("", "search.temperatures", (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)),
     ("--best-of 3", "search.best_of", 3),
     ("--seed 7", "search.seed", 7),
-    ("--no-speech-threshold 0.4", "gates.no_speech", 0.4),
-    ("--logprob-threshold -0.5", "gates.logprob", -0.5),
-    ("--compression-ratio-threshold 2", "gates.compression_ratio", 2.0),
-    ("--no-speech-threshold none", "gates.no_speech", None),
-    ("--logprob_threshold None", "gates.logprob", None),
-    ("--compression_ratio_threshold None", "gates.compression_ratio", None),
+    ("--no-speech-threshold 0.4", "thresholds.no_speech", 0.4),
+    ("--logprob-threshold -0.5", "thresholds.logprob", -0.5),
+    ("--compression-ratio-threshold 2", "thresholds.compression_ratio", 2.0),
+    ("--no-speech-threshold none", "thresholds.no_speech", None),
+    ("--logprob_threshold None", "thresholds.logprob", None),
+    ("--compression_ratio_threshold None", "thresholds.compression_ratio", None),
     ("--timestamps", "timestamps", True),
     ("--format srt", "timestamps", True),
     ("--format srt --no-timestamps", "timestamps", False),
@@ -121,7 +121,7 @@ LONG: list[tuple[str, str, object]] = [
     ("--vad-threshold 0.4", "vad_threshold", 0.4),
     ("--vad-min-silence 0.3", "min_silence_s", 0.3),
     ("--vad-speech-pad 0.1", "speech_pad_s", 0.1),
-    ("--snug", "snug", True),
+    ("--trim-window", "trim_window", True),
 ]
 
 PRINTED: list[tuple[str, str]] = [

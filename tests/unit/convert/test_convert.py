@@ -21,7 +21,7 @@ from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.graphs import onnx_file
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OptionError, OutputError
-from whisper_hailo.core.spec import SPEC_VERSION, ModelSpec, Source
+from whisper_hailo.core.spec import SPEC_VERSION, ModelSource, ModelSpec
 
 PLAIN = ConvertOptions("none")
 FILES = {"model.json", "encoder.onnx", "cross_kv.onnx", "decoder.onnx", "decoder.onnx.data"}
@@ -74,7 +74,7 @@ def test_spec_says_where_it_came_from(checkpoint: Path, tmp_path: Path) -> None:
     assert (spec.name, spec.dims, spec.quantization) == ("toy", TOY, "none")
     assert spec.source.name == "whisper-toy"
     assert set(spec.source.sha256) == {"config.json", "model.safetensors"}
-    hub = Source(name="someone/whisper-tiny.en", revision="0" * 40)
+    hub = ModelSource(name="someone/whisper-tiny.en", revision="0" * 40)
     spec = convert_checkpoint(checkpoint, tmp_path / "out", PLAIN, source=hub)
     assert (spec.name, spec.source.revision) == ("tiny.en", "0" * 40)
 

@@ -17,7 +17,7 @@ from tests.unit.shapes import toy_spec
 from whisper_hailo.convert import model_cache
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OutputError
-from whisper_hailo.core.spec import SPEC_FILE, FileRecord, ModelSpec, Source
+from whisper_hailo.core.spec import SPEC_FILE, FileRecord, ModelSource, ModelSpec
 
 
 @pytest.fixture
@@ -27,7 +27,9 @@ def conversions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[P
 
     done: list[tuple[Path, Path]] = []
 
-    def convert(checkpoint: Path, out: Path, options: ConvertOptions, *, source: Source) -> None:
+    def convert(
+        checkpoint: Path, out: Path, options: ConvertOptions, *, source: ModelSource
+    ) -> None:
         out.mkdir(parents=True, exist_ok=True)
         spec = replace(toy_spec(), name=source.name, quantization=options.quantize)
         weights = FileRecord(bytes=4, sha256=hashlib.sha256(b"1234").hexdigest())
@@ -221,9 +223,9 @@ def test_a_hub_model_is_fetched_once_and_then_needs_no_network(
 ) -> None:
     fetched = []
 
-    def fetch(name: object, revision: str | None) -> tuple[Path, Source]:
+    def fetch(name: object, revision: str | None) -> tuple[Path, ModelSource]:
         fetched.append(revision)
-        return checkpoint, Source(name="openai/whisper-tiny", revision="abc")
+        return checkpoint, ModelSource(name="openai/whisper-tiny", revision="abc")
 
     monkeypatch.setattr(model_cache, "locate", fetch)
     assert model_cache.resolve_model("tiny") == model_cache.resolve_model("tiny")

@@ -34,7 +34,7 @@ class Ward:
     transcriber: Transcriber
     charts: dict[tuple[Cures, int], list[Transcript]] = field(default_factory=dict)
 
-    def hear(self, cures: Cures, ngram: int = 0) -> list[Transcript]:
+    def transcribe(self, cures: Cures, ngram: int = 0) -> list[Transcript]:
         """What it writes of each clip."""
         if (cures, ngram) not in self.charts:
             limits = TokenLimits(no_repeat_ngram=ngram)
@@ -47,7 +47,9 @@ class Ward:
         """The same with zero rows that the encoder adds."""
         encoder = self.transcriber.encoder
         assert encoder is not None
-        return Ward(self.transcriber.with_parts(encoder=ZeroRows(encoder, pad_to))).hear(UNPADDED)
+        return Ward(self.transcriber.with_parts(encoder=ZeroRows(encoder, pad_to))).transcribe(
+            UNPADDED
+        )
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +61,7 @@ def ward(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[War
 
 @pytest.fixture(scope="module")
 def untreated(ward: Ward) -> list[Transcript]:
-    return ward.hear(UNPADDED)
+    return ward.transcribe(UNPADDED)
 
 
 def runaways(heard: list[Transcript]) -> int:
@@ -81,7 +83,7 @@ def test_without_padding_the_model_does_not_end(untreated: list[Transcript]) -> 
 
 @pytest.mark.parametrize("name", ["conservative", "balanced"])
 def test_presets_that_pad_cure(ward: Ward, untreated: list[Transcript], name: str) -> None:
-    cured = ward.hear(PRESETS[name])
+    cured = ward.transcribe(PRESETS[name])
     assert runaways(cured) == 0
     assert 2 * n_tokens(cured) < n_tokens(untreated)
 
@@ -89,33 +91,33 @@ def test_presets_that_pad_cure(ward: Ward, untreated: list[Transcript], name: st
 def test_what_it_makes_up_comes_after_what_was_said(
     ward: Ward, untreated: list[Transcript]
 ) -> None:
-    cured = ward.hear(PRESETS["conservative"])
+    cured = ward.transcribe(PRESETS["conservative"])
     firsts = [(a.text.split()[0], b.text.split()[0]) for a, b in zip(cured, untreated, strict=True)]
     assert sum(a == b for a, b in firsts) > len(CLIPS) // 2
 
 
 def test_more_padding_cures_more(ward: Ward, untreated: list[Transcript]) -> None:
-    some, all_of_it = n_tokens(ward.hear(Cures(600))), n_tokens(ward.hear(Cures()))
+    some, all_of_it = n_tokens(ward.transcribe(Cures(600))), n_tokens(ward.transcribe(Cures()))
     assert all_of_it < some < n_tokens(untreated)
 
 
 @pytest.mark.parametrize("pad_to", [500, 600, 700, 1000, 1500])
 def test_free_padding_is_worth_the_rows_it_stands_for(ward: Ward, pad_to: int) -> None:
-    free, real = ward.hear(Cures(pad_to)), ward.hear_with_real_zeros(pad_to)
+    free, real = ward.transcribe(Cures(pad_to)), ward.hear_with_real_zeros(pad_to)
     pairs = [(a, b) for a, b in zip(free, real, strict=True) if not a.near_ties]
     assert len(pairs) > len(CLIPS) // 2
     assert [tokens_of(a) for a, _ in pairs] == [tokens_of(b) for _, b in pairs]
 
 
 def test_the_full_context_is_1500_positions(ward: Ward) -> None:
-    assert [tokens_of(each) for each in ward.hear(Cures(1500))] == [
-        tokens_of(each) for each in ward.hear(Cures())
+    assert [tokens_of(each) for each in ward.transcribe(Cures(1500))] == [
+        tokens_of(each) for each in ward.transcribe(Cures())
     ]
 
 
 @pytest.mark.parametrize("cures", [PRESETS["aggressive"], Cures(0, 1.0, 4.0)])
 def test_a_boost_ends_a_text_sooner_and_changes_nothing_before(ward: Ward, cures: Cures) -> None:
-    boosted, without = ward.hear(cures), ward.hear(replace(cures, eot_boost=0.0))
+    boosted, without = ward.transcribe(cures), ward.transcribe(replace(cures, eot_boost=0.0))
     for a, b in zip(boosted, without, strict=True):
         assert tokens_of(a) == tokens_of(b)[: len(tokens_of(a))]
     assert n_tokens(boosted) < n_tokens(without)
@@ -123,7 +125,7 @@ def test_a_boost_ends_a_text_sooner_and_changes_nothing_before(ward: Ward, cures
 
 
 def test_runs_that_may_not_come_twice_end_no_text(ward: Ward, untreated: list[Transcript]) -> None:
-    blocked = ward.hear(UNPADDED, ngram=3)
+    blocked = ward.transcribe(UNPADDED, ngram=3)
     for tokens in map(tokens_of, blocked):
         runs = list(zip(tokens, tokens[1:], tokens[2:], strict=False))
         assert len(set(runs)) == len(runs)

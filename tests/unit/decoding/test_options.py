@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.shapes import TINY
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.decoding.option_groups import Gates, Search, TokenLimits, WordOptions
+from whisper_hailo.decoding.option_groups import SearchOptions, Thresholds, TokenLimits, WordOptions
 from whisper_hailo.decoding.options import PRESETS, Cures, DecodingOptions, preset
 
 
@@ -70,15 +70,20 @@ def test_budget_is_half_the_text_context_and_never_past_its_end() -> None:
 
 
 ACCEPTED_AND_REFUSED: list[tuple[type, str, list[object], list[object]]] = [
-    (Search, "beam_size", [1, 64], [0, 65]),
-    (Search, "best_of", [1, 64], [0, 65]),
-    (Search, "patience", [0.01, 1.0, 100.0], [0.0, -1.0, 100.1, math.nan]),
-    (Search, "length_penalty", [None, 0.0, 1.0], [-0.1, 1.1, math.nan]),
-    (Search, "seed", [0, 1], [-1]),
-    (Search, "temperatures", [(0.0,), (2.0,), (0.0, 1.0)], [(), (-0.1,), (2.1,), (0.0, 9.0)]),
-    (Gates, "no_speech", [None, 0.0, 1.0], [math.nan, math.inf]),
-    (Gates, "logprob", [None, -9.0], [math.nan, -math.inf]),
-    (Gates, "compression_ratio", [None, 2.4], [math.nan, math.inf]),
+    (SearchOptions, "beam_size", [1, 64], [0, 65]),
+    (SearchOptions, "best_of", [1, 64], [0, 65]),
+    (SearchOptions, "patience", [0.01, 1.0, 100.0], [0.0, -1.0, 100.1, math.nan]),
+    (SearchOptions, "length_penalty", [None, 0.0, 1.0], [-0.1, 1.1, math.nan]),
+    (SearchOptions, "seed", [0, 1], [-1]),
+    (
+        SearchOptions,
+        "temperatures",
+        [(0.0,), (2.0,), (0.0, 1.0)],
+        [(), (-0.1,), (2.1,), (0.0, 9.0)],
+    ),
+    (Thresholds, "no_speech", [None, 0.0, 1.0], [math.nan, math.inf]),
+    (Thresholds, "logprob", [None, -9.0], [math.nan, -math.inf]),
+    (Thresholds, "compression_ratio", [None, 2.4], [math.nan, math.inf]),
     (TokenLimits, "no_repeat_ngram", [0, 3], [-1]),
     (TokenLimits, "max_per_second", [None, 0.1], [0.0, -1.0, math.inf, math.nan]),
     (WordOptions, "hallucination_silence_s", [None, 0.1], [0.0, -1.0, math.inf, math.nan]),
@@ -124,11 +129,11 @@ def test_tokens_per_second_bound_the_budget(
 @pytest.mark.parametrize(
     ("search", "name"),
     [
-        (Search(), "greedy"),
-        (Search(beam_size=5), "beam 5"),
-        (Search(temperatures=(0.4,), best_of=3), "best of 3 at 0.4"),
-        (Search(temperatures=(0.0, 0.2, 1.0)), "greedy, then 0.2, 1"),
+        (SearchOptions(), "greedy"),
+        (SearchOptions(beam_size=5), "beam 5"),
+        (SearchOptions(temperatures=(0.4,), best_of=3), "best of 3 at 0.4"),
+        (SearchOptions(temperatures=(0.0, 0.2, 1.0)), "greedy, then 0.2, 1"),
     ],
 )
-def test_a_search_is_named_by_what_it_does(search: Search, name: str) -> None:
+def test_a_search_is_named_by_what_it_does(search: SearchOptions, name: str) -> None:
     assert search.name == name

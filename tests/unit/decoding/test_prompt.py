@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.shapes import TINY, TOY_TOKENS
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.decoding.option_groups import Prompts
+from whisper_hailo.decoding.option_groups import PromptOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.prompt import PromptMaker
 from whisper_hailo.text.tokenizer import Tokenizer
@@ -26,7 +26,7 @@ class Letters:
 
 
 def maker(tokens: Any = TOY_TOKENS, **prompts: Any) -> PromptMaker:
-    options = DecodingOptions(prompts=Prompts(**prompts))
+    options = DecodingOptions(prompts=PromptOptions(**prompts))
     return PromptMaker(Tokenizer(Letters(), tokens), TINY, options)  # type: ignore[arg-type]
 
 

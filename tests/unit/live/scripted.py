@@ -51,7 +51,7 @@ class Speller:
     heard: list[FloatArray] = field(default_factory=list)
     name: str = "speller"
 
-    def hear(
+    def transcribe(
         self,
         audio: FloatArray,
         draft: Draft,
@@ -99,7 +99,7 @@ class Fickle:
     def __post_init__(self) -> None:
         self._random = np.random.default_rng(self.seed)
 
-    def hear(
+    def transcribe(
         self,
         audio: FloatArray,
         draft: Draft,

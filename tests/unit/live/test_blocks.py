@@ -14,7 +14,7 @@ from tests.unit.sounds import DATA
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.decoding.option_groups import Search
+from whisper_hailo.decoding.option_groups import SearchOptions
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
 from whisper_hailo.live.blocks import BlockCaptions, Samples, stream, stream_async
 from whisper_hailo.live.events import Completed, Event, violations
@@ -100,6 +100,8 @@ def test_what_is_no_mono_sound_is_refused(micro: Transcriber, block: Samples) ->
 
 def test_what_captions_cannot_honour_is_refused_at_once(micro: Transcriber) -> None:
     with pytest.raises(OptionError, match="greedily"):
-        BlockCaptions(micro, DecodingOptions(search=Search(beam_size=3)), detector=Loudness())
+        BlockCaptions(
+            micro, DecodingOptions(search=SearchOptions(beam_size=3)), detector=Loudness()
+        )
     with pytest.raises(OptionError, match="--rate is 5 Hz"):
         captions(micro, 5)

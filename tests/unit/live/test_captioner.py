@@ -239,9 +239,9 @@ class Noting(Speller):
 
     asked: list[tuple[int, float]] = field(default_factory=list)
 
-    def hear(self, audio: FloatArray, draft: Draft, **named: Any) -> BufferText:
+    def transcribe(self, audio: FloatArray, draft: Draft, **named: Any) -> BufferText:
         self.asked.append((audio.size, named["hold_back_s"]))
-        return super().hear(audio, draft, **named)
+        return super().transcribe(audio, draft, **named)
 
 
 def test_only_partials_are_held_back() -> None:

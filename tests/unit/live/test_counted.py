@@ -19,7 +19,7 @@ from whisper_hailo.live.cut import cut_place
 from whisper_hailo.live.events import Completed, Event, Partial, Started
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.segmenter import Segmenter, Signal
-from whisper_hailo.live.statistics import Latencies, Statistics
+from whisper_hailo.live.statistics import CaptionStatistics, Latencies
 
 FRAME = 512
 S, Q, N = 0.9, 0.4, 0.1
@@ -179,11 +179,11 @@ class Dying(Speller):
         super().__init__()
         self._left = n_calls
 
-    def hear(self, audio: FloatArray, *rest: Any, **named: Any) -> BufferText:
+    def transcribe(self, audio: FloatArray, *rest: Any, **named: Any) -> BufferText:
         if not self._left:
             raise DeviceError("the chip is gone; plug it in")
         self._left -= 1
-        return super().hear(audio, *rest, **named)
+        return super().transcribe(audio, *rest, **named)
 
 
 def test_a_device_that_dies_leaves_the_words_that_were_shown() -> None:
@@ -252,8 +252,8 @@ def test_every_event_says_how_far_the_stream_and_the_clock_have_come() -> None:
 class Timed(Speller):
     """Takes 10 ms of the decoder for each buffer, and two passes."""
 
-    def hear(self, audio: FloatArray, *rest: Any, **named: Any) -> BufferText:
-        heard = super().hear(audio, *rest, **named)
+    def transcribe(self, audio: FloatArray, *rest: Any, **named: Any) -> BufferText:
+        heard = super().transcribe(audio, *rest, **named)
         return replace(heard, passes=2, near_ties=1, timings=Timings(decode_ms=10.0))
 
 
@@ -280,7 +280,7 @@ def test_the_end_comes_once() -> None:
 
 
 def test_figures_add_up() -> None:
-    figures = Statistics(
+    figures = CaptionStatistics(
         n_calls=5, n_partials=4, n_full=1, n_heard_samples=80_000, n_segment_samples=32_000,
         n_stream_samples=48_000, compute_s=0.5, partial_passes=6, partial_decode_ms=100.0,
         n_skipped=2, near_ties=3, n_words=10, n_corrected=4, n_lost_samples=8_000, n_faults=1,

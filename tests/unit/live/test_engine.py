@@ -31,7 +31,7 @@ def test_a_segment_whose_language_is_known_is_not_asked_for_it_again() -> None:
     options = DecodingOptions(language="auto", detect_each_window=True)
     engine = TranscriberEngine(transcriber, options)  # type: ignore[arg-type]
     for language in (None, "de"):
-        engine.hear(np.zeros(1600, np.float32), Draft(), language=language)
+        engine.transcribe(np.zeros(1600, np.float32), Draft(), language=language)
     first, again = transcriber.given
     assert (first.language, first.detect_each_window) == ("auto", True)
     assert (again.language, again.detect_each_window) == ("de", False)

@@ -22,11 +22,11 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.backlog import Backlog
 from whisper_hailo.live.microphone import MicrophoneSource, choose_device, input_devices
 from whisper_hailo.live.network import NetworkSource
-from whisper_hailo.live.source import Block, Pace, Source
+from whisper_hailo.live.source import AudioSource, Block, Pace
 from whisper_hailo.live.sources import FileSource, PcmSource, open_source
 
 
-def heard(source: Source) -> FloatArray:
+def heard(source: AudioSource) -> FloatArray:
     with source:
         return np.concatenate([block.audio for block in source.blocks()])
 

@@ -86,11 +86,11 @@ class Failing(Speller):
         self._failing = failing
         self._calls = 0
 
-    def hear(self, audio: FloatArray, *rest: Any, **named: Any) -> BufferText:
+    def transcribe(self, audio: FloatArray, *rest: Any, **named: Any) -> BufferText:
         self._calls += 1
         if self._calls in self._failing or -1 in self._failing:
             raise DeviceError("the device stalled; wait")
-        return super().hear(audio, *rest, **named)
+        return super().transcribe(audio, *rest, **named)
 
 
 class Behind(Speller):
@@ -100,9 +100,9 @@ class Behind(Speller):
         super().__init__()
         self._source = source
 
-    def hear(self, audio: FloatArray, *rest: Any, **named: Any) -> BufferText:
+    def transcribe(self, audio: FloatArray, *rest: Any, **named: Any) -> BufferText:
         self._source.wait_for_more(25)
-        return super().hear(audio, *rest, **named)
+        return super().transcribe(audio, *rest, **named)
 
 
 AUDIO = np.concatenate([silence(0.3), speech(range(20)), silence(0.4), speech(range(20, 30))])
@@ -163,11 +163,11 @@ class Waiting(Speller):
         super().__init__()
         self._wait: Callable[[], object] | None = wait
 
-    def hear(self, audio: FloatArray, *rest: Any, **named: Any) -> BufferText:
+    def transcribe(self, audio: FloatArray, *rest: Any, **named: Any) -> BufferText:
         if self._wait is not None:
             self._wait()
             self._wait = None
-        return super().hear(audio, *rest, **named)
+        return super().transcribe(audio, *rest, **named)
 
 
 @pytest.mark.usefixtures("small")

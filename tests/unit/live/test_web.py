@@ -16,7 +16,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.live.browser import BrowserSource
 from whisper_hailo.live.events import CaptionWord, Completed, Lost, Partial, Started
 from whisper_hailo.live.hub import HISTORY, Hub
-from whisper_hailo.live.statistics import Statistics
+from whisper_hailo.live.statistics import CaptionStatistics
 
 PATIENCE_S = 300
 """For a machine that does much else; no wait is that long."""
@@ -126,7 +126,7 @@ def served() -> Iterator[tuple[Any, BrowserSource]]:
     from whisper_hailo.live.web import WebView
 
     browser = BrowserSource()
-    with WebView(Statistics, port=0, browser=browser) as view:
+    with WebView(CaptionStatistics, port=0, browser=browser) as view:
         yield view, browser
 
 
@@ -178,7 +178,7 @@ def test_a_page_is_told_of_the_end_before_its_socket_is_closed(
 
     monkeypatch.setattr("whisper_hailo.live.web._END_LOOKS", 10 * PATIENCE_S)
     monkeypatch.setattr("whisper_hailo.live.web._CLOSED_S", PATIENCE_S)
-    view = WebView(Statistics, port=0).open()
+    view = WebView(CaptionStatistics, port=0).open()
     with connect(view, "events") as page:
         assert json.loads(page.recv())["event"] == "snapshot"
         view.put(completed(0))
@@ -252,6 +252,6 @@ def test_an_address_in_use_is_told(served: tuple[Any, BrowserSource]) -> None:
     port = int(view.address.rsplit(":", 1)[1].strip("/"))
     with (
         pytest.raises(OptionError, match="give another --web-port"),
-        WebView(Statistics, port=port),
+        WebView(CaptionStatistics, port=port),
     ):
         pass

@@ -21,7 +21,7 @@ from tests.unit.live.test_web import PATIENCE_S, connect, needs_web
 from whisper_hailo.live.backlog import Backlog
 from whisper_hailo.live.browser import BrowserSource
 from whisper_hailo.live.events import CaptionWord, Completed
-from whisper_hailo.live.statistics import Statistics
+from whisper_hailo.live.statistics import CaptionStatistics
 
 TEXT, BINARY, PING = 1, 2, 9
 CLOSED = b"\x88"
@@ -33,7 +33,7 @@ def served(**options: Any) -> Iterator[Any]:
     needs_web()
     from whisper_hailo.live.web import WebView
 
-    with WebView(Statistics, port=0, **options) as view:
+    with WebView(CaptionStatistics, port=0, **options) as view:
         yield view
 
 

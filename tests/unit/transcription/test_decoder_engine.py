@@ -16,7 +16,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Limits, Padding, StepOutput
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.decoding.option_groups import Search, WordOptions
+from whisper_hailo.decoding.option_groups import SearchOptions, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
@@ -91,7 +91,7 @@ class Rows:
         return eyes
 
 
-def hear(
+def transcribe(
     decoder: Rows,
     numbers: Sequence[int],
     options: DecodingOptions | None = None,
@@ -107,7 +107,7 @@ def hear(
 
 
 def test_each_window_s_text_is_that_of_its_audio() -> None:
-    heard, _ = hear(Rows(), [3, 1, 2])
+    heard, _ = transcribe(Rows(), [3, 1, 2])
     assert [one.segments[0].text for one in heard] == ["w3 w3", "w1 w1", "w2 w2"]
     assert [one.window.start_s for one in heard] == [3.0, 1.0, 2.0]
 
@@ -115,9 +115,9 @@ def test_each_window_s_text_is_that_of_its_audio() -> None:
 def test_each_window_s_words_are_looked_for_in_its_own_audio() -> None:
     """Of three rows decoded together, each is aligned alone, as it is without the others."""
     options = DecodingOptions(words=WordOptions())
-    together, _ = hear(Rows(), [3, 1, 2], options)
+    together, _ = transcribe(Rows(), [3, 1, 2], options)
     for number, of_batch in zip([3, 1, 2], together, strict=True):
-        (alone,), _ = hear(Rows(), [number], options)
+        (alone,), _ = transcribe(Rows(), [number], options)
         assert of_batch.segments == alone.segments
     starts = [one.segments[0].words[1].start_s - one.window.start_s for one in together]
     assert starts == pytest.approx([0.5, 0.3, 0.4])
@@ -125,32 +125,32 @@ def test_each_window_s_words_are_looked_for_in_its_own_audio() -> None:
 
 def test_words_are_found_where_a_plan_needs_them() -> None:
     asked = [window(1, needs_words=True), window(2)]
-    heard, _ = hear(Rows(), [1, 2], windows=asked)
+    heard, _ = transcribe(Rows(), [1, 2], windows=asked)
     assert [bool(one.segments[0].words) for one in heard] == [True, False]
-    blind, _ = hear(Rows(aligns=False), [1], windows=asked[:1])
+    blind, _ = transcribe(Rows(aligns=False), [1], windows=asked[:1])
     assert [word.text for word in blind[0].segments[0].words] == [" w1", " w1"]
 
 
 def test_a_decoder_without_eyes_gives_no_times_of_words() -> None:
     with pytest.raises(OptionError, match="decoder rows gives no attention weights"):
-        hear(Rows(aligns=False), [1], DecodingOptions(words=WordOptions()))
+        transcribe(Rows(aligns=False), [1], DecodingOptions(words=WordOptions()))
 
 
 def test_a_recording_s_language_is_that_of_its_first_window() -> None:
     decoder = Rows()
-    heard, contexts = hear(decoder, [1, 2], DecodingOptions(language="auto"))
+    heard, contexts = transcribe(decoder, [1, 2], DecodingOptions(language="auto"))
     assert [one.segments[0].language for one in heard] == ["de", "en"]
     assert [context.language for context in contexts] == ["de", "en"]
     assert next(iter(contexts[0].language_probs)) == "de"
     assert [row[1] for row in decoder.fed[1]] == [GERMAN, ENGLISH]
-    again, _ = hear(Rows(), [2, 1], DecodingOptions(language="auto"), contexts)
+    again, _ = transcribe(Rows(), [2, 1], DecodingOptions(language="auto"), contexts)
     assert [one.segments[0].language for one in again] == ["de", "en"]
 
 
 def test_unless_it_is_asked_for_each_window() -> None:
     options = DecodingOptions(language="auto", detect_each_window=True)
-    first, contexts = hear(Rows(), [1, 2], options)
-    again, _ = hear(Rows(), [2, 1], options, contexts)
+    first, contexts = transcribe(Rows(), [1, 2], options)
+    again, _ = transcribe(Rows(), [2, 1], options, contexts)
     assert [one.segments[0].language for one in (*first, *again)] == ["de", "en", "en", "de"]
     assert [context.language for context in contexts] == ["de", "en"]  # of the recording
 
@@ -158,7 +158,7 @@ def test_unless_it_is_asked_for_each_window() -> None:
 def test_a_language_that_was_told_is_not_detected() -> None:
     decoder = Rows()
     options = DecodingOptions(language="de")
-    heard, contexts = hear(decoder, [2], options)
+    heard, contexts = transcribe(decoder, [2], options)
     assert heard[0].segments[0].language == "de"
     assert contexts[0].language_probs == {}
     assert decoder.fed[0] == [[11, GERMAN, 14, 19]]
@@ -169,8 +169,8 @@ def test_only_windows_in_a_row_are_shown_the_text_before(sequential: bool) -> No
     """The first window is shown the initial prompt whatever comes; later ones in a row alone."""
     decoder = Rows()
     context = Context("en", (5, 6), sequential=sequential)
-    hear(decoder, [1], contexts=[context])
-    hear(decoder, [1], contexts=[context])
+    transcribe(decoder, [1], contexts=[context])
+    transcribe(decoder, [1], contexts=[context])
     prompts = [fed[0] for fed in decoder.fed if len(fed[0]) > 1]
     control = [11, ENGLISH, 14, 19]
     shown = [17, 5, 6, *control]
@@ -180,7 +180,7 @@ def test_only_windows_in_a_row_are_shown_the_text_before(sequential: bool) -> No
 
 def test_every_row_is_padded_as_asked_for() -> None:
     decoder = Rows()
-    hear(decoder, [1, 2])
+    transcribe(decoder, [1, 2])
     assert [padding.pad_to for padding in decoder.paddings] == [1500, 1500]
 
 
@@ -195,10 +195,12 @@ def test_windows_of_one_recording_draw_for_themselves() -> None:
             output.logits[:, :, 1:6] = 9.0
             return output, after
 
-    options = DecodingOptions(search=Search(temperatures=(1.0,), best_of=1), max_new_tokens=12)
+    options = DecodingOptions(
+        search=SearchOptions(temperatures=(1.0,), best_of=1), max_new_tokens=12
+    )
     places = [0.0, 0.0, 0.01, 5.0]
     audio = [Window(np.zeros(16_000, np.float32), place) for place in places]
-    heard, _ = hear(Even(n_tokens=99), [1, 1, 1, 1], options, windows=audio)
+    heard, _ = transcribe(Even(n_tokens=99), [1, 1, 1, 1], options, windows=audio)
     texts = [one.decoded.tokens for one in heard]
     assert texts[0] == texts[1]
     assert len(set(texts)) == 3

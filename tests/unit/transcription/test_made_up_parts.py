@@ -108,7 +108,9 @@ def test_batches_hold_as_many_windows_as_asked_for_up_to_256(transcriber: Transc
             transcriber.transcribe(noise(0.1), batch_size=wrong)
 
 
-def test_snug_windows_are_as_long_as_their_audio_and_the_margin(transcriber: Transcriber) -> None:
+def test_trimmed_windows_are_as_long_as_their_audio_and_the_margin(
+    transcriber: Transcriber,
+) -> None:
     encoder = transcriber.encoder
     assert isinstance(encoder, Levels)
     transcriber.transcribe(noise(0.5))

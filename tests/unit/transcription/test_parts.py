@@ -120,14 +120,14 @@ def test_windows_overlap_only_where_words_can_be_told() -> None:
     assert parts(Fixed()).long(None, with_times).strategy == "auto"
 
 
-def test_snug_windows_need_an_encoder_of_any_length() -> None:
-    snug = LongOptions(snug=True)
-    assert parts(Rows()).long(snug, DecodingOptions()).snug
+def test_trimmed_windows_need_an_encoder_of_any_length() -> None:
+    trim_window = LongOptions(trim_window=True)
+    assert parts(Rows()).long(trim_window, DecodingOptions()).trim_window
     one = SimpleNamespace(name="hef", n_frames=1000, spec=toy_spec())
     with pytest.raises(OptionError, match="this engine's takes 1000 frames only"):
-        parts(Rows(), one).long(snug, DecodingOptions())
+        parts(Rows(), one).long(trim_window, DecodingOptions())
     with pytest.raises(OptionError, match="this engine's takes no windows"):
-        parts(Audio("a"), None).long(snug, DecodingOptions())
+        parts(Audio("a"), None).long(trim_window, DecodingOptions())
 
 
 def test_times_need_a_model_that_writes_them() -> None:
@@ -159,14 +159,14 @@ def test_a_language_is_checked_and_auto_is_any() -> None:
 
 def test_settings_say_what_shaped_the_result() -> None:
     options = DecodingOptions(cures=Cures(700, 1.1, 0.2), timestamps=True)
-    settings = parts(Rows()).settings(options, LongOptions(snug=True), 4)
+    settings = parts(Rows()).settings(options, LongOptions(trim_window=True), 4)
     assert (settings.model, settings.encoder, settings.decoder) == ("toy", "onnx", "rows")
     assert (settings.window_s, settings.margin_s, settings.threads) == (10.0, 1.0, 2)
     assert (settings.pad_to, settings.repetition_penalty, settings.eot_boost) == (700, 1.1, 0.2)
     assert (settings.windows, settings.search, settings.timestamps) == ("seek", "greedy", True)
-    assert (settings.batch_size, settings.snug, settings.reasons) == (4, True, ("why",))
+    assert (settings.batch_size, settings.trim_window, settings.reasons) == (4, True, ("why",))
     plain = parts(Audio("a"), None).settings(DecodingOptions(), None, 1)
-    assert (plain.encoder, plain.pad_to, plain.windows, plain.snug) == (
+    assert (plain.encoder, plain.pad_to, plain.windows, plain.trim_window) == (
         "-",
         1500,
         "consecutive",

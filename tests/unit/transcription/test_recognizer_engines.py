@@ -14,7 +14,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, Segment
 from whisper_hailo.decoding.decoded import Decoded
-from whisper_hailo.decoding.option_groups import Prompts, Search, WordOptions
+from whisper_hailo.decoding.option_groups import PromptOptions, SearchOptions, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.assemble import assemble, rounded, spread_words
@@ -60,7 +60,7 @@ def window(number: int, *, needs_words: bool = False) -> Window:
     return Window(np.zeros(16_000, np.float32), float(number), needs_words=needs_words)
 
 
-def hear(
+def transcribe(
     engine: Engine, numbers: list[int], options: DecodingOptions, *, apart: bool = True
 ) -> tuple[list[WindowResult], list[Context]]:
     decoding = FeaturesEngine(engine, TOKENIZER, options)  # type: ignore[arg-type]
@@ -74,7 +74,7 @@ def hear(
 
 def test_windows_of_one_language_are_heard_together_and_come_back_in_order() -> None:
     engine = Engine()
-    heard, contexts = hear(engine, [1, 2, 3, 4], DecodingOptions(language="auto"))
+    heard, contexts = transcribe(engine, [1, 2, 3, 4], DecodingOptions(language="auto"))
     german, english = (11, 13, 14, 19), (11, 12, 14, 19)
     assert engine.asked == [([1.0, 3.0], german), ([2.0, 4.0], english)]
     assert [one.segments[0].text for one in heard] == ["w1", "w2", "w3", "w4"]
@@ -86,14 +86,14 @@ def test_windows_of_one_language_are_heard_together_and_come_back_in_order() -> 
 
 def test_a_recording_s_language_is_that_of_its_first_window() -> None:
     engine = Engine()
-    heard, _ = hear(engine, [2, 3, 5], DecodingOptions(language="auto"), apart=False)
+    heard, _ = transcribe(engine, [2, 3, 5], DecodingOptions(language="auto"), apart=False)
     assert [one.segments[0].language for one in heard] == ["en", "en", "en"]
     assert engine.n_detected == 1
 
 
 def test_unless_it_is_asked_for_each_window() -> None:
     options = DecodingOptions(language="auto", detect_each_window=True)
-    heard, contexts = hear(Engine(), [2, 3, 4], options, apart=False)
+    heard, contexts = transcribe(Engine(), [2, 3, 4], options, apart=False)
     assert [one.segments[0].language for one in heard] == ["en", "de", "en"]
     assert contexts[0].language == "en"
 
@@ -101,7 +101,7 @@ def test_unless_it_is_asked_for_each_window() -> None:
 def test_a_language_that_was_told_is_not_detected() -> None:
     engine = Engine()
     options = DecodingOptions(language="de")
-    heard, _ = hear(engine, [2], options)
+    heard, _ = transcribe(engine, [2], options)
     assert (heard[0].segments[0].language, engine.n_detected) == ("de", 0)
 
 
@@ -120,9 +120,12 @@ def test_english_models_have_nothing_to_detect() -> None:
     ("options", "what"),
     [
         (DecodingOptions(words=WordOptions()), "--word-timestamps"),
-        (DecodingOptions(prompts=Prompts(initial_prompt="a")), "prompts"),
-        (DecodingOptions(prompts=Prompts(condition_on_previous_text=True)), "prompts"),
-        (DecodingOptions(search=Search(temperatures=(0.0, 0.2))), "more than one --temperature"),
+        (DecodingOptions(prompts=PromptOptions(initial_prompt="a")), "prompts"),
+        (DecodingOptions(prompts=PromptOptions(condition_on_previous_text=True)), "prompts"),
+        (
+            DecodingOptions(search=SearchOptions(temperatures=(0.0, 0.2))),
+            "more than one --temperature",
+        ),
     ],
 )
 def test_what_needs_our_own_loop_is_refused(options: DecodingOptions, what: str) -> None:

@@ -135,14 +135,16 @@ def test_settled_tokens_are_kept(micro: Transcriber, speech: FloatArray) -> None
     assert heard.words[0].text.startswith(other.words[0].text)
 
 
-def test_a_snug_window_encodes_less(micro: Transcriber, speech: FloatArray) -> None:
+def test_a_trimmed_window_encodes_less(micro: Transcriber, speech: FloatArray) -> None:
     watched = Watched(micro.encoder)
     eared = micro.with_parts(encoder=watched)  # type: ignore[arg-type]
     short = speech[:SAMPLE_RATE_HZ]
-    full, snug = (eared.transcribe_running(short, OPTIONS, snug=snug) for snug in (False, True))
+    full, trimmed = (
+        eared.transcribe_running(short, OPTIONS, trim_window=trims) for trims in (False, True)
+    )
     assert watched.shapes == [(1, 80, 1000), (1, 80, 200)], "a second, and the margin"
     assert full.text
-    assert snug.text
+    assert trimmed.text
 
 
 def test_what_exceeds_the_window_is_not_heard(micro: Transcriber, speech: FloatArray) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from whisper_hailo.backends.hailo.binding import binding_version, load_binding, major
 from whisper_hailo.backends.hailo.bounded import bounded
 from whisper_hailo.backends.hailo.faults import NO_DEVICE, Faults, wrong_chip
-from whisper_hailo.backends.hailo.network import Network, OpenDevice
+from whisper_hailo.backends.hailo.network import ConfiguredNetwork, OpenDevice
 from whisper_hailo.backends.hailo.options import GROUP, ChipOptions
 from whisper_hailo.backends.hailo.preflight import check_versions
 from whisper_hailo.backends.hef.contract import RUNS_ON
@@ -65,7 +65,7 @@ class Chip:
         self._binding = load_binding()
         self.faults = Faults(self._binding)
         self._lock = threading.RLock()
-        self._networks: dict[tuple[str, str, ChipOptions], Network] = {}
+        self._networks: dict[tuple[str, str, ChipOptions], ConfiguredNetwork] = {}
         with bounded(options.open_timeout_s, "opening the chip"):
             self.facts = self._first_device()
             self._vdevice = self._open(options)
@@ -75,7 +75,7 @@ class Chip:
         """The open device, for engines of the vendor that own their loop."""
         return self._vdevice
 
-    def network(self, hef: HefFile, group: str, options: ChipOptions) -> Network:
+    def network(self, hef: HefFile, group: str, options: ChipOptions) -> ConfiguredNetwork:
         """A network of this chip, configured when it is first asked for.
 
         Raises:
@@ -87,7 +87,7 @@ class Chip:
                 self.check(hef)
                 device = OpenDevice(self._binding, self._vdevice, self.faults)
                 with bounded(options.open_timeout_s, f"loading {hef.path}"):
-                    self._networks[key] = Network(device, (hef, group), options)
+                    self._networks[key] = ConfiguredNetwork(device, (hef, group), options)
             return self._networks[key]
 
     def check(self, hef: HefFile) -> None:

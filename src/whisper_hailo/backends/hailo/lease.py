@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Final, Self
 
 from whisper_hailo.backends.hailo.chip import Chip
-from whisper_hailo.backends.hailo.network import Network
+from whisper_hailo.backends.hailo.network import ConfiguredNetwork
 from whisper_hailo.backends.hailo.options import ChipOptions
-from whisper_hailo.backends.hailo.run import Run
+from whisper_hailo.backends.hailo.run import AsyncRun
 from whisper_hailo.backends.hef.read import HefFile
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import (
@@ -150,18 +150,18 @@ class Lease(ChipLease):
         """Hand one run to the chip; whatever goes wrong is told by its `result`.
 
         Args:
-            inputs: see `Network.run_async`; not to be changed before the result is there.
+            inputs: see `ConfiguredNetwork.run_async`; not to be changed before the result is there.
             wanted: names of the outputs to give back.
         """
         return LeasedRun(self, inputs, wanted)
 
     def begin(
         self, inputs: dict[str, FloatArray], wanted: tuple[str, ...], lost: DeviceError | None
-    ) -> tuple[Run, int]:
+    ) -> tuple[AsyncRun, int]:
         """A run under way, and the generation of the chip that it is on.
 
         Args:
-            inputs: see `Network.run_async`.
+            inputs: see `ConfiguredNetwork.run_async`.
             wanted: likewise.
             lost: what happened to the chip that is now waited for; `None` does not wait.
 
@@ -187,7 +187,7 @@ class Lease(ChipLease):
     def _acquire(self) -> None:
         self._network()
 
-    def _network(self) -> tuple[Network, int]:
+    def _network(self) -> tuple[ConfiguredNetwork, int]:
         with self._held.lock:
             try:
                 chip = self.chip
@@ -203,7 +203,7 @@ class Lease(ChipLease):
                 raise
             return network, self._held.generation
 
-    def _again(self, lost: DeviceError) -> tuple[Network, int]:
+    def _again(self, lost: DeviceError) -> tuple[ConfiguredNetwork, int]:
         """Wait for the chip to come back, all streams until the same time.
 
         Raises:
@@ -240,7 +240,7 @@ class LeasedRun:
 
     Args:
         lease: open.
-        inputs: see `Network.run_async`.
+        inputs: see `ConfiguredNetwork.run_async`.
         wanted: likewise.
     """
 
@@ -249,7 +249,7 @@ class LeasedRun:
     ) -> None:
         self._lease = lease
         self._arguments = inputs, wanted
-        self._begun: tuple[Run, int] | WhisperHailoError
+        self._begun: tuple[AsyncRun, int] | WhisperHailoError
         try:
             self._begun = lease.begin(inputs, wanted, None)
         except WhisperHailoError as error:  # who hands runs over has others to see to first
@@ -257,7 +257,7 @@ class LeasedRun:
         self.took_ms = 0.0
 
     def result(self) -> dict[str, FloatArray]:
-        """Wait for the outputs; see `Run.result`. To be called once.
+        """Wait for the outputs; see `AsyncRun.result`. To be called once.
 
         Raises:
             DeviceTimeoutError, DeviceLostError, DeviceError, HefError: the run failed. The next
@@ -272,7 +272,7 @@ class LeasedRun:
             _LOG.warning("%s; opening it again", lost)
             return self._finish(self._lease.begin(*self._arguments, lost))
 
-    def _finish(self, begun: tuple[Run, int] | WhisperHailoError) -> dict[str, FloatArray]:
+    def _finish(self, begun: tuple[AsyncRun, int] | WhisperHailoError) -> dict[str, FloatArray]:
         if isinstance(begun, WhisperHailoError):
             raise begun
         run, generation = begun

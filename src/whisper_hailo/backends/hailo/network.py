@@ -12,7 +12,7 @@ import numpy as np
 
 from whisper_hailo.backends.hailo.faults import Faults
 from whisper_hailo.backends.hailo.options import ChipOptions
-from whisper_hailo.backends.hailo.run import Run, Slot
+from whisper_hailo.backends.hailo.run import AsyncRun, BufferSlot
 from whisper_hailo.backends.hef.read import HefFile
 from whisper_hailo.core.errors import DeviceLostError, DeviceTimeoutError
 from whisper_hailo.core.names import shown
@@ -38,7 +38,7 @@ class OpenDevice:
     faults: Faults
 
 
-class Network:
+class ConfiguredNetwork:
     """A configured network. Closed before its device, by whoever made it.
 
     Args:
@@ -60,7 +60,7 @@ class Network:
         self._options = options
         self._hangs = False
         self._lock = threading.RLock()
-        self._free: list[Slot] = []
+        self._free: list[BufferSlot] = []
         # One place for each run that HailoRT takes before its queue is full. Callbacks give them
         # back and must never wait, least of all for a lock that is held while HailoRT is called.
         self._places = threading.Semaphore(0)
@@ -85,10 +85,10 @@ class Network:
             raise
 
     def run(self, inputs: dict[str, FloatArray], wanted: tuple[str, ...]) -> dict[str, FloatArray]:
-        """Run once and wait; see `run_async` and `Run.result`."""
+        """Run once and wait; see `run_async` and `AsyncRun.result`."""
         return self.run_async(inputs, wanted).result()
 
-    def run_async(self, inputs: dict[str, FloatArray], wanted: tuple[str, ...]) -> Run:
+    def run_async(self, inputs: dict[str, FloatArray], wanted: tuple[str, ...]) -> AsyncRun:
         """Hand one run to the chip and come back; several threads may, each with its own buffers.
 
         Args:
@@ -110,7 +110,7 @@ class Network:
             slot = self._take()
             for name, array in inputs.items():
                 slot.inputs[name][...] = array.reshape(slot.inputs[name].shape)
-            run = Run(self, slot, wanted, self._options.timeout_s)
+            run = AsyncRun(self, slot, wanted, self._options.timeout_s)
             with self._lock, self._faults.during(self._what, self._hef, running=True):
                 configured = self._still()
                 configured.wait_for_async_ready(timeout_ms=_READY_MS)  # there is room: we count
@@ -125,7 +125,7 @@ class Network:
         """A run's callback came: its place in the queue is free. Called in HailoRT's thread."""
         self._places.release()
 
-    def give_back(self, slot: Slot) -> None:
+    def give_back(self, slot: BufferSlot) -> None:
         """Buffers of a run that went well, to be used again."""
         Faults.has_run = True
         with self._lock:
@@ -192,13 +192,13 @@ class Network:
             )
         return self._configured
 
-    def _take(self) -> Slot:
+    def _take(self) -> BufferSlot:
         with self._lock, self._faults.during("binding buffers", self._hef, running=True):
             configured = self._still()
             if self._free:
                 return self._free.pop()
             arrays = {name: np.zeros(shape, np.float32) for name, shape in self._shapes.items()}
-            slot = Slot(
+            slot = BufferSlot(
                 bindings=configured.create_bindings(),
                 inputs={name: arrays[name] for name in self._inputs},
                 outputs={name: arrays[name] for name in self._shapes if name not in self._inputs},

@@ -17,7 +17,7 @@ _ENDED_MS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class BufferSlot:
     """Buffers of one run, bound once and used again and again.
 
     Attributes:
@@ -38,7 +38,7 @@ class Runner(Protocol):
         """The callback came."""
         ...
 
-    def give_back(self, slot: Slot) -> None:
+    def give_back(self, slot: BufferSlot) -> None:
         """The buffers can be used again."""
         ...
 
@@ -51,7 +51,7 @@ class Runner(Protocol):
         ...
 
 
-class Run:
+class AsyncRun:
     """A run that was handed to the chip; its buffers live as long as it may write into them.
 
     HailoRT's callback is what ends it, not the binding's job: waiting for that one may take twice
@@ -66,7 +66,7 @@ class Run:
     """
 
     def __init__(
-        self, runner: Runner, slot: Slot, wanted: tuple[str, ...], timeout_s: float
+        self, runner: Runner, slot: BufferSlot, wanted: tuple[str, ...], timeout_s: float
     ) -> None:
         self._runner = runner
         self._slot = slot

@@ -25,7 +25,7 @@ def decode_with_fallback(
     state: Any,  # noqa: ANN401 - the decoder's own state type
     tasks: Sequence[Task],
 ) -> tuple[Decoded, ...]:
-    """Decode windows at rising temperatures until each passes the gates.
+    """Decode windows at rising temperatures until each passes the thresholds.
 
     Only the windows that failed are tried again; the last temperature's text is taken as it is. So
     is that of a draft: audio that goes on is soon transcribed again anyway.
@@ -34,7 +34,7 @@ def decode_with_fallback(
         loop: of this decoder and these options.
         decoder: an open decoder.
         tokenizer: of the model, for the compression ratio.
-        options: temperatures and gates.
+        options: temperatures and thresholds.
         state: from `Decoder.start`, one row per task.
         tasks: the windows.
 
@@ -56,7 +56,7 @@ def decode_with_fallback(
                 compression_ratio=compression_ratio(text),
                 near_ties=earlier + result.near_ties,
             )
-        pending = [row for row in pending if results[row].is_doubtful(options.gates)]
+        pending = [row for row in pending if results[row].is_doubtful(options.thresholds)]
         if not pending:
             break
     return tuple(results[row] for row in range(len(tasks)))

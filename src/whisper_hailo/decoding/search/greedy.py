@@ -9,8 +9,8 @@ import numpy as np
 
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.decoding.rules.book import RuleBook
 from whisper_hailo.decoding.rules.logits import choose, lead
+from whisper_hailo.decoding.rules.logits_rules import LogitsRules
 from whisper_hailo.decoding.search.hypothesis import Feed, Found, Hypothesis, OneByOne
 
 
@@ -25,7 +25,7 @@ class GreedyChoice:
         near_tie: a choice whose lead is less is a close one.
     """
 
-    rules: RuleBook
+    rules: LogitsRules
     eot: int
     eot_boost: float
     near_tie: float

@@ -14,7 +14,7 @@ from whisper_hailo.core.spec import SpecialTokens
 from whisper_hailo.core.types import FloatArray, IntArray
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.rules.book import RuleBook
+from whisper_hailo.decoding.rules.logits_rules import LogitsRules
 from whisper_hailo.decoding.search.choice import BeamChoice, Choice, SampledChoice
 from whisper_hailo.decoding.search.draft import Draft, DraftSearch
 from whisper_hailo.decoding.search.greedy import GreedyChoice, GreedySearch
@@ -133,7 +133,7 @@ class DecodingLoop:
         self._special = special
         self._options = options
         self._near_tie = near_tie(decoder.spec.quantization)
-        self._rules = RuleBook(special, decoder.spec.dims, options, window_s)
+        self._rules = LogitsRules(special, decoder.spec.dims, options, window_s)
         boost = options.cures.eot_boost
         self._greedily = GreedyChoice(self._rules, special.eot, boost, self._near_tie)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from whisper_hailo.core.protocols import StepOutput
-from whisper_hailo.decoding.rules.book import RuleBook
+from whisper_hailo.decoding.rules.logits_rules import LogitsRules
 from whisper_hailo.decoding.search.choice import Choice
 from whisper_hailo.decoding.search.hypothesis import Feed, Found, OneByOne
 
@@ -21,7 +21,9 @@ class WindowSearch(OneByOne):
         budgets: most tokens of each window.
     """
 
-    def __init__(self, rules: RuleBook, choices: Sequence[Choice], budgets: Sequence[int]) -> None:
+    def __init__(
+        self, rules: LogitsRules, choices: Sequence[Choice], budgets: Sequence[int]
+    ) -> None:
         self._rules = rules
         self._choices = choices
         self._budgets = budgets

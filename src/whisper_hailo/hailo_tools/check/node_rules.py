@@ -41,7 +41,7 @@ MAX_AXES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NodePlace:
     """A node where it stands."""
 
     graph: OnnxGraph
@@ -65,7 +65,7 @@ class Place:
         return Finding(rule, severity, label, self.node.op_type, got, mend, source)
 
 
-NodeRule = Callable[[Place], Finding | None]
+NodeRule = Callable[[NodePlace], Finding | None]
 
 
 def check_nodes(graph: OnnxGraph, section: Section, arch: str) -> Iterator[Finding]:
@@ -74,7 +74,7 @@ def check_nodes(graph: OnnxGraph, section: Section, arch: str) -> Iterator[Findi
     Where a node is refused as a whole, or would be folded away, the other rules are not asked.
     """
     for index in section.nodes:
-        place = Place(graph, section, index, arch)
+        place = NodePlace(graph, section, index, arch)
         whole = next((found for rule in _WHOLE if (found := rule(place))), None)
         if whole is not None:
             yield whole
@@ -82,7 +82,7 @@ def check_nodes(graph: OnnxGraph, section: Section, arch: str) -> Iterator[Findi
             yield from (found for rule in _DETAILS if (found := rule(place)))
 
 
-def fused_attention(place: Place) -> Finding | None:
+def fused_attention(place: NodePlace) -> Finding | None:
     """Attention in one node: the vendor switches it off before it exports."""
     if place.node.op_type not in ATTENTION_OPERATORS:
         return None
@@ -95,7 +95,7 @@ def fused_attention(place: Place) -> Finding | None:
     )
 
 
-def foreign_domain(place: Place) -> Finding | None:
+def foreign_domain(place: NodePlace) -> Finding | None:
     """An operator that only one runtime knows is no ONNX that another program could parse."""
     if place.node.domain in ("", "ai.onnx"):
         return None
@@ -108,7 +108,7 @@ def foreign_domain(place: Place) -> Finding | None:
     )
 
 
-def constant_subgraph(place: Place) -> Finding | None:
+def constant_subgraph(place: NodePlace) -> Finding | None:
     """Shape arithmetic on numbers: harmless once folded, which the parser tries by itself."""
     if place.index not in place.section.foldable or place.node.op_type == "Constant":
         return None
@@ -121,7 +121,7 @@ def constant_subgraph(place: Place) -> Finding | None:
     )
 
 
-def table_lookup(place: Place) -> Finding | None:
+def table_lookup(place: NodePlace) -> Finding | None:
     """Token lookup belongs to the host."""
     if place.node.op_type != "Gather":
         return None
@@ -134,7 +134,7 @@ def table_lookup(place: Place) -> Finding | None:
     )
 
 
-def broadcast_scaffolding(place: Place) -> Finding | None:
+def broadcast_scaffolding(place: NodePlace) -> Finding | None:
     """What tracers make of masks."""
     if place.node.op_type not in {"Where", "Expand"}:
         return None
@@ -147,7 +147,7 @@ def broadcast_scaffolding(place: Place) -> Finding | None:
     )
 
 
-def dynamic_operator(place: Place) -> Finding | None:
+def dynamic_operator(place: NodePlace) -> Finding | None:
     """Sizes and branches that are decided at run time."""
     if place.node.op_type not in SHAPE_OPERATORS:
         return None
@@ -160,7 +160,7 @@ def dynamic_operator(place: Place) -> Finding | None:
     )
 
 
-def conv1d(place: Place) -> Finding | None:
+def conv1d(place: NodePlace) -> Finding | None:
     """The vendor turns each Conv1d into a Conv2d before it exports."""
     node = place.node
     shape = place.graph.tensor(node.input[1]).shape if len(node.input) > 1 else None
@@ -175,7 +175,7 @@ def conv1d(place: Place) -> Finding | None:
     )
 
 
-def wide_product(place: Place) -> Finding | None:
+def wide_product(place: NodePlace) -> Finding | None:
     """The uncut vocabulary product is too large; nobody has published where the limit lies."""
     node, graph = place.node, place.graph
     if node.op_type not in {"MatMul", "Gemm"} or not place.is_constant(node.input[1]):
@@ -195,7 +195,7 @@ def wide_product(place: Place) -> Finding | None:
     )
 
 
-def unfit_opset(place: Place) -> Finding | None:
+def unfit_opset(place: NodePlace) -> Finding | None:
     """LayerNormalization is an operator from opset 17 on."""
     opset = place.graph.opsets.get("", 0)
     if place.node.op_type != "LayerNormalization" or opset >= LAYER_NORM_OPSET:
@@ -209,7 +209,7 @@ def unfit_opset(place: Place) -> Finding | None:
     )
 
 
-def unseen_operator(place: Place) -> Finding | None:
+def unseen_operator(place: NodePlace) -> Finding | None:
     """Not in the accepted Whisper graphs, and no word of it either way."""
     if place.node.op_type in ACCEPTED_OPERATORS:
         return None
@@ -222,7 +222,7 @@ def unseen_operator(place: Place) -> Finding | None:
     )
 
 
-def many_axes(place: Place) -> Finding | None:
+def many_axes(place: NodePlace) -> Finding | None:
     """No tensor of the accepted graphs has more than four axes."""
     tensors = (place.graph.tensor(name) for name in place.node.output)
     wide = next((x for x in tensors if x.shape is not None and len(x.shape) > MAX_AXES), None)
@@ -237,7 +237,7 @@ def many_axes(place: Place) -> Finding | None:
     )
 
 
-def dynamic_result(place: Place) -> Finding | None:
+def dynamic_result(place: NodePlace) -> Finding | None:
     """The first node whose result has no fixed shape; what follows it is not reported again."""
     graph, node = place.graph, place.node
     if all(graph.tensor(name).static for name in node.output if name):

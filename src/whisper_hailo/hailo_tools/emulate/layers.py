@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class LayerSlot:
     """One input of one node, at which a layer reads.
 
     Attributes:
@@ -23,7 +23,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class EmulatedLayer:
     """One layer of the chip.
 
     Attributes:
@@ -41,14 +41,14 @@ class Layer:
     name: str
     kind: str
     nodes: tuple[int, ...]
-    slots: tuple[Slot, ...]
+    slots: tuple[LayerSlot, ...]
     gives: tuple[str, ...]
     weight: str | None = None
     weight_axis: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class EmulatedNetwork:
     """What lies between the start and the end nodes.
 
     Attributes:
@@ -57,7 +57,7 @@ class Network:
         shapes: weight to its shape.
     """
 
-    layers: tuple[Layer, ...]
+    layers: tuple[EmulatedLayer, ...]
     moving: tuple[int, ...]
     shapes: dict[str, tuple[int, ...]]
 

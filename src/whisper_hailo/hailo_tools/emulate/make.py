@@ -21,11 +21,11 @@ from whisper_hailo.core.scratch import temporary_directory
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.hailo_tools.calibrate.make import calibrate
 from whisper_hailo.hailo_tools.calibrate.options import CalibrationOptions
-from whisper_hailo.hailo_tools.emulate.layers import Network
+from whisper_hailo.hailo_tools.emulate.layers import EmulatedNetwork
 from whisper_hailo.hailo_tools.emulate.network import read_network
 from whisper_hailo.hailo_tools.emulate.noise import LayerNoise, Noise, measure_noise
 from whisper_hailo.hailo_tools.emulate.options import EmulateOptions
-from whisper_hailo.hailo_tools.emulate.plan import SCRIPT, Plan, plan_of_script, preset
+from whisper_hailo.hailo_tools.emulate.plan import SCRIPT, PrecisionPlan, plan_of_script, preset
 from whisper_hailo.hailo_tools.emulate.rewrite import emulated
 from whisper_hailo.hailo_tools.emulate.script import generated_script
 from whisper_hailo.hailo_tools.emulate.statistics import collect
@@ -51,7 +51,7 @@ class Emulation:
 
     path: Path
     record: Path
-    plan: Plan
+    plan: PrecisionPlan
     noise: Noise
     n_windows: int
     held_out: bool
@@ -136,7 +136,9 @@ def split(n_windows: int, count: int) -> tuple[int, int]:
     return n_stats, n_stats
 
 
-def _script(spec: ModelSpec, form: HailoForm, options: EmulateOptions, network: Network) -> str:
+def _script(
+    spec: ModelSpec, form: HailoForm, options: EmulateOptions, network: EmulatedNetwork
+) -> str:
     if options.script is not None:
         try:
             return read_text(options.script)

@@ -11,7 +11,7 @@ from collections import Counter
 from onnx import ModelProto, NodeProto, TensorProto
 
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo.hailo_tools.emulate.layers import Layer, Network, Slot
+from whisper_hailo.hailo_tools.emulate.layers import EmulatedLayer, EmulatedNetwork, LayerSlot
 from whisper_hailo.hailo_tools.emulate.norms import written_out_norms
 
 MOVING = frozenset({"Reshape", "Transpose", "Split", "Unsqueeze", "Squeeze", "Flatten", "Identity"})
@@ -24,7 +24,9 @@ _JOINING = {"Add": "ew_add", "Sub": "ew_sub", "Mul": "ew_mult", "Div": "ew_div"}
 _KINDS = {"Conv": "conv", "Softmax": "softmax", "LayerNormalization": "layer_normalization"}
 
 
-def read_network(model: ModelProto, starts: tuple[str, ...], ends: tuple[str, ...]) -> Network:
+def read_network(
+    model: ModelProto, starts: tuple[str, ...], ends: tuple[str, ...]
+) -> EmulatedNetwork:
     """Find the layers between start and end.
 
     Args:
@@ -75,13 +77,13 @@ class _Reader:
         self._owner: dict[str, _Group] = {}
         self._origin: dict[str, str] = {name: name for name in self._entries}
 
-    def read(self) -> Network:
+    def read(self) -> EmulatedNetwork:
         """The layers."""
         for i in sorted(self._section):
             self._place(i, self._nodes[i])
         owned = {i for group in self._groups for i in group.nodes}
         moving = tuple(sorted(self._section - owned))
-        return Network(tuple(self._layers()), moving, self._shapes)
+        return EmulatedNetwork(tuple(self._layers()), moving, self._shapes)
 
     def _entering(self, starts: tuple[str, ...], inputs: list[str]) -> list[str]:
         entries = []
@@ -210,23 +212,23 @@ class _Reader:
             return "softmax"  # a mask: what it hides has no scale
         return _JOINING[node.op_type]
 
-    def _layers(self) -> list[Layer]:
+    def _layers(self) -> list[EmulatedLayer]:
         counts: Counter[str] = Counter()
         numbered = []
         for name in self._entries:
             counts["input_layer"] += 1
             label = f"input_layer{counts['input_layer']}"
-            numbered.append(Layer(label, "input_layer", (), (), (name,)))
+            numbered.append(EmulatedLayer(label, "input_layer", (), (), (name,)))
         given = self._given()
         for group in self._groups:
             counts[group.kind] += 1
             slots = [
-                Slot(i, k, value if value in self._weights else self._origin.get(value, value))
+                LayerSlot(i, k, value if value in self._weights else self._origin.get(value, value))
                 for i, k, value in group.slots
             ]
             outputs = [x for i in group.nodes for x in self._nodes[i].output if x in given]
             numbered.append(
-                Layer(
+                EmulatedLayer(
                     f"{group.kind}{counts[group.kind]}",
                     group.kind,
                     tuple(group.nodes),
@@ -239,7 +241,9 @@ class _Reader:
         for n, i in enumerate(self._ends, 1):
             origin = self._origin[self._nodes[i].output[0]]
             numbered.append(
-                Layer(f"output_layer{n}", "output_layer", (), (Slot(-1, 0, origin),), ())
+                EmulatedLayer(
+                    f"output_layer{n}", "output_layer", (), (LayerSlot(-1, 0, origin),), ()
+                )
             )
         return numbered
 

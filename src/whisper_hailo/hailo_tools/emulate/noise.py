@@ -11,14 +11,14 @@ from onnx import ModelProto
 
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.hailo_tools.emulate.layers import Network
+from whisper_hailo.hailo_tools.emulate.layers import EmulatedNetwork
 from whisper_hailo.hailo_tools.emulate.rewrite import EXACT, ROUNDED
 from whisper_hailo.hailo_tools.emulate.run import Probe
 from whisper_hailo.hailo_tools.emulate.statistics import Feeds
 
 
 @dataclass(slots=True)
-class Difference:
+class NoiseSums:
     """Sums over everything that was compared, from which signal-to-noise ratio and cosine follow.
 
     Attributes:
@@ -92,7 +92,7 @@ class Noise:
 def measure_noise(
     exact: ModelProto,
     rounded: ModelProto,
-    network: Network,
+    network: EmulatedNetwork,
     windows: Iterable[Feeds],
     *,
     tensors: Collection[str] | None = None,
@@ -115,7 +115,7 @@ def measure_noise(
     fed = {name: name if name in inputs else name + EXACT for name in network.entries}
     compared = tuple(n for n in network.tensors if tensors is None or n in tensors)
     wanted = {name: name + ROUNDED if name in inputs else name for name in compared}
-    found = {name: Difference() for name in compared}
+    found = {name: NoiseSums() for name in compared}
     n_windows = 0
     with (
         Probe(exact, network.entries, compared, threads) as truth,
@@ -132,7 +132,7 @@ def measure_noise(
     return _noise(network, found, n_windows)
 
 
-def _noise(network: Network, found: dict[str, Difference], n_windows: int) -> Noise:
+def _noise(network: EmulatedNetwork, found: dict[str, NoiseSums], n_windows: int) -> Noise:
     layers, outputs = [], []
     for layer in network.layers:
         compared = (tensor for tensor in layer.gives if tensor in found)
@@ -144,5 +144,5 @@ def _noise(network: Network, found: dict[str, Difference], n_windows: int) -> No
     return Noise(tuple(layers), tuple(outputs), n_windows)
 
 
-def _entry(layer: str, tensor: str, difference: Difference) -> LayerNoise:
+def _entry(layer: str, tensor: str, difference: NoiseSums) -> LayerNoise:
     return LayerNoise(layer, tensor, difference.snr_db, difference.cosine)

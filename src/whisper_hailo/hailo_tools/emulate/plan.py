@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from whisper_hailo.core.errors import ModelError, OptionError
-from whisper_hailo.hailo_tools.emulate.layers import Network
+from whisper_hailo.hailo_tools.emulate.layers import EmulatedNetwork
 
 NARROW_BITS: Final = 8
 WIDE_BITS: Final = 16
@@ -31,7 +31,7 @@ _MODE = re.compile(r"a(8|16)_w(4|8|16)(?:_a(8|16))?$")
 
 
 @dataclass(frozen=True, slots=True)
-class Precision:
+class LayerPrecision:
     """Bits of one layer, the compiler's `a<reads>_w<weights>[_a<gives>]`.
 
     Attributes:
@@ -51,7 +51,7 @@ class Precision:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PrecisionPlan:
     """Which layer works with how many bits, between which nodes.
 
     Attributes:
@@ -65,12 +65,12 @@ class Plan:
     name: str
     starts: tuple[str, ...] = ()
     ends: tuple[str, ...] = ()
-    precisions: Mapping[str, Precision] = field(default_factory=lambda: MappingProxyType({}))
+    precisions: Mapping[str, LayerPrecision] = field(default_factory=lambda: MappingProxyType({}))
     ignored: tuple[str, ...] = ()
 
-    def of(self, layer: str) -> Precision:
+    def of(self, layer: str) -> LayerPrecision:
         """Bits of one layer."""
-        return self.precisions.get(layer, Precision())
+        return self.precisions.get(layer, LayerPrecision())
 
 
 def preset(name: str) -> str:
@@ -85,12 +85,12 @@ def preset(name: str) -> str:
 
 
 def plan_of_script(
-    name: str, text: str, network: Network, starts: tuple[str, ...], ends: tuple[str, ...]
-) -> Plan:
+    name: str, text: str, network: EmulatedNetwork, starts: tuple[str, ...], ends: tuple[str, ...]
+) -> PrecisionPlan:
     """Read the bits that a model script gives to the layers of a network.
 
     Later commands overrule earlier ones. Commands that do not set bits (fine-tuning, equalisation,
-    resources ...) are kept aside in `Plan.ignored`.
+    resources ...) are kept aside in `PrecisionPlan.ignored`.
 
     Args:
         name: of the plan.
@@ -102,7 +102,7 @@ def plan_of_script(
     Raises:
         ModelError: a command that sets bits names no layer of this network, or bits unknown here.
     """
-    precisions: dict[str, Precision] = {}
+    precisions: dict[str, LayerPrecision] = {}
     ignored = []
     names = [layer.name for layer in network.layers]
     for line in text.splitlines():
@@ -115,10 +115,10 @@ def plan_of_script(
             continue
         bits = _precision(command)
         precisions |= dict.fromkeys(_named(command, match[2], names), bits)
-    return Plan(name, starts, ends, MappingProxyType(precisions), tuple(ignored))
+    return PrecisionPlan(name, starts, ends, MappingProxyType(precisions), tuple(ignored))
 
 
-def _precision(command: str) -> Precision:
+def _precision(command: str) -> LayerPrecision:
     mode = re.search(r"precision_mode\s*=\s*(\w+)", command)
     match = _MODE.match(mode[1]) if mode else None
     if match is None:
@@ -127,7 +127,7 @@ def _precision(command: str) -> Precision:
             "or w16, and _a8 or _a16 behind them"
         )
     reads, weights, gives = match.groups()
-    return Precision(int(reads), int(weights), None if gives is None else int(gives))
+    return LayerPrecision(int(reads), int(weights), None if gives is None else int(gives))
 
 
 def _named(command: str, arguments: str, names: list[str]) -> list[str]:

@@ -9,11 +9,11 @@ import numpy as np
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo.hailo_tools.emulate.layers import Layer, Network, Slot
+from whisper_hailo.hailo_tools.emulate.layers import EmulatedLayer, EmulatedNetwork, LayerSlot
 from whisper_hailo.hailo_tools.emulate.network import read_network
-from whisper_hailo.hailo_tools.emulate.plan import Plan
+from whisper_hailo.hailo_tools.emulate.plan import PrecisionPlan
 from whisper_hailo.hailo_tools.emulate.scales import Scale, choose_scale, rounded_weights, scale_of
-from whisper_hailo.hailo_tools.emulate.statistics import Statistics
+from whisper_hailo.hailo_tools.emulate.statistics import LayerStatistics
 
 EXACT = ".exact"
 """Ends the name of a tensor as it is before rounding; the rounded one keeps the name."""
@@ -23,7 +23,7 @@ ROUNDED = ".rounded"
 
 
 def emulated(
-    model: ModelProto, plan: Plan, statistics: Statistics, *, scales: str = "mse"
+    model: ModelProto, plan: PrecisionPlan, statistics: LayerStatistics, *, scales: str = "mse"
 ) -> ModelProto:
     """A Hailo-form graph whose numbers are rounded to 8 or 16 bits where the chip rounds them.
 
@@ -59,7 +59,7 @@ def emulated(
     return result
 
 
-def tensor_bits(network: Network, plan: Plan) -> dict[str, int]:
+def tensor_bits(network: EmulatedNetwork, plan: PrecisionPlan) -> dict[str, int]:
     """Bits of every tensor between layers: what its giver is told, or the widest reader's."""
     bits: dict[str, int] = {}
     for layer in network.layers:
@@ -76,7 +76,12 @@ class _Rewriter:
     """Changes one graph in place."""
 
     def __init__(
-        self, model: ModelProto, network: Network, plan: Plan, statistics: Statistics, method: str
+        self,
+        model: ModelProto,
+        network: EmulatedNetwork,
+        plan: PrecisionPlan,
+        statistics: LayerStatistics,
+        method: str,
     ) -> None:
         self._graph = model.graph
         self._network = network
@@ -107,14 +112,14 @@ class _Rewriter:
         self._graph.node.extend(nodes)
         del self._graph.value_info[:]
 
-    def _round_weights(self, layer: Layer) -> None:
+    def _round_weights(self, layer: EmulatedLayer) -> None:
         if layer.weight is None:
             return
         exact = self._array(layer.weight)
         rounded = rounded_weights(exact, self._plan.of(layer.name).weights, layer.weight_axis)
         self._replace(layer.weight, rounded)
 
-    def _round_read(self, layer: Layer, slot: Slot) -> None:
+    def _round_read(self, layer: EmulatedLayer, slot: LayerSlot) -> None:
         """Round again what this layer reads with fewer bits than it has."""
         bits = self._plan.of(layer.name).reads
         if slot.node < 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from whisper_hailo.core.hailo import HailoForm
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.hailo_tools.compile import as_program_error
-from whisper_hailo.hailo_tools.emulate.layers import Network
+from whisper_hailo.hailo_tools.emulate.layers import EmulatedNetwork
 from whisper_hailo.hailo_tools.hef_build.fault import BuildError
 from whisper_hailo.hailo_tools.hef_build.job import Job
 from whisper_hailo.hailo_tools.hef_build.network import read_network as read_description
@@ -13,7 +13,7 @@ from whisper_hailo.hailo_tools.hef_build.recipe import default_windows, size_of
 from whisper_hailo.hailo_tools.hef_build.script import model_script
 
 
-def generated_script(spec: ModelSpec, form: HailoForm, arch: str, network: Network) -> str:
+def generated_script(spec: ModelSpec, form: HailoForm, arch: str, network: EmulatedNetwork) -> str:
     """Write the script as `whisper-hailo compile` does.
 
     Args:

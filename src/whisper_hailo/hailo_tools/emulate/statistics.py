@@ -10,7 +10,7 @@ from onnx import ModelProto
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.hailo_tools.emulate.histogram import Histogram
-from whisper_hailo.hailo_tools.emulate.layers import Network
+from whisper_hailo.hailo_tools.emulate.layers import EmulatedNetwork
 from whisper_hailo.hailo_tools.emulate.run import Probe
 
 Feeds = Mapping[str, FloatArray]
@@ -18,7 +18,7 @@ Feeds = Mapping[str, FloatArray]
 
 
 @dataclass(frozen=True, slots=True)
-class Statistics:
+class LayerStatistics:
     """What the tensors of a graph are like over a calibration set.
 
     Attributes:
@@ -31,8 +31,8 @@ class Statistics:
 
 
 def collect(
-    model: ModelProto, network: Network, windows: Iterable[Feeds], *, threads: int = 0
-) -> Statistics:
+    model: ModelProto, network: EmulatedNetwork, windows: Iterable[Feeds], *, threads: int = 0
+) -> LayerStatistics:
     """Run the exact graph over windows, one at a time; memory does not grow with their number.
 
     Args:
@@ -55,4 +55,4 @@ def collect(
         raise ModelError(
             "the calibration set is empty; make one of real speech with: whisper-hailo calibrate"
         )
-    return Statistics(tensors, n_windows)
+    return LayerStatistics(tensors, n_windows)

@@ -33,7 +33,7 @@ class Product:
 
 
 @dataclass(frozen=True)
-class Network:
+class HefNetwork:
     """What a model script needs to know of a parsed network.
 
     Attributes:
@@ -51,7 +51,7 @@ class Network:
         return any(name.startswith(prefix) for name in self.names)
 
 
-def read_network(hn: dict[str, Any]) -> Network:
+def read_network(hn: dict[str, Any]) -> HefNetwork:
     """Read the compiler's own description of the network (HN).
 
     Args:
@@ -69,7 +69,7 @@ def read_network(hn: dict[str, Any]) -> Network:
             if layer["type"] == "input_layer"
         }
         found = [product for product in products if product is not None]
-        return Network(
+        return HefNetwork(
             names=tuple(_short(name) for name in layers),
             products=tuple(sorted(found, key=lambda product: _number(product.name))),
             inputs=inputs,
@@ -82,7 +82,7 @@ def read_network(hn: dict[str, Any]) -> Network:
         ) from error
 
 
-def wide_products(network: Network, job: Job, recipe: Recipe) -> list[str]:
+def wide_products(network: HefNetwork, job: Job, recipe: Recipe) -> list[str]:
     """Names of the products that work with 16-bit weights and activations.
 
     Encoders: all but the fused query, key and value. Decoders: every second one from the
@@ -111,7 +111,7 @@ def wide_products(network: Network, job: Job, recipe: Recipe) -> list[str]:
     return [products[number - 1].name for number in sorted(wanted) if number <= last]
 
 
-def renumbered(network: Network, job: Job) -> bool:
+def renumbered(network: HefNetwork, job: Job) -> bool:
     """Whether the compiler numbers the products otherwise than in the vendor's scripts.
 
     There an encoder's first linear product is conv3, after two true convolutions, a decoder's

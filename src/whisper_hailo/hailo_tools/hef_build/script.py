@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .job import Job
-from .network import Network, wide_products
+from .network import HefNetwork, wide_products
 from .recipe import LEARNING_RATE, Recipe, recipe_of
 
 DEFAULT_LEVEL = 2
@@ -11,7 +11,7 @@ _FIRST_TUNING_LEVEL = 2
 """Below it the compiler only equalises and corrects biases."""
 
 
-def model_script(job: Job, network: Network, n_windows: int) -> str:
+def model_script(job: Job, network: HefNetwork, n_windows: int) -> str:
     """The script's text.
 
     Args:
@@ -66,7 +66,7 @@ def _tuning(recipe: Recipe, n_windows: int) -> str:
     )
 
 
-def _before_quantization(recipe: Recipe, network: Network) -> list[str]:
+def _before_quantization(recipe: Recipe, network: HefNetwork) -> list[str]:
     lines = []
     if recipe.matmul_mending:
         lines.append("pre_quantization_optimization(ew_add_fusing, policy=disabled)")

@@ -38,7 +38,8 @@ class LongOptions:
         vad_threshold: probability above which a frame is speech.
         min_silence_s: silence that ends a stretch of speech.
         speech_pad_s: kept before and after each stretch of speech.
-        snug: encode only as much of a window as its audio fills; of a batch, its longest audio.
+        trim_window: encode only as much of a window as its audio fills; of a batch, its
+            longest audio.
 
     Raises:
         OptionError: a value out of range.
@@ -64,7 +65,7 @@ class LongOptions:
     speech_pad_s: float = flag(
         0.2, "Kept around speech.", _VAD, name="--vad-speech-pad", metavar="S"
     )
-    snug: bool = flag(False, "Encode only what of a window is filled.", LONG)
+    trim_window: bool = flag(False, "Encode only what of a window is filled.", LONG)
 
     def __post_init__(self) -> None:
         expect_choices(self)
@@ -75,7 +76,7 @@ class LongOptions:
             expect(self, name, 0 <= getattr(self, name) <= 10, "0 to 10 s")
 
 
-class Plan(Protocol):
+class WindowPlanner(Protocol):
     """The windows of one recording."""
 
     @property

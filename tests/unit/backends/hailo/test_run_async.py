@@ -14,7 +14,7 @@ import pytest
 
 from tests.unit.backends.hailo.conftest import Hefs
 from whisper_hailo.backends.hailo.encoder import HefEncoder
-from whisper_hailo.backends.hailo.network import Network
+from whisper_hailo.backends.hailo.network import ConfiguredNetwork
 from whisper_hailo.backends.hailo.options import ChipOptions, Priority
 from whisper_hailo.core.errors import (
     DeviceError,
@@ -48,7 +48,7 @@ def _until(is_so: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def _network(encoder: HefEncoder) -> Network:
+def _network(encoder: HefEncoder) -> ConfiguredNetwork:
     (network,) = encoder._lease.chip._networks.values()
     return network
 

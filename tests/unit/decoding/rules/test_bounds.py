@@ -11,8 +11,8 @@ import pytest
 from tests.unit.shapes import TINY, TOY_TOKENS
 from whisper_hailo.decoding.option_groups import TokenLimits
 from whisper_hailo.decoding.options import Cures, DecodingOptions
-from whisper_hailo.decoding.rules.book import RuleBook, allowed_logsumexp
 from whisper_hailo.decoding.rules.logits import block_ngrams, choose, end_lead, lead
+from whisper_hailo.decoding.rules.logits_rules import LogitsRules, allowed_logsumexp
 from whisper_hailo.decoding.rules.times import prefer_timestamps
 
 BEGIN = 20
@@ -28,7 +28,7 @@ def allowed(
     generated: Sequence[int], options: DecodingOptions, window_s: float | None = 10.0
 ) -> tuple[list[int], list[int]]:
     """Ids before the times that may come next, and steps of time."""
-    rules = RuleBook(TOY_TOKENS, TINY, options, window_s)
+    rules = LogitsRules(TOY_TOKENS, TINY, options, window_s)
     raw = np.zeros(N_VOCAB, np.float32)
     raw[BEGIN:] = -20.0  # no time is likelier than the words
     total = float(np.log(np.exp(raw.astype(np.float64)).sum()))
@@ -124,7 +124,7 @@ def test_no_run_of_ids_comes_twice(generated: Sequence[int], n: int, blocked: se
 
 
 def test_runs_are_blocked_in_the_loop_s_own_path_too() -> None:
-    rules = RuleBook(TOY_TOKENS, TINY, DecodingOptions(limits=TokenLimits(no_repeat_ngram=2)))
+    rules = LogitsRules(TOY_TOKENS, TINY, DecodingOptions(limits=TokenLimits(no_repeat_ngram=2)))
     raw = np.zeros(30, np.float32)
     ruled, own = rules.apply_in_place(raw, float(np.log(30)), (1, 2, 1))
     assert ruled.logits[2] == -np.inf
@@ -178,7 +178,7 @@ def test_a_small_boost_counts_as_well() -> None:
 def test_the_penalty_leaves_the_model_s_probabilities_alone() -> None:
     """Under a penalty the log-probability is still that of the model among the allowed ids."""
     special = replace(TOY_TOKENS, suppress=())
-    rules = RuleBook(special, TINY, DecodingOptions(cures=Cures(repetition_penalty=2.0)))
+    rules = LogitsRules(special, TINY, DecodingOptions(cures=Cures(repetition_penalty=2.0)))
     raw = np.zeros(30, np.float32)
     raw[1] = 2.0
     ruled, own = rules.apply_in_place(raw.copy(), float(np.log(29 + np.exp(2.0))), (1,))

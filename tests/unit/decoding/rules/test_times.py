@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.unit.shapes import TINY, TOY_TOKENS
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.rules.book import RuleBook
+from whisper_hailo.decoding.rules.logits_rules import LogitsRules
 from whisper_hailo.decoding.rules.times import prefer_timestamps
 from whisper_hailo.decoding.segments import split_at_timestamps
 
@@ -23,7 +23,7 @@ N_VOCAB = 20 + 501  # times up to 10 s
 def test_whatever_the_logits_time_runs_forwards_in_pairs(seed: int, spread: float) -> None:
     assert BEGIN is not None
     rng = np.random.default_rng(seed)
-    rules = RuleBook(TOY_TOKENS, TINY, DecodingOptions(timestamps=True), window_s=10.0)
+    rules = LogitsRules(TOY_TOKENS, TINY, DecodingOptions(timestamps=True), window_s=10.0)
     tokens: list[int] = []
     for _ in range(60):
         raw = rng.normal(scale=spread, size=N_VOCAB).astype(np.float32)

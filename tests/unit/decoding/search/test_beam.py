@@ -11,9 +11,9 @@ import pytest
 from tests.unit.decoding.search.scripted import EOT, Scripted, State, decode
 from tests.unit.shapes import TOY
 from whisper_hailo.core.protocols import StepOutput
-from whisper_hailo.decoding.option_groups import Search
+from whisper_hailo.decoding.option_groups import SearchOptions
 from whisper_hailo.decoding.options import Cures, DecodingOptions
-from whisper_hailo.decoding.rules.book import Ruled
+from whisper_hailo.decoding.rules.logits_rules import Ruled
 from whisper_hailo.decoding.search.choice import BeamChoice
 
 Odds = Mapping[int, float]
@@ -151,7 +151,7 @@ TREE: dict[tuple[int, ...], Odds] = {
 def found(**search: Any) -> tuple[int, ...]:
     decoder = Tree([[0]])
     decoder.odds = TREE
-    options = DecodingOptions(search=Search(beam_size=2, **search), max_new_tokens=6)
+    options = DecodingOptions(search=SearchOptions(beam_size=2, **search), max_new_tokens=6)
     return decode(decoder, options)[0].tokens
 
 
@@ -163,7 +163,7 @@ def test_more_patience_finds_a_better_text_behind_the_first_ends() -> None:
 
 def test_rows_of_other_windows_are_left_alone() -> None:
     """Two windows with beams of their own give what each gives alone."""
-    options = DecodingOptions(search=Search(beam_size=3), max_new_tokens=5)
+    options = DecodingOptions(search=SearchOptions(beam_size=3), max_new_tokens=5)
     scripts = [[1, 2, EOT], [3, EOT], [4, 5, 6, 8, EOT]]
     alone = [decode(Scripted([script]), options)[0] for script in scripts]
     assert list(decode(Scripted(scripts), options)) == alone
@@ -172,7 +172,7 @@ def test_rows_of_other_windows_are_left_alone() -> None:
 
 def test_a_beam_stops_at_each_window_s_own_budget() -> None:
     decoder = Scripted([[1]])
-    options = DecodingOptions(search=Search(beam_size=2), max_new_tokens=3)
+    options = DecodingOptions(search=SearchOptions(beam_size=2), max_new_tokens=3)
     (decoded,) = decode(decoder, options)
     assert decoded.tokens == (1, 1, 1)
     assert decoded.runaway
@@ -183,6 +183,6 @@ def test_a_beam_stops_at_each_window_s_own_budget() -> None:
 def test_penalised_ids_compete_with_what_is_left_of_them(penalty: float) -> None:
     decoder = Scripted([[5]], base=3.0)
     options = DecodingOptions(
-        search=Search(beam_size=2), cures=Cures(repetition_penalty=penalty), max_new_tokens=2
+        search=SearchOptions(beam_size=2), cures=Cures(repetition_penalty=penalty), max_new_tokens=2
     )
     assert (decode(decoder, options)[0].tokens == (5, 5)) is (penalty == 1.0)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whisper_hailo.decoding.rules.book import Ruled
+from whisper_hailo.decoding.rules.logits_rules import Ruled
 from whisper_hailo.decoding.search.choice import BeamChoice, Choice, SampledChoice
 
 EOT = 5

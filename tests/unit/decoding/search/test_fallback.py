@@ -13,7 +13,7 @@ from tests.unit.decoding.search.scripted import EOT, PREFIX, Scripted, State, de
 from tests.unit.shapes import TOY, TOY_TOKENS
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.decoded import Decoded
-from whisper_hailo.decoding.option_groups import Gates, Search
+from whisper_hailo.decoding.option_groups import SearchOptions, Thresholds
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.decoding.search.fallback import decode_with_fallback
 from whisper_hailo.decoding.search.loop import DecodingLoop, Task
@@ -62,12 +62,12 @@ class Torn(Scripted):
 def tried(
     decoder: Torn,
     temperatures: tuple[float, ...] = (0.0, 0.4, 0.8),
-    gates: Gates | None = None,
+    thresholds: Thresholds | None = None,
 ) -> tuple[Decoded, ...]:
     """Windows decoded until their mean log-probability is above -0.3."""
     options = DecodingOptions(
-        search=Search(temperatures=temperatures, best_of=2),
-        gates=gates or Gates(logprob=-0.3),
+        search=SearchOptions(temperatures=temperatures, best_of=2),
+        thresholds=thresholds or Thresholds(logprob=-0.3),
         max_new_tokens=6,
     )
     loop = DecodingLoop(decoder, TOY_TOKENS, options)  # type: ignore[arg-type]
@@ -133,7 +133,7 @@ def test_the_last_temperature_s_text_is_taken_as_it_is() -> None:
 
 def test_silence_is_not_tried_again() -> None:
     """Its text is as unlikely as that of the window beside it, which holds speech."""
-    spoken, silent = tried(torn(0.5, 0.5, no_speech={1: 0.9}), gates=Gates(logprob=-0.3))
+    spoken, silent = tried(torn(0.5, 0.5, no_speech={1: 0.9}), thresholds=Thresholds(logprob=-0.3))
     assert (spoken.temperature, silent.temperature) == (0.8, 0.0)
     assert silent.no_speech_prob == pytest.approx(0.9, abs=1e-3)
 
@@ -161,30 +161,30 @@ def test_doubt_is_a_matter_of_three_gates(
     logprob: float, ratio: float, no_speech: float, doubtful: bool
 ) -> None:
     one = Decoded((1,), logprob, no_speech, runaway=False, compression_ratio=ratio)
-    assert one.is_doubtful(Gates()) is doubtful
+    assert one.is_doubtful(Thresholds()) is doubtful
 
 
 @pytest.mark.parametrize(
-    ("gates", "doubtful"),
+    ("thresholds", "doubtful"),
     [
-        (Gates(logprob=None), True),
-        (Gates(compression_ratio=None), True),
-        (Gates(logprob=None, compression_ratio=None), False),
-        (Gates(no_speech=None), True),
+        (Thresholds(logprob=None), True),
+        (Thresholds(compression_ratio=None), True),
+        (Thresholds(logprob=None, compression_ratio=None), False),
+        (Thresholds(no_speech=None), True),
     ],
 )
-def test_a_gate_that_is_off_raises_no_doubt(gates: Gates, doubtful: bool) -> None:
+def test_a_gate_that_is_off_raises_no_doubt(thresholds: Thresholds, doubtful: bool) -> None:
     spoken = Decoded((1,), -5.0, 0.1, runaway=False, compression_ratio=9.0)
-    assert spoken.is_doubtful(gates) is doubtful
-    # Without a gate for silence nothing is silent, so that all unlikely text is tried again.
+    assert spoken.is_doubtful(thresholds) is doubtful
+    # Without a threshold for silence nothing is silent, so that all unlikely text is tried again.
     silent = Decoded((1,), -5.0, 0.99, runaway=False)
-    assert silent.is_doubtful(gates) is (gates.no_speech is None)
+    assert silent.is_doubtful(thresholds) is (thresholds.no_speech is None)
 
 
 @pytest.mark.parametrize(("logprob", "silent"), [(None, True), (-1.0, True), (-1.1, False)])
 def test_likely_text_is_no_silence(logprob: float | None, silent: bool) -> None:
     one = Decoded((1,), -1.0, 0.7, runaway=False)
-    assert one.is_silence(Gates(logprob=logprob)) is silent
+    assert one.is_silence(Thresholds(logprob=logprob)) is silent
 
 
 class Flat(Scripted):
@@ -198,7 +198,7 @@ class Flat(Scripted):
 
 def test_every_temperature_draws_anew() -> None:
     """Where all is even the temperature changes nothing: only other numbers give other texts."""
-    options = DecodingOptions(search=Search(best_of=1), max_new_tokens=12)
+    options = DecodingOptions(search=SearchOptions(best_of=1), max_new_tokens=12)
     drawn = {decode(Flat([[0]]), options, temperature=t)[0].tokens for t in (0.2, 0.4, 0.6)}
     assert len(drawn) == 3
 
@@ -207,7 +207,9 @@ def test_the_best_of_several_draws_is_taken() -> None:
     """The first of five is the one that is drawn alone, so that five are as good or better."""
 
     def score(best_of: int, seed: int) -> float:
-        options = DecodingOptions(search=Search(best_of=best_of, seed=seed), max_new_tokens=6)
+        options = DecodingOptions(
+            search=SearchOptions(best_of=best_of, seed=seed), max_new_tokens=6
+        )
         return decode(torn(0.7), options, temperature=1.0)[0].avg_logprob
 
     gained = [score(5, seed) - score(1, seed) for seed in range(10)]
@@ -218,7 +220,7 @@ def test_the_best_of_several_draws_is_taken() -> None:
 @pytest.mark.parametrize(("temperature", "share"), [(0.5, 0.9), (1.0, 0.75), (2.0, 0.634)])
 def test_temperature_is_what_logits_are_divided_by(temperature: float, share: float) -> None:
     """Odds of 3 to 1 become 9 to 1 at half the temperature, and the root of 3 at twice it."""
-    options = DecodingOptions(search=Search(best_of=1), max_new_tokens=1)
+    options = DecodingOptions(search=SearchOptions(best_of=1), max_new_tokens=1)
     n_taken = 0
     for seed in range(400):
         loop = DecodingLoop(torn(0.75), TOY_TOKENS, options)  # type: ignore[arg-type]
@@ -238,7 +240,7 @@ def test_a_boost_ends_a_draw_that_end_of_transcript_nearly_leads() -> None:
 
     def tokens(boost: float) -> tuple[int, ...]:
         options = DecodingOptions(
-            search=Search(best_of=1), cures=Cures(eot_boost=boost), max_new_tokens=3
+            search=SearchOptions(best_of=1), cures=Cures(eot_boost=boost), max_new_tokens=3
         )
         decoder = Ending([[0]], shares=(0.99,))
         return decode(decoder, options, temperature=0.01)[0].tokens

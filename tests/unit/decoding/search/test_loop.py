@@ -13,7 +13,7 @@ from tests.unit.shapes import TOY, TOY_TOKENS, toy_spec
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.language import detect_languages
-from whisper_hailo.decoding.option_groups import Gates, Search, TokenLimits
+from whisper_hailo.decoding.option_groups import SearchOptions, Thresholds, TokenLimits
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.decoding.search.hypothesis import NEAR_TIE
 from whisper_hailo.decoding.search.loop import DecodingLoop, Task
@@ -145,7 +145,7 @@ def test_tokens_per_second_bound_each_window_on_its_own() -> None:
 def test_sampling_is_repeated_by_its_seed_and_by_nothing_else() -> None:
     def sample(seed: int, key: int = 0) -> tuple[int, ...]:
         decoder = Scripted([[1, 2, 3, 4, EOT]])
-        options = DecodingOptions(search=Search(seed=seed, best_of=3), max_new_tokens=12)
+        options = DecodingOptions(search=SearchOptions(seed=seed, best_of=3), max_new_tokens=12)
         loop = DecodingLoop(decoder, TOY_TOKENS, options)  # type: ignore[arg-type]
         return loop.run(decoder.start(), [Task(PREFIX, key=key)], 1.5)[0].tokens
 
@@ -171,7 +171,7 @@ def test_a_beam_finds_what_greed_misses() -> None:
             return StepOutput(logits, logsumexp), State(state.step + 1, state.rows)
 
     assert run(Garden([[0]]))[0][0] == 1
-    assert run(Garden([[0]]), DecodingOptions(search=Search(beam_size=3))) == [(2,)]
+    assert run(Garden([[0]]), DecodingOptions(search=SearchOptions(beam_size=3))) == [(2,)]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_silence_is_no_speech_and_unlikely_text(
     no_speech_prob: float, avg_logprob: float, silence: bool
 ) -> None:
     decoded = Decoded((1,), avg_logprob, no_speech_prob, runaway=False)
-    assert decoded.is_silence(Gates()) is silence
+    assert decoded.is_silence(Thresholds()) is silence
 
 
 @pytest.mark.parametrize(("no_speech_prob", "silence"), [(0.61, True), (0.6, False)])
@@ -190,8 +190,8 @@ def test_what_would_have_ended_at_once_is_silence_however_likely(
     no_speech_prob: float, silence: bool
 ) -> None:
     decoded = Decoded((1,), -0.01, no_speech_prob, runaway=False, ends_at_once=True)
-    assert decoded.is_silence(Gates()) is silence
-    assert not decoded.is_silence(Gates(no_speech=None))
+    assert decoded.is_silence(Thresholds()) is silence
+    assert not decoded.is_silence(Thresholds(no_speech=None))
 
 
 def test_the_loop_tells_what_would_have_ended_before_any_rule() -> None:
@@ -246,13 +246,13 @@ def test_a_boost_moves_the_tie_to_where_end_of_transcript_wins() -> None:
     ids=["none", "edge", "best"],
 )
 def test_beams_are_tied_at_their_edge_and_for_the_best(behind: float, n_ties: int) -> None:
-    beam = DecodingOptions(search=Search(beam_size=2), max_new_tokens=1)
+    beam = DecodingOptions(search=SearchOptions(beam_size=2), max_new_tokens=1)
     close = Close([[1]], rival=2, behind=behind)  # behind both lie all others, at 4
     assert decode(close, beam)[0].near_ties == n_ties
 
 
 def test_draws_beside_an_edge_are_ties() -> None:
-    many = DecodingOptions(search=Search(best_of=64), max_new_tokens=20)
+    many = DecodingOptions(search=SearchOptions(best_of=64), max_new_tokens=20)
     decoder = Scripted([[5]])
     decoder.spec = replace(toy_spec(), quantization="int8")
     sure, flat = (

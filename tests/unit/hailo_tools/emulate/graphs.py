@@ -9,7 +9,7 @@ import onnxruntime
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from whisper_hailo.hailo_tools.emulate.histogram import Histogram
-from whisper_hailo.hailo_tools.emulate.statistics import Statistics
+from whisper_hailo.hailo_tools.emulate.statistics import LayerStatistics
 
 WEIGHT = np.array([[1.0, 0.03], [-0.5, 0.01]], np.float32)
 BIAS = np.array([0.1234567, -0.7654321], np.float32)
@@ -45,13 +45,13 @@ def positions() -> ModelProto:
     return model_of([helper.make_node("Add", ["x", "p"], ["y"], "sum")], {"p": POSITIONS})
 
 
-def statistics(**ranges: tuple[float, float]) -> Statistics:
+def statistics(**ranges: tuple[float, float]) -> LayerStatistics:
     """Statistics whose tensors span these ranges."""
     tensors = {}
     for name, span in ranges.items():
         tensors[name] = Histogram()
         tensors[name].add(np.array(span))
-    return Statistics(tensors, 1)
+    return LayerStatistics(tensors, 1)
 
 
 def run(model: ModelProto, x: Any, *, optimize: bool = True) -> Any:

@@ -18,7 +18,7 @@ from whisper_hailo.hailo_tools.emulate import make
 from whisper_hailo.hailo_tools.emulate.make import emulate_part, split
 from whisper_hailo.hailo_tools.emulate.network import read_network
 from whisper_hailo.hailo_tools.emulate.options import EmulateOptions
-from whisper_hailo.hailo_tools.emulate.plan import Plan
+from whisper_hailo.hailo_tools.emulate.plan import PrecisionPlan
 from whisper_hailo.hailo_tools.emulate.rewrite import emulated
 from whisper_hailo.hailo_tools.emulate.statistics import collect
 from whisper_hailo.hailo_tools.emulate.windows import WindowFile
@@ -221,5 +221,5 @@ def test_a_decoder_needs_its_start_nodes(micro: Path) -> None:
     encoder = onnx.load(micro / "hailo" / "encoder-2s.onnx")
     windows = [{"x.1": np.zeros((1, 80, 1, 200), np.float32)}]
     network = read_network(encoder, (), ())
-    result = emulated(encoder, Plan("all8"), collect(encoder, network, windows))
+    result = emulated(encoder, PrecisionPlan("all8"), collect(encoder, network, windows))
     assert result.graph.output[0].name == "525"

@@ -10,8 +10,8 @@ import pytest
 from tests.unit.hailo_tools.emulate import graphs
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.hailo_tools.emulate.network import read_network
-from whisper_hailo.hailo_tools.emulate.noise import Difference, measure_noise
-from whisper_hailo.hailo_tools.emulate.plan import Plan
+from whisper_hailo.hailo_tools.emulate.noise import NoiseSums, measure_noise
+from whisper_hailo.hailo_tools.emulate.plan import PrecisionPlan
 from whisper_hailo.hailo_tools.emulate.rewrite import emulated
 from whisper_hailo.hailo_tools.emulate.scales import scale_of
 from whisper_hailo.hailo_tools.emulate.statistics import collect
@@ -21,14 +21,14 @@ WINDOWS = [{"x": RNG.standard_normal((1, 2, 2)).astype(np.float32)} for _ in ran
 
 
 def test_a_difference_by_hand() -> None:
-    difference = Difference()
+    difference = NoiseSums()
     difference.add(np.array([3.0, 0.0], np.float32), np.array([3.0, 0.3], np.float32))
     difference.add(np.array([0.0, -np.inf], np.float32), np.array([0.0, -np.inf], np.float32))
     assert difference.snr_db == pytest.approx(20.0, abs=1e-5)  # 9 / 0.09
     assert difference.cosine == pytest.approx(9 / math.sqrt(9 * 9.09), abs=1e-6)
-    assert Difference(signal=1.0, rounded=1.0, product=1.0).snr_db == math.inf
-    assert Difference(noise=1.0, rounded=1.0).snr_db == -math.inf
-    assert Difference().cosine == 1.0
+    assert NoiseSums(signal=1.0, rounded=1.0, product=1.0).snr_db == math.inf
+    assert NoiseSums(noise=1.0, rounded=1.0).snr_db == -math.inf
+    assert NoiseSums().cosine == 1.0
 
 
 def test_statistics_are_those_of_the_tensors() -> None:
@@ -50,7 +50,7 @@ def test_noise_per_layer_is_that_of_the_rounding() -> None:
     model = graphs.positions()
     network = read_network(model, (), ())
     statistics = graphs.statistics(x=(-4, 4), y=(-6, 6))
-    rounded = emulated(model, Plan("all8"), statistics, scales="minmax")
+    rounded = emulated(model, PrecisionPlan("all8"), statistics, scales="minmax")
     noise = measure_noise(model, rounded, network, WINDOWS)
     assert [entry.layer for entry in noise.layers] == ["input_layer1", "ew_add1"]
     assert [entry.layer for entry in noise.outputs] == ["output_layer1"]
@@ -70,7 +70,7 @@ def test_no_windows_are_refused() -> None:
     network = read_network(model, (), ())
     with pytest.raises(ModelError, match="calibration set is empty"):
         collect(model, network, [])
-    rounded = emulated(model, Plan("all8"), collect(model, network, WINDOWS))
+    rounded = emulated(model, PrecisionPlan("all8"), collect(model, network, WINDOWS))
     with pytest.raises(ModelError, match="no windows to measure"):
         measure_noise(model, rounded, network, [])
 
@@ -87,7 +87,7 @@ def test_windows_of_another_network_are_refused() -> None:
 def test_only_the_tensors_that_are_asked_for_are_compared() -> None:
     model = graphs.residual()
     network = read_network(model, (), ())
-    plan = Plan("all8")
+    plan = PrecisionPlan("all8")
     rounded = emulated(model, plan, collect(model, network, WINDOWS))
     whole = measure_noise(model, rounded, network, WINDOWS)
     some = measure_noise(model, rounded, network, WINDOWS, tensors=("linear",))

@@ -17,20 +17,20 @@ from whisper_hailo.convert.hailo.sizes import FixedSizes
 from whisper_hailo.convert.hailo.write import decoder_form, encoder_form
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.hailo import HailoForm
-from whisper_hailo.core.spec import ModelSpec, Source, SpecialTokens
-from whisper_hailo.hailo_tools.emulate.layers import Network
+from whisper_hailo.core.spec import ModelSource, ModelSpec, SpecialTokens
+from whisper_hailo.hailo_tools.emulate.layers import EmulatedNetwork
 from whisper_hailo.hailo_tools.emulate.network import read_network
-from whisper_hailo.hailo_tools.emulate.plan import Precision, plan_of_script, preset
+from whisper_hailo.hailo_tools.emulate.plan import LayerPrecision, plan_of_script, preset
 from whisper_hailo.hailo_tools.emulate.script import generated_script
 
-WIDE = Precision(16, 16)
+WIDE = LayerPrecision(16, 16)
 
 
-def network_of(size: str, part: str) -> tuple[ModelSpec, HailoForm, Network]:
+def network_of(size: str, part: str) -> tuple[ModelSpec, HailoForm, EmulatedNetwork]:
     dims, sizes = MODELS[size], FixedSizes(5, 24)
     languages = {} if size.endswith(".en") else {"en": 2}
     tokens = SpecialTokens(sot=1, eot=0, languages=languages)
-    spec = ModelSpec(size, dims, tokens, "none", "none", (), Source(size))
+    spec = ModelSpec(size, dims, tokens, "none", "none", (), ModelSource(size))
     checkpoint = Weightless(dims)
     if part == "encoder":
         form, graph = encoder_form(dims, sizes), hailo_encoder_graph(checkpoint, sizes)

@@ -9,7 +9,7 @@ from onnx import TensorProto, checker, helper, numpy_helper
 from tests.unit.hailo_tools.emulate import graphs
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.hailo_tools.emulate.network import read_network
-from whisper_hailo.hailo_tools.emulate.plan import Plan, plan_of_script
+from whisper_hailo.hailo_tools.emulate.plan import PrecisionPlan, plan_of_script
 from whisper_hailo.hailo_tools.emulate.rewrite import emulated, tensor_bits
 from whisper_hailo.hailo_tools.emulate.scales import rounded_weights, scale_of
 
@@ -27,7 +27,7 @@ def by_hand(bits_of_add: int) -> np.ndarray:
     return scale_of(*RANGES["y"], 8).rounded(summed)
 
 
-def plan(script: str) -> Plan:
+def plan(script: str) -> PrecisionPlan:
     model = graphs.residual()
     return plan_of_script("p", script, read_network(model, (), ()), (), ())
 
@@ -50,7 +50,7 @@ def test_rounding_is_as_worked_out_by_hand(script: str, bits: int, optimize: boo
 def test_names_and_shapes_stay_and_the_original_too() -> None:
     model = graphs.residual()
     before = model.SerializeToString(deterministic=True)
-    result = emulated(model, Plan("all8"), graphs.statistics(**RANGES))
+    result = emulated(model, PrecisionPlan("all8"), graphs.statistics(**RANGES))
     assert model.SerializeToString(deterministic=True) == before
     assert list(result.graph.input) == list(model.graph.input)
     assert list(result.graph.output) == list(model.graph.output)
@@ -90,7 +90,9 @@ def test_a_constant_that_is_no_bias_is_read_like_an_activation() -> None:
     model = graphs.positions()
     network = read_network(model, (), ())
     assert [layer.kind for layer in network.layers] == ["input_layer", "ew_add", "output_layer"]
-    result = emulated(model, Plan("all8"), graphs.statistics(x=(-1, 2), y=(-2, 4)), scales="minmax")
+    result = emulated(
+        model, PrecisionPlan("all8"), graphs.statistics(x=(-1, 2), y=(-2, 4)), scales="minmax"
+    )
     places = scale_of(-1.0, 2.0, 8).rounded(graphs.POSITIONS)
     expected = scale_of(-2, 4, 8).rounded(scale_of(-1, 2, 8).rounded(X) + places)
     np.testing.assert_allclose(graphs.run(result, X), expected, atol=1e-6)
@@ -98,13 +100,15 @@ def test_a_constant_that_is_no_bias_is_read_like_an_activation() -> None:
 
 def test_statistics_of_another_graph_are_refused() -> None:
     with pytest.raises(ModelError, match=r"no tensor 'linear'.*another graph"):
-        emulated(graphs.residual(), Plan("all8"), graphs.statistics(x=(0, 1), y=(0, 1)))
+        emulated(graphs.residual(), PrecisionPlan("all8"), graphs.statistics(x=(0, 1), y=(0, 1)))
     with pytest.raises(OptionError, match="--scales is 'best'"):
-        emulated(graphs.residual(), Plan("p"), graphs.statistics(**RANGES), scales="best")
+        emulated(graphs.residual(), PrecisionPlan("p"), graphs.statistics(**RANGES), scales="best")
 
 
-@pytest.mark.parametrize("plan", [Plan("p", starts=("nowhere",)), Plan("p", ends=("nowhere",))])
-def test_starts_and_ends_that_are_not_there_are_refused(plan: Plan) -> None:
+@pytest.mark.parametrize(
+    "plan", [PrecisionPlan("p", starts=("nowhere",)), PrecisionPlan("p", ends=("nowhere",))]
+)
+def test_starts_and_ends_that_are_not_there_are_refused(plan: PrecisionPlan) -> None:
     with pytest.raises(ModelError, match="no node or value 'nowhere'"):
         emulated(graphs.residual(), plan, graphs.statistics(**RANGES))
 

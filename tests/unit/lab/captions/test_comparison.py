@@ -54,8 +54,10 @@ def test_ratios_are_to_the_same_engine_decoding_anew() -> None:
     class Slow(Speller):
         cost_ms = 6.0
 
-        def hear(self, *given: Any, **named: Any) -> Any:
-            return replace(super().hear(*given, **named), timings=Timings(decode_ms=self.cost_ms))
+        def transcribe(self, *given: Any, **named: Any) -> Any:
+            return replace(
+                super().transcribe(*given, **named), timings=Timings(decode_ms=self.cost_ms)
+            )
 
     class Dear(Slow):
         cost_ms = 18.0
@@ -111,7 +113,7 @@ def test_moonshine_captions_like_any_engine(weights: Path) -> None:
         (run,) = run_captions(
             [CaptionSetup("Moonshine", engine, CaptionOptions())], STREAM, Loudness
         )
-        short = engine.hear(np.ones(800, np.float32), Draft())
+        short = engine.transcribe(np.ones(800, np.float32), Draft())
     row = row_of(run, lambda _: None)
     assert row["violations"] == []
     assert row["passes_per_partial"] == 0

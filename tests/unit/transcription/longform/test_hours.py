@@ -14,7 +14,7 @@ from whisper_hailo.core.types import FloatArray
 from whisper_hailo.transcription.longform.clips import WHOLE
 from whisper_hailo.transcription.longform.feed import AudioFeed
 from whisper_hailo.transcription.longform.overlap import OverlapPlan
-from whisper_hailo.transcription.longform.plan import LongOptions, Plan
+from whisper_hailo.transcription.longform.plan import LongOptions, WindowPlanner
 from whisper_hailo.transcription.longform.seek import SeekPlan
 from whisper_hailo.transcription.longform.speech import SpeechPlan
 
@@ -34,7 +34,7 @@ def test_feed_holds_no_more_than_it_is_asked_for() -> None:
     assert feed.duration_s == 36_000
 
 
-SILENCES: dict[str, tuple[int, Callable[[AudioFeed], Plan]]] = {
+SILENCES: dict[str, tuple[int, Callable[[AudioFeed], WindowPlanner]]] = {
     "seek": (4, lambda feed: SeekPlan(feed, WHOLE, PLAN)),
     "overlap": (4, lambda feed: OverlapPlan(feed, WHOLE, PLAN, 2.0, keep_words=False)),
     "vad": (1, lambda feed: SpeechPlan(feed, WHOLE, PLAN, LongOptions(), Script([]))),

@@ -125,7 +125,7 @@ def test_a_clip_begins_where_it_is_asked_for_and_never_before_the_last_window() 
 def test_with_a_gate_for_made_up_text_a_word_near_the_end_leads_behind_the_window(
     last_s: float, next_s: float
 ) -> None:
-    """The silence behind it is no longer than the gate's: 0.1 s of 2, but not 4 s."""
+    """The silence behind it is no longer than the threshold's: 0.1 s of 2, but not 4 s."""
     plan = seeking(words=WordOptions(hallucination_silence_s=2.0))
     windows = plan.windows()
     words = (1.0, 1.4), (last_s - 0.4, last_s)

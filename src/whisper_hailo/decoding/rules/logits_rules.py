@@ -42,7 +42,7 @@ class Ruled:
     logsumexp: float
 
 
-class RuleBook:
+class LogitsRules:
     """The rules of a model and its options, applied to one row of logits.
 
     Args:

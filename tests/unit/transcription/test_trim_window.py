@@ -16,7 +16,7 @@ from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 
-SNUG = LongOptions(snug=True)
+TRIMMED = LongOptions(trim_window=True)
 
 
 @pytest.fixture(scope="module")
@@ -34,13 +34,16 @@ def test_a_recording_is_encoded_as_far_as_it_goes(micro: Transcriber, speech: Fl
     watched = Watched(micro.encoder)
     eared = micro.with_parts(encoder=watched)  # type: ignore[arg-type]
     options = DecodingOptions(language="en")
-    full, snug = eared.transcribe(speech, options), eared.transcribe(speech, options, long=SNUG)
+    full, trimmed = (
+        eared.transcribe(speech, options),
+        eared.transcribe(speech, options, long=TRIMMED),
+    )
     assert watched.shapes == [(1, 80, 1000), (1, 80, 500)]
-    eared.transcribe(np.zeros(160, np.float32), options, long=SNUG)
+    eared.transcribe(np.zeros(160, np.float32), options, long=TRIMMED)
     assert watched.shapes[-1] == (1, 80, 200)
     assert full.text
-    assert snug.text
-    assert (full.settings.snug, snug.settings.snug) == (False, True)
+    assert trimmed.text
+    assert (full.settings.trim_window, trimmed.settings.trim_window) == (False, True)
 
 
 def test_the_longest_of_a_batch_decides(micro: Transcriber, speech: FloatArray) -> None:
@@ -48,7 +51,7 @@ def test_the_longest_of_a_batch_decides(micro: Transcriber, speech: FloatArray) 
     eared = micro.with_parts(encoder=watched, encode_ahead=False)  # type: ignore[arg-type]
     both = [speech, speech[: 2 * SAMPLE_RATE_HZ]]
     outcomes = list(
-        eared.transcribe_many(both, DecodingOptions(language="en"), long=SNUG, batch_size=2)
+        eared.transcribe_many(both, DecodingOptions(language="en"), long=TRIMMED, batch_size=2)
     )
     assert [type(outcome).__name__ for outcome in outcomes] == ["Transcript"] * 2
     assert watched.shapes == [(2, 80, 500)]
@@ -57,14 +60,19 @@ def test_the_longest_of_a_batch_decides(micro: Transcriber, speech: FloatArray) 
 def test_full_windows_are_as_before(micro: Transcriber, speech: FloatArray) -> None:
     options = DecodingOptions(language="en")
     full = np.tile(speech, 3)[: round(micro.content_s * SAMPLE_RATE_HZ)]
-    assert micro.transcribe(full, options, long=SNUG).text == micro.transcribe(full, options).text
+    assert (
+        micro.transcribe(full, options, long=TRIMMED).text == micro.transcribe(full, options).text
+    )
 
 
 def test_an_encoder_of_one_size_refuses(micro: Transcriber, speech: FloatArray) -> None:
     fixed = micro.with_parts(encoder=Watched(micro.encoder, 1000))  # type: ignore[arg-type]
-    english, refusal = DecodingOptions(language="en"), r"--snug needs .* takes 1000 frames only"
+    english, refusal = (
+        DecodingOptions(language="en"),
+        r"--trim-window needs .* takes 1000 frames only",
+    )
     with pytest.raises(OptionError, match=refusal):
-        fixed.check(english, SNUG)  # as the command does, before it opens anything
+        fixed.check(english, TRIMMED)  # as the command does, before it opens anything
     with pytest.raises(OptionError, match=refusal):
-        fixed.transcribe(speech, english, long=SNUG)
+        fixed.transcribe(speech, english, long=TRIMMED)
     fixed.check(english)
