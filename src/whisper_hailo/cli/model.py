@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from whisper_hailo.backends.hailo.options import Priority
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.cli.talk import is_verbose
 from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import expect, flag, group
+from whisper_hailo.core.languages import AUTO_LANGUAGE, KNOWN_LANGUAGES, similar_language
+from whisper_hailo.core.threads import MOST_THREADS
 
 logger = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
+    from whisper_hailo.decoding.options import DecodingOptions
     from whisper_hailo.transcription.transcriber import Transcriber
 
-_WINDOW = "Model and window"
-_MOST_THREADS = 256
+_WINDOW: Final = "Model and window"
+_LONGEST_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,32 @@ class ModelOptions:
     threads: int = flag(0, "Per operator; 0: automatic.", short="-t")
 
     def __post_init__(self) -> None:
-        expect(self, "threads", 0 <= self.threads <= _MOST_THREADS, f"0 to {_MOST_THREADS}")
+        expect(self, "threads", 0 <= self.threads <= MOST_THREADS, f"0 to {MOST_THREADS}")
+        fits = self.window is None or 0 < self.window <= _LONGEST_S
+        expect(self, "window", fits, f"more than 0 s, at most {_LONGEST_S:g} s")
+
+    def expect_language(self, options: DecodingOptions) -> None:
+        """Refuse a language that no model knows, or not one whose name says English only.
+
+        Raises:
+            OptionError: so it is, or a translation by such a model.
+        """
+        if len(options.language) > len(AUTO_LANGUAGE):  # codes have two or three letters
+            similar = similar_language(options.language, KNOWN_LANGUAGES)
+            raise OptionError(
+                f"--language is {options.language!r}, expected the name or code of a language"
+                + (f", such as {similar}" if similar else "")
+            )
+        if not self.model.endswith(".en"):
+            return
+        other = self.model.removesuffix(".en")
+        if options.language not in ("en", AUTO_LANGUAGE):
+            raise OptionError(
+                f"--language is {options.language}, {self.model} knows English only; give --model "
+                f"{other}"
+            )
+        if options.task == "translate":
+            raise OptionError(f"--task is translate, {self.model} cannot; give --model {other}")
 
     def transcriber(self, priority: Priority = Priority.BATCH) -> Transcriber:
         """A transcriber, not opened yet.

