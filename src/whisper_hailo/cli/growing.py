@@ -85,6 +85,7 @@ class Growing(Closing):
             path = unfinished(target)
             with unwritable(path, self._sink.advice):
                 text = render(segments.transcript, fmt, self._sink.layout)
+                path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text, encoding="utf-8")
 
     def finish(self, segments: Segments) -> None:

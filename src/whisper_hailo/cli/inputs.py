@@ -80,13 +80,17 @@ def _expand(word: str) -> Iterator[Input]:
         yield from _recordings(Path(word))
     else:
         path = Path(word)
-        yield Input(word, path, Path(path.stem), _fault_of(word))
+        yield Input(word, path, Path(path.stem), None if word else _fault("", "is no file name"))
+
+
+def looked_at(entry: Input) -> Input:
+    """With what is wrong with it, as far as that can be told without a model and at once."""
+    if entry.fault is not None or entry.path is None:
+        return entry
+    return replace(entry, fault=_fault_of(entry.name))
 
 
 def _fault_of(word: str) -> WhisperHailoError | None:
-    """What can be told of a name without a model, and without reading the file."""
-    if not word:
-        return _fault("", "is no file name")
     if _ADDRESS.match(word) and not os.path.exists(word):
         return OptionError(
             f"{shown(word)} is an address, expected a file; fetch it first (curl -LO {shown(word)})"
@@ -114,8 +118,7 @@ def _recordings(folder: Path) -> Iterator[Input]:
         yield Input(str(folder), folder, Path(folder.stem), _fault(str(folder), what))
     yield from faults
     for path in paths:
-        stem = path.relative_to(folder).with_suffix("")
-        yield Input(str(path), path, stem, _fault_of(str(path)))
+        yield Input(str(path), path, path.relative_to(folder).with_suffix(""))
 
 
 def _fault(name: str, what: str) -> AudioError:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from whisper_hailo.backends.hailo.options import Priority
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.cli.talk import is_verbose
-from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.convert.options import WINDOW, ConvertOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import expect, flag, group
 from whisper_hailo.core.languages import AUTO_LANGUAGE, KNOWN_LANGUAGES, similar_language
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from whisper_hailo.decoding.options import DecodingOptions
     from whisper_hailo.transcription.transcriber import Transcriber
 
-_WINDOW: Final = "Model and window"
 _LONGEST_S: Final = 30.0
 
 
@@ -31,14 +30,14 @@ class ModelOptions:
 
     model: str = flag("tiny", "A name, hub id or directory.", short="-m", metavar="NAME")
     revision: str | None = flag(
-        None, "Hub commit, tag or branch.", _WINDOW, metavar="NAME", shown="main"
+        None, "Hub commit, tag or branch.", WINDOW, metavar="NAME", shown="main"
     )
     convert: ConvertOptions = group(ConvertOptions, "quantize", "encoder_quantize")
     window: float | None = flag(
-        None, "Audio that the encoder takes at once.", _WINDOW, metavar="S", shown="10"
+        None, "Audio that the encoder takes at once.", WINDOW, metavar="S", shown="10"
     )
     margin_s: float | None = flag(
-        None, "Kept free at a window's end.", _WINDOW, metavar="S", shown="1; 0 at 30 s"
+        None, "Kept free at a window's end.", WINDOW, metavar="S", shown="1; 0 at 30 s"
     )
     engine: EngineOptions = group(EngineOptions)
     threads: int = flag(0, "Per operator; 0: automatic.", short="-t")

@@ -30,7 +30,7 @@ class OutputOptions:
         None, "Write files there, not to standard output.", short="-o", metavar="DIR"
     )
     skip_existing: bool = flag(
-        False, "Leave out what is there, go on in what is not whole.", also=("--resume",)
+        False, "Leave out what is done, go on in the rest.", also=("--resume",)
     )
     as_json: bool = flag(False, "Print one JSON object per input.", name="--json")
     layout: Layout = group(Layout)

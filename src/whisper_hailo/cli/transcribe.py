@@ -38,9 +38,7 @@ CHANNELS = ("mix", "split")
 class Together:
     """What is transcribed in one go."""
 
-    batch_size: int | None = flag(
-        None, "Windows decoded together.", shown="what is quick and fits memory"
-    )
+    batch_size: int | None = flag(None, "Windows decoded together.", shown="automatic")
     channels: str = flag("mix", "split: each channel is a speaker", LONG, choices=CHANNELS)
 
     def __post_init__(self) -> None:
@@ -59,7 +57,7 @@ def transcribe(
     output: OutputOptions,
 ) -> int:
     """Make text of recordings: files of any format, folders of them, - for a pipe."""
-    from whisper_hailo.cli.inputs import find_inputs
+    from whisper_hailo.cli.inputs import find_inputs, looked_at
     from whisper_hailo.cli.sink import Sink
 
     # What is wrong is told before a model is looked for.
@@ -76,7 +74,7 @@ def transcribe(
         output.skip_existing,
     )
     sink.expect_writable()
-    inputs = sink.checked()
+    inputs = [looked_at(entry) for entry in sink.checked()]
     if output.skip_existing:
         inputs = _without_done(inputs, sink)
     codes = {at: sink.put_error(one, one.fault) for at, one in enumerate(inputs) if one.fault}

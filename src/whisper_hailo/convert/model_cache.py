@@ -52,7 +52,8 @@ def resolve_model(
     """
     parsed = parse_name(name)
     if parsed.path is not None and is_model_directory(parsed.path):
-        expect_form(parsed.path, ModelSpec.load(parsed.path), options or ConvertOptions())
+        if options is not None and options.asks_form:
+            expect_form(parsed.path, ModelSpec.load(parsed.path), options)
         return parsed.path
     options = (options or ConvertOptions()).resolved()
     target = cache_root() / "models" / _folder(parsed, options, revision)

@@ -16,6 +16,7 @@ AUTO_QUANTIZE: Final = "auto"
 """What is best where it runs: see `ConvertOptions`."""
 
 _CHOICES: Final = (AUTO_QUANTIZE, *QUANTIZATIONS)
+WINDOW: Final = "Model and window"
 _FORMS: Final = "Hailo forms"
 
 
@@ -71,8 +72,8 @@ class ConvertOptions:
         OptionError: no such quantisation, or float16 asked for where nothing is quantised.
     """
 
-    quantize: str = flag(AUTO_QUANTIZE, "Decoder; none: exact", choices=_CHOICES)
-    encoder_quantize: str = flag(AUTO_QUANTIZE, "Encoder", choices=_CHOICES)
+    quantize: str = flag(AUTO_QUANTIZE, "Weights", choices=_CHOICES)
+    encoder_quantize: str = flag(AUTO_QUANTIZE, "The encoder's alone", WINDOW, choices=_CHOICES)
     tokenizer: Path | None = flag(None, "tokenizer.json to use instead.", metavar="FILE")
     hailo: HailoOptions | None = flag(None, "Also write the graphs that the Hailo compiler takes.")
     half: bool | None = flag(
@@ -99,6 +100,11 @@ class ConvertOptions:
         if self.encoder_quantize != AUTO_QUANTIZE:
             return self.encoder_quantize
         return "none" if self.decoder_form == "none" or self.hailo is not None else "int8"
+
+    @property
+    def asks_form(self) -> bool:
+        """Whether a quantisation was asked for by name."""
+        return {self.quantize, self.encoder_quantize} != {AUTO_QUANTIZE}
 
     def resolved(self) -> ConvertOptions:
         """The same without `auto`."""

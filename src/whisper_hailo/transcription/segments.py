@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.types import Segment, Transcript
@@ -33,7 +33,7 @@ class Segments(Iterator[Segment]):
         """
         return next(self._segments)
 
-    def _steps(self) -> Iterator[Segment]:
+    def _steps(self) -> Generator[Segment, None, None]:
         recording, n_given = self._recording, 0
         for _ in self._run.schedule(Listed([recording])).steps():
             new = recording.segments[n_given:]
@@ -41,6 +41,10 @@ class Segments(Iterator[Segment]):
             yield from new
         if recording.failure is not None:
             raise recording.failure
+
+    def close(self) -> None:
+        """End the work and give the file back; there are no more segments."""
+        self._segments.close()
 
     @property
     def language(self) -> str | None:

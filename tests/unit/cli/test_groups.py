@@ -145,7 +145,7 @@ def test_what_has_no_default_has_to_be_typed(
         ("--hallucination-silence 2", "--hallucination-silence needs --word-timestamps; give both"),
         ("--highlight-words", "--highlight-words needs --word-timestamps; give both"),
         ("--max-initial-timestamp soon", "--max-initial-timestamp is 'soon', expected a number"),
-        ("--detect-each-window", "--detect-each-window needs --language auto; give both"),
+        ("-l de --detect-each-window", "--detect-each-window needs --language auto; give both"),
         ("-q -v", "--verbose and --quiet contradict each other"),
     ],
 )

@@ -63,8 +63,9 @@ def test_quantised_models_are_made_for_the_processor_that_makes_them(
 
 
 def test_float16_is_for_quantised_graphs() -> None:
-    with pytest.raises(OptionError, match="--half is for quantised graphs; add --quantize int8"):
-        ConvertOptions(half=True)
+    with pytest.raises(OptionError, match="--half is for quantised graphs; leave out"):
+        ConvertOptions("none", half=True)
+    assert ConvertOptions(half=True).in_half
     assert not ConvertOptions(half=False).in_half
     assert ConvertOptions("none", encoder_quantize="int8", half=True).in_half
 
