@@ -45,7 +45,7 @@ class Growing(Closing):
         self._prints = sink.prints_text
         self._n_printed = 0
         self._last_s = -_INTERVAL_S
-        self._told = False
+        self._told = self._finished = False
         stem = sink.stem(entry)
         self.journal = (
             None if stem is None else Journal(_journal(stem), identity, go_on=sink.goes_on)
@@ -96,6 +96,7 @@ class Growing(Closing):
         """
         self._tell_language(segments)
         self._sink.put(self._entry, segments.transcript, printed=self._n_printed > 0)
+        self._finished = True
         if self.journal is not None:
             self.journal.remove()
         for _, target in self._sink.written(self._entry):
@@ -114,6 +115,8 @@ class Growing(Closing):
         self.progress.close()
         if self.journal is not None:
             self.journal.close()
+            if self.journal.kept and not self._finished:
+                note(f"{shown(self._entry.name)}: what was decoded is kept; --resume goes on")
 
 
 def unfinished(target: Path) -> Path:

@@ -17,7 +17,7 @@ from whisper_hailo.core.files import write_file
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.targets import file_id, refuse_foreign
 from whisper_hailo.core.types import Transcript
-from whisper_hailo.text.outputs import as_json, failure_json, render
+from whisper_hailo.text.outputs import as_json, failure_json, render, timings_json
 from whisper_hailo.text.subtitles import Layout
 
 logger = logging.getLogger(__name__)
@@ -155,7 +155,7 @@ class Sink:
             note(f"wrote {shown(target)}")
         if self.as_json:
             # A stream has no name of its own, or the number of a temporary file.
-            emit_json(as_json(replace(transcript, audio=entry.name)))
+            emit_json(as_json(replace(transcript, audio=entry.name)) | timings_json(transcript))
         elif self.output_dir is None and not printed:
             text, prefix = render(transcript, self.formats[0], self.layout), self.prefix(entry)
             lines = text.splitlines(keepends=True) if prefix and self.prints_text else []

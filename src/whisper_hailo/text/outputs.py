@@ -78,7 +78,6 @@ def as_json(transcript: Transcript) -> dict[str, Any]:
     blank that parts it from the one before, and the whole text does not: programs put segments
     together by it. Words stand in their segments.
     """
-    timings = asdict(transcript.timings)
     return {
         "task": transcript.task,
         "language": transcript.language,
@@ -93,8 +92,13 @@ def as_json(transcript: Transcript) -> dict[str, Any]:
         "language_probs": transcript.language_probs,
         "near_ties": transcript.near_ties,
         "settings": asdict(transcript.settings),
-        "timings_ms": {key.removesuffix("_ms"): round(ms, 3) for key, ms in timings.items()},
     }
+
+
+def timings_json(transcript: Transcript) -> dict[str, Any]:
+    """What is told of a run besides, which no two runs have in common: milliseconds by stage."""
+    timings = asdict(transcript.timings)
+    return {"timings_ms": {key.removesuffix("_ms"): round(ms, 3) for key, ms in timings.items()}}
 
 
 def json_schema() -> dict[str, Any]:

@@ -81,6 +81,11 @@ class Journal(Closing):
         known = self._known.values()
         return max((segment.end_s for one in known for segment in one.segments), default=0.0)
 
+    @property
+    def kept(self) -> bool:
+        """Whether there is something to go on with."""
+        return self._end > 0
+
     def recall(self, key: str) -> Remembered | None:
         """See `Memory`."""
         return self._known.get(key)
@@ -119,4 +124,5 @@ class Journal(Closing):
     def remove(self) -> None:
         """Nothing is left to go on with."""
         self.close()
+        self._end = 0
         self._path.unlink(missing_ok=True)

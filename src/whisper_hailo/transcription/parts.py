@@ -204,7 +204,8 @@ class Parts:
     def identity(self, options: DecodingOptions, long: LongOptions | None, batch_size: int) -> str:
         """Tells what gives the same text from all else: see `Transcriber.identity`."""
         settings = replace(self.settings(options, long, batch_size), reasons=())
-        return _identity(settings, self.decoder.spec.to_json(), options, long)
+        cut = self.long(long, options)
+        return _identity(settings, self.decoder.spec.to_json(), options, cut)
 
     def settings(
         self, options: DecodingOptions, long: LongOptions | None, batch_size: int
