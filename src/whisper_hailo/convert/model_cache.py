@@ -56,7 +56,7 @@ def resolve_model(
             expect_form(parsed.path, ModelSpec.load(parsed.path), options)
         return parsed.path
     options = (options or ConvertOptions()).resolved()
-    target = cache_root() / "models" / _folder(parsed, options, revision)
+    target = models_folder() / _folder(parsed, options, revision)
     stamp = _stamp(parsed, options)
     if _why_not(target, stamp) is None:
         return target
@@ -91,6 +91,11 @@ def expect_form(directory: Path, spec: ModelSpec, options: ConvertOptions) -> No
             )
 
 
+def models_folder() -> Path:
+    """Where converted models are kept."""
+    return cache_root() / "models"
+
+
 def _convert_into(
     target: Path,
     parsed: CheckpointName,
@@ -107,7 +112,7 @@ def _convert_into(
     try:
         shutil.rmtree(target, ignore_errors=True)  # out of date, or damaged
         convert_checkpoint(checkpoint, target, options, source=source)
-        replace_file(_stamp_file(target), stamp + _own_line(ModelSpec.load(target)))
+        replace_file(stamp_file(target), stamp + _own_line(ModelSpec.load(target)))
     except OSError as error:
         raise _unwritable(error) from error
 
@@ -140,14 +145,15 @@ def _own_line(spec: ModelSpec) -> bytes:
     return f"{SPEC_FILE} {hashlib.sha256(text.encode()).hexdigest()}\n".encode()
 
 
-def _stamp_file(target: Path) -> Path:
+def stamp_file(target: Path) -> Path:
+    """What says whether a conversion can be used."""
     return target.with_name(target.name + ".stamp")
 
 
 def _why_not(target: Path, stamp: bytes) -> str | None:
     """Why a conversion cannot be used; `None` if it can be, nothing if it is not there or old."""
     try:
-        found = _stamp_file(target).read_bytes()
+        found = stamp_file(target).read_bytes()
     except OSError:
         return ""
     if found == stamp or not found.startswith(stamp):
