@@ -100,11 +100,11 @@ fuzz-guided: $(VENV)/dev.stamp
 browser: $(VENV)/dev.stamp
 	$(BIN)/python $(LOCKED) -r requirements/browser.txt
 
-# As aarch64 Python on an emulated Cortex-A76, fetched into build/aarch64: docs/aarch64.md.
+# As aarch64 Python on an emulated Cortex-A76, fetched into build/aarch64: docs/measurements/aarch64.md.
 test-aarch64: $(VENV)/dev.stamp
 	scripts/test-aarch64 $(AARCH64)
 
-# Older x86-64 processors: docs/processors.md.
+# Older x86-64 processors: docs/measurements/processors.md.
 test-processors: $(VENV)/dev.stamp
 	scripts/test-processors $(PROCESSORS)
 
@@ -130,7 +130,7 @@ bench-tables: bench
 	cp build/bench/run.jsonl benchmarks/results/run.jsonl
 	$(BIN)/python -m whisper_hailo_lab.documents
 
-# The same weights in ours and in every rival that is there, in turns; the tables of docs/speed.md.
+# The same weights in ours and in every rival that is there, in turns; the tables of docs/measurements/speed.md.
 bench-speed: $(VENV)/dev.stamp
 	$(BIN)/python -m whisper_hailo_lab.experiments.speed $(SPEED)
 

@@ -24,7 +24,7 @@ DATA = ROOT / "tests" / "data" / "micro"
 
 @pytest.fixture(scope="module")
 def transcriber() -> Iterator[Transcriber]:
-    with Transcriber.from_model("micro", threads=1) as opened:
+    with Transcriber.from_model("micro", quantize="none", threads=1) as opened:
         yield opened
 
 

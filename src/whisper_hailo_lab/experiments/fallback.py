@@ -4,7 +4,7 @@
 
 Transcribes frozen clips of `micro` and sounds without speech with the fallback off and on (OpenAI
 Whisper's schedule and thresholds, windows of 10 s) and keeps the result, from which the table of
-`docs/benchmarks.md` follows.
+`docs/measurements/benchmarks.md` follows.
 """
 
 from __future__ import annotations

@@ -90,5 +90,5 @@ def test_the_check_names_what_is_stale_and_writes_nothing(
     monkeypatch.setattr(module, "kept_tables", lambda: changed)
     monkeypatch.setattr("sys.argv", ["documents", "--check"])
     assert program.main() == 1
-    assert "docs/speed.md is stale" in capsys.readouterr().err
+    assert "docs/measurements/speed.md is stale" in capsys.readouterr().err
     assert document.read_bytes() == before
