@@ -36,9 +36,8 @@ def test_odd_file_names_and_narrow_terminals(whisper_hailo: Command, tmp_path: P
         for words in ([], ["--json"]):
             result = whisper_hailo("transcribe", "--model", "micro", *words, *files, env=env)
             assert result.returncode == 0, result.stderr
-            first, second = DEMO_LINES.splitlines()
-            assert result.stdout.count(first) == len(files)
-            assert result.stdout.count(second) >= len(files)
+
+            assert result.stdout.count(DEMO_TEXT[-40:]) >= len(files)
     printed = [json.loads(line) for line in result.stdout.splitlines()]
     assert [line["audio"] for line in printed] == [str(file) for file in files]
     missing = whisper_hailo("transcribe", "--model", "micro", tmp_path / "no\nsuch.wav")

@@ -120,16 +120,15 @@ class Parts:
         """Windows decoded together, at most.
 
         Args:
-            asked: by the caller; `None` takes what suits. Without a cache, or with a loop of its
-                own, an engine gains nothing by more than one.
+            asked: by the caller; `None` takes what suits: several for graphs of ours. Others gain
+                nothing, or round what they know of one window by its neighbours.
 
         Raises:
             OptionError: no such number.
         """
         if asked is not None:
             return checked_batch(asked)
-        gains = not owns_loop(self.decoder) and self.limits.n_positions is None
-        return fitting_batch(self.decoder.spec.dims) if gains else 1
+        return fitting_batch(self.decoder.spec.dims) if self.limits.free_padding else 1
 
     def check(self, options: DecodingOptions, long: LongOptions | None = None) -> None:
         """Refuse options that these parts cannot honour: see `Transcriber.check`."""
