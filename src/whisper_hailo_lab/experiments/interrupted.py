@@ -76,8 +76,9 @@ def transcribe(recording: Path, out: Path, after_s: float | None = None) -> bool
 
 
 def texts(out: Path) -> dict[str, str]:
-    """What there is in a folder, by the names of its files."""
-    return {path.name: path.read_text(encoding="utf-8") for path in sorted(out.iterdir())}
+    """What there is in a folder, by the names of its files; nothing where there is none yet."""
+    paths = sorted(out.iterdir()) if out.is_dir() else []
+    return {path.name: path.read_text(encoding="utf-8") for path in paths}
 
 
 def measure(minutes: float, n_kills: int, seed: int) -> dict[str, Any]:

@@ -140,3 +140,14 @@ def test_a_recording_in_the_place_of_a_command_is_told(
 ) -> None:
     assert run([str(tmp_path)]) == 2
     assert "type: whisper-hailo transcribe" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("words", "hint"), [([], False), (["-f", "a.wav"], True)])
+def test_a_recording_that_is_not_named_is_asked_for(
+    words: list[str], hint: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """whisper.cpp's `-f` names one; here it is the format."""
+    assert run(["transcribe", *words]) == 2
+    told = capsys.readouterr().err
+    assert "no recording is named, expected files, folders, or - for a pipe" in told
+    assert ("recordings are named without -f" in told) is hint

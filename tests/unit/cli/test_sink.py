@@ -16,7 +16,7 @@ from tests.unit.text.test_outputs import transcript
 from whisper_hailo.cli.inputs import Input, find_inputs
 from whisper_hailo.cli.sink import Sink
 from whisper_hailo.cli.transcribe import Together, _Run, _without_done
-from whisper_hailo.core.errors import AudioError, DeviceError, ExitCode, OptionError
+from whisper_hailo.core.errors import AudioError, DeviceError, ExitCode, OptionError, OutputError
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.text.subtitles import Layout
 from whisper_hailo.transcription.longform.plan import LongOptions
@@ -168,3 +168,18 @@ def test_every_input_has_its_turn_and_its_own_code(
     assert list(run.all(entries)) == [0, ExitCode.DEVICE, ExitCode.AUDIO, 0]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.txt", "c.txt"]
     assert "no chip; plug it in" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_written_to_is_told_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries = inputs(tmp_path, "a.wav")
+    sink(entries, tmp_path / "new" / "folder").expect_writable()
+    assert not (tmp_path / "new").exists()
+    with pytest.raises(OutputError, match=r"cannot write to .*a.wav \(.*a.wav is no folder\)"):
+        sink(entries, tmp_path / "a.wav").expect_writable()
+    with pytest.raises(OutputError, match="is no folder"):
+        sink(entries, tmp_path / "a.wav" / "below").expect_writable()
+    monkeypatch.setattr("os.access", lambda path, _: Path(path) != tmp_path)
+    with pytest.raises(OutputError, match="may not be written to by this user"):
+        sink(entries, tmp_path / "new").expect_writable()
