@@ -162,19 +162,9 @@ class Transcriber(Closing):
     ) -> Segments:
         """Transcribe one recording of any length, and give each segment when it is final.
 
-        Arguments are those of `transcribe`. Options are checked at once; whoever stops asking for
-        segments ends the work.
-
-        Args:
-            audio: see `transcribe`, like all others.
-            options: likewise.
-            progress: likewise.
-            long: likewise.
-            batch_size: likewise.
-            sample_rate: likewise.
-            memory: windows that need not be decoded again, such as a `Journal` of a run that was
-                interrupted.
-            named: likewise.
+        Arguments are those of `transcribe`, and a `memory` of windows that need not be decoded
+        again, such as a `Journal` of a run that was interrupted. Options are checked at once;
+        whoever stops asking for segments ends the work.
 
         Raises:
             AudioError: the audio cannot be read; the segments before it were given.

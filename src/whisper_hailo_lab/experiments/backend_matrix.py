@@ -6,8 +6,8 @@
 `prepare` makes graphs of all kinds, `run` measures each pair in a fresh process; it may be
 interrupted and goes on where it was. The result is kept, and the table of
 `docs/measurements/benchmarks.md` follows from it. Times are this process's processor time, since
-what else the machine does would be in the others. HEFs run on the strict stand-in for the vendor's binding: their texts are true, their
-times are not those of a chip and are left out.
+what else the machine does would be in the others. HEFs run on the strict stand-in for the vendor's
+binding: their texts are true, their times are not those of a chip and are left out.
 """
 
 from __future__ import annotations
