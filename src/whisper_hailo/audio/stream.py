@@ -263,7 +263,7 @@ def open_audio(
         else:
             raise AudioError(
                 f"audio is a {type(source).__name__}, expected a path, an open binary file or a "
-                "float32 array"
+                "float32 array; several recordings go to transcribe_many"
             )
         resources.callback(reader.close)
         return AudioStream(reader, name, resources, max_duration_s, channel)

@@ -109,6 +109,9 @@ HABITS: Final = (
     ),
     Habit(("--output-file", "-of"), {}, "give --output-dir DIR: results are called as recordings"),
     Habit(("--file",), {}, "name the recording without it"),
+    Habit(("--max-context", "-mc"), {"0": {}}, "give --condition-on-previous-text"),
+    Habit(("--processors", "-p"), {"1": {}}, "give --threads N or --batch-size N"),
+    _switch("--print-colors", "-pc", instead="caption --colour shades words by confidence"),
 )
 
 

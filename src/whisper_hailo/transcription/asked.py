@@ -20,8 +20,8 @@ _OF_CONVERSION: Final = ("quantize", "encoder_quantize", "half")
 
 _PEERS: Final[Mapping[str, str]] = {
     "vad_filter": 'give long="vad"',
+    "without_timestamps": "give timestamps=True or False",
     "vad_parameters": "give vad_threshold, min_silence_s and speech_pad_s",
-    "without_timestamps": "give timestamps=True for times by the model, or leave it out",
     "multilingual": "give detect_each_window=True",
     "language_detection_threshold": "leave it out: the first window tells the language",
     "language_detection_segments": "leave it out: the first window tells the language",
@@ -38,6 +38,33 @@ _PEERS: Final[Mapping[str, str]] = {
     "local_files_only": "set HF_HUB_OFFLINE=1",
 }
 """Names of OpenAI Whisper and faster-whisper that stand for nothing here."""
+
+_MEANT: Final[Mapping[tuple[str, object], Mapping[str, Any]]] = {
+    ("vad_filter", True): {"strategy": "vad"},
+    ("vad_filter", False): {},
+    ("without_timestamps", True): {"timestamps": False},
+    ("without_timestamps", False): {"timestamps": True},
+    ("compute_type", "auto"): {},
+    ("compute_type", "default"): {},
+    ("compute_type", "int8"): {"quantize": "int8"},
+    ("compute_type", "float32"): {"quantize": "none"},
+    ("device", "auto"): {},
+    ("device", "cpu"): {"encoder_backend": "onnx"},
+}
+"""Values of such names that do stand for something."""
+
+
+def _as_ours(names: Mapping[str, Any]) -> dict[str, Any]:
+    """Names and values of others in ours, where they stand for some; ours go before them."""
+    meant: dict[str, Any] = {}
+    left: dict[str, Any] = {}
+    for name, value in names.items():
+        means = _MEANT.get((name, value)) if isinstance(value, str | bool) else None
+        if means is None:
+            left[name] = value
+        else:
+            meant |= means
+    return meant | left
 
 
 class Asked:
@@ -61,6 +88,7 @@ class Asked:
     ) -> None:
         if isinstance(long, str):
             names, long = {"strategy": long, **names}, None
+        names = _as_ours(names)
         if "temperature" in names:
             names["temperatures"] = names.pop("temperature")
         _expect(options, DecodingOptions, "options")
@@ -90,6 +118,7 @@ class AskedModel:
     def __init__(
         self, convert: ConvertOptions, engine: EngineOptions, names: dict[str, Any]
     ) -> None:
+        names = _as_ours(names)
         of_engine = named(EngineOptions, names)
         of_convert = named(ConvertOptions, names, _OF_CONVERSION)
         refuse_unknown(names, _PEERS, EngineOptions, ConvertOptions)

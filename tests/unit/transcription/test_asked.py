@@ -73,6 +73,19 @@ def test_the_name_of_a_strategy_is_enough_and_others_go_on_top() -> None:
     assert Asked(DecodingOptions(), base, {"overlap_s": 1}).long.strategy == "overlap"
 
 
+def test_what_users_of_faster_whisper_give_stands_for_ours() -> None:
+    assert Asked(DecodingOptions(), None, {"vad_filter": True}).long.strategy == "vad"
+    assert Asked(DecodingOptions(), None, {"vad_filter": False}).long.strategy == "auto"
+    assert Asked(DecodingOptions(), None, {"without_timestamps": False}).options.timestamps
+    names = {"without_timestamps": False, "timestamps": False}
+    assert not Asked(DecodingOptions(), None, names).options.timestamps, "ours goes before it"
+    model = AskedModel(
+        ConvertOptions(), EngineOptions(), {"device": "cpu", "compute_type": "float32"}
+    )
+    assert model.convert.quantize == "none"
+    assert model.engine.encoder_backend == "onnx"
+
+
 def test_names_are_put_on_the_options_that_are_given() -> None:
     base = DecodingOptions(language="fr", task="translate")
     assert Asked(base, None, {"language": "de"}).options.task == "translate"
@@ -95,7 +108,7 @@ def test_names_are_put_on_the_options_that_are_given() -> None:
         ({"beamsize": 5}, "there is no option beamsize; did you mean beam_size"),
         ({"word_timestamp": True}, "did you mean word_timestamps"),
         ({"frobnicate": 1}, "there is no option frobnicate; see help"),
-        ({"vad_filter": True}, 'vad_filter is of another program; give long="vad"'),
+        ({"vad_filter": 1}, 'vad_filter is of another program; give long="vad"'),
         ({"hallucination_silence_s": 2.0}, "--hallucination-silence needs --word-timestamps"),
     ],
 )
@@ -127,7 +140,8 @@ def test_models_by_name() -> None:
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        ({"compute_type": "int8"}, "compute_type is of another program; give quantize"),
+        ({"compute_type": "float16"}, "compute_type is of another program; give quantize"),
+        ({"device": "cuda"}, "device is of another program; give encoder_backend"),
         ({"quantise": "int8"}, "there is no option quantise; did you mean quantize"),
         ({"quantize": "int3"}, "--quantize is 'int3', expected one of: auto, none, int8, int4"),
         ({"threads": "4"}, "threads is '4', expected 0"),
