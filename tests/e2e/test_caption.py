@@ -62,7 +62,7 @@ def test_verbose_tells_what_each_look_cost(whisper_hailo: Command) -> None:
 def test_verbose_ends_with_all_figures_and_quiet_with_none(whisper_hailo: Command) -> None:
     verbose = whisper_hailo("caption", *QUICK, "-v", DEMO)
     assert "full_segments" in verbose.stderr
-    assert "decoder cached-fp32: with a cache on the CPU" in verbose.stderr
+    assert "decoder cached-int8: with a cache on the CPU" in verbose.stderr
     quiet = whisper_hailo("caption", *QUICK, DEMO, "-q")
     assert (quiet.stdout, quiet.stderr) == (verbose.stdout, "")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import expect, flag, group
 from whisper_hailo.core.languages import AUTO_LANGUAGE, KNOWN_LANGUAGES, similar_language
 from whisper_hailo.core.threads import MOST_THREADS
+from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
 
 logger = logging.getLogger(__name__)
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from whisper_hailo.decoding.options import DecodingOptions
     from whisper_hailo.transcription.transcriber import Transcriber
 
+_SHORTEST_S: Final = FRAMES_PER_POSITION / FRAMES_PER_SECOND
 _LONGEST_S: Final = 30.0
 
 
@@ -44,8 +47,8 @@ class ModelOptions:
 
     def __post_init__(self) -> None:
         expect(self, "threads", 0 <= self.threads <= MOST_THREADS, f"0 to {MOST_THREADS}")
-        fits = self.window is None or 0 < self.window <= _LONGEST_S
-        expect(self, "window", fits, f"more than 0 s, at most {_LONGEST_S:g} s")
+        fits = self.window is None or _SHORTEST_S <= self.window <= _LONGEST_S
+        expect(self, "window", fits, f"{_SHORTEST_S:g} s to {_LONGEST_S:g} s")
 
     def expect_language(self, options: DecodingOptions) -> None:
         """Refuse a language that no model knows, or not one whose name says English only.
@@ -59,8 +62,8 @@ class ModelOptions:
                 f"--language is {options.language!r}, expected the name or code of a language"
                 + (f", such as {similar}" if similar else "")
             )
-        if not self.model.endswith(".en"):
-            return
+        if not self.model.endswith(".en") or os.path.exists(self.model):
+            return  # what is there tells by itself
         other = self.model.removesuffix(".en")
         if options.language not in ("en", AUTO_LANGUAGE):
             raise OptionError(

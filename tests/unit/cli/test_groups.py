@@ -147,7 +147,7 @@ def test_what_has_no_default_has_to_be_typed(
         ("--max-initial-timestamp soon", "--max-initial-timestamp is 'soon', expected a number"),
         ("-l de --detect-each-window", "--detect-each-window needs --language auto; give both"),
         ("--batch-size 0", "--batch-size is 0, expected 1 to 256"),
-        ("--window 40", "--window is 40, expected more than 0 s, at most 30 s"),
+        ("--window 40", "--window is 40, expected 0.02 s to 30 s"),
         ("--language klingon", "--language is 'klingon', expected the name or code of a language"),
         ("--language germn", "such as German (de)"),
         ("--language de --model tiny.en", "tiny.en knows English only; give --model tiny"),
