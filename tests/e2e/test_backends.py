@@ -89,7 +89,7 @@ def test_a_description_and_two_graphs_are_enough(
         (["--tokenizer", "{model}/model.json"], 4, "is no tokenizer"),
     ],
 )  # fmt: skip
-def test_contradictions_are_one_line_before_any_audio(
+def test_contradictions_are_one_line_before_any_audio(  # noqa: PLR0917
     whisper_hailo: Command, model: Path, tmp_path: Path, words: list[str], code: int, line: str
 ) -> None:
     words = [word.format(model=model) for word in words]
