@@ -8,7 +8,7 @@ from typing import Final
 
 from whisper_hailo.cli.inputs import Input
 from whisper_hailo.cli.progress import Progress, clock
-from whisper_hailo.cli.sink import Sink
+from whisper_hailo.cli.sink import Sink, unfinished
 from whisper_hailo.cli.stdout import emit
 from whisper_hailo.cli.talk import note
 from whisper_hailo.core.closing import Closing
@@ -19,9 +19,6 @@ from whisper_hailo.core.types import Segment
 from whisper_hailo.text.outputs import render, text_line
 from whisper_hailo.transcription.journal import Journal
 from whisper_hailo.transcription.segments import Segments
-
-UNFINISHED: Final = ".part"
-"""Behind the name of a file that grows."""
 
 _JSON: Final = "json"
 _INTERVAL_S: Final = 2.0
@@ -46,10 +43,8 @@ class Growing(Closing):
         self._n_printed = 0
         self._last_s = -_INTERVAL_S
         self._told = self._finished = False
-        stem = sink.stem(entry)
-        self.journal = (
-            None if stem is None else Journal(_journal(stem), identity, go_on=sink.goes_on)
-        )
+        kept = sink.journal(entry)
+        self.journal = None if kept is None else Journal(kept, identity, go_on=sink.goes_on)
         self.progress = Progress(shown(Path(entry.name).name))
 
     def open(self) -> Growing:
@@ -117,12 +112,3 @@ class Growing(Closing):
             self.journal.close()
             if self.journal.kept and not self._finished:
                 note(f"{shown(self._entry.name)}: what was decoded is kept; --resume goes on")
-
-
-def unfinished(target: Path) -> Path:
-    """Where a file grows until it is whole."""
-    return target.with_name(target.name + UNFINISHED)
-
-
-def _journal(stem: Path) -> Path:
-    return stem.with_name(f"{stem.name}{UNFINISHED}.jsonl")

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final
 
 from whisper_hailo.cli.failures import describe, report, tell, was_interrupted
 from whisper_hailo.cli.inputs import Input
@@ -19,8 +20,17 @@ from whisper_hailo.core.targets import file_id, refuse_foreign
 from whisper_hailo.core.types import Transcript
 from whisper_hailo.text.outputs import as_json, failure_json, render, timings_json
 from whisper_hailo.text.subtitles import Layout
+from whisper_hailo.transcription.journal import BEGINNING
 
 logger = logging.getLogger(__name__)
+
+UNFINISHED: Final = ".part"
+"""Behind the name of a file that grows."""
+
+
+def unfinished(target: Path) -> Path:
+    """Where a file grows until it is whole."""
+    return target.with_name(target.name + UNFINISHED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +100,11 @@ class Sink:
 
     def _refusal(self, entry: Input) -> OutputError | None:
         try:
-            for fmt, target in zip(self.formats, self.targets(entry), strict=False):
+            for fmt, target in self.written(entry):
                 refuse_foreign(target, fmt)
+                refuse_foreign(unfinished(target), fmt)
+            if (journal := self.journal(entry)) is not None:
+                refuse_foreign(journal, "jsonl", BEGINNING)
         except OutputError as error:
             return error
         return None
@@ -110,6 +123,11 @@ class Sink:
     def stem(self, entry: Input) -> Path | None:
         """Files of an input without their suffixes; `None` where none are written."""
         return None if self.output_dir is None else self.output_dir / entry.stem
+
+    def journal(self, entry: Input) -> Path | None:
+        """What a run that goes on reads; `None` where no files are written."""
+        stem = self.stem(entry)
+        return stem and stem.with_name(f"{stem.name}{UNFINISHED}.jsonl")
 
     @property
     def advice(self) -> str:

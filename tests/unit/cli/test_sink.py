@@ -170,6 +170,17 @@ def test_every_input_has_its_turn_and_its_own_code(
     assert "no chip; plug it in" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["a.srt.part", "a.part.jsonl"])
+def test_what_is_not_ours_is_not_grown_over(tmp_path: Path, name: str) -> None:
+    entries = inputs(tmp_path, "a.wav")
+    (tmp_path / name).write_text("a poem")
+    (refused,) = sink(entries, tmp_path, "srt").checked()
+    assert f"{name} is there and no " in str(refused.fault)
+    (tmp_path / name).unlink()
+    (whole,) = sink(entries, tmp_path, "srt").checked()
+    assert whole.fault is None
+
+
 def test_a_folder_that_cannot_be_written_to_is_told_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
