@@ -6,6 +6,7 @@ import contextlib
 import logging
 import signal
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +20,7 @@ from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.cli.talk import is_verbose, note
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.given import Given
+from whisper_hailo.core.languages import language_name
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.live.options import CaptionOptions
 
@@ -196,13 +198,15 @@ def _report(statistics: CaptionStatistics, show: ShowOptions) -> None:
         for name, value in figures.items():
             print(f"{name:>32}  {'-' if value is None else value}", file=sys.stderr)
     else:
-        note(_summary(figures))
+        note(_summary(figures, statistics.words_in))
 
 
-def _summary(figures: dict[str, Any]) -> str:
+def _summary(figures: dict[str, Any], words_in: Counter[str]) -> str:
+    heard = [language_name(code) for code, n_words in words_in.most_common() if code and n_words]
+    language = f" ({', '.join(heard)})" if heard else ""
     lost = f"; {figures['lost_s']:.1f} s were lost" if figures["lost_s"] else ""
     return (
-        f"{figures['words']} words of {figures['stream_s']:.1f} s, computed in "
+        f"{figures['words']} words{language} of {figures['stream_s']:.1f} s, computed in "
         f"{figures['compute_s']:.1f} s{lost}"
     )
 

@@ -9,12 +9,7 @@ from whisper_hailo_lab.repository import RESULTS
 from whisper_hailo_lab.runs.marks import remark
 
 RESULT: Final = RESULTS / "interrupted.json"
-COLUMNS: Final = (
-    "killed at",
-    "lines kept in the growing file",
-    "rest took",
-    "same files in the end",
-)
+COLUMNS: Final = ("killed with so much done", "lines in the growing file", "same files in the end")
 
 
 def tables(result: dict[str, Any], weights: str) -> dict[str, str]:
@@ -29,7 +24,7 @@ def tables(result: dict[str, Any], weights: str) -> dict[str, str]:
         f"the frozen clips, `micro`, {result['machine']}"
         f"{remark([result.get('weights', '')], weights)}. First line of text after "
         f"{result['first_text_s']:.1f} s, all {result['lines']:,} lines after "
-        f"{result['straight_s']:.0f} s. Times are shares of that run's.\n\n"
+        f"{result['straight_s']:.0f} s.\n\n"
     )
     rows = tuple(map(_row, sorted(result["kills"], key=lambda kill: kill["at"])))
     return {"interrupted": text + Table(COLUMNS, rows).markdown()}
@@ -37,5 +32,4 @@ def tables(result: dict[str, Any], weights: str) -> dict[str, str]:
 
 def _row(kill: dict[str, Any]) -> tuple[str, ...]:
     at = f"{100 * kill['at']:.0f} %" if kill["killed"] else "done before"
-    same = "yes" if kill["same"] else "NO"
-    return at, f"{kill['lines']:,}", f"{100 * kill['rest']:.0f} %", same
+    return at, f"{kill['lines']:,}", "yes" if kill["same"] else "NO"

@@ -11,6 +11,7 @@ follows.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import signal
 import subprocess
@@ -32,6 +33,7 @@ from whisper_hailo_lab.program import description, run
 COMMAND: Final = (sys.executable, "-m", "whisper_hailo", "transcribe", "--model", "micro")
 FORMATS: Final = ("txt", "srt", "json")
 _PAUSE_S: Final = 0.5
+_LOOK_S: Final = 0.01
 
 
 def write_recording(path: Path, minutes: float) -> None:
@@ -58,21 +60,27 @@ def first_text_s(recording: Path) -> float:
     return took_s
 
 
-def transcribe(recording: Path, out: Path, after_s: float | None = None) -> bool:
-    """Transcribe into a folder, and kill the command after so many seconds.
+def transcribe(recording: Path, out: Path, n_bytes: float = math.inf) -> tuple[bool, int]:
+    """Transcribe into a folder, and kill the command when it has kept so many bytes of its work.
 
     Returns:
-        whether it was killed.
+        whether it was killed, and the most bytes that were kept.
     """
     words = ["--quiet", "--resume", "--format", ",".join(FORMATS), "--output-dir", str(out)]
-    process = subprocess.Popen([*COMMAND, *words, str(recording)])
-    try:
-        process.wait(after_s)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        return True
-    return False
+    journal, most = out / f"{recording.stem}.part.jsonl", 0
+    with subprocess.Popen([*COMMAND, *words, str(recording)]) as process:
+        while process.poll() is None:
+            try:
+                most = max(most, journal.stat().st_size)
+            except FileNotFoundError:  # not yet, or no more
+                continue
+            finally:
+                time.sleep(_LOOK_S)
+            if most >= n_bytes:
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+                return True, most
+    return False, most
 
 
 def texts(out: Path) -> dict[str, str]:
@@ -89,25 +97,19 @@ def measure(minutes: float, n_kills: int, seed: int) -> dict[str, Any]:
         write_recording(recording, minutes)
         first_s = first_text_s(recording)
         begin = time.perf_counter()
-        transcribe(recording, Path(work) / "straight")
+        _, all_bytes = transcribe(recording, Path(work) / "straight")
         straight_s = time.perf_counter() - begin
         straight = texts(Path(work) / "straight")
         kills = []
         for index in range(n_kills):
             out = Path(work) / str(index)
-            after_s = float(rng.uniform(0.0, straight_s))
-            killed = transcribe(recording, out, after_s)
-            left = texts(out)
-            n_kept = sum(name.endswith(".part") for name in left)
-            kept = left.get("recording.txt.part", "")
-            begin = time.perf_counter()
+            killed, n_bytes = transcribe(recording, out, float(rng.uniform(0, all_bytes)))
+            kept = texts(out).get(f"{recording.stem}.txt.part", "")
             transcribe(recording, out)
             kills.append({
                 "killed": killed,
-                "at": after_s / straight_s,
-                "files": n_kept,
+                "at": n_bytes / all_bytes,
                 "lines": kept.count("\n"),
-                "rest": (time.perf_counter() - begin) / straight_s,
                 "same": texts(out) == straight,
             })  # fmt: skip
     return {
