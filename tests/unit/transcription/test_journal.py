@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -26,12 +25,6 @@ SEEKING = DecodingOptions(
     timestamps=True, prompts=PromptOptions(initial_prompt="Hello.", condition_on_previous_text=True)
 )
 PLANS = [(PLAIN, "overlap", 2), (PLAIN, "consecutive", 1), (SEEKING, "seek", 1)]
-
-
-@pytest.fixture(scope="module")
-def micro() -> Iterator[Transcriber]:
-    with Transcriber.from_model("micro", threads=1) as transcriber:
-        yield transcriber
 
 
 @pytest.fixture(scope="module")
