@@ -8,6 +8,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,8 +20,10 @@ from whisper_hailo.cli.model import tell_reasons
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.cli.talk import is_verbose, note
 from whisper_hailo.core.errors import ExitCode
+from whisper_hailo.core.extras import require
 from whisper_hailo.core.given import Given
 from whisper_hailo.core.languages import language_name
+from whisper_hailo.core.names import shown
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.live.options import CaptionOptions
 
@@ -59,8 +62,11 @@ def caption(
 
     if source.list_devices:
         return _list_devices()
+    # What is wrong is told before a model is looked for.
     show.expect_page_for(source)
-    _decoding(decoding, Cures())  # what is wrong is told before a model is looked for
+    model.expect_language(_decoding(decoding, Cures()))
+    _expect_parts(source if audio is None else SourceOptions(), show)
+    _expect_recording(audio)
     detector = SileroDetector("live")  # where it is missing, before a model is fetched
     browser, hosts = _browser(source), show.hosts()
     with contextlib.ExitStack() as stack:
@@ -90,6 +96,33 @@ def caption(
         finally:
             _report(captioner.statistics, show)
     return ExitCode.INTERRUPTED if interrupted and not stream_source.endless else ExitCode.OK
+
+
+def _expect_parts(source: SourceOptions, show: ShowOptions) -> None:
+    """Refuse what needs an extra that is not installed.
+
+    Raises:
+        OptionError: so it is.
+    """
+    if show.web:
+        require("web", "--web", "starlette", "uvicorn", "websockets")
+    if source.mic not in (None, "browser"):
+        require("live", "--mic", "sounddevice")
+
+
+def _expect_recording(audio: str | None) -> None:
+    """Refuse a file that is not there, or empty.
+
+    Raises:
+        AudioError: so it is.
+    """
+    from whisper_hailo.audio.files import fault_of
+
+    if audio is None or audio == "-" or "://" in audio:
+        return
+    fault = fault_of(Path(audio), shown(audio))
+    if fault is not None:
+        raise fault
 
 
 def _engine(

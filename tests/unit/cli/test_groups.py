@@ -167,6 +167,7 @@ def test_what_is_wrong_is_told_before_a_model_is_looked_for(
     [
         ("--task listen", "--task is 'listen', expected one of: transcribe, translate"),
         ("--mic browser", "--mic browser needs --web"),
+        ("--language klingon", "--language is 'klingon', expected the name or code of a language"),
         ("--settle 99", "--settle is 99, expected 0 to 30 s"),
         ("--web-port 70000", "--web-port is 70000, expected 0 to 65535"),
         ("--loops 0", "--loops is 0, expected 1 or more"),
@@ -174,4 +175,23 @@ def test_what_is_wrong_is_told_before_a_model_is_looked_for(
 )
 def test_so_it_is_of_captions(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["caption", "a.wav", "--model", "no-such-model", *words.split()]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nowhere.wav"], "nowhere.wav does not exist"),
+        (["-", "--web"], "--web needs starlette, which is not installed"),
+        (["--mic", "0"], "--mic needs sounddevice, which is not installed"),
+    ],
+)
+def test_what_captions_lack_is_told_before_a_model_is_looked_for(
+    words: list[str],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("whisper_hailo.core.extras.find_spec", lambda _: None)
+    assert run(["caption", *words, "--model", "no-such-model"]) in {2, 3}
     assert said in capsys.readouterr().err
