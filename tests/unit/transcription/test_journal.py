@@ -24,7 +24,13 @@ PLAIN = DecodingOptions()
 SEEKING = DecodingOptions(
     timestamps=True, prompts=PromptOptions(initial_prompt="Hello.", condition_on_previous_text=True)
 )
-PLANS = [(PLAIN, "overlap", 2), (PLAIN, "consecutive", 1), (SEEKING, "seek", 1)]
+BEGUN = DecodingOptions(prompts=PromptOptions(prefix="Well, then"))
+PLANS = [
+    (PLAIN, "overlap", 2),
+    (PLAIN, "consecutive", 1),
+    (BEGUN, "consecutive", 1),
+    (SEEKING, "seek", 1),
+]
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +96,8 @@ def test_a_torn_line_and_what_is_behind_it_are_left_out(
         list(micro.segments(long, PLAIN, batch_size=1, memory=journal))
     header, first, second, *others = lines(path)
     assert others
-    for left in (header + first + second[:-9], header + first + b"{}\n" + second):
+    for torn in (second[:-9], second[:-1], b"{}\n" + second):
+        left = header + first + torn
         path.write_bytes(left)
         with Journal(path, "a", go_on=True) as journal:
             again, encoder = watched(micro)
