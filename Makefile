@@ -5,7 +5,17 @@
 #   make parity  against the references, with torch
 #   make test-aarch64  demo, tests and decoder steps as aarch64 programs, emulated
 #   make test-processors  demo and decoder steps on older x86-64 processors, emulated
-#   make test-hailort  the device layer under the vendor's own Python layers, from the git copy HAILORT_GIT
+#   make test-hailort  the device layer under the vendor's own Python layers, from the git copy # Home Assistant itself, for the tests of its Assist: one that runs on Python 3.11, in an environment of its own.
+home-assistant: $(HOME_ASSISTANT)/stamp
+
+$(HOME_ASSISTANT)/stamp: requirements/home-assistant.txt requirements/home-assistant-source.txt
+	$(PYTHON_OF_HOME_ASSISTANT) -m venv --clear $(HOME_ASSISTANT)
+	$(HOME_ASSISTANT)/bin/python $(LOCKED) -r requirements/home-assistant.txt
+	$(HOME_ASSISTANT)/bin/python $(LOCKED) --no-build-isolation -r requirements/home-assistant-source.txt
+	touch $@
+
+# As aarch64 Python on an emulated Cortex-A76, fetched into build/aarch64: docs/measurements/aarch64.md.
+ILORT_GIT
 #   make check   all that CI runs
 #   make fuzz    100,000 broken inputs of all kinds, in processes with limits; FUZZ="--target audio": some
 #   make mutants   small faults, one at a time: do the unit tests notice? MUTANTS="--area live --lines 200"
@@ -106,20 +116,10 @@ fuzz-guided: $(VENV)/dev.stamp
 browser: $(VENV)/dev.stamp
 	$(BIN)/python $(LOCKED) -r requirements/browser.txt
 
-# Home Assistant itself, for the tests of its Assist: one that runs on Python 3.11, in an environment of its own.
-home-assistant: $(HOME_ASSISTANT)/stamp
-
-$(HOME_ASSISTANT)/stamp: requirements/home-assistant.txt requirements/home-assistant-source.txt
-	$(PYTHON_OF_HOME_ASSISTANT) -m venv --clear $(HOME_ASSISTANT)
-	$(HOME_ASSISTANT)/bin/python $(LOCKED) -r requirements/home-assistant.txt
-	$(HOME_ASSISTANT)/bin/python $(LOCKED) --no-build-isolation -r requirements/home-assistant-source.txt
-	touch $@
-
-# As aarch64 Python on an emulated Cortex-A76, fetched into build/aarch64: docs/aarch64.md.
-test-aarch64: $(VENV)/dev.stamp
+HAtest-aarch64: $(VENV)/dev.stamp
 	scripts/test-aarch64 $(AARCH64)
 
-# Older x86-64 processors: docs/processors.md.
+# Older x86-64 processors: docs/measurements/processors.md.
 test-processors: $(VENV)/dev.stamp
 	scripts/test-processors $(PROCESSORS)
 
@@ -145,7 +145,7 @@ bench-tables: bench
 	cp build/bench/run.jsonl benchmarks/results/run.jsonl
 	$(BIN)/python -m whisper_hailo_lab.documents
 
-# The same weights in ours and in every rival that is there, in turns; the tables of docs/speed.md.
+# The same weights in ours and in every rival that is there, in turns; the tables of docs/measurements/speed.md.
 bench-speed: $(VENV)/dev.stamp
 	$(BIN)/python -m whisper_hailo_lab.experiments.speed $(SPEED)
 

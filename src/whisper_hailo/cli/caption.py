@@ -6,19 +6,24 @@ import contextlib
 import logging
 import signal
 import sys
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from whisper_hailo.backends.hailo.options import Priority
 from whisper_hailo.cli.caption_options import CaptionModel, ShowOptions, SourceOptions
-from whisper_hailo.cli.groups import Given, Only
+from whisper_hailo.cli.groups import Only
 from whisper_hailo.cli.model import tell_reasons
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.cli.talk import is_verbose, note
 from whisper_hailo.core.errors import ExitCode
-from whisper_hailo.decoding.option_groups import TokenLimits
+from whisper_hailo.core.extras import require
+from whisper_hailo.core.given import Given
+from whisper_hailo.core.languages import language_name
+from whisper_hailo.core.names import shown
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.live.options import CaptionOptions
 
@@ -57,8 +62,11 @@ def caption(
 
     if source.list_devices:
         return _list_devices()
+    # What is wrong is told before a model is looked for.
     show.expect_page_for(source)
-    _decoding(decoding, Cures())  # what is wrong is told before a model is looked for
+    model.expect_language(_decoding(decoding, Cures()))
+    _expect_parts(source if audio is None else SourceOptions(), show)
+    _expect_recording(audio)
     detector = SileroDetector("live")  # where it is missing, before a model is fetched
     browser, hosts = _browser(source), show.hosts()
     with contextlib.ExitStack() as stack:
@@ -88,6 +96,33 @@ def caption(
         finally:
             _report(captioner.statistics, show)
     return ExitCode.INTERRUPTED if interrupted and not stream_source.endless else ExitCode.OK
+
+
+def _expect_parts(source: SourceOptions, show: ShowOptions) -> None:
+    """Refuse what needs an extra that is not installed.
+
+    Raises:
+        OptionError: so it is.
+    """
+    if show.web:
+        require("web", "--web", "starlette", "uvicorn", "websockets")
+    if source.mic not in (None, "browser"):
+        require("live", "--mic", "sounddevice")
+
+
+def _expect_recording(audio: str | None) -> None:
+    """Refuse a file that is not there, or empty.
+
+    Raises:
+        AudioError: so it is.
+    """
+    from whisper_hailo.audio.files import fault_of
+
+    if audio is None or audio == "-" or "://" in audio:
+        return
+    fault = fault_of(Path(audio), shown(audio))
+    if fault is not None:
+        raise fault
 
 
 def _engine(
@@ -171,10 +206,9 @@ def _handling(stop: Any) -> Iterator[None]:  # noqa: ANN401 - a signal handler
 
 def _decoding(given: Given[DecodingOptions], cures: Cures) -> DecodingOptions:
     """What was typed, on the engine's own cures and with a bound on the tokens."""
-    from whisper_hailo.live.engine import TOKENS_PER_SECOND
+    from whisper_hailo.live.engine import caption_defaults
 
-    limits = TokenLimits(max_per_second=TOKENS_PER_SECOND)
-    return given.on(DecodingOptions(cures=cures, limits=limits))
+    return given.on(caption_defaults(cures))
 
 
 def _view(show: ShowOptions, stack: contextlib.ExitStack) -> EventSink:
@@ -197,13 +231,15 @@ def _report(statistics: CaptionStatistics, show: ShowOptions) -> None:
         for name, value in figures.items():
             print(f"{name:>32}  {'-' if value is None else value}", file=sys.stderr)
     else:
-        note(_summary(figures))
+        note(_summary(figures, statistics.words_in))
 
 
-def _summary(figures: dict[str, Any]) -> str:
+def _summary(figures: dict[str, Any], words_in: Counter[str]) -> str:
+    heard = [language_name(code) for code, n_words in words_in.most_common() if code and n_words]
+    language = f" ({', '.join(heard)})" if heard else ""
     lost = f"; {figures['lost_s']:.1f} s were lost" if figures["lost_s"] else ""
     return (
-        f"{figures['words']} words of {figures['stream_s']:.1f} s, computed in "
+        f"{figures['words']} words{language} of {figures['stream_s']:.1f} s, computed in "
         f"{figures['compute_s']:.1f} s{lost}"
     )
 

@@ -9,15 +9,15 @@ from typing import Annotated
 
 from whisper_hailo.backends.hailo.options import Priority
 from whisper_hailo.cli.fallback import Fallback
-from whisper_hailo.cli.groups import Given, Only
+from whisper_hailo.cli.groups import Only
 from whisper_hailo.cli.model import ModelOptions, tell_engine
 from whisper_hailo.cli.settings import ConfigOptions, Settings
 from whisper_hailo.cli.talk import log_as
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.extras import require
-from whisper_hailo.core.languages import AUTO_LANGUAGE
+from whisper_hailo.core.given import Given
 from whisper_hailo.decoding.option_groups import FALLBACK_STEP, SearchOptions
-from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.serve.logs import JsonLines
 from whisper_hailo.serve.options import (
     DEFAULT_HTTP,
@@ -55,7 +55,7 @@ def serve(
     require("server", "serve", *_NEEDED)
     settings = Settings(_SETTINGS, config.config)
     decoding = settings.settle(decoding)
-    _decoding(decoding, fallback, Cures(), FALLBACK_STEP)  # before a model is looked for
+    _decoding(decoding, fallback, DecodingOptions(), FALLBACK_STEP)  # before a model is looked for
     return _serve(
         settings.settle(doors).on(),
         settings.settle(model).on(),
@@ -82,7 +82,7 @@ def _serve(
     safety.keys()  # what is wrong is told before a model is looked for
     transcriber = model.transcriber(Priority.LIVE)
     step = transcriber.default_fallback if fallback.fallback is None else fallback.fallback
-    options = _decoding(decoding, fallback, transcriber.default_cures, step)
+    options = _decoding(decoding, fallback, transcriber.default_options, step)
     transcriber.check(options)
     tell_engine(transcriber)
     worker = make_worker(transcriber, options, doors, limits)
@@ -99,11 +99,10 @@ def _serve(
 
 
 def _decoding(
-    given: Given[DecodingOptions], fallback: Fallback, cures: Cures, step: float
+    given: Given[DecodingOptions], fallback: Fallback, default: DecodingOptions, step: float
 ) -> DecodingOptions:
-    """What was typed, on the defaults of `transcribe`, but for the language, which is found out."""
-    search = SearchOptions(fallback.temperatures(step))
-    return given.on(DecodingOptions(language=AUTO_LANGUAGE, cures=cures, search=search))
+    """What was typed, on the defaults of `transcribe`."""
+    return given.on(replace(default, search=SearchOptions(fallback.temperatures(step))))
 
 
 def _tell(address: str) -> None:

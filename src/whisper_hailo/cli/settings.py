@@ -8,9 +8,9 @@ from dataclasses import Field, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_origin, get_type_hints
 
-from whisper_hailo.cli.groups import Given
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import flag, flag_of, typed_name
+from whisper_hailo.core.given import Given
 from whisper_hailo.core.names import shown
 
 if TYPE_CHECKING:

@@ -192,9 +192,10 @@ class Captioner:
         speech_end = min(self._segmenter.last_speech, running.start + n_samples)
         failure: DeviceError | None = None
         try:
-            words = running.text.finish(self._listener.transcribe_all(running, audio))
+            result = self._listener.transcribe_all(running, audio)
+            words, language = running.text.finish(result), result.language
         except DeviceError as error:
-            words, failure = running.text.known, error
+            words, language, failure = running.text.known, running.language or "", error
         event = Completed(
             running.segment_id,
             start_s=running.start / SAMPLE_RATE_HZ,
@@ -204,6 +205,7 @@ class Captioner:
             n_skipped=running.n_skipped,
             heard_s=self._heard_s,
             at_s=self._at_s,
+            language=language,
         )
         self._note_first_text(running, event.text)
         if reason in ("silence", "end"):  # others are no end of speech
@@ -211,6 +213,7 @@ class Captioner:
         self.statistics.n_full += 1
         self.statistics.n_segment_samples += n_samples
         self.statistics.n_words += len(words)
+        self.statistics.words_in[language] += len(words)
         self.statistics.n_corrected += running.text.n_corrected
         self._running = None
         yield event

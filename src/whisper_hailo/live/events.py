@@ -108,6 +108,7 @@ class Completed:
         n_skipped: partials that were due but skipped.
         heard_s: as in `Started`.
         at_s: when this was told.
+        language: code of the language that it was heard in; empty where the engine failed.
     """
 
     segment_id: int
@@ -118,6 +119,7 @@ class Completed:
     n_skipped: int
     heard_s: float
     at_s: float
+    language: str = ""
 
     @property
     def text(self) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import DeviceError
-from whisper_hailo.core.types import FloatArray
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.live.engine import CaptionEngine
 from whisper_hailo.live.options import CaptionOptions
@@ -17,6 +17,9 @@ from whisper_hailo.live.statistics import CaptionStatistics
 
 _ATTEMPTS: Final = 3
 """A final text is asked for so often from a device that fails."""
+
+_TELLING_S: Final = 2.0
+"""Less speech does not tell its language well: it is taken to be in that of what was before it."""
 
 
 @dataclass(slots=True)
@@ -67,6 +70,7 @@ class Listener:
         self._engine = engine
         self._options = options
         self._statistics = statistics
+        self._language: str | None = None
 
     def transcribe_partial(self, running: RunningSegment, audio: FloatArray) -> BufferText:
         """What a segment holds so far, more of which is to come.
@@ -113,11 +117,12 @@ class Listener:
         if not self._options.drafts:
             draft = Draft(draft.tokens[: draft.n_fixed], draft.n_fixed)
         figures, begin = self._statistics, perf_counter()
+        tells = audio.size >= _TELLING_S * SAMPLE_RATE_HZ
         try:
             result = self._engine.transcribe(
                 audio,
                 draft,
-                language=running.language,
+                language=running.language if tells else running.language or self._language,
                 word_times=word_times,
                 hold_back_s=hold_back_s,
             )
@@ -129,6 +134,7 @@ class Listener:
         figures.n_calls += 1
         figures.n_heard_samples += audio.size
         figures.near_ties += result.near_ties
-        running.language = result.language
+        if tells:
+            running.language = self._language = result.language
         running.shown = audio.size
         return result

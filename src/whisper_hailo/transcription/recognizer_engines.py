@@ -121,7 +121,8 @@ class AudioEngine:
 
     def context(self) -> Context:
         """Of a recording that has not begun."""
-        return Context(self._options.language)
+        language = self._options.language
+        return Context("en" if language == AUTO_LANGUAGE else language)
 
     def transcribe(
         self,

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypeVar
 
 from whisper_hailo.audio import AudioSource
 from whisper_hailo.core.buffers import BufferText
-from whisper_hailo.core.types import Segment, Transcript
+from whisper_hailo.core.types import Transcript
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.memory import Memory, RememberingStages
 from whisper_hailo.transcription.parts import Parts
 from whisper_hailo.transcription.recording import Recording, Share
 from whisper_hailo.transcription.running_text import Running, running_text
-from whisper_hailo.transcription.schedule import Listed, Progress, Schedule, WindowSource
+from whisper_hailo.transcription.schedule import Progress, Schedule, WindowSource
 from whisper_hailo.transcription.window import WindowRequest, WindowResult
 
 RecordingT = TypeVar("RecordingT", bound=Recording)
@@ -30,6 +30,7 @@ class TranscriptionRun:
         batch_size: windows decoded together.
         progress: told after each batch how far its last recording has come.
         load_ms: what it took to load the model.
+        memory: windows that need not be decoded again.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class TranscriptionRun:
         batch_size: int = 1,
         progress: Progress | None = None,
         load_ms: float = 0.0,
+        memory: Memory | None = None,
     ) -> None:
         self._parts = parts
         self._options = options
@@ -48,7 +50,8 @@ class TranscriptionRun:
         self._batch_size = batch_size
         self._progress = progress
         self._load_ms = load_ms
-        self._stages = parts.stages(options, trim_window=long.trim_window)
+        stages = parts.stages(options, trim_window=long.trim_window)
+        self._stages = stages if memory is None else RememberingStages(stages, memory)
         self._share = Share()
         self._settings = parts.settings(options, long, batch_size)
 
@@ -98,18 +101,8 @@ class TranscriptionRun:
         ahead = self._parts.encode_ahead
         return Schedule(source, self._stages, self._batch_size, self._progress, encode_ahead=ahead)
 
-    def segments(self, source: AudioSource) -> Iterator[Segment]:
-        """Segments of one recording, each when it is final; then the error that broke it."""
-        recording, n_given = self.recording(source), 0
-        for _ in self.schedule(Listed([recording])).steps():
-            new = recording.segments[n_given:]
-            n_given += len(new)
-            yield from new
-        if recording.failure is not None:
-            raise recording.failure
-
     def transcript(self, recording: Recording) -> Transcript:
-        """Of a recording that is done."""
+        """Of a recording that is done, or as far as it is."""
         context = recording.context
         return Transcript(
             audio=recording.name,

@@ -217,7 +217,7 @@ class Schedule:
             try:
                 encoded = batch.encoded()
                 engine = self._engine(members[0][0])
-                results = engine.transcribe(encoded.features, requests, encoded.clock)
+                results = self._stages.decode(encoded, requests, engine)
             except Exception as error:
                 if len(members) > 1 and not isinstance(error, WhisperHailoError):
                     self._transcribe_each(members)

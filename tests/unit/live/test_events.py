@@ -93,6 +93,7 @@ def test_events_as_json() -> None:
     assert partial["committed"][1] == {"text": " b", "probability": None}
     done = as_json(DONE)
     assert (done["text"], done["reason"], done["end_s"]) == ("a b c", "silence", 3.0)
+    assert as_json(replace(DONE, language="de"))["language"] == "de"
     assert as_json(GONE) == {
         "event": "lost", "start_s": 3.0, "end_s": 4.0, "heard_s": 4.0, "at_s": 0.5,
     }  # fmt: skip

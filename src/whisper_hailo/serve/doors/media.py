@@ -85,7 +85,7 @@ class _Door:
             transcript = await while_there(request, ticket.result())
         code = transcript.language
         return {
-            "detected_language": language_name(code),
+            "detected_language": language_name(code).lower(),
             "language_code": code,
             "confidence": transcript.language_probs.get(code, 1.0),
         }
