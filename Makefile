@@ -5,17 +5,7 @@
 #   make parity  against the references, with torch
 #   make test-aarch64  demo, tests and decoder steps as aarch64 programs, emulated
 #   make test-processors  demo and decoder steps on older x86-64 processors, emulated
-#   make test-hailort  the device layer under the vendor's own Python layers, from the git copy # Home Assistant itself, for the tests of its Assist: one that runs on Python 3.11, in an environment of its own.
-home-assistant: $(HOME_ASSISTANT)/stamp
-
-$(HOME_ASSISTANT)/stamp: requirements/home-assistant.txt requirements/home-assistant-source.txt
-	$(PYTHON_OF_HOME_ASSISTANT) -m venv --clear $(HOME_ASSISTANT)
-	$(HOME_ASSISTANT)/bin/python $(LOCKED) -r requirements/home-assistant.txt
-	$(HOME_ASSISTANT)/bin/python $(LOCKED) --no-build-isolation -r requirements/home-assistant-source.txt
-	touch $@
-
-# As aarch64 Python on an emulated Cortex-A76, fetched into build/aarch64: docs/measurements/aarch64.md.
-ILORT_GIT
+#   make test-hailort  the device layer under the vendor's own Python layers, from the git copy HAILORT_GIT
 #   make check   all that CI runs
 #   make fuzz    100,000 broken inputs of all kinds, in processes with limits; FUZZ="--target audio": some
 #   make mutants   small faults, one at a time: do the unit tests notice? MUTANTS="--area live --lines 200"
@@ -116,7 +106,17 @@ fuzz-guided: $(VENV)/dev.stamp
 browser: $(VENV)/dev.stamp
 	$(BIN)/python $(LOCKED) -r requirements/browser.txt
 
-HAtest-aarch64: $(VENV)/dev.stamp
+# Home Assistant itself, for the tests of its Assist: one that runs on Python 3.11, in an environment of its own.
+home-assistant: $(HOME_ASSISTANT)/stamp
+
+$(HOME_ASSISTANT)/stamp: requirements/home-assistant.txt requirements/home-assistant-source.txt
+	$(PYTHON_OF_HOME_ASSISTANT) -m venv --clear $(HOME_ASSISTANT)
+	$(HOME_ASSISTANT)/bin/python $(LOCKED) -r requirements/home-assistant.txt
+	$(HOME_ASSISTANT)/bin/python $(LOCKED) --no-build-isolation -r requirements/home-assistant-source.txt
+	touch $@
+
+# As aarch64 Python on an emulated Cortex-A76, fetched into build/aarch64: docs/measurements/aarch64.md.
+test-aarch64: $(VENV)/dev.stamp
 	scripts/test-aarch64 $(AARCH64)
 
 # Older x86-64 processors: docs/measurements/processors.md.
