@@ -27,12 +27,10 @@ class EncoderAround(Closing):
 
     @property
     def name(self) -> str:
-        """Of the real one."""
         return self._encoder.name
 
     @property
     def n_frames(self) -> int | None:
-        """Of the real one."""
         return self._encoder.n_frames
 
     def close(self) -> None:
@@ -57,21 +55,17 @@ class DecoderAround(Closing):
 
     @property
     def name(self) -> str:
-        """Of the real one."""
         return self._decoder.name
 
     @property
     def limits(self) -> Limits:
-        """Of the real one."""
         return self._decoder.limits
 
     def open(self) -> Self:
-        """Open the real one."""
         self._decoder.open()
         return self
 
     def close(self) -> None:
-        """Close the real one."""
         self._decoder.close()
 
     def start(
@@ -100,7 +94,6 @@ class DecoderAround(Closing):
         return self._decoder.batch_size(state)
 
     def select(self, state: Any, rows: IntArray) -> Any:  # noqa: ANN401
-        """State of some rows."""
         return self._decoder.select(state, rows)
 
     def rewind(self, state: Any, n_tokens: int) -> Any:  # noqa: ANN401

@@ -42,7 +42,6 @@ class Score:
 
     @property
     def reference_count(self) -> int:
-        """Units of the reference."""
         return self.substitutions + self.deletions + self.hits
 
     @property

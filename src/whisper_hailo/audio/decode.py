@@ -55,11 +55,9 @@ class SharedFile(io.RawIOBase):
         self._at = 0
 
     def readable(self) -> bool:
-        """For FFmpeg, which asks."""
         return True
 
     def seekable(self) -> bool:
-        """Likewise."""
         return True
 
     def fileno(self) -> int:
@@ -170,7 +168,6 @@ class _Sender:
         self._wait()
 
     def __call__(self, kind: bytes, payload: bytes | memoryview) -> None:
-        """Send a message."""
         self._out.write(kind + len(payload).to_bytes(4, "little"))
         self._out.write(payload)
         self._out.flush()  # what was decoded is not lost with the decoder

@@ -214,7 +214,6 @@ class AudioStream(Closing):
 
     @property
     def n_channels(self) -> int:
-        """Channels of the file."""
         return self._reader.n_channels
 
     def close(self) -> None:

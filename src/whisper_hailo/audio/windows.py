@@ -125,7 +125,6 @@ class Window:
 
     @property
     def content_s(self) -> float:
-        """Seconds of audio."""
         return self.audio.size / SAMPLE_RATE_HZ
 
     @property

@@ -79,9 +79,7 @@ class StateSize(Protocol):
     """What every decoder's state says of itself."""
 
     @property
-    def batch(self) -> int:
-        """Number of rows."""
-        ...
+    def batch(self) -> int: ...
 
     @property
     def n_tokens(self) -> int:

@@ -67,7 +67,6 @@ class FixedState:
 
     @property
     def batch(self) -> int:
-        """Number of rows."""
         return int(self.tokens.shape[0])
 
     @property
@@ -108,7 +107,6 @@ class FixedDecoder(Closing):
 
     @property
     def name(self) -> str:
-        """The graph's name."""
         return self._runner.name
 
     @property
@@ -122,7 +120,6 @@ class FixedDecoder(Closing):
         return self
 
     def close(self) -> None:
-        """Free the graph."""
         self._runner.close()
 
     def start(

@@ -59,7 +59,6 @@ class ForeignEncoder(OneGraph):
 
     @property
     def n_frames(self) -> int:
-        """The graph's window."""
         return self._n_frames
 
     def encode(self, mel: FloatArray) -> FloatArray:

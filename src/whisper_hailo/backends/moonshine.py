@@ -67,7 +67,6 @@ class Moonshine(Closing):
         return self
 
     def close(self) -> None:
-        """Free the weights."""
         self._model = None
 
     def transcribe(self, audio: FloatArray, n_most: int | None = None) -> tuple[str, int]:

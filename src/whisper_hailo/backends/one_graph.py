@@ -35,7 +35,6 @@ class OneGraph(Closing):
 
     @property
     def name(self) -> str:
-        """Short name for results."""
         raise NotImplementedError
 
     def open(self) -> Self:

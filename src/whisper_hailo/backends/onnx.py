@@ -62,7 +62,6 @@ class OnnxEncoder(Closing):
 
     @property
     def n_frames(self) -> None:
-        """Any even number."""
         return None
 
     def open(self) -> Self:

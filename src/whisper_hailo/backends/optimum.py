@@ -59,7 +59,6 @@ class OptimumState:
 
     @property
     def batch(self) -> int:
-        """Number of rows."""
         return len(self.audio_rows)
 
     @property

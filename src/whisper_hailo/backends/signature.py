@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from whisper_hailo.backends.onnx_message import load_message
 from whisper_hailo.backends.running import EXPORT_AGAIN
+from whisper_hailo.backends.value_sizes import refuse_large_values
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.names import shown
 
@@ -53,9 +54,11 @@ def read_signature(path: Path) -> Signature:
     """Read the inputs and outputs of an ONNX file; weights beside it are not touched.
 
     Raises:
-        ModelError: no such file, or no ONNX graph.
+        ModelError: no such file, no ONNX graph, or one that no memory is enough for.
     """
-    graph = load_message(path).graph
+    model = load_message(path)
+    refuse_large_values(model, path)
+    graph = model.graph
     try:
         given = {weight.name for weight in graph.initializer}
         inputs = {value.name: _port(value) for value in graph.input if value.name not in given}

@@ -40,7 +40,6 @@ class CachedState:
 
     @property
     def batch(self) -> int:
-        """Number of rows."""
         return len(self.audio_rows)
 
     @property

@@ -22,7 +22,6 @@ class _Sums:
 
     @classmethod
     def of(cls, statistics: CaptionStatistics) -> _Sums:
-        """As they stand now."""
         heard_s = statistics.n_heard_samples / SAMPLE_RATE_HZ
         return cls(heard_s, statistics.compute_s, statistics.partial_passes)
 
@@ -40,7 +39,6 @@ class VerboseView:
         self._erase = _ERASE if sys.stderr.isatty() else ""  # the running line stands there
 
     def put(self, event: Event) -> None:
-        """Tell of an event."""
         now = _Sums.of(self._statistics)
         print(self._erase + self._told(event, now), file=sys.stderr)
         self._before = now

@@ -27,7 +27,6 @@ class JsonView:
     """Writes events to standard output as JSON Lines."""
 
     def put(self, event: Event) -> None:
-        """Write an event."""
         emit_json(as_json(event))
 
 
@@ -44,7 +43,6 @@ class TerminalView:
         self._colour = colour and self._terminal
 
     def put(self, event: Event) -> None:
-        """Show an event."""
         if isinstance(event, Completed):
             erase = _ERASE if self._terminal else ""
             words = _from_margin(event.words)

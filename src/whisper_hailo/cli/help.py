@@ -35,7 +35,6 @@ class Command(TyperCommand):
     """A command whose help is short lines, and whose switches take OpenAI's `True` and `False`."""
 
     def get_help(self, ctx: Context) -> str:
-        """The whole text."""
         return super().get_help(ctx).replace(UNBROKEN, " ")
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:

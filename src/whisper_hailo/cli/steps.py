@@ -35,6 +35,5 @@ class Steps:
             print(line, file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        """Clear the line."""
         if self._terminal:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)

@@ -30,7 +30,6 @@ class Loudness:
 
     @property
     def level(self) -> int:
-        """Of the loggers."""
         return logging.DEBUG if self.verbose else logging.WARNING if self.quiet else logging.INFO
 
 

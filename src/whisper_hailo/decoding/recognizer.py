@@ -77,9 +77,7 @@ class AudioRecognizer(Closeable, Protocol):
         ...
 
     @property
-    def name(self) -> str:
-        """Short name for results."""
-        ...
+    def name(self) -> str: ...
 
     def check(self, options: DecodingOptions) -> None:
         """Refuse what cannot be honoured; called before any audio is touched.

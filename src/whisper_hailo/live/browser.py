@@ -42,5 +42,4 @@ class BrowserSource(Closing):
         return self._backlog.blocks()
 
     def close(self) -> None:
-        """End the stream."""
         self._backlog.end()

@@ -73,7 +73,6 @@ class Door:
         return True
 
     def leave(self, line: Line) -> None:
-        """A connection is over."""
         self._lines.pop(line, None)
 
     def close(self, *, unread_only: bool = False) -> None:
@@ -122,7 +121,6 @@ class Line(asyncio.Protocol):
             self._n_unheard = 0
 
     def cut(self, why: str = "") -> None:
-        """End it at once."""
         if why:
             self._door.complain(why)
         self._door.leave(self)
@@ -157,7 +155,6 @@ class Line(asyncio.Protocol):
         self.inner.data_received(data)
 
     def eof_received(self) -> bool | None:
-        """Pass it on."""
         return self.inner.eof_received() if self._is_in else None
 
     def pause_writing(self) -> None:
@@ -167,13 +164,11 @@ class Line(asyncio.Protocol):
             self.inner.pause_writing()
 
     def resume_writing(self) -> None:
-        """It was read."""
         self.is_stuck = False
         if self._is_in:
             self.inner.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Give the place back."""
         self._set_timer(None)
         self._door.leave(self)
         if self._is_in:
@@ -198,7 +193,6 @@ class _Wire:
         self._line.inner = protocol
 
     def close(self) -> None:
-        """Close, in time."""
         self._line.close()
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - of the transport

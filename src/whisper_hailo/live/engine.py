@@ -32,9 +32,7 @@ class CaptionEngine(Protocol):
     """Hears buffers of up to `content_s` seconds, as often as it is asked."""
 
     @property
-    def name(self) -> str:
-        """For results."""
-        ...
+    def name(self) -> str: ...
 
     @property
     def content_s(self) -> float:
@@ -93,7 +91,6 @@ class TranscriberEngine:
 
     @property
     def name(self) -> str:
-        """Model, encoder and decoder."""
         settings = self._transcriber.settings(self._options)
         return f"{settings.model} ({settings.encoder} + {settings.decoder})"
 

@@ -105,7 +105,6 @@ class EventFile(_GrowingFile):
         super().__init__(path, "jsonl")
 
     def put(self, event: Event) -> None:
-        """Append an event."""
         record = json.dumps(as_json(event), allow_nan=False) + "\n"
         self.append(record, durable=isinstance(event, Completed))
 

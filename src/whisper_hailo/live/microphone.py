@@ -153,7 +153,6 @@ class MicrophoneSource(Closing):
             yield block
 
     def close(self) -> None:
-        """Stop recording."""
         stream, self._stream = self._stream, None
         if stream is not None:
             stream.stop()

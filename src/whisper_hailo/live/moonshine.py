@@ -39,7 +39,6 @@ class MoonshineEngine(Closing):
 
     @property
     def name(self) -> str:
-        """For results."""
         return f"Moonshine {self._source}"
 
     @property
@@ -53,7 +52,6 @@ class MoonshineEngine(Closing):
         return self
 
     def close(self) -> None:
-        """Free the weights."""
         self._model.close()
 
     def transcribe(

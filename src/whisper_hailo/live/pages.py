@@ -6,9 +6,9 @@ import asyncio
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
+from whisper_hailo.live.broadcast import Broadcast
 from whisper_hailo.live.browser import BrowserSource
 from whisper_hailo.live.hosts import Hosts
-from whisper_hailo.live.hub import Hub
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
@@ -51,16 +51,16 @@ class Pages:
     """An ASGI application.
 
     Args:
-        hub: of the events.
+        broadcast: of the events.
         browser: where a browser's microphone goes, if it may be used.
         hosts: by which names it may be asked for.
     """
 
-    def __init__(self, hub: Hub, browser: BrowserSource | None, hosts: Hosts) -> None:
+    def __init__(self, broadcast: Broadcast, browser: BrowserSource | None, hosts: Hosts) -> None:
         from starlette.applications import Starlette
         from starlette.routing import Route, WebSocketRoute
 
-        self._hub = hub
+        self._broadcast = broadcast
         self._browser = browser
         self._hosts = hosts
         self._recording = False
@@ -101,7 +101,7 @@ class Pages:
         await websocket.accept()
         websocket.state.line.stay(_LISTENER_BYTES)
         wake = asyncio.Event()
-        client = self._hub.join(wake.set)
+        client = self._broadcast.join(wake.set)
         gone = asyncio.ensure_future(websocket.receive())  # it has nothing else to say
         try:
             while not gone.done():
@@ -120,7 +120,7 @@ class Pages:
             pass  # it went away while a message was being sent
         finally:
             gone.cancel()
-            self._hub.leave(client)
+            self._broadcast.leave(client)
 
     async def _audio(self, websocket: WebSocket) -> None:
         """Take a browser's microphone; one at a time."""

@@ -51,9 +51,7 @@ class AudioSource(Closeable, Protocol):
     """A stream of audio; a `with` block opens and closes it."""
 
     @property
-    def name(self) -> str:
-        """For messages."""
-        ...
+    def name(self) -> str: ...
 
     @property
     def pace(self) -> Pace:

@@ -133,7 +133,6 @@ class PcmSource(Closing):
         self._closed = False
 
     def open(self) -> Self:
-        """Nothing to open."""
         return self
 
     def blocks(self) -> Iterator[Block]:

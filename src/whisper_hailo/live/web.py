@@ -12,11 +12,11 @@ from typing import Any, Final, Self
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.extras import to_add
+from whisper_hailo.live.broadcast import Broadcast, Message
 from whisper_hailo.live.browser import BrowserSource
 from whisper_hailo.live.door import Door, Line
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.hosts import Hosts
-from whisper_hailo.live.hub import Hub, Message
 from whisper_hailo.live.once import only_once
 from whisper_hailo.live.pages import MOST_BYTES, Pages
 from whisper_hailo.live.statistics import CaptionStatistics
@@ -60,7 +60,7 @@ class WebView(Closing):
         self._port = port
         self._browser = browser
         self._hosts = hosts or Hosts.of(host)
-        self._hub = Hub(browser_microphone=browser is not None)
+        self._broadcast = Broadcast(browser_microphone=browser is not None)
         self._server: Any = None
         self._door = Door(logger.warning)
         self._thread: threading.Thread | None = None
@@ -68,7 +68,6 @@ class WebView(Closing):
 
     @property
     def address(self) -> str:
-        """Where the page is."""
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"http://{host}:{self._port}/"
 
@@ -88,7 +87,7 @@ class WebView(Closing):
             ) from error
         listener = self._listen()
         config = uvicorn.Config(
-            Pages(self._hub, self._browser, self._hosts),
+            Pages(self._broadcast, self._browser, self._hosts),
             http=self._line,  # type: ignore[arg-type]  # it is called like a class
             backlog=self._door.at_once,
             ws_max_size=MOST_BYTES,
@@ -143,7 +142,7 @@ class WebView(Closing):
         """Hand an event to the server's thread."""
         if self._loop is not None:
             figures = self._figures() if isinstance(event, Completed) else None
-            self._loop.call_soon_threadsafe(self._hub.put, event, figures)
+            self._loop.call_soon_threadsafe(self._broadcast.put, event, figures)
 
     def _figures(self) -> Message:
         statistics = self._statistics()
@@ -167,9 +166,9 @@ class WebView(Closing):
 
     async def _end(self) -> None:
         """Pages that read are told; sockets of those that do not are cut."""
-        self._hub.end()
+        self._broadcast.end()
         for _ in range(_END_LOOKS):
-            if not self._hub.n_clients:
+            if not self._broadcast.n_clients:
                 break
             await asyncio.sleep(0.1)
         self._door.close(unread_only=True)

@@ -186,5 +186,4 @@ class Recording(Closing):
         self.close()
 
     def close(self) -> None:
-        """Give the file back."""
         self._stack.close()

@@ -98,7 +98,7 @@ class Transcriber(Closing):
         )
 
     def open(self) -> Self:
-        """Load the model."""
+        """Load the model, as a `with` block does by itself."""
         self._load_clock = StageClock()
         with self._load_clock.stage("load"), ExitStack() as opened:
             for part in self.parts.values():
@@ -107,7 +107,7 @@ class Transcriber(Closing):
         return self
 
     def close(self) -> None:
-        """Give everything back."""
+        """Free model and device, as a `with` block does by itself."""
         self._stack.close()
 
     def transcribe(
@@ -276,7 +276,6 @@ class Transcriber(Closing):
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """Tokens to text."""
         return self._parts.tokenizer
 
     @property
@@ -286,7 +285,6 @@ class Transcriber(Closing):
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why these parts."""
         return self._parts.reasons
 
     @property

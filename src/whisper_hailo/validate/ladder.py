@@ -70,7 +70,6 @@ class RungResult:
     nodes: NodeComparison | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
         facts: dict[str, Any] = {"rung": self.rung, "part": self.part, "status": self.status}
         if self.status == NOT_RUN:
             return facts | {"reason": self.graph}

@@ -41,7 +41,6 @@ class NodeDifference:
     healed: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
         named = {"node": self.node, "operator": self.operator, "other": self.other, "how": self.how}
         return named | self.found.to_dict() | {"healed": self.healed}
 
@@ -75,7 +74,6 @@ class NodeComparison:
         return next((node for node in apart if not node.healed), None)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
         first = self.first
         how = [node.how for node in self.nodes]
         return {

@@ -40,12 +40,10 @@ class _Axis:
     y: int
 
     def x_of(self, index: int) -> float:
-        """Middle of a stage."""
         span = WIDTH - LEFT - RIGHT
         return LEFT + span * (index + 0.5) / max(1, self.n_stages)
 
     def y_of(self, snr_db: float) -> float:
-        """Height of a ratio."""
         span = PANEL_HEIGHT - TOP - BOTTOM
         shown = min(max(snr_db, 0.0), self.top_db)
         return self.y + TOP + span * (1 - shown / self.top_db)

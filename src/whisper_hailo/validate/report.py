@@ -53,7 +53,6 @@ class ParityReport:
         return PARITY_FILES[2:] if foreign else PARITY_FILES[:2]
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
         return {
             "format_version": FORMAT_VERSION,
             "whisper_hailo": __version__,

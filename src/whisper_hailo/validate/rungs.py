@@ -47,9 +47,7 @@ FEATURES, LOGITS = "audio_features", "logits"
 class LimitOf(Protocol):
     """Gives what a part is held to at a rung."""
 
-    def __call__(self, rung: str, part: str, quantization: str = "none") -> Limit:
-        """The limit."""
-        ...
+    def __call__(self, rung: str, part: str, quantization: str = "none") -> Limit: ...
 
 
 class Rungs:

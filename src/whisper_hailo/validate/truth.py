@@ -57,18 +57,15 @@ class Truth:
 
     @classmethod
     def of(cls, source: ReferenceValues, material: Material) -> Truth:
-        """Run the reference's encoder."""
         features = source.encode(material.mel).astype(np.float32)
         return cls(source, material, features)
 
     @property
     def name(self) -> str:
-        """What the reference is."""
         return self.source.name
 
     @property
     def mel(self) -> FloatArray:
-        """The windows."""
         return self.material.mel
 
     @property

@@ -41,12 +41,10 @@ class Browser(Closing):
         self.n_visits = 0
 
     def open(self) -> Self:
-        """Begin to look."""
         self._thread.start()
         return self
 
     def close(self) -> None:
-        """Look no more."""
         self._closed.set()
         self._thread.join(_LAST_WAIT_S)
 

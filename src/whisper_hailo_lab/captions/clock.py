@@ -28,7 +28,6 @@ class FreeCore:
         self._changed = threading.Condition()
 
     def now(self) -> float:
-        """Seconds since some moment."""
         return self._ahead_s + time.clock_gettime(self._processor)
 
     def played(self, n_samples: int) -> None:

@@ -69,12 +69,10 @@ class WatchedEngine:
 
     @property
     def name(self) -> str:
-        """Of the engine."""
         return self.setup.engine.name
 
     @property
     def content_s(self) -> float:
-        """Of the engine."""
         return self.setup.engine.content_s
 
     def transcribe(

@@ -45,7 +45,6 @@ class Overrunning(FileSource):
         self._clock = clock
 
     def blocks(self) -> Iterator[Block]:
-        """The pieces, counted."""
         for index, block in enumerate(super().blocks()):
             self._clock.played(block.audio.size)
             overruns = index % OVERRUN_BLOCKS == OVERRUN_BLOCKS - 1
@@ -77,12 +76,10 @@ class Unsteady:
 
     @property
     def name(self) -> str:
-        """Of the engine."""
         return self.engine.name
 
     @property
     def content_s(self) -> float:
-        """Of the engine."""
         return self.engine.content_s
 
     def transcribe(self, *given: Any, **named: Any) -> BufferText:  # noqa: ANN401 - passed on
@@ -108,7 +105,6 @@ class Notes:
     watch: EventChecker = field(default_factory=EventChecker)
 
     def put(self, event: Event) -> None:
-        """Note one event."""
         self.breaches += self.watch.see(event)
         self.n_started = self.watch.next_id
         if isinstance(event, Completed):

@@ -59,7 +59,6 @@ class CountingDecoder(DecoderAround):
         positions: IntArray,
         **named: Any,  # noqa: ANN401
     ) -> tuple[StepOutput, Any]:
-        """A step, counted."""
         output, state = super().step(tokens, state, positions, **named)
         self._count.add(tokens.shape[1], state.n_tokens, len(positions))
         return output, state
@@ -87,7 +86,6 @@ class GrowingDecoder(CountingDecoder):
         paddings: tuple[Padding, ...],
         n_positions: IntArray | None = None,
     ) -> GrowingState:
-        """Begin with no tokens."""
         empty = super().start(audio_features, paddings, n_positions)
         return GrowingState(empty, np.zeros((audio_features.shape[0], 0), np.int64))
 
@@ -105,11 +103,9 @@ class GrowingDecoder(CountingDecoder):
         return output, GrowingState(state.empty, everything)
 
     def batch_size(self, state: GrowingState) -> int:
-        """Rows of a state."""
         return int(state.tokens.shape[0])
 
     def rewind(self, state: GrowingState, n_tokens: int) -> GrowingState:
-        """Tokens cut back."""
         return GrowingState(state.empty, state.tokens[:, :n_tokens])
 
 
@@ -126,12 +122,10 @@ class CountingRunner(Closing):
         self.name, self.length, self.n_positions = inner.name, inner.length, inner.n_positions
 
     def open(self) -> Self:
-        """Load the graph."""
         self._inner.open()
         return self
 
     def close(self) -> None:
-        """Free the graph."""
         self._inner.close()
 
     def run(self, tokens: IntArray, audio_features: FloatArray) -> FloatArray:

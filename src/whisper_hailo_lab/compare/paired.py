@@ -22,7 +22,6 @@ class Paired:
     ms: dict[str, tuple[float, ...]]
 
     def median_ms(self, name: str) -> float:
-        """Median over the rounds."""
         return float(np.median(self.ms[name]))
 
     def ratio(self, name: str, base: str) -> float:

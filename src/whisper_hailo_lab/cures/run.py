@@ -63,7 +63,6 @@ class CureRow:
     got: str | None
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
         return asdict(self)
 
 

@@ -28,7 +28,6 @@ class WindowCase:
 
     @property
     def name(self) -> str:
-        """For tables."""
         return f"{self.window_s:g} s{', by timestamps' if self.timestamps else ''}"
 
 

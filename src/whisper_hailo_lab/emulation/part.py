@@ -46,12 +46,10 @@ class Part:
 
     @cached_property
     def model(self) -> onnx.ModelProto:
-        """The Hailo form."""
         return load_form(self.directory / self.form.file)
 
     @cached_property
     def network(self) -> EmulatedNetwork:
-        """Its layers."""
         return read_network(self.model, self.form.start_nodes, self.form.end_nodes)
 
     @cached_property

@@ -129,7 +129,6 @@ class FaultTally:
 
     @property
     def files(self) -> int:
-        """All that were tried."""
         return self.right + self.wrong + self.errors.total()
 
 

@@ -69,7 +69,6 @@ class PacedDecoder(Closing):
         """It honours everything, since it does nothing."""
 
     def detect_language(self, audio_features: FloatArray) -> dict[str, float]:
-        """English."""
         return {"en": 1.0}
 
     def recognize(
@@ -94,7 +93,6 @@ class PacedEncoder(EncoderAround):
         return self
 
     def close(self) -> None:
-        """Close the real one."""
         self._encoder.close()
 
     def encode(self, mel: FloatArray) -> FloatArray:

@@ -125,7 +125,6 @@ class _CaseProcess:
                 return
 
     def transcribe(self, sample: Sample) -> FileResult:
-        """One recording's record."""
         known = FileResult(
             self.case.name, sample.id, language=sample.language, reference=sample.reference
         )

@@ -68,7 +68,6 @@ class Page:
 
     @property
     def charts(self) -> tuple[Chart, ...]:
-        """Pictures of all sections."""
         return tuple(chart for section in self.sections for chart in section.charts)
 
     def markdown(self) -> str:

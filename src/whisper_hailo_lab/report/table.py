@@ -26,7 +26,6 @@ class Table:
         return Table(columns=first, rows=tuple(rest))
 
     def plain(self) -> str:
-        """Aligned by blanks."""
         lines = [self.columns, *self.rows]
         widths = [max(len(line[i]) for line in lines) for i in range(len(self.columns))]
         texts = (

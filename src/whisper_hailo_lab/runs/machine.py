@@ -49,7 +49,6 @@ class Machine:
 
     @property
     def label(self) -> str:
-        """One line for people."""
         parts = [self.board, self.cpu, f"{self.n_cpus} CPUs", f"{self.memory_gib} GiB"]
         parts += [self.architecture, self.accelerator]
         return ", ".join(part for part in parts if part)

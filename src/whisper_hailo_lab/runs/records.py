@@ -59,7 +59,6 @@ class Memory:
 
     @property
     def components_total(self) -> float:
-        """Growth by all components."""
         return sum(self.load.values()) + sum(self.warm_up.values())
 
 

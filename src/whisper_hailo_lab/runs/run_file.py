@@ -94,7 +94,6 @@ class RunWriter:
             raise _unwritable(self._path, error) from error
 
     def close(self) -> None:
-        """Finish the file."""
         if not self._file.closed:
             os.fsync(self._file.fileno())
             self._file.close()

@@ -80,11 +80,9 @@ class SpeedPlan:
 
     @property
     def over(self) -> bool:
-        """Whether time is up."""
         return monotonic() >= self.until_s
 
     def only_kept(self) -> SpeedPlan:
-        """The same, measuring nothing."""
         return replace(self, until_s=-math.inf)
 
     def runnable(self, cases: tuple[Case, ...]) -> tuple[Case, ...]:

@@ -29,7 +29,6 @@ class MoonshineSystem:
         return {"engine": "ONNX Runtime", **own}
 
     def warm_up(self, audio: FloatArray, watch: ComponentWatch) -> None:
-        """One run."""
         watch("model", lambda: self.transcribe(audio, self._language))
 
     def transcribe(self, audio: FloatArray, language: str) -> SystemResult:
@@ -42,5 +41,4 @@ class MoonshineSystem:
         return SystemResult(" ".join(text for text, _ in found), n_tokens=sum(n for _, n in found))
 
     def close(self) -> None:
-        """Free the model."""
         self._model.close()

@@ -71,7 +71,6 @@ class Ours:
         return _heard(self._transcriber.transcribe(audio, options))
 
     def close(self) -> None:
-        """Give everything back."""
         self._transcriber.close()
 
     @contextmanager

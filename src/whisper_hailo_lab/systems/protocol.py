@@ -61,9 +61,7 @@ class System(Protocol):
         """Text of `(n_samples,)` float32 samples, 16 kHz mono, in a language such as `en`."""
         ...
 
-    def close(self) -> None:
-        """Give everything back."""
-        ...
+    def close(self) -> None: ...
 
 
 class ComponentWatch(Protocol):
@@ -102,11 +100,9 @@ class WholeModel:
         raise NotImplementedError
 
     def warm_up(self, audio: FloatArray, watch: ComponentWatch) -> None:
-        """One run."""
         watch("model", lambda: self.transcribe(audio, self._loading.case.language))
 
     def close(self) -> None:
-        """Free the model."""
         self._model = None
 
 

@@ -54,7 +54,6 @@ class PartMemory:
 
     @property
     def total(self) -> float:
-        """Both."""
         return self.load + self.warm_up
 
 
@@ -85,5 +84,4 @@ class FileTiming:
 
     @property
     def settings(self) -> Settings:
-        """What shaped the text."""
         return self.transcript.settings

@@ -46,7 +46,6 @@ class PassClock(DecoderAround):
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew."""
         self.first_ms: list[float] = []
         self.token_ms: list[float] = []
 
@@ -81,7 +80,6 @@ class TextClock(Tokenizer):
         self.text_ms = 0.0
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """Text of token ids."""
         begin = perf_counter()
         text = super().decode(tokens)
         self.text_ms += (perf_counter() - begin) * 1000.0
@@ -180,7 +178,6 @@ class _Bench:
         return self._transcriber.transcribe(self._samples, self._options, long=_CUT)
 
     def run(self, *, timed: bool) -> None:
-        """One iteration."""
         self._tokenizer.text_ms = 0.0
         if self._decoder is not None:
             self._decoder.forget()
@@ -208,7 +205,6 @@ class _Bench:
                 return
 
     def result(self, name: str, iterations: int) -> FileTiming:
-        """All that was measured."""
         stages = {stage: Spread.of(ms) for stage, ms in self._stages.items()}
         every = [ms for tokens in self._tokens for ms in tokens]
         if every:

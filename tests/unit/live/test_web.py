@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.live.broadcast import HISTORY, Broadcast
 from whisper_hailo.live.browser import BrowserSource
 from whisper_hailo.live.events import CaptionWord, Completed, Lost, Partial, Started
-from whisper_hailo.live.hub import HISTORY, Hub
 from whisper_hailo.live.statistics import CaptionStatistics
 
 PATIENCE_S = 300
@@ -36,11 +36,11 @@ def taken(client: Any) -> list[dict[str, Any]]:
 
 
 def test_a_new_client_sees_what_was_and_what_is() -> None:
-    hub = Hub()
+    broadcast = Broadcast()
     for index in range(HISTORY + 5):
-        hub.put(completed(index), {"rtfx": float(index)})
-    hub.put(partial(999, " now"))
-    (snapshot,) = taken(hub.join(lambda: None))
+        broadcast.put(completed(index), {"rtfx": float(index)})
+    broadcast.put(partial(999, " now"))
+    (snapshot,) = taken(broadcast.join(lambda: None))
     assert [event["segment_id"] for event in snapshot["completed"]] == list(range(5, HISTORY + 5))
     assert snapshot["partial"]["text"] == "now"
     assert [point["rtfx"] for point in snapshot["figures"]] == list(
@@ -49,13 +49,13 @@ def test_a_new_client_sees_what_was_and_what_is() -> None:
 
 
 def test_newer_partials_take_the_place_of_those_that_wait() -> None:
-    hub = Hub()
-    client = hub.join(lambda: None)
+    broadcast = Broadcast()
+    client = broadcast.join(lambda: None)
     taken(client)
-    hub.put(Started(0, 0, 0, 0))
+    broadcast.put(Started(0, 0, 0, 0))
     for text in (" a", " a b", " a b c"):
-        hub.put(partial(0, text))
-    hub.put(completed(0), {"rtfx": 2.0})
+        broadcast.put(partial(0, text))
+    broadcast.put(completed(0), {"rtfx": 2.0})
     assert [message["event"] for message in taken(client)] == [
         "started",
         "partial",
@@ -65,11 +65,11 @@ def test_newer_partials_take_the_place_of_those_that_wait() -> None:
 
 
 def test_a_slow_client_loses_and_doubles_nothing() -> None:
-    hub = Hub()
-    slow, seen = hub.join(lambda: None), {}
+    broadcast = Broadcast()
+    slow, seen = broadcast.join(lambda: None), {}
     for index in range(150):
-        hub.put(partial(index, " x"))
-        hub.put(completed(index), {"rtfx": 1.0})
+        broadcast.put(partial(index, " x"))
+        broadcast.put(completed(index), {"rtfx": 1.0})
         if index % 40 == 0:
             seen.update({m["segment_id"]: m["text"] for m in segments(taken(slow))})
     waiting = taken(slow)
@@ -79,21 +79,21 @@ def test_a_slow_client_loses_and_doubles_nothing() -> None:
 
 
 def test_a_slow_client_is_told_of_the_end() -> None:
-    hub = Hub()
-    slow = hub.join(lambda: None)
+    broadcast = Broadcast()
+    slow = broadcast.join(lambda: None)
     for index in range(63):  # with the snapshot that was there first, all that may wait
-        hub.put(completed(index))
-    hub.end()
+        broadcast.put(completed(index))
+    broadcast.end()
     snapshot, end = taken(slow)
     assert (snapshot["event"], end["event"]) == ("snapshot", "end")
     assert [event["segment_id"] for event in snapshot["completed"]] == list(range(63))
 
 
 def test_a_new_client_sees_where_audio_was_lost() -> None:
-    hub = Hub()
+    broadcast = Broadcast()
     for event in (completed(0), Lost(1.0, 5.0, 5.0, 1.0), completed(5)):
-        hub.put(event)
-    (snapshot,) = taken(hub.join(lambda: None))
+        broadcast.put(event)
+    (snapshot,) = taken(broadcast.join(lambda: None))
     assert [event["event"] for event in snapshot["completed"]] == ["completed", "lost", "completed"]
 
 
@@ -105,14 +105,14 @@ def segments(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_clients_that_left_are_told_nothing() -> None:
-    hub = Hub()
-    client = hub.join(lambda: None)
-    hub.leave(client)
+    broadcast = Broadcast()
+    client = broadcast.join(lambda: None)
+    broadcast.leave(client)
     taken(client)
-    hub.put(completed(0))
-    hub.end()
+    broadcast.put(completed(0))
+    broadcast.end()
     assert taken(client) == []
-    assert [m["event"] for m in taken(hub.join(lambda: None))] == ["snapshot", "end"]
+    assert [m["event"] for m in taken(broadcast.join(lambda: None))] == ["snapshot", "end"]
 
 
 def needs_web() -> None:

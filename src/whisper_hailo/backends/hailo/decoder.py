@@ -77,7 +77,6 @@ class HefRunner(Closing):
         return self
 
     def close(self) -> None:
-        """Give the network back."""
         self._lease.close()
         self._assets = None
 

@@ -70,7 +70,6 @@ class HefEncoder(Closing):
         return self
 
     def close(self) -> None:
-        """Give the network back."""
         self._lease.close()
 
     def encode(self, mel: FloatArray) -> FloatArray:

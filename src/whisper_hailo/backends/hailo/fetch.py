@@ -88,7 +88,6 @@ class _Wanted:
             return None
 
     def fetch(self, place: str) -> str:
-        """Fetch it; its hash."""
         source, target = place + self.address, self.target
         logger.info("fetching %s", source)
         with unwritable(target, ANOTHER_CACHE), written_whole(target) as scratch:

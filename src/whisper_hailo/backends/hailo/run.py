@@ -34,9 +34,7 @@ class BufferSlot:
 class Runner(Protocol):
     """What a run tells its network."""
 
-    def leave(self) -> None:
-        """The callback came."""
-        ...
+    def leave(self) -> None: ...
 
     def give_back(self, slot: BufferSlot) -> None:
         """The buffers can be used again."""

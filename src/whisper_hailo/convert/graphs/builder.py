@@ -127,7 +127,6 @@ class GraphBuilder:
         return self.weight(f"const_{array.dtype.name}[{shape}]_{text}", ready(array))
 
     def build(self) -> Graph:
-        """The finished graph."""
         proto = helper.make_graph(self._nodes, self.name, self._inputs, self._outputs)
         return Graph(proto, tuple(self._initializers.values()), self.opset)
 

@@ -91,7 +91,6 @@ class HashedFile:
         self._file.close()
 
     def write(self, data: bytes | memoryview) -> None:
-        """Append bytes."""
         self._hash.update(data)
         self._file.write(data)
         self.size += len(data)

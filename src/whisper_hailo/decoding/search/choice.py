@@ -121,7 +121,6 @@ class SampledChoice:
         return token
 
     def finish(self) -> list[Hypothesis]:
-        """All hypotheses."""
         return self._hypotheses
 
 

@@ -109,7 +109,6 @@ class _Window:
         return not self.done and len(self.tokens) < self.budget
 
     def take(self, token: int, logprob: float, eot: int, *, tied: bool) -> None:
-        """Note a choice."""
         self.sum_logprob += logprob
         self.near_ties += tied
         if token == eot:

@@ -51,7 +51,6 @@ class Hypothesis:
     n_fixed: int = 0
 
     def extended(self, token: int, logprob: float, eot: int) -> Hypothesis:
-        """With one id more."""
         total = self.sum_logprob + logprob
         if token == eot:
             return Hypothesis(self.tokens, total, done=True)

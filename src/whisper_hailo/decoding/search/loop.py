@@ -63,7 +63,6 @@ class Prompts:
 
     @classmethod
     def of(cls, tasks: Sequence[Task], search: Search, special: SpecialTokens) -> Prompts:
-        """Those of some windows."""
         width = max(len(task.prompt) for task in tasks)
         tokens = np.full((len(tasks), width), special.eot, dtype=np.int64)
         for row, task in enumerate(tasks):

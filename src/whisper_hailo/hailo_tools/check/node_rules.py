@@ -51,7 +51,6 @@ class NodePlace:
 
     @property
     def node(self) -> NodeProto:
-        """The node itself."""
         return self.graph.nodes[self.index]
 
     def is_constant(self, name: str) -> bool:

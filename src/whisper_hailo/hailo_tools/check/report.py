@@ -53,7 +53,6 @@ class Report:
         return any(finding.severity is Severity.BLOCKS for finding in self.findings)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
         return {
             "graph": str(self.path),
             "arch": self.arch,

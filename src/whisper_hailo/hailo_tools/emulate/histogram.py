@@ -30,7 +30,6 @@ class Histogram:
 
     @property
     def n_values(self) -> int:
-        """Finite values seen."""
         return int(self._counts.sum())
 
     def add(self, values: NDArray[Any]) -> None:

@@ -78,7 +78,6 @@ class _Reader:
         self._origin: dict[str, str] = {name: name for name in self._entries}
 
     def read(self) -> EmulatedNetwork:
-        """The layers."""
         for i in sorted(self._section):
             self._place(i, self._nodes[i])
         owned = {i for group in self._groups for i in group.nodes}

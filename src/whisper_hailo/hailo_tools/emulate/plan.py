@@ -69,7 +69,6 @@ class PrecisionPlan:
     ignored: tuple[str, ...] = ()
 
     def of(self, layer: str) -> LayerPrecision:
-        """Bits of one layer."""
         return self.precisions.get(layer, LayerPrecision())
 
 

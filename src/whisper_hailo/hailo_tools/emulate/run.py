@@ -53,7 +53,6 @@ class Probe(Closing):
         return self
 
     def close(self) -> None:
-        """Free the graph."""
         self._session = None
 
     def run(self, feeds: Mapping[str, FloatArray]) -> dict[str, FloatArray]:

@@ -50,7 +50,6 @@ class Job:
     stem: str
 
     def to_json(self) -> str:
-        """Canonical JSON text."""
         return json.dumps({"version": JOB_VERSION, **asdict(self)}, indent=2, sort_keys=True) + "\n"
 
     @classmethod

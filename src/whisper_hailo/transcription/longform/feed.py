@@ -49,7 +49,6 @@ class AudioFeed:
 
     @property
     def duration_s(self) -> float:
-        """Seconds seen so far."""
         return self.n_samples / SAMPLE_RATE_HZ
 
     def drain(self) -> None:

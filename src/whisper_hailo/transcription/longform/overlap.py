@@ -110,7 +110,6 @@ class OverlapPlan:
         return [replace(segment, words=()) for segment in result.segments]
 
     def finish(self) -> list[Segment]:
-        """The last window's segments."""
         held, self._held = self._held, None
         return [] if held is None else self._final(held)
 

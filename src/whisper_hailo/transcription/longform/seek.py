@@ -91,5 +91,4 @@ class SeekPlan:
         return [s for s in segments if s.text and s.end_s > s.start_s]
 
     def finish(self) -> list[Segment]:
-        """Nothing is held back."""
         return []

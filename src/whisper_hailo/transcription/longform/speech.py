@@ -53,7 +53,6 @@ class SpeechPlan:
         self.sequential = sequential
 
     def windows(self) -> Iterator[Window]:
-        """Windows of packed stretches."""
         for clip in self._clips:
             yield from self._pack(self._spans(clip))
 
@@ -107,7 +106,6 @@ class SpeechPlan:
         return list(result.segments)
 
     def finish(self) -> list[Segment]:
-        """Nothing is held back."""
         return []
 
 

@@ -31,25 +31,24 @@ class Client:
     last.
     """
 
-    def __init__(self, hub: Hub) -> None:
-        self._hub = hub
-        self._waiting = deque(hub.summary())
+    def __init__(self, broadcast: Broadcast) -> None:
+        self._broadcast = broadcast
+        self._waiting = deque(broadcast.summary())
 
     def put(self, message: Message) -> None:
-        """Queue a message."""
         newest = self._waiting[-1]["event"] if self._waiting else ""
         if message["event"] == "partial" and newest == "partial":
             self._waiting.pop()
         self._waiting.append(message)
         if len(self._waiting) > _LONGEST_QUEUE:
-            self._waiting = deque(self._hub.summary())
+            self._waiting = deque(self._broadcast.summary())
 
     def take(self) -> Message | None:
         """The next message; `None` when nothing waits."""
         return self._waiting.popleft() if self._waiting else None
 
 
-class Hub:
+class Broadcast:
     """Keeps the recent past and hands every event to all clients; used from one thread only.
 
     Args:
@@ -77,7 +76,6 @@ class Hub:
         return len(self._clients)
 
     def leave(self, client: Client) -> None:
-        """A client is gone."""
         self._clients.pop(client, None)
 
     def put(self, event: Event, figures: Message | None = None) -> None:
@@ -102,7 +100,6 @@ class Hub:
             self._tell({"event": "figures", **figures})
 
     def end(self) -> None:
-        """The stream is over."""
         self._ended = True
         self._tell(_END)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.unit.live.test_events import DONE, FIRST, GONE, NEXT, SECOND, START
-from whisper_hailo.live.hub import HISTORY, Client, Hub
+from whisper_hailo.live.broadcast import HISTORY, Broadcast, Client
 
 
 def all_of(client: Client) -> list[dict[str, Any]]:
@@ -21,89 +21,89 @@ def kinds(client: Client) -> list[str]:
 
 
 def test_a_browser_that_keeps_up_gets_every_event() -> None:
-    hub, calls = Hub(), []
-    client = hub.join(lambda: calls.append(1))
+    broadcast, calls = Broadcast(), []
+    client = broadcast.join(lambda: calls.append(1))
     assert kinds(client) == ["snapshot"]
     for event in (START, FIRST, DONE, GONE):
-        hub.put(event)
+        broadcast.put(event)
     assert kinds(client) == ["started", "partial", "completed", "lost"]
     assert len(calls) == 4
-    hub.put(DONE, {"rtfx": 2.0})
+    broadcast.put(DONE, {"rtfx": 2.0})
     assert all_of(client)[1] == {"event": "figures", "rtfx": 2.0}
 
 
 def test_a_newer_partial_takes_the_place_of_the_one_that_waits() -> None:
-    hub = Hub()
-    client = hub.join(lambda: None)
+    broadcast = Broadcast()
+    client = broadcast.join(lambda: None)
     all_of(client)
     for event in (START, FIRST, SECOND):
-        hub.put(event)
+        broadcast.put(event)
     waiting = all_of(client)
     assert [message["event"] for message in waiting] == ["started", "partial"]
     assert waiting[1]["text"] == "a b c"
 
 
 def test_a_browser_that_comes_late_sees_what_was_said() -> None:
-    hub = Hub(browser_microphone=True)
+    broadcast = Broadcast(browser_microphone=True)
     for event in (START, FIRST, DONE, GONE, NEXT):
-        hub.put(event, {"rtfx": 1.0} if event is DONE else None)
-    (snapshot,) = all_of(hub.join(lambda: None))
+        broadcast.put(event, {"rtfx": 1.0} if event is DONE else None)
+    (snapshot,) = all_of(broadcast.join(lambda: None))
     assert [message["event"] for message in snapshot["completed"]] == ["completed", "lost"]
     assert snapshot["partial"] is None
     assert snapshot["figures"] == [{"rtfx": 1.0}]
     assert snapshot["browser_microphone"] is True
-    assert Hub().summary()[0]["browser_microphone"] is False
-    hub.put(FIRST)
-    assert all_of(hub.join(lambda: None))[0]["partial"]["text"] == "a b"
+    assert Broadcast().summary()[0]["browser_microphone"] is False
+    broadcast.put(FIRST)
+    assert all_of(broadcast.join(lambda: None))[0]["partial"]["text"] == "a b"
 
 
 def test_segments_without_words_are_no_history() -> None:
-    hub = Hub()
-    hub.put(replace(DONE, words=()))
-    assert hub.summary()[0]["completed"] == []
+    broadcast = Broadcast()
+    broadcast.put(replace(DONE, words=()))
+    assert broadcast.summary()[0]["completed"] == []
 
 
 def test_a_browser_that_is_far_behind_gets_a_snapshot_instead() -> None:
     """64 messages may wait; the snapshot replaces them."""
-    hub = Hub()
-    client = hub.join(lambda: None)
+    broadcast = Broadcast()
+    client = broadcast.join(lambda: None)
     all_of(client)
     for _ in range(64):
-        hub.put(DONE)
+        broadcast.put(DONE)
     assert len(all_of(client)) == 64
     for _ in range(65):
-        hub.put(DONE)
+        broadcast.put(DONE)
     (snapshot,) = all_of(client)
     assert (snapshot["event"], len(snapshot["completed"])) == ("snapshot", 129)
 
 
 def test_history_is_as_long_as_it_is_said_to_be() -> None:
-    hub = Hub()
+    broadcast = Broadcast()
     for _ in range(HISTORY + 5):
-        hub.put(DONE)
+        broadcast.put(DONE)
     for n in range(70):
-        hub.put(START, {"n": n})
-    (snapshot,) = hub.summary()
+        broadcast.put(START, {"n": n})
+    (snapshot,) = broadcast.summary()
     assert len(snapshot["completed"]) == 200
     assert [figure["n"] for figure in snapshot["figures"]] == [*range(10, 70)]
 
 
 def test_the_end_comes_last_for_everybody() -> None:
-    hub = Hub()
-    before = hub.join(lambda: None)
-    hub.end()
-    after = hub.join(lambda: None)
+    broadcast = Broadcast()
+    before = broadcast.join(lambda: None)
+    broadcast.end()
+    after = broadcast.join(lambda: None)
     assert kinds(before) == kinds(after) == ["snapshot", "end"]
 
 
 def test_whoever_left_is_told_nothing_more() -> None:
-    hub = Hub()
-    client, other = hub.join(lambda: None), hub.join(lambda: None)
-    assert hub.n_clients == 2
-    hub.leave(client)
-    hub.leave(client)
-    hub.put(START)
-    assert (hub.n_clients, kinds(client), kinds(other)) == (
+    broadcast = Broadcast()
+    client, other = broadcast.join(lambda: None), broadcast.join(lambda: None)
+    assert broadcast.n_clients == 2
+    broadcast.leave(client)
+    broadcast.leave(client)
+    broadcast.put(START)
+    assert (broadcast.n_clients, kinds(client), kinds(other)) == (
         1,
         ["snapshot"],
         ["snapshot", "started"],
