@@ -84,10 +84,7 @@ def as_json(transcript: Transcript) -> dict[str, Any]:
         "language": transcript.language,
         "duration": round(transcript.duration_s, 4),
         "text": transcript.text,
-        "segments": [
-            _segment(index, segment, transcript.blank)
-            for index, segment in enumerate(transcript.segments)
-        ],
+        "segments": segments_json(transcript),
         "version": JSON_VERSION,
         "audio": transcript.audio,
         "language_probs": transcript.language_probs,
@@ -95,6 +92,14 @@ def as_json(transcript: Transcript) -> dict[str, Any]:
         "settings": asdict(transcript.settings),
         "timings_ms": {key.removesuffix("_ms"): round(ms, 3) for key, ms in timings.items()},
     }
+
+
+def segments_json(transcript: Transcript) -> list[dict[str, Any]]:
+    """The segments as `as_json` has them."""
+    return [
+        _segment(index, segment, transcript.blank)
+        for index, segment in enumerate(transcript.segments)
+    ]
 
 
 def json_schema() -> dict[str, Any]:
