@@ -114,6 +114,19 @@ class LocalEngine:
             for child in (*self._busy, *self._idle):
                 child.end()
 
+    def do(self, task: Task) -> Outcome:
+        """One task; the worker stays for the next.
+
+        Raises:
+            DeviceError, ModelError: no worker can work.
+        """
+        self._again.append(_Attempt(task))
+        while True:
+            if self._again and not self._busy:
+                self._begin(self._again.popleft())
+            for outcome in self._collect():
+                return outcome
+
     def _hand_out(self, coming: Coming) -> bool:
         """Give a worker the next task, if there is one already; whether there may be more."""
         if self._again:
