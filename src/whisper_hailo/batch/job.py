@@ -139,7 +139,7 @@ class Job(Closing):
             self._groups = list(read_groups(self._begin()))
             self._summaries = read_summaries(self._store)
             for outcome in self._ledger.read():
-                if outcome.group // SHARD_GROUPS not in self._summaries:
+                if not self._is_known(outcome):
                     self._put(outcome)
             self._settle()
             self._n_known = self.n_done
@@ -186,13 +186,17 @@ class Job(Closing):
         Raises:
             OutputError: the place cannot be written.
         """
-        known = self._outcomes[outcome.group]
-        if outcome.index in known or outcome.group in self._results:
+        if self._is_known(outcome):
             return
         self._ledger.add(outcome)
         self._put(outcome)
         self._settle()
         self.log.note(outcome)
+
+    def _is_known(self, outcome: Outcome) -> bool:
+        group = outcome.group
+        written = group // SHARD_GROUPS in self._summaries
+        return written or group in self._results or outcome.index in self._outcomes[group]
 
     def _put(self, outcome: Outcome) -> None:
         """Keep an outcome; of a group that is whole with it, its results instead."""

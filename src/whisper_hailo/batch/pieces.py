@@ -48,7 +48,8 @@ def tasks_of(
     index, n_samples = 0, 0
     for piece in _pieces(group, broken or {}, at):
         full = n_samples + piece.n_samples > _FULL or len(pieces) == MOST_PIECES
-        if pieces and full:
+        # What came before a crash was handed out already, as it would have been without it.
+        if pieces and (full or piece.failure is Broken):
             yield Task(group.index, index, tuple(pieces), is_last=False)
             pieces, n_samples, index = [], 0, index + 1
         pieces.append(piece)
