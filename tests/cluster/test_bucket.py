@@ -61,7 +61,7 @@ def test_a_job_in_a_bucket_is_that_of_a_folder(
     missing = "s3://archive/sound/nothing.ogg"
     lines = [json.dumps({"audio": name}) for name in (*names, missing)]
     (tmp_path / "archive.jsonl").write_text("\n".join(lines) + "\n")
-    local = run(reaches, tmp_path / "archive.jsonl", "-o", tmp_path / "job")
+    local = run(reaches, tmp_path / "archive.jsonl", "-o", tmp_path / "job", "-f", "srt")
     assert local.returncode == 3, local.stderr
     remote = run(reaches, tmp_path / "archive.jsonl", "-o", "s3://archive/job", "-f", "srt")
     assert remote.returncode == 3, remote.stderr

@@ -31,8 +31,9 @@ _AT_HOME: Final = ("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 """Ray listens on the loopback device only, as it does where firewalls would ask; see its
 `services.get_node_ip_address`."""
 
-_READER_CORES: Final = 0.25
-"""Reading takes a fiftieth of the time of transcribing."""
+_WORKERS_PER_READER: Final = 8
+"""Reading takes a fiftieth of the time of transcribing. It asks for no core of its own: where actors
+have taken all of them it would never begin."""
 
 _MOST_BLOCKS: Final = 2000
 
@@ -65,7 +66,11 @@ def run_on_ray(
         context.max_errored_blocks = 0
         stream = ray.data.from_items(rows, override_num_blocks=min(len(rows), _MOST_BLOCKS))
         stream = stream.map_batches(
-            _read, batch_size=1, batch_format="numpy", num_cpus=_READER_CORES
+            _read,
+            batch_size=1,
+            batch_format="numpy",
+            num_cpus=0,
+            concurrency=1 + n_workers // _WORKERS_PER_READER,
         ).map_batches(
             type("Transcribing", (_Actor,), {"setup": pickle.dumps(setup)}),
             batch_size=1,
