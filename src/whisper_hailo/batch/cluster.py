@@ -32,7 +32,7 @@ _AT_HOME: Final = ("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 `services.get_node_ip_address`."""
 
 _WORKERS_PER_READER: Final = 8
-"""Reading takes a fiftieth of the time of transcribing. It asks for no core of its own: where actors
+"""Reading takes a fiftieth of the time of transcribing. It asks for no core: where actors
 have taken all of them it would never begin."""
 
 _MOST_BLOCKS: Final = 2000
