@@ -31,15 +31,13 @@ def listening() -> set[str]:
 def test_a_cluster_of_our_own_hears_nobody_else_and_gives_the_same_bytes(
     environment: dict[str, str], manifest: Path, straight: bytes, tmp_path: Path
 ) -> None:
-    job = subprocess.Popen(
-        command(manifest, "-o", tmp_path / "job", "--engine", "ray", "--workers", 2),
-        env=environment, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    words = (manifest, "-o", tmp_path / "job", "--engine", "ray", "--workers", 2)
     heard: set[str] = set()
-    while job.poll() is None:
-        heard |= listening()
-        time.sleep(0.3)
-    assert job.returncode == 3, job.stderr.read() if job.stderr else ""
+    with subprocess.Popen(command(*words), env=environment, stderr=subprocess.DEVNULL) as job:
+        while job.poll() is None:
+            heard |= listening()
+            time.sleep(0.3)
+    assert job.returncode == 3
     assert heard
     assert {address for address in heard if "127.0.0.1" not in address} == set()
     assert transcripts(tmp_path / "job") == straight
