@@ -37,6 +37,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "HOME": str(home),
         "WHISPER_HAILO_CACHE": str(home / "cache"),
         "HF_HUB_OFFLINE": "1",
+        "RAY_AUTH_MODE": "token",
     }
 
 
