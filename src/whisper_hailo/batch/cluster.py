@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+import socket
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
@@ -36,6 +37,7 @@ _WORKERS_PER_READER: Final = 8
 have taken all of them it would never begin."""
 
 _MOST_BLOCKS: Final = 2000
+_PATIENCE_S: Final = 10.0
 
 Rows: TypeAlias = dict[str, NDArray[Any]]
 """A column of pickled objects, of this program's own processes."""
@@ -104,10 +106,12 @@ def _connected(address: str | None) -> Iterator[Any]:
 
     own = {"include_dashboard": False} if address is None else {}
     try:
+        if address is not None:
+            _expect_listener(address)
         ray.init(
             address=address or "local", logging_level=logging.ERROR, log_to_driver=False, **own
         )
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         raise DeviceError(
             f"no Ray cluster at {address or 'this machine'} ({error}); start one with: ray start "
             "--head"
@@ -116,6 +120,16 @@ def _connected(address: str | None) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _expect_listener(address: str) -> None:
+    """Ray itself waits for minutes where nobody listens.
+
+    Raises:
+        OSError, ValueError: nobody does, or it is no address.
+    """
+    host, _, port = address.rpartition(":")
+    socket.create_connection((host, int(port)), _PATIENCE_S).close()
 
 
 def _read(batch: Rows) -> Iterator[Rows]:
