@@ -12,7 +12,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.protocols import AnyDecoder
 from whisper_hailo.core.timing import StageClock
-from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, FloatArray
+from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, FloatArray, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.language import detect_languages
 from whisper_hailo.decoding.option_groups import PromptOptions, WordOptions
@@ -23,7 +23,6 @@ from whisper_hailo.decoding.search.fallback import decode_with_fallback
 from whisper_hailo.decoding.search.loop import DecodingLoop, Task
 from whisper_hailo.decoding.words.align import align_words
 from whisper_hailo.decoding.words.cleanup import words_into_segments
-from whisper_hailo.decoding.words.split import TokenWord
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.assemble import assemble, spread_words
 from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
@@ -173,7 +172,7 @@ class DecoderEngine:
         row: int,
         text: Sequence[int],
         result: WindowResult,
-    ) -> list[TokenWord]:
+    ) -> list[Word]:
         if self._decoder.batch_size(state) > 1:
             state = self._decoder.select(state, np.array([row], dtype=np.int64))
         return align_words(

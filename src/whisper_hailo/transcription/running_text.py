@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.buffers import BufferText, BufferWord
-from whisper_hailo.core.types import UNSPACED_LANGUAGES, FloatArray
+from whisper_hailo.core.types import UNSPACED_LANGUAGES, FloatArray, Word
 from whisper_hailo.decoding.decoded import Drafted
 from whisper_hailo.decoding.search.draft import Draft
-from whisper_hailo.decoding.words.split import TokenWord, split_words
+from whisper_hailo.decoding.words.split import split_words
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
 
@@ -56,7 +56,9 @@ def running_text(result: WindowResult, tokenizer: Tokenizer) -> BufferText:
         return BufferText(text_words(text), language, runaway=decoded.runaway)
     drafted = decoded.drafted or Drafted((), 0, 0, 0, 0)
     kept = result.kept_tokens(tokenizer.special.eot)
-    pieces = result.words or [TokenWord(*word) for word in split_words(tokenizer, kept, language)]
+    pieces = result.words or [
+        Word(0.0, 0.0, text, 0.0, ids) for text, ids in split_words(tokenizer, kept, language)
+    ]
     return BufferText(
         words=joined(pieces, language, drafted.probabilities or None),
         language=language,
@@ -69,7 +71,7 @@ def running_text(result: WindowResult, tokenizer: Tokenizer) -> BufferText:
 
 
 def joined(
-    pieces: Sequence[TokenWord], language: str, probabilities: Sequence[float] | None = None
+    pieces: Sequence[Word], language: str, probabilities: Sequence[float] | None = None
 ) -> tuple[BufferWord, ...]:
     """Words as they are shown: marks without a blank before them belong to the word before.
 

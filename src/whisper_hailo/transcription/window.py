@@ -8,11 +8,10 @@ from typing import Protocol
 
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.timing import StageClock
-from whisper_hailo.core.types import FloatArray, Segment
+from whisper_hailo.core.types import FloatArray, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.prompt import PromptMaker
 from whisper_hailo.decoding.search.draft import Draft
-from whisper_hailo.decoding.words.split import TokenWord
 
 _HOT = 0.5
 """Text found at a higher temperature is not shown to the next window, as in OpenAI Whisper."""
@@ -129,7 +128,7 @@ class WindowResult:
     silent: bool = False
     end_s: float | None = None
     language: str = ""
-    words: tuple[TokenWord, ...] = ()
+    words: tuple[Word, ...] = ()
 
     def kept_tokens(self, eot: int) -> list[int]:
         """Text ids that stay: those of silence are made up, but what is settled stays."""

@@ -12,15 +12,15 @@ import pytest
 from tests.checkpoints import write_checkpoint
 from tests.shared import converted
 from tests.unit.sounds import DATA
+from tests.unit.spoken_words import word
 from tests.unit.transcription.watched import Watched
 from whisper_hailo.audio import load_audio
 from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.core.spec import ModelSpec, SpecialTokens
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Word
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
 from whisper_hailo.decoding.search.draft import Draft
-from whisper_hailo.decoding.words.split import TokenWord
 from whisper_hailo.transcription.parts import Parts
 from whisper_hailo.transcription.running_text import joined, text_words
 from whisper_hailo.transcription.transcriber import Transcriber
@@ -156,10 +156,8 @@ def test_what_exceeds_the_window_is_not_heard(micro: Transcriber, speech: FloatA
     )
 
 
-def pieces(*texts: str) -> list[TokenWord]:
-    return [
-        TokenWord(text, (index,), index + 0.25, index + 1.0) for index, text in enumerate(texts)
-    ]
+def pieces(*texts: str) -> list[Word]:
+    return [word(text, (index,), index + 0.25, index + 1.0) for index, text in enumerate(texts)]
 
 
 def test_marks_belong_to_the_word_before() -> None:

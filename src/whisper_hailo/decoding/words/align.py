@@ -13,9 +13,10 @@ from whisper_hailo.core.types import (
     SECONDS_PER_TIMESTAMP,
     FloatArray,
     IntArray,
+    Word,
 )
 from whisper_hailo.decoding.words.dtw import token_starts
-from whisper_hailo.decoding.words.split import TokenWord, split_words
+from whisper_hailo.decoding.words.split import split_words
 from whisper_hailo.text.tokenizer import Tokenizer
 
 _POSITIONS_PER_S: Final = round(1 / SECONDS_PER_TIMESTAMP)
@@ -36,7 +37,7 @@ def align_words(
     prefix: tuple[int, ...],
     content_s: float,
     language: str,
-) -> list[TokenWord]:
+) -> list[Word]:
     """Times and probabilities of the words of one window, in one pass of the decoder.
 
     Args:
@@ -63,12 +64,12 @@ def align_words(
     rows = slice(len(prefix) - 1, len(prefix) + len(text))
     starts = token_starts(output.alignment[0], n_positions, rows)
     probabilities = _text_probabilities(output.logits[0, :, :eot], text)
-    words: list[TokenWord] = []
+    words: list[Word] = []
     at = 0
     for word, ids in split_words(tokenizer, text, language):
         after = at + len(ids)
         words.append(
-            TokenWord(
+            Word(
                 text=word,
                 tokens=ids,
                 start_s=float(starts[at]) / _POSITIONS_PER_S,

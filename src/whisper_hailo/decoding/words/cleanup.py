@@ -15,7 +15,7 @@ import numpy as np
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.types import Segment, Word
 from whisper_hailo.decoding.option_groups import WordOptions
-from whisper_hailo.decoding.words.split import TokenWord, join_punctuation
+from whisper_hailo.decoding.words.split import join_punctuation
 
 _SENTENCE_ENDS: Final = ".。!！?？"  # noqa: RUF001 - full-width marks are meant
 _LONGEST_MEDIAN_S: Final = 0.7
@@ -25,7 +25,7 @@ _SLACK_S: Final = 0.5
 
 def words_into_segments(
     segments: Sequence[Segment],
-    aligned: Sequence[TokenWord],
+    aligned: Sequence[Word],
     window: Window,
     options: WordOptions,
     *,
@@ -66,7 +66,7 @@ def words_into_segments(
     return result
 
 
-def _shorten_at_sentence_ends(words: Sequence[TokenWord], longest_s: float) -> list[TokenWord]:
+def _shorten_at_sentence_ends(words: Sequence[Word], longest_s: float) -> list[Word]:
     """A mark at a sentence's end, or the word after it, takes no pause."""
     mended = list(words)
     for i in range(1, len(mended)):
@@ -80,16 +80,11 @@ def _shorten_at_sentence_ends(words: Sequence[TokenWord], longest_s: float) -> l
     return mended
 
 
-def _placed(word: TokenWord, window: Window) -> Word:
+def _placed(word: Word, window: Window) -> Word:
     """With times in the recording."""
     start_s = window.locate(word.start_s, is_start=True)
-    return Word(
-        start_s=round(start_s, 2),
-        end_s=round(max(start_s, window.locate(word.end_s)), 2),
-        text=word.text,
-        probability=word.probability,
-        tokens=word.tokens,
-    )
+    end_s = max(start_s, window.locate(word.end_s))
+    return replace(word, start_s=round(start_s, 2), end_s=round(end_s, 2))
 
 
 def _mend(segment: Segment, words: list[Word], median_s: float, last_speech_s: float) -> Segment:

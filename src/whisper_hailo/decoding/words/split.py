@@ -4,32 +4,13 @@ from __future__ import annotations
 
 import string
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
-from whisper_hailo.core.types import UNSPACED_LANGUAGES
+from whisper_hailo.core.types import UNSPACED_LANGUAGES, Word
 from whisper_hailo.text.tokenizer import Tokenizer
 
 _REPLACEMENT: Final = "\ufffd"
-
-
-@dataclass(frozen=True, slots=True)
-class TokenWord:
-    """A word as the tokenizer gives it, with its leading blank.
-
-    Attributes:
-        text: empty when it was joined to a neighbour.
-        tokens: its ids.
-        start_s: seconds from the window's start.
-        end_s: likewise.
-        probability: mean over its tokens.
-    """
-
-    text: str
-    tokens: tuple[int, ...]
-    start_s: float = 0.0
-    end_s: float = 0.0
-    probability: float = 0.0
 
 
 def split_words(
@@ -80,7 +61,7 @@ def _whole_characters(
     return pieces
 
 
-def join_punctuation(words: Sequence[TokenWord], prepended: str, appended: str) -> list[TokenWord]:
+def join_punctuation(words: Sequence[Word], prepended: str, appended: str) -> list[Word]:
     """Opening marks go to the word after them, closing ones to the word before.
 
     Args:

@@ -12,8 +12,8 @@ import pytest
 from tests.unit.decoding.words.test_words import tokenizer  # noqa: F401 - a fixture
 from tests.unit.shapes import toy_spec
 from whisper_hailo.core.protocols import StepOutput
+from whisper_hailo.core.types import Word
 from whisper_hailo.decoding.words.align import align_words
-from whisper_hailo.decoding.words.split import TokenWord
 from whisper_hailo.text.tokenizer import Tokenizer
 
 N_POSITIONS = 100
@@ -64,7 +64,7 @@ def aligned(
     edges: list[int],
     content_s: float = 2.0,
     odds: list[float] | None = None,
-) -> tuple[list[TokenWord], Eyes, list[int]]:
+) -> tuple[list[Word], Eyes, list[int]]:
     """Words of a text whose n-th token is said from the n-th edge to the next."""
     ids = list(tokenizer.encode(text))
     assert len(edges) == len(ids) + 1

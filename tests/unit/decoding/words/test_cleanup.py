@@ -9,11 +9,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.unit.spoken_words import word
 from whisper_hailo.audio.windows import Piece, Window
 from whisper_hailo.core.types import Segment
 from whisper_hailo.decoding.option_groups import WordOptions
 from whisper_hailo.decoding.words.cleanup import words_into_segments
-from whisper_hailo.decoding.words.split import TokenWord, join_punctuation
+from whisper_hailo.decoding.words.split import join_punctuation
 
 EOT = 50
 Said = tuple[str, float, float]
@@ -43,7 +44,7 @@ def mended(
         n_tokens: of each segment; one has all if not told.
         options: punctuation.
     """
-    timed = [TokenWord(text, (i,), start, end, 0.5) for i, (text, start, end) in enumerate(words)]
+    timed = [word(text, (i,), start, end, 0.5) for i, (text, start, end) in enumerate(words)]
     counts = n_tokens or [len(words)]
     ids = iter(range(len(words)))
     segments = [
@@ -210,17 +211,17 @@ def test_each_segment_knows_where_the_one_before_it_ended() -> None:
 
 def test_marks_join_across_what_was_joined_before() -> None:
     texts = [" (", " [", "a", "]", ")", ","]
-    words = [TokenWord(text, (i,), float(i), i + 1.0, 0.5) for i, text in enumerate(texts)]
+    words = [word(text, (i,), float(i), i + 1.0, 0.5) for i, text in enumerate(texts)]
     joined = [word for word in join_punctuation(words, "([", ")],") if word.text]
     assert [(word.text, word.tokens) for word in joined] == [(" ( [a]),", (0, 1, 2, 3, 4, 5))]
     assert (joined[0].start_s, joined[0].end_s) == (2.0, 3.0)
 
 
 def test_an_opening_mark_without_a_blank_is_no_opening_mark() -> None:
-    words = [TokenWord(text, (i,)) for i, text in enumerate([" a", "(", "b"])]
+    words = [word(text, (i,)) for i, text in enumerate([" a", "(", "b"])]
     assert [word.text for word in join_punctuation(words, "(", "")] == [" a", "(", "b"]
 
 
 def test_a_closing_mark_behind_a_blank_stays_alone() -> None:
-    words = [TokenWord(text, (i,)) for i, text in enumerate([" a ", "."])]
+    words = [word(text, (i,)) for i, text in enumerate([" a ", "."])]
     assert [word.text for word in join_punctuation(words, "", ".")] == [" a ", "."]

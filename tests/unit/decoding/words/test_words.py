@@ -9,6 +9,7 @@ import pytest
 
 import whisper_hailo
 from tests.unit.shapes import TOY_TOKENS
+from tests.unit.spoken_words import word
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.checkpoint.tokens import read_special_tokens
 from whisper_hailo.core.types import Segment
@@ -16,7 +17,7 @@ from whisper_hailo.decoding.option_groups import APPENDED, PREPENDED, WordOption
 from whisper_hailo.decoding.words.align import whole_positions
 from whisper_hailo.decoding.words.cleanup import words_into_segments
 from whisper_hailo.decoding.words.dtw import median_filter, token_starts, warp
-from whisper_hailo.decoding.words.split import TokenWord, join_punctuation, split_words
+from whisper_hailo.decoding.words.split import join_punctuation, split_words
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.assemble import rounded
 
@@ -57,7 +58,7 @@ def test_words_begin_at_blanks_and_marks(tokenizer: Tokenizer) -> None:
 
 def test_marks_join_the_word_they_belong_to() -> None:
     texts = [" “", "Hello", ",", " she", " said", ".", "”"]
-    words = [TokenWord(text, (i,), i, i + 1.0, 0.5) for i, text in enumerate(texts)]
+    words = [word(text, (i,), i, i + 1.0, 0.5) for i, text in enumerate(texts)]
     joined = join_punctuation(words, PREPENDED, APPENDED)
     assert [word.text for word in joined if word.text] == [" “Hello,", " she", " said.”"]
     assert [word.tokens for word in joined if word.text] == [(0, 1, 2), (3,), (4, 5, 6)]
@@ -115,9 +116,9 @@ def test_words_go_to_their_segments_and_move_their_edges() -> None:
         Segment(2.0, 9.0, "Three.", (3,), -0.1, 0.0),
     ]
     words = [
-        TokenWord(" One", (1,), 0.1, 0.5, 0.9),
-        TokenWord(" two.", (2,), 0.5, 0.9, 0.8),
-        TokenWord(" Three.", (3,), 2.2, 2.6, 0.7),
+        word(" One", (1,), 0.1, 0.5, 0.9),
+        word(" two.", (2,), 0.5, 0.9, 0.8),
+        word(" Three.", (3,), 2.2, 2.6, 0.7),
     ]
     first, second = words_into_segments(
         segments, words, WINDOW, WordOptions(), eot=TOY_TOKENS.eot, last_speech_s=0.0
@@ -133,7 +134,7 @@ def test_half_a_second_is_compared_as_openai_whisper_computes_it() -> None:
     said = Segment(226.24 + 8.4, 236.0, "One two three four.", (1, 2, 3, 4), -0.1, 0.0)
     edges = [n / 50 for n in (363, 424, 438, 453, 467)]
     words = [
-        TokenWord(f" {text}", (token,), edges[token - 1], edges[token], 0.9)
+        word(f" {text}", (token,), edges[token - 1], edges[token], 0.9)
         for token, text in enumerate(("One", "two", "three", "four."), start=1)
     ]
     (mended,) = words_into_segments(
