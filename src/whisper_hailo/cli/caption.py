@@ -16,6 +16,7 @@ from whisper_hailo.cli.caption_options import CaptionModel, ShowOptions, SourceO
 from whisper_hailo.cli.groups import Given, Only
 from whisper_hailo.cli.model import tell_reasons
 from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.cli.streams import patient_results
 from whisper_hailo.cli.talk import is_verbose, note
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.decoding.option_groups import TokenLimits
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from whisper_hailo.live.browser import BrowserSource
     from whisper_hailo.live.captioner import Captioner
     from whisper_hailo.live.engine import CaptionEngine
-    from whisper_hailo.live.files import EventSink
     from whisper_hailo.live.hosts import Hosts
+    from whisper_hailo.live.sinks import EventSink
     from whisper_hailo.live.statistics import CaptionStatistics
     from whisper_hailo.live.stream import CaptionStream
 
@@ -52,6 +53,7 @@ def caption(
     from whisper_hailo.live.captioner import Captioner
     from whisper_hailo.live.engine import warm_up
     from whisper_hailo.live.files import caption_files
+    from whisper_hailo.live.sinks import RetriedSink
     from whisper_hailo.live.sources import open_source
     from whisper_hailo.live.stream import CaptionStream
 
@@ -62,7 +64,7 @@ def caption(
     detector = SileroDetector("live")  # where it is missing, before a model is fetched
     browser, hosts = _browser(source), show.hosts()
     with contextlib.ExitStack() as stack:
-        files = caption_files(audio, show.events, show.output)
+        files = caption_files(audio, show.events, show.output, show.rotate)
         stream_source = browser or open_source(
             audio,
             microphone=None if source.mic is None else source.mic.replace("default", ""),
@@ -73,9 +75,9 @@ def caption(
         engine = _engine(model, decoding, options, stack)
         warm_up(engine)
         stack.enter_context(stream_source)
-        for file in files:
-            stack.enter_context(file)
-        sinks: list[EventSink] = [*files, _view(show, stack)]
+        stack.enter_context(patient_results(alone=not (files or show.web)))
+        sinks: list[EventSink] = [stack.enter_context(RetriedSink(file)) for file in files]
+        sinks.append(_view(show, stack))
         captioner = Captioner(engine, detector, options)
         if is_verbose():
             sinks.insert(0, VerboseView(captioner.statistics))

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 from whisper_hailo.cli.model import ModelOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import ENGINE, expect, flag
+from whisper_hailo.live.rotation import Rotation
 
 if TYPE_CHECKING:
     from whisper_hailo.live.hosts import Hosts
 
 _SOURCE = "Source"
 _PAGE = "Page"
+_FILES = "Files"
 _LAST_PORT = 65535
 
 
@@ -50,6 +52,13 @@ class ShowOptions:
 
     events: Path | None = flag(None, "Write all events there.", metavar="F.jsonl")
     output: Path | None = flag(None, "Grow a .srt, .vtt or .txt file.", short="-o", metavar="FILE")
+    rotate: Rotation | None = flag(
+        None,
+        "Go on in new files: each day, or beyond a size such as 100MB.",
+        _FILES,
+        metavar="day|SIZE",
+        parse=Rotation.of,
+    )
     colour: bool = flag(False, "Shade words by confidence.", also=("--color",))
     as_json: bool = flag(False, "Print events and statistics as JSON Lines.", name="--json")
     web: bool = flag(False, "Serve a page with large captions.")

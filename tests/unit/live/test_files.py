@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -73,7 +74,9 @@ def test_events_as_json_lines(tmp_path: Path) -> None:
     with EventFile(path) as file:
         for event in EVENTS:
             file.put(event)
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    run, *lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert (run["event"], len(run["run"])) == ("run", 16)
+    assert datetime.fromisoformat(run["at"]).tzinfo is not None
     assert [line["event"] for line in lines[:3]] == ["started", "partial", "completed"]
     assert lines[1]["committed_text"] == "One"
     assert lines[1]["text"] == "One too"
@@ -170,9 +173,26 @@ def test_what_is_not_of_captions_is_not_replaced(tmp_path: Path, name: str) -> N
     assert path.stat().st_size == 104
 
 
-def test_captions_of_before_stay_until_the_file_is_opened(tmp_path: Path) -> None:
-    before = written(tmp_path / "a.srt")
-    (file,) = caption_files("no such file.wav", None, tmp_path / "a.srt")
-    assert (tmp_path / "a.srt").read_text() == before
-    with file:
-        assert (tmp_path / "a.srt").read_text() == ""
+@pytest.mark.parametrize("ending", ["srt", "vtt", "txt"])
+def test_a_run_has_captions_of_its_own_and_those_of_before_stay(
+    tmp_path: Path, ending: str
+) -> None:
+    first = written(tmp_path / f"a.{ending}")
+    for number in (2, 3):
+        written(tmp_path / f"a.{ending}")
+        assert (tmp_path / f"a-{number}.{ending}").read_text() == first
+    assert (tmp_path / f"a.{ending}").read_text() == first
+
+
+def test_events_go_on_behind_those_of_before_without_half_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "e.jsonl"
+    for _ in range(2):
+        with EventFile(path) as file:
+            file.put(EVENTS[0])
+        with path.open("a") as killed:
+            killed.write('{"event": "comp')
+    with EventFile(path):
+        pass
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["event"] for line in lines] == ["run", "started", "run", "started", "run"]
+    assert len({line["run"] for line in lines if line["event"] == "run"}) == 3
