@@ -71,6 +71,7 @@ def caption(
             real_time=source.real_time,
             rate_hz=source.rate,
             loops=source.loops,
+            patience_s=source.wait_for_source,
         )
         engine = _engine(model, decoding, options, stack)
         warm_up(engine)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,8 +30,17 @@ class SourceOptions:
     real_time: bool = flag(False, "Play a FILE at the speed of speech.", _SOURCE)
     rate: int = flag(16_000, "Of raw PCM.", _SOURCE, metavar="HZ")
     loops: int = flag(1, "Play a FILE so often.", _SOURCE)
+    wait_for_source: float | None = flag(
+        None,
+        "A source that went away may be back so late; 0: it ends.",
+        _SOURCE,
+        metavar="S",
+        shown="microphones: any time, addresses: 600",
+    )
 
     def __post_init__(self) -> None:
+        wait_s = self.wait_for_source
+        expect(self, "wait_for_source", wait_s is None or 0 <= wait_s < math.inf, "0 s or more")
         expect(self, "loops", self.loops >= 1, "1 or more")
 
 

@@ -18,6 +18,19 @@ BLOCK_S: Final = 0.032
 
 
 @dataclass(frozen=True, slots=True)
+class Absence:
+    """A source is away, or back again.
+
+    Attributes:
+        why: what is wrong, in words for the user; empty where it is back.
+        n_samples: of the stream for which it was away, where it is back.
+    """
+
+    why: str
+    n_samples: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
     """A piece of a stream.
 
@@ -26,12 +39,21 @@ class Block:
         captured_s: when its last sample was captured, by `time.perf_counter`; `None` if not live.
         n_faults: things that went wrong meanwhile, such as an overrun of the sound card.
         n_lost: samples behind it that could not wait and are lost.
+        absence: behind it the source is away, or back.
+        recorded_s: when its first sample was spoken, in seconds since 1970, where a recording says.
     """
 
     audio: FloatArray
     captured_s: float | None = None
     n_faults: int = 0
     n_lost: int = 0
+    absence: Absence | None = None
+    recorded_s: float | None = None
+
+
+def nothing(absence: Absence | None = None) -> Block:
+    """A piece without sound."""
+    return Block(np.empty(0, np.float32), absence=absence)
 
 
 class Pace(Enum):

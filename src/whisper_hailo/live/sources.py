@@ -17,6 +17,7 @@ from whisper_hailo.audio import AudioStream, open_audio
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.live.reopened import ADDRESS_PATIENCE_S, ReopenedSource
 from whisper_hailo.live.source import BLOCK_S, AudioSource, Block, Pace, Resampler
 
 _LOOK_MS: Final = 100
@@ -161,6 +162,7 @@ def open_source(
     real_time: bool = False,
     rate_hz: int = SAMPLE_RATE_HZ,
     loops: int = 1,
+    patience_s: float | None = None,
 ) -> AudioSource:
     """The source that a command line names.
 
@@ -170,6 +172,8 @@ def open_source(
         real_time: play a recording at the speed at which it was spoken.
         rate_hz: of raw PCM.
         loops: how often a file is played.
+        patience_s: how long a microphone or an endless stream may be away before it has failed;
+            `None`: a microphone for ever, a stream for `ADDRESS_PATIENCE_S`.
 
     Raises:
         OptionError: none of them, or several.
@@ -179,7 +183,7 @@ def open_source(
     if what is None:
         from whisper_hailo.live.microphone import MicrophoneSource
 
-        return MicrophoneSource(microphone or "")
+        return ReopenedSource(MicrophoneSource(microphone or ""), patience_s)
     if what == "-":
         if sys.stdin is None or sys.stdin.isatty():
             raise OptionError("standard input is a terminal; pipe raw 16-bit mono samples in")
@@ -187,5 +191,6 @@ def open_source(
     if "://" in what:
         from whisper_hailo.live.network import NetworkSource
 
-        return NetworkSource(what)
+        patience_s = ADDRESS_PATIENCE_S if patience_s is None else patience_s
+        return ReopenedSource(NetworkSource(what), patience_s)
     return FileSource(what, real_time=real_time, loops=loops)

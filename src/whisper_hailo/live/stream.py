@@ -94,9 +94,15 @@ class CaptionStream:
         if block.captured_s is not None:
             waited_s = block.audio.size / SAMPLE_RATE_HZ
             figures.longest_backlog_s = max(figures.longest_backlog_s, waited_s)
+        if block.recorded_s is not None:
+            self._captioner.note_recorded(block.recorded_s)
         yield from self._captioner.feed(block.audio, block.captured_s)
         if block.n_lost:
             yield from self._captioner.lose(block.n_lost)
+        if block.absence is not None and block.absence.why:
+            yield from self._captioner.leave(block.absence.why)
+        elif block.absence is not None:
+            yield from self._captioner.come_back(block.absence.n_samples)
 
     def _listen(self, backlog: Backlog) -> None:
         """Runs on the source's thread."""

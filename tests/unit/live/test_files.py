@@ -16,9 +16,9 @@ from whisper_hailo.live.events import (
     Lost,
     Partial,
     Started,
-    violations,
 )
 from whisper_hailo.live.files import CaptionFile, EventFile, caption_files
+from whisper_hailo.live.guarantees import violations
 
 
 def word(text: str, probability: float | None = 0.123456) -> CaptionWord:

@@ -102,11 +102,17 @@ function take(message) {
     document.getElementById("microphone").hidden = !message.browser_microphone;
     points.latency.length = points.rtfx.length = 0;
     message.figures.forEach(figures);
-    message.completed.forEach((event) => (event.event === "lost" ? lost : completed)(event));
+    message.completed.forEach((event) => (event.event === "completed" ? completed : lost)(event));
+    if (message.away) away(message.away);
     if (message.partial) partial(message.partial);
     else running.replaceChildren();
   } else if (message.event === "completed") completed(message);
   else if (message.event === "lost") lost(message);
+  else if (message.event === "away") away(message);
+  else if (message.event === "back") {
+    lost(message);
+    tell(LISTENING, "on");
+  }
   else if (message.event === "partial") partial(message);
   else if (message.event === "figures") figures(message);
   else if (message.event === "end") {
@@ -114,6 +120,10 @@ function take(message) {
     ended = true;
     if (recording) microphone();
   }
+}
+
+function away(event) {
+  tell(`Nothing is heard: ${event.why}`, "lost");
 }
 
 let ended = false;
