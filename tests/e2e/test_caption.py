@@ -8,7 +8,9 @@ import re
 import signal
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import soundfile
@@ -138,6 +140,40 @@ def test_files_hold_what_was_completed_when_the_program_is_killed(
     kept = lines if ending == "txt" else [line for line in lines if line in final]
     assert final[: len(kept)] == kept
     assert len(kept) >= sum(bool(event.get("text")) for event in shown if "words" in event)
+
+
+def test_a_recording_is_replayed_after_a_kill_with_the_times_of_then(
+    environment: dict[str, str], whisper_hailo: Command, tmp_path: Path
+) -> None:
+    flac = tmp_path / "a.flac"
+    words = ["caption", *map(str, QUICK), "--real-time", "--json", "--record", str(flac), str(DEMO)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "whisper_hailo", *words],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        shown = []
+        while sum(event["event"] == "completed" for event in shown) < 3:
+            shown.append(json.loads(process.stdout.readline()))
+        process.kill()
+    result = whisper_hailo("caption", *QUICK, "--json", "--replay", flac)
+    assert result.returncode == 0, result.stderr
+    again = [json.loads(line) for line in result.stdout.splitlines()]
+
+    def final(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [event for event in events if event["event"] == "completed"]
+
+    for one, other in zip(final(shown)[:2], final(again), strict=False):
+        assert other["text"] == one["text"]
+        assert other["start_s"] == one["start_s"]
+        apart = datetime.fromisoformat(other["at"]) - datetime.fromisoformat(one["at"])
+        assert abs(apart.total_seconds()) < 5.0, "when it was said, not when it was replayed"
+    both = whisper_hailo("caption", *QUICK, "--replay", flac, DEMO)
+    assert both.returncode == 2
+    assert "are two sources; give one" in one_line(both)
 
 
 @pytest.mark.parametrize("option", ["--events", "--output"])

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from whisper_hailo.live.engine import CaptionEngine
     from whisper_hailo.live.hosts import Hosts
     from whisper_hailo.live.sinks import EventSink
+    from whisper_hailo.live.source import AudioSource
     from whisper_hailo.live.statistics import CaptionStatistics
     from whisper_hailo.live.stream import CaptionStream
 
@@ -53,30 +54,29 @@ def caption(
     from whisper_hailo.live.captioner import Captioner
     from whisper_hailo.live.engine import warm_up
     from whisper_hailo.live.files import caption_files
+    from whisper_hailo.live.recording import RecordedSource
     from whisper_hailo.live.sinks import RetriedSink
-    from whisper_hailo.live.sources import open_source
     from whisper_hailo.live.stream import CaptionStream
 
     if source.list_devices:
         return _list_devices()
     show.expect_page_for(source)
+    audio = source.played(audio)
     _decoding(decoding, Cures())  # what is wrong is told before a model is looked for
     detector = SileroDetector("live")  # where it is missing, before a model is fetched
     browser, hosts = _browser(source), show.hosts()
     with contextlib.ExitStack() as stack:
         files = caption_files(audio, show.events, show.output, show.rotate)
-        stream_source = browser or open_source(
-            audio,
-            microphone=None if source.mic is None else source.mic.replace("default", ""),
-            real_time=source.real_time,
-            rate_hz=source.rate,
-            loops=source.loops,
-            patience_s=source.wait_for_source,
-        )
+        stream_source = browser or _source(source, audio)
+        recording = show.recording(audio)
+        if recording is not None:
+            stream_source = RecordedSource(stream_source, recording)
         engine = _engine(model, decoding, options, stack)
         warm_up(engine)
+        if recording is not None:
+            stack.enter_context(recording)
         stack.enter_context(stream_source)
-        stack.enter_context(patient_results(alone=not (files or show.web)))
+        stack.enter_context(patient_results(alone=not (files or show.web or recording)))
         sinks: list[EventSink] = [stack.enter_context(RetriedSink(file)) for file in files]
         sinks.append(_view(show, stack))
         captioner = Captioner(engine, detector, options)
@@ -91,6 +91,24 @@ def caption(
         finally:
             _report(captioner.statistics, show)
     return ExitCode.INTERRUPTED if interrupted and not stream_source.endless else ExitCode.OK
+
+
+def _source(source: SourceOptions, audio: str | None) -> AudioSource:
+    """What is heard, but for a browser's microphone.
+
+    Raises:
+        OptionError: none, or several.
+    """
+    from whisper_hailo.live.sources import open_source
+
+    return open_source(
+        audio,
+        microphone=None if source.mic is None else source.mic.replace("default", ""),
+        real_time=source.real_time or source.replay is not None,
+        rate_hz=source.rate,
+        loops=source.loops,
+        patience_s=source.wait_for_source,
+    )
 
 
 def _engine(

@@ -14,6 +14,7 @@ from whisper_hailo.live.rotation import Rotation
 
 if TYPE_CHECKING:
     from whisper_hailo.live.hosts import Hosts
+    from whisper_hailo.live.recording import Recording
 
 _SOURCE = "Source"
 _PAGE = "Page"
@@ -28,6 +29,9 @@ class SourceOptions:
     mic: str | None = flag(None, "Number, part of its name, default, browser.", metavar="DEVICE")
     list_devices: bool = flag(False, "List microphones and end.")
     real_time: bool = flag(False, "Play a FILE at the speed of speech.", _SOURCE)
+    replay: str | None = flag(
+        None, "Play what --record kept, at the speed and with the times of then.", _SOURCE
+    )
     rate: int = flag(16_000, "Of raw PCM.", _SOURCE, metavar="HZ")
     loops: int = flag(1, "Play a FILE so often.", _SOURCE)
     wait_for_source: float | None = flag(
@@ -42,6 +46,16 @@ class SourceOptions:
         wait_s = self.wait_for_source
         expect(self, "wait_for_source", wait_s is None or 0 <= wait_s < math.inf, "0 s or more")
         expect(self, "loops", self.loops >= 1, "1 or more")
+
+    def played(self, audio: str | None) -> str | None:
+        """What is to be heard: the argument, or what is replayed.
+
+        Raises:
+            OptionError: both are there.
+        """
+        if self.replay is not None and audio is not None:
+            raise OptionError(f"--replay {self.replay} and {audio} are two sources; give one")
+        return audio if self.replay is None else self.replay
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +83,7 @@ class ShowOptions:
         metavar="day|SIZE",
         parse=Rotation.of,
     )
+    record: Path | None = flag(None, "Keep the sound there.", _FILES, metavar="F.flac")
     colour: bool = flag(False, "Shade words by confidence.", also=("--color",))
     as_json: bool = flag(False, "Print events and statistics as JSON Lines.", name="--json")
     web: bool = flag(False, "Serve a page with large captions.")
@@ -80,6 +95,22 @@ class ShowOptions:
 
     def __post_init__(self) -> None:
         expect(self, "web_port", 0 <= self.web_port <= _LAST_PORT, f"0 to {_LAST_PORT}")
+
+    def recording(self, audio: str | None) -> Recording | None:
+        """What the sound is kept in, if it is; not open yet.
+
+        Raises:
+            OptionError: it would replace what is heard, or has another ending.
+            OutputError: something else is there.
+        """
+        if self.record is None:
+            return None
+        from whisper_hailo.live.files import identity
+        from whisper_hailo.live.recording import Recording
+
+        recording = Recording(self.record, self.rotate)
+        recording.file.check(identity(audio))
+        return recording
 
     def hosts(self) -> Hosts | None:
         """Names by which the page may be asked for, if there is one.

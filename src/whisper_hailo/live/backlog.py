@@ -53,6 +53,7 @@ class Backlog:
         self._n_samples = 0
         self._gaps: deque[_Gap] = deque()
         self._n_faults = 0
+        self._recorded_s: float | None = None
         self._captured_s: float | None = None
         self._ended = False
         self._failure: BaseException | None = None
@@ -114,6 +115,8 @@ class Backlog:
 
     def _add(self, block: Block, n_before: int) -> int:
         """Append what there is room for of a block, but for its first samples; how much that is."""
+        if block.recorded_s is not None and not n_before:
+            self._recorded_s = block.recorded_s - self._n_samples / SAMPLE_RATE_HZ
         rest = block.audio[n_before : n_before + self._audio.size - self._n_samples]
         self._audio[self._n_samples : self._n_samples + rest.size] = rest
         self._n_samples += rest.size
@@ -136,13 +139,18 @@ class Backlog:
         whole = _Gap(self._n_samples, self._captured_s)
         gap = self._gaps.popleft() if self._gaps else whole
         block = Block(
-            self._audio[: gap.at].copy(), gap.captured_s, self._n_faults, gap.n_lost, gap.absence
+            self._audio[: gap.at].copy(),
+            gap.captured_s,
+            self._n_faults,
+            gap.n_lost,
+            gap.absence,
+            self._recorded_s,
         )
         self._n_samples -= gap.at
         self._audio[: self._n_samples] = self._audio[gap.at : gap.at + self._n_samples].copy()
         for later in self._gaps:
             later.at -= gap.at
-        self._n_faults = 0
+        self._n_faults, self._recorded_s = 0, None
         if not self._n_samples:
             self._captured_s = None
         self._changed.notify_all()

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.names import shown
-from whisper_hailo.core.targets import file_id
+from whisper_hailo.core.targets import FileId, file_id
 from whisper_hailo.live.events import Completed, Event, as_json
 from whisper_hailo.live.growing import GrowingFile
 from whisper_hailo.live.rotation import Rotation
@@ -107,9 +107,17 @@ def caption_files(
         files.append(EventFile(events, rotation))
     if output is not None:
         files.append(CaptionFile(output, rotation))
-    source = None if audio is None else file_id(sys.stdin if audio == "-" else audio)
     for file in files:
-        file.check(source)
+        file.check(identity(audio))
     if events and output and os.path.realpath(events) == os.path.realpath(output):
         raise OptionError(f"--events and --output are both {shown(output)}; name two files")
     return files
+
+
+def identity(audio: str | None) -> FileId | None:
+    """Which file is captioned, if it is one.
+
+    Args:
+        audio: as `caption_files` has it.
+    """
+    return None if audio is None else file_id(sys.stdin if audio == "-" else audio)

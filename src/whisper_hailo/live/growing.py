@@ -124,6 +124,11 @@ class GrowingFile(Closing):
         except OSError as error:
             raise self._failure(error, "free some space") from error
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether there is a file that the next record goes to."""
+        return self._descriptor is not None
+
     def begin_anew(self) -> None:
         """Leave the file; the next record begins another."""
         self._leave()
@@ -139,12 +144,16 @@ class GrowingFile(Closing):
 
     def _find_place(self, n_bytes: int) -> None:
         """Leave a file that is full or of yesterday, begin one where there is none."""
-        most = self._rotation.most_bytes
-        full = most is not None and self._n_records and self._size + n_bytes > most
-        if self._regular and (full or self._day != self._rotation.day):
+        if self._is_full(n_bytes):
             self._leave()
         if self._descriptor is None:
             self._begin()
+
+    def _is_full(self, n_bytes: int) -> bool:
+        """Whether so much more belongs into the next file."""
+        most = self._rotation.most_bytes
+        full = most is not None and self._n_records > 0 and self._size + n_bytes > most
+        return self._regular and (full or self._day != self._rotation.day)
 
     def _write(self, record: bytes, *, durable: bool = False) -> None:
         descriptor = self._descriptor

@@ -39,7 +39,24 @@ class ClosingSink(EventSink, Closeable, Protocol):
     name: str
 
 
-class RetriedSink(Closing):
+class ClosingOutput(Closing):
+    """Closing it may fail; an error that is on its way is told rather than that."""
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            self.close()
+        except OutputError as error:
+            if exc is None:
+                raise
+            logger.warning("%s", error)
+
+
+class RetriedSink(ClosingOutput):
     """A sink that is tried again with growing waits when it fails.
 
     Meanwhile captions go on, and what it did not take waits; partials do not, which others take
@@ -93,20 +110,6 @@ class RetriedSink(Closing):
         if failure is not None or n_lost:
             why = failure or f"{self._sink.name} could not be written for too long"
             raise OutputError(f"{why}; {n_lost} events are not in it")
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close it; an error that is on its way is told rather than one of closing."""
-        try:
-            self.close()
-        except OutputError as error:
-            if exc is None:
-                raise
-            logger.warning("%s", error)
 
     def _write(self) -> OutputError | None:
         """Hand over what waits, as far as the sink takes it."""

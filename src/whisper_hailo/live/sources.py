@@ -17,6 +17,7 @@ from whisper_hailo.audio import AudioStream, open_audio
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.live.flac import recorded_s
 from whisper_hailo.live.reopened import ADDRESS_PATIENCE_S, ReopenedSource
 from whisper_hailo.live.source import BLOCK_S, AudioSource, Block, Pace, Resampler
 
@@ -56,6 +57,7 @@ class FileSource(Closing):
         self._now = now
         self._sleep = sleep
         self._closed = False
+        self._recorded_s: float | None = None
         self._ready: list[AudioStream] = []  # whoever takes it out closes it
 
     def open(self) -> Self:
@@ -65,6 +67,8 @@ class FileSource(Closing):
             AudioError: it is none that can be heard.
         """
         self._ready.append(open_audio(self._path))
+        if Path(self._path).is_file():
+            self._recorded_s = recorded_s(Path(self._path))
         return self
 
     def _stream(self) -> AudioStream:
@@ -84,14 +88,15 @@ class FileSource(Closing):
                     if self._closed:
                         return
                     n_samples += audio.size
+                    recorded_s, self._recorded_s = self._recorded_s, None
                     if not self._real_time:
-                        yield Block(audio)
+                        yield Block(audio, recorded_s=recorded_s)
                         continue
                     due_s = begin_s + n_samples / SAMPLE_RATE_HZ
                     wait_s = due_s - self._now()
                     if wait_s > 0:
                         self._sleep(wait_s)
-                    yield Block(audio, due_s)
+                    yield Block(audio, due_s, recorded_s=recorded_s)
 
     def close(self) -> None:
         """End at the next piece."""

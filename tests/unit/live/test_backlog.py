@@ -69,6 +69,17 @@ def test_an_absence_lies_behind_what_came_before_and_never_in_the_middle(
     assert [block.captured_s for block in blocks] == [30.0, 30.0, 50.0]
 
 
+def test_when_sound_was_recorded_goes_with_it() -> None:
+    backlog = room_for(100)
+    backlog.put(ramp(0, 32))
+    backlog.put(Block(np.zeros(16, np.float32), recorded_s=1000.0))
+    backlog.put(ramp(48, 64))
+    blocks = backlog.blocks()
+    assert next(blocks).recorded_s == 1000.0 - 32 / SAMPLE_RATE_HZ
+    backlog.put(ramp(64, 96))
+    assert next(blocks).recorded_s is None
+
+
 def test_losses_on_both_sides_of_an_absence_keep_their_places() -> None:
     backlog = room_for(100)
     backlog.put(ramp(0, 120))

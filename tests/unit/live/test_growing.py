@@ -95,11 +95,12 @@ class Disk:
     """`os.write` that has room for so many bytes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, room: int, code: int) -> None:
-        self.room, self._code, self._write = room, code, os.write
+        self.room, self.most = room, 4  # bytes in all, and at once
+        self._code, self._write = code, os.write
         monkeypatch.setattr("whisper_hailo.live.growing.os.write", self)
 
     def __call__(self, descriptor: int, data: bytes) -> int:
-        taken = data[: min(self.room, 4)]
+        taken = data[: min(self.room, self.most)]
         if data and not taken:
             raise OSError(self._code, os.strerror(self._code))
         self.room -= len(taken)
