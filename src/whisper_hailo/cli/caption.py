@@ -19,6 +19,7 @@ from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.cli.streams import patient_results
 from whisper_hailo.cli.talk import is_verbose, note
 from whisper_hailo.core.errors import ExitCode
+from whisper_hailo.core.supervisor import Supervisor
 from whisper_hailo.decoding.option_groups import TokenLimits
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.live.options import CaptionOptions
@@ -84,11 +85,14 @@ def caption(
             sinks.insert(0, VerboseView(captioner.statistics))
         if hosts is not None:
             sinks.append(_web(captioner, show, hosts, browser, stack))
-        stream = CaptionStream(stream_source, captioner)
+        supervisor = Supervisor()
+        stream = CaptionStream(stream_source, captioner, supervisor.alive)
         logger.info("%s, listening to %s", engine.name, stream_source.name)
+        supervisor.ready(f"listening to {stream_source.name}")
         try:
             interrupted = _run(stream, sinks)
         finally:
+            supervisor.stopping()
             _report(captioner.statistics, show)
     return ExitCode.INTERRUPTED if interrupted and not stream_source.endless else ExitCode.OK
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -27,9 +27,16 @@ class CaptionStream:
     Args:
         source: open.
         captioner: not used before.
+        alive: called again and again, at least each `LOOK_S` but for the time of computing.
     """
 
-    def __init__(self, source: AudioSource, captioner: Captioner) -> None:
+    def __init__(
+        self,
+        source: AudioSource,
+        captioner: Captioner,
+        alive: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._alive = alive
         self._source = source
         self._captioner = captioner
         self._stopped = False
@@ -81,6 +88,7 @@ class CaptionStream:
         """What comes until the source ends; it is told to when the stream is stopped."""
         quiet_s = 0.0
         for block in blocks:
+            self._alive()
             yield block
             if self._stopped:
                 self._source.close()

@@ -214,6 +214,19 @@ def test_stopping_hears_and_completes_what_was_captured() -> None:
     assert last.text.startswith("w0 w1 w2 w3 w4 w5 w6 w7 w8")
 
 
+def test_a_stream_tells_that_it_is_alive_while_nothing_comes() -> None:
+    source, calls = Played(silence(0.1), waits=True), []
+
+    def alive() -> None:
+        calls.append(1)
+        if len(calls) == 5:
+            stream.stop()
+
+    stream = CaptionStream(source, Captioner(Speller(), Loudness()), alive)
+    assert list(stream.events()) == []
+    assert len(calls) >= 5
+
+
 class Hanging(Played):
     """Does not end when it is told to, as a connection that gives nothing."""
 
