@@ -176,17 +176,24 @@ async function record(media) {
     return null;
   }
   const node = new AudioWorkletNode(context, "recorder");
+  const id = crypto.getRandomValues(new Uint32Array(2)).join("-");
   const waiting = []; // what was said while the connection was away
   let socket = null;
+  let heard = false;
   let on = true;
   const open = () => {
     if (!on) return; // it was stopped while it waited to connect again
-    socket = new WebSocket(new URL("audio", location.href.replace(/^http/, "ws")));
-    socket.onopen = () => {
+    const address = new URL(`audio?recording=${id}`, location.href.replace(/^http/, "ws"));
+    socket = new WebSocket(address);
+    socket.onmessage = ({ data }) => {
+      // What was said before this page was heard, or while another was, is nobody's business.
+      if (data !== "again") waiting.length = 0;
+      heard = true;
       tell(LISTENING, "on");
       while (waiting.length) socket.send(waiting.shift());
     };
     socket.onclose = () => {
+      heard = false;
       if (!on) return;
       tell("The microphone is not heard: no connection, or another page records", "lost");
       setTimeout(open, 500);
@@ -194,7 +201,7 @@ async function record(media) {
   };
   open();
   node.port.onmessage = ({ data }) => {
-    if (socket.readyState === WebSocket.OPEN) socket.send(data);
+    if (heard && socket.readyState === WebSocket.OPEN) socket.send(data);
     else if (waiting.push(data) > MOST_WAITING) waiting.shift();
   };
   context.createMediaStreamSource(media).connect(node);
