@@ -196,7 +196,7 @@ class Captioner:
             running.shown = n_samples
             self._skip(running, 1)
             return
-        running.text.update(result, n_samples / SAMPLE_RATE_HZ)
+        running.text.update(result, n_samples / SAMPLE_RATE_HZ, may_stay=running.is_decided)
         start_s = running.start / SAMPLE_RATE_HZ
         event = Partial(
             running.segment_id,

@@ -76,6 +76,10 @@ class WatchedEngine:
     def content_s(self) -> float:
         return self.setup.engine.content_s
 
+    @property
+    def detects_language(self) -> bool:
+        return self.setup.engine.detects_language
+
     def transcribe(
         self,
         audio: FloatArray,

@@ -83,6 +83,10 @@ class Unsteady:
     def content_s(self) -> float:
         return self.engine.content_s
 
+    @property
+    def detects_language(self) -> bool:
+        return self.engine.detects_language
+
     def transcribe(self, *given: Any, **named: Any) -> BufferText:  # noqa: ANN401 - passed on
         """Hear a buffer, unless the device stalls or fails first."""
         chance = self.rng.random()
