@@ -41,8 +41,14 @@ def test_a_file_becomes_lines_events_and_subtitles(whisper_hailo: Command, tmp_p
     final = [event for event in events if event["event"] == "completed"]
     assert result.stdout.splitlines() == [event["text"] for event in final if event["text"]]
     assert srt.read_text().count(" --> ") == len(result.stdout.splitlines())
-    (*_, end) = result.stderr.splitlines()
-    assert re.fullmatch(r"\d+ words of [\d.]+ s, computed in [\d.]+ s", end)
+    *_, heard, cost, felt = result.stderr.splitlines()
+    assert re.fullmatch(
+        r"\d+ words in \d+ segments: [\d.]+ s of speech in [\d.]+ s of sound", heard
+    )
+    assert re.fullmatch(
+        r"computed in [\d.]+ s, [\d.]+ times as fast as it was said, in \d+ MiB", cost
+    )
+    assert felt == "nothing was lost"
     assert "full_segments" not in result.stderr
     said = (ASSETS / "demo.txt").read_text(encoding="utf-8").lower().split()
     heard = result.stdout.lower().split()
@@ -190,7 +196,7 @@ def test_a_full_disk_ends_no_captions_and_is_told_at_the_end(
     assert re.search(r"No space left on device.*\d+ events are not in it", one_line(result))
     assert "captions go on, and it is tried again" in result.stderr
     assert result.stdout == whisper_hailo(*words, DEMO).stdout
-    assert " words of " in result.stderr, "how much it was is told all the same"
+    assert " words in " in result.stderr, "how much it was is told all the same"
 
 
 def test_a_run_leaves_the_captions_of_the_one_before(
@@ -237,6 +243,15 @@ def test_standard_output_may_fail_while_captions_go_on(
         ((), 2, "give one of"),
         (("no-such.wav",), 3, "does not exist"),
         (("--output", "a.doc", DEMO), 2, "ends in .srt, .vtt, .txt"),
+        (("--rotate", "day", DEMO), 2, "--rotate goes with --events, --output or --record"),
+        (("--rotate", "week", "--output", "a.srt", DEMO), 2, "expected day, or a size"),
+        (("--rate", 8000, DEMO), 2, "--rate goes with -, raw PCM"),
+        (("--loops", 2, "-"), 2, "--loops goes with a FILE"),
+        (("--wait-for-source", 9, DEMO), 2, "--wait-for-source goes with --mic or a URL"),
+        (("--web-port", 9, DEMO), 2, "--web-port goes with --web"),
+        (("--prefix", "a", DEMO), 2, "No such option: --prefix"),
+        (("--condition-on-previous-text", DEMO), 2, "No such option"),
+        (("--record", "a.wav", DEMO), 2, "ends in .flac"),
         (("--max-segment", 30, DEMO), 2, "--max-segment is 30 s"),
         (("--min-silence", 0, DEMO), 2, "--min-silence is 0"),
         (("--mic", "browser"), 2, "--mic browser needs --web"),

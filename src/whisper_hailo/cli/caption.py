@@ -5,24 +5,25 @@ from __future__ import annotations
 import contextlib
 import logging
 import signal
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from whisper_hailo.backends.hailo.options import Priority
+from whisper_hailo.cli.caption_figures import report
 from whisper_hailo.cli.caption_options import CaptionModel, ShowOptions, SourceOptions
 from whisper_hailo.cli.groups import Given, Only
 from whisper_hailo.cli.model import tell_reasons
-from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.cli.stdout import emit
 from whisper_hailo.cli.streams import patient_results
-from whisper_hailo.cli.talk import is_verbose, note
+from whisper_hailo.cli.talk import is_verbose
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.supervisor import Supervisor
 from whisper_hailo.decoding.option_groups import TokenLimits
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.text.subtitles import Layout
 
 if TYPE_CHECKING:
     from whisper_hailo.live.browser import BrowserSource
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from whisper_hailo.live.hosts import Hosts
     from whisper_hailo.live.sinks import EventSink
     from whisper_hailo.live.source import AudioSource
-    from whisper_hailo.live.statistics import CaptionStatistics
     from whisper_hailo.live.stream import CaptionStream
 
 logger = logging.getLogger(__name__)
@@ -39,13 +39,19 @@ logger = logging.getLogger(__name__)
 _DECODING = (
     "language", "task", "cures", "max_new_tokens", "thresholds", "limits", "prompts",
 )  # fmt: skip
+NO_EFFECT = (
+    "prefix", "condition_on_previous_text", "carry_initial_prompt",  # a segment stands alone
+    "compression_ratio_threshold",  # nothing is tried again
+)  # fmt: skip
+"""Options of decoding that live captions cannot make use of."""
 
 
 def caption(
     source: SourceOptions,
     model: CaptionModel,
     options: CaptionOptions,
-    decoding: Annotated[Given[DecodingOptions], Only(_DECODING)],
+    decoding: Annotated[Given[DecodingOptions], Only(_DECODING, NO_EFFECT)],
+    layout: Annotated[Given[Layout], Only(("max_line_width", "max_line_count"))],
     show: ShowOptions,
     audio: Annotated[str | None, typer.Argument(hidden=True)] = None,
 ) -> int:
@@ -54,7 +60,7 @@ def caption(
     from whisper_hailo.cli.caption_verbose import VerboseView
     from whisper_hailo.live.captioner import Captioner
     from whisper_hailo.live.engine import warm_up
-    from whisper_hailo.live.files import caption_files
+    from whisper_hailo.live.files import CUES, caption_files
     from whisper_hailo.live.recording import RecordedSource
     from whisper_hailo.live.sinks import RetriedSink
     from whisper_hailo.live.stream import CaptionStream
@@ -63,11 +69,13 @@ def caption(
         return _list_devices()
     show.expect_page_for(source)
     audio = source.played(audio)
+    source.expect_use(audio)
+    show.expect_use()
     _decoding(decoding, Cures())  # what is wrong is told before a model is looked for
     detector = SileroDetector("live")  # where it is missing, before a model is fetched
     browser, hosts = _browser(source), show.hosts()
     with contextlib.ExitStack() as stack:
-        files = caption_files(audio, show.events, show.output, show.rotate)
+        files = caption_files(audio, show.events, show.output, show.rotate, layout.on(CUES))
         stream_source = browser or _source(source, audio)
         recording = show.recording(audio)
         if recording is not None:
@@ -93,7 +101,7 @@ def caption(
             interrupted = _run(stream, sinks)
         finally:
             supervisor.stopping()
-            _report(captioner.statistics, show)
+            report(captioner.statistics, as_json=show.as_json)
     return ExitCode.INTERRUPTED if interrupted and not stream_source.endless else ExitCode.OK
 
 
@@ -211,26 +219,6 @@ def _view(show: ShowOptions, stack: contextlib.ExitStack) -> EventSink:
     view = TerminalView(colour=show.colour)
     stack.callback(view.close)
     return view
-
-
-def _report(statistics: CaptionStatistics, show: ShowOptions) -> None:
-    """The figures of the run: JSON on standard output, or a line, or all, on standard error."""
-    figures = statistics.as_json()
-    if show.as_json:
-        emit_json({"event": "statistics", **figures})
-    elif is_verbose():
-        for name, value in figures.items():
-            print(f"{name:>32}  {'-' if value is None else value}", file=sys.stderr)
-    else:
-        note(_summary(figures))
-
-
-def _summary(figures: dict[str, Any]) -> str:
-    lost = f"; {figures['lost_s']:.1f} s were lost" if figures["lost_s"] else ""
-    return (
-        f"{figures['words']} words of {figures['stream_s']:.1f} s, computed in "
-        f"{figures['compute_s']:.1f} s{lost}"
-    )
 
 
 def _list_devices() -> int:

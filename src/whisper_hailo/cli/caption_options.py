@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from whisper_hailo.cli.model import ModelOptions
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.flags import ENGINE, expect, flag
+from whisper_hailo.core.flags import ENGINE, expect, flag, refuse_idle
 from whisper_hailo.live.rotation import Rotation
 
 if TYPE_CHECKING:
@@ -46,6 +46,22 @@ class SourceOptions:
         wait_s = self.wait_for_source
         expect(self, "wait_for_source", wait_s is None or 0 <= wait_s < math.inf, "0 s or more")
         expect(self, "loops", self.loops >= 1, "1 or more")
+
+    def expect_use(self, audio: str | None) -> None:
+        """Refuse options that have no effect on what is heard.
+
+        Raises:
+            OptionError: there is one.
+        """
+        is_address = audio is not None and "://" in audio
+        is_file = audio is not None and audio != "-" and not is_address
+        for name, serves, what in (
+            ("real_time", is_file, "a FILE"),
+            ("loops", is_file, "a FILE"),
+            ("rate", audio == "-", "-, raw PCM"),
+            ("wait_for_source", is_address or self.mic not in (None, "browser"), "--mic or a URL"),
+        ):
+            refuse_idle(self, name, serves, what)
 
     def played(self, audio: str | None) -> str | None:
         """What is to be heard: the argument, or what is replayed.
@@ -95,6 +111,18 @@ class ShowOptions:
 
     def __post_init__(self) -> None:
         expect(self, "web_port", 0 <= self.web_port <= _LAST_PORT, f"0 to {_LAST_PORT}")
+
+    def expect_use(self) -> None:
+        """Refuse options that have no effect without another.
+
+        Raises:
+            OptionError: there is one.
+        """
+        kept = bool(self.events or self.output or self.record)
+        refuse_idle(self, "rotate", kept, "--events, --output or --record")
+        for name in ("web_host", "web_port", "web_allow_host"):
+            refuse_idle(self, name, self.web, "--web")
+        refuse_idle(self, "colour", not self.as_json, "a terminal, not --json")
 
     def recording(self, audio: str | None) -> Recording | None:
         """What the sound is kept in, if it is; not open yet.

@@ -6,20 +6,27 @@ import json
 import os
 import secrets
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.targets import FileId, file_id
+from whisper_hailo.core.types import Word
 from whisper_hailo.live.events import Completed, Event, as_json
 from whisper_hailo.live.growing import GrowingFile
 from whisper_hailo.live.rotation import Rotation
-from whisper_hailo.text.subtitles import cue_time
+from whisper_hailo.text.clauses import clauses, lines
+from whisper_hailo.text.subtitles import Layout, cue_time, spread
 
 FORMATS: Final = ("srt", "vtt", "txt")
+
+CUES: Final = Layout(max_line_width=42, max_line_count=2)
+"""What broadcasters agree on, and all players show."""
 
 
 class EventFile(GrowingFile):
@@ -43,12 +50,18 @@ class CaptionFile(GrowingFile):
     Args:
         path: its ending says which: `.srt`, `.vtt` or `.txt`.
         rotation: when to go on in another file.
+        layout: lines of a cue and their width.
 
     Raises:
         OptionError: another ending.
     """
 
-    def __init__(self, path: Path, rotation: Rotation | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        rotation: Rotation | None = None,
+        layout: Layout = CUES,
+    ) -> None:
         ending = path.suffix.lower().removeprefix(".")
         if ending not in FORMATS:
             raise OptionError(
@@ -56,12 +69,13 @@ class CaptionFile(GrowingFile):
                 f"{', '.join('.' + ending for ending in FORMATS)}"
             )
         super().__init__(path, ending, rotation)
+        self._layout = layout
 
     def put(self, event: Event) -> None:
         """Append a completed segment; one without words leaves no trace."""
-        if not isinstance(event, Completed) or not event.text:
-            return
-        self.append(self._record(event).encode(), durable=True)
+        if isinstance(event, Completed) and event.text:
+            records = [event.text + "\n"] if self._format == "txt" else self._cues(event)
+            self.append(*(record.encode() for record in records), durable=True)
 
     def _head(self) -> bytes:
         return b"WEBVTT\n\n" if self._format == "vtt" else b""
@@ -72,12 +86,27 @@ class CaptionFile(GrowingFile):
             return super()._joined(records, n_before)
         return b"".join(b"%d\n%b" % (n, cue) for n, cue in enumerate(records, n_before + 1))
 
-    def _record(self, event: Completed) -> str:
-        if self._format == "txt":
-            return event.text + "\n"
+    def _cues(self, event: Completed) -> Iterator[str]:
+        """As many as the text needs; together they last as long as the segment."""
         mark = "," if self._format == "srt" else "."
-        times = f"{cue_time(event.start_s, mark)} --> {cue_time(event.end_s, mark)}"
-        return f"{times}\n{event.text.replace('-->', '->')}\n\n"
+        width, count = self._layout.max_line_width, self._layout.max_line_count
+        words = timed_words(event)
+        groups = list(clauses(words, width or sys.maxsize, count or sys.maxsize))
+        starts_s = [event.start_s, *(group[0].start_s for group in groups[1:])]
+        for group, (start_s, end_s) in zip(groups, pairwise([*starts_s, event.end_s]), strict=True):
+            text = "\n".join(lines(group, width or sys.maxsize)).replace("-->", "->")
+            yield f"{cue_time(start_s, mark)} --> {cue_time(end_s, mark)}\n{text}\n\n"
+
+
+def timed_words(event: Completed) -> list[Word]:
+    """Words of a segment with times; where the engine knows none, they share the segment's."""
+    shared = spread([word.text for word in event.words], event.start_s, event.end_s)
+    if any(word.start_s is None or word.end_s is None for word in event.words):
+        return shared
+    return [
+        replace(other, start_s=word.start_s or 0.0, end_s=word.end_s or 0.0)
+        for word, other in zip(event.words, shared, strict=True)
+    ]
 
 
 def _json_line(fields: dict[str, Any]) -> bytes:
@@ -89,6 +118,7 @@ def caption_files(
     events: Path | None,
     output: Path | None,
     rotation: Rotation | None = None,
+    layout: Layout = CUES,
 ) -> list[EventFile | CaptionFile]:
     """The files that a command line names, not open yet: that is for when the source is.
 
@@ -97,6 +127,7 @@ def caption_files(
         events: of all events.
         output: of what is said.
         rotation: when they go on in other files.
+        layout: of subtitles.
 
     Raises:
         OptionError: a file would replace the input or the other one, or has another ending.
@@ -106,7 +137,7 @@ def caption_files(
     if events is not None:
         files.append(EventFile(events, rotation))
     if output is not None:
-        files.append(CaptionFile(output, rotation))
+        files.append(CaptionFile(output, rotation, layout))
     for file in files:
         file.check(identity(audio))
     if events and output and os.path.realpath(events) == os.path.realpath(output):

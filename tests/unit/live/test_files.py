@@ -19,6 +19,7 @@ from whisper_hailo.live.events import (
 )
 from whisper_hailo.live.files import CaptionFile, EventFile, caption_files
 from whisper_hailo.live.guarantees import violations
+from whisper_hailo.text.subtitles import Layout
 
 
 def word(text: str, probability: float | None = 0.123456) -> CaptionWord:
@@ -55,6 +56,51 @@ def test_webvtt(tmp_path: Path) -> None:
         "WEBVTT\n\n00:00:00.000 --> 00:00:01.250\nOne two\n\n"
         "01:01:01.000 --> 01:01:02.500\na -> b\n\n"
     )
+
+
+LONG = (
+    "Ladies and gentlemen, I am very glad that so many of you have come tonight. We shall begin "
+    "with the report of the treasurer, who has waited long enough."
+)
+
+
+def spoken(*, timed: bool) -> Completed:
+    words = [
+        CaptionWord(f" {text}", 1.0, *((10.0 + at / 2, 10.4 + at / 2) if timed else ()))
+        for at, text in enumerate(LONG.split())
+    ]
+    return Completed(0, 9.9, 25.0, tuple(words), "silence", 0, 25.0, 1.0)
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_long_segments_are_cues_of_two_lines_that_end_with_their_clauses(
+    tmp_path: Path, timed: bool
+) -> None:
+    with CaptionFile(tmp_path / "a.srt") as file:
+        file.put(spoken(timed=timed))
+        file.put(EVENTS[-1])
+    blocks = [block.split("\n") for block in (tmp_path / "a.srt").read_text().strip().split("\n\n")]
+    assert [block[0] for block in blocks] == [str(n) for n in range(1, len(blocks) + 1)]
+    cues = [block[2:] for block in blocks[:-1]]
+    assert " ".join(" ".join(cue) for cue in cues) == LONG
+    assert max(len(line) for cue in cues for line in cue) <= 42
+    assert max(map(len, cues)) == 2
+    assert cues[0][-1].endswith("come tonight.")
+    times = [block[1].split(" --> ") for block in blocks[:-1]]
+    assert times[0][0] == "00:00:09,900"
+    assert times[-1][1] == "00:00:25,000"
+    assert [end for _, end in times[:-1]] == [begin for begin, _ in times[1:]]
+    if timed:  # "We" is the 16th word
+        assert times[1][0] == "00:00:17,500"
+
+
+def test_lines_are_as_wide_as_they_are_wanted(tmp_path: Path) -> None:
+    layout = Layout(max_line_width=20, max_line_count=1)
+    with CaptionFile(tmp_path / "a.vtt", layout=layout) as file:
+        file.put(spoken(timed=True))
+    _, *blocks = (tmp_path / "a.vtt").read_text().strip().split("\n\n")
+    assert all(len(block.split("\n")) == 2 for block in blocks)
+    assert max(len(block.split("\n")[1]) for block in blocks) <= 20
 
 
 def test_text(tmp_path: Path) -> None:
