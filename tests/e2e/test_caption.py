@@ -148,6 +148,22 @@ def test_files_hold_what_was_completed_when_the_program_is_killed(
     assert len(kept) >= sum(bool(event.get("text")) for event in shown if "words" in event)
 
 
+def test_words_are_shown_as_others_and_masked_everywhere(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "names").write_text("saturday morning => SUNDAY\n")
+    (tmp_path / "rude").write_text("thursday\n")
+    srt, words = tmp_path / "a.srt", ("--replace", tmp_path / "names", "--mask", tmp_path / "rude")
+    result = whisper_hailo("caption", *QUICK, *words, "--json", "--output", srt, DEMO)
+    assert result.returncode == 0, result.stderr
+    events = [json.loads(line) for line in result.stdout.splitlines()]
+    final = " ".join(event["text"] for event in events if event["event"] == "completed")
+    assert "SUNDAY" in final
+    assert "T*******" in final or "t*******" in final
+    told = final + srt.read_text()
+    assert not re.search("thursday|saturday", told, re.IGNORECASE)
+
+
 def test_a_recording_is_replayed_after_a_kill_with_the_times_of_then(
     environment: dict[str, str], whisper_hailo: Command, tmp_path: Path
 ) -> None:

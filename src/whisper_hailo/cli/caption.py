@@ -6,6 +6,7 @@ import contextlib
 import logging
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,7 +19,7 @@ from whisper_hailo.cli.model import tell_reasons
 from whisper_hailo.cli.stdout import emit
 from whisper_hailo.cli.streams import patient_results
 from whisper_hailo.cli.talk import is_verbose
-from whisper_hailo.core.errors import ExitCode
+from whisper_hailo.core.errors import ExitCode, OptionError
 from whisper_hailo.core.supervisor import Supervisor
 from whisper_hailo.decoding.option_groups import TokenLimits
 from whisper_hailo.decoding.options import Cures, DecodingOptions
@@ -30,9 +31,11 @@ if TYPE_CHECKING:
     from whisper_hailo.live.captioner import Captioner
     from whisper_hailo.live.engine import CaptionEngine
     from whisper_hailo.live.hosts import Hosts
+    from whisper_hailo.live.replacements import Replacements
     from whisper_hailo.live.sinks import EventSink
     from whisper_hailo.live.source import AudioSource
     from whisper_hailo.live.stream import CaptionStream
+    from whisper_hailo.transcription.transcriber import Transcriber
 
 logger = logging.getLogger(__name__)
 
@@ -73,14 +76,14 @@ def caption(
     show.expect_use()
     _decoding(decoding, Cures())  # what is wrong is told before a model is looked for
     detector = SileroDetector("live")  # where it is missing, before a model is fetched
-    browser, hosts = _browser(source), show.hosts()
+    browser, hosts, replacements = _browser(source), show.hosts(), show.replacements()
     with contextlib.ExitStack() as stack:
         files = caption_files(audio, show.events, show.output, show.rotate, layout.on(CUES))
         stream_source = browser or _source(source, audio)
         recording = show.recording(audio)
         if recording is not None:
             stream_source = RecordedSource(stream_source, recording)
-        engine = _engine(model, decoding, options, stack)
+        engine = _engine(model, decoding, options, show.hotwords(), stack)
         warm_up(engine)
         if recording is not None:
             stack.enter_context(recording)
@@ -98,7 +101,7 @@ def caption(
         logger.info("%s, listening to %s", engine.name, stream_source.name)
         supervisor.ready(f"listening to {stream_source.name}")
         try:
-            interrupted = _run(stream, sinks)
+            interrupted = _run(stream, replacements, sinks)
         finally:
             supervisor.stopping()
             report(captioner.statistics, as_json=show.as_json)
@@ -127,6 +130,7 @@ def _engine(
     model: CaptionModel,
     given: Given[DecodingOptions],
     options: CaptionOptions,
+    hotwords: str,
     stack: contextlib.ExitStack,
 ) -> CaptionEngine:
     """Our own engine or Moonshine, open until the stack ends.
@@ -140,7 +144,7 @@ def _engine(
 
     if model.moonshine is None:
         transcriber = model.transcriber(Priority.LIVE)
-        decoding = _decoding(given, transcriber.default_cures)
+        decoding = _expecting(hotwords, _decoding(given, transcriber.default_cures), transcriber)
         engine = TranscriberEngine(transcriber, decoding, trim_window=options.trim_window)
         tell_reasons(transcriber)
         stack.enter_context(transcriber)
@@ -173,7 +177,7 @@ def _web(
     return view
 
 
-def _run(stream: CaptionStream, sinks: list[EventSink]) -> bool:
+def _run(stream: CaptionStream, replacements: Replacements, sinks: list[EventSink]) -> bool:
     """Show all events; whether the user ended it before the source did."""
     interrupted = False
 
@@ -185,7 +189,7 @@ def _run(stream: CaptionStream, sinks: list[EventSink]) -> bool:
         stream.stop()
 
     with _handling(stop):
-        for event in stream.events():
+        for event in map(replacements.apply, stream.events()):
             for sink in sinks:
                 sink.put(event)
     return interrupted
@@ -208,6 +212,22 @@ def _decoding(given: Given[DecodingOptions], cures: Cures) -> DecodingOptions:
 
     limits = TokenLimits(max_per_second=TOKENS_PER_SECOND)
     return given.on(DecodingOptions(cures=cures, limits=limits))
+
+
+def _expecting(
+    hotwords: str, decoding: DecodingOptions, transcriber: Transcriber
+) -> DecodingOptions:
+    """Options with further hotwords, where the decoder takes any."""
+    if not hotwords:
+        return decoding
+    both = ", ".join(filter(None, (decoding.prompts.hotwords, hotwords)))
+    expecting = replace(decoding, prompts=replace(decoding.prompts, hotwords=both))
+    try:
+        transcriber.check(expecting)
+    except OptionError as error:
+        logger.warning("what --replace shows is not expected: %s", error)
+        return decoding
+    return expecting
 
 
 def _view(show: ShowOptions, stack: contextlib.ExitStack) -> EventSink:

@@ -15,6 +15,7 @@ from whisper_hailo.live.rotation import Rotation
 if TYPE_CHECKING:
     from whisper_hailo.live.hosts import Hosts
     from whisper_hailo.live.recording import Recording
+    from whisper_hailo.live.replacements import Replacements
 
 _SOURCE = "Source"
 _PAGE = "Page"
@@ -100,6 +101,15 @@ class ShowOptions:
         parse=Rotation.of,
     )
     record: Path | None = flag(None, "Keep the sound there.", _FILES, metavar="F.flac")
+    replace: Path | None = flag(
+        None,
+        "Lines HEARD => SHOWN; what is shown is expected, too.",
+        _FILES,
+        metavar="FILE",
+    )
+    mask: Path | None = flag(
+        None, "Words, one a line, whose letters become stars.", _FILES, metavar="FILE"
+    )
     colour: bool = flag(False, "Shade words by confidence.", also=("--color",))
     as_json: bool = flag(False, "Print events and statistics as JSON Lines.", name="--json")
     web: bool = flag(False, "Serve a page with large captions.")
@@ -123,6 +133,29 @@ class ShowOptions:
         for name in ("web_host", "web_port", "web_allow_host"):
             refuse_idle(self, name, self.web, "--web")
         refuse_idle(self, "colour", not self.as_json, "a terminal, not --json")
+
+    def replacements(self) -> Replacements:
+        """What is shown in the place of words.
+
+        Raises:
+            OptionError: a file of them cannot be read.
+        """
+        from whisper_hailo.live.replacements import Replacements
+
+        given = Replacements({}) if self.replace is None else Replacements.read(self.replace)
+        return given if self.mask is None else given | Replacements.masks(self.mask)
+
+    def hotwords(self) -> str:
+        """Words that the decoder is to expect, since they are to be shown.
+
+        Raises:
+            OptionError: their file cannot be read.
+        """
+        from whisper_hailo.live.replacements import Replacements
+
+        if self.replace is None:
+            return ""
+        return ", ".join(filter(None, Replacements.read(self.replace).phrases.values()))
 
     def recording(self, audio: str | None) -> Recording | None:
         """What the sound is kept in, if it is; not open yet.
