@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
@@ -22,6 +23,16 @@ if shutil.disk_usage(tempfile.gettempdir()).free < 2**30:
 
 import whisper_hailo  # noqa: E402, F401 - before a test imports ONNX Runtime by itself
 from whisper_hailo.core.files import CACHE_VARIABLE  # noqa: E402
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Tests and modules stay until the end: whoever collects garbage need not look at them.
+
+    Parts of the program and the stand-in for Hailo's binding do so often; each time took 0.1 s.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.shared import made_once
+
 ROOT = Path(__file__).parents[2]
 ASSETS = ROOT / "src" / "whisper_hailo" / "assets"
 DEMO = ASSETS / "demo.flac"
@@ -54,6 +56,25 @@ def whisper_hailo(environment: dict[str, str]) -> Command:
         return subprocess.run(command, env=merged, check=False, **keywords)  # type: ignore[call-overload, no-any-return]
 
     return run
+
+
+@pytest.fixture(scope="session")
+def micro_model(whisper_hailo: Command, shared: Path) -> Path:
+    """The directory of the bundled model; whoever changes it takes a copy."""
+    return made_once(shared / "e2e-micro", lambda out: _convert(whisper_hailo, out))
+
+
+@pytest.fixture(scope="session")
+def micro_hailo(whisper_hailo: Command, shared: Path) -> Path:
+    """Likewise with graphs of fixed sizes."""
+    return made_once(shared / "e2e-hailo", lambda out: _convert(whisper_hailo, out, "--hailo"))
+
+
+def _convert(whisper_hailo: Command, out: Path, *words: str) -> None:
+    result = whisper_hailo("convert", "micro", out, *words)
+    assert result.returncode == 0, result.stderr
+    forms = "hailo/encoder-10s.onnx, hailo/decoder-10s-32.onnx"
+    assert (forms in result.stdout) is ("--hailo" in words)
 
 
 def one_line(result: subprocess.CompletedProcess[str]) -> str:

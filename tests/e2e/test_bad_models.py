@@ -54,9 +54,13 @@ def test_weights_that_are_no_numbers(
     ],
 )
 def test_a_model_description_that_is_nonsense(
-    whisper_hailo: Command, tmp_path: Path, changes: dict[str, dict[str, object]]
+    *,
+    whisper_hailo: Command,
+    micro_model: Path,
+    tmp_path: Path,
+    changes: dict[str, dict[str, object]],
 ) -> None:
-    assert whisper_hailo("convert", "micro", tmp_path / "model").returncode == 0
+    shutil.copytree(micro_model, tmp_path / "model")
     file = tmp_path / "model" / "model.json"
     spec = json.loads(file.read_text(encoding="utf-8"))
     for key, values in changes.items():
@@ -69,12 +73,11 @@ def test_a_model_description_that_is_nonsense(
 
 @pytest.mark.parametrize("where", ["../secret.bin", "absolute", "link"])
 def test_external_data_outside_the_model_directory_is_not_read(
-    whisper_hailo: Command, tmp_path: Path, where: str
+    whisper_hailo: Command, micro_model: Path, tmp_path: Path, where: str
 ) -> None:
     import onnx
 
-    model = tmp_path / "model"
-    assert whisper_hailo("convert", "micro", model).returncode == 0
+    model = shutil.copytree(micro_model, tmp_path / "model")
     data = model / "decoder.onnx.data"
     secret = tmp_path / "secret.bin"
     shutil.copy(data, secret)
@@ -150,10 +153,11 @@ def test_broken_checkpoints(whisper_hailo: Command, tmp_path: Path, kind: str, s
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["checkpoint"]
 
 
-def test_a_truncated_graph_in_a_model_directory(whisper_hailo: Command, tmp_path: Path) -> None:
+def test_a_truncated_graph_in_a_model_directory(
+    whisper_hailo: Command, micro_model: Path, tmp_path: Path
+) -> None:
     for name in ("encoder.onnx", "cross_kv.onnx", "decoder.onnx"):
-        model = tmp_path / name.partition(".")[0]
-        assert whisper_hailo("convert", "micro", model).returncode == 0
+        model = shutil.copytree(micro_model, tmp_path / name.partition(".")[0])
         os.truncate(model / name, (model / name).stat().st_size // 2)
         result = whisper_hailo("transcribe", "--model", model, DEMO)
         assert result.returncode == 4
@@ -182,9 +186,10 @@ def test_a_damaged_cache_heals_with_one_line(whisper_hailo: Command, tmp_path: P
         assert "converting" not in whisper_hailo(*command, env=env).stderr
 
 
-def test_a_damaged_model_directory_is_an_error(whisper_hailo: Command, tmp_path: Path) -> None:
-    model = tmp_path / "model"
-    assert whisper_hailo("convert", "micro", model).returncode == 0
+def test_a_damaged_model_directory_is_an_error(
+    whisper_hailo: Command, micro_model: Path, tmp_path: Path
+) -> None:
+    model = shutil.copytree(micro_model, tmp_path / "model")
     model.chmod(0o555)
     assert whisper_hailo("transcribe", "--model", model, DEMO).returncode == 0
     with (model / "decoder.onnx.data").open("r+b") as file:

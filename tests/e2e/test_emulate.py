@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,8 @@ PATIENCE_S = 900
 
 
 @pytest.fixture(scope="module")
-def model(whisper_hailo: Command, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("emulate") / "micro"
-    result = whisper_hailo("convert", "micro", out, "--hailo")
-    assert result.returncode == 0, result.stderr
-    return out
+def model(micro_hailo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return shutil.copytree(micro_hailo, tmp_path_factory.mktemp("emulate") / "micro")
 
 
 def test_emulate_and_transcribe(whisper_hailo: Command, model: Path) -> None:

@@ -20,11 +20,8 @@ STEMS = {"encoder": "micro_encoder_10s", "decoder": "micro_decoder_10s_32"}
 
 
 @pytest.fixture(scope="module")
-def model(whisper_hailo: Command, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("hef") / "micro"
-    result = whisper_hailo("convert", "micro", out, "--hailo")
-    assert result.returncode == 0, result.stderr
-    return out
+def model(micro_hailo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return shutil.copytree(micro_hailo, tmp_path_factory.mktemp("hef") / "micro")
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -19,11 +20,8 @@ SPEECH = ROOT / "tests" / "data" / "micro"
 
 
 @pytest.fixture(scope="module")
-def model(whisper_hailo: Command, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("chip") / "micro"
-    result = whisper_hailo("convert", "micro", out, "--hailo")
-    assert result.returncode == 0, result.stderr
-    return out
+def model(micro_hailo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return shutil.copytree(micro_hailo, tmp_path_factory.mktemp("chip") / "micro")
 
 
 @pytest.fixture(scope="module")

@@ -36,10 +36,10 @@ class Fuzzed:
 
         from whisper_hailo.cli.app import _app  # with the groups of options spread
 
-        self._options = {
+        self.options = {
             name: options
             for name, made in get_group(_app([])).commands.items()
-            if name not in LEFT_OUT and (options := [*_options_of(made)])
+            if name not in LEFT_OUT and (options := _options_of(made))
         }
 
     def prepare(self, base: Path) -> None:
@@ -48,13 +48,13 @@ class Fuzzed:
 
     def make(self, rng: Random, base: Path) -> Input:
         """Words as JSON."""
-        name = rng.choice(("transcribe", "transcribe", "transcribe", *self._options))
+        name = rng.choice(("transcribe", "transcribe", "transcribe", *self.options))
         words = [name]
         if name in ("transcribe", "caption", "time", "cures", "evaluate"):
             words += ["--model", "MODEL"]
         words += ["SOUND"] if rng.random() < 0.8 else [rng.choice(VALUES)]
         for _ in range(rng.choice((1, 1, 2, 2, 3, 5))):
-            option, takes_value = rng.choice(self._options[name])
+            option, takes_value = rng.choice(self.options[name])
             words.append(option)
             if takes_value:
                 words.append(rng.choice(VALUES))
@@ -69,11 +69,10 @@ class Fuzzed:
 
 
 def _options_of(made: Any) -> list[tuple[str, bool]]:
-    """Spelling of each option, and whether a value follows."""
+    """Spellings of each option, and whether a value follows."""
     return [
         (spelling, not parameter.is_flag)
         for parameter in made.params
-        if getattr(parameter, "opts", [""])[0].startswith("-")
+        if parameter.opts[0].startswith("-") and not {*parameter.opts} & {*NEVER}
         for spelling in (*parameter.opts, *parameter.secondary_opts)
-        if spelling not in NEVER and spelling not in ("--install-completion", "--show-completion")
     ]

@@ -39,7 +39,7 @@ def test_a_window_ends_behind_a_whole_word_and_its_rows_are_zeros_from_there() -
         place = short.targets[row].tolist().index(EOT)
         assert short.targets[row, :place].tolist() == whole.targets[row, :place].tolist()
         assert short.targets[row, place + 1 :].eq(IGNORED).all()
-        n_heard = int(short.shown[row].sum())
+        n_heard = int(short.heard[row].sum())
         said = 10 if place == 4 else 20
         assert said < n_heard <= said + 3
         assert short.features[row, n_heard:].eq(0).all()
@@ -53,7 +53,7 @@ def test_the_lesson_itself_stays_as_it_is() -> None:
     whole = lesson(5)
     shortened(whole, EOT, 1.0, np.random.default_rng(1))
     assert whole.targets[:, -1].eq(EOT).all()
-    assert whole.shown.all()
+    assert whole.heard.all()
     same = shortened(whole, EOT, 0.0, np.random.default_rng(1))
     torch.testing.assert_close(same.targets, whole.targets)
 

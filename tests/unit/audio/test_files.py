@@ -147,6 +147,7 @@ def test_a_full_temporary_folder_is_told(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "audio cannot be buffered (No space left on device); free some space in" in told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["wav", "flac", "mp3", "aiff", "mp4", "mkv", "caf"])
 def test_long_recordings_come_whole_whatever_stands_at_their_end(
     kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -78,6 +78,7 @@ def test_an_extension_alone_makes_no_audio_track(tmp_path: Path) -> None:
     assert "readable audio" in refusal(tmp_path / "a.mp3")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "codec", "layout", "n_channels"),
     [
@@ -108,6 +109,7 @@ def test_sixteen_channels(tmp_path: Path) -> None:
     np.testing.assert_allclose(load_audio(ChannelOf(path, 15)), tone(16_000), atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layouts", [("stereo", "mono"), ("mono", "stereo")])
 def test_channels_that_change_in_the_middle(tmp_path: Path, layouts: tuple[str, str]) -> None:
     parts = [write_media(tmp_path / f"{one}.aac", "aac", 16_000, layout=one) for one in layouts]

@@ -35,6 +35,7 @@ def asked(shell: str, line: str) -> list[str]:
     return answer.stdout.split()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", SHELLS)
 def test_commands_options_and_values_are_completed(shell: str) -> None:
     assert "transcribe" in "".join(asked(shell, "whisper-hailo tr"))
@@ -44,6 +45,7 @@ def test_commands_options_and_values_are_completed(shell: str) -> None:
     assert "translate" in values
 
 
+@pytest.mark.slow
 def test_other_programs_names_are_not_offered() -> None:
     assert asked("bash", "whisper-hailo transcribe --compute") == []
 
@@ -62,6 +64,7 @@ def test_a_script_is_what_its_shell_takes(
     subprocess.run([program, "-n", str(script)], check=True, timeout=PATIENCE_S)
 
 
+@pytest.mark.slow
 def test_bash_completes_what_is_typed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     bash = shutil.which("bash")
     if bash is None:

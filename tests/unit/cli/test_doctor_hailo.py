@@ -221,3 +221,45 @@ def test_throttle_counters_of_other_machines(root: Root) -> None:
     assert probe.throttling() == probe.Throttling((), (), None, known=True)
     root.put(place, "17")
     assert probe.throttling().before == ("throttled",)
+
+
+def test_the_firmware_is_asked_by_its_command_on_this_machine_only(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bits 0 and 18: too little voltage now, throttled since the start."""
+    asked: list[tuple[str, ...]] = []
+
+    def answer(*words: str) -> str:
+        asked.append(words)
+        return "throttled=0x40001"
+
+    monkeypatch.setattr(probe, "_command", answer)
+    assert not probe.throttling().known
+    assert asked == []
+    monkeypatch.setattr(probe, "ROOT", root.folder)
+    found = probe.throttling()
+    assert asked == [("vcgencmd", "get_throttled")]
+    assert (len(found.now), len(found.before), found.known) == (1, 1, True)
+    root.put("sys/devices/platform/soc/soc:firmware/get_throttled", "0")
+    assert probe.throttling() == probe.Throttling((), (), None, known=True)
+    assert len(asked) == 1, "the kernel says it"
+
+
+def test_a_program_is_asked_for_its_first_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    program = tmp_path / "systemctl"
+    for script, expected in (
+        (
+            '[ "$*" = "is-active hailort.service" ] && printf "\\nactive\\nmore\\n"; exit 3',
+            "active",
+        ),
+        ("echo trouble >&2", ""),
+    ):
+        program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        program.chmod(0o755)
+        assert probe.service_state() == expected
+    program.unlink()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert probe.service_state() == ""

@@ -13,7 +13,7 @@ from tests.unit.live.scripted import Loudness
 from tests.unit.sounds import DATA
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.errors import AudioError, OptionError
-from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.option_groups import SearchOptions
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
 from whisper_hailo.live.blocks import BlockCaptions, Samples, stream, stream_async
@@ -31,6 +31,17 @@ def micro() -> Iterator[Transcriber]:
         yield transcriber
 
 
+@pytest.fixture(scope="module")
+def audio() -> FloatArray:
+    return load_audio(CLIP)
+
+
+@pytest.fixture(scope="module")
+def expected(micro: Transcriber, audio: FloatArray) -> str:
+    """The text of the whole recording."""
+    return micro.transcribe(audio, OPTIONS).text
+
+
 def captions(micro: Transcriber, sample_rate: int = SAMPLE_RATE_HZ) -> BlockCaptions:
     return BlockCaptions(micro, OPTIONS, sample_rate=sample_rate, detector=Loudness())
 
@@ -44,32 +55,30 @@ def blocks(audio: Samples, n_blocks: int = 17) -> Iterator[Samples]:
     return iter(np.array_split(audio, n_blocks))
 
 
-def test_blocks_of_any_length_give_the_text_of_the_recording(micro: Transcriber) -> None:
-    audio = load_audio(CLIP)
-    expected = micro.transcribe(audio, OPTIONS).text
+def test_blocks_of_any_length_give_the_text_of_the_recording(
+    micro: Transcriber, audio: FloatArray, expected: str
+) -> None:
     for n_blocks in (1, 5, 100):
         assert text_of(list(stream(blocks(audio, n_blocks), captions(micro)))) == expected
 
 
-def test_integers_are_samples_too(micro: Transcriber) -> None:
-    audio = load_audio(CLIP)
-    expected = text_of(list(stream(blocks(audio), captions(micro))))
+def test_integers_are_samples_too(micro: Transcriber, audio: FloatArray, expected: str) -> None:
     integers = np.round(audio * 32768).clip(-32768, 32767).astype(np.int16)
     assert text_of(list(stream(blocks(integers), captions(micro)))) == expected
 
 
 def test_a_rate_of_a_sound_card_is_that_of_the_model_before_it_is_heard(
-    micro: Transcriber,
+    micro: Transcriber, audio: FloatArray, expected: str
 ) -> None:
-    audio = load_audio(CLIP)
     faster = soxr.resample(audio, SAMPLE_RATE_HZ, 48_000, quality="VHQ")
     events = list(stream(blocks(faster), captions(micro, 48_000)))
-    assert text_of(events) == micro.transcribe(audio, OPTIONS).text
+    assert text_of(events) == expected
     assert events[-1].heard_s == pytest.approx(audio.size / SAMPLE_RATE_HZ, abs=0.05)
 
 
-def test_a_program_of_asyncio_goes_on_meanwhile(micro: Transcriber) -> None:
-    audio = load_audio(CLIP)
+def test_a_program_of_asyncio_goes_on_meanwhile(
+    micro: Transcriber, audio: FloatArray, expected: str
+) -> None:
     ticks: list[int] = []
 
     async def spoken() -> AsyncIterator[Samples]:
@@ -79,7 +88,7 @@ def test_a_program_of_asyncio_goes_on_meanwhile(micro: Transcriber) -> None:
     async def tick() -> None:
         while True:
             ticks.append(len(ticks))
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.002)
 
     async def run() -> list[Event]:
         other = asyncio.create_task(tick())
@@ -87,7 +96,7 @@ def test_a_program_of_asyncio_goes_on_meanwhile(micro: Transcriber) -> None:
         other.cancel()
         return events
 
-    assert text_of(asyncio.run(run())) == text_of(list(stream(blocks(audio), captions(micro))))
+    assert text_of(asyncio.run(run())) == expected
     assert len(ticks) > 17, "the loop ran while blocks were transcribed"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from dataclasses import dataclass
@@ -73,7 +74,8 @@ class AsyncRun:
         self._finished = threading.Event()
         self._error: BaseException | None = None
         self._job: Any = None
-        self._began_s = self._ended_s = 0.0
+        self._began_s: float  # of `begin`
+        self._ended_s = -math.inf  # not yet
 
     def begin(self, configured: Any) -> None:  # noqa: ANN401 - the binding's own object
         """Hand it over; there is room in the queue.

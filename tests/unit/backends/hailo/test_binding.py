@@ -33,6 +33,20 @@ def test_not_installed_and_installed_but_invisible(
         binding.load_binding()
 
 
+def test_why_there_is_no_binding_is_known_without_importing_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(binding, "SYSTEM_PACKAGES", (str(tmp_path),))
+    monkeypatch.setattr(binding, "find_spec", lambda _: None)
+    assert binding.why_no_binding() == "no Hailo binding in this environment"
+    (tmp_path / "hailo_platform").mkdir()
+    assert binding.why_no_binding() == (
+        "the Hailo binding is installed but invisible to this environment (doctor)"
+    )
+    monkeypatch.setattr(binding, "find_spec", lambda name: name)
+    assert binding.why_no_binding() is None
+
+
 @pytest.mark.usefixtures("no_binding")
 @pytest.mark.parametrize(
     ("fault", "expected"),

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.standin import FOLDER, with_chip
 from tests.unit.backends.hailo.conftest import Hefs
+from whisper_hailo.backends.hailo import bounded as bounded_module
 from whisper_hailo.backends.hailo.bounded import bounded
 
 PATIENCE_S = 120
@@ -61,6 +68,60 @@ def test_a_block_that_ends_in_time_is_like_any_other(request: pytest.FixtureRequ
         _ = 1 // 0
     with pytest.raises(KeyboardInterrupt):  # handled by Python again
         os.kill(os.getpid(), signal.SIGINT)
+
+
+def _python_handles(number: int) -> bool:
+    """Whether the C library has a handler for a signal: `SIG_DFL` is 0."""
+    action = ctypes.create_string_buffer(256)
+    bounded_module._C.sigaction(number, None, action)
+    return any(action.raw[:8])
+
+
+def test_signals_have_their_default_action_until_the_outermost_block_ends(
+    request: pytest.FixtureRequest,
+) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
+    assert _python_handles(signal.SIGINT)
+    with bounded(PATIENCE_S, "outer"):
+        assert not _python_handles(signal.SIGINT)
+        with bounded(PATIENCE_S, "inner"):
+            assert not _python_handles(signal.SIGINT)
+        assert not _python_handles(signal.SIGINT)
+    assert _python_handles(signal.SIGINT)
+
+
+def test_a_timer_calls_in_time_unless_its_block_has_ended() -> None:
+    called: list[int] = []
+    rung = threading.Event()
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+    def ring(number: int) -> None:
+        called.append(number)
+        if number == 2:
+            rung.set()
+
+    with bounded_module._timer(0.02, ring, 1):
+        pass
+    begin_s = time.monotonic()
+    with bounded_module._timer(1.02, ring, 2):
+        assert rung.wait(PATIENCE_S)
+    assert time.monotonic() - begin_s >= 1.02, "whole seconds and their parts"
+    assert called == [2]
+
+
+def test_the_program_ends_after_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    timers: dict[str, float] = {}
+
+    @contextmanager
+    def timer(after_s: float, function: Any, _argument: int) -> Iterator[None]:
+        timers[function.__name__] = after_s
+        yield
+
+    monkeypatch.setattr(bounded_module, "_timer", timer)
+    with bounded(PATIENCE_S, "opening the chip"):
+        pass
+    assert timers["warnx"] == PATIENCE_S < timers["_exit"]
 
 
 @pytest.mark.slow

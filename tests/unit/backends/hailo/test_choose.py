@@ -13,7 +13,7 @@ import pytest
 from tests.standin.make_hef import decoder_network, encoder_network, hef
 from tests.unit.backends.hailo.conftest import Hefs
 from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
-from whisper_hailo.backends.hailo.choose import Wanted, fitting_encoder
+from whisper_hailo.backends.hailo.choose import Wanted, fitting_encoder, matching_hef
 from whisper_hailo.backends.hailo.options import ChipOptions
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.backends.select import select
@@ -84,6 +84,27 @@ def test_a_broken_or_foreign_hef_is_no_reason_to_fail(directory: Path, spec: Mod
     assert "has width 64" in fitting_encoder(directory, wide, "hailo8l", Wanted())[1]
     second = replace(spec, hefs=(replace(record, file="broken.hef"), record))
     assert fitting_encoder(directory, second, "hailo8l", Wanted())[0] == directory / "own.hef"
+
+
+def test_a_hef_of_the_other_half_for_another_chip_or_that_is_gone_is_left(
+    directory: Path, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "cache"))
+    (own,) = spec.hefs
+    for name in ("other.hef", "larger.hef"):
+        shutil.copy(directory / own.file, directory / name)
+    others = (
+        replace(own, part="decoder", file="other.hef"),
+        replace(own, arch="hailo10h", file="other.hef"),
+        replace(own, file="gone.hef"),
+    )
+    assert matching_hef(directory, replace(spec, hefs=others), "hailo8l", "encoder") is None
+    every = replace(spec, hefs=(*others, own))
+    assert matching_hef(directory, every, "hailo8l", "encoder") == directory / own.file
+    # An 8 takes both; the file for itself is the better one.
+    both = replace(spec, hefs=(own, replace(own, arch="hailo8", file="larger.hef")))
+    assert matching_hef(directory, both, "hailo8", "encoder") == directory / "larger.hef"
+    assert matching_hef(directory, both, "hailo8l", "encoder") == directory / own.file
 
 
 @pytest.mark.parametrize(

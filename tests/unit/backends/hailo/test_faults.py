@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from tests.standin.hef_file import Wish, hef_bytes
 from tests.unit.backends.hailo.test_preflight import encoder
-from whisper_hailo.backends.hailo import lease
+from whisper_hailo.backends.hailo import faults, lease
 from whisper_hailo.backends.hailo.assets import load_assets
 from whisper_hailo.backends.hailo.binding import one_line
 from whisper_hailo.backends.hailo.encoder import HefEncoder
@@ -24,6 +25,7 @@ from whisper_hailo.core.errors import (
     DeviceLostError,
     DeviceTimeoutError,
     HefError,
+    ModelError,
 )
 from whisper_hailo.core.spec import ModelSpec
 
@@ -105,6 +107,26 @@ def test_tables_may_have_leading_axes_and_more_places_than_the_decoder(tmp_path:
     ids = np.arange(16)
     expected = table[ids] + places[0, :16]
     assert np.allclose(np.asarray(assets.embed(ids)).reshape(16, 64), expected, atol=1e-6)
+
+
+def test_arrays_of_two_models_are_not_chosen_from(tmp_path: Path) -> None:
+    for name in ("base", "tiny"):
+        folder = tmp_path / name / "decoder_tokenization"
+        folder.mkdir(parents=True)
+        np.save(folder / f"token_embedding_weight_{name}.npy", np.zeros((200, 64), np.float32))
+    where = "base/decoder_tokenization, tiny/decoder_tokenization; name one folder"
+    with pytest.raises(ModelError, match=f"has arrays of several models: {where}"):
+        load_assets(tmp_path, (200, 64, 16), positions=False)
+    assert load_assets(tmp_path / "tiny", (200, 64, 16), positions=False).positions is None
+
+
+def test_nodes_that_may_not_be_read_and_written_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(faults, "NODES", ("null", "zero"))
+    assert faults.unreadable_nodes() == []
+    for missing in (os.R_OK, os.W_OK):
+        may = {"/dev/null": os.R_OK | os.W_OK, "/dev/zero": (os.R_OK | os.W_OK) & ~missing}
+        monkeypatch.setattr(os, "access", lambda path, how, may=may: not how & ~may[str(path)])
+        assert faults.unreadable_nodes() == ["/dev/zero"]
 
 
 @pytest.mark.parametrize("missing", ["inputs", "outputs"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import http.server
 import json
+import os
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ import pytest
 from tests.dripping import dripping
 from tests.standin.hef_file import Net, Wish, hef_bytes
 from whisper_hailo.backends.hailo import download as downloading
+from whisper_hailo.backends.hailo import fetch as fetch_module
 from whisper_hailo.backends.hailo.download import download
 from whisper_hailo.backends.hailo.fetch import fetch
 from whisper_hailo.backends.hailo.known import KNOWN, KnownHefs, fetched, find_known
@@ -49,6 +51,7 @@ class Server:
     address: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
     cut: set[str] = field(default_factory=set)
+    says_length: bool = True
     asked: list[str] = field(default_factory=list)
 
 
@@ -64,7 +67,8 @@ def server() -> Iterator[Server]:
                 self.send_error(404)
                 return
             self.send_response(200)
-            self.send_header("Content-Length", str(len(content)))
+            if state.says_length:
+                self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content[: len(content) // 2] if self.path in state.cut else content)
 
@@ -87,6 +91,17 @@ def known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> KnownHefs:
     found = find_known("hailo8l", "tiny")
     assert found is not None
     return found
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is downloaded matters, and not by which process."""
+    monkeypatch.setattr(
+        fetch_module, "fetch_apart", lambda _module, words, _place: download(*words)
+    )
+
+
+in_this_process = pytest.mark.usefixtures("in_process")
 
 
 def _array() -> bytes:
@@ -124,6 +139,7 @@ def test_a_file_for_another_chip_does_not_stay(server: Server, known: KnownHefs,
     assert not [path for path in known.folder.rglob("*") if path.is_file()]
 
 
+@in_this_process
 def test_what_breaks_on_the_way(server: Server, known: KnownHefs) -> None:
     paths = _publish(server, known)
     server.cut = {paths[0]}
@@ -143,6 +159,7 @@ def test_what_breaks_on_the_way(server: Server, known: KnownHefs) -> None:
     assert [path.name for path in known.folder.rglob("*") if path.is_file()] == [SUMS]
 
 
+@in_this_process
 def test_no_array_and_no_end(
     server: Server, known: KnownHefs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -155,10 +172,40 @@ def test_no_array_and_no_end(
     server.files[paths[2]] = content.getvalue()
     with pytest.raises(ModelError, match="is no array"):
         fetch(known, server.address)
-    monkeypatch.setattr(downloading, "LARGEST_BYTES", 1000)
-    server.files[paths[2]] = bytes(2000)
-    with pytest.raises(ModelError, match="has 2000 bytes, more than 1000"):
-        download(server.address + paths[2][1:], str(tmp_path / "file"))
+    content = BytesIO()
+    np.save(content, np.zeros(384, np.float32))
+    server.files[paths[2]] = content.getvalue()
+    with pytest.raises(ModelError, match=r"is float32 \(384,\), expected float32 rows"):
+        fetch(known, server.address)
+
+
+@pytest.mark.parametrize("says_length", [True, False])
+def test_a_file_is_copied_as_far_as_one_may_go(
+    server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, says_length: bool
+) -> None:
+    """In this process, where `fetch` starts one."""
+    monkeypatch.setattr(downloading, "LARGEST_BYTES", 200_000)
+    server.says_length = says_length
+    server.files = {"/a": bytes(range(250)) * 800, "/b": bytes(200_001), "/c": b""}
+    for name in ("a", "c"):
+        download(f"{server.address}{name}", str(tmp_path / name))
+        assert (tmp_path / name).read_bytes() == server.files[f"/{name}"]
+    has = "has 200001 bytes, more than" if says_length else "has more than"
+    with pytest.raises(ModelError, match=f"{has} 200000"):
+        download(f"{server.address}b", str(tmp_path / "b"))
+
+
+def test_a_download_that_breaks_off_or_is_not_there_says_so(server: Server, tmp_path: Path) -> None:
+    server.files = {"/a": bytes(1000)}
+    server.cut.add("/a")
+    with pytest.raises(HubError, match="broke off after 500 of 1000 bytes; try again"):
+        download(f"{server.address}a", str(tmp_path / "a"))
+    with pytest.raises(HubError, match=r"answers 404 .*the vendor may have moved it"):
+        download(f"{server.address}b", str(tmp_path / "b"))
+    with pytest.raises(HubError, match=r"cannot fetch http://127\.0\.0\.1:9/a"):
+        download("http://127.0.0.1:9/a", str(tmp_path / "c"))
+    with pytest.raises(OutputError, match="cannot write below"):
+        download(f"{server.address}a", str(tmp_path / "nowhere" / "a"))
 
 
 def test_no_network_no_web_address_no_folder(
@@ -184,13 +231,15 @@ def test_a_server_that_drips_is_left(
     assert not [path for path in known.folder.rglob("*") if path.is_file()]
 
 
+@in_this_process
 def test_what_came_first_is_what_has_to_come_later(server: Server, known: KnownHefs) -> None:
     paths = _publish(server, known)
     done = fetch(known, server.address)
     assert done.unproven == tuple(known.files()), "the vendor publishes no hashes"
     told = subprocess.run(
         ["sha256sum", "--check", done.sums.name],
-        cwd=known.folder, capture_output=True, text=True, check=True,
+        cwd=known.folder, env={**os.environ, "LC_ALL": "C"},
+        capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert told.stdout.count(": OK") == 4
 
@@ -209,6 +258,7 @@ def test_what_came_first_is_what_has_to_come_later(server: Server, known: KnownH
     assert fetch(known, server.address).hashes[2] != done.hashes[2]
 
 
+@in_this_process
 def test_the_command_says_what_it_could_not_compare(
     server: Server, known: KnownHefs, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -225,6 +275,7 @@ def test_the_command_says_what_it_could_not_compare(
     assert told["sha256"][files[0]] == hashlib.sha256(Path(files[0]).read_bytes()).hexdigest()
 
 
+@in_this_process
 def test_a_published_hash_is_the_one_that_counts(
     server: Server, known: KnownHefs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,6 +288,7 @@ def test_a_published_hash_is_the_one_that_counts(
         fetch(known, server.address)
 
 
+@in_this_process
 def test_fetched_files_are_for_openais_own_models_only(server: Server, known: KnownHefs) -> None:
     from dataclasses import replace
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -178,3 +179,68 @@ def test_live_runs_overtake_those_of_files(machine: Any, hefs: Hefs, spec: Model
             _until(lambda: 24 in machine.waiting)
         assert caption.result().shape == waiting.result(60)[:1].shape
     assert machine.order == [12, 24, *[12] * 7]
+
+
+def _arguments(network: ConfiguredNetwork) -> tuple[dict[str, FloatArray], tuple[str, ...]]:
+    """Noise, and the names of the outputs."""
+    names = network._inputs
+    inputs = {name: np.zeros(network._shapes[name], np.float32) for name in names}
+    return inputs, tuple(name for name in network._shapes if name not in names)
+
+
+def test_a_chip_that_takes_no_more_work_is_told(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+    options = ChipOptions(timeout_s=0.2, recovery_s=1.0, open_timeout_s=30)
+    with HefEncoder(hefs.encoder, spec, options) as encoder:
+        network = _network(encoder)
+        inputs, wanted = _arguments(network)
+        with machine.held():
+            runs = [network.run_async(inputs, wanted) for _ in range(4)]
+            with pytest.raises(
+                DeviceTimeoutError, match=r"took no more work for 0.2 s; it is over"
+            ):
+                network.run_async(inputs, wanted)
+        _until(lambda: all(run.took_ms for run in runs))
+        assert network.run(inputs, wanted).keys() == {*wanted}
+
+
+def test_a_run_that_was_not_taken_takes_no_place(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
+    with HefEncoder(hefs.encoder, spec, QUICK) as encoder:
+        network = _network(encoder)
+        inputs, wanted = _arguments(network)
+        machine.set(faults={"run": {str(number): "refuse" for number in range(6)}})
+        for _ in range(6):  # more than the queue has places
+            with pytest.raises(DeviceError, match="HAILO_INVALID_OPERATION"):
+                network.run_async(inputs, wanted)
+        assert network.run(inputs, wanted).keys() == {*wanted}
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+def test_a_chip_that_hangs_is_not_waited_for_when_it_is_closed(
+    machine: Any, hefs: Hefs, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch, hangs: bool
+) -> None:
+    with HefEncoder(hefs.encoder, spec, QUICK) as encoder:
+        network = _network(encoder)
+        if hangs:
+            network.silent()  # as a run says whose time is over
+        waits: list[float] = []
+        places = network._places
+
+        def acquire(timeout: float) -> bool:
+            waits.append(timeout)
+            return places.acquire(timeout=timeout)
+
+        watched = SimpleNamespace(acquire=acquire, release=places.release)
+        monkeypatch.setattr(network, "_places", watched)
+        network.close()
+    assert len(waits) == 4
+    assert (max(waits) > 0) is not hangs
+
+
+def test_no_time_is_counted_before_a_result_is_there(
+    machine: Any, hefs: Hefs, spec: ModelSpec
+) -> None:
+    with HefEncoder(hefs.encoder, spec) as encoder:
+        run = encoder._lease.run_async(*_arguments(_network(encoder)))
+        assert run.took_ms == 0
+        run.result()
+        assert run.took_ms > 0

@@ -220,6 +220,29 @@ def test_an_encoder_and_what_is_none(tmp_path: Path) -> None:
     assert describe_hef(tmp_path / "y.hef")["networks"]["yolo"]["part"] == "no half of Whisper"
 
 
+def test_what_has_another_number_of_streams_is_no_half_of_whisper(tmp_path: Path) -> None:
+    two = {f"x/input_layer{n}": shape for n, shape in enumerate(ENCODER.inputs.values(), start=1)}
+    for inputs, outputs in (
+        ({**two, "x/input_layer9": (1, 1000, 80)}, ENCODER.outputs),
+        (ENCODER.inputs, {"x/a": (1, 500, 384), "x/b": (1, 500, 384)}),
+        ({f"x/input_layer{n}": (1, 500, 384) for n in range(3)}, DECODER.outputs),
+    ):
+        hef = read_hef(_write(tmp_path / "x.hef", Wish([Net("x", inputs, outputs)])))
+        assert recognise(hef.groups[0], "hailo8l") is None
+
+
+def test_a_placement_without_a_network_is_passed_over(tmp_path: Path) -> None:
+    """The others say what it would."""
+
+    def clear(hef: Any) -> None:
+        (group,) = hef.network_groups
+        group.placed[0].ClearField("inner")
+
+    path = _changed(tmp_path / "x.hef", Wish([DECODER], arch="hailo8l"), clear)
+    (group,) = read_hef(path).groups
+    assert {s.name: s.shape for s in group.inputs} == DECODER.inputs
+
+
 def test_description_is_json(tmp_path: Path) -> None:
     facts = describe_hef(_write(tmp_path / "x.hef", Wish([ENCODER, DECODER])))
     assert json.loads(json.dumps(facts)) == facts

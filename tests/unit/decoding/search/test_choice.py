@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whisper_hailo.decoding.rules.logits_rules import Ruled
-from whisper_hailo.decoding.search.choice import BeamChoice, Choice, SampledChoice
+from whisper_hailo.decoding.search.choice import BeamChoice, Choice, SampledChoice, highest
 
 EOT = 5
 NEAR = 0.5
@@ -80,3 +80,22 @@ def test_an_end_that_nearly_falls_behind_the_beam_is_one(end: float, n_ties: int
     assert [one.tokens for one in beam.running] == [(0,), (1,)]
     assert [one.done for one in beam.finish()].count(True) == 1
     assert beam.near_ties == n_ties
+
+
+@pytest.mark.parametrize("n_vocab", [4, 256, 1600, 51_865])
+@pytest.mark.parametrize("possible", ["all", "one in a hundred", "three", "the last block", "none"])
+def test_the_highest_logits_are_those_of_a_whole_sort(n_vocab: int, possible: str) -> None:
+    rng = np.random.default_rng(n_vocab)
+    logits = np.round(rng.normal(0, 3, n_vocab), 2).astype(np.float32)  # some are equal
+    ids = np.arange(n_vocab)
+    keep = {
+        "all": ids >= 0,
+        "one in a hundred": ids % 100 == 3,
+        "three": ids >= n_vocab - 3,
+        "the last block": ids >= n_vocab - n_vocab % 256,
+        "none": ids < 0,
+    }[possible]
+    logits[~keep] = -np.inf
+    expected = [token for token in np.argsort(-logits, kind="stable") if keep[token]]
+    for count in (1, 2, 6, 300):
+        assert highest(logits, count) == expected[:count]

@@ -91,7 +91,7 @@ def test_the_expected_error_is_the_true_one(clip: float) -> None:
     histogram = histogram_of(values)
     scale = scale_of(histogram.low * clip, histogram.high * clip, 8)
     true = float(np.mean((values - scale.rounded(values)) ** 2, dtype=np.float64))
-    assert expected_error(histogram, scale) == pytest.approx(true, rel=0.03)
+    assert expected_error(*histogram.centres(), scale) == pytest.approx(true, rel=0.03)
 
 
 def test_what_each_method_keeps() -> None:

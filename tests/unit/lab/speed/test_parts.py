@@ -108,6 +108,7 @@ def test_noise_is_the_same_recording_each_round(tmp_path: Path) -> None:
     assert len({sample.audio for sample in dataset.samples}) == 1
 
 
+@pytest.mark.slow
 def test_a_group_that_runs_out_of_time_is_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

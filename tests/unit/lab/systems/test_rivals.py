@@ -298,6 +298,7 @@ def test_without_a_hub_moonshine_says_what_to_give(
         system("moonshine", path="micro").open(watch)
 
 
+@pytest.mark.slow
 def test_ours_through_the_worker_protocol() -> None:
     made = system("ours", path="micro", quantize="int8", pad_to=700)
     seen: list[str] = []

@@ -35,11 +35,11 @@ def test_feed_holds_no_more_than_it_is_asked_for() -> None:
 
 
 SILENCES: dict[str, tuple[int, Callable[[AudioFeed], WindowPlanner]]] = {
-    "seek": (4, lambda feed: SeekPlan(feed, WHOLE, PLAN)),
-    "overlap": (4, lambda feed: OverlapPlan(feed, WHOLE, PLAN, 2.0, keep_words=False)),
+    "seek": (2, lambda feed: SeekPlan(feed, WHOLE, PLAN)),
+    "overlap": (2, lambda feed: OverlapPlan(feed, WHOLE, PLAN, 2.0, keep_words=False)),
     "vad": (1, lambda feed: SpeechPlan(feed, WHOLE, PLAN, LongOptions(), Script([]))),
 }
-"""Hours, as many as take a second or three, and plans."""
+"""Hours, as many as take some tenths of a second, or a second, and plans."""
 
 
 @pytest.mark.parametrize("name", [pytest.param("vad", marks=pytest.mark.slow), "seek", "overlap"])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
@@ -189,8 +191,13 @@ def sound_of(words: list[Word], *, pauses: bool) -> FloatArray:
     loudness = np.full(n_samples, 0.001 if pauses else 0.1)
     for word in words:
         loudness[round(word.start_s * SAMPLE_RATE_HZ) : round(word.end_s * SAMPLE_RATE_HZ)] = 0.1
-    noise = np.random.default_rng(0).standard_normal(n_samples)
-    return (loudness * noise).astype(np.float32)
+    return (loudness * noise()[:n_samples]).astype(np.float32)
+
+
+@cache
+def noise() -> NDArray[np.float64]:
+    """As long as the longest of the speeches."""
+    return np.random.default_rng(0).standard_normal(301 * SAMPLE_RATE_HZ)
 
 
 @pytest.mark.parametrize("pauses", [False, True], ids=["overlapping", "between pauses"])

@@ -1,0 +1,92 @@
+"""One run, with a scripted network and a scripted binding in the place of the chip's."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from whisper_hailo.backends.hailo.run import AsyncRun, BufferSlot
+from whisper_hailo.core.errors import DeviceTimeoutError
+
+
+class Network:
+    """Notes what a run tells it."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def leave(self) -> None:
+        self.told.append("left")
+
+    def give_back(self, slot: BufferSlot) -> None:
+        self.told.append("given back")
+
+    def failed(self, error: BaseException) -> Exception:
+        return OSError(str(error))
+
+    def silent(self) -> DeviceTimeoutError:
+        return DeviceTimeoutError("silent")
+
+
+class Job:
+    """What the binding gives for a run; waiting for it may fail."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+
+    def wait(self, _timeout_ms: int) -> None:
+        if self.error is not None:
+            raise self.error
+
+
+def begun(network: Network, job: Job, *, timeout_s: float = 60.0) -> AsyncRun:
+    slot = BufferSlot(None, {}, {"out": np.arange(3, dtype=np.float32)})
+    run = AsyncRun(network, slot, ("out",), timeout_s)
+    configured: Any = SimpleNamespace(run_async=lambda _bindings, _callback: job)
+    run.begin(configured)
+    return run
+
+
+def ended(run: AsyncRun, error: Exception | None = None) -> None:
+    run._on_finished(SimpleNamespace(exception=error))
+
+
+def test_outputs_are_copies_and_buffers_are_used_again() -> None:
+    network = Network()
+    run = begun(network, Job())
+    assert run.took_ms == 0
+    ended(run)
+    out = run.result()["out"]
+    assert out.tolist() == [0, 1, 2]
+    assert out is not run._slot.outputs["out"]
+    assert run.took_ms > 0
+    assert network.told == ["left", "given back"]
+
+
+@pytest.mark.parametrize("teller", ["callback", "job"])
+def test_a_failure_is_told_by_whichever_knows_of_it(teller: str) -> None:
+    network, error = Network(), RuntimeError("it broke")
+    run = begun(network, Job(error if teller == "job" else None))
+    ended(run, error if teller == "callback" else None)
+    with pytest.raises(OSError, match="it broke"):
+        run.result()
+    assert network.told == ["left"], "buffers of a run that failed are not used again"
+
+
+@pytest.mark.parametrize(
+    ("waits", "is_told"), [([True], True), ([False, True], True), ([False, False], False)]
+)
+def test_a_callback_that_is_a_moment_late_counts(waits: list[bool], is_told: bool) -> None:
+    """After the whole process was stopped, the time may be over before the callback could run."""
+    run = begun(Network(), Job(), timeout_s=0.0)
+    left = iter(waits)
+    run._finished = SimpleNamespace(wait=lambda _: next(left))  # type: ignore[assignment]
+    if is_told:
+        assert run.result()["out"].size == 3
+    else:
+        with pytest.raises(DeviceTimeoutError, match="silent"):
+            run.result()
+    assert not list(left)
