@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -126,12 +127,11 @@ def test_a_microphone_that_goes_away_or_sleeps_is_heard_again(
             assert process.poll() is None
         heard = Heard(process)
         play = subprocess.Popen(["paplay", spoken], env=sound)
-        heard.until("completed")
+        first = heard.until("completed")
         process.send_signal(signal.SIGSTOP)
         time.sleep(4)
         process.send_signal(signal.SIGCONT)
-        slept = heard.until("away")
-        back = heard.until("back")
+        heard.until("completed")  # told of as away, or kept by the sound server: it goes on
         play.wait(PATIENCE_S)
         subprocess.run(["pactl", "exit"], env=sound, check=True)
         gone = heard.until("away")
@@ -139,17 +139,18 @@ def test_a_microphone_that_goes_away_or_sleeps_is_heard_again(
         try:
             heard.until("back")
             subprocess.run(["paplay", spoken], env=sound, timeout=PATIENCE_S, check=True)
-            heard.until("completed")
+            last = heard.until("completed")
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=PATIENCE_S)
         finally:
             server.terminate()
             server.wait(PATIENCE_S)
     assert process.returncode == 0, err
-    assert "the program or the machine slept" in slept["why"]
-    assert 2.0 < back["end_s"] - back["start_s"] < 60.0
     assert "was it unplugged" in gone["why"]
     assert "is back after" in err
+    # Whatever was away: times of the stream are in step with those on the wall.
+    offsets = [datetime.fromisoformat(e["at"]).timestamp() - e["start_s"] for e in (first, last)]
+    assert abs(offsets[1] - offsets[0]) < 2.0
 
 
 def test_devices_are_listed(sound: dict[str, str]) -> None:

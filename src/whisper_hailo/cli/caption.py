@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,10 +30,13 @@ if TYPE_CHECKING:
     from whisper_hailo.live.browser import BrowserSource
     from whisper_hailo.live.captioner import Captioner
     from whisper_hailo.live.engine import CaptionEngine
+    from whisper_hailo.live.files import CaptionFile, EventFile
     from whisper_hailo.live.hosts import Hosts
+    from whisper_hailo.live.recording import Recording
     from whisper_hailo.live.replacements import Replacements
     from whisper_hailo.live.sinks import EventSink
     from whisper_hailo.live.source import AudioSource
+    from whisper_hailo.live.statistics import CaptionStatistics
     from whisper_hailo.live.stream import CaptionStream
     from whisper_hailo.transcription.transcriber import Transcriber
 
@@ -60,40 +63,27 @@ def caption(
 ) -> int:
     """Caption a microphone, a file, an address such as rtsp://..., raw PCM from -."""
     from whisper_hailo.audio.vad import SileroDetector
-    from whisper_hailo.cli.caption_verbose import VerboseView
     from whisper_hailo.live.captioner import Captioner
     from whisper_hailo.live.engine import warm_up
     from whisper_hailo.live.files import CUES, caption_files
-    from whisper_hailo.live.recording import RecordedSource
-    from whisper_hailo.live.sinks import RetriedSink
     from whisper_hailo.live.stream import CaptionStream
 
     if source.list_devices:
         return _list_devices()
-    show.expect_page_for(source)
     audio = source.played(audio)
     source.expect_use(audio)
-    show.expect_use()
+    show.expect_use(source)
     _decoding(decoding, Cures())  # what is wrong is told before a model is looked for
     detector = SileroDetector("live")  # where it is missing, before a model is fetched
     browser, hosts, replacements = _browser(source), show.hosts(), show.replacements()
     with contextlib.ExitStack() as stack:
         files = caption_files(audio, show.events, show.output, show.rotate, layout.on(CUES))
-        stream_source = browser or _source(source, audio)
-        recording = show.recording(audio)
-        if recording is not None:
-            stream_source = RecordedSource(stream_source, recording)
+        recording, heard = show.recording(audio), browser or _source(source, audio)
         engine = _engine(model, decoding, options, show.hotwords(), stack)
         warm_up(engine)
-        if recording is not None:
-            stack.enter_context(recording)
-        stack.enter_context(stream_source)
-        stack.enter_context(patient_results(alone=not (files or show.web or recording)))
-        sinks: list[EventSink] = [stack.enter_context(RetriedSink(file)) for file in files]
-        sinks.append(_view(show, stack))
+        stream_source = _recorded(heard, recording, stack)
         captioner = Captioner(engine, detector, options)
-        if is_verbose():
-            sinks.insert(0, VerboseView(captioner.statistics))
+        sinks = _sinks(files, show, captioner.statistics, stack)
         if hosts is not None:
             sinks.append(_web(captioner, show, hosts, browser, stack))
         supervisor = Supervisor()
@@ -124,6 +114,33 @@ def _source(source: SourceOptions, audio: str | None) -> AudioSource:
         loops=source.loops,
         patience_s=source.wait_for_source,
     )
+
+
+def _recorded(
+    source: AudioSource, recording: Recording | None, stack: contextlib.ExitStack
+) -> AudioSource:
+    """A source that is recorded, if that is wanted, open until the stack ends."""
+    from whisper_hailo.live.recording import RecordedSource
+
+    if recording is not None:
+        source = RecordedSource(source, stack.enter_context(recording))
+    return stack.enter_context(source)
+
+
+def _sinks(
+    files: Sequence[EventFile | CaptionFile],
+    show: ShowOptions,
+    statistics: CaptionStatistics,
+    stack: contextlib.ExitStack,
+) -> list[EventSink]:
+    """Where events go, but for the page: on the disk before they are shown."""
+    from whisper_hailo.cli.caption_verbose import VerboseView
+    from whisper_hailo.live.sinks import RetriedSink
+
+    stack.enter_context(patient_results(alone=not (files or show.web or show.record)))
+    verbose = [VerboseView(statistics)] if is_verbose() else []
+    retried = [stack.enter_context(RetriedSink(file)) for file in files]
+    return [*verbose, *retried, _view(show, stack)]
 
 
 def _engine(

@@ -122,12 +122,14 @@ class ShowOptions:
     def __post_init__(self) -> None:
         expect(self, "web_port", 0 <= self.web_port <= _LAST_PORT, f"0 to {_LAST_PORT}")
 
-    def expect_use(self) -> None:
+    def expect_use(self, source: SourceOptions) -> None:
         """Refuse options that have no effect without another.
 
         Raises:
             OptionError: there is one.
         """
+        if source.mic == "browser" and not self.web:
+            raise OptionError("--mic browser needs --web, the page that it records in; give both")
         kept = bool(self.events or self.output or self.record)
         refuse_idle(self, "rotate", kept, "--events, --output or --record")
         for name in ("web_host", "web_port", "web_allow_host"):
@@ -182,12 +184,3 @@ class ShowOptions:
         from whisper_hailo.live.hosts import Hosts
 
         return Hosts.of(self.web_host, self.web_allow_host) if self.web else None
-
-    def expect_page_for(self, source: SourceOptions) -> None:
-        """Refuse a browser's microphone without the page that it is in.
-
-        Raises:
-            OptionError: there is none.
-        """
-        if source.mic == "browser" and not self.web:
-            raise OptionError("--mic browser needs --web, the page that it records in; give both")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from time import perf_counter
 from typing import Final
@@ -22,7 +21,6 @@ from whisper_hailo.live.engine import CaptionEngine
 from whisper_hailo.live.events import (
     Away,
     Back,
-    CaptionWord,
     Completed,
     Event,
     Lost,
@@ -32,7 +30,7 @@ from whisper_hailo.live.events import (
 )
 from whisper_hailo.live.listener import Listener, RunningSegment
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.live.running import RunningText
+from whisper_hailo.live.running import RunningText, caption_words
 from whisper_hailo.live.segmenter import Segmenter, Signal
 from whisper_hailo.live.statistics import CaptionStatistics
 
@@ -202,8 +200,8 @@ class Captioner:
             running.segment_id,
             start_s=start_s,
             end_s=(running.start + n_samples) / SAMPLE_RATE_HZ,
-            committed=_shown(running.text.committed),
-            tentative=_shown([tentative.word for tentative in running.text.tentative]),
+            committed=caption_words(running.text.committed),
+            tentative=caption_words([tentative.word for tentative in running.text.tentative]),
             n_skipped=running.n_skipped,
             language=running.language,
             **self._moment(start_s),
@@ -233,7 +231,7 @@ class Captioner:
             running.segment_id,
             start_s=start_s,
             end_s=end_s,
-            words=_shown(words, start_s, end_s),
+            words=caption_words(words, start_s, end_s),
             reason=reason,
             n_skipped=running.n_skipped,
             language=running.language,
@@ -294,17 +292,3 @@ class Captioner:
     @property
     def _heard_s(self) -> float:
         return self._segmenter.n_heard / SAMPLE_RATE_HZ
-
-
-def _shown(
-    words: Sequence[BufferWord], start_s: float = 0.0, end_s: float = math.inf
-) -> tuple[CaptionWord, ...]:
-    """Words as they are told; times within a segment become those of the stream."""
-
-    def within(seconds: float | None) -> float | None:
-        return None if seconds is None else min(start_s + seconds, end_s)
-
-    return tuple(
-        CaptionWord(word.text, word.probability, within(word.start_s), within(word.end_s))
-        for word in words
-    )

@@ -126,8 +126,8 @@ class Completed:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
-    """A stretch of the stream that nobody heard: too much waited, and it could not.
+class Unheard:
+    """A stretch of the stream that nobody heard.
 
     Attributes:
         start_s: where it begins in the stream.
@@ -142,6 +142,11 @@ class Lost:
     heard_s: float
     at_s: float
     wall_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lost(Unheard):
+    """Too much waited, and it could not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,22 +169,8 @@ class Away:
 
 
 @dataclass(frozen=True, slots=True)
-class Back:
-    """The source gives sound again; what was said meanwhile nobody heard.
-
-    Attributes:
-        start_s: as in the `Away` before.
-        end_s: where the stream goes on.
-        heard_s: as in `Started`.
-        at_s: when this was told.
-        wall_s: as in `Started`.
-    """
-
-    start_s: float
-    end_s: float
-    heard_s: float
-    at_s: float
-    wall_s: float | None = None
+class Back(Unheard):
+    """The source gives sound again; it was away since the `Away` before, where this begins."""
 
 
 Event: TypeAlias = Started | Partial | Completed | Lost | Away | Back

@@ -12,7 +12,6 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError, OutputError
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
@@ -20,7 +19,7 @@ from whisper_hailo.live.flac import FlacBytes
 from whisper_hailo.live.growing import GrowingFile
 from whisper_hailo.live.rotation import Rotation
 from whisper_hailo.live.sinks import ClosingOutput
-from whisper_hailo.live.source import AudioSource, Block, Pace
+from whisper_hailo.live.source import AudioSource, Block, SourceAround
 from whisper_hailo.live.waits import GrowingWait
 
 logger = logging.getLogger(__name__)
@@ -199,40 +198,17 @@ class Recording(ClosingOutput):
         self.file.begin_anew()
 
 
-class RecordedSource(Closing):
+class RecordedSource(SourceAround):
     """A source whose sound is recorded as it is read, whatever becomes of it.
 
     Args:
         source: opened and closed with this one.
-        recording: likewise.
+        recording: open while it is read.
     """
 
     def __init__(self, source: AudioSource, recording: Recording) -> None:
-        self._source = source
+        super().__init__(source)
         self._recording = recording
-
-    @property
-    def name(self) -> str:
-        return self._source.name
-
-    @property
-    def pace(self) -> Pace:
-        """The source's own."""
-        return self._source.pace
-
-    @property
-    def endless(self) -> bool:
-        """Likewise."""
-        return self._source.endless
-
-    def open(self) -> Self:
-        """Open the source."""
-        self._source.open()
-        return self
-
-    def close(self) -> None:
-        """End the source; what it still gives is recorded."""
-        self._source.close()
 
     def blocks(self) -> Iterator[Block]:
         """What the source gives."""

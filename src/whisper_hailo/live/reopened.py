@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Generator, Iterator
-from typing import Final, Self
+from typing import Final
 
-from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.backlog import LOOK_S
-from whisper_hailo.live.source import Absence, AudioSource, Block, Pace, nothing
+from whisper_hailo.live.source import Absence, AudioSource, Block, SourceAround, nothing
 from whisper_hailo.live.waits import GrowingWait
 
 logger = logging.getLogger(__name__)
@@ -25,8 +24,10 @@ def awake_s() -> float:
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
-class ReopenedSource(Closing):
+class ReopenedSource(SourceAround):
     """Opens an endless source again whenever it fails; what has an end fails as it does.
+
+    The first time it has to be there.
 
     Args:
         source: may be opened again after it was closed.
@@ -43,39 +44,16 @@ class ReopenedSource(Closing):
         now: Callable[[], float] = awake_s,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._source = source
+        super().__init__(source)
         self._patience_s = patience_s
         self._now = now
         self._sleep = sleep
         self._closed = False
 
-    @property
-    def name(self) -> str:
-        return self._source.name
-
-    @property
-    def pace(self) -> Pace:
-        """The source's own."""
-        return self._source.pace
-
-    @property
-    def endless(self) -> bool:
-        """Likewise."""
-        return self._source.endless
-
-    def open(self) -> Self:
-        """Open it for the first time, when a failure is one at once.
-
-        Raises:
-            AudioError, DeviceError, OptionError: it cannot be opened.
-        """
-        self._source.open()
-        return self
-
     def close(self) -> None:
         """End for good."""
         self._closed = True
-        self._source.close()
+        super().close()
 
     def blocks(self) -> Iterator[Block]:
         """All that it gives, with the times that it was away between.
@@ -84,19 +62,21 @@ class ReopenedSource(Closing):
             AudioError, DeviceError: it has an end, or was away for too long.
         """
         while True:
+            sound_s = self._now()
             try:
-                yield from self._source.blocks()
+                for block in self._source.blocks():
+                    sound_s = self._now() if block.audio.size else sound_s
+                    yield block
                 return
             except WhisperHailoError as error:
                 if self._closed or not self.endless or self._patience_s == 0:
                     raise
                 failure = error
-            left_s = self._now()
             logger.warning("%s; it is opened again as soon as it is back", failure)
             yield nothing(Absence(str(failure)))
             if not (yield from self._reopened(failure)):
                 return
-            away_s = self._now() - left_s
+            away_s = self._now() - sound_s  # it was noticed after a while only
             logger.warning("%s is back after %.1f s", self.name, away_s)
             yield nothing(Absence("", round(away_s * SAMPLE_RATE_HZ)))
 

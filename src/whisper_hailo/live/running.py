@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from whisper_hailo.core.buffers import BufferText, BufferWord
 from whisper_hailo.decoding.search.draft import Draft
+from whisper_hailo.live.events import CaptionWord
 
 _MARKS: Final = " .,;:!?\"'()[]{}«»“”„…-"
 
@@ -113,6 +115,20 @@ class RunningText:
     def _count_corrections(self, words: Sequence[BufferWord]) -> None:
         shown = [tentative.word for tentative in self.tentative]
         self.n_corrected += len(shown) - _agreeing(shown, words)
+
+
+def caption_words(
+    words: Sequence[BufferWord], start_s: float = 0.0, end_s: float = math.inf
+) -> tuple[CaptionWord, ...]:
+    """Words as they are told; times within a segment become those of the stream."""
+
+    def within(seconds: float | None) -> float | None:
+        return None if seconds is None else min(start_s + seconds, end_s)
+
+    return tuple(
+        CaptionWord(word.text, word.probability, within(word.start_s), within(word.end_s))
+        for word in words
+    )
 
 
 def _timed(committed: Sequence[BufferWord], words: Sequence[BufferWord]) -> Iterator[BufferWord]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Final, Protocol
+from typing import Final, Protocol, Self
 
 import numpy as np
 
+from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Closeable
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
@@ -94,6 +95,40 @@ class AudioSource(Closeable, Protocol):
             AudioError, DeviceError: it cannot be read any more.
         """
         ...
+
+
+class SourceAround(Closing):
+    """A source around another, which is opened and closed with it."""
+
+    def __init__(self, source: AudioSource) -> None:
+        self._source = source
+
+    @property
+    def name(self) -> str:
+        return self._source.name
+
+    @property
+    def pace(self) -> Pace:
+        """The source's own."""
+        return self._source.pace
+
+    @property
+    def endless(self) -> bool:
+        """Likewise."""
+        return self._source.endless
+
+    def open(self) -> Self:
+        """Open the source.
+
+        Raises:
+            AudioError, DeviceError, OptionError: it cannot be opened.
+        """
+        self._source.open()
+        return self
+
+    def close(self) -> None:
+        """End the source."""
+        self._source.close()
 
 
 class Resampler:

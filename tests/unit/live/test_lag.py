@@ -42,6 +42,16 @@ def test_what_was_kept_meanwhile_is_not_missing() -> None:
     assert missing(lag, steady(now_s + 0.04, 100)) == [pytest.approx(18.0, abs=0.1)]
 
 
+def test_what_was_kept_and_comes_little_by_little_is_not_missing() -> None:
+    """As PulseAudio has it: at twice its pace, behind a second at its own."""
+    lag = Lag()
+    missing(lag, steady(50.0, 100))
+    now_s = 50.0 + 100 * BLOCK_S + 5.0
+    assert missing(lag, steady(now_s, round(1.0 / BLOCK_S))) == []
+    assert missing(lag, steady(now_s + 1.0, round(10.0 / BLOCK_S), 0.5)) == []
+    assert missing(lag, steady(now_s + 6.0, 1000)) == []
+
+
 def test_a_program_that_was_held_up_and_catches_up_misses_nothing() -> None:
     lag = Lag()
     missing(lag, steady(50.0, 100))

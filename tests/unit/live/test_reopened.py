@@ -15,7 +15,7 @@ from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Away, Back, Completed, Event
 from whisper_hailo.live.guarantees import violations
 from whisper_hailo.live.reopened import ReopenedSource
-from whisper_hailo.live.source import Block, Pace
+from whisper_hailo.live.source import Block, Pace, nothing
 from whisper_hailo.live.stream import CaptionStream
 
 GONE = DeviceError("the microphone gives no sound any more; was it unplugged?")
@@ -74,6 +74,21 @@ def test_a_source_that_comes_back_goes_on_and_the_gap_is_told(pace: Pace) -> Non
     (back,) = [event for event in events if isinstance(event, Back)]
     assert away.why == str(GONE)
     assert back.end_s - back.start_s == pytest.approx(3.5, abs=0.5)
+
+
+def test_the_time_until_it_was_noticed_counts_as_away() -> None:
+    class Quiet(Unsteady):
+        def blocks(self) -> Iterator[Block]:
+            yield Block(speech([len(self.opened)]))
+            if self.parts:
+                for _ in range(50):
+                    self.clock[0] += 0.1
+                    yield nothing()
+                raise GONE
+
+    events = events_of(Quiet([speech([0]), speech([1])]).reopened())
+    (back,) = [event for event in events if isinstance(event, Back)]
+    assert back.end_s - back.start_s == pytest.approx(5.0, abs=0.05)
 
 
 def test_the_waits_between_openings_grow() -> None:
