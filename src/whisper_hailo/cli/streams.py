@@ -84,7 +84,12 @@ class _Results(io.FileIO):
         finally:
             self._patience = None
             while patience.waiting:
-                patience.waiting = patience.waiting[self.write(patience.waiting) :]
+                del patience.waiting[: self.write(bytes(patience.waiting))]
+        if patience.n_lost:
+            raise OutputError(
+                f"standard output did not take {patience.n_lost} bytes for too long; they are "
+                "missing there, read it or free some space"
+            )
 
 
 class _Patience:
@@ -99,24 +104,29 @@ class _Patience:
         self._wait = wait
         self._alone = alone
         self._gone = False
-        self.waiting = b""
+        self.waiting = bytearray()
+        self.n_lost = 0
 
     def write(self, write_some: Callable[[ReadableBuffer], int], data: ReadableBuffer) -> int:
         """Take all of it, whatever becomes of it."""
         n_bytes = memoryview(data).nbytes
-        if self._gone or len(self.waiting) + n_bytes > _MOST_WAITING:
+        if self._gone:
             return n_bytes
-        self.waiting += bytes(data)
+        if len(self.waiting) + n_bytes > _MOST_WAITING:
+            self.n_lost += n_bytes
+            return n_bytes
+        self.waiting += data
         if not self._wait.is_over:
             return n_bytes
         try:
-            while self.waiting:
-                self.waiting = self.waiting[write_some(self.waiting) :]
+            while self.waiting and (self._alone or _has_room(1)):
+                del self.waiting[: write_some(bytes(self.waiting[: select.PIPE_BUF]))]
         except BrokenPipeError:
             if self._alone:
                 raise
             logger.warning("nobody reads standard output any more; captions go on elsewhere")
-            self._gone, self.waiting = True, b""
+            self._gone = True
+            self.waiting.clear()
         except OSError as error:
             if not self._wait.n_failures:
                 logger.warning(
@@ -127,6 +137,13 @@ class _Patience:
         else:
             self._wait.succeed()
         return n_bytes
+
+
+def _has_room(descriptor: int) -> bool:
+    """Whether so much as `PIPE_BUF` is taken at once: a pipe that nobody reads for now is full."""
+    writable = select.poll()
+    writable.register(descriptor, select.POLLOUT)
+    return bool(writable.poll(0))
 
 
 @contextmanager
