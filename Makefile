@@ -10,6 +10,7 @@
 #   make fuzz    100,000 broken inputs of all kinds, in processes with limits; FUZZ="--target audio": some
 #   make mutants   small faults, one at a time: do the unit tests notice? MUTANTS="--area live --lines 200"
 #   make fuzz-guided  inputs that find their way by coverage; GUIDED="hefs x.hef"
+#   make home-assistant  Home Assistant itself, for the tests of the server that need it
 #   make bench   everything that this machine can measure, and its report, in build/bench
 #   make bench-speed  ours against every rival on the same weights and core, with our targets
 #   make rivals  environments of the systems that ours is measured against
@@ -23,6 +24,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PARITY := .venv-parity
+HOME_ASSISTANT := .venv-homeassistant
+PYTHON_OF_HOME_ASSISTANT ?= python3.11
 DEMO := src/whisper_hailo/assets/demo.flac
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP_INSTALL) --no-deps --require-hashes
@@ -36,7 +39,7 @@ OURSELVES := $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-aarch64 test-processors test-hailort e2e fuzz mutants fuzz-guided browser parity environments check bench \
+.PHONY: demo test test-aarch64 test-processors test-hailort e2e fuzz mutants fuzz-guided browser home-assistant parity environments check bench \
 	bench-speed bench-tables rivals run-book captions emulation windows short-windows fallback lock clean
 
 # Hailo's binding is a package of the system: where it is, the environment may look there, too.
@@ -103,11 +106,20 @@ fuzz-guided: $(VENV)/dev.stamp
 browser: $(VENV)/dev.stamp
 	$(BIN)/python $(LOCKED) -r requirements/browser.txt
 
-# As aarch64 Python on an emulated Cortex-A76, fetched into build/aarch64: docs/aarch64.md.
+# Home Assistant itself, for the tests of its Assist: one that runs on Python 3.11, in an environment of its own.
+home-assistant: $(HOME_ASSISTANT)/stamp
+
+$(HOME_ASSISTANT)/stamp: requirements/home-assistant.txt requirements/home-assistant-source.txt
+	$(PYTHON_OF_HOME_ASSISTANT) -m venv --clear $(HOME_ASSISTANT)
+	$(HOME_ASSISTANT)/bin/python $(LOCKED) -r requirements/home-assistant.txt
+	$(HOME_ASSISTANT)/bin/python $(LOCKED) --no-build-isolation -r requirements/home-assistant-source.txt
+	touch $@
+
+# As aarch64 Python on an emulated Cortex-A76, fetched into build/aarch64: docs/measurements/aarch64.md.
 test-aarch64: $(VENV)/dev.stamp
 	scripts/test-aarch64 $(AARCH64)
 
-# Older x86-64 processors: docs/processors.md.
+# Older x86-64 processors: docs/measurements/processors.md.
 test-processors: $(VENV)/dev.stamp
 	scripts/test-processors $(PROCESSORS)
 
@@ -133,7 +145,7 @@ bench-tables: bench
 	cp build/bench/run.jsonl benchmarks/results/run.jsonl
 	$(BIN)/python -m whisper_hailo_lab.documents
 
-# The same weights in ours and in every rival that is there, in turns; the tables of docs/speed.md.
+# The same weights in ours and in every rival that is there, in turns; the tables of docs/measurements/speed.md.
 bench-speed: $(VENV)/dev.stamp
 	$(BIN)/python -m whisper_hailo_lab.experiments.speed $(SPEED)
 
@@ -165,4 +177,4 @@ lock:
 	scripts/lock
 
 clean:
-	rm -rf $(VENV) $(PARITY) build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(PARITY) $(HOME_ASSISTANT) build dist .mypy_cache .pytest_cache .ruff_cache

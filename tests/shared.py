@@ -26,7 +26,7 @@ def made_once(folder: Path, make: Callable[[Path], object]) -> Path:
 
 def converted(shared: Path, checkpoint: Path, options: ConvertOptions | None = None) -> Path:
     """A model directory of a checkpoint, told from others by all that goes into it."""
-    options = options or ConvertOptions()
+    options = options or ConvertOptions("none")
     content = hashlib.sha256(repr(options).encode())
     for path in sorted(checkpoint.iterdir()):
         content.update(f"{path.name} {path.stat().st_size} ".encode() + path.read_bytes())

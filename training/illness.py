@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from whisper_hailo import Transcriber
+from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo_lab.score import evaluate
 
@@ -77,11 +78,13 @@ def grid(checkpoint: str, clips: list[Path], budget: int | None) -> list[Row]:
     """
     rows = []
     for window_s, targets in ((10.0, TARGETS), (30.0, (0,))):
-        with Transcriber.from_model(checkpoint, window_s=window_s) as transcriber:
+        with Transcriber.from_model(
+            checkpoint, convert=ConvertOptions("none"), window_s=window_s
+        ) as transcriber:
             for target in targets:
                 for penalty, boost in RULES:
                     cures = Cures(target, penalty, boost)
-                    options = DecodingOptions(cures=cures, max_new_tokens=budget)
+                    options = DecodingOptions(language="en", cures=cures, max_new_tokens=budget)
                     rows.append(measure(transcriber, clips, window_s, options))
                     sys.stderr.write(f"{rows[-1]}\n")
     return rows

@@ -10,41 +10,106 @@ from whisper_hailo.core.version import __version__
 keep_private()  # first: every program of ours comes through here before it imports a library
 
 if TYPE_CHECKING:
-    from whisper_hailo.convert.options import ConvertOptions
-    from whisper_hailo.core.types import Segment, Transcript, Word
+    from whisper_hailo.backends.hailo.options import ChipOptions
+    from whisper_hailo.backends.options import EngineOptions
+    from whisper_hailo.convert.options import ConvertOptions, HailoOptions
+    from whisper_hailo.core.errors import (
+        AudioError,
+        DeviceError,
+        HubError,
+        ModelError,
+        OptionError,
+        OutputError,
+        WhisperHailoError,
+    )
+    from whisper_hailo.core.types import Segment, Settings, Timings, Transcript, Word
+    from whisper_hailo.decoding.option_groups import (
+        PromptOptions,
+        SearchOptions,
+        Thresholds,
+        TokenLimits,
+        WordOptions,
+    )
     from whisper_hailo.decoding.options import Cures, DecodingOptions
     from whisper_hailo.live.blocks import BlockCaptions, stream, stream_async
     from whisper_hailo.live.options import CaptionOptions
+    from whisper_hailo.text.outputs import as_json, json_schema, render
+    from whisper_hailo.transcription.journal import Journal
     from whisper_hailo.transcription.longform.plan import LongOptions
+    from whisper_hailo.transcription.segments import Segments
     from whisper_hailo.transcription.transcriber import Transcriber
 
 __all__ = [
+    "AudioError",
     "BlockCaptions",
     "CaptionOptions",
+    "ChipOptions",
     "ConvertOptions",
     "Cures",
     "DecodingOptions",
+    "DeviceError",
+    "EngineOptions",
+    "HailoOptions",
+    "HubError",
+    "Journal",
     "LongOptions",
+    "ModelError",
+    "OptionError",
+    "OutputError",
+    "PromptOptions",
+    "SearchOptions",
     "Segment",
+    "Segments",
+    "Settings",
+    "Thresholds",
+    "Timings",
+    "TokenLimits",
     "Transcriber",
     "Transcript",
+    "WhisperHailoError",
     "Word",
+    "WordOptions",
     "__version__",
+    "as_json",
+    "json_schema",
+    "render",
     "stream",
     "stream_async",
 ]
 
 _HOMES = {
+    "AudioError": "whisper_hailo.core.errors",
     "BlockCaptions": "whisper_hailo.live.blocks",
     "CaptionOptions": "whisper_hailo.live.options",
+    "ChipOptions": "whisper_hailo.backends.hailo.options",
     "ConvertOptions": "whisper_hailo.convert.options",
     "Cures": "whisper_hailo.decoding.options",
     "DecodingOptions": "whisper_hailo.decoding.options",
+    "DeviceError": "whisper_hailo.core.errors",
+    "EngineOptions": "whisper_hailo.backends.options",
+    "HailoOptions": "whisper_hailo.convert.options",
+    "HubError": "whisper_hailo.core.errors",
+    "Journal": "whisper_hailo.transcription.journal",
     "LongOptions": "whisper_hailo.transcription.longform.plan",
+    "ModelError": "whisper_hailo.core.errors",
+    "OptionError": "whisper_hailo.core.errors",
+    "OutputError": "whisper_hailo.core.errors",
+    "PromptOptions": "whisper_hailo.decoding.option_groups",
+    "SearchOptions": "whisper_hailo.decoding.option_groups",
     "Segment": "whisper_hailo.core.types",
+    "Segments": "whisper_hailo.transcription.segments",
+    "Settings": "whisper_hailo.core.types",
+    "Thresholds": "whisper_hailo.decoding.option_groups",
+    "Timings": "whisper_hailo.core.types",
+    "TokenLimits": "whisper_hailo.decoding.option_groups",
     "Transcriber": "whisper_hailo.transcription.transcriber",
     "Transcript": "whisper_hailo.core.types",
+    "WhisperHailoError": "whisper_hailo.core.errors",
     "Word": "whisper_hailo.core.types",
+    "WordOptions": "whisper_hailo.decoding.option_groups",
+    "as_json": "whisper_hailo.text.outputs",
+    "json_schema": "whisper_hailo.text.outputs",
+    "render": "whisper_hailo.text.outputs",
     "stream": "whisper_hailo.live.blocks",
     "stream_async": "whisper_hailo.live.blocks",
 }

@@ -30,7 +30,7 @@ SPOKEN = ("seen", "unseen", "noisy")
 TEXTS = "texts.json"
 
 CASES = {
-    "float32": ConvertOptions(),
+    "float32": ConvertOptions("none"),
     "int8": ConvertOptions("int8", half=False),
     "int4": ConvertOptions("int4", half=False),
     "int8, encoder too": ConvertOptions("int8", "int8", half=False),

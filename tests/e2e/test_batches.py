@@ -24,7 +24,7 @@ DATA = ROOT / "tests" / "data" / "micro"
 
 @pytest.fixture(scope="module")
 def transcriber() -> Iterator[Transcriber]:
-    with Transcriber.from_model("micro", threads=1) as opened:
+    with Transcriber.from_model("micro", quantize="none", threads=1) as opened:
         yield opened
 
 
@@ -60,7 +60,7 @@ def test_drafts_differ_only_where_a_near_tie_is_counted(
     clips: list[FloatArray], quantize: str
 ) -> None:
     options, n_words = DecodingOptions(), 0
-    convert = ConvertOptions(quantize=quantize)
+    convert = ConvertOptions(quantize, "none")
     with Transcriber.from_model("micro", threads=1, convert=convert) as hearing:
         for audio in clips:
             plain = hearing.transcribe_running(audio[:144_000], options)
@@ -101,7 +101,7 @@ def test_sums_that_a_beam_compares_move_less_than_the_tolerance(
     clips: list[FloatArray], quantize: str
 ) -> None:
     """The distance of two of them, each of a clip's own text, which is as likely as a beam's."""
-    convert = ConvertOptions(quantize=quantize)
+    convert = ConvertOptions(quantize, "none")
     with Transcriber.from_model("micro", threads=1, convert=convert) as hearing:
         encoder, decoder = hearing.encoder, hearing.parts["decoder"]
         assert encoder is not None

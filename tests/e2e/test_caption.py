@@ -43,7 +43,7 @@ def test_a_file_becomes_lines_events_and_subtitles(whisper_hailo: Command, tmp_p
     assert srt.read_text().count(" --> ") == len(result.stdout.splitlines())
     *_, heard, cost, felt = result.stderr.splitlines()
     assert re.fullmatch(
-        r"\d+ words in \d+ segments: [\d.]+ s of speech in [\d.]+ s of sound", heard
+        r"\d+ words \(English\) in \d+ segments: [\d.]+ s of speech in [\d.]+ s of sound", heard
     )
     assert re.fullmatch(
         r"computed in [\d.]+ s, [\d.]+ times as fast as it was said, in \d+ MiB", cost
@@ -73,7 +73,7 @@ def test_verbose_tells_what_each_look_cost(whisper_hailo: Command) -> None:
 def test_verbose_ends_with_all_figures_and_quiet_with_none(whisper_hailo: Command) -> None:
     verbose = whisper_hailo("caption", *QUICK, "-v", DEMO)
     assert "full_segments" in verbose.stderr
-    assert "decoder cached-fp32: with a cache on the CPU" in verbose.stderr
+    assert "decoder cached-int8: with a cache on the CPU" in verbose.stderr
     quiet = whisper_hailo("caption", *QUICK, DEMO, "-q")
     assert (quiet.stdout, quiet.stderr) == (verbose.stdout, "")
 

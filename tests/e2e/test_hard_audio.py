@@ -37,7 +37,7 @@ def test_music_ends_and_its_times_rise(whisper_hailo: Command, tmp_path: Path) -
     result = whisper_hailo(*MICRO, "--timestamps", "--json", tmp_path / "music.wav")
     assert result.returncode == 0, result.stderr
     printed = json.loads(result.stdout)
-    edges = [edge for s in printed["segments"] for edge in (s["start_s"], s["end_s"])]
+    edges = [edge for s in printed["segments"] for edge in (s["start"], s["end"])]
     assert edges == sorted(edges)
     assert all(0 <= edge <= 40 for edge in edges)
     for segment in printed["segments"]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 
 from tests.e2e.conftest import ROOT, Command
 from whisper_hailo.text.outputs import FORMATS
@@ -35,7 +38,7 @@ def tree(folder: Path, suffix: str = "") -> dict[str, str]:
     return {
         str(path.relative_to(folder)): path.read_text(encoding="utf-8")
         for path in sorted(folder.rglob(f"*{suffix}"))
-        if path.is_file() and not path.name.startswith(".")
+        if path.is_file() and ".part" not in path.name and not path.name.startswith(".")
     }
 
 
@@ -127,3 +130,57 @@ def test_batches_of_a_killed_run_say_the_same_in_other_company(
     assert tree(tmp_path).keys() == straight.keys()
     texts = {name: text for name, text in straight.items() if name.endswith(".txt")}
     assert tree(tmp_path, ".txt") == texts
+
+
+@pytest.fixture(scope="module")
+def minutes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recording of many windows."""
+    path = tmp_path_factory.mktemp("minutes") / "talk.wav"
+    clips = [soundfile.read(clip, dtype="float32")[0] for clip in sorted(SEEN.glob("*.ogg"))]
+    soundfile.write(path, np.resize(np.concatenate(clips), 5 * 60 * 16_000), 16_000)
+    return path
+
+
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT])
+def test_a_long_recording_is_gone_on_with_where_it_was_interrupted(
+    environment: dict[str, str], whisper_hailo: Command, minutes: Path, tmp_path: Path, ending: int
+) -> None:
+    words = (*MICRO[:-1], "--output-dir", tmp_path, minutes)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "whisper_hailo", *map(str, words)], env=environment, stderr=-1
+    )
+    growing = tmp_path / "talk.txt.part"
+    while not growing.exists() and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(ending)
+    error = process.communicate()[1].decode()
+    assert process.returncode == (130 if ending == signal.SIGINT else -ending)
+    assert ("--resume goes on" in error) is (ending == signal.SIGINT)
+    kept = growing.read_text(encoding="utf-8")
+    resumed = whisper_hailo(*words, "--resume")
+    assert "talk.wav: goes on after" in resumed.stderr
+    assert (tmp_path / "talk.txt").read_text(encoding="utf-8").startswith(kept)
+    straight = whisper_hailo(*words[:-2], tmp_path / "straight", minutes)
+    assert straight.returncode == resumed.returncode == 0
+    found = tree(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *(f"talk.{fmt}" for fmt in FORMATS),
+        "straight",
+    }
+    for fmt in FORMATS:
+        assert found[f"talk.{fmt}"] == found[f"straight/talk.{fmt}"]
+
+
+def test_text_is_printed_while_it_comes(environment: dict[str, str], minutes: Path) -> None:
+    words = ("transcribe", "--model", "micro", "--timestamps", minutes)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "whisper_hailo", *map(str, words)],
+        env=environment, stdout=-1, stderr=-1, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    first = process.stdout.readline()
+    still_runs = process.poll() is None
+    process.kill()
+    process.communicate()
+    assert re.match(r"\[00:0\d\.\d{3} --> 00:\d\d\.\d{3}\]  \w", first)
+    assert still_runs

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import soundfile as sf
 
-from tests.e2e.conftest import DEMO, DEMO_TEXT, PATIENCE_S, ROOT, Command
+from tests.e2e.conftest import DEMO, DEMO_LINES, DEMO_TEXT, PATIENCE_S, ROOT, Command
 from whisper_hailo_lab.score import evaluate
 
 CLIPS = ROOT / "tests" / "data" / "micro" / "seen"
@@ -27,7 +27,7 @@ def demo() -> tuple[np.ndarray, int]:
 def test_the_demo_gives_the_right_words(whisper_hailo: Command) -> None:
     result = whisper_hailo("transcribe", "--model", "micro", DEMO)
     assert result.returncode == 0, result.stderr
-    assert result.stdout.strip() == DEMO_TEXT
+    assert result.stdout.strip() == DEMO_LINES
 
 
 def test_json_says_where_the_time_went_and_with_which_settings(whisper_hailo: Command) -> None:
@@ -35,7 +35,7 @@ def test_json_says_where_the_time_went_and_with_which_settings(whisper_hailo: Co
     printed = json.loads(result.stdout)
     assert printed["text"] == DEMO_TEXT
     assert printed["audio"] == str(DEMO)
-    assert printed["duration_s"] == pytest.approx(sf.info(DEMO).duration, abs=0.001)
+    assert printed["duration"] == pytest.approx(sf.info(DEMO).duration, abs=0.001)
     times = printed["timings_ms"]
     assert set(times) == {"load", "mel", "encode", "cross_kv", "decode", "total"}
     assert all(ms > 0 for ms in times.values())
@@ -44,17 +44,17 @@ def test_json_says_where_the_time_went_and_with_which_settings(whisper_hailo: Co
     assert times["cross_kv"] + times["decode"] <= times["total"]
     reasons = printed["settings"].pop("reasons")
     assert [reason.split(":")[0] for reason in reasons] == [
-        "encoder onnx-fp32", "decoder cached-fp32",
+        "encoder onnx-int8", "decoder cached-int8",
     ]  # fmt: skip
-    assert result.stderr.splitlines() == reasons
+    assert result.stderr.splitlines() == [*reasons, f"{DEMO}: English (100%)"]
     assert printed["settings"] == {
-        "model": "micro", "encoder": "onnx-fp32", "decoder": "cached-fp32", "window_s": 10.0,
+        "model": "micro", "encoder": "onnx-int8", "decoder": "cached-int8", "window_s": 10.0,
         "margin_s": 1.0, "pad_to": 1500, "repetition_penalty": 1.0, "eot_boost": 0.0,
-        "quantization": "none", "threads": 1, "windows": "overlap",
+        "quantization": "int8", "threads": 1, "windows": "overlap",
         "search": "greedy, then 0.2, 0.4, 0.6, 0.8, 1",
-        "timestamps": False, "batch_size": 1, "trim_window": False,
+        "timestamps": False, "batch_size": 4, "trim_window": False,
     }  # fmt: skip
-    edges = [(segment["start_s"], segment["end_s"]) for segment in printed["segments"]]
+    edges = [(segment["start"], segment["end"]) for segment in printed["segments"]]
     assert edges == sorted(edges)
     assert not any(segment["runaway"] for segment in printed["segments"])
 
@@ -72,7 +72,7 @@ def test_other_decoders_and_presets_give_the_same_words(
     whisper_hailo: Command, words: list[str]
 ) -> None:
     result = whisper_hailo("transcribe", "--model", "micro", *words, DEMO)
-    assert result.stdout.strip() == DEMO_TEXT
+    assert result.stdout.strip() == DEMO_LINES
 
 
 def test_a_thirty_second_window_takes_the_whole_recording_at_once(whisper_hailo: Command) -> None:
@@ -129,7 +129,7 @@ def test_files_are_written_complete_and_named_after_their_input(
     assert whisper_hailo(*words).returncode == 0
     assert whisper_hailo(*words, "--format", "json").returncode == 0
     assert sorted(path.name for path in out.iterdir()) == ["demo.json", "demo.txt"]
-    assert (out / "demo.txt").read_text(encoding="utf-8").strip() == DEMO_TEXT
+    assert (out / "demo.txt").read_text(encoding="utf-8").strip() == DEMO_LINES
     verbose = json.loads((out / "demo.json").read_text(encoding="utf-8"))
     assert verbose["text"] == DEMO_TEXT
     assert verbose["segments"][0]["id"] == 0

@@ -14,7 +14,8 @@ from typing import Final, Protocol
 from whisper_hailo.core.errors import ExitCode, WhisperHailoError
 
 NAMES: Final = (
-    "audio", "checkpoints", "models", "graphs", "hefs", "page", "options", "names",
+    "audio", "checkpoints", "models", "graphs", "hefs", "page", "doors", "options",
+    "names",
 )  # fmt: skip
 
 OK, REFUSED = "ok", "refused"

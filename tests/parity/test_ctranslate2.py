@@ -32,7 +32,7 @@ CLIPS = Path(__file__).parents[1] / "data" / "micro"
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("micro") / "model"
-    convert_checkpoint(MICRO, out, ConvertOptions())
+    convert_checkpoint(MICRO, out, ConvertOptions("none"))
     return out
 
 

@@ -42,7 +42,9 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture(scope="module")
 def ours() -> Iterator[Transcriber]:
-    with Transcriber.from_model(str(openai.CHECKPOINT), window_s=30, threads=1) as transcriber:
+    with Transcriber.from_model(
+        str(openai.CHECKPOINT), quantize="none", window_s=30, threads=1
+    ) as transcriber:
         yield transcriber
 
 

@@ -62,7 +62,7 @@ def make_pair(tmp_path: Path) -> MakePair:
     ) -> Pair:
         model = checkpoints.save_random(tmp_path / "checkpoint", config, **save)
         out = tmp_path / "model"
-        spec = convert_checkpoint(tmp_path / "checkpoint", out, options or ConvertOptions())
+        spec = convert_checkpoint(tmp_path / "checkpoint", out, options or ConvertOptions("none"))
         return Pair(model, out, spec)
 
     return make
@@ -187,7 +187,7 @@ def test_quantised_decoder(
 
 @pytest.mark.parametrize("half", [False, True])
 def test_quantised_encoder(make_pair: MakePair, half: bool) -> None:
-    pair = make_pair(checkpoints.SMALL, ConvertOptions(encoder_quantize="int8", half=half))
+    pair = make_pair(checkpoints.SMALL, ConvertOptions("none", encoder_quantize="int8", half=half))
     mel = _mel(pair.spec, 1000)
     with OnnxEncoder(pair.directory, pair.spec, threads=2) as encoder:
         got = encoder.encode(mel)

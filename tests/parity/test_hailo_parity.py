@@ -83,7 +83,7 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     directory = tmp_path_factory.mktemp(request.param)
     model = checkpoints.save_random(directory / "checkpoint", config)
     out = directory / "model"
-    spec = convert_checkpoint(directory / "checkpoint", out, ConvertOptions(hailo=options))
+    spec = convert_checkpoint(directory / "checkpoint", out, ConvertOptions("none", hailo=options))
     return Pair(model, out, spec)
 
 

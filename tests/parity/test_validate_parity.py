@@ -54,7 +54,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     folder = tmp_path_factory.mktemp("validate")
     model = checkpoints.save_random(folder / "checkpoint", checkpoints.SMALL)
     sizes = HailoOptions(window_s=WINDOW_S, decoder_length=LENGTH)
-    convert_checkpoint(folder / "checkpoint", folder / "model", ConvertOptions(hailo=sizes))
+    convert_checkpoint(folder / "checkpoint", folder / "model", ConvertOptions("none", hailo=sizes))
     return Pair(model, folder / "checkpoint", folder / "model")
 
 

@@ -36,7 +36,7 @@ Heard = Callable[[cases.Window | cases.Minute], Transcript]
 
 @pytest.fixture(scope="module")
 def ours() -> Iterator[Transcriber]:
-    with Transcriber.from_model("micro", window_s=30, threads=1) as transcriber:
+    with Transcriber.from_model("micro", quantize="none", window_s=30, threads=1) as transcriber:
         yield transcriber
 
 

@@ -4,8 +4,9 @@ from whisper_hailo.audio.stream import (
     AudioSource,
     AudioStream,
     ChannelOf,
+    Samples,
     load_audio,
     open_audio,
 )
 
-__all__ = ["AudioSource", "AudioStream", "ChannelOf", "load_audio", "open_audio"]
+__all__ = ["AudioSource", "AudioStream", "ChannelOf", "Samples", "load_audio", "open_audio"]

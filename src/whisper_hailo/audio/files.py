@@ -64,10 +64,31 @@ def open_file(source: str | Path | BinaryIO, label: str, resources: ExitStack) -
         on_disk = isinstance(getattr(file, "raw", file), io.FileIO)
         place = SharedFile(file) if on_disk else _PlaceInObject(file)
         file = cast(BinaryIO, resources.enter_context(place))
+    _expect_content(file, label)
+    return file
+
+
+def _expect_content(file: BinaryIO | io.FileIO, label: str) -> None:
     if file.seek(0, os.SEEK_END) == 0:
         raise AudioError(f"{label} is empty (0 bytes), expected an audio file; record it again")
     file.seek(0)
-    return file
+
+
+def fault_of(path: Path, label: str) -> AudioError | None:
+    """What is wrong with a file that can be told without reading it; nothing of a pipe or device.
+
+    Args:
+        path: the file.
+        label: for the message.
+    """
+    if os.path.exists(path) and not os.path.isfile(path):
+        return None
+    try:
+        with _open_path(path, label) as file:
+            _expect_content(file, label)
+    except AudioError as error:
+        return error
+    return None
 
 
 def kept(source: str | Path | BinaryIO, label: str, resources: ExitStack) -> BinaryIO:

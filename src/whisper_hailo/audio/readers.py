@@ -100,15 +100,17 @@ class _SoundfileReader:
 class ArrayReader:
     """Samples in memory, so that they pass the same checks."""
 
-    sample_rate_hz = SAMPLE_RATE_HZ
     n_channels = 1
 
-    def __init__(self, samples: FloatArray, label: str) -> None:
+    def __init__(
+        self, samples: FloatArray, label: str, sample_rate_hz: int = SAMPLE_RATE_HZ
+    ) -> None:
         if samples.ndim != 1 or not np.issubdtype(samples.dtype, np.floating):
             raise AudioError(
                 f"{label} has shape {samples.shape} and dtype {samples.dtype}, expected (n,) "
-                "float32 in [-1, 1] at 16 kHz; average the channels, divide 16-bit by 32768"
+                "float32 in [-1, 1]; average the channels, divide 16-bit by 32768"
             )
+        self.sample_rate_hz = sample_rate_hz
         self._samples = samples.astype(np.float32, copy=False)
         self.n_frames: int | None = samples.shape[0]
 

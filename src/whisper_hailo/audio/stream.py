@@ -46,9 +46,22 @@ class ChannelOf:
     name: str | None = None
 
 
-AudioSource: TypeAlias = str | Path | BinaryIO | FloatArray | ChannelOf
-"""A path, an open binary file, one channel of these, or `(n_samples,)` samples that are 16 kHz mono
-already."""
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Sound in memory.
+
+    Attributes:
+        samples: `(n_samples,)` float32 mono in [-1, 1].
+        sample_rate_hz: so many of them a second.
+    """
+
+    samples: FloatArray
+    sample_rate_hz: int
+
+
+AudioSource: TypeAlias = str | Path | BinaryIO | FloatArray | Samples | ChannelOf
+"""A path, an open binary file, one channel of these, samples of any rate, or `(n_samples,)` samples
+that are 16 kHz mono already."""
 
 _MIN_RATE_HZ, _MAX_RATE_HZ = 1_000, 768_000
 _MAX_CHANNELS = 64
@@ -240,15 +253,17 @@ def open_audio(
         source = source.file
     with contextlib.ExitStack() as resources:
         if isinstance(source, np.ndarray):
+            source = Samples(source, SAMPLE_RATE_HZ)
+        if isinstance(source, Samples):
             name = name or "array"
-            reader: Reader = ArrayReader(source, shown(name))
+            reader: Reader = ArrayReader(source.samples, shown(name), source.sample_rate_hz)
         elif isinstance(source, str | Path) or hasattr(source, "read"):
             name = name or own_name(source)
             reader = open_reader(open_file(source, shown(name), resources), shown(name))
         else:
             raise AudioError(
                 f"audio is a {type(source).__name__}, expected a path, an open binary file or a "
-                "float32 array"
+                "float32 array; several recordings go to transcribe_many"
             )
         resources.callback(reader.close)
         return AudioStream(reader, name, resources, max_duration_s, channel)

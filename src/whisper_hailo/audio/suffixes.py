@@ -9,3 +9,6 @@ AUDIO_SUFFIXES: Final = (
     *(".aif", ".aiff", ".caf", ".wma", ".au"),
 )
 """In lower case, the first ones preferred; a file that is named is taken whatever it is called."""
+
+MEDIA_SUFFIXES: Final = frozenset({".m4a", ".mp4", ".mkv", ".webm", ".aac", ".wma"})
+"""Those of them that only the extra `media` reads."""

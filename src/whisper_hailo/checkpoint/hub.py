@@ -29,6 +29,11 @@ SHORT_NAMES: Final[dict[str, str]] = {
     "large-v3": "openai/whisper-large-v3",
     "large-v3-turbo": "openai/whisper-large-v3-turbo",
     "turbo": "openai/whisper-large-v3-turbo",
+    "distil-small.en": "distil-whisper/distil-small.en",
+    "distil-medium.en": "distil-whisper/distil-medium.en",
+    "distil-large-v2": "distil-whisper/distil-large-v2",
+    "distil-large-v3": "distil-whisper/distil-large-v3",
+    "distil-large-v3.5": "distil-whisper/distil-large-v3.5",
 }
 
 CHECKPOINT_FILES: Final = (

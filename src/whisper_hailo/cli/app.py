@@ -111,6 +111,9 @@ def _usage_text(error: BaseException, arguments: list[str]) -> str:
     format_message = getattr(error, "format_message", None)
     text = str(format_message() if format_message else error)
     named = next((word for word in arguments if not word.startswith("-")), "")
+    if text.startswith("Missing argument 'audio'"):
+        hint = "; recordings are named without -f" * ("-f" in arguments)
+        return f"no recording is named, expected files, folders, or - for a pipe{hint}"
     if text.startswith("No such command") and os.path.exists(named):
         return f"{text} To make text of {Path(named).name}, type: {PROGRAM} transcribe"
     return text

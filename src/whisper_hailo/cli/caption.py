@@ -7,6 +7,7 @@ import logging
 import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,14 +15,16 @@ import typer
 from whisper_hailo.backends.hailo.options import Priority
 from whisper_hailo.cli.caption_figures import report
 from whisper_hailo.cli.caption_options import CaptionModel, ShowOptions, SourceOptions
-from whisper_hailo.cli.groups import Given, Only
+from whisper_hailo.cli.groups import Only
 from whisper_hailo.cli.model import tell_reasons
 from whisper_hailo.cli.stdout import emit
 from whisper_hailo.cli.streams import patient_results
 from whisper_hailo.cli.talk import is_verbose
 from whisper_hailo.core.errors import ExitCode, OptionError
+from whisper_hailo.core.extras import require
+from whisper_hailo.core.given import Given
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.supervisor import Supervisor
-from whisper_hailo.decoding.option_groups import TokenLimits
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.text.subtitles import Layout
@@ -70,10 +73,13 @@ def caption(
 
     if source.list_devices:
         return _list_devices()
+    # What is wrong is told before a model is looked for.
     audio = source.played(audio)
     source.expect_use(audio)
     show.expect_use(source)
-    _decoding(decoding, Cures())  # what is wrong is told before a model is looked for
+    model.expect_language(_decoding(decoding, Cures()))
+    _expect_parts(source if audio is None else SourceOptions(), show)
+    _expect_recording(audio)
     detector = SileroDetector("live")  # where it is missing, before a model is fetched
     browser, hosts, replacements = _browser(source), show.hosts(), show.replacements()
     with contextlib.ExitStack() as stack:
@@ -96,6 +102,33 @@ def caption(
             supervisor.stopping()
             report(captioner.statistics, as_json=show.as_json)
     return ExitCode.INTERRUPTED if interrupted and not stream_source.endless else ExitCode.OK
+
+
+def _expect_parts(source: SourceOptions, show: ShowOptions) -> None:
+    """Refuse what needs an extra that is not installed.
+
+    Raises:
+        OptionError: so it is.
+    """
+    if show.web:
+        require("web", "--web", "starlette", "uvicorn", "websockets")
+    if source.mic not in (None, "browser"):
+        require("live", "--mic", "sounddevice")
+
+
+def _expect_recording(audio: str | None) -> None:
+    """Refuse a file that is not there, or empty.
+
+    Raises:
+        AudioError: so it is.
+    """
+    from whisper_hailo.audio.files import fault_of
+
+    if audio is None or audio == "-" or "://" in audio:
+        return
+    fault = fault_of(Path(audio), shown(audio))
+    if fault is not None:
+        raise fault
 
 
 def _source(source: SourceOptions, audio: str | None) -> AudioSource:
@@ -225,10 +258,9 @@ def _handling(stop: Any) -> Iterator[None]:  # noqa: ANN401 - a signal handler
 
 def _decoding(given: Given[DecodingOptions], cures: Cures) -> DecodingOptions:
     """What was typed, on the engine's own cures and with a bound on the tokens."""
-    from whisper_hailo.live.engine import TOKENS_PER_SECOND
+    from whisper_hailo.live.engine import caption_defaults
 
-    limits = TokenLimits(max_per_second=TOKENS_PER_SECOND)
-    return given.on(DecodingOptions(cures=cures, limits=limits))
+    return given.on(caption_defaults(cures))
 
 
 def _expecting(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from whisper_hailo.cli.stdout import emit_json
 from whisper_hailo.cli.talk import is_verbose, note
+from whisper_hailo.core.languages import language_name
 from whisper_hailo.live.statistics import CaptionStatistics
 
 
@@ -25,14 +27,21 @@ def report(statistics: CaptionStatistics, *, as_json: bool) -> None:
         for name, value in figures.items():
             print(f"{name:>32}  {'-' if value is None else value}", file=sys.stderr)
     else:
-        for line in summary(figures):
+        for line in summary(figures, statistics.words_in):
             note(line)
 
 
-def summary(figures: dict[str, Any]) -> Iterator[str]:
-    """Three lines: what was heard, what it cost, and how it felt."""
+def summary(figures: dict[str, Any], words_in: Counter[str]) -> Iterator[str]:
+    """Three lines: what was heard, what it cost, and how it felt.
+
+    Args:
+        figures: of the run.
+        words_in: words by the code of their language.
+    """
+    heard = [language_name(code) for code, n_words in words_in.most_common() if code and n_words]
+    language = f" ({', '.join(heard)})" if heard else ""
     yield (
-        f"{figures['words']} words in {figures['full_segments']} segments: "
+        f"{figures['words']} words{language} in {figures['full_segments']} segments: "
         f"{figures['segment_s']:.1f} s of speech in {figures['stream_s']:.1f} s of sound"
     )
     rtfx = figures["rtfx"]

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import flag, number_or_none
-from whisper_hailo.decoding.option_groups import SEARCH
+from whisper_hailo.decoding.option_groups import HOTTEST, SEARCH, rising_temperatures
 
-_TOP = 1.0
 _LEAST_STEP = 0.01
 
 
@@ -41,12 +40,8 @@ class Fallback:
             OptionError: no such step.
         """
         step = step if self.fallback is None else self.fallback
-        if step != 0 and not _LEAST_STEP <= step <= _TOP:
+        if step != 0 and not _LEAST_STEP <= step <= HOTTEST:
             raise OptionError(
                 f"--fallback is {step:g}, expected 0 (off) or a step of {_LEAST_STEP:g} to 1"
             )
-        later: list[float] = []
-        if step and 0.0 <= self.temperature <= _TOP:
-            steps = int((_TOP - self.temperature) / step + 1e-6)
-            later = [round(self.temperature + (n + 1) * step, 3) for n in range(steps)]
-        return (self.temperature, *later)
+        return rising_temperatures(self.temperature, step)

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
+from dataclasses import Field, dataclass, fields, is_dataclass
 from pathlib import Path
-from types import UnionType
 from typing import (
     Annotated,
     Any,
-    Generic,
     Protocol,
     TypeVar,
-    Union,
     get_args,
     get_origin,
     get_type_hints,
@@ -29,6 +26,7 @@ import typer
 from whisper_hailo.cli.help import ON_OFF, UNBROKEN
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import Flag, expect_choice, flag_of, is_needed, only_of, typed_name
+from whisper_hailo.core.given import Given, default_of, inner_type
 
 T = TypeVar("T")
 
@@ -36,51 +34,6 @@ _SHORT = 30
 """A default of so many letters is not broken into lines."""
 
 _METAVARS: Mapping[type, str] = {int: "N", float: "X", str: "TEXT", Path: "PATH"}
-
-
-@dataclass(frozen=True, slots=True)
-class Given(Generic[T]):
-    """What was typed of a dataclass of options.
-
-    Attributes:
-        kind: the dataclass.
-        typed: the values of its fields that were typed.
-        groups: the same of its fields that are dataclasses.
-    """
-
-    kind: type[T]
-    typed: Mapping[str, Any] = field(default_factory=dict)
-    groups: Mapping[str, Given[Any]] = field(default_factory=dict)
-
-    def on(self, base: T | None = None) -> T:
-        """The options: what was typed in the place of what `base` has.
-
-        Args:
-            base: `None` has the defaults.
-
-        Raises:
-            OptionError: a value out of range, or one that is of use with another option only.
-        """
-        changes = dict(self.typed)
-        for one in fields(self.kind):  # type: ignore[arg-type]
-            if one.name in self.groups:
-                start = _default(one) if base is None else getattr(base, one.name)
-                start = changes.get(one.name, start)
-                changes[one.name] = self.groups[one.name]._in(one, start)
-            elif base is None and is_needed(one) and one.name not in changes:
-                raise OptionError(f"{typed_name(one)} is missing; see --help")
-        return self.kind(**changes) if base is None else replace(base, **changes)  # type: ignore[type-var]
-
-    def _in(self, holder: Field[Any], start: T | bool | None) -> T | None:
-        """The options of a field; a switch that is on stands for the defaults of its options."""
-        if start is True:
-            return self.on()
-        if start:
-            return self.on(start)
-        for one in fields(self.kind):  # type: ignore[arg-type]
-            if one.name in self.typed:
-                raise OptionError(f"{typed_name(one)} needs {typed_name(holder)}; give both")
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,14 +174,7 @@ def _fields(
     hints = get_type_hints(kind)
     for one in fields(kind):
         if not only or one.name in only:
-            yield one, flag_of(one), _inner(hints[one.name])
-
-
-def _inner(hint: Any) -> Any:  # noqa: ANN401 - a type
-    """Without `| None`."""
-    if get_origin(hint) in (Union, UnionType):
-        return next(kind for kind in get_args(hint) if kind is not type(None))
-    return hint
+            yield one, flag_of(one), inner_type(hints[one.name])
 
 
 def _identifier(one: Field[Any]) -> str:
@@ -237,7 +183,7 @@ def _identifier(one: Field[Any]) -> str:
 
 def _annotation(one: Field[Any], how: Flag, inner: type[Any]) -> Any:  # noqa: ANN401 - a type
     """What Typer is told of a field; nothing typed is `None`, for defaults are the dataclass's."""
-    name, default = typed_name(one), _default(one)
+    name, default = typed_name(one), default_of(one)
     metavar = how.metavar or ("NAME" if how.choices else _METAVARS.get(inner, "X"))
     kind = inner
     if how.parse is not None:
@@ -257,12 +203,6 @@ def _annotation(one: Field[Any], how: Flag, inner: type[Any]) -> Any:  # noqa: A
         readable=False,
     )
     return Annotated[kind | None, option]
-
-
-def _default(one: Field[Any]) -> Any:  # noqa: ANN401 - of any field
-    if one.default_factory is not MISSING:
-        return one.default_factory()
-    return None if one.default is MISSING else one.default
 
 
 def _help(how: Flag, default: Any) -> str:  # noqa: ANN401 - of any field

@@ -18,6 +18,7 @@ from whisper_hailo.core.errors import OptionError
 
 _ON: Final = "True"
 _INT8: Final = {"quantize": "int8", "encoder_quantize": "int8"}
+_EXACT: Final = {"quantize": "none"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +75,14 @@ HABITS: Final = (
     ),
     Habit(
         ("--compute-type",),
-        {"auto": {}, "default": {}, "float32": {}, "int8": _INT8, "int8_float32": _INT8},
-        "give --quantize int8 or int4, or leave it out for float32",
+        {"auto": {}, "default": {}, "float32": _EXACT, "int8": _INT8, "int8_float32": _INT8},
+        "give --quantize int8, int4 or none (float32)",
     ),
-    Habit(("--fp16",), {"False": {}}, "leave it out: --quantize int8 is the quick one here"),
+    Habit(
+        ("--fp16",),
+        {"False": {}},
+        "leave it out: 8 bits are the default here; --quantize none is float32",
+    ),
     Habit(("--model-dir",), {}, "models are kept below WHISPER_HAILO_CACHE; set that"),
     Habit(("--model-directory",), {}, "give the directory as --model"),
     Habit(("--vad-min-silence-duration-ms",), {}, "give --vad-min-silence in seconds"),
@@ -104,6 +109,9 @@ HABITS: Final = (
     ),
     Habit(("--output-file", "-of"), {}, "give --output-dir DIR: results are called as recordings"),
     Habit(("--file",), {}, "name the recording without it"),
+    Habit(("--max-context", "-mc"), {"0": {}}, "give --condition-on-previous-text"),
+    Habit(("--processors", "-p"), {"1": {}}, "give --threads N or --batch-size N"),
+    _switch("--print-colors", "-pc", instead="caption --colour shades words by confidence"),
 )
 
 

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from whisper_hailo.audio.suffixes import AUDIO_SUFFIXES
-from whisper_hailo.core.errors import AudioError, WhisperHailoError
+from whisper_hailo.audio.files import fault_of
+from whisper_hailo.audio.suffixes import AUDIO_SUFFIXES, MEDIA_SUFFIXES
+from whisper_hailo.core.errors import AudioError, OptionError, WhisperHailoError
+from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.folders import files_below
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.targets import FileId, file_id
 
 STDIN: Final = "-"
+_ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,27 @@ def _expand(word: str) -> Iterator[Input]:
     else:
         path = Path(word)
         yield Input(word, path, Path(path.stem), None if word else _fault("", "is no file name"))
+
+
+def looked_at(entry: Input) -> Input:
+    """With what is wrong with it, as far as that can be told without a model and at once."""
+    if entry.fault is not None or entry.path is None:
+        return entry
+    return replace(entry, fault=_fault_of(entry.name))
+
+
+def _fault_of(word: str) -> WhisperHailoError | None:
+    if _ADDRESS.match(word) and not os.path.exists(word):
+        return OptionError(
+            f"{shown(word)} is an address, expected a file; fetch it first (curl -LO {shown(word)})"
+            f", or caption it as it comes: whisper-hailo caption {shown(word)}"
+        )
+    path = Path(word)
+    if path.suffix.lower() in MEDIA_SUFFIXES and find_spec("av") is None:
+        return AudioError(
+            f"{shown(word)} needs PyAV to be read, which is not installed: {to_add('media')}"
+        )
+    return fault_of(path, shown(word))
 
 
 def _recordings(folder: Path) -> Iterator[Input]:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import logging
+import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from whisper_hailo.backends.hailo.options import Priority
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.cli.talk import is_verbose
-from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.convert.options import WINDOW, ConvertOptions
+from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import expect, flag, group
+from whisper_hailo.core.languages import AUTO_LANGUAGE, KNOWN_LANGUAGES, similar_language
+from whisper_hailo.core.threads import MOST_THREADS
+from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
 
 logger = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
+    from whisper_hailo.decoding.options import DecodingOptions
     from whisper_hailo.transcription.transcriber import Transcriber
 
-_WINDOW = "Model and window"
-_MOST_THREADS = 256
+_SHORTEST_S: Final = FRAMES_PER_POSITION / FRAMES_PER_SECOND
+_LONGEST_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +33,45 @@ class ModelOptions:
 
     model: str = flag("tiny", "A name, hub id or directory.", short="-m", metavar="NAME")
     revision: str | None = flag(
-        None, "Hub commit, tag or branch.", _WINDOW, metavar="NAME", shown="main"
+        None, "Hub commit, tag or branch.", WINDOW, metavar="NAME", shown="main"
     )
     convert: ConvertOptions = group(ConvertOptions, "quantize", "encoder_quantize")
     window: float | None = flag(
-        None, "Audio that the encoder takes at once.", _WINDOW, metavar="S", shown="10"
+        None, "Audio that the encoder takes at once.", WINDOW, metavar="S", shown="10"
     )
     margin_s: float | None = flag(
-        None, "Kept free at a window's end.", _WINDOW, metavar="S", shown="1; 0 at 30 s"
+        None, "Kept free at a window's end.", WINDOW, metavar="S", shown="1; 0 at 30 s"
     )
     engine: EngineOptions = group(EngineOptions)
     threads: int = flag(0, "Per operator; 0: automatic.", short="-t")
 
     def __post_init__(self) -> None:
-        expect(self, "threads", 0 <= self.threads <= _MOST_THREADS, f"0 to {_MOST_THREADS}")
+        expect(self, "threads", 0 <= self.threads <= MOST_THREADS, f"0 to {MOST_THREADS}")
+        fits = self.window is None or _SHORTEST_S <= self.window <= _LONGEST_S
+        expect(self, "window", fits, f"{_SHORTEST_S:g} s to {_LONGEST_S:g} s")
+
+    def expect_language(self, options: DecodingOptions) -> None:
+        """Refuse a language that no model knows, or not one whose name says English only.
+
+        Raises:
+            OptionError: so it is, or a translation by such a model.
+        """
+        if len(options.language) > len(AUTO_LANGUAGE):  # codes have two or three letters
+            similar = similar_language(options.language, KNOWN_LANGUAGES)
+            raise OptionError(
+                f"--language is {options.language!r}, expected the name or code of a language"
+                + (f", such as {similar}" if similar else "")
+            )
+        if not self.model.endswith(".en") or os.path.exists(self.model):
+            return  # what is there tells by itself
+        other = self.model.removesuffix(".en")
+        if options.language not in ("en", AUTO_LANGUAGE):
+            raise OptionError(
+                f"--language is {options.language}, {self.model} knows English only; give --model "
+                f"{other}"
+            )
+        if options.task == "translate":
+            raise OptionError(f"--task is translate, {self.model} cannot; give --model {other}")
 
     def transcriber(self, priority: Priority = Priority.BATCH) -> Transcriber:
         """A transcriber, not opened yet.

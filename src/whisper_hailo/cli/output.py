@@ -29,7 +29,9 @@ class OutputOptions:
     output_dir: Path | None = flag(
         None, "Write files there, not to standard output.", short="-o", metavar="DIR"
     )
-    skip_existing: bool = flag(False, "Leave out inputs whose files are there.")
+    skip_existing: bool = flag(
+        False, "Leave out what is done, go on in the rest.", also=("--resume",)
+    )
     as_json: bool = flag(False, "Print one JSON object per input.", name="--json")
     layout: Layout = group(Layout)
 

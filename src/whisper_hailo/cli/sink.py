@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final
 
 from whisper_hailo.cli.failures import describe, report, tell, was_interrupted
 from whisper_hailo.cli.inputs import Input
@@ -16,8 +18,19 @@ from whisper_hailo.core.files import write_file
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.targets import file_id, refuse_foreign
 from whisper_hailo.core.types import Transcript
-from whisper_hailo.text.outputs import machine_json, render
+from whisper_hailo.text.outputs import as_json, failure_json, render, timings_json
 from whisper_hailo.text.subtitles import Layout
+from whisper_hailo.transcription.journal import BEGINNING
+
+logger = logging.getLogger(__name__)
+
+UNFINISHED: Final = ".part"
+"""Behind the name of a file that grows."""
+
+
+def unfinished(target: Path) -> Path:
+    """Where a file grows until it is whole."""
+    return target.with_name(target.name + UNFINISHED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +43,7 @@ class Sink:
         as_json: print one JSON object per input on standard output.
         inputs: all of them, none of which an output may replace.
         layout: of subtitles.
+        goes_on: what is there is left out, what was begun is gone on with.
 
     Raises:
         OptionError: a file would replace another one or an input.
@@ -40,6 +54,7 @@ class Sink:
     as_json: bool
     inputs: Sequence[Input]
     layout: Layout = field(default_factory=Layout)
+    goes_on: bool = False
 
     def __post_init__(self) -> None:
         if self.output_dir is None:
@@ -60,32 +75,86 @@ class Sink:
                     )
                 targets.add(real)
 
+    def expect_writable(self) -> None:
+        """Refuse a folder that nothing can be written to, before there is something to write.
+
+        Raises:
+            OutputError: it is none, or it belongs to others.
+        """
+        if self.output_dir is None:
+            return
+        there = self.output_dir.absolute()
+        while not os.path.lexists(there) and there != there.parent:
+            there = there.parent
+        if not os.path.isdir(there):
+            why = f"{shown(there)} is no folder"
+        elif not os.access(there, os.W_OK | os.X_OK):
+            why = f"{shown(there)} may not be written to by this user"
+        else:
+            return
+        raise OutputError(f"cannot write to {shown(self.output_dir)} ({why}); {self.advice}")
+
     def checked(self) -> list[Input]:
         """The inputs, with a fault where a result would replace what no run wrote."""
         return [replace(entry, fault=entry.fault or self._refusal(entry)) for entry in self.inputs]
 
     def _refusal(self, entry: Input) -> OutputError | None:
         try:
-            for fmt, target in zip(self.formats, self.targets(entry), strict=False):
+            for fmt, target in self.written(entry):
                 refuse_foreign(target, fmt)
+                refuse_foreign(unfinished(target), fmt)
+            if (journal := self.journal(entry)) is not None:
+                refuse_foreign(journal, "jsonl", BEGINNING)
         except OutputError as error:
             return error
         return None
 
     def targets(self, entry: Input) -> list[Path]:
         """Files that an input's results go to."""
-        if self.output_dir is None:
+        return [target for _, target in self.written(entry)]
+
+    def written(self, entry: Input) -> list[tuple[str, Path]]:
+        """Likewise, with their formats."""
+        stem = self.stem(entry)
+        if stem is None:
             return []
-        stem = self.output_dir / entry.stem
-        return [stem.with_name(f"{stem.name}.{fmt}") for fmt in self.formats]
+        return [(fmt, stem.with_name(f"{stem.name}.{fmt}")) for fmt in self.formats]
+
+    def stem(self, entry: Input) -> Path | None:
+        """Files of an input without their suffixes; `None` where none are written."""
+        return None if self.output_dir is None else self.output_dir / entry.stem
+
+    def journal(self, entry: Input) -> Path | None:
+        """What a run that goes on reads; `None` where no files are written."""
+        stem = self.stem(entry)
+        return stem and stem.with_name(f"{stem.name}{UNFINISHED}.jsonl")
+
+    @property
+    def advice(self) -> str:
+        """What to do if files cannot be written."""
+        return "free some space or give another --output-dir"
+
+    @property
+    def prints_text(self) -> bool:
+        """Whether text goes to standard output, line by line."""
+        return self.output_dir is None and not self.as_json and self.formats[0] == "txt"
+
+    def prefix(self, entry: Input) -> str:
+        """Begins the lines of text of an input that is not alone."""
+        return f"{shown(entry.name)}: " if len(self.inputs) > 1 else ""
 
     def has(self, entry: Input) -> bool:
         """Whether all results of an input are there; each is complete or not there at all."""
         targets = self.targets(entry)
         return bool(targets) and all(map(os.path.isfile, targets))
 
-    def put(self, entry: Input, transcript: Transcript) -> None:
+    def put(self, entry: Input, transcript: Transcript, *, printed: bool = False) -> None:
         """Hand over the result of one input.
+
+        Args:
+            entry: the input.
+            transcript: what came of it.
+            printed: its lines of text are on standard output already.
 
         Raises:
             OutputError: it cannot be written.
@@ -94,21 +163,21 @@ class Sink:
         if not transcript.text:
             tell(f"{name}: no speech in {transcript.duration_s:.1f} s of audio")
         if transcript.near_ties and transcript.settings.batch_size > 1:
-            tell(
-                f"{name}: {transcript.near_ties} near-ties, where windows one by one may choose "
-                "another token"
+            logger.debug(
+                "%s: %d near-ties, where windows one by one may choose another token",
+                name,
+                transcript.near_ties,
             )
-        advice = "free some space or give another --output-dir"
-        for fmt, target in zip(self.formats, self.targets(entry), strict=False):
-            write_file(target, render(transcript, fmt, self.layout), advice)
+        for fmt, target in self.written(entry):
+            write_file(target, render(transcript, fmt, self.layout), self.advice)
             note(f"wrote {shown(target)}")
         if self.as_json:
             # A stream has no name of its own, or the number of a temporary file.
-            emit_json(machine_json(replace(transcript, audio=entry.name)))
-        elif self.output_dir is None:
-            fmt = self.formats[0]
-            prefix = f"{name}: " if len(self.inputs) > 1 and fmt == "txt" else ""
-            emit(prefix + render(transcript, fmt, self.layout))
+            emit_json(as_json(replace(transcript, audio=entry.name)) | timings_json(transcript))
+        elif self.output_dir is None and not printed:
+            text, prefix = render(transcript, self.formats[0], self.layout), self.prefix(entry)
+            lines = text.splitlines(keepends=True) if prefix and self.prints_text else []
+            emit("".join(prefix + line for line in lines) or text)
 
     def put_error(self, entry: Input, error: Exception) -> ExitCode:
         """Report an input that failed; returns its exit code.
@@ -120,5 +189,5 @@ class Sink:
             raise KeyboardInterrupt from error
         code = report(error)
         if self.as_json:
-            emit_json({"audio": entry.name, "error": describe(error), "exit_code": int(code)})
+            emit_json(failure_json(entry.name, describe(error), int(code)))
         return code

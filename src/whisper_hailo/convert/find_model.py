@@ -13,7 +13,7 @@ from whisper_hailo.checkpoint.alignment import alignment_heads
 from whisper_hailo.checkpoint.config import INDEX_FILE, PICKLES, SINGLE_FILE, read_config
 from whisper_hailo.checkpoint.hub import is_model_directory, parse_name
 from whisper_hailo.checkpoint.tokens import read_special_tokens
-from whisper_hailo.convert.model_cache import resolve_model
+from whisper_hailo.convert.model_cache import expect_form, resolve_model
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.spec import ModelSource, ModelSpec
 from whisper_hailo.core.strict import read_json_object
@@ -44,7 +44,9 @@ def find_model(
     """
     path = parse_name(name).path
     if path is not None and is_described(path):
-        return path, describe(path, tokenizer)
+        spec = describe(path, tokenizer)
+        expect_form(path, spec, options or ConvertOptions())
+        return path, spec
     directory = resolve_model(name, options, revision=revision)
     return directory, ModelSpec.load(directory)
 

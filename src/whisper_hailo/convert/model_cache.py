@@ -12,14 +12,15 @@ from pathlib import Path
 
 from whisper_hailo.backends.model_files import check_all
 from whisper_hailo.checkpoint.hub import CheckpointName, is_model_directory, locate, parse_name
-from whisper_hailo.convert.options import ConvertOptions
-from whisper_hailo.core.errors import ModelError, OutputError
+from whisper_hailo.convert.options import AUTO_QUANTIZE, ConvertOptions
+from whisper_hailo.core.errors import ModelError, OptionError, OutputError
 from whisper_hailo.core.files import (
     ANOTHER_CACHE,
     alone_with,
     cache_root,
     replace_file,
 )
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import SPEC_FILE, SPEC_VERSION, ModelSpec
 from whisper_hailo.core.version import __version__
 
@@ -46,13 +47,16 @@ def resolve_model(
     Raises:
         ModelError, TokenizerError: no such model, or it is broken.
         HubError: the hub cannot be reached.
+        OptionError: a form was asked for that a model directory does not have.
         OutputError: the cache cannot be written.
     """
     parsed = parse_name(name)
     if parsed.path is not None and is_model_directory(parsed.path):
+        if options is not None and options.asks_form:
+            expect_form(parsed.path, ModelSpec.load(parsed.path), options)
         return parsed.path
-    options = options or ConvertOptions()
-    target = cache_root() / "models" / _folder(parsed, options, revision)
+    options = (options or ConvertOptions()).resolved()
+    target = models_folder() / _folder(parsed, options, revision)
     stamp = _stamp(parsed, options)
     if _why_not(target, stamp) is None:
         return target
@@ -63,6 +67,33 @@ def resolve_model(
                 logger.warning("converting again: %s", why_not)
             _convert_into(target, parsed, options, revision, stamp)
     return target
+
+
+def expect_form(directory: Path, spec: ModelSpec, options: ConvertOptions) -> None:
+    """Refuse to take a directory that is ready for one that is to be made.
+
+    Args:
+        directory: as it is.
+        spec: its description.
+        options: what was asked for; `auto` takes any form.
+
+    Raises:
+        OptionError: the directory has another form.
+    """
+    for name, has, asked in (
+        ("--quantize", spec.quantization, options.quantize),
+        ("--encoder-quantize", spec.encoder_quantization, options.encoder_quantize),
+    ):
+        if asked not in (AUTO_QUANTIZE, has):
+            raise OptionError(
+                f"{name} is {asked}, {shown(directory)} is a model directory and has {has}; leave "
+                f"it out, or convert the checkpoint with {name} {asked}"
+            )
+
+
+def models_folder() -> Path:
+    """Where converted models are kept."""
+    return cache_root() / "models"
 
 
 def _convert_into(
@@ -81,7 +112,7 @@ def _convert_into(
     try:
         shutil.rmtree(target, ignore_errors=True)  # out of date, or damaged
         convert_checkpoint(checkpoint, target, options, source=source)
-        replace_file(_stamp_file(target), stamp + _own_line(ModelSpec.load(target)))
+        replace_file(stamp_file(target), stamp + _own_line(ModelSpec.load(target)))
     except OSError as error:
         raise _unwritable(error) from error
 
@@ -114,14 +145,15 @@ def _own_line(spec: ModelSpec) -> bytes:
     return f"{SPEC_FILE} {hashlib.sha256(text.encode()).hexdigest()}\n".encode()
 
 
-def _stamp_file(target: Path) -> Path:
+def stamp_file(target: Path) -> Path:
+    """What says whether a conversion can be used."""
     return target.with_name(target.name + ".stamp")
 
 
 def _why_not(target: Path, stamp: bytes) -> str | None:
     """Why a conversion cannot be used; `None` if it can be, nothing if it is not there or old."""
     try:
-        found = _stamp_file(target).read_bytes()
+        found = stamp_file(target).read_bytes()
     except OSError:
         return ""
     if found == stamp or not found.startswith(stamp):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +12,11 @@ from whisper_hailo.core.hailo import ARCHES
 from whisper_hailo.core.processor import computes_in_half
 
 QUANTIZATIONS: Final = ("none", "int8", "int4")
+AUTO_QUANTIZE: Final = "auto"
+"""What is best where it runs: see `ConvertOptions`."""
+
+_CHOICES: Final = (AUTO_QUANTIZE, *QUANTIZATIONS)
+WINDOW: Final = "Model and window"
 _FORMS: Final = "Hailo forms"
 
 
@@ -52,9 +57,12 @@ class ConvertOptions:
     """How a checkpoint is converted.
 
     Attributes:
-        quantize: decoder weights: `none` (float32), `int8` or `int4` (weight-only blocks).
+        quantize: decoder weights: `none` (float32, exact), `int8` or `int4` (weight-only blocks);
+            `auto` is `int8`, whose errors no measurement here could tell from those of `none`.
         encoder_quantize: the same for the encoder's matrix products, with `int8` for its
-            convolutions, too; additions, norms and softmax always stay float.
+            convolutions, too; additions, norms and softmax always stay float. `auto` is `int8`,
+            but `none` beside a decoder of `none`, and where a chip computes the encoder: beside
+            Hailo forms the float one is what theirs is measured by.
         half: what quantised graphs do not compute in 8 bits is in float16 where that is safe, for
             processors that compute in it; `None` asks the one of this machine.
         tokenizer: a tokenizer file to use instead of the checkpoint's own.
@@ -64,8 +72,8 @@ class ConvertOptions:
         OptionError: no such quantisation, or float16 asked for where nothing is quantised.
     """
 
-    quantize: str = flag("none", "Decoder", choices=QUANTIZATIONS)
-    encoder_quantize: str = flag("none", "Encoder", choices=QUANTIZATIONS)
+    quantize: str = flag(AUTO_QUANTIZE, "Weights", choices=_CHOICES)
+    encoder_quantize: str = flag(AUTO_QUANTIZE, "The encoder's alone", WINDOW, choices=_CHOICES)
     tokenizer: Path | None = flag(None, "tokenizer.json to use instead.", metavar="FILE")
     hailo: HailoOptions | None = flag(None, "Also write the graphs that the Hailo compiler takes.")
     half: bool | None = flag(
@@ -78,13 +86,34 @@ class ConvertOptions:
         expect_choices(self)
         if self.half and not self.quantizes:
             raise OptionError(
-                "--half is for quantised graphs; add --quantize int8, or leave it out"
+                "--half is for quantised graphs; leave out --quantize none, or --half"
             )
+
+    @property
+    def decoder_form(self) -> str:
+        """One of `QUANTIZATIONS`: what `auto` stands for, too."""
+        return "int8" if self.quantize == AUTO_QUANTIZE else self.quantize
+
+    @property
+    def encoder_form(self) -> str:
+        """One of `QUANTIZATIONS`: what `auto` stands for, too."""
+        if self.encoder_quantize != AUTO_QUANTIZE:
+            return self.encoder_quantize
+        return "none" if self.decoder_form == "none" or self.hailo is not None else "int8"
+
+    @property
+    def asks_form(self) -> bool:
+        """Whether a quantisation was asked for by name."""
+        return {self.quantize, self.encoder_quantize} != {AUTO_QUANTIZE}
+
+    def resolved(self) -> ConvertOptions:
+        """The same without `auto`."""
+        return replace(self, quantize=self.decoder_form, encoder_quantize=self.encoder_form)
 
     @property
     def quantizes(self) -> bool:
         """Whether encoder or decoder have less than float32 weights."""
-        return {self.quantize, self.encoder_quantize} != {"none"}
+        return {self.decoder_form, self.encoder_form} != {"none"}
 
     @property
     def in_half(self) -> bool:

@@ -12,6 +12,7 @@ Extra: TypeAlias = Literal[
     "vad",
     "live",
     "web",
+    "server",
     "bench",
     "ctranslate2",
     "faster-whisper",

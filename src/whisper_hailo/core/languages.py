@@ -72,7 +72,8 @@ def _letters(name: str) -> str:
 
 _NAMES: Final = _names()
 _BY_LETTERS: Final = {_letters(name): code for name, code in _NAMES.items()}
-_KNOWN: Final = frozenset(_NAMES.values())
+KNOWN_LANGUAGES: Final = frozenset(_NAMES.values())
+"""Codes of those that Whisper was made for."""
 
 
 def language_code(language: str) -> str:
@@ -84,7 +85,7 @@ def language_code(language: str) -> str:
             a model knows which languages it takes.
     """
     text = language.strip().casefold()
-    if text == AUTO_LANGUAGE or text in _KNOWN:
+    if text == AUTO_LANGUAGE or text in KNOWN_LANGUAGES:
         return text
     if (code := _BY_LETTERS.get(_letters(text))) is not None:
         return code
@@ -93,9 +94,15 @@ def language_code(language: str) -> str:
         return language
     for size in (2, 1):
         begin = "-".join(tag.split("-")[:size])
-        if (code := _OTHER_CODES.get(begin)) is not None or begin in _KNOWN:
+        if (code := _OTHER_CODES.get(begin)) is not None or begin in KNOWN_LANGUAGES:
             return code or begin
     return language
+
+
+def language_name(code: str) -> str:
+    """English name of a language, such as `German` for `de`; the code where there is none."""
+    names = (name for name, known in _NAMES.items() if known == code)
+    return next(names, code).title()
 
 
 def similar_language(language: str, known: Iterable[str]) -> str | None:

@@ -15,6 +15,9 @@ OPENAI_TEMPERATURES: Final = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 FALLBACK_STEP: Final = 0.2
 """By how much each try is hotter than the one before in that schedule."""
 
+HOTTEST: Final = 1.0
+"""Where that schedule ends."""
+
 PREPENDED: Final = "\"'“¿([{-"
 """Punctuation that belongs to the word after it, as OpenAI Whisper's command line has it."""
 
@@ -31,6 +34,15 @@ REPETITION: Final = "Repetition and made-up text"
 PROMPTS: Final = "Prompts"
 TIMES: Final = "Times"
 """Topics of help."""
+
+
+def rising_temperatures(first: float, step: float) -> tuple[float, ...]:
+    """The temperatures with which a window is tried: `first`, then hotter by `step`; 0 is once."""
+    later: list[float] = []
+    if step and 0.0 <= first <= HOTTEST:
+        n_later = int((HOTTEST - first) / step + 1e-6)
+        later = [round(first + (n + 1) * step, 3) for n in range(n_later)]
+    return (first, *later)
 
 
 @dataclass(frozen=True, slots=True)

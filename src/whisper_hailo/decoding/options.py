@@ -109,7 +109,8 @@ class DecodingOptions:
     """What a caller asks of the decoder.
 
     Attributes:
-        language: language code, an English name of the language, which becomes its code, or `auto`.
+        language: language code, a name of the language, which becomes its code, or `auto`: found
+            out from the first window; English for models that know no other.
         task: `transcribe` or `translate` (to English).
         cures: padding, repetition penalty, end-of-transcript boost.
         max_new_tokens: token budget per window; `None` is half the text context.
@@ -126,7 +127,7 @@ class DecodingOptions:
         OptionError: a value out of range.
     """
 
-    language: str = flag("en", "Its name, its code, or auto.", short="-l", metavar="LANG")
+    language: str = flag(AUTO_LANGUAGE, "Its name or code.", short="-l", metavar="LANG")
     task: str = flag("transcribe", "", choices=TASKS)
     cures: Cures = flag(
         PRESETS["conservative"],

@@ -14,7 +14,7 @@ from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.live.captioner import Captioner
-from whisper_hailo.live.engine import TranscriberEngine, warm_up
+from whisper_hailo.live.engine import TranscriberEngine, caption_defaults, warm_up
 from whisper_hailo.live.events import Event
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.source import Resampler
@@ -48,7 +48,7 @@ class BlockCaptions:
         detector: SpeechDetector | None = None,
     ) -> None:
         captions = captions or CaptionOptions()
-        options = options or DecodingOptions(cures=transcriber.default_cures)
+        options = options or caption_defaults(transcriber.default_cures)
         engine = TranscriberEngine(transcriber, options, trim_window=captions.trim_window)
         self._captioner = Captioner(engine, detector or SileroDetector("live"), captions)
         self._resampler = Resampler(sample_rate)

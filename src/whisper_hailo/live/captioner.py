@@ -203,7 +203,7 @@ class Captioner:
             committed=caption_words(running.text.committed),
             tentative=caption_words([tentative.word for tentative in running.text.tentative]),
             n_skipped=running.n_skipped,
-            language=running.language,
+            language=running.language or "",
             **self._moment(start_s),
         )
         self._note_first_text(running, event.text)
@@ -222,9 +222,10 @@ class Captioner:
         speech_end = min(self._segmenter.last_speech, running.start + n_samples)
         failure: DeviceError | None = None
         try:
-            words = running.text.finish(self._listener.transcribe_all(running, audio))
+            result = self._listener.transcribe_all(running, audio)
+            words, language = running.text.finish(result), result.language
         except DeviceError as error:
-            words, failure = running.text.known, error
+            words, language, failure = running.text.known, running.language or "", error
         start_s = running.start / SAMPLE_RATE_HZ
         end_s = (running.start + n_samples) / SAMPLE_RATE_HZ
         event = Completed(
@@ -234,7 +235,7 @@ class Captioner:
             words=caption_words(words, start_s, end_s),
             reason=reason,
             n_skipped=running.n_skipped,
-            language=running.language,
+            language=language,
             **self._moment(start_s),
         )
         self._note_first_text(running, event.text)
@@ -243,6 +244,7 @@ class Captioner:
         self.statistics.n_full += 1
         self.statistics.n_segment_samples += n_samples
         self.statistics.n_words += len(words)
+        self.statistics.words_in[language] += len(words)
         self.statistics.n_corrected += running.text.n_corrected
         self._running = None
         yield event

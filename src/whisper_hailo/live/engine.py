@@ -11,12 +11,22 @@ from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.option_groups import TokenLimits
+from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.transcription.transcriber import Transcriber
 
 TOKENS_PER_SECOND: Final = 20.0
 """Fast speech has six words a second; without a bound one runaway would hold everything up."""
+
+
+def caption_defaults(cures: Cures) -> DecodingOptions:
+    """What live captions are decoded by where nobody says otherwise.
+
+    Args:
+        cures: the decoder's own.
+    """
+    return DecodingOptions(cures=cures, limits=TokenLimits(max_per_second=TOKENS_PER_SECOND))
 
 
 class CaptionEngine(Protocol):

@@ -77,8 +77,8 @@ class Partial:
     n_skipped: int
     heard_s: float
     at_s: float
+    language: str = ""
     wall_s: float | None = None
-    language: str | None = None
 
     @property
     def committed_text(self) -> str:
@@ -104,8 +104,8 @@ class Completed:
         n_skipped: partials that were due but skipped.
         heard_s: as in `Started`.
         at_s: when this was told.
+        language: code of the language that it was heard in; empty where the engine failed.
         wall_s: as in `Started`.
-        language: code, as found in the whole segment.
     """
 
     segment_id: int
@@ -116,8 +116,8 @@ class Completed:
     n_skipped: int
     heard_s: float
     at_s: float
+    language: str = ""
     wall_s: float | None = None
-    language: str | None = None
 
     @property
     def text(self) -> str:

@@ -77,12 +77,16 @@ class Hosts:
 
     Attributes:
         names: without ports.
+        option: lists more of them.
     """
 
     names: frozenset[str]
+    option: str = "--web-allow-host"
 
     @classmethod
-    def of(cls, listens_at: str, listed: Iterable[str] = ()) -> Self:
+    def of(
+        cls, listens_at: str, listed: Iterable[str] = (), option: str = "--web-allow-host"
+    ) -> Self:
         """For a server that listens at an address or a name; this machine's own names belong to it.
 
         Raises:
@@ -95,13 +99,16 @@ class Hosts:
             )
         own = socket.gethostname().lower()
         names = {*_LOOPBACK, own, own.split(".")[0] + ".local", address_of(listens_at.lower())}
-        return cls(frozenset(names | {_listed(name) for name in listed}))
+        return cls(frozenset(names | {_listed(name, option) for name in listed}), option)
 
-    def refusal(self, scope: Mapping[str, Any]) -> tuple[int, str] | None:
+    def refusal(
+        self, scope: Mapping[str, Any], *, any_page: bool | None = None
+    ) -> tuple[int, str] | None:
         """Why a request is not answered, with its status; `None` if it is.
 
         Args:
             scope: of the request, as ASGI has it.
+            any_page: pages of others may ask; `None`: unless they open a WebSocket.
         """
         hosts = _values(scope, b"host")
         try:
@@ -113,22 +120,24 @@ class Hosts:
         reached_at = address_of((scope.get("server") or ("", None))[0])
         if asked_for.host not in self.names and asked_for.host != reached_at:
             return MISDIRECTED, (
-                "ask for this page by the address of its machine, or start it with "
-                "--web-allow-host and the name that you use"
+                f"ask for this page by the address of its machine, or start it with {self.option} "
+                "and the name that you use"
             )
-        if scope["type"] == "websocket" and not _is_own(_values(scope, b"origin"), asked_for):
+        if any_page is None:
+            any_page = scope["type"] != "websocket"
+        if not any_page and not _is_own(_values(scope, b"origin"), asked_for):
             return FORBIDDEN, "only the page of this very server may connect"
         return None
 
 
-def _listed(name: str) -> str:
+def _listed(name: str, option: str) -> str:
     try:
         place = Address.of(f"[{name}]" if name.count(":") > 1 else name)
     except ValueError:
         place = None
     if place is None or place.port is not None:
         raise OptionError(
-            f"--web-allow-host is {name!r}, expected a name or an address without a port, such as "
+            f"{option} is {name!r}, expected a name or an address without a port, such as "
             "captions.local"
         )
     return place.host

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import sys
 import time
@@ -20,6 +21,18 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.flac import recorded_s
 from whisper_hailo.live.reopened import ADDRESS_PATIENCE_S, ReopenedSource
 from whisper_hailo.live.source import BLOCK_S, AudioSource, Block, Pace, Resampler
+
+_FILES: Final = {
+    "a WAV file": re.compile(rb"RIFF|RF64"),
+    "a FLAC file": re.compile(rb"fLaC"),
+    "an OGG file": re.compile(rb"OggS"),
+    "an MP3 file": re.compile(rb"ID3[\x02-\x04]|\xff[\xfb\xf3\xf2][\x10-\xeb]"),
+    "an MP4 or M4A file": re.compile(rb"....ftyp", re.DOTALL),
+    "a Matroska or WebM file": re.compile(rb"\x1aE\xdf\xa3"),
+    "an AIFF file": re.compile(rb"FORM....AIF", re.DOTALL),
+    "a CAF file": re.compile(rb"caff\x00"),
+}
+"""How files of sound begin."""
 
 _LOOK_MS: Final = 100
 """So often a pipe that nothing comes from is left, to see whether it is still wanted."""
@@ -130,7 +143,7 @@ class PcmSource(Closing):
 
     def blocks(self) -> Iterator[Block]:
         """What comes, as soon as it comes."""
-        odd = b""
+        odd, begun = b"", False
         coming = select.poll()
         coming.register(self._descriptor, select.POLLIN)
         while not self._closed:
@@ -145,6 +158,9 @@ class PcmSource(Closing):
             if not raw:
                 break
             captured_s = time.perf_counter()
+            if not begun:
+                begun = True
+                _expect_samples(raw, self.name)
             data = odd + raw
             odd = data[len(data) & ~1 :]
             samples = np.frombuffer(data[: len(data) & ~1], dtype="<i2")
@@ -158,6 +174,20 @@ class PcmSource(Closing):
     def close(self) -> None:
         """End soon, whether something comes or not."""
         self._closed = True
+
+
+def _expect_samples(begin: bytes, name: str) -> None:
+    """Refuse a file where samples are expected: it would be heard as noise, or as silence.
+
+    Raises:
+        AudioError: so it begins.
+    """
+    kind = next((kind for kind, first in _FILES.items() if first.match(begin)), None)
+    if kind is not None:
+        raise AudioError(
+            f"{name} begins as {kind}, expected raw 16-bit mono samples; name the file, or pipe it "
+            "through ffmpeg -i - -f s16le -ac 1 -ar 16000 -"
+        )
 
 
 def open_source(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import sys
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +46,7 @@ class CaptionStatistics:
         n_skipped: partials that were due but skipped.
         near_ties: choices that kernels of other shapes may make differently.
         n_words: words of completed segments.
+        words_in: the same by the code of their language.
         n_corrected: words that were shown and then changed.
         longest_backlog_s: most audio that ever waited.
         n_lost_samples: samples that could not wait and were not heard.
@@ -68,6 +70,7 @@ class CaptionStatistics:
     n_skipped: int = 0
     near_ties: int = 0
     n_words: int = 0
+    words_in: Counter[str] = field(default_factory=Counter)
     n_corrected: int = 0
     longest_backlog_s: float = 0.0
     n_lost_samples: int = 0

@@ -17,6 +17,7 @@ from whisper_hailo.live.browser import BrowserSource
 from whisper_hailo.live.door import Door, Line
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.hosts import Hosts
+from whisper_hailo.live.listening import listen
 from whisper_hailo.live.once import only_once
 from whisper_hailo.live.pages import MOST_BYTES, Pages
 from whisper_hailo.live.statistics import CaptionStatistics
@@ -25,9 +26,6 @@ logger = logging.getLogger(__name__)
 
 _END_LOOKS: Final = 20
 """Tenths of a second that pages have to read that the stream is over."""
-
-_WAITING: Final = 1024
-"""Connections that the system keeps until they are accepted."""
 
 _CLOSED_S: Final = 60.0
 """No wait is so long; a server that hangs does not keep the program."""
@@ -85,7 +83,9 @@ class WebView(Closing):
             raise OptionError(
                 f"--web needs starlette, uvicorn and websockets ({error}); {to_add('web')}"
             ) from error
-        listener = self._listen()
+        advice = "give another --web-port, or a --web-host that this machine has"
+        listener = listen(self._host, self._port, self.address, advice)
+        self._port = listener.getsockname()[1]
         config = uvicorn.Config(
             Pages(self._broadcast, self._browser, self._hosts),
             http=self._line,  # type: ignore[arg-type]  # it is called like a class
@@ -106,22 +106,6 @@ class WebView(Closing):
         self._thread.start()
         ready.wait()
         return self
-
-    def _listen(self) -> socket.socket:
-        """A socket at which whoever comes before the server is ready waits."""
-        listener = _Listener(socket.AF_INET6 if ":" in self._host else socket.AF_INET)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((self._host, self._port))
-            listener.listen()
-        except (OSError, ValueError) as error:  # ValueError: no name at all
-            listener.close()
-            raise OptionError(
-                f"cannot listen at {self.address} ({getattr(error, 'strerror', None) or error}); "
-                "give another --web-port, or a --web-host that this machine has"
-            ) from error
-        self._port = listener.getsockname()[1]
-        return listener
 
     def _line(self, *, app_state: dict[str, Any], **given: Any) -> Line:  # noqa: ANN401 - uvicorn's
         """The protocol of a new connection; who answers it finds it in the request's state."""
@@ -174,14 +158,6 @@ class WebView(Closing):
         self._door.close(unread_only=True)
         self._server.should_exit = True
         self._server.force_exit = True
-
-
-class _Listener(socket.socket):
-    """For asyncio, those who may wait are as many as it accepts in one go, which are fewer."""
-
-    def listen(self, _at_once: int = 0, /) -> None:
-        """Let many wait: those who find no room try again after a second only."""
-        super().listen(_WAITING)
 
 
 def _tell(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import FRAMES_PER_SECOND, Segment, Transcript, Word
-from whisper_hailo.text.subtitles import Layout, srt, tsv, vtt
+from whisper_hailo.text.subtitles import Layout, cue_time, srt, tsv, vtt
+
+JSON_VERSION: Final = 1
+"""Raised when a reader of the JSON before could go wrong."""
+
+SCHEMA_FILE: Final = Path(__file__).with_name("transcript.schema.json")
 
 FORMATS: Final = ("txt", "srt", "vtt", "tsv", "json")
 
@@ -21,8 +27,8 @@ def render(transcript: Transcript, fmt: str, layout: Layout | None = None) -> st
 
     Args:
         transcript: the result of one input.
-        fmt: one of `FORMATS`; `json` is the verbose layout of OpenAI's transcription API, `txt` one
-            line, or one per segment where the model wrote their times or there are speakers.
+        fmt: one of `FORMATS`; `json` is the verbose layout of OpenAI's transcription API, `txt` a
+            line per segment.
         layout: of subtitles.
 
     Raises:
@@ -38,37 +44,30 @@ def render(transcript: Transcript, fmt: str, layout: Layout | None = None) -> st
     if fmt == "tsv":
         return tsv(transcript)
     if fmt == "json":
-        return json.dumps(verbose_json(transcript), ensure_ascii=False, indent=2) + "\n"
+        return json.dumps(as_json(transcript), ensure_ascii=False, indent=2) + "\n"
     raise OptionError(f"--format is {fmt!r}, expected one of: {', '.join((*FORMATS, ALL_FORMATS))}")
 
 
 def _plain(transcript: Transcript) -> str:
     segments = transcript.segments
-    if any(segment.speaker is not None for segment in segments):
-        return "".join(f"Speaker {(s.speaker or 0) + 1}: {s.text}\n" for s in segments)
-    if transcript.settings.timestamps:
-        return "".join(f"{segment.text}\n" for segment in segments)
-    return transcript.text + "\n"
+    return "".join(text_line(segment) for segment in segments if segment.text) or "\n"
 
 
-def machine_json(transcript: Transcript) -> dict[str, Any]:
-    """The object that `transcribe --json` prints per input."""
-    timings = asdict(transcript.timings)
-    return {
-        "audio": transcript.audio,
-        "duration_s": round(transcript.duration_s, 4),
-        "text": transcript.text,
-        "language": transcript.language,
-        "segments": [_machine_segment(segment) for segment in transcript.segments],
-        "timings_ms": {key.removesuffix("_ms"): round(ms, 3) for key, ms in timings.items()},
-        "settings": asdict(transcript.settings),
-        "language_probs": transcript.language_probs,
-        "near_ties": transcript.near_ties,
-    }
+def text_line(segment: Segment, *, timed: bool = False) -> str:
+    """A segment as a line of plain text.
+
+    Args:
+        segment: with text.
+        timed: begin with its times, as OpenAI Whisper prints them.
+    """
+    times = f"[{_clock(segment.start_s)} --> {_clock(segment.end_s)}]  " * timed
+    speaker = "" if segment.speaker is None else f"Speaker {segment.speaker + 1}: "
+    return f"{times}{speaker}{segment.text}\n"
 
 
-def _machine_segment(segment: Segment) -> dict[str, Any]:
-    return {**asdict(segment), "words": [_verbose_word(word) for word in segment.words]}
+def _clock(seconds: float) -> str:
+    """`mm:ss.mmm`, from an hour on with hours before it."""
+    return cue_time(seconds, ".").removeprefix("00:")
 
 
 def verbose_json(transcript: Transcript) -> dict[str, Any]:
@@ -83,13 +82,44 @@ def verbose_json(transcript: Transcript) -> dict[str, Any]:
         "duration": round(transcript.duration_s, 4),
         "text": transcript.text,
         "segments": [
-            _verbose(index, segment, transcript.blank)
+            _segment(index, segment, transcript.blank)
             for index, segment in enumerate(transcript.segments)
         ],
     }
 
 
-def _verbose(index: int, segment: Segment, blank: str) -> dict[str, Any]:
+def as_json(transcript: Transcript) -> dict[str, Any]:
+    """The result of one input: `verbose_json`, and beside it what that has no name for.
+
+    `transcript.schema.json`, in this package, has all of it.
+    """
+    return verbose_json(transcript) | {
+        "version": JSON_VERSION,
+        "audio": transcript.audio,
+        "language_probs": transcript.language_probs,
+        "near_ties": transcript.near_ties,
+        "settings": asdict(transcript.settings),
+    }
+
+
+def timings_json(transcript: Transcript) -> dict[str, Any]:
+    """What is told of a run besides, which no two runs have in common: milliseconds by stage."""
+    timings = asdict(transcript.timings)
+    return {"timings_ms": {key.removesuffix("_ms"): round(ms, 3) for key, ms in timings.items()}}
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of what `as_json` makes, and of what stands for an input that failed."""
+    schema: dict[str, Any] = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
+    return schema
+
+
+def failure_json(audio: str, error: str, exit_code: int) -> dict[str, Any]:
+    """What stands for an input that failed."""
+    return {"version": JSON_VERSION, "audio": audio, "error": error, "exit_code": exit_code}
+
+
+def _segment(index: int, segment: Segment, blank: str) -> dict[str, Any]:
     entry = {
         "id": index,
         "seek": round(segment.window_start_s * FRAMES_PER_SECOND),
@@ -101,15 +131,17 @@ def _verbose(index: int, segment: Segment, blank: str) -> dict[str, Any]:
         "avg_logprob": segment.avg_logprob,
         "compression_ratio": segment.compression_ratio,
         "no_speech_prob": segment.no_speech_prob,
+        "language": segment.language,
+        "runaway": segment.runaway,
     }
     if segment.words:
-        entry["words"] = [_verbose_word(word) for word in segment.words]
+        entry["words"] = [_word(word) for word in segment.words]
     if segment.speaker is not None:
         entry["speaker"] = segment.speaker
     return entry
 
 
-def _verbose_word(word: Word) -> dict[str, Any]:
+def _word(word: Word) -> dict[str, Any]:
     return {
         "word": word.text,
         "start": word.start_s,

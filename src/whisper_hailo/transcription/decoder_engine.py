@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, FloatArray
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.language import detect_languages
-from whisper_hailo.decoding.option_groups import WordOptions
+from whisper_hailo.decoding.option_groups import PromptOptions, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.prompt import PromptMaker
 from whisper_hailo.decoding.search.draft import Draft
@@ -59,12 +59,15 @@ class DecoderEngine:
         self._options = options
         self._padding = options.cures.padding(decoder.spec.dims)
         self._prompts = PromptMaker(tokenizer, decoder.spec.dims, options)
+        # Language and prompts are each row's own, in its context.
+        self.batch_key: Hashable = replace(options, language=AUTO_LANGUAGE, prompts=PromptOptions())
         self._loop = DecodingLoop(decoder, tokenizer.special, options, window_s)
 
     def context(self) -> Context:
         """Of a recording that has not begun."""
         conditions = self._options.prompts.condition_on_previous_text
-        return Context(self._options.language, self._prompts.starting_context(), conditions)
+        starting = self._prompts.starting_context()
+        return Context(self._options.language, starting, conditions, prompts=self._prompts)
 
     def transcribe(
         self,
@@ -102,8 +105,9 @@ class DecoderEngine:
         first = context.n_windows == 0
         previous = context.previous if first or context.sequential else ()
         context.n_windows += 1
+        prompts = context.prompts or self._prompts
         return Task(
-            self._prompts.tokens(language, previous, is_first=first),
+            prompts.tokens(language, previous, is_first=first),
             window.content_s,
             key=round(window.start_s * 100),
             draft=self._draft(request),

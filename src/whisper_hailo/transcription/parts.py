@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,7 +18,8 @@ from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.protocols import Encoder, Limits
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import Settings
-from whisper_hailo.decoding.option_groups import FALLBACK_STEP
+from whisper_hailo.core.version import __version__
+from whisper_hailo.decoding.option_groups import FALLBACK_STEP, OPENAI_TEMPERATURES, SearchOptions
 from whisper_hailo.decoding.options import (
     FIXED_CURES,
     PRESETS,
@@ -26,6 +28,7 @@ from whisper_hailo.decoding.options import (
 )
 from whisper_hailo.decoding.recognizer import AudioRecognizer, owns_loop
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
+from whisper_hailo.transcription.batch_size import checked_batch, fitting_batch
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.recognizer_engines import AudioEngine, FeaturesEngine
@@ -103,6 +106,30 @@ class Parts:
         dear = owns_loop(self.decoder) or self.limits.n_positions is not None
         return 0.0 if dear else FALLBACK_STEP
 
+    @property
+    def default_options(self) -> DecodingOptions:
+        """What is decoded by where nobody says otherwise."""
+        step = self.default_fallback
+        return DecodingOptions(
+            language="en" if isinstance(self.decoder, AudioRecognizer) else AUTO_LANGUAGE,
+            cures=self.default_cures,
+            search=SearchOptions(OPENAI_TEMPERATURES) if step else SearchOptions(),
+        )
+
+    def batch_size(self, asked: int | None) -> int:
+        """Windows decoded together, at most.
+
+        Args:
+            asked: by the caller; `None` takes what suits: several for graphs of ours. Others gain
+                nothing, or round what they know of one window by its neighbours.
+
+        Raises:
+            OptionError: no such number.
+        """
+        if asked is not None:
+            return checked_batch(asked)
+        return fitting_batch(self.decoder.spec.dims) if self.limits.free_padding else 1
+
     def check(self, options: DecodingOptions, long: LongOptions | None = None) -> None:
         """Refuse options that these parts cannot honour: see `Transcriber.check`."""
         decoder, pad_to = self.decoder, options.cures.pad_to or 0
@@ -173,6 +200,12 @@ class Parts:
             return replace(long, strategy="consecutive")
         return long
 
+    def identity(self, options: DecodingOptions, long: LongOptions | None, batch_size: int) -> str:
+        """Tells what gives the same text from all else: see `Transcriber.identity`."""
+        settings = replace(self.settings(options, long, batch_size), reasons=())
+        cut = self.long(long, options)
+        return _identity(settings, self.decoder.spec.to_json(), options, cut)
+
     def settings(
         self, options: DecodingOptions, long: LongOptions | None, batch_size: int
     ) -> Settings:
@@ -196,6 +229,10 @@ class Parts:
             batch_size=batch_size,
             trim_window=long is not None and long.trim_window,
         )
+
+
+def _identity(*parts: object) -> str:
+    return hashlib.sha256("\n".join(map(str, (__version__, *parts))).encode()).hexdigest()
 
 
 def _check_ids(options: DecodingOptions, n_vocab: int) -> None:

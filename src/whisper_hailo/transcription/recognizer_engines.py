@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.errors import OptionError
@@ -52,6 +52,7 @@ class FeaturesEngine:
         self._engine = engine
         self._tokenizer = tokenizer
         self._options = options
+        self.batch_key: Hashable = options
 
     def context(self) -> Context:
         """Of a recording that has not begun."""
@@ -116,10 +117,12 @@ class AudioEngine:
         refuse_beyond_engines(engine.name, options)
         self._engine = engine
         self._options = options
+        self.batch_key: Hashable = options
 
     def context(self) -> Context:
         """Of a recording that has not begun."""
-        return Context(self._options.language)
+        language = self._options.language
+        return Context("en" if language == AUTO_LANGUAGE else language)
 
     def transcribe(
         self,

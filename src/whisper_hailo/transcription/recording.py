@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Self
 
 from whisper_hailo.audio import AudioSource, open_audio
@@ -19,7 +20,7 @@ from whisper_hailo.transcription.longform.overlap import DEFAULT_OVERLAP_S, Over
 from whisper_hailo.transcription.longform.plan import LongOptions, WindowPlanner
 from whisper_hailo.transcription.longform.seek import SeekPlan
 from whisper_hailo.transcription.longform.speech import SpeechPlan
-from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
+from whisper_hailo.transcription.window import Context, WindowEngine, WindowRequest, WindowResult
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +60,17 @@ def make_plan(
     )
 
 
+@dataclass(slots=True)
+class Share:
+    """What one of several clients has had.
+
+    Attributes:
+        n_windows: of all that one client's recordings were given.
+    """
+
+    n_windows: int = 0
+
+
 class Recording(Closing):
     """A recording being transcribed.
 
@@ -69,6 +81,8 @@ class Recording(Closing):
         options: what the caller asked for.
         long: how it is cut into windows.
         priority: less goes first.
+        engine: takes its windows to text; `None` is the one of the schedule.
+        share: whose it is; of several with one priority the one who had least goes first.
 
     Attributes:
         segments: those that are final, as they come.
@@ -84,6 +98,8 @@ class Recording(Closing):
         long: LongOptions,
         *,
         priority: int = 0,
+        engine: WindowEngine | None = None,
+        share: Share | None = None,
     ) -> None:
         self._source = source
         self._sizes = plan
@@ -93,6 +109,8 @@ class Recording(Closing):
         self._n_waiting = 0
         self._exhausted = False
         self.priority = priority
+        self.engine = engine
+        self.share = share or Share()
         self.failure: Exception | None = None
         self.context = context
         self.segments: list[Segment] = []

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
+from typing import TypeVar
 
 from whisper_hailo.audio import AudioSource
-from whisper_hailo.core.types import Segment, Transcript
+from whisper_hailo.core.buffers import BufferText
+from whisper_hailo.core.types import Transcript
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.memory import Memory, RememberingStages
 from whisper_hailo.transcription.parts import Parts
-from whisper_hailo.transcription.recording import Recording
-from whisper_hailo.transcription.schedule import Listed, Progress, Schedule, WindowSource
+from whisper_hailo.transcription.recording import Recording, Share
+from whisper_hailo.transcription.running_text import Running, running_text
+from whisper_hailo.transcription.schedule import Progress, Schedule, WindowSource
+from whisper_hailo.transcription.window import WindowRequest, WindowResult
+
+RecordingT = TypeVar("RecordingT", bound=Recording)
 
 
 class TranscriptionRun:
@@ -24,6 +30,7 @@ class TranscriptionRun:
         batch_size: windows decoded together.
         progress: told after each batch how far its last recording has come.
         load_ms: what it took to load the model.
+        memory: windows that need not be decoded again.
     """
 
     def __init__(
@@ -35,6 +42,7 @@ class TranscriptionRun:
         batch_size: int = 1,
         progress: Progress | None = None,
         load_ms: float = 0.0,
+        memory: Memory | None = None,
     ) -> None:
         self._parts = parts
         self._options = options
@@ -42,31 +50,59 @@ class TranscriptionRun:
         self._batch_size = batch_size
         self._progress = progress
         self._load_ms = load_ms
-        self._stages = parts.stages(options, trim_window=long.trim_window)
+        stages = parts.stages(options, trim_window=long.trim_window)
+        self._stages = stages if memory is None else RememberingStages(stages, memory)
+        self._share = Share()
         self._settings = parts.settings(options, long, batch_size)
 
     def recording(self, source: AudioSource) -> Recording:
         """A recording that has not begun."""
+        return self.recording_of(Recording, source)
+
+    def recording_of(
+        self,
+        kind: type[RecordingT],
+        source: AudioSource,
+        *,
+        priority: int = 0,
+        share: Share | None = None,
+    ) -> RecordingT:
+        """A recording of some kind that has not begun.
+
+        Args:
+            kind: of recording.
+            source: a file or samples.
+            priority: less goes first.
+            share: whose it is; `None`: one for all recordings of the run.
+        """
+        engine, parts = self._stages.engine, self._parts
+        return kind(
+            source,
+            engine.context(),
+            parts.plan,
+            self._options,
+            self._long,
+            priority=priority,
+            engine=engine,
+            share=share or self._share,
+        )
+
+    def request(self, running: Running) -> WindowRequest:
+        """The window of audio that goes on."""
         context = self._stages.engine.context()
-        return Recording(source, context, self._parts.plan, self._options, self._long)
+        return running.request(context, self._parts.plan.content_samples)
+
+    def text(self, result: WindowResult) -> BufferText:
+        """What audio that goes on was transcribed as."""
+        return running_text(result, self._parts.tokenizer)
 
     def schedule(self, source: WindowSource) -> Schedule:
         """What transcribes the recordings of a source."""
         ahead = self._parts.encode_ahead
         return Schedule(source, self._stages, self._batch_size, self._progress, encode_ahead=ahead)
 
-    def segments(self, source: AudioSource) -> Iterator[Segment]:
-        """Segments of one recording, each when it is final; then the error that broke it."""
-        recording, n_given = self.recording(source), 0
-        for _ in self.schedule(Listed([recording])).steps():
-            new = recording.segments[n_given:]
-            n_given += len(new)
-            yield from new
-        if recording.failure is not None:
-            raise recording.failure
-
     def transcript(self, recording: Recording) -> Transcript:
-        """Of a recording that is done."""
+        """Of a recording that is done, or as far as it is."""
         context = recording.context
         return Transcript(
             audio=recording.name,

@@ -3,14 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.buffers import BufferText, BufferWord
-from whisper_hailo.core.types import UNSPACED_LANGUAGES
+from whisper_hailo.core.types import UNSPACED_LANGUAGES, FloatArray
 from whisper_hailo.decoding.decoded import Drafted
+from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.decoding.words.split import TokenWord, split_words
 from whisper_hailo.text.tokenizer import Tokenizer
-from whisper_hailo.transcription.window import WindowResult
+from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """Audio that goes on, as far as it has come.
+
+    Attributes:
+        audio: `(n_samples,)` float32 at 16 kHz mono.
+        draft: what its text may begin with.
+        word_times: find where each word is, where the decoder can.
+        hold_back_s: end the text where it is a guess at what follows; see `WindowRequest`.
+    """
+
+    audio: FloatArray
+    draft: Draft
+    word_times: bool = False
+    hold_back_s: float = 0.0
+
+    def request(self, context: Context, n_samples: int) -> WindowRequest:
+        """Its window.
+
+        Args:
+            context: of no recording.
+            n_samples: most that a window takes.
+        """
+        context.n_windows = 1  # no recording begins here: what is for its first window is not
+        window = Window(self.audio[:n_samples], 0.0)
+        return WindowRequest(window, context, self.draft, self.word_times, self.hold_back_s)
 
 
 def running_text(result: WindowResult, tokenizer: Tokenizer) -> BufferText:

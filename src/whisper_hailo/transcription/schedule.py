@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeAlias
@@ -13,7 +13,7 @@ from whisper_hailo.core.timing import StageClock
 from whisper_hailo.transcription.prefetch import Prefetch
 from whisper_hailo.transcription.recording import Recording
 from whisper_hailo.transcription.stages import Encoded, Stages
-from whisper_hailo.transcription.window import WindowRequest, WindowResult
+from whisper_hailo.transcription.window import WindowEngine, WindowRequest, WindowResult
 
 Progress: TypeAlias = Callable[[float, float | None], None]
 """Called after each window with seconds done and seconds in all (`None`: unknown)."""
@@ -66,16 +66,23 @@ class _Batch:
         """Whether what comes next depends on it."""
         return any(recording.sequential for recording, _ in self.members)
 
+    @property
+    def priority(self) -> int:
+        """Of the most urgent of its windows."""
+        return min(recording.priority for recording, _ in self.members)
+
 
 class Schedule:
     """Runs recordings through the stages, as many windows at a time as a batch holds.
 
-    While a batch is decoded, the next one is encoded. A recording whose windows wait for each
-    other gives one to a batch, others fill it up, and nothing is encoded ahead.
+    While a batch is decoded, the next one is encoded; what is more urgent and comes meanwhile goes
+    before it. A recording whose windows wait for each other gives one to a batch, others fill it
+    up, and nothing is encoded ahead. Recordings with engines of their own share a batch where these
+    have the same `batch_key`.
 
     Args:
         source: of the recordings.
-        stages: take a batch of windows to text.
+        stages: take a batch of windows to text; all engines stand behind its encoder.
         batch_size: most windows of a batch.
         progress: told after each batch how far its last recording is.
         encode_ahead: without it, encoder and decoder take turns.
@@ -112,35 +119,56 @@ class Schedule:
         stages = self._stages
         try:
             with Prefetch(stages.encode, stages.start, enabled=self._encode_ahead) as ahead:
-                batch = self._next_batch(ahead)
+                batch, waiting = self._next_batch(ahead), None
                 while batch or self._active:
-                    following = None
                     if batch:
-                        if self._encode_ahead and not batch.sequential:
-                            following = self._next_batch(ahead)
+                        if self._encode_ahead and not (waiting or batch.sequential):
+                            waiting = self._next_batch(ahead)
                         self._transcribe(batch)
                     yield self._done()
-                    batch = following or self._next_batch(ahead)
+                    if urgent := self._next_batch(ahead, waiting):
+                        batch = urgent
+                    else:
+                        batch, waiting = waiting, None
         finally:
             for recording in self._active:
                 recording.close()
 
-    def _next_batch(self, ahead: Prefetch[Sequence[WindowRequest], Encoded]) -> _Batch | None:
-        members = self._fill()
+    def _next_batch(
+        self, ahead: Prefetch[Sequence[WindowRequest], Encoded], waiting: _Batch | None = None
+    ) -> _Batch | None:
+        """What is to be decoded next; where a batch waits already, only what is more urgent."""
+        members = self._fill() if waiting is None else self._fill(waiting.priority)
         if not members:
             return None
         return _Batch(members, ahead.begin([request for _, request in members]))
 
-    def _fill(self) -> Members:
-        """Windows of the recordings under way, the most urgent first, then of new ones."""
+    def _fill(self, before: int | None = None) -> Members:
+        """Windows of the recordings under way, each time of the one whose turn it is; then of new.
+
+        Args:
+            before: only of those whose priority is less.
+        """
         batch: Members = []
         while self._begin(n_free=0) is not None:
             pass
-        for recording in sorted(self._active, key=lambda one: one.priority):
-            self._draw(recording, batch)
-        while (n_free := self._batch_size - len(batch)) and (new := self._begin(n_free)):
-            self._draw(new, batch)
+        ready = [one for one in self._active if before is None or one.priority < before]
+        while n_free := self._batch_size - len(batch):
+            if not ready and before is None and (new := self._begin(n_free)):
+                ready.append(new)
+            if not ready:
+                break
+            recording = min(ready, key=_turn)
+            fits = not batch or self._key(recording) == self._key(batch[0][0])
+            if not (fits and self._draw(recording, batch)):
+                ready.remove(recording)
         return batch
+
+    def _engine(self, recording: Recording) -> WindowEngine:
+        return recording.engine or self._stages.engine
+
+    def _key(self, recording: Recording) -> Hashable:
+        return self._engine(recording).batch_key
 
     def _begin(self, n_free: int) -> Recording | None:
         """Open the next recording, if there is one."""
@@ -154,18 +182,18 @@ class Schedule:
                 recording.fail(error)
         return recording
 
-    def _draw(self, recording: Recording, batch: Members) -> None:
-        """Add the recording's next windows to the batch, none if it breaks."""
+    def _draw(self, recording: Recording, batch: Members) -> bool:
+        """Add the recording's next window to the batch, if it has one; none if it breaks."""
         try:
-            while (
-                len(batch) < self._batch_size
-                and not recording.failure
-                and (request := recording.next()) is not None
-            ):
-                batch.append((recording, request))
+            request = None if recording.failure else recording.next()
         except Exception as error:
             recording.fail(error)
             batch[:] = [member for member in batch if member[0] is not recording]
+            return False
+        if request is not None:
+            recording.share.n_windows += 1
+            batch.append((recording, request))
+        return request is not None
 
     def _done(self) -> list[Recording]:
         """Recordings that are done or failed, which are under way no more."""
@@ -188,7 +216,8 @@ class Schedule:
         with clock.stage("total"):
             try:
                 encoded = batch.encoded()
-                results = self._stages.engine.transcribe(encoded.features, requests, encoded.clock)
+                engine = self._engine(members[0][0])
+                results = self._stages.decode(encoded, requests, engine)
             except Exception as error:
                 if len(members) > 1 and not isinstance(error, WhisperHailoError):
                     self._transcribe_each(members)
@@ -211,6 +240,11 @@ class Schedule:
             if not recording.failure:
                 encoded = partial(self._stages.encode, [request])
                 self._transcribe(_Batch([(recording, request)], encoded))
+
+
+def _turn(recording: Recording) -> tuple[int, int]:
+    """Less goes first; of several alike, the one that came first."""
+    return recording.priority, recording.share.n_windows
 
 
 def _hand_out(recording: Recording, result: WindowResult) -> None:

@@ -13,7 +13,7 @@ from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.core.protocols import AsyncEncoder, Encoder
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.transcription.window import WindowEngine, WindowRequest
+from whisper_hailo.transcription.window import WindowEngine, WindowRequest, WindowResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,28 +38,44 @@ class Stages:
         plan: sizes of the windows.
 
     Attributes:
-        engine: takes what `encode` made to segments; windows encoded together are decoded as one
-            batch.
+        encoder: as given, like the others.
+        engine: likewise.
+        plan: likewise.
     """
 
     def __init__(self, encoder: Encoder | None, engine: WindowEngine, plan: WindowPlan) -> None:
-        self._encoder = encoder
+        self.encoder = encoder
         self.engine = engine
-        self._plan = plan
+        self.plan = plan
 
     def encode(self, requests: Sequence[WindowRequest]) -> Encoded:
         """Take at least one window from audio to audio features; it may run in a thread."""
         clock = StageClock()
-        if self._encoder is None:
+        if self.encoder is None:
             return Encoded(None, clock)
-        mel = self._mel(self._encoder, requests, clock)
+        mel = self._mel(self.encoder, requests, clock)
         with clock.stage("encode"):
-            return Encoded(self._encoder.encode(mel), clock)
+            return Encoded(self.encoder.encode(mel), clock)
+
+    def decode(
+        self,
+        encoded: Encoded,
+        requests: Sequence[WindowRequest],
+        engine: WindowEngine | None = None,
+    ) -> list[WindowResult]:
+        """Take windows that were encoded together to segments, as one batch.
+
+        Args:
+            encoded: what `encode` made of them.
+            requests: the windows.
+            engine: of their recordings; `None` is the one that all have in common.
+        """
+        return (engine or self.engine).transcribe(encoded.features, requests, encoded.clock)
 
     @property
     def start(self) -> Callable[[Sequence[WindowRequest]], Callable[[], Encoded]] | None:
         """Begins `encode` and gives back what waits for it, where the encoder works by itself."""
-        encoder = self._encoder
+        encoder = self.encoder
         return partial(self._start, encoder) if isinstance(encoder, AsyncEncoder) else None
 
     def _start(
@@ -81,6 +97,6 @@ class Stages:
         with clock.stage("mel"):
             audio = [request.window.audio for request in requests]
             # A batch has one shape: that of its longest audio.
-            size = self._plan.samples_for(max(own.size for own in audio))
+            size = self.plan.samples_for(max(own.size for own in audio))
             n_mels = encoder.spec.dims.n_mels
             return np.stack([log_mel(pad_or_trim(own, size), n_mels) for own in audio])

@@ -5,33 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Final, Self, TypeAlias
+from typing import Self, TypeAlias
 
 from whisper_hailo.audio import AudioSource
-from whisper_hailo.audio.windows import Window
 from whisper_hailo.backends.make import AnyBackEnd
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.closing import Closing
-from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Closeable, Encoder
+from whisper_hailo.core.threads import checked_threads
 from whisper_hailo.core.timing import StageClock
-from whisper_hailo.core.types import FloatArray, Segment, Settings, Transcript
+from whisper_hailo.core.types import FloatArray, Settings, Transcript
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.text.tokenizer import Tokenizer
+from whisper_hailo.transcription.asked import Asked, AskedModel, at_rate
 from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.memory import Memory
 from whisper_hailo.transcription.parts import Parts
 from whisper_hailo.transcription.run import TranscriptionRun
-from whisper_hailo.transcription.running_text import running_text
-from whisper_hailo.transcription.schedule import Listed, Progress, in_order
-from whisper_hailo.transcription.window import WindowRequest
+from whisper_hailo.transcription.running_text import Running, running_text
+from whisper_hailo.transcription.schedule import Progress, in_order
+from whisper_hailo.transcription.segments import Segments
 
 AudioInput: TypeAlias = AudioSource
 """A file, a channel of one, or `(n_samples,)` float32 samples at 16 kHz mono."""
-
-MAX_BATCH: Final = 256
 
 
 class Transcriber(Closing):
@@ -57,6 +56,7 @@ class Transcriber(Closing):
         margin_s: float | None = None,
         threads: int = 0,
         engine: EngineOptions | None = None,
+        **named: object,
     ) -> Transcriber:
         """Put a transcriber together from a model's name.
 
@@ -71,22 +71,27 @@ class Transcriber(Closing):
             margin_s: seconds kept free at the end of each window; `None` is 1 s, and 0 for 30 s.
             threads: threads per operator; 0 lets the runtime choose.
             engine: which encoder and decoder; `None` is the model directory's own.
+            named: any field of `EngineOptions`, of its `hailo`, and `quantize`, `encoder_quantize`
+                and `half` of `ConvertOptions`, in the place of what `engine` and `convert` have:
+                `quantize="none"`, `encoder_backend="onnx"`.
 
         Raises:
             ModelError, TokenizerError, HubError, OutputError: see `resolve_model`.
-            OptionError: a window that the model cannot take.
+            OptionError: a window that the model cannot take, a form that a model directory does
+                not have, an option that there is not.
             ModelError, ShapeError, DeviceError: encoder and decoder that are not there, or that
                 do not fit the model or each other.
         """
+        chosen = AskedModel(convert or ConvertOptions(), engine or EngineOptions(), named)
         return cls(
             Parts.of_model(
                 model,
                 revision=revision,
-                convert=convert,
+                convert=chosen.convert,
                 window_s=window_s,
                 margin_s=margin_s,
-                threads=threads,
-                engine=engine or EngineOptions(),
+                threads=checked_threads(threads),
+                engine=chosen.engine,
             )
         )
 
@@ -109,29 +114,37 @@ class Transcriber(Closing):
         options: DecodingOptions | None = None,
         progress: Progress | None = None,
         *,
-        long: LongOptions | None = None,
-        batch_size: int = 1,
+        long: LongOptions | str | None = None,
+        batch_size: int | None = None,
+        sample_rate: int | None = None,
+        **named: object,
     ) -> Transcript:
         """Transcribe one recording of any length.
 
         Args:
-            audio: a file, or `(n_samples,)` float32 samples at 16 kHz mono in [-1, 1].
-            options: language, task, search and cures.
+            audio: a file, or `(n_samples,)` float32 samples in [-1, 1], mono.
+            options: language, task, search and cures; `None` is `default_options`.
             progress: told after each window how far the work has come.
-            long: how recordings longer than a window are taken apart.
-            batch_size: windows decoded together, where none depends on the one before.
+            long: how recordings longer than a window are taken apart; the name of a strategy is
+                enough.
+            batch_size: windows decoded together, where none depends on the one before; `None` is
+                what is quick and fits memory.
+            sample_rate: of samples, in Hz; `None` is 16000. A file says its own.
+            named: any field of `DecodingOptions` and `LongOptions`, and of those within them, in
+                the place of what `options` and `long` have: `language="de"`, `words=True`,
+                `beam_size=5`, `initial_prompt="..."`, `overlap_s=3`. Names as they are typed on
+                the command line are taken, too: `word_timestamps=True`.
 
         Raises:
             AudioError: the audio cannot be read.
-            OptionError: options that the model cannot honour.
+            OptionError: options that the model cannot honour, or that there are not.
         """
-        run = self._run(options, long, batch_size, progress)
-        recording = run.recording(audio)
-        for _ in run.schedule(Listed([recording])).steps():
+        asked = Asked(options or self.default_options, long, named)
+        run = self.run(asked.options, asked.long, batch_size, progress)
+        segments = Segments(run, run.recording(at_rate(audio, sample_rate)))
+        for _ in segments:
             pass
-        if recording.failure is not None:
-            raise recording.failure
-        return run.transcript(recording)
+        return segments.transcript
 
     def segments(
         self,
@@ -139,19 +152,25 @@ class Transcriber(Closing):
         options: DecodingOptions | None = None,
         progress: Progress | None = None,
         *,
-        long: LongOptions | None = None,
-        batch_size: int = 1,
-    ) -> Iterator[Segment]:
+        long: LongOptions | str | None = None,
+        batch_size: int | None = None,
+        sample_rate: int | None = None,
+        memory: Memory | None = None,
+        **named: object,
+    ) -> Segments:
         """Transcribe one recording of any length, and give each segment when it is final.
 
-        Arguments are those of `transcribe`. Options are checked at once; whoever stops asking for
-        segments ends the work.
+        Arguments are those of `transcribe`, and a `memory` of windows that need not be decoded
+        again, such as a `Journal` of a run that was interrupted. Options are checked at once;
+        whoever stops asking for segments ends the work.
 
         Raises:
             AudioError: the audio cannot be read; the segments before it were given.
-            OptionError: options that the model cannot honour.
+            OptionError: options that the model cannot honour, or that there are not.
         """
-        return self._run(options, long, batch_size, progress).segments(audio)
+        asked = Asked(options or self.default_options, long, named)
+        run = self.run(asked.options, asked.long, batch_size, progress, memory)
+        return Segments(run, run.recording(at_rate(audio, sample_rate)))
 
     def transcribe_many(
         self,
@@ -159,47 +178,55 @@ class Transcriber(Closing):
         options: DecodingOptions | None = None,
         progress: Progress | None = None,
         *,
-        long: LongOptions | None = None,
-        batch_size: int = 1,
+        long: LongOptions | str | None = None,
+        batch_size: int | None = None,
+        sample_rate: int | None = None,
+        **named: object,
     ) -> Iterator[Transcript | Exception]:
         """Transcribe recordings, the windows of several decoded together.
 
-        Args:
-            audio: files or samples; each is opened when its turn comes.
-            options: language, task, search and cures.
-            progress: told after each batch how far its last recording has come.
-            long: how recordings longer than a window are taken apart.
-            batch_size: windows decoded together.
+        Arguments are those of `transcribe`, but for `audio`: files or samples, of which each is
+        opened when its turn comes.
 
         Returns:
             the transcript of each recording, or the error that kept it from having one, foreseen or
             not, in the order of the input.
 
         Raises:
-            OptionError: options that the model cannot honour.
+            OptionError: options that the model cannot honour, or that there are not.
         """
-        run = self._run(options, long, batch_size, progress)
+        asked = Asked(options or self.default_options, long, named)
+        run = self.run(asked.options, asked.long, batch_size, progress)
+        recordings = (run.recording(at_rate(one, sample_rate)) for one in audio)
         return (
             run.transcript(recording) if recording.failure is None else recording.failure
-            for recording in in_order(map(run.recording, audio), run.schedule)
+            for recording in in_order(recordings, run.schedule)
         )
 
-    def _run(
+    def run(
         self,
-        options: DecodingOptions | None,
-        long: LongOptions | None,
-        batch_size: int,
-        progress: Progress | None,
+        options: DecodingOptions,
+        long: LongOptions | None = None,
+        batch_size: int | None = None,
+        progress: Progress | None = None,
+        memory: Memory | None = None,
     ) -> TranscriptionRun:
+        """What transcribes any recordings with the same options; arguments as of `transcribe`.
+
+        Raises:
+            OptionError: options that the model cannot honour.
+        """
         parts = self._parts
-        options = options or DecodingOptions(cures=self.default_cures)
         long = parts.long(long, options)
         self.check(options, long)
-        if not 1 <= batch_size <= MAX_BATCH:
-            raise OptionError(f"--batch-size is {batch_size}, expected 1 to {MAX_BATCH}")
-        load_ms = self._load_clock.timings().load_ms
         return TranscriptionRun(
-            parts, options, long, batch_size=batch_size, progress=progress, load_ms=load_ms
+            parts,
+            options,
+            long,
+            batch_size=parts.batch_size(batch_size),
+            progress=progress,
+            load_ms=self._load_clock.timings().load_ms,
+            memory=memory,
         )
 
     def transcribe_running(
@@ -226,12 +253,10 @@ class Transcriber(Closing):
         with clock.stage("total"):
             trims = trim_window and parts.encoder is not None and parts.encoder.n_frames is None
             stages = parts.stages(options, trim_window=trims)
-            context = stages.engine.context()
-            context.n_windows = 1  # no recording begins here: what is for its first window is not
-            window = Window(audio[: parts.plan.content_samples], 0.0)
-            request = WindowRequest(window, context, draft or Draft(), word_times, hold_back_s)
+            running = Running(audio, draft or Draft(), word_times, hold_back_s)
+            request = running.request(stages.engine.context(), parts.plan.content_samples)
             encoded = stages.encode([request])
-            (result,) = stages.engine.transcribe(encoded.features, [request], encoded.clock)
+            (result,) = stages.decode(encoded, [request])
             text = running_text(result, parts.tokenizer)
         clock.add(encoded.clock)
         return replace(text, timings=clock.timings())
@@ -266,9 +291,18 @@ class Transcriber(Closing):
     def default_fallback(self) -> float:
         """By how much hotter doubtful text is tried again by default; 0 is not at all.
 
-        Only the command has it on of its own accord; here `Search` says which temperatures.
+        `SearchOptions` says which temperatures.
         """
         return self._parts.default_fallback
+
+    @property
+    def default_options(self) -> DecodingOptions:
+        """What `transcribe` decodes by where the caller says nothing, as the command does.
+
+        The language is found out, doubtful text is tried again where that can be had, and cures
+        are what suits the decoder.
+        """
+        return self._parts.default_options
 
     @property
     def parts(self) -> dict[str, Closeable]:
@@ -313,8 +347,20 @@ class Transcriber(Closing):
         """
         self._parts.check(options, long)
 
+    def identity(
+        self,
+        options: DecodingOptions,
+        long: LongOptions | None = None,
+        batch_size: int | None = None,
+    ) -> str:
+        """Tells runs that give the same text from all others: program, model, engine, options."""
+        return self._parts.identity(options, long, self._parts.batch_size(batch_size))
+
     def settings(
-        self, options: DecodingOptions, long: LongOptions | None = None, batch_size: int = 1
+        self,
+        options: DecodingOptions,
+        long: LongOptions | None = None,
+        batch_size: int | None = None,
     ) -> Settings:
         """What shapes the results of these options."""
-        return self._parts.settings(options, long, batch_size)
+        return self._parts.settings(options, long, self._parts.batch_size(batch_size))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -10,6 +10,7 @@ from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, Segment
 from whisper_hailo.decoding.decoded import Decoded
+from whisper_hailo.decoding.prompt import PromptMaker
 from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.decoding.words.split import TokenWord
 
@@ -36,6 +37,7 @@ class Context:
         last_speech_s: end of the last word.
         n_windows: windows transcribed so far.
         clock: where the time went.
+        prompts: what its windows are shown; `None` for an engine with a loop of its own.
     """
 
     language: str
@@ -48,6 +50,7 @@ class Context:
     last_speech_s: float = 0.0
     n_windows: int = 0
     clock: StageClock = field(default_factory=StageClock)
+    prompts: PromptMaker | None = None
 
     def remember(
         self, result: WindowResult, final: Sequence[Segment], pending: Sequence[Segment] = ()
@@ -155,7 +158,17 @@ def last_word_end(segments: Sequence[Segment]) -> float | None:
 
 
 class WindowEngine(Protocol):
-    """Audio features, or audio, to text; one for each way to decode, with all its options."""
+    """Audio features, or audio, to text; one for each way to decode, with all its options.
+
+    Attributes:
+        batch_key: engines that have the same one decode each other's windows alike, so that windows
+            of recordings with different engines may be one batch.
+    """
+
+    @property
+    def batch_key(self) -> Hashable:
+        """See above."""
+        ...
 
     def context(self) -> Context:
         """Of a recording that has not begun."""

@@ -57,11 +57,11 @@ class Stores:
             OptionError: sizes that the model cannot have.
         """
         sizes = HailoOptions(window_s=window_s, decoder_length=length)
-        return self._converted(f"hailo-{window_s}-{length}", ConvertOptions(hailo=sizes))
+        return self._converted(f"hailo-{window_s}-{length}", ConvertOptions("none", hailo=sizes))
 
     @cached_property
     def _float(self) -> Path:
-        return self._converted("float32", ConvertOptions())
+        return self._converted("float32", ConvertOptions("none"))
 
     def _converted(self, name: str, options: ConvertOptions) -> Path:
         out = self._work / name

@@ -78,7 +78,7 @@ def decoder_of(size: str, quantize: str) -> Iterator[CachedDecoder]:
             checkpoint = random_checkpoint(size, Path(folder) / size)
             heads = (MICRO / "generation_config.json").read_bytes()
             (checkpoint / "generation_config.json").write_bytes(heads)
-        convert_checkpoint(checkpoint, directory, ConvertOptions(quantize=quantize))
+        convert_checkpoint(checkpoint, directory, ConvertOptions(quantize, "none"))
         with CachedDecoder(directory, ModelSpec.load(directory), 1) as decoder:
             yield decoder
 

@@ -125,7 +125,7 @@ def _ours(common: Common, stack: ExitStack) -> Iterator[CaptionSetup]:
 def engine_of(common: Common, quantize: str, stack: ExitStack) -> TranscriberEngine:
     """Our engine with weights as `--quantize` has them, open until the stack unwinds."""
     transcriber = Transcriber.from_model(
-        common.model, convert=ConvertOptions(quantize=quantize), threads=common.threads
+        common.model, convert=ConvertOptions(quantize, "none"), threads=common.threads
     )
     options = DecodingOptions(
         language=common.language,

@@ -58,7 +58,7 @@ def transcribers(model: str) -> Iterator[dict[str, Transcriber]]:
             parts = Parts.of_model(
                 model,
                 revision=None,
-                convert=ConvertOptions(quantize=quantize),
+                convert=ConvertOptions(quantize, "none"),
                 window_s=None,
                 margin_s=None,
                 threads=1,
@@ -142,7 +142,7 @@ def same_texts(model: str, n_buffers: int, seed: int = 0) -> dict[str, Any]:
     with transcribers(model) as opened:
         for index in range(n_buffers):
             cures = PRESETS[PRESET_NAMES[index % len(PRESET_NAMES)]]
-            options = DecodingOptions(cures=cures, max_new_tokens=BUDGET)
+            options = DecodingOptions(language="en", cures=cures, max_new_tokens=BUDGET)
             audio = edited_audio(clips, rng)
             for quantize, transcriber in opened.items():
                 found, text = counted(transcriber, audio, options, texts[quantize], rng)

@@ -10,6 +10,8 @@ from typing import Any
 
 from whisper_hailo import Transcriber
 from whisper_hailo.audio.vad import SileroDetector
+from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.engine import TranscriberEngine, warm_up
 from whisper_hailo.live.events import Completed, Event
@@ -51,9 +53,13 @@ def real_time(path: Path, model: str, threads: int) -> dict[str, Any]:
             events = list(CaptionStream(source, captioner).events())
         wall_s, cpu_s = time.perf_counter() - begin_s, time.process_time() - cpu_s
     figures = captioner.statistics.as_json()  # its memory is that of captions alone
-    with Transcriber.from_model(model, threads=threads) as transcriber:
+    with Transcriber.from_model(
+        model, convert=ConvertOptions("none"), threads=threads
+    ) as transcriber:
         offline = {
-            strategy: transcriber.transcribe(path, long=LongOptions(strategy=strategy)).text
+            strategy: transcriber.transcribe(
+                path, DecodingOptions(language="en"), long=LongOptions(strategy=strategy)
+            ).text
             for strategy in ("auto", "vad")
         }
     live, reference = text_of(events), said(path)

@@ -9,6 +9,7 @@ import typer
 
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.cli.steps import Steps
+from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.languages import language_code
 from whisper_hailo_lab.runs.case import ROWS, Case
@@ -42,7 +43,7 @@ def evaluate(
     window: Annotated[
         float | None, typer.Option(metavar="S", help="Ours: encoder window in seconds.")
     ] = None,
-    quantize: Annotated[str, typer.Option(help="Ours: none, int8, int4.")] = "none",
+    quantize: Annotated[str, typer.Option(help="Ours: auto, none, int8, int4.")] = "auto",
     setting: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="Further setting of a system; see the docs."),
@@ -74,7 +75,12 @@ def evaluate(
     from whisper_hailo_lab.score import require_scoring
 
     require_scoring()
-    ours = {"window_s": window, "quantize": quantize}
+    form = ConvertOptions(quantize)
+    ours = {
+        "window_s": window,
+        "quantize": form.decoder_form,
+        "encoder_quantize": form.encoder_form,
+    }
     cases = make_cases(
         systems=system or ["ours"],
         rows=row or ["default"],

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from whisper_hailo.cli.groups import Given, Only
+from whisper_hailo.cli.groups import Only
 from whisper_hailo.cli.model import ModelOptions, tell_engine
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.cli.steps import Steps
 from whisper_hailo.core.errors import ExitCode
+from whisper_hailo.core.given import Given
 from whisper_hailo.decoding.options import DecodingOptions
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def time(
 
     transcriber = model.transcriber()
     tell_engine(transcriber)
-    options = decoding.on(DecodingOptions(cures=transcriber.default_cures))
+    options = decoding.on(DecodingOptions(language="en", cures=transcriber.default_cures))
     steps = Steps()
     try:
         timing = time_file(transcriber, audio, options, iterations, steps)

@@ -63,7 +63,7 @@ def compare_cache(
         threads: for all.
         progress: told about each round.
     """
-    options = ConvertOptions(hailo=HailoOptions(WINDOW_S, STEPS))
+    options = ConvertOptions("none", hailo=HailoOptions(WINDOW_S, STEPS))
     directory = resolve_model(model, options)
     small = resolve_model(model, ConvertOptions(quantize="int8"))
     spec = ModelSpec.load(directory)

@@ -17,6 +17,7 @@ from whisper_hailo_lab.documents import (
     device_faults,
     emulation,
     fallback,
+    interrupted,
     processors,
     short_windows,
     systems,
@@ -42,6 +43,7 @@ KEPT: Final[tuple[tuple[Path, Maker], ...]] = (
     (device_faults.RESULT, device_faults.tables),
     (emulation.RESULT, emulation.tables),
     (fallback.RESULT, fallback.tables),
+    (interrupted.RESULT, interrupted.tables),
     (processors.STEPS, processors.steps_tables),
     (processors.WINDOWS, processors.windows_tables),
     (processors.WORDS, processors.words_tables),
@@ -96,7 +98,7 @@ def stale() -> dict[Path, str]:
         OptionError: a place without a table, or a table without a place.
     """
     tables = kept_tables()
-    texts = {path: _read(path) for path in (ROOT / "README.md", *ROOT.glob("docs/*.md"))}
+    texts = {path: _read(path) for path in (ROOT / "README.md", *ROOT.glob("docs/**/*.md"))}
     homeless = sorted(tables.keys() - {name for text in texts.values() for name in places(text)})
     if homeless:
         raise OptionError(

@@ -28,6 +28,7 @@ from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.files import write_file
 from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.hailo_tools.emulate.scales import METHODS
 from whisper_hailo_lab.data.clips import recordings, said
 from whisper_hailo_lab.documents.emulation import RESULT, contradictions
@@ -69,7 +70,7 @@ class EmulationBench:
 
     def __init__(self, root: Path) -> None:
         self.directory = root / "micro"
-        convert_checkpoint(MICRO, self.directory, ConvertOptions(hailo=HailoOptions()))
+        convert_checkpoint(MICRO, self.directory, ConvertOptions("none", hailo=HailoOptions()))
         self.spec = ModelSpec.load(self.directory)
         self.clips = split_clips(root)
         parts = ("encoder", "decoder")
@@ -151,8 +152,9 @@ class EmulationBench:
         elif plan == EXACT:
             options = {"decoder_backend": "fixed"}
         engine = EngineOptions(**options)
+        english = DecodingOptions(language="en")
         with Transcriber.from_model(str(self.directory), engine=engine, threads=1) as transcriber:
-            return [[said(path), transcriber.transcribe(path).text] for path in self.clips]
+            return [[said(path), transcriber.transcribe(path, english).text] for path in self.clips]
 
 
 def split_clips(root: Path) -> list[Path]:

@@ -4,10 +4,10 @@
     python -m whisper_hailo_lab.experiments.backend_matrix run WORK
 
 `prepare` makes graphs of all kinds, `run` measures each pair in a fresh process; it may be
-interrupted and goes on where it was. The result is kept, and the table of `docs/benchmarks.md`
-follows from it. Times are this process's processor time, since what else the machine does would be
-in the others. HEFs run on the strict stand-in for the vendor's binding: their texts are true, their
-times are not those of a chip and are left out.
+interrupted and goes on where it was. The result is kept, and the table of
+`docs/measurements/benchmarks.md` follows from it. Times are this process's processor time, since
+what else the machine does would be in the others. HEFs run on the strict stand-in for the vendor's
+binding: their texts are true, their times are not those of a chip and are left out.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def prepare(work: Path, optimum: Path | None) -> None:
     """Make all graphs of `micro`."""
     work.mkdir(parents=True, exist_ok=True)
     for name, options in {
-        "fp32": ConvertOptions(hailo=HailoOptions(window_s=10, decoder_length=32)),
-        "fp32-30s": ConvertOptions(hailo=HailoOptions(window_s=30, decoder_length=32)),
+        "fp32": ConvertOptions("none", hailo=HailoOptions(window_s=10, decoder_length=32)),
+        "fp32-30s": ConvertOptions("none", hailo=HailoOptions(window_s=30, decoder_length=32)),
         "int8": ConvertOptions(quantize="int8", encoder_quantize="int8"),
         "int4": ConvertOptions(quantize="int4"),
     }.items():

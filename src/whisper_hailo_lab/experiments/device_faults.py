@@ -160,7 +160,7 @@ def main() -> int:
 def soak(folder: Path, n_faults: int, seed: int, n_streams: int) -> dict[str, Any]:
     """Run until that many faults have happened; what was seen."""
     model, machine = folder / "micro", stand_in_chip()
-    convert_checkpoint(MICRO, model, ConvertOptions(hailo=HailoOptions()))
+    convert_checkpoint(MICRO, model, ConvertOptions("none", hailo=HailoOptions()))
     encoder, _ = stand_in_hefs(model, folder / "hefs")
     files = recordings("unseen")[:6]
     plan = FaultPlan(seed, n_faults)

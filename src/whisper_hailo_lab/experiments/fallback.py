@@ -4,7 +4,7 @@
 
 Transcribes frozen clips of `micro` and sounds without speech with the fallback off and on (OpenAI
 Whisper's schedule and thresholds, windows of 10 s) and keeps the result, from which the table of
-`docs/benchmarks.md` follows.
+`docs/measurements/benchmarks.md` follows.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import AudioSource
+from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.decoding.option_groups import OPENAI_TEMPERATURES, SearchOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo_lab.data.clips import measured_on, recordings, spoken_clips
@@ -56,7 +57,7 @@ def measure(
         row[search] = {"counts": [], "decode_ms": 0.0, "hot": 0, "segments": 0, "with_text": 0}
     for text, audio in pairs:
         for search, how in SEARCHES.items():
-            transcript = transcriber.transcribe(audio, DecodingOptions(search=how))
+            transcript = transcriber.transcribe(audio, DecodingOptions(language="en", search=how))
             found = row[search]
             found["counts"].append(score_file(text, transcript.text).words.counts)
             found["decode_ms"] += transcript.timings.decode_ms
@@ -69,7 +70,7 @@ def measure(
 
 def measure_all(limit: int) -> dict[str, Any]:
     """Every set, and what it was measured on."""
-    with Transcriber.from_model("micro", threads=1) as transcriber:
+    with Transcriber.from_model("micro", convert=ConvertOptions("none"), threads=1) as transcriber:
         transcriber.transcribe(sounds()[0])  # warm-up
         rows = [measure(transcriber, name, pairs) for name, pairs in sets(limit)]
     return measured_on(limit) | {"rows": rows}

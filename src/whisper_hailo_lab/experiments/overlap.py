@@ -135,7 +135,7 @@ class StandInModel:
     def write(cls, folder: Path) -> StandInModel:
         """Write both, and set the chip's pace."""
         chip, directory = stand_in_chip(), folder / "micro"
-        convert_checkpoint(MICRO, directory, ConvertOptions(hailo=HailoOptions()))
+        convert_checkpoint(MICRO, directory, ConvertOptions("none", hailo=HailoOptions()))
         encoder, _ = stand_in_hefs(directory, folder / "hefs")
         chip.set(latency_ms=ENCODER_MS, remember=True)
         return cls(directory, EngineOptions(encoder=encoder))
@@ -156,11 +156,15 @@ def measure(case: FixedLatencies, model: StandInModel, n_rounds: int) -> dict[st
     timings: dict[bool, list[Any]] = {True: [], False: []}
     with made[True], made[False]:
         for ahead in (True, False):
-            texts[ahead] = made[ahead].transcribe(audio, long=CONSECUTIVE).text
+            texts[ahead] = (
+                made[ahead].transcribe(audio, DecodingOptions(language="en"), long=CONSECUTIVE).text
+            )
         for _ in range(n_rounds):
             for ahead in random.sample([True, False], 2):
                 begin = time.perf_counter()
-                transcript = made[ahead].transcribe(audio, long=CONSECUTIVE)
+                transcript = made[ahead].transcribe(
+                    audio, DecodingOptions(language="en"), long=CONSECUTIVE
+                )
                 times[ahead].append((time.perf_counter() - begin) * 1000)
                 timings[ahead].append(transcript.timings)
     return {
@@ -181,7 +185,9 @@ def transcriber(case: FixedLatencies, model: StandInModel, ahead: bool) -> Trans
             str(model.directory), threads=case.threads, engine=model.engine
         )
     else:
-        plain = Transcriber.from_model("micro", threads=case.threads)
+        plain = Transcriber.from_model(
+            "micro", convert=ConvertOptions("none"), threads=case.threads
+        )
     encoder: Any = plain.parts["encoder"]
     decoder: Any = plain.parts["decoder"]
     if case.encoder_ms is not None and not case.chip:

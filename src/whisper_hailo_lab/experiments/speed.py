@@ -5,7 +5,7 @@
 
 What was measured before is kept under `--out` and measured again only when weights, engine or case
 changed; an interrupted run goes on where it was. `--keep` puts the run into
-`benchmarks/results/speed` and writes the tables of docs/speed.md.
+`benchmarks/results/speed` and writes the tables of docs/measurements/speed.md.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, help="begin nothing new after that; resumable")
     parser.add_argument("--note", default="", help="what else the machine was doing")
     parser.add_argument("--out", type=Path, default=None, help="default build/speed[-quick]")
-    parser.add_argument("--keep", action="store_true", help="write the tables of docs/speed.md")
+    parser.add_argument("--keep", action="store_true", help="write the tables of the page on speed")
     return parser.parse_args()
 
 

@@ -4,8 +4,8 @@
 
 Transcribes the frozen clips of `tests/data/micro` with 10 s and with 30 s windows and times of
 words, everything else as a user has it, and keeps the result, from which the tables of
-`docs/benchmarks.md` follow. The clips are synthesised, so that the true time of every word is
-known; a word counts where it was heard as it was said.
+`docs/measurements/benchmarks.md` follow. The clips are synthesised, so that the true time of every
+word is known; a word counts where it was heard as it was said.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 
 from whisper_hailo import Transcriber
 from whisper_hailo.cli.stdout import emit
+from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.types import Transcript
 from whisper_hailo.decoding.option_groups import WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
@@ -51,7 +52,10 @@ def start_errors(clip: SpokenClip, transcript: Transcript) -> list[float]:
 
 def measure(case: WindowCase, sets: Sequence[str], limit: int | None) -> Iterator[dict[str, Any]]:
     """A row per set: raw texts, counts of errors, and how far words are off."""
-    with Transcriber.from_model("micro", window_s=case.window_s, threads=1) as transcriber:
+    exact = ConvertOptions("none")
+    with Transcriber.from_model(
+        "micro", convert=exact, window_s=case.window_s, threads=1
+    ) as transcriber:
         for name in sets:
             if case.timestamps and name != "long":
                 continue  # one window each: there is nothing to seek

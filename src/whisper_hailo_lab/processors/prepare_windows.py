@@ -50,7 +50,9 @@ def made(case: Case) -> str:
     if case.system == "ours":
         resolve_model(case.model, ours.conversion(case.settings))
     if case.system == "study":
-        resolve_model(case.model, ConvertOptions(hailo=HailoOptions(study.WINDOW_S, study.LENGTH)))
+        resolve_model(
+            case.model, ConvertOptions("none", hailo=HailoOptions(study.WINDOW_S, study.LENGTH))
+        )
     return artefact(case.system, case.model, case.settings.get("stored", "")).path
 
 

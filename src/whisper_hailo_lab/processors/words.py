@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from whisper_hailo import ConvertOptions, Transcriber
+from whisper_hailo import ConvertOptions, DecodingOptions, Transcriber
 from whisper_hailo.backends.saturation import saturates
 from whisper_hailo.cli.stdout import emit_json
 from whisper_hailo.core.files import write_file
@@ -28,7 +28,7 @@ from whisper_hailo_lab.score import evaluate
 
 SETS: Final = ("seen", "unseen", "noisy")
 FORMS: Final = {
-    "float32": ConvertOptions(),
+    "float32": ConvertOptions("none"),
     "8 bits": ConvertOptions("int8", "int8", half=False),
     "4 bits": ConvertOptions("int4", "int8", half=False),
     "8 bits, float16": ConvertOptions("int8", "int8", half=True),
@@ -38,10 +38,11 @@ USUAL: Final = tuple(FORMS)[:3]
 
 def errors(form: str, paths: list[Path]) -> tuple[int, int]:
     """Wrong words and all words of the recordings."""
+    english = DecodingOptions(language="en")
     with Transcriber.from_model(
         "micro", convert=FORMS[form], window_s=10.0, threads=1
     ) as transcriber:
-        pairs = [(said(path), transcriber.transcribe(path).text) for path in paths]
+        pairs = [(said(path), transcriber.transcribe(path, english).text) for path in paths]
     words = evaluate(pairs).words
     return words.errors, words.reference_count
 

@@ -62,17 +62,17 @@ def cases_table(summaries: Sequence[Summary]) -> Table:
         summaries,
         ("case", lambda s: s.case.name),
         ("files", lambda s: f"{s.n_heard}/{s.n_files}"),
-        ("WER (corpus)", lambda s: score_text(s.normalised.words)),
-        ("WER (mean)", lambda s: percent(s.normalised.mean_wer)),
-        ("CER", lambda s: percent(s.normalised.characters.rate)),
+        ("WER (corpus)", lambda s: score_text(s.normalised.words) if s.n_heard else "-"),
+        ("WER (mean)", lambda s: percent(s.normalised.mean_wer if s.n_heard else None)),
+        ("CER", lambda s: percent(s.normalised.characters.rate if s.n_heard else None)),
         ("simple WER / CER (mean)", simple_text),
         ("runaway", lambda s: share(s.n_runaway, s.n_heard)),
         ("repetitive", lambda s: share(s.n_repetitive, s.n_heard)),
         ("text for silence", lambda s: share(s.n_hallucinated, s.n_silent)),
         ("median ms", lambda s: number(s.times.median_ms if s.times else None)),
         ("p95 ms", lambda s: number(s.times.p95_ms if s.times else None)),
-        ("rtfx", lambda s: number(s.rtfx)),
-        ("CPU s per s", lambda s: number(s.cpu_per_audio_s, 3)),
+        ("rtfx", lambda s: number(s.rtfx if s.n_heard else None)),
+        ("CPU s per s", lambda s: number(s.cpu_per_audio_s if s.n_heard else None, 3)),
         ("model MiB", lambda s: number(s.case.memory.components_total)),
         ("peak MiB", lambda s: number(s.case.memory.peak, 0)),
     )
@@ -80,6 +80,8 @@ def cases_table(summaries: Sequence[Summary]) -> Table:
 
 def simple_text(summary: Summary) -> str:
     """`30.0 % / 10.0 %`: word and character error rates in the study's form."""
+    if not summary.n_heard:
+        return "-"
     return f"{percent(summary.simple.mean_wer)} / {percent(summary.simple.mean_cer)}"
 
 

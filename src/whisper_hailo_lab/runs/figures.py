@@ -76,7 +76,10 @@ def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _rates(scores: Evaluation) -> dict[str, Any]:
+def _rates(scores: Evaluation) -> dict[str, Any] | None:
+    """Of the files that were heard; `null` where none was: silence about all is no rate of 0."""
+    if not scores.files:
+        return None
     low, high = scores.wer_interval()
     return {
         "words": counts(scores.words),

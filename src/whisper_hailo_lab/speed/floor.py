@@ -91,7 +91,7 @@ def readers(n_bytes: int) -> list[Callable[[], object]]:
 
 def measure(model: str, quantize: str, threads: int) -> dict[str, Any]:
     """Rounds of decoding many tokens, few tokens, and reading, each in its turn."""
-    convert = ConvertOptions(quantize=quantize)
+    convert = ConvertOptions(quantize, "none")
     directory = resolve_model(model, convert)
     parts = step_bytes(directory, ModelSpec.load(directory))
     read = readers(sum(parts.values()))

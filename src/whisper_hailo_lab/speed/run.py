@@ -244,7 +244,7 @@ def _accuracy(plan: SpeedPlan, progress: Progress) -> Iterator[Record]:
     cases = tuple(case for case in cases if case.name in heard)
     if FLOAT not in heard:
         return
-    directory = resolve_model(MICRO, ConvertOptions())
+    directory = resolve_model(MICRO, ConvertOptions("none"))
     special = ModelSpec.load(directory).tokens
     tokenizer = Tokenizer.load(directory / TOKENIZER_FILE, special)
     yield accuracy.compare_accuracy(cases, heard, tokenizer)

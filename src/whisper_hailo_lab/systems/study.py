@@ -29,7 +29,7 @@ class Study(Ours):
     def __init__(self, loading: Loading) -> None:
         case = loading.case
         fixed = HailoOptions(WINDOW_S, LENGTH)
-        directory = resolve_model(case.model, ConvertOptions(hailo=fixed))
+        directory = resolve_model(case.model, ConvertOptions("none", hailo=fixed))
         parts = {
             "encoder": str(hailo_form(directory, ModelSpec.load(directory), "encoder")),
             "decoder": loading.path,

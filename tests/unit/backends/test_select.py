@@ -38,7 +38,7 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("wide")
     dims = replace(TOY, d_model=128)
     checkpoint = write_checkpoint(root / "ck", random_arrays(dims), config=config_of(dims))
-    options = ConvertOptions(hailo=HailoOptions(window_s=1, decoder_length=8))
+    options = ConvertOptions("none", hailo=HailoOptions(window_s=1, decoder_length=8))
     convert_checkpoint(checkpoint, root / "model", options)
     return root / "model"
 

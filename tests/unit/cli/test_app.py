@@ -98,6 +98,7 @@ def test_odd_names_are_quoted_in_every_command(
     tmp_path: Path,
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.wav").write_text("some sound")
     assert run(words) not in {0, 1}
     last = capsys.readouterr().err.splitlines()[-1]
     assert r"'two\nlines\x1b[31m'" in last

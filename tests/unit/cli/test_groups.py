@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import pytest
 
 from whisper_hailo.cli.app import run
-from whisper_hailo.cli.groups import Given, Only, flattened
+from whisper_hailo.cli.groups import Only, flattened
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import expect, expect_choices, flag, group
+from whisper_hailo.core.given import Given
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,13 @@ def test_what_has_no_default_has_to_be_typed(
         ("--hallucination-silence 2", "--hallucination-silence needs --word-timestamps; give both"),
         ("--highlight-words", "--highlight-words needs --word-timestamps; give both"),
         ("--max-initial-timestamp soon", "--max-initial-timestamp is 'soon', expected a number"),
-        ("--detect-each-window", "--detect-each-window needs --language auto; give both"),
+        ("-l de --detect-each-window", "--detect-each-window needs --language auto; give both"),
+        ("--batch-size 0", "--batch-size is 0, expected 1 to 256"),
+        ("--window 40", "--window is 40, expected 0.02 s to 30 s"),
+        ("--language klingon", "--language is 'klingon', expected the name or code of a language"),
+        ("--language germn", "such as German (de)"),
+        ("--language de --model tiny.en", "tiny.en knows English only; give --model tiny"),
+        ("--task translate --model tiny.en", "tiny.en cannot; give --model tiny"),
         ("-q -v", "--verbose and --quiet contradict each other"),
     ],
 )
@@ -160,6 +167,7 @@ def test_what_is_wrong_is_told_before_a_model_is_looked_for(
     [
         ("--task listen", "--task is 'listen', expected one of: transcribe, translate"),
         ("--mic browser", "--mic browser needs --web"),
+        ("--language klingon", "--language is 'klingon', expected the name or code of a language"),
         ("--settle 99", "--settle is 99, expected 0 to 30 s"),
         ("--web-port 70000", "--web-port is 70000, expected 0 to 65535"),
         ("--loops 0", "--loops is 0, expected 1 or more"),
@@ -167,4 +175,23 @@ def test_what_is_wrong_is_told_before_a_model_is_looked_for(
 )
 def test_so_it_is_of_captions(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["caption", "a.wav", "--model", "no-such-model", *words.split()]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nowhere.wav"], "nowhere.wav does not exist"),
+        (["-", "--web"], "--web needs starlette, which is not installed"),
+        (["--mic", "0"], "--mic needs sounddevice, which is not installed"),
+    ],
+)
+def test_what_captions_lack_is_told_before_a_model_is_looked_for(
+    words: list[str],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("whisper_hailo.core.extras.find_spec", lambda _: None)
+    assert run(["caption", *words, "--model", "no-such-model"]) in {2, 3}
     assert said in capsys.readouterr().err

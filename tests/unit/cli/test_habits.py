@@ -6,10 +6,12 @@ from operator import attrgetter
 
 import pytest
 
-from tests.unit.cli.test_transcribe_options import Listener
+from tests.unit.cli.test_transcribe_options import Listener, recordings
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.habits import HABITS, Habit
 from whisper_hailo.cli.model import ModelOptions
+
+__all__ = ["recordings"]
 
 TAKEN: list[tuple[str, str, object]] = [
     ("--word_timestamps True", "words.hallucination_silence_s", None),
@@ -41,7 +43,7 @@ MODEL: list[tuple[str, str, object]] = [
     ("--compute_type int8", "convert.encoder_quantize", "int8"),
     ("--compute_type int8", "convert.quantize", "int8"),
     ("--compute_type float32", "convert.quantize", "none"),
-    ("--fp16 False", "convert.quantize", "none"),
+    ("--fp16 False", "convert.quantize", "auto"),
     ("-m small -t 3", "model", "small"),
     ("-m small -t 3", "threads", 3),
 ]
@@ -138,3 +140,14 @@ def test_a_recording_in_the_place_of_a_command_is_told(
 ) -> None:
     assert run([str(tmp_path)]) == 2
     assert "type: whisper-hailo transcribe" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("words", "hint"), [([], False), (["-f", "a.wav"], True)])
+def test_a_recording_that_is_not_named_is_asked_for(
+    words: list[str], hint: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """whisper.cpp's `-f` names one; here it is the format."""
+    assert run(["transcribe", *words]) == 2
+    told = capsys.readouterr().err
+    assert "no recording is named, expected files, folders, or - for a pipe" in told
+    assert ("recordings are named without -f" in told) is hint

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.unit.denied import deny
-from whisper_hailo.cli.inputs import Input, find_inputs
+from whisper_hailo.cli import inputs as module
+from whisper_hailo.cli.inputs import Input, find_inputs, looked_at
+from whisper_hailo.core.errors import ExitCode
 
 
 def faults(inputs: list[Input]) -> list[str]:
@@ -91,3 +94,35 @@ def test_folders_that_cannot_be_looked_into_are_named(
 def test_closed_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", None)
     assert "standard input is closed" in faults(find_inputs(["-"]))[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "code"),
+    [
+        ("missing.wav", "missing.wav does not exist", ExitCode.AUDIO),
+        ("empty.wav", "empty.wav is empty (0 bytes)", ExitCode.AUDIO),
+        ("film.mkv", "film.mkv needs PyAV to be read", ExitCode.AUDIO),
+        ("http://a.b/c.mp3", "fetch it first (curl -LO http://a.b/c.mp3)", ExitCode.USAGE),
+        ("rtsp://a.b/c", "or caption it as it comes: whisper-hailo caption", ExitCode.USAGE),
+        ("x" * 300, "cannot be opened (File name too long)", ExitCode.AUDIO),
+        ("nul\0", "is no file name", ExitCode.AUDIO),
+        ("whole.wav", "", None),
+    ],
+)
+def test_what_can_be_told_of_a_name_is_told_before_a_model_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, said: str, code: int | None
+) -> None:
+    monkeypatch.setattr(module, "find_spec", lambda _: None)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.wav").touch()
+    for whole in ("film.mkv", "whole.wav"):
+        (tmp_path / whole).write_text("some sound")
+    (entry,) = map(looked_at, find_inputs([name]))
+    assert said in str(entry.fault or "")
+    assert getattr(entry.fault, "exit_code", None) == code
+
+
+def test_nobody_waits_for_a_pipe_to_be_looked_at(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.wav")
+    (entry,) = map(looked_at, find_inputs([str(tmp_path / "pipe.wav")]))
+    assert entry.fault is None

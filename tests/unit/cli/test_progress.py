@@ -24,7 +24,7 @@ def test_long_work_is_reported_and_short_work_is_not(
     long(110.0, 600.0)  # too soon after the last line
     long.close()
     captured = capsys.readouterr()
-    assert captured.err == "long.wav: 1:40 of 10:00, 5.0 x real time\n"
+    assert captured.err == "long.wav: 1:40 of 10:00, 5.0 x real time, 1:40 left\n"
     assert not captured.out
 
 

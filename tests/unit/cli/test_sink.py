@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from tests.unit.cli.test_transcribe_options import Heard
 from tests.unit.text.test_outputs import transcript
 from whisper_hailo.cli.inputs import Input, find_inputs
 from whisper_hailo.cli.sink import Sink
 from whisper_hailo.cli.transcribe import Together, _Run, _without_done
-from whisper_hailo.core.errors import AudioError, DeviceError, ExitCode, OptionError
-from whisper_hailo.core.types import Transcript
+from whisper_hailo.core.errors import AudioError, DeviceError, ExitCode, OptionError, OutputError
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.text.subtitles import Layout
 from whisper_hailo.transcription.longform.plan import LongOptions
@@ -23,7 +24,7 @@ from whisper_hailo.transcription.longform.plan import LongOptions
 
 def inputs(folder: Path, *names: str) -> list[Input]:
     for name in names:
-        (folder / name).touch()
+        (folder / name).write_text("some sound")
     return find_inputs([str(folder / name) for name in names])
 
 
@@ -39,7 +40,7 @@ def test_every_format_has_a_file_of_its_input_s_name(tmp_path: Path) -> None:
         tmp_path / "out" / "a.b.txt",
         tmp_path / "out" / "a.b.srt",
     ]
-    assert (tmp_path / "out" / "a.b.txt").read_text() == "Grüße. All the rest.\n"
+    assert (tmp_path / "out" / "a.b.txt").read_text() == "Grüße.\nAll the rest.\n"
     assert (tmp_path / "out" / "a.b.srt").read_text().startswith("1\n00:00:00,000 --> ")
 
 
@@ -86,10 +87,11 @@ def test_several_results_on_standard_output_are_told_apart(
 ) -> None:
     one = inputs(tmp_path, "a.wav")
     sink(one, None).put(one[0], transcript())
-    assert capsys.readouterr().out == "Grüße. All the rest.\n"
+    assert capsys.readouterr().out == "Grüße.\nAll the rest.\n"
     two = inputs(tmp_path, "a.wav", "b.wav")
     sink(two, None).put(two[1], transcript())
-    assert capsys.readouterr().out == f"{two[1].name}: Grüße. All the rest.\n"
+    name = two[1].name
+    assert capsys.readouterr().out == f"{name}: Grüße.\n{name}: All the rest.\n"
     sink(two, None, "srt").put(two[1], transcript())
     assert capsys.readouterr().out.startswith("1\n")
 
@@ -104,6 +106,7 @@ def test_json_is_an_object_per_input_whether_it_failed_or_not(
     good, bad = map(json.loads, capsys.readouterr().out.splitlines())
     assert (good["audio"], good["text"]) == (entries[0].name, "Grüße. All the rest.")
     assert bad == {
+        "version": 1,
         "audio": entries[0].name,
         "error": "a.wav is empty; record again",
         "exit_code": 3,
@@ -112,14 +115,16 @@ def test_json_is_an_object_per_input_whether_it_failed_or_not(
 
 
 def test_near_ties_are_told_of_batches_and_silence_of_recordings(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     entries = inputs(tmp_path, "a.wav")
     tied = replace(transcript(), near_ties=2)
     together = replace(tied, settings=replace(tied.settings, batch_size=2))
     for found, told in ((tied, False), (together, True), (replace(together, near_ties=0), False)):
-        sink(entries, None).put(entries[0], found)
-        assert ("near-ties" in capsys.readouterr().err) is told
+        caplog.clear()
+        with caplog.at_level(logging.DEBUG, "whisper_hailo"):
+            sink(entries, None).put(entries[0], found)
+        assert ("near-ties" in caplog.text) is told
     sink(entries, None).put(entries[0], replace(transcript(), segments=()))
     assert "no speech in 12.5 s of audio" in capsys.readouterr().err
 
@@ -138,10 +143,13 @@ class Hearing:
     def __init__(self, **failing: Exception) -> None:
         self.failing = failing
 
-    def transcribe(self, source: Path, *_: Any, **__: Any) -> Transcript:
+    def identity(self, *_: object) -> str:
+        return "toy"
+
+    def segments(self, source: Path, *_: Any, **__: Any) -> Heard:
         if source.stem in self.failing:
             raise self.failing[source.stem]
-        return transcript()
+        return Heard(transcript())
 
     def transcribe_many(self, sources: Iterator[Path], *_: Any, **__: Any) -> Iterator[Any]:
         for source in sources:
@@ -156,7 +164,33 @@ def test_every_input_has_its_turn_and_its_own_code(
     entries = [*inputs(tmp_path, "a.wav", "b.wav"), *find_inputs([""]), *inputs(tmp_path, "c.wav")]
     hearing = Hearing(b=DeviceError("no chip; plug it in"))
     together, out = Together(batch_size), sink(entries, tmp_path / "out")
-    run = _Run(hearing, DecodingOptions(), LongOptions(), together, out)  # type: ignore[arg-type]
+    run = _Run(hearing, DecodingOptions(), LongOptions(), together, out, timed=False)  # type: ignore[arg-type]
     assert list(run.all(entries)) == [0, ExitCode.DEVICE, ExitCode.AUDIO, 0]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.txt", "c.txt"]
     assert "no chip; plug it in" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["a.srt.part", "a.part.jsonl"])
+def test_what_is_not_ours_is_not_grown_over(tmp_path: Path, name: str) -> None:
+    entries = inputs(tmp_path, "a.wav")
+    (tmp_path / name).write_text("a poem")
+    (refused,) = sink(entries, tmp_path, "srt").checked()
+    assert f"{name} is there and no " in str(refused.fault)
+    (tmp_path / name).unlink()
+    (whole,) = sink(entries, tmp_path, "srt").checked()
+    assert whole.fault is None
+
+
+def test_a_folder_that_cannot_be_written_to_is_told_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries = inputs(tmp_path, "a.wav")
+    sink(entries, tmp_path / "new" / "folder").expect_writable()
+    assert not (tmp_path / "new").exists()
+    with pytest.raises(OutputError, match=r"cannot write to .*a.wav \(.*a.wav is no folder\)"):
+        sink(entries, tmp_path / "a.wav").expect_writable()
+    with pytest.raises(OutputError, match="is no folder"):
+        sink(entries, tmp_path / "a.wav" / "below").expect_writable()
+    monkeypatch.setattr("os.access", lambda path, _: Path(path) != tmp_path)
+    with pytest.raises(OutputError, match="may not be written to by this user"):
+        sink(entries, tmp_path / "new").expect_writable()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
@@ -15,7 +16,7 @@ from whisper_hailo.cli.groups import flattened, parameters_of
 from whisper_hailo.cli.model import ModelOptions
 from whisper_hailo.cli.transcribe import transcribe
 from whisper_hailo.core.types import Segment, Settings, Timings, Transcript, Word
-from whisper_hailo.decoding.options import PRESETS, Cures, DecodingOptions
+from whisper_hailo.decoding.options import PRESETS, DecodingOptions
 from whisper_hailo.transcription.longform.clips import Clip
 from whisper_hailo.transcription.longform.plan import LongOptions
 
@@ -32,14 +33,26 @@ def said() -> Transcript:
     return Transcript("a.wav", 3.0, "en", "transcribe", (segment,), Timings(), settings)
 
 
+class Heard(Iterator[Segment]):
+    """Segments as they come from a transcriber."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.transcript = transcript
+        self.language_probs = transcript.language_probs
+        self._left = iter(transcript.segments)
+
+    def __next__(self) -> Segment:
+        return next(self._left)
+
+
 @dataclass
 class Listener:
     """Stands for the transcriber and keeps what it was asked."""
 
-    default_cures = Cures()
+    default_options = DecodingOptions()
     default_fallback = 0.2
     reasons: tuple[str, ...] = ()
-    asked: list[tuple[DecodingOptions, LongOptions, int]] = field(default_factory=list)
+    asked: list[tuple[DecodingOptions, LongOptions, int | None]] = field(default_factory=list)
 
     def __enter__(self) -> Listener:
         return self
@@ -48,17 +61,30 @@ class Listener:
 
     def check(self, options: DecodingOptions, long: LongOptions) -> None: ...
 
-    def transcribe(
+    def identity(self, *_: object) -> str:
+        return "toy"
+
+    def segments(
         self,
         _source: object,
         options: DecodingOptions,
         _progress: object,
         *,
         long: LongOptions,
-        batch_size: int,
-    ) -> Transcript:
+        batch_size: int | None,
+        memory: object,
+    ) -> Heard:
+        del memory
         self.asked.append((options, long, batch_size))
-        return said()
+        return Heard(said())
+
+
+@pytest.fixture(autouse=True)
+def recordings(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the command finds what the tests name; nobody reads it."""
+    folder = tmp_path_factory.mktemp("recordings")
+    (folder / "a.wav").write_text("some sound")
+    monkeypatch.chdir(folder)
 
 
 @pytest.fixture
@@ -176,7 +202,7 @@ def test_a_batch(listener: Listener) -> None:
 @pytest.mark.usefixtures("listener")
 def test_several_formats(tmp_path: Path, words: str, expected: set[str]) -> None:
     for name in ("demo.wav", "demo.mp3"):
-        (tmp_path / name).touch()
+        (tmp_path / name).write_text("some sound")
     out = tmp_path / "out"
     assert run(["transcribe", str(tmp_path), "-o", str(out), *words.split()]) == 0
     found = {path.name for path in out.iterdir()}
@@ -199,7 +225,7 @@ def test_formats_that_cannot_be(capsys: pytest.CaptureFixture[str], words: str, 
 
 @pytest.mark.usefixtures("listener")
 def test_quiet_is_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "a.wav").touch()
+    (tmp_path / "a.wav").write_text("some sound")
     words = ["transcribe", str(tmp_path / "a.wav"), "-o", str(tmp_path), "--skip-existing"]
     for _ in range(2):
         assert run([*words, "-q"]) == 0

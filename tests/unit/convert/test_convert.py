@@ -23,7 +23,7 @@ from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OptionError, OutputError
 from whisper_hailo.core.spec import SPEC_VERSION, ModelSource, ModelSpec
 
-PLAIN = ConvertOptions()
+PLAIN = ConvertOptions("none")
 FILES = {"model.json", "encoder.onnx", "cross_kv.onnx", "decoder.onnx", "decoder.onnx.data"}
 
 
@@ -63,10 +63,11 @@ def test_quantised_models_are_made_for_the_processor_that_makes_them(
 
 
 def test_float16_is_for_quantised_graphs() -> None:
-    with pytest.raises(OptionError, match="--half is for quantised graphs; add --quantize int8"):
-        ConvertOptions(half=True)
+    with pytest.raises(OptionError, match="--half is for quantised graphs; leave out"):
+        ConvertOptions("none", half=True)
+    assert ConvertOptions(half=True).in_half
     assert not ConvertOptions(half=False).in_half
-    assert ConvertOptions(encoder_quantize="int8", half=True).in_half
+    assert ConvertOptions("none", encoder_quantize="int8", half=True).in_half
 
 
 def test_spec_says_where_it_came_from(checkpoint: Path, tmp_path: Path) -> None:
@@ -391,7 +392,9 @@ def test_everything_is_on_the_disk_before_it_takes_its_place(
     monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr(Path, "rename", rename)
     out = tmp_path / "model"
-    spec = convert_checkpoint(write_checkpoint(tmp_path / "checkpoint"), out, ConvertOptions())
+    spec = convert_checkpoint(
+        write_checkpoint(tmp_path / "checkpoint"), out, ConvertOptions("none")
+    )
     before, after = events[: events.index("rename")], events[events.index("rename") :]
     assert {*spec.files, "model.json"} <= set(before)
     assert after == ["rename", tmp_path.name]

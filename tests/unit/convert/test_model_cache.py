@@ -16,7 +16,7 @@ from tests.unit.core.test_spec import HEF
 from tests.unit.shapes import toy_spec
 from whisper_hailo.convert import model_cache
 from whisper_hailo.convert.options import ConvertOptions
-from whisper_hailo.core.errors import ModelError, OutputError
+from whisper_hailo.core.errors import ModelError, OptionError, OutputError
 from whisper_hailo.core.spec import SPEC_FILE, FileRecord, ModelSource, ModelSpec
 
 
@@ -67,7 +67,11 @@ def test_each_kind_of_processor_has_a_folder(
         monkeypatch.setattr("whisper_hailo.convert.options.computes_in_half", lambda: in_half)  # noqa: B023
         found[in_half] = [
             model_cache.resolve_model(str(checkpoint), options)
-            for options in (ConvertOptions("int8"), ConvertOptions("int8", half=True), None)
+            for options in (
+                ConvertOptions("int8"),
+                ConvertOptions("int8", half=True),
+                ConvertOptions("none"),
+            )
         ]
     (codes, asked, plain), (half, again, plain_there) = found[False], found[True]
     assert codes != half
@@ -77,10 +81,23 @@ def test_each_kind_of_processor_has_a_folder(
 
 
 def test_each_quantisation_has_a_folder(conversions: list[object], checkpoint: Path) -> None:
-    plain = model_cache.resolve_model(str(checkpoint))
-    small = model_cache.resolve_model(str(checkpoint), ConvertOptions(quantize="int8"))
-    assert plain != small
-    assert len(conversions) == 2
+    made = {
+        options: model_cache.resolve_model(str(checkpoint), options)
+        for options in (ConvertOptions("none"), ConvertOptions("int8"), ConvertOptions("int4"))
+    }
+    assert len({*made.values()}) == len(conversions) == 3
+    assert model_cache.resolve_model(str(checkpoint)) == made[ConvertOptions("int8")]
+
+
+def test_a_model_directory_is_not_asked_to_be_another(tmp_path: Path) -> None:
+    spec = replace(toy_spec(), quantization="int8", encoder_quantization="none")
+    (tmp_path / SPEC_FILE).write_text(spec.to_json(), encoding="utf-8")
+    for options in (None, ConvertOptions(), ConvertOptions("int8", "none")):
+        assert model_cache.resolve_model(str(tmp_path), options) == tmp_path
+    with pytest.raises(OptionError, match=r"--quantize is int4, .* has int8; leave it out"):
+        model_cache.resolve_model(str(tmp_path), ConvertOptions("int4"))
+    with pytest.raises(OptionError, match=r"--encoder-quantize is int8, .* has none; leave it out"):
+        model_cache.resolve_model(str(tmp_path), ConvertOptions(encoder_quantize="int8"))
 
 
 def test_a_changed_checkpoint_is_converted_again(
@@ -168,7 +185,7 @@ def test_a_changed_tokenizer_is_noticed(
     conversions: list[object], checkpoint: Path, tmp_path: Path
 ) -> None:
     tokenizer = tmp_path / "tokenizer.json"
-    options = ConvertOptions(tokenizer=tokenizer)
+    options = ConvertOptions("none", tokenizer=tokenizer)
     tokenizer.write_text("{}", encoding="utf-8")
     model_cache.resolve_model(str(checkpoint), options)
     tokenizer.write_text("{ }", encoding="utf-8")

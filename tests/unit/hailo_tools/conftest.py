@@ -18,7 +18,7 @@ RATE_HZ = 16_000
 
 @pytest.fixture(scope="session")
 def micro(shared: Path) -> Path:
-    return converted(shared, MICRO, ConvertOptions(hailo=HailoOptions(2, 16)))
+    return converted(shared, MICRO, ConvertOptions("none", hailo=HailoOptions(2, 16)))
 
 
 @pytest.fixture(scope="session")

@@ -368,3 +368,37 @@ def test_a_pipe_goes_on_until_its_listener_has_enough_and_a_file_ends(
     assert heard(played).size == 1600, "once, where nothing else is asked for"
     assert heard(open_source(str(file), loops=3)).size == 4800
     assert open_source(str(file), real_time=True).pace is Pace.AHEAD
+
+
+@pytest.mark.parametrize(
+    ("begin", "kind"),
+    [
+        (b"RIFF\x00\x00\x00\x00WAVE", "a WAV file"),
+        (b"fLaC\x00\x00\x00", "a FLAC file"),
+        (b"OggS\x00\x02", "an OGG file"),
+        (b"ID3\x04\x00", "an MP3 file"),
+        (b"\xff\xfb\x90\x00", "an MP3 file"),
+        (b"\x00\x00\x00\x20ftypM4A ", "an MP4 or M4A file"),
+        (b"\x1aE\xdf\xa3\x01", "a Matroska or WebM file"),
+    ],
+)
+def test_a_file_where_samples_are_expected_is_told(begin: bytes, kind: str) -> None:
+    """It would be heard as noise, or as silence, and nobody would know why."""
+    reading, writing = os.pipe()
+    os.write(writing, begin + bytes(4000))
+    os.close(writing)
+    expected = f"begins as {kind}, expected raw 16-bit mono samples"
+    with (
+        os.fdopen(reading) as pipe,
+        PcmSource(pipe.fileno()) as source,
+        pytest.raises(AudioError, match=expected),
+    ):
+        list(source.blocks())
+
+
+def test_samples_that_look_a_little_like_a_file_are_heard() -> None:
+    reading, writing = os.pipe()
+    os.write(writing, bytes(4) + b"RIFF" + bytes(4000))
+    os.close(writing)
+    with os.fdopen(reading) as pipe, PcmSource(pipe.fileno()) as source:
+        assert sum(block.audio.size for block in source.blocks()) == 2004

@@ -1,12 +1,20 @@
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import Segment, Settings, Timings, Transcript, Word
 from whisper_hailo.decoding.text import compression_ratio
-from whisper_hailo.text.outputs import machine_json, render, verbose_json
+from whisper_hailo.text.outputs import (
+    as_json,
+    failure_json,
+    json_schema,
+    render,
+    text_line,
+    timings_json,
+)
 from whisper_hailo.text.subtitles import Layout
 
 SETTINGS = Settings("toy", "onnx-fp32", "cached-none", 10.0, 1.0, 1500, 1.0, 0.0, "none", 1)
@@ -21,67 +29,84 @@ def transcript() -> Transcript:
     return Transcript("a.wav", 12.5, "en", "transcribe", segments, timings, SETTINGS)
 
 
-def test_text_is_one_line() -> None:
-    assert render(transcript(), "txt") == "Grüße. All the rest.\n"
+def test_text_has_a_line_for_each_segment() -> None:
+    assert render(transcript(), "txt") == "Grüße.\nAll the rest.\n"
+    assert render(replace(transcript(), segments=()), "txt") == "\n"
 
 
-def test_json_has_openai_s_verbose_layout() -> None:
+def test_lines_may_have_their_times() -> None:
+    segment = Segment(59.9, 3661.25, "So long.", (), 0.0, 0.0)
+    assert text_line(segment) == "So long.\n"
+    assert text_line(segment, timed=True) == "[00:59.900 --> 01:01:01.250]  So long.\n"
+
+
+def test_json_has_openai_s_verbose_layout_and_what_it_lacks() -> None:
     text = render(transcript(), "json")
     assert text.startswith('{\n  "task": "transcribe",\n')
     verbose = json.loads(text)
-    assert {"task", "language", "duration", "text", "segments"} == set(verbose)
+    assert verbose == json.loads(json.dumps(as_json(transcript())))
+    assert list(verbose)[:5] == ["task", "language", "duration", "text", "segments"]
     first, second = verbose["segments"]
     assert (first["id"], first["seek"], first["start"], first["end"]) == (0, 0, 0.0, 9.0)
     assert (second["id"], second["seek"], second["tokens"]) == (1, 850, [3])
-    assert set(first) == {
-        "id", "seek", "start", "end", "text", "tokens", "temperature", "avg_logprob",
-        "compression_ratio", "no_speech_prob",
-    }  # fmt: skip
+    assert second["runaway"]
+    assert (verbose["version"], verbose["audio"], verbose["near_ties"]) == (1, "a.wav", 0)
+    assert verbose["settings"]["pad_to"] == 1500
 
 
 @pytest.mark.parametrize(("language", "blank"), [("en", " "), ("ja", "")])
 def test_texts_of_segments_put_together_are_the_text(language: str, blank: str) -> None:
-    verbose = verbose_json(replace(transcript(), language=language))
+    verbose = as_json(replace(transcript(), language=language))
     joined = "".join(segment["text"] for segment in verbose["segments"])
     assert joined == blank + verbose["text"]
     assert verbose["text"] == f"Grüße.{blank}All the rest."
 
 
-def test_machine_json_has_stage_times_and_settings() -> None:
-    machine = machine_json(transcript())
-    assert list(machine) == [
-        "audio", "duration_s", "text", "language", "segments", "timings_ms", "settings",
-        "language_probs", "near_ties",
-    ]  # fmt: skip
-    assert list(machine["timings_ms"]) == ["load", "mel", "encode", "cross_kv", "decode", "total"]
-    assert machine["timings_ms"]["decode"] == 5.0
-    assert machine["settings"]["pad_to"] == 1500
-    assert machine["segments"][1]["runaway"] is True
-    json.dumps(machine)
+WORD = Word(1.0, 1.5, " a", 0.5)
+SAID = Segment(
+    0.5, 2.0, "a", (7, 8), -0.25, 0.125, temperature=0.4, compression_ratio=1.5, words=(WORD,),
+    language="de", speaker=1, window_start_s=0.3,
+)  # fmt: skip
 
 
 def test_json_says_all_that_is_known_of_a_segment_and_its_words() -> None:
-    word = Word(1.0, 1.5, " a", 0.5)
-    said = Segment(
-        0.5, 2.0, "a", (7, 8), -0.25, 0.125, temperature=0.4, compression_ratio=1.5,
-        words=(word,), speaker=1, window_start_s=0.3,
-    )  # fmt: skip
-    verbose = verbose_json(replace(transcript(), segments=(said,), duration_s=12.34567))
-    assert verbose["duration"] == 12.3457
-    assert verbose["segments"] == [{
+    assert as_json(replace(transcript(), segments=(SAID,)))["segments"] == [{
         "id": 0, "seek": 30, "start": 0.5, "end": 2.0, "text": " a", "tokens": [7, 8],
         "temperature": 0.4, "avg_logprob": -0.25, "compression_ratio": 1.5, "no_speech_prob": 0.125,
+        "language": "de", "runaway": False,
         "words": [{"word": " a", "start": 1.0, "end": 1.5, "probability": 0.5}], "speaker": 1,
     }]  # fmt: skip
 
 
-def test_machine_json_keeps_times_to_their_last_useful_digit() -> None:
+def test_json_keeps_times_to_their_last_useful_digit() -> None:
     timings = Timings(load_ms=1.23456, total_ms=2.0)
-    machine = machine_json(replace(transcript(), timings=timings, duration_s=12.34567, near_ties=2))
-    assert machine["timings_ms"]["load"] == 1.235
-    assert (machine["duration_s"], machine["near_ties"]) == (12.3457, 2)
-    assert (machine["audio"], machine["language"]) == ("a.wav", "en")
-    assert machine["text"] == "Grüße. All the rest."
+    found = replace(transcript(), timings=timings, duration_s=12.34567)
+    assert as_json(found)["duration"] == 12.3457
+    told = timings_json(found)["timings_ms"]
+    assert list(told) == ["load", "mel", "encode", "cross_kv", "decode", "total"]
+    assert told["load"] == 1.235
+
+
+def test_json_is_what_its_schema_says() -> None:
+    valid = Draft202012Validator(json_schema())
+    valid.check_schema(json_schema())
+    probs = {"de": 0.75, "en": 0.25}
+    whole = as_json(replace(transcript(), segments=(SAID,), language_probs=probs))
+    timed = whole | timings_json(transcript())
+    for instance in (whole, timed, as_json(transcript()), failure_json("a.wav", "it is empty", 3)):
+        assert not list(valid.iter_errors(json.loads(json.dumps(instance))))
+    for path in ("text", "version", "settings"):
+        assert not valid.is_valid({key: value for key, value in whole.items() if key != path})
+    assert not valid.is_valid(whole | {"more": 1})
+
+
+def test_the_schema_names_all_that_there_is() -> None:
+    """A field that is added to the settings or timings is added to the schema, too."""
+    known = json_schema()["$defs"]["transcript"]["properties"]
+    assert set(known["settings"]["properties"]) == {one.name for one in fields(Settings)}
+    assert set(known["timings_ms"]["properties"]) == {
+        one.name.removesuffix("_ms") for one in fields(Timings)
+    }
 
 
 def test_subtitles_follow_the_layout() -> None:

@@ -35,6 +35,8 @@ class Interpreter:
     silent: int | None = None
     shown: list[tuple[int, ...]] = field(default_factory=list)
 
+    batch_key = ""
+
     def context(self) -> Context:
         return Context("en", INITIAL, conditions=True)
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.unit.shapes import TOY, TOY_TOKENS, toy_spec
-from tests.unit.transcription.test_recognizer_engines import TOKENIZER, window
+from tests.unit.transcription.test_recognizer_engines import TOKENIZER, Words, window
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Limits, Padding, StepOutput
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.decoding.option_groups import SearchOptions, WordOptions
+from whisper_hailo.decoding.option_groups import PromptOptions, SearchOptions, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
 
@@ -211,3 +213,35 @@ def test_a_decoder_needs_an_encoder() -> None:
     request = WindowRequest(window(1), engine.context())
     with pytest.raises(OptionError, match="decoder rows needs an encoder"):
         engine.transcribe(None, [request], StageClock())
+
+
+class Spelling(Words):
+    """A word is the id of its length."""
+
+    def encode(self, text: str, **_: object) -> Any:
+        return SimpleNamespace(ids=[len(word) for word in text.split()])
+
+
+def test_rows_of_engines_alike_are_shown_their_own_prompts() -> None:
+    decoder, tokenizer = Rows(), Tokenizer(Spelling(), TOY_TOKENS)  # type: ignore[arg-type]
+    prompts = PromptOptions(initial_prompt="a bb ccc")
+
+    def engine(options: DecodingOptions) -> DecoderEngine:
+        return DecoderEngine(decoder, tokenizer, options, 30.0)  # type: ignore[arg-type]
+
+    engines = [engine(DecodingOptions()), engine(DecodingOptions("de", prompts=prompts))]
+    assert engines[0].batch_key == engines[1].batch_key
+    assert engines[0].batch_key != engine(DecodingOptions(timestamps=True)).batch_key
+
+    def fed(*asked: DecoderEngine) -> list[list[int]]:
+        decoder.fed.clear()
+        requests = [WindowRequest(window(2), one.context()) for one in asked]
+        features = np.full((len(asked), 1, 1), 2, np.float32)
+        engines[0].transcribe(features, requests, StageClock())
+        return decoder.fed[0]
+
+    (plain,), (prompted,) = fed(engines[0]), fed(engines[1])
+    assert prompted == [TOY_TOKENS.sot_prev, 1, 2, 3, plain[0], GERMAN, *plain[2:]]
+    together = fed(*engines)
+    assert together[0][-len(plain) :] == plain
+    assert together[1] == prompted

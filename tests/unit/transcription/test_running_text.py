@@ -32,7 +32,7 @@ OPTIONS = DecodingOptions(cures=PRESETS["conservative"], max_new_tokens=30)
 
 @pytest.fixture(scope="module")
 def micro() -> Iterator[Transcriber]:
-    with Transcriber.from_model("micro", threads=1) as transcriber:
+    with Transcriber.from_model("micro", quantize="none", threads=1) as transcriber:
         yield transcriber
 
 

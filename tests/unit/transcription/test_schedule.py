@@ -56,6 +56,7 @@ class Interpreter:
     n_begun: int = 0
     n_encoded: list[int] = field(default_factory=list)
     heard: list[float] = field(default_factory=list)
+    batch_key: str = ""
 
     def context(self) -> Context:
         return Context("en")

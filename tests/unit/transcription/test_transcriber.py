@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
@@ -16,12 +14,6 @@ from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 
 OPTIONS = DecodingOptions(cures=PRESETS["conservative"])
-
-
-@pytest.fixture(scope="module")
-def micro() -> Iterator[Transcriber]:
-    with Transcriber.from_model("micro", threads=1) as transcriber:
-        yield transcriber
 
 
 @pytest.fixture(scope="module")
@@ -41,11 +33,11 @@ def test_segments_come_one_by_one_and_are_those_of_the_whole(
     at: list[float] = []
     segments = []
     for segment in micro.segments(
-        long, OPTIONS, lambda done_s, _: told.append(done_s), long=options
+        long, OPTIONS, lambda done_s, _: told.append(done_s), long=options, batch_size=1
     ):
         segments.append(segment)
         at.append(told[-1])
-    assert tuple(segments) == micro.transcribe(long, OPTIONS, long=options).segments
+    assert tuple(segments) == micro.transcribe(long, OPTIONS, long=options, batch_size=1).segments
     assert len(segments) >= 3
     assert at[0] < at[-1], "the first came before the last window was transcribed"
 
@@ -53,10 +45,12 @@ def test_segments_come_one_by_one_and_are_those_of_the_whole(
 def test_whoever_stops_asking_ends_the_work(micro: Transcriber, long: FloatArray) -> None:
     told: list[float] = []
     options = LongOptions(strategy="consecutive")
-    segments = micro.segments(long, OPTIONS, lambda done_s, _: told.append(done_s), long=options)
+    segments = micro.segments(
+        long, OPTIONS, lambda done_s, _: told.append(done_s), long=options, batch_size=1
+    )
     assert next(segments).text
     n_windows = len(told)
-    segments.close()  # type: ignore[attr-defined]
+    segments.close()
     assert len(told) == n_windows < len(long) / SAMPLE_RATE_HZ / 9
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
@@ -17,12 +15,6 @@ from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 
 TRIMMED = LongOptions(trim_window=True)
-
-
-@pytest.fixture(scope="module")
-def micro() -> Iterator[Transcriber]:
-    with Transcriber.from_model("micro", threads=1) as transcriber:
-        yield transcriber
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ def toy_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def toy_model(shared: Path, toy_checkpoint: Path) -> Path:
     sizes = HailoOptions(window_s=WINDOW_S, decoder_length=LENGTH)
-    return converted(shared, toy_checkpoint, ConvertOptions(hailo=sizes))
+    return converted(shared, toy_checkpoint, ConvertOptions("none", hailo=sizes))
 
 
 @pytest.fixture(scope="session")

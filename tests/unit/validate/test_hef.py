@@ -88,7 +88,7 @@ def test_hefs_of_another_window_are_not_compared(
 ) -> None:
     other = tmp_path / "other"
     sizes = HailoOptions(window_s=1, decoder_length=5)
-    convert_checkpoint(toy_checkpoint, other, ConvertOptions(hailo=sizes))
+    convert_checkpoint(toy_checkpoint, other, ConvertOptions("none", hailo=sizes))
     hefs = _compiled(other, tmp_path / "hefs")
     model = _compiled(toy_model, tmp_path / "model")
     for name in ("encoder", "decoder"):

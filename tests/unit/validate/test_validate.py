@@ -188,7 +188,7 @@ def test_against_other_sizes_needs_the_checkpoint(
 ) -> None:
     other = tmp_path / "other"
     sizes = HailoOptions(window_s=1, decoder_length=5)
-    convert_checkpoint(toy_checkpoint, other, ConvertOptions(hailo=sizes))
+    convert_checkpoint(toy_checkpoint, other, ConvertOptions("none", hailo=sizes))
     foreign = other / "hailo" / "decoder-1s-5.onnx"
     with pytest.raises(ModelError, match="--checkpoint"):
         validate(toy_model, ValidateOptions(audio=speech, against=foreign))

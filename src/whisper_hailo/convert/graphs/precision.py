@@ -13,7 +13,7 @@ class Precision:
     """Arithmetic of the products of a decoder.
 
     Four bits are for what a step spends its time on. They cost a tenth of the words where
-    everything has them, most of it for nothing: `docs/decisions/four-bits.md` has the figures.
+    everything has them, most of it for nothing: `docs/measurements/four-bits.md` has the figures.
 
     Attributes:
         embedding: the token table where single rows of it are looked up.

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from whisper_hailo_lab.documents.speed.figures import Speed, sameness
 from whisper_hailo_lab.documents.speed.targets import targets_table
-from whisper_hailo_lab.report.canvas import draw_chart, stacked
+from whisper_hailo_lab.report.canvas import draw_chart, legend, stacked
 from whisper_hailo_lab.report.table import Table, table_of
 from whisper_hailo_lab.report.text import number, percent
 from whisper_hailo_lab.repository import RESULTS
@@ -189,12 +189,11 @@ def chart_svg(run: RunRecords) -> str:
 
     def draw(axes: Any) -> None:  # noqa: ANN401 - matplotlib
         stacked(axes[0], rows, None)
-        axes[0].set_xlabel(
-            "ms from log-mel to 28 tokens, 10 s window, tiny's dimensions, one thread"
-        )
-        axes[0].legend(loc="lower right", frameon=False, fontsize=8)
+        axes[0].set_xlabel("ms from log-mel to 28 tokens")
+        legend(axes[0], 3)
 
-    svg = draw_chart("speed", "One window, the same weights", draw, (1, 1), len(rows) + 2).svg
+    title = "A window of 10 s, the same weights of tiny's size, one thread"
+    svg = draw_chart("speed", title, draw, (1, 1), len(rows) + 3).svg
     return f"<!-- run {run_mark(run)} -->\n{svg}"
 
 

@@ -22,7 +22,7 @@ from whisper_hailo.core.errors import OptionError, OutputError
 from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.spec import ModelSpec
 
-HAILO = ConvertOptions(hailo=HailoOptions(window_s=2, decoder_length=7))
+HAILO = ConvertOptions("none", hailo=HailoOptions(window_s=2, decoder_length=7))
 ENCODER, DECODER = "hailo/encoder-2s.onnx", "hailo/decoder-2s-7.onnx"
 FOLDER = "decoder_assets/toy/decoder_tokenization"
 TABLE, ROWS = f"{FOLDER}/token_embedding_weight_toy.npy", f"{FOLDER}/onnx_add_input_toy.npy"
@@ -173,7 +173,7 @@ def test_same_input_gives_identical_files(checkpoint: Path, tmp_path: Path, mode
 
 
 def test_nothing_is_added_unless_asked_for(checkpoint: Path, tmp_path: Path) -> None:
-    spec = convert_checkpoint(checkpoint, tmp_path / "plain", ConvertOptions())
+    spec = convert_checkpoint(checkpoint, tmp_path / "plain", ConvertOptions("none"))
     assert spec.hailo == ()
     assert not (tmp_path / "plain" / "hailo").exists()
 
@@ -205,7 +205,7 @@ def test_graphs_over_the_limit_have_data_files(
 
 
 def test_refused_sizes_write_nothing(checkpoint: Path, tmp_path: Path) -> None:
-    options = ConvertOptions(hailo=HailoOptions(window_s=4))  # the toy's context is 3 s
+    options = ConvertOptions("none", hailo=HailoOptions(window_s=4))  # the toy's context is 3 s
     with pytest.raises(OptionError, match="--window is 4"):
         convert_checkpoint(checkpoint, tmp_path / "out", options)
     assert not list(tmp_path.iterdir())

@@ -158,7 +158,7 @@ def test_a_full_disk_is_one_line_and_no_loss(
 
 
 def test_a_model_without_forms_says_how_to_get_them(recordings: Path, tmp_path: Path) -> None:
-    convert_checkpoint(MICRO, tmp_path / "plain", ConvertOptions())
+    convert_checkpoint(MICRO, tmp_path / "plain", ConvertOptions("none"))
     with pytest.raises(ModelError, match="convert CHECKPOINT OUT --hailo"):
         calibrate(tmp_path / "plain", recordings, tmp_path / "out", TEN)
 

@@ -30,7 +30,7 @@ from whisper_hailo.hailo_tools.check.report import Report, check_file
 from whisper_hailo.hailo_tools.check.sizes import TINY_ENCODER_WEIGHTS
 
 F, I = TensorProto.FLOAT, TensorProto.INT64  # noqa: E741
-HAILO = ConvertOptions(hailo=HailoOptions(window_s=2, decoder_length=7))
+HAILO = ConvertOptions("none", hailo=HailoOptions(window_s=2, decoder_length=7))
 Shape = Sequence[int | str]
 
 

@@ -19,7 +19,7 @@ SPEECH = ROOT / "tests" / "data" / "micro" / "seen"
 
 @pytest.fixture(scope="session")
 def _micro(shared: Path) -> Path:
-    return converted(shared, MICRO, ConvertOptions(hailo=HailoOptions(2, 16)))
+    return converted(shared, MICRO, ConvertOptions("none", hailo=HailoOptions(2, 16)))
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ def quiet(done: int, total: int, what: str) -> None:
 def model(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ModelSpec]:
     folder = tmp_path_factory.mktemp("model")
     checkpoint = write_checkpoint(folder / "toy", random_arrays())
-    options = ConvertOptions(hailo=HailoOptions(1, LENGTH))
+    options = ConvertOptions("none", hailo=HailoOptions(1, LENGTH))
     return folder / "out", convert_checkpoint(checkpoint, folder / "out", options)
 
 

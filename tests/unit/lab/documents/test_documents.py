@@ -84,11 +84,11 @@ def test_the_documents_of_this_repository_are_what_their_results_say() -> None:
 def test_the_check_names_what_is_stale_and_writes_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    document: Path = module.ROOT / "docs" / "speed.md"
+    document: Path = module.ROOT / "docs" / "measurements" / "speed.md"
     before = document.read_bytes()
     changed = kept_tables() | {"speed-steps": "another\n"}
     monkeypatch.setattr(module, "kept_tables", lambda: changed)
     monkeypatch.setattr("sys.argv", ["documents", "--check"])
     assert program.main() == 1
-    assert "docs/speed.md is stale" in capsys.readouterr().err
+    assert "docs/measurements/speed.md is stale" in capsys.readouterr().err
     assert document.read_bytes() == before

@@ -7,6 +7,7 @@ import pytest
 
 from tests.unit.lab.small_run import OURS, OURS_FILES, RIVAL, RIVAL_FILES, RUN
 from whisper_hailo_lab.rates import Score
+from whisper_hailo_lab.report.text import cases_table
 from whisper_hailo_lab.runs.figures import case_figures, file_figures
 from whisper_hailo_lab.runs.records import FileResult
 from whisper_hailo_lab.runs.summary import Summary, repetitive, rtfx, summarise, summarise_case
@@ -85,6 +86,19 @@ def test_a_case_that_failed_altogether() -> None:
     summary = summarise_case(replace(OURS, error="no"), lost)
     assert (summary.n_failed, summary.times, summary.rtfx) == (3, None, 0.0)
     assert case_figures(summary)["times_ms"] is None
+
+
+def test_where_nothing_was_heard_there_is_no_rate() -> None:
+    """Three files that cannot be read are no WER of 0."""
+    lost = [FileResult(OURS.name, r.id, reference=r.reference, error="no") for r in OURS_FILES]
+    summary = summarise_case(OURS, lost)
+    figures = case_figures(summary)
+    assert figures["normalised"] is figures["simple"] is None
+    assert figures["words_with_failed"]["rate"] == 1.0
+    row = dict(zip(cases_table([summary]).columns, cases_table([summary]).rows[0], strict=True))
+    for column in ("WER (corpus)", "WER (mean)", "CER", "simple WER / CER (mean)", "rtfx"):
+        assert row[column] == "-"
+    assert row["files"] == "0/3"
 
 
 def test_memory_is_the_growth_by_load_and_warm_up() -> None:

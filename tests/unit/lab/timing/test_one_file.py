@@ -23,7 +23,7 @@ OPTIONS = DecodingOptions(max_new_tokens=N_TOKENS, cures=Cures(repetition_penalt
 
 @pytest.fixture(scope="module")
 def micro(shared: Path) -> Path:
-    return converted(shared, ASSETS / "micro", ConvertOptions(hailo=HailoOptions(2, 16)))
+    return converted(shared, ASSETS / "micro", ConvertOptions("none", hailo=HailoOptions(2, 16)))
 
 
 @pytest.fixture(scope="module", params=["cached", "fixed"])

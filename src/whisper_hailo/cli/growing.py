@@ -1,0 +1,114 @@
+"""The results of one input while they come: text on a terminal, files that grow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import monotonic
+from typing import Final
+
+from whisper_hailo.cli.inputs import Input
+from whisper_hailo.cli.progress import Progress, clock
+from whisper_hailo.cli.sink import Sink, unfinished
+from whisper_hailo.cli.stdout import emit
+from whisper_hailo.cli.talk import note
+from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.files import unwritable
+from whisper_hailo.core.languages import language_name
+from whisper_hailo.core.names import shown
+from whisper_hailo.core.types import Segment
+from whisper_hailo.text.outputs import render, text_line
+from whisper_hailo.transcription.journal import Journal
+from whisper_hailo.transcription.segments import Segments
+
+_JSON: Final = "json"
+_INTERVAL_S: Final = 2.0
+"""Files are written anew so often at most: an hour of audio has thousands of segments."""
+
+
+class Growing(Closing):
+    """Takes the segments of one input.
+
+    Args:
+        entry: the input.
+        sink: where its results go.
+        identity: of the run, for those that go on with it.
+        timed: lines on standard output have times.
+    """
+
+    def __init__(self, entry: Input, sink: Sink, identity: str, *, timed: bool) -> None:
+        self._entry = entry
+        self._sink = sink
+        self._timed = timed
+        self._prints = sink.prints_text
+        self._n_printed = 0
+        self._last_s = -_INTERVAL_S
+        self._told = self._finished = False
+        kept = sink.journal(entry)
+        self.journal = None if kept is None else Journal(kept, identity, go_on=sink.goes_on)
+        self.progress = Progress(shown(Path(entry.name).name))
+
+    def open(self) -> Growing:
+        """Look for what an earlier run left."""
+        if self.journal is not None:
+            self.journal.open()
+            known_s = self.journal.known_s
+            self.progress.skip(known_s)
+            if known_s:
+                note(f"{shown(self._entry.name)}: goes on after {clock(known_s)}")
+        return self
+
+    def take(self, segments: Segments, segment: Segment) -> None:
+        """Print a segment, or have it grow the files.
+
+        Raises:
+            OutputError: they cannot be written.
+        """
+        self._tell_language(segments)
+        if self._prints:
+            self.progress.close()
+            emit(self._sink.prefix(self._entry) + text_line(segment, timed=self._timed))
+            self._n_printed += 1
+        now_s = monotonic()
+        if now_s - self._last_s >= _INTERVAL_S:
+            self._last_s = now_s
+            self._grow(segments)
+
+    def _grow(self, segments: Segments) -> None:
+        for fmt, target in self._sink.written(self._entry):
+            if fmt == _JSON:
+                continue  # not to be read before its last bracket
+            path = unfinished(target)
+            with unwritable(path, self._sink.advice):
+                text = render(segments.transcript, fmt, self._sink.layout)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+
+    def finish(self, segments: Segments) -> None:
+        """Hand over the whole result.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
+        self._tell_language(segments)
+        self._sink.put(self._entry, segments.transcript, printed=self._n_printed > 0)
+        self._finished = True
+        if self.journal is not None:
+            self.journal.remove()
+        for _, target in self._sink.written(self._entry):
+            unfinished(target).unlink(missing_ok=True)
+
+    def _tell_language(self, segments: Segments) -> None:
+        probs = segments.language_probs
+        if self._told or len(probs) < 2:
+            return
+        self._told = True
+        code, probability = next(iter(probs.items()))
+        note(f"{shown(self._entry.name)}: {language_name(code)} ({probability:.0%})")
+
+    def close(self) -> None:
+        """Leave what there is to a run that goes on."""
+        self.progress.close()
+        if self.journal is not None:
+            self.journal.close()
+            if self.journal.kept and not self._finished:
+                note(f"{shown(self._entry.name)}: what was decoded is kept; --resume goes on")

@@ -1,0 +1,118 @@
+"""`whisper-hailo models`: what is bundled, what is cached, what is known by a short name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from whisper_hailo.cli.groups import Only
+from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.cli.talk import note
+from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.core.errors import ExitCode, OptionError
+
+if TYPE_CHECKING:
+    from whisper_hailo.convert.cached import CachedModel
+
+ACTIONS: Final = ("list", "fetch", "verify", "remove")
+_FORM: Final = ("quantize", "encoder_quantize")
+_MIB: Final = 2**20
+
+
+def models(
+    options: Annotated[ConvertOptions, Only(_FORM)],
+    action: Annotated[str, typer.Argument(help=f"{', '.join(ACTIONS)}.")] = "list",
+    names: Annotated[list[str] | None, typer.Argument(help="Names of models.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
+) -> int:
+    """List models; fetch some before they are needed, verify or remove what is cached."""
+    if action not in ACTIONS:
+        raise OptionError(f"models {action} is unknown, expected one of: {', '.join(ACTIONS)}")
+    if (action == "list") is bool(names):
+        which = "takes no names" if names else "needs the name of a model"
+        raise OptionError(f"models {action} {which}; see models --help")
+    if action == "list":
+        emit_json(_facts()) if as_json else emit("\n".join(_lines()) + "\n")
+        return ExitCode.OK
+    if action == "fetch":
+        return _fetch(names or [], options)
+    return _verify(names or []) if action == "verify" else _remove(names or [])
+
+
+def _fetch(names: list[str], options: ConvertOptions) -> int:
+    from whisper_hailo.convert.model_cache import resolve_model
+
+    for name in names:
+        emit(f"{name}: {resolve_model(name, options)}\n")
+    return ExitCode.OK
+
+
+def _verify(names: list[str]) -> int:
+    from whisper_hailo.convert.cached import cached_as
+
+    code = ExitCode.OK
+    for model in [model for name in names for model in cached_as(name)]:
+        faults = model.faults()
+        emit(f"{_described(model)}: {', '.join(faults) or 'whole'}\n")
+        if faults:
+            code = ExitCode.MODEL
+    return code
+
+
+def _remove(names: list[str]) -> int:
+    from whisper_hailo.convert.cached import cached_as, hub_folder
+
+    for model in [model for name in names for model in cached_as(name)]:
+        model.remove()
+        emit(f"{_described(model)}: removed\n")
+        checkpoint = hub_folder(model.spec.source.name)
+        if checkpoint is not None:
+            note(f"its checkpoint stays at {checkpoint}, where other programs may use it, too")
+    return ExitCode.OK
+
+
+def _described(model: CachedModel) -> str:
+    spec = model.spec
+    return (
+        f"{spec.name}  decoder {spec.quantization}, encoder {spec.encoder_quantization}, "
+        f"{model.n_bytes / _MIB:.0f} MiB, of {spec.source.name}"
+    )
+
+
+def _facts() -> dict[str, Any]:
+    from whisper_hailo.checkpoint.hub import BUNDLED, SHORT_NAMES
+    from whisper_hailo.convert.cached import cached_models
+
+    return {
+        "bundled": [BUNDLED],
+        "cached": [
+            {
+                "name": model.spec.name,
+                "source": model.spec.source.name,
+                "quantization": model.spec.quantization,
+                "encoder_quantization": model.spec.encoder_quantization,
+                "bytes": model.n_bytes,
+                "directory": str(model.directory),
+            }
+            for model in cached_models()
+        ],
+        "known": SHORT_NAMES,
+    }
+
+
+def _lines() -> Iterator[str]:
+    from whisper_hailo.checkpoint.hub import BUNDLED, SHORT_NAMES
+    from whisper_hailo.convert.cached import cached_models
+    from whisper_hailo.convert.model_cache import models_folder
+
+    yield f"Bundled:\n  {BUNDLED}  for trying things out: everyday English and German"
+    cached = cached_models()
+    yield f"Cached in {models_folder()}:"
+    yield from (f"  {_described(model)}" for model in cached)
+    if not cached:
+        yield "  none"
+    yield "Known, fetched when they are first used; any hub id is taken, too:"
+    width = max(map(len, SHORT_NAMES))
+    yield from (f"  {name.ljust(width)}  {hub_id}" for name, hub_id in SHORT_NAMES.items())

@@ -1,0 +1,109 @@
+"""`whisper-hailo serve`: one model behind many doors."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import Annotated
+
+from whisper_hailo.backends.hailo.options import Priority
+from whisper_hailo.cli.fallback import Fallback
+from whisper_hailo.cli.groups import Only
+from whisper_hailo.cli.model import ModelOptions, tell_engine
+from whisper_hailo.cli.settings import ConfigOptions, Settings
+from whisper_hailo.cli.talk import log_as
+from whisper_hailo.core.errors import ExitCode
+from whisper_hailo.core.extras import require
+from whisper_hailo.core.given import Given
+from whisper_hailo.decoding.option_groups import FALLBACK_STEP, SearchOptions
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.serve.logs import JsonLines
+from whisper_hailo.serve.options import (
+    DEFAULT_HTTP,
+    Address,
+    DoorOptions,
+    LimitOptions,
+    SafetyOptions,
+)
+
+logger = logging.getLogger(__name__)
+
+_DECODING = ("language", "cures", "max_new_tokens", "search", "thresholds", "limits", "prompts")
+_SETTINGS: dict[type, tuple[str, ...]] = {
+    DoorOptions: (),
+    ModelOptions: (),
+    DecodingOptions: ("language",),
+    LimitOptions: (),
+    SafetyOptions: (),
+}
+"""Options that environment and file may say, too."""
+
+_NEEDED = ("fastapi", "uvicorn", "multipart", "prometheus_client", "wyoming", "pydantic_settings")
+
+
+def serve(
+    doors: Given[DoorOptions],
+    model: Given[ModelOptions],
+    decoding: Annotated[Given[DecodingOptions], Only(_DECODING)],
+    fallback: Fallback,
+    limits: Given[LimitOptions],
+    safety: Given[SafetyOptions],
+    config: ConfigOptions,
+) -> int:
+    """Serve other programs: OpenAI's API over HTTP, Wyoming for Home Assistant."""
+    require("server", "serve", *_NEEDED)
+    settings = Settings(_SETTINGS, config.config)
+    decoding = settings.settle(decoding)
+    _decoding(decoding, fallback, DecodingOptions(), FALLBACK_STEP)  # before a model is looked for
+    return _serve(
+        settings.settle(doors).on(),
+        settings.settle(model).on(),
+        decoding,
+        fallback,
+        settings.settle(limits).on(),
+        settings.settle(safety).on(),
+    )
+
+
+def _serve(
+    doors: DoorOptions,
+    model: ModelOptions,
+    decoding: Given[DecodingOptions],
+    fallback: Fallback,
+    limits: LimitOptions,
+    safety: SafetyOptions,
+) -> int:
+    from whisper_hailo.serve.build import make_engine, make_worker
+    from whisper_hailo.serve.server import Server
+
+    if doors.http is None and doors.wyoming is None:
+        doors = replace(doors, http=Address.of(DEFAULT_HTTP))
+    safety.keys()  # what is wrong is told before a model is looked for
+    transcriber = model.transcriber(Priority.LIVE)
+    step = transcriber.default_fallback if fallback.fallback is None else fallback.fallback
+    options = _decoding(decoding, fallback, transcriber.default_options, step)
+    transcriber.check(options)
+    tell_engine(transcriber)
+    worker = make_worker(transcriber, options, doors, limits)
+    engine = make_engine(worker, step, doors, limits)
+
+    async def run() -> None:
+        await Server(worker, engine, doors, limits, safety, serving=_tell).run()
+
+    if doors.log_json:
+        log_as(JsonLines())
+    with worker:
+        asyncio.run(run())
+    return ExitCode.OK
+
+
+def _decoding(
+    given: Given[DecodingOptions], fallback: Fallback, default: DecodingOptions, step: float
+) -> DecodingOptions:
+    """What was typed, on the defaults of `transcribe`."""
+    return given.on(replace(default, search=SearchOptions(fallback.temperatures(step))))
+
+
+def _tell(address: str) -> None:
+    logger.info("serving at %s", address)

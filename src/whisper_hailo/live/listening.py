@@ -1,0 +1,43 @@
+"""A socket at which a server listens."""
+
+from __future__ import annotations
+
+import socket
+from typing import Final
+
+from whisper_hailo.core.errors import OptionError
+
+_WAITING: Final = 1024
+"""Connections that the system keeps until they are accepted."""
+
+
+def listen(host: str, port: int, shown: str, advice: str) -> socket.socket:
+    """A socket at which whoever comes before the server is ready waits.
+
+    Args:
+        host: a name or an address.
+        port: 0 takes any free one.
+        shown: where it is, for the message.
+        advice: what to do where it cannot be had.
+
+    Raises:
+        OptionError: the address is taken, or not of this machine.
+    """
+    listener = _Listener(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen()
+    except (OSError, ValueError) as error:  # ValueError: no name at all
+        listener.close()
+        why = getattr(error, "strerror", None) or error
+        raise OptionError(f"cannot listen at {shown} ({why}); {advice}") from error
+    return listener
+
+
+class _Listener(socket.socket):
+    """For asyncio, those who may wait are as many as it accepts in one go, which are fewer."""
+
+    def listen(self, _at_once: int = 0, /) -> None:
+        """Let many wait: those who find no room try again after a second only."""
+        super().listen(_WAITING)

@@ -1,0 +1,102 @@
+"""What programs for films ask: `/asr` and `/detect-language`, as whisper-asr-webservice has them.
+
+Bazarr's Whisper provider calls these, with bare samples and `encode=false`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query, Request, Response, UploadFile
+
+from whisper_hailo.core.languages import language_name
+from whisper_hailo.serve.audio import PcmForm
+from whisper_hailo.serve.engine import Engine
+from whisper_hailo.serve.http.asking import Asking, while_there
+from whisper_hailo.serve.request import Choices, Priority, Speech
+from whisper_hailo.text.outputs import render
+
+Encode = Annotated[bool, Query(description="false: bare 16-bit samples, 16 kHz")]
+
+_DOOR: Final = "media"
+_TIMED: Final = frozenset({"srt", "vtt", "tsv"})
+_HEARD_S: Final = 30.0
+"""A language is found out by the beginning."""
+
+
+def router(engine: Engine) -> APIRouter:
+    """The routes."""
+    routes, door = APIRouter(tags=["media servers"]), _Door(engine)
+    routes.add_api_route(
+        "/asr", door.asr, methods=["POST"], summary="Text or subtitles of a recording",
+        response_class=Response,
+    )  # fmt: skip
+    routes.add_api_route(
+        "/detect-language", door.detect_language, methods=["POST"], summary="Which one is spoken"
+    )
+    return routes
+
+
+class _Door:
+    """Answers requests.
+
+    Args:
+        engine: behind it.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._asking = Asking(engine, _DOOR)
+
+    async def asr(
+        self,
+        *,
+        request: Request,
+        audio_file: UploadFile,
+        encode: Encode = True,
+        task: Annotated[Literal["transcribe", "translate"], Query()] = "transcribe",
+        language: Annotated[str | None, Query()] = None,
+        initial_prompt: Annotated[str | None, Query()] = None,
+        vad_filter: Annotated[bool, Query()] = False,
+        word_timestamps: Annotated[bool, Query()] = False,
+        output: Annotated[Literal["txt", "vtt", "srt", "tsv", "json"], Query()] = "txt",
+    ) -> Response:
+        """A recording as a file of some format."""
+        choices = Choices(
+            language=language or None,
+            task=task,
+            prompt=initial_prompt,
+            times=output in _TIMED,
+            words=word_timestamps,
+            speech=Speech() if vad_filter else None,
+        )
+        asked = (request, audio_file, choices, _form(encode), Priority.BATCH)
+        async with self._asking.ticket(*asked) as ticket:
+            transcript = await while_there(request, ticket.result())
+        return _file(render(transcript, output), f"{audio_file.filename or 'audio'}.{output}")
+
+    async def detect_language(
+        self, *, request: Request, audio_file: UploadFile, encode: Encode = True
+    ) -> dict[str, Any]:
+        """The language of a recording, by its beginning."""
+        choices = Choices(language="auto", max_new_tokens=1)
+        asked = (request, audio_file, choices, _form(encode))
+        async with self._asking.ticket(*asked, heard_s=_HEARD_S) as ticket:
+            transcript = await while_there(request, ticket.result())
+        code = transcript.language
+        return {
+            "detected_language": language_name(code).lower(),
+            "language_code": code,
+            "confidence": transcript.language_probs.get(code, 1.0),
+        }
+
+
+def _file(content: str, name: str) -> Response:
+    """A text that is saved under a name."""
+    disposition = f'attachment; filename="{quote(name, safe="")}"'
+    headers = {"Asr-Engine": "whisper-hailo", "Content-Disposition": disposition}
+    return Response(content, media_type="text/plain; charset=utf-8", headers=headers)
+
+
+def _form(encode: bool) -> PcmForm | None:
+    return None if encode else PcmForm()

@@ -1,0 +1,265 @@
+"""OpenAI's API: `/v1/audio/transcriptions`, `/v1/audio/translations`, `/v1/models`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Form, Request, Response, UploadFile
+from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.types import UNSPACED_LANGUAGES
+from whisper_hailo.serve.doors.openai_json import SUBTITLES, answer, delta, done
+from whisper_hailo.serve.engine import Engine, Served, Ticket
+from whisper_hailo.serve.errors import UnknownModelError
+from whisper_hailo.serve.http.asking import Asking, while_there
+from whisper_hailo.serve.http.failures import body_of
+from whisper_hailo.serve.request import Choices, Speech
+
+Layout = Literal["json", "text", "srt", "vtt", "verbose_json"]
+Granularity = Literal["word", "segment"]
+
+_DOOR: Final = "openai"
+_UNBUFFERED: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+_VERBOSE: Final = "verbose_json"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a request wants of its answer.
+
+    Attributes:
+        layout: of the answer.
+        words: with times of words.
+        segments: with times of segments.
+        logprobs: with log-probabilities.
+        stream: in events, as it comes.
+    """
+
+    layout: str
+    words: bool
+    segments: bool
+    logprobs: bool
+    stream: bool
+
+    @property
+    def is_verbose(self) -> bool:
+        """The layout is the one with everything."""
+        return self.layout == _VERBOSE
+
+
+def router(engine: Engine) -> APIRouter:
+    """The routes."""
+    routes, door = APIRouter(prefix="/v1", tags=["OpenAI"]), _Door(engine)
+    for path, answer_to, what in (
+        ("/audio/transcriptions", door.transcriptions, "Text of a recording"),
+        ("/audio/translations", door.translations, "The same in English"),
+    ):
+        routes.add_api_route(path, answer_to, methods=["POST"], summary=what, response_model=None)
+    routes.add_api_route("/models", door.models, summary="What is served")
+    routes.add_api_route("/models/{name:path}", door.model, summary="One of them")
+    return routes
+
+
+class _Door:
+    """Answers requests.
+
+    Args:
+        engine: behind it.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._served = engine.served
+        self._asking = Asking(engine, _DOOR)
+
+    async def transcriptions(
+        self,
+        *,
+        request: Request,
+        file: UploadFile,
+        model: Annotated[str, Form()],
+        language: Annotated[str | None, Form()] = None,
+        prompt: Annotated[str | None, Form()] = None,
+        response_format: Annotated[Layout, Form()] = "json",
+        temperature: Annotated[float, Form(ge=0, le=1)] = 0.0,
+        timestamp_granularities: Annotated[
+            list[Granularity] | None, Form(alias="timestamp_granularities[]")
+        ] = None,
+        stream: Annotated[bool, Form()] = False,
+        include: Annotated[list[Literal["logprobs"]] | None, Form(alias="include[]")] = None,
+        hotwords: Annotated[str | None, Form()] = None,
+    ) -> Response:
+        """A recording in its own language."""
+        _expect_served(self._served, model)
+        wish = _wish(response_format, timestamp_granularities, include, stream=stream)
+        choices = Choices(
+            language=language or None,
+            prompt=prompt,
+            hotwords=hotwords or ", ".join(await _listed(request, "keywords[]")),
+            temperature=temperature,
+            times=response_format in SUBTITLES or (wish.is_verbose and wish.segments),
+            words=wish.words or wish.logprobs,
+            speech=_speech(dict(await request.form())),
+        )
+        return await _answer(self._asking, request, file, choices, wish)
+
+    async def translations(
+        self,
+        *,
+        request: Request,
+        file: UploadFile,
+        model: Annotated[str, Form()],
+        prompt: Annotated[str | None, Form()] = None,
+        response_format: Annotated[Layout, Form()] = "json",
+        temperature: Annotated[float, Form(ge=0, le=1)] = 0.0,
+    ) -> Response:
+        """A recording in English."""
+        _expect_served(self._served, model)
+        wish = _wish(response_format, None, None, stream=False)
+        times = response_format in SUBTITLES or wish.is_verbose
+        choices = Choices(task="translate", prompt=prompt, temperature=temperature, times=times)
+        return await _answer(self._asking, request, file, choices, wish)
+
+    async def models(self) -> dict[str, Any]:
+        """All names of the model."""
+        names = (self._served.name, *self._served.aliases)
+        return {"object": "list", "data": [_model(self._served, name) for name in names]}
+
+    async def model(self, name: str) -> dict[str, Any]:
+        """The model by one of them."""
+        _expect_served(self._served, name)
+        return _model(self._served, name)
+
+
+def _wish(
+    layout: str,
+    granularities: Sequence[str] | None,
+    include: Sequence[str] | None,
+    *,
+    stream: bool,
+) -> Wish:
+    """What a request wants of its answer.
+
+    Raises:
+        OptionError: times in a layout that has none.
+    """
+    verbose = layout == _VERBOSE
+    if granularities and not verbose:
+        raise OptionError("timestamp_granularities needs response_format verbose_json")
+    asked = granularities or ("segment",)
+    return Wish(
+        layout,
+        words=verbose and "word" in asked,
+        segments="segment" in asked,
+        logprobs="logprobs" in (include or ()),
+        stream=stream,
+    )
+
+
+def _model(served: Served, name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": served.created_s, "owned_by": "whisper-hailo"}
+
+
+def _expect_served(served: Served, name: str) -> None:
+    if not served.is_called(name):
+        known = ", ".join((served.name, *served.aliases))
+        raise UnknownModelError(f"model {name[:80]!r} is not served, expected one of: {known}")
+
+
+async def _listed(request: Request, name: str) -> list[str]:
+    return [value for value in (await request.form()).getlist(name) if isinstance(value, str)]
+
+
+def _speech(form: Mapping[str, Any]) -> Speech | None:
+    """How speech is to be told from silence: `chunking_strategy`, in either spelling.
+
+    Raises:
+        OptionError: it is none.
+    """
+    given = form.get("chunking_strategy")
+    fields = {
+        name[len("chunking_strategy[") : -1]: value
+        for name, value in form.items()
+        if name.startswith("chunking_strategy[")
+    }
+    if isinstance(given, str) and given.lstrip().startswith("{"):
+        try:
+            fields = json.loads(given)
+        except ValueError:
+            raise OptionError("chunking_strategy is no JSON, expected auto or an object") from None
+    elif given not in (None, "", "auto"):
+        raise OptionError("chunking_strategy is unknown, expected auto or server_vad")
+    if not fields:
+        return Speech() if given else None
+    if fields.get("type") != "server_vad":
+        raise OptionError("chunking_strategy has another type, expected server_vad")
+    try:
+        numbers = {
+            name: float(fields[name])
+            for name in ("threshold", "silence_duration_ms", "prefix_padding_ms")
+            if name in fields
+        }
+    except (TypeError, ValueError):
+        raise OptionError("chunking_strategy has a value that is no number") from None
+    silence_ms, pad_ms = numbers.get("silence_duration_ms"), numbers.get("prefix_padding_ms")
+    return Speech(
+        numbers.get("threshold"),
+        None if silence_ms is None else silence_ms / 1000,
+        None if pad_ms is None else pad_ms / 1000,
+    )
+
+
+async def _answer(
+    asking: Asking, request: Request, file: UploadFile, choices: Choices, wish: Wish
+) -> Response:
+    async with AsyncExitStack() as stack:
+        ticket = await stack.enter_async_context(asking.ticket(request, file, choices))
+        if wish.stream:
+            return _Events(_events(ticket, wish), stack.pop_all())
+        transcript = await while_there(request, ticket.result())
+    return answer(
+        transcript,
+        wish.layout,
+        words=wish.words,
+        segments=wish.segments,
+        logprobs=wish.logprobs,
+    )
+
+
+class _Events(StreamingResponse):
+    """Server-sent events; whoever stops reading leaves.
+
+    Args:
+        events: as they come.
+        stack: holds the ticket.
+    """
+
+    def __init__(self, events: AsyncIterator[str], stack: AsyncExitStack) -> None:
+        super().__init__(events, media_type="text/event-stream", headers=_UNBUFFERED)
+        self._stack = stack
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send them."""
+        async with self._stack:
+            await super().__call__(scope, receive, send)
+
+
+async def _events(ticket: Ticket, wish: Wish) -> AsyncIterator[str]:
+    try:
+        blank = ""
+        async for segment in ticket.segments():
+            if segment.text:
+                yield _event(delta(segment, blank, logprobs=wish.logprobs))
+                blank = "" if segment.language in UNSPACED_LANGUAGES else " "
+        yield _event(done(ticket.transcript, logprobs=wish.logprobs))
+    except Exception as error:  # the status is sent already
+        yield _event({"type": "error", **body_of(error)})
+
+
+def _event(content: Mapping[str, Any]) -> str:
+    return f"event: {content['type']}\ndata: {json.dumps(content, ensure_ascii=False)}\n\n"

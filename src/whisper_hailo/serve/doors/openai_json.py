@@ -1,0 +1,88 @@
+"""Transcripts in the layouts of OpenAI's API."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
+
+from whisper_hailo.core.types import Segment, Transcript, Word
+from whisper_hailo.text.outputs import render, verbose_json
+
+_LEAST: Final = 1e-9
+"""A probability has a logarithm."""
+
+SUBTITLES: Final = ("srt", "vtt")
+
+
+def answer(
+    transcript: Transcript, layout: str, *, words: bool, segments: bool, logprobs: bool
+) -> Response:
+    """The body of an answer.
+
+    Args:
+        transcript: what was heard.
+        layout: `json`, `text`, `srt`, `vtt` or `verbose_json`.
+        words: with the words' times, in `verbose_json`.
+        segments: with those of segments, there.
+        logprobs: with those of the words, in `json`.
+    """
+    if layout == "text":
+        return PlainTextResponse(transcript.text + "\n")
+    if layout in SUBTITLES:
+        return PlainTextResponse(render(transcript, layout))
+    if layout == "verbose_json":
+        return JSONResponse(_verbose(transcript, words=words, segments=segments))
+    body: dict[str, Any] = {"text": transcript.text, "usage": _usage(transcript)}
+    if logprobs:
+        body["logprobs"] = word_logprobs(transcript.segments)
+    return JSONResponse(body)
+
+
+def _usage(transcript: Transcript) -> dict[str, Any]:
+    return {"type": "duration", "seconds": math.ceil(transcript.duration_s)}
+
+
+def _verbose(transcript: Transcript, *, words: bool, segments: bool) -> dict[str, Any]:
+    body = verbose_json(transcript) | {"usage": _usage(transcript)}
+    if words:
+        body["words"] = [
+            {"word": word.text.strip(), "start": word.start_s, "end": word.end_s}
+            for word in _words(transcript.segments)
+        ]
+    if not segments:
+        del body["segments"]
+    return body
+
+
+def _words(segments: tuple[Segment, ...]) -> list[Word]:
+    return [word for segment in segments for word in segment.words]
+
+
+def word_logprobs(segments: tuple[Segment, ...]) -> list[dict[str, Any]]:
+    """One entry per word: the logarithm of the mean probability of its tokens."""
+    return [
+        {
+            "token": word.text,
+            "bytes": list(word.text.encode()),
+            "logprob": math.log(max(word.probability, _LEAST)),
+        }
+        for word in _words(segments)
+    ]
+
+
+def delta(segment: Segment, blank: str, *, logprobs: bool) -> dict[str, Any]:
+    """An event of a stream: what was added."""
+    event: dict[str, Any] = {"type": "transcript.text.delta", "delta": blank + segment.text}
+    if logprobs:
+        event["logprobs"] = word_logprobs((segment,))
+    return event
+
+
+def done(transcript: Transcript, *, logprobs: bool) -> dict[str, Any]:
+    """The last event of a stream."""
+    event: dict[str, Any] = {"type": "transcript.text.done", "text": transcript.text}
+    if logprobs:
+        event["logprobs"] = word_logprobs(transcript.segments)
+    return event

@@ -1,0 +1,35 @@
+"""For those who watch over the server: is it alive, is it ready, what does it do."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import APIRouter, Response
+from fastapi.responses import JSONResponse
+
+from whisper_hailo.core.version import __version__
+from whisper_hailo.serve.engine import Engine
+from whisper_hailo.serve.metrics import CONTENT_TYPE
+from whisper_hailo.serve.worker import State
+
+_READY: Final = frozenset({State.READY, State.RELEASED})
+
+
+def router(engine: Engine) -> APIRouter:
+    """The routes."""
+    routes = APIRouter(tags=["operations"])
+
+    @routes.get("/health", summary="Whether the program lives")
+    async def health() -> dict[str, str]:
+        return {"status": "ok", "version": __version__}
+
+    @routes.get("/ready", summary="Whether requests are taken")
+    async def ready() -> JSONResponse:
+        is_ready = engine.state in _READY
+        return JSONResponse({"status": engine.state.value}, 200 if is_ready else 503)
+
+    @routes.get("/metrics", summary="For Prometheus")
+    async def metrics() -> Response:
+        return Response(engine.metrics.page(), media_type=CONTENT_TYPE)
+
+    return routes

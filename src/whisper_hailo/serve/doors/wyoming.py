@@ -1,0 +1,243 @@
+"""Home Assistant's protocol: a recording in pieces, its text in pieces and whole."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+from contextlib import suppress
+from typing import Any, Final, TypeVar, cast
+
+from wyoming.asr import (
+    Transcribe,
+    Transcript,
+    TranscriptChunk,
+    TranscriptStart,
+    TranscriptStop,
+)
+from wyoming.audio import AudioChunk, AudioStart, AudioStop
+from wyoming.error import Error
+from wyoming.event import Event, Eventable, async_write_event
+from wyoming.info import AsrModel, AsrProgram, Attribution, Describe, Info
+from wyoming.ping import Ping, Pong
+
+from whisper_hailo.core.errors import WhisperHailoError
+from whisper_hailo.core.types import UNSPACED_LANGUAGES
+from whisper_hailo.core.version import __version__
+from whisper_hailo.live.hosts import address_of
+from whisper_hailo.serve.audio import Decoders
+from whisper_hailo.serve.doors.wyoming_pieces import Pieces
+from whisper_hailo.serve.doors.wyoming_wire import MalformedError, read_event
+from whisper_hailo.serve.engine import Engine, Served
+from whisper_hailo.serve.errors import LeftError, UnknownModelError, kind_of
+from whisper_hailo.serve.plain import plain_message
+from whisper_hailo.serve.request import Caller, Choices
+
+logger = logging.getLogger(__name__)
+
+_DOOR: Final = "wyoming"
+_IDLE_S: Final = 600.0
+"""So long a client may be silent."""
+
+_WRITE_S: Final = 30.0
+"""So long it may leave what it is told unread."""
+
+T = TypeVar("T")
+
+
+def info(served: Served) -> Info:
+    """What there is to be had."""
+    attribution = Attribution("whisper-hailo", "https://github.com/openai/whisper")
+    model = AsrModel(
+        name=served.name,
+        attribution=attribution,
+        installed=True,
+        description=f"Whisper: {served.name}",
+        version=__version__,
+        languages=list(served.languages),
+    )
+    program = AsrProgram(
+        name="whisper-hailo",
+        attribution=attribution,
+        installed=True,
+        description="Whisper on Hailo NPUs and edge CPUs",
+        version=__version__,
+        models=[model],
+        supports_transcript_streaming=True,
+    )
+    return Info(asr=[program])
+
+
+def _is_plain(data: dict[str, Any]) -> bool:
+    """Whether what a client wants is said in texts, or not at all."""
+    texts = [data.get(name) or "" for name in ("name", "language")]
+    for name in ("transcript_names", "transcript_terms"):
+        listed = data.get(name) or []
+        texts += listed if isinstance(listed, list) else [None]
+    return all(isinstance(text, str) for text in texts)
+
+
+class Session:
+    """One connection.
+
+    Args:
+        engine: behind the door.
+        decoders: make samples of what comes.
+        reader: of the connection.
+        writer: of the connection.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        decoders: Decoders,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        self._engine = engine
+        self._decoders = decoders
+        self._reader = reader
+        self._writer = writer
+        peer = (writer.get_extra_info("peername") or ("",))[0]
+        self._caller = Caller(address_of(peer), _DOOR)
+        self._choices = Choices()
+        self._pieces = Pieces(engine.limits)
+        self._next: asyncio.Task[Event | None] | None = None
+
+    async def run(self) -> None:
+        """Answer events until the client leaves, or does what it may not."""
+        try:
+            while (event := await self._read()) is not None:
+                await self._take(event)
+        except LeftError:
+            pass
+        except Exception as error:
+            await self._refuse(error)
+        finally:
+            self._pieces.stack.close()
+            if self._next is not None:
+                self._next.cancel()
+                await asyncio.gather(self._next, return_exceptions=True)
+
+    async def _read(self) -> Event | None:
+        task, self._next = self._next or asyncio.ensure_future(read_event(self._reader)), None
+        async with asyncio.timeout(_IDLE_S):
+            return await task
+
+    async def _take(self, event: Event) -> None:
+        if AudioChunk.is_type(event.type):
+            self._pieces.add(event)
+        elif Describe.is_type(event.type):
+            await self._write(info(self._engine.served))
+        elif Transcribe.is_type(event.type):
+            self._choices = self._chosen(event)
+            self._engine.expect_room(self._caller.client)
+        elif AudioStart.is_type(event.type):
+            self._begin()
+        elif AudioStop.is_type(event.type):
+            await self._while_there(self._transcribe())
+            self._choices = Choices()
+            self._begin()
+        elif Ping.is_type(event.type):
+            await self._write(Pong(text=Ping.from_event(event).text))
+
+    def _begin(self) -> None:
+        self._pieces.stack.close()
+        self._pieces = Pieces(self._engine.limits)
+
+    def _chosen(self, event: Event) -> Choices:
+        """What a client wants; names and terms are hints, the names first.
+
+        Raises:
+            MalformedError: it is not said in texts.
+            UnknownModelError: a model that is not served.
+        """
+        if not _is_plain(event.data):
+            raise MalformedError("transcribe has a value that is no text, or no list of texts")
+        asked = Transcribe.from_event(event)
+        if asked.name and not self._engine.served.is_called(asked.name):
+            raise UnknownModelError(
+                f"model {asked.name[:80]!r} is not served, expected {self._engine.served.name}"
+            )
+        words = [*(asked.transcript_names or ()), *(asked.transcript_terms or ())]
+        return Choices(language=asked.language or None, hints=tuple(words))
+
+    async def _transcribe(self) -> None:
+        audio = await self._pieces.audio(self._decoders)
+        request = self._engine.request(audio, self._choices, self._caller)
+        async with self._engine.submit(request) as ticket:
+            await self._write(TranscriptStart(language=self._choices.language))
+            blank = ""
+            async for segment in ticket.segments():
+                if segment.text:
+                    await self._write(TranscriptChunk(blank + segment.text))
+                    blank = "" if segment.language in UNSPACED_LANGUAGES else " "
+        heard = ticket.transcript
+        await self._write(Transcript(heard.text, language=heard.language))
+        await self._write(TranscriptStop())
+
+    async def _while_there(self, work: Awaitable[T]) -> T:
+        """Do some work as long as the client is there; what it sends meanwhile is read later.
+
+        Raises:
+            LeftError: it is not.
+        """
+        task = asyncio.ensure_future(work)
+        self._next = self._next or asyncio.ensure_future(read_event(self._reader))
+        try:
+            await asyncio.wait({task, self._next}, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done() and not self._next.exception() and self._next.result() is None:
+                raise LeftError("the client left")
+            return await task
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _write(self, what: Eventable) -> None:
+        try:
+            async with asyncio.timeout(_WRITE_S):
+                await async_write_event(what.event(), self._writer)
+        except OSError as error:  # a time-out is one
+            raise LeftError("the client left") from error
+
+    async def _refuse(self, error: Exception) -> None:
+        """Tell what is wrong, and end the connection."""
+        self._engine.metrics.failed(error)
+        if not isinstance(error, WhisperHailoError | TimeoutError):
+            logger.error("a Wyoming connection failed", exc_info=error)
+        with suppress(LeftError):
+            await self._write(Error(text=plain_message(error), code=kind_of(error)))
+
+
+class WyomingDoor:
+    """Answers connections, so many at once.
+
+    Args:
+        engine: behind the door.
+        most: connections.
+    """
+
+    def __init__(self, engine: Engine, most: int) -> None:
+        self._engine = engine
+        self._decoders = Decoders(engine.limits)
+        self._most = most
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one."""
+        task = cast("asyncio.Task[Any]", asyncio.current_task())
+        try:
+            if len(self._tasks) < self._most:
+                self._tasks.add(task)
+                await Session(self._engine, self._decoders, reader, writer).run()
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+    async def close(self) -> None:
+        """End all connections."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)

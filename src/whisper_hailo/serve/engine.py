@@ -1,0 +1,241 @@
+"""What the doors know of the engine."""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.types import FloatArray, Segment, Transcript
+from whisper_hailo.decoding.option_groups import SearchOptions
+from whisper_hailo.live.engine import TOKENS_PER_SECOND, CaptionEngine
+from whisper_hailo.serve.audio import AudioLimits
+from whisper_hailo.serve.errors import TooLateError
+from whisper_hailo.serve.glance import EngineCaptions
+from whisper_hailo.serve.job import Job, Outcome
+from whisper_hailo.serve.metrics import Metrics
+from whisper_hailo.serve.request import Caller, Choices, Defaults, Request
+from whisper_hailo.serve.threads import on_thread
+from whisper_hailo.serve.worker import State, Worker
+
+_MOST_HINTS: Final = 100
+"""More do not fit in any model's prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The model behind the doors.
+
+    Attributes:
+        name: of the model.
+        aliases: other names that clients may call it by.
+        languages: codes of those it knows.
+        created_s: when it was loaded, in seconds since 1970.
+    """
+
+    name: str
+    aliases: tuple[str, ...]
+    languages: tuple[str, ...]
+    created_s: int
+
+    def is_called(self, name: str) -> bool:
+        """Whether clients may call it so."""
+        return name == self.name or name in self.aliases
+
+
+class Ticket:
+    """A request that was taken up: its segments as they are final, then its transcript.
+
+    Args:
+        deadline_s: most seconds to the transcript.
+
+    Attributes:
+        transcript: once all segments have come.
+    """
+
+    transcript: Transcript
+
+    def __init__(self, deadline_s: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._deadline_s = deadline_s
+        self._deadline = self._loop.time() + deadline_s
+        self._events: asyncio.Queue[Segment | Outcome | Exception] = asyncio.Queue()
+
+    def tell(self, event: Segment | Outcome | Exception) -> None:
+        """Hand over what comes; from any thread."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._events.put_nowait, event)
+
+    async def segments(self) -> AsyncIterator[Segment]:
+        """Each segment when it is final; then there is the transcript.
+
+        Raises:
+            TooLateError: it is not done by its deadline.
+            WhisperHailoError: what kept it from being transcribed.
+        """
+        while True:
+            try:
+                async with asyncio.timeout_at(self._deadline):
+                    event = await self._events.get()
+            except TimeoutError:
+                raise TooLateError(
+                    f"it was not done in {self._deadline_s:g} s, the most that one request may "
+                    "take; ask for less at once, or when less is asked for"
+                ) from None
+            if isinstance(event, Exception):
+                raise event
+            if isinstance(event, Segment):
+                yield event
+            elif isinstance(event, Transcript):
+                self.transcript = event
+                return
+
+    async def result(self) -> Transcript:
+        """The transcript; see `segments` for what it raises."""
+        async for _ in self.segments():
+            pass
+        return self.transcript
+
+
+class Engine(Protocol):
+    """What a door needs; it has nothing else of the server."""
+
+    @property
+    def served(self) -> Served:
+        """The model."""
+        ...
+
+    @property
+    def limits(self) -> AudioLimits:
+        """How much audio a request may have."""
+        ...
+
+    @property
+    def metrics(self) -> Metrics:
+        """Counts what the doors do."""
+        ...
+
+    @property
+    def state(self) -> State:
+        """How far the engine is."""
+        ...
+
+    def expect_room(self, client: str) -> None:
+        """Turn a client away before it has sent its recording.
+
+        Raises:
+            BusyError, TooManyError: there is no place.
+        """
+        ...
+
+    def request(self, audio: FloatArray, choices: Choices, caller: Caller) -> Request:
+        """What to submit for a client's audio and choices.
+
+        Raises:
+            OptionError: a value out of range.
+        """
+        ...
+
+    def submit(self, request: Request) -> AbstractAsyncContextManager[Ticket]:
+        """Transcribe; who leaves the block leaves the engine to others.
+
+        Raises:
+            OptionError: the model cannot honour the options.
+            BusyError, TooManyError: there is no place.
+        """
+        ...
+
+    def captions(self, choices: Choices, caller: Caller) -> CaptionEngine:
+        """The engine for a stream of captions, before all that is not live.
+
+        Raises:
+            OptionError: a value out of range.
+        """
+        ...
+
+
+class WorkerEngine:
+    """The engine of a worker, for the doors of one event loop.
+
+    Args:
+        worker: open.
+        served: the model.
+        defaults: options of requests that choose nothing.
+        limits: of a request's audio.
+        deadline_s: most seconds of a request that brings none of its own.
+    """
+
+    def __init__(
+        self,
+        worker: Worker,
+        served: Served,
+        defaults: Defaults,
+        limits: AudioLimits,
+        deadline_s: float,
+    ) -> None:
+        self._worker = worker
+        self._defaults = defaults
+        self._deadline_s = deadline_s
+        self.served = served
+        self.limits = limits
+        self.metrics = worker.metrics
+
+    @property
+    def state(self) -> State:
+        """See `Engine`."""
+        return State.ENDING if self._worker.queue.is_closed else self._worker.state
+
+    def expect_room(self, client: str) -> None:
+        """See `Engine`."""
+        self._worker.queue.expect_room(client)
+
+    def request(self, audio: FloatArray, choices: Choices, caller: Caller) -> Request:
+        """See `Engine`."""
+        if choices.hints and not choices.hotwords:
+            choices = replace(choices, hotwords=self._hotwords(choices.hints))
+        return Request(audio, *self._defaults.with_choices(choices), caller)
+
+    def _hotwords(self, hints: tuple[str, ...]) -> str | None:
+        """As many hints as the model takes, the first of them first; `None` if it takes none."""
+        takes = bisect_left(
+            range(1, min(len(hints), _MOST_HINTS) + 1),
+            True,
+            key=lambda n: not self._takes(hints[:n]),
+        )
+        return ", ".join(hints[:takes]) or None
+
+    def _takes(self, hints: tuple[str, ...]) -> bool:
+        default = self._worker.default
+        prompts = replace(default.prompts, hotwords=", ".join(hints))
+        try:
+            self._worker.transcriber.check(replace(default, prompts=prompts))
+        except OptionError:
+            return False
+        return True
+
+    def captions(self, choices: Choices, caller: Caller) -> CaptionEngine:
+        """See `Engine`; each look is greedy and bounded, as in the command `caption`."""
+        options, _ = self._defaults.with_choices(choices)
+        limits = replace(options.limits, max_per_second=TOKENS_PER_SECOND)
+        search = SearchOptions()
+        options = replace(options, search=search, limits=limits, timestamps=False, words=None)
+        return EngineCaptions(self._worker, options, caller)
+
+    @asynccontextmanager
+    async def submit(self, request: Request) -> AsyncIterator[Ticket]:
+        """See `Engine`."""
+        ticket = Ticket(self._deadline_s if request.deadline_s is None else request.deadline_s)
+        job = await on_thread(self._worker.submit, request, ticket.tell, undo=self._leave)
+        try:
+            yield ticket
+        finally:
+            self._leave(job)
+
+    def _leave(self, job: Job) -> None:
+        """Nobody waits for a job: its place is free."""
+        job.leave()
+        self._worker.queue.done(job)

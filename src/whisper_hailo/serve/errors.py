@@ -1,0 +1,76 @@
+"""Why a server turns a request away; nothing of it ends the program."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from whisper_hailo.core.errors import WhisperHailoError
+
+RETRY_S: Final = 1
+"""When to try again where there is no place now."""
+
+
+class TurnedAwayError(WhisperHailoError):
+    """A request that is not taken up, or given up.
+
+    Attributes:
+        kind: in one word, for the metrics.
+        status: of HTTP.
+        retry_s: when it may be tried again; `None` where that is of no use.
+    """
+
+    kind: str = "turned_away"
+    status: int = 503
+    retry_s: int | None = None
+
+
+class BusyError(TurnedAwayError):
+    """The queue is full, or the server is about to end."""
+
+    kind, status, retry_s = "busy", 503, RETRY_S
+
+
+class TooManyError(TurnedAwayError):
+    """One client asks for too much at once, or too often."""
+
+    kind, status, retry_s = "too_many", 429, RETRY_S
+
+
+class TooLargeError(TurnedAwayError):
+    """More bytes or seconds than one request may have."""
+
+    kind, status = "too_large", 413
+
+
+class TooLateError(TurnedAwayError):
+    """It was not done in its time."""
+
+    kind, status = "too_late", 503
+
+
+class LeftError(TurnedAwayError):
+    """Nobody waits for it any more."""
+
+    kind, status = "left", 499
+
+
+class BadKeyError(TurnedAwayError):
+    """The key is missing or wrong."""
+
+    kind, status = "bad_key", 401
+
+
+class UnknownModelError(TurnedAwayError):
+    """A model by this name is not served."""
+
+    kind, status = "unknown_model", 404
+
+
+def kind_of(error: BaseException) -> str:
+    """An error in a word."""
+    return error.kind if isinstance(error, TurnedAwayError) else type(error).__name__
+
+
+def outcome_of(failure: BaseException | None) -> str:
+    """What became of a request, in a word."""
+    return "done" if failure is None else kind_of(failure)

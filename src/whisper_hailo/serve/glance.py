@@ -1,0 +1,153 @@
+"""One look at audio that goes on, among the windows of recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import TYPE_CHECKING, Self
+
+from whisper_hailo.core.buffers import BufferText
+from whisper_hailo.core.languages import AUTO_LANGUAGE
+from whisper_hailo.core.timing import StageClock
+from whisper_hailo.core.types import FloatArray, Segment
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.search.draft import Draft
+from whisper_hailo.serve.job import Job, Outcome
+from whisper_hailo.serve.request import Caller
+from whisper_hailo.transcription.run import TranscriptionRun
+from whisper_hailo.transcription.running_text import Running
+from whisper_hailo.transcription.window import (
+    Context,
+    WindowEngine,
+    WindowRequest,
+    WindowResult,
+)
+
+if TYPE_CHECKING:
+    from whisper_hailo.serve.worker import Worker
+
+
+class _Alone:
+    """An engine whose windows share no batch with others: those with a draft are decoded alone.
+
+    Args:
+        engine: that decodes.
+    """
+
+    def __init__(self, engine: WindowEngine) -> None:
+        self._engine = engine
+        self.batch_key: Hashable = object()
+
+    def context(self) -> Context:
+        """See `WindowEngine`."""
+        return self._engine.context()
+
+    def transcribe(
+        self,
+        audio_features: FloatArray | None,
+        requests: Sequence[WindowRequest],
+        clock: StageClock,
+    ) -> list[WindowResult]:
+        """See `WindowEngine`."""
+        return self._engine.transcribe(audio_features, requests, clock)
+
+
+class Glance(Job):
+    """A recording of one window, which is there already."""
+
+    _request: WindowRequest
+    _result: WindowResult
+
+    def look_at(self, request: WindowRequest) -> None:
+        """This is its window."""
+        self._request = request
+        if self.engine is not None:
+            self.engine = _Alone(self.engine)
+
+    def open(self) -> Self:
+        """Nothing has to be opened."""
+        self.name = "running"
+        return self
+
+    @property
+    def sequential(self) -> bool:
+        """Nothing comes behind it."""
+        return True
+
+    def window(self) -> WindowRequest | None:
+        """See `Job`."""
+        if self._exhausted:
+            return None
+        self._exhausted, self._n_waiting = True, 1
+        return self._request
+
+    def note(self, result: WindowResult) -> None:
+        """See `Job`."""
+        self._n_waiting, self._result = 0, result
+
+    def finish(self) -> None:
+        """Nothing is left."""
+
+    def outcome(self, run: TranscriptionRun) -> Outcome:
+        """See `Job`."""
+        return run.text(self._result)
+
+
+class EngineCaptions:
+    """The engine of a server for one stream of captions: a `CaptionEngine` of `live.engine`.
+
+    Args:
+        worker: open.
+        options: of the stream; decoded greedily, without times by the model.
+        caller: whose stream it is.
+    """
+
+    def __init__(self, worker: Worker, options: DecodingOptions, caller: Caller) -> None:
+        self._worker = worker
+        self._options = options
+        self._caller = caller
+
+    @property
+    def name(self) -> str:
+        """The model's."""
+        return self._worker.transcriber.settings(self._options).model
+
+    @property
+    def content_s(self) -> float:
+        """The window less its margin."""
+        return self._worker.transcriber.content_s
+
+    @property
+    def detects_language(self) -> bool:
+        """Whether it finds the language out where none is given."""
+        return self._options.language == AUTO_LANGUAGE
+
+    def transcribe(
+        self,
+        audio: FloatArray,
+        draft: Draft,
+        *,
+        language: str | None = None,
+        word_times: bool = False,
+        hold_back_s: float = 0.0,
+    ) -> BufferText:
+        """See `CaptionEngine`. It waits, so it is called on a thread of its own.
+
+        Raises:
+            WhisperHailoError: what kept it from being heard.
+        """
+        options = self._options
+        if language is not None:
+            options = replace(options, language=language, detect_each_window=False)
+        heard: Future[BufferText] = Future()
+
+        def tell(event: Segment | Outcome | Exception) -> None:
+            if isinstance(event, Exception):
+                heard.set_exception(event)
+            elif isinstance(event, BufferText):
+                heard.set_result(event)
+
+        running = Running(audio, draft, word_times, hold_back_s)
+        self._worker.look(running, options, self._caller, tell)
+        return heard.result()

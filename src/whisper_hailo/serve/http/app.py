@@ -1,0 +1,76 @@
+"""The HTTP application: all doors that speak it, behind the guard."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import FastAPI
+from fastapi.telemetry import TelemetryConfig
+from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp
+
+from whisper_hailo.core.version import __version__
+from whisper_hailo.live.hosts import Hosts
+from whisper_hailo.serve.doors import inference, media, openai, operations, reference
+from whisper_hailo.serve.engine import Engine
+from whisper_hailo.serve.http.failures import answer_failures
+from whisper_hailo.serve.http.guard import Guard, Keys, Places, Rate
+from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions
+
+_NO_TELEMETRY: Final[TelemetryConfig] = {
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "operation_spans": False,
+    "auto_configure": False,
+}
+"""Nothing is sent anywhere, whatever the environment says."""
+
+DOORS = (operations.router, openai.router, media.router, inference.router, reference.router)
+"""A further door is a file with a function like these, and a name here."""
+
+
+def make_app(
+    engine: Engine, address: Address, limits: LimitOptions, safety: SafetyOptions
+) -> ASGIApp:
+    """The application.
+
+    Args:
+        engine: behind all doors.
+        address: where it is served.
+        limits: of what one client may ask.
+        safety: who may ask.
+
+    Raises:
+        OptionError: names or keys that are none.
+    """
+    app = FastAPI(
+        title="whisper-hailo",
+        version=__version__,
+        description="Whisper speech-to-text, in OpenAI's words and those of others.",
+        docs_url=None,  # its page is fetched from a foreign server; `operations` has one of its own
+        redoc_url=None,
+        telemetry=_NO_TELEMETRY,
+    )
+    app.state.metrics = engine.metrics
+    answer_failures(app)
+    for door in DOORS:
+        app.include_router(door(engine))
+    guarded = Guard(
+        app,
+        hosts=Hosts.of(address.host, safety.allow_host, "--allow-host"),
+        origins=safety.allow_origin,
+        keys=Keys(safety.keys()),
+        rate=Rate(limits.rate),
+        places=Places(limits.queue, limits.queue_each),
+        most_bytes=limits.max_upload_mib << 20,
+        metrics=engine.metrics,
+    )
+    if not safety.allow_origin:
+        return guarded
+    return CORSMiddleware(
+        guarded,
+        allow_origins=safety.allow_origin,
+        allow_methods=["GET", "POST"],
+        allow_headers=["Authorization", "Content-Type"],
+    )

@@ -1,0 +1,94 @@
+"""From an upload to a ticket: the way that all HTTP doors share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from fastapi import Request, UploadFile
+
+from whisper_hailo.core.types import FloatArray
+from whisper_hailo.serve.audio import Decoders, PcmForm
+from whisper_hailo.serve.engine import Engine, Ticket
+from whisper_hailo.serve.errors import LeftError
+from whisper_hailo.serve.http.guard import CLIENT
+from whisper_hailo.serve.request import Caller, Choices, Priority
+
+T = TypeVar("T")
+
+
+class Asking:
+    """What an HTTP door does with a request.
+
+    Args:
+        engine: behind the door.
+        door: its name.
+    """
+
+    def __init__(self, engine: Engine, door: str) -> None:
+        self._engine = engine
+        self._door = door
+        self._decoders = Decoders(engine.limits)
+
+    async def audio(
+        self, file: UploadFile, form: PcmForm | None = None, heard_s: float | None = None
+    ) -> FloatArray:
+        """What was uploaded, as samples.
+
+        Args:
+            file: of any format.
+            form: of bare samples; `None`: the file says what it is.
+            heard_s: only its beginning.
+
+        Raises:
+            AudioError: it cannot be read.
+            TooLargeError: it is too long.
+        """
+        if form is not None:
+            return await self._decoders.decode_pcm(file.file, form, heard_s)
+        return await self._decoders.decode(file.file, file.filename, heard_s)
+
+    @asynccontextmanager
+    async def ticket(
+        self,
+        request: Request,
+        file: UploadFile,
+        choices: Choices,
+        form: PcmForm | None = None,
+        priority: Priority = Priority.INTERACTIVE,
+        *,
+        heard_s: float | None = None,
+    ) -> AsyncIterator[Ticket]:
+        """Have an upload transcribed; see `audio` and `Engine.submit`."""
+        caller = Caller(request.scope[CLIENT], self._door, priority)
+        self._engine.expect_room(caller.client)
+        audio = await while_there(request, self.audio(file, form, heard_s))
+        asked = self._engine.request(audio, choices, caller)
+        async with self._engine.submit(asked) as ticket:
+            yield ticket
+
+
+async def while_there(request: Request, work: Awaitable[T]) -> T:
+    """The result of some work, which ends when the client leaves.
+
+    Raises:
+        LeftError: it did.
+    """
+    task = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(_left(request))
+    try:
+        await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise LeftError("the client left")
+        return task.result()
+    finally:
+        for one in (task, leaving):
+            one.cancel()
+        await asyncio.gather(task, leaving, return_exceptions=True)
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

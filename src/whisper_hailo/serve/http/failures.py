@@ -1,0 +1,79 @@
+"""Errors as clients of OpenAI's API expect them, without anything of this machine in them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from whisper_hailo.core.errors import AudioError, DeviceError, OptionError, WhisperHailoError
+from whisper_hailo.serve.errors import BadKeyError, TooManyError, TurnedAwayError, UnknownModelError
+from whisper_hailo.serve.plain import plain_message
+
+_CODES: Final[dict[type[Exception], str]] = {
+    BadKeyError: "invalid_api_key",
+    TooManyError: "rate_limit_exceeded",
+    UnknownModelError: "model_not_found",
+}
+_OWN_FAULT: Final = 500
+_NOT_THERE: Final = 503
+
+
+def status_of(error: Exception) -> int:
+    """The status of HTTP."""
+    if isinstance(error, TurnedAwayError):
+        return error.status
+    if isinstance(error, OptionError | AudioError):
+        return 400
+    if isinstance(error, DeviceError):
+        return _NOT_THERE
+    return error.status_code if isinstance(error, HTTPException) else _OWN_FAULT
+
+
+def body_of(error: Exception, param: str | None = None) -> dict[str, Any]:
+    """The object of OpenAI's API."""
+    status = status_of(error)
+    kind = "server_error" if status >= _OWN_FAULT else "invalid_request_error"
+    if isinstance(error, TooManyError):
+        kind = "requests"
+    code = _CODES.get(type(error))
+    message = str(error.detail) if isinstance(error, HTTPException) else plain_message(error)
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+
+def response_of(error: Exception, param: str | None = None) -> JSONResponse:
+    """The whole answer."""
+    headers = {}
+    if isinstance(error, TurnedAwayError) and error.retry_s is not None:
+        headers["Retry-After"] = str(error.retry_s)
+    if isinstance(error, BadKeyError):
+        headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, HTTPException) and error.headers:
+        headers |= dict(error.headers)
+    return JSONResponse(body_of(error, param), status_of(error), headers)
+
+
+def _first_complaint(error: RequestValidationError) -> tuple[str | None, str]:
+    """The parameter that is wrong, and what is wrong with it."""
+    first = error.errors()[0]
+    place = [str(part) for part in first["loc"][1:]]
+    param = place[0] if place else None
+    return param, f"{param or 'the request'}: {first['msg']}"
+
+
+def answer_failures(app: FastAPI) -> None:
+    """Have an application answer all errors so."""
+
+    async def failed(request: Request, error: Exception) -> JSONResponse:
+        param = None
+        request.app.state.metrics.failed(error)
+        if isinstance(error, RequestValidationError):
+            param, message = _first_complaint(error)
+            error = HTTPException(400, message)
+        return response_of(error, param)
+
+    for kind in (WhisperHailoError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, failed)

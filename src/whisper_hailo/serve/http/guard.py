@@ -1,0 +1,239 @@
+"""Who may ask, how often, and how much: decided before a request is read."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final
+
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from whisper_hailo.core.errors import WhisperHailoError
+from whisper_hailo.live.hosts import Hosts, address_of
+from whisper_hailo.serve.errors import BadKeyError, BusyError, TooLargeError, TooManyError
+from whisper_hailo.serve.http.failures import response_of
+from whisper_hailo.serve.metrics import Metrics
+
+OPEN_TO_ALL: Final = frozenset({"/health", "/ready"})
+"""What watches over the server has no key."""
+
+CLIENT: Final = "whisper_hailo.client"
+"""Who asks, in a request's scope."""
+
+_MOST_CLIENTS: Final = 4096
+_STALL_S: Final = 30.0
+"""So long a client may be silent in the middle of what it sends."""
+
+_READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class Keys:
+    """The keys of those who may ask.
+
+    Args:
+        keys: without any, everybody may.
+    """
+
+    def __init__(self, keys: Iterable[str]) -> None:
+        self._keys = tuple(key.encode() for key in keys)
+
+    def owner(self, given: str) -> str | None:
+        """Who has this key, by a name that does not tell it; `None`: nobody.
+
+        Raises:
+            BadKeyError: it is none of the keys.
+        """
+        if not self._keys:
+            return None
+        found = False
+        for key in self._keys:  # all of them, so that time does not tell which was near
+            found |= hmac.compare_digest(key, given.encode())
+        if not found:
+            raise BadKeyError(
+                "the API key is missing or wrong; send it as Authorization: Bearer KEY"
+            )
+        return "key " + hashlib.sha256(given.encode()).hexdigest()[:8]
+
+
+class Rate:
+    """So many requests a minute, of each client.
+
+    Args:
+        per_minute: 0 is any number.
+        now: seconds of a clock.
+    """
+
+    def __init__(self, per_minute: int, now: Callable[[], float] = time.monotonic) -> None:
+        self._per_minute = per_minute
+        self._now = now
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, client: str) -> None:
+        """Count a request.
+
+        Raises:
+            TooManyError: it is one too many.
+        """
+        if not self._per_minute:
+            return
+        now_s = self._now()
+        left, since_s = self._left.pop(client, (float(self._per_minute), now_s))
+        left = min(self._per_minute, left + (now_s - since_s) * self._per_minute / 60)
+        self._left[client] = (max(0.0, left - 1) if left >= 1 else left, now_s)
+        if len(self._left) > _MOST_CLIENTS:
+            self._left.popitem(last=False)
+        if left < 1:
+            raise TooManyError(f"more than {self._per_minute} requests in a minute; wait a little")
+
+
+class Places:
+    """So many uploads at once: what is sent lies on the disk before it is looked at.
+
+    Args:
+        most: of all clients.
+        most_each: of one.
+    """
+
+    def __init__(self, most: int, most_each: int) -> None:
+        self._most = most
+        self._most_each = most_each
+        self._taken: Counter[str] = Counter()
+
+    @contextmanager
+    def taken(self, client: str) -> Iterator[None]:
+        """Hold one as long as the block lasts.
+
+        Raises:
+            BusyError: all are taken.
+            TooManyError: this client has its own.
+        """
+        if self._taken.total() >= self._most:
+            raise BusyError(f"all {self._most} places are taken; try again soon")
+        if self._taken[client] >= self._most_each:
+            raise TooManyError(
+                f"{self._most_each} requests of yours are not done yet; wait for one of them"
+            )
+        self._taken[client] += 1
+        try:
+            yield
+        finally:
+            self._taken[client] -= 1
+            self._taken += Counter()  # without those that have none
+
+
+class Guard:
+    """An ASGI application before another one.
+
+    Args:
+        app: the other one.
+        hosts: by which names the server may be asked for.
+        origins: pages of others that may ask.
+        keys: of those who may ask.
+        rate: how often.
+        places: for those that send something.
+        most_bytes: of what a request sends.
+        metrics: told of whom is turned away.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        hosts: Hosts,
+        origins: Iterable[str],
+        keys: Keys,
+        rate: Rate,
+        places: Places,
+        most_bytes: int,
+        metrics: Metrics,
+    ) -> None:
+        self._app = app
+        self._hosts = hosts
+        self._origins = frozenset(origins)
+        self._keys = keys
+        self._rate = rate
+        self._places = places
+        self._most_bytes = most_bytes
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or answer it."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        with ExitStack() as place:
+            try:
+                self._admit(scope)
+                if scope.get("method") == "POST":
+                    place.enter_context(self._places.taken(scope[CLIENT]))
+            except (WhisperHailoError, HTTPException) as error:
+                self._metrics.failed(error)
+                await response_of(error)(scope, receive, send)
+                return
+            await self._app(scope, _Body(receive, self._most_bytes).receive, send)
+
+    def _admit(self, scope: Scope) -> None:
+        """Whether a request may go on; notes who asks.
+
+        Raises:
+            HTTPException: asked for by a foreign name, or by a foreign page.
+            BadKeyError, TooManyError, TooLargeError: as they say.
+        """
+        headers = {
+            key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]
+        }
+        listed = headers.get("origin") in self._origins
+        refusal = self._hosts.refusal(scope, any_page=listed or scope.get("method") in _READS)
+        if refusal is not None:
+            raise HTTPException(*refusal)
+        client = address_of((scope.get("client") or ("", 0))[0])
+        if scope["path"] not in OPEN_TO_ALL:
+            kind, _, key = headers.get("authorization", "").partition(" ")
+            given = key.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "")
+            client = self._keys.owner(given) or client
+            self._rate.take(client)
+        scope[CLIENT] = client
+        length = headers.get("content-length", "0")
+        if length.isdecimal() and int(length) > self._most_bytes:
+            raise _too_large(self._most_bytes)
+
+
+class _Body:
+    """What a client sends, as far as it may."""
+
+    def __init__(self, receive: Receive, most_bytes: int) -> None:
+        self._receive = receive
+        self._most_bytes = most_bytes
+        self._n_bytes = 0
+        self._done = False
+
+    async def receive(self) -> Message:
+        """The next piece.
+
+        Raises:
+            HTTPException: it is too much, or does not come.
+        """
+        if self._done:
+            return await self._receive()
+        try:
+            async with asyncio.timeout(_STALL_S):
+                message: dict[str, Any] = dict(await self._receive())
+        except TimeoutError:
+            raise HTTPException(408, f"nothing came for {_STALL_S:g} s; send it again") from None
+        self._n_bytes += len(message.get("body", b""))
+        self._done = not message.get("more_body", False)
+        if self._n_bytes > self._most_bytes:
+            raise HTTPException(413, str(_too_large(self._most_bytes)))
+        return message
+
+
+def _too_large(most_bytes: int) -> TooLargeError:
+    return TooLargeError(
+        f"the request is larger than {most_bytes >> 20} MiB; send less, or a compressed format"
+    )

@@ -1,0 +1,237 @@
+"""A recording that somebody waits for, and the queue that it stands in."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from whisper_hailo.core.buffers import BufferText
+from whisper_hailo.core.types import Segment, Transcript
+from whisper_hailo.serve.errors import BusyError, LeftError, TooManyError
+from whisper_hailo.serve.request import Caller
+from whisper_hailo.transcription.recording import Recording, Share
+from whisper_hailo.transcription.run import TranscriptionRun
+from whisper_hailo.transcription.window import WindowRequest, WindowResult
+
+Outcome: TypeAlias = Transcript | BufferText
+
+Told: TypeAlias = Callable[[Segment | Outcome | Exception], None]
+"""Told of each segment when it is final, and at the end of the outcome or of what prevented it; on
+the engine's thread."""
+
+
+class Job(Recording):
+    """A recording of a client, who is told of its segments as they are final, and may leave.
+
+    Attributes:
+        caller: whose it is.
+        tell: tells the client.
+        asked_s: when it was asked for, by `time.monotonic`.
+        begun_s: when its first window was taken up; 0 before.
+    """
+
+    caller: Caller
+    tell: Told
+
+    def __init__(self, *of_recording: Any, **named: Any) -> None:  # noqa: ANN401 - those of `Recording`
+        super().__init__(*of_recording, **named)
+        self.asked_s = time.monotonic()
+        self.begun_s = 0.0
+        self._n_told = 0
+        self._left: Exception | None = None
+
+    def outcome(self, run: TranscriptionRun) -> Outcome:
+        """What became of it, once it is done.
+
+        Args:
+            run: that it is of.
+        """
+        return run.transcript(self)
+
+    def leave(self, why: Exception | None = None) -> None:
+        """Nobody waits for it any more; no further window is decoded. From any thread.
+
+        Args:
+            why: what is to be told instead of the transcript.
+        """
+        self._left = why or LeftError("the client left")
+
+    def next(self) -> WindowRequest | None:
+        """See `Recording`.
+
+        Raises:
+            LeftError: nobody waits for it any more.
+        """
+        self._expect_wanted()
+        if not self.begun_s:
+            self.begun_s = time.monotonic()
+        return self.window()
+
+    def window(self) -> WindowRequest | None:
+        """The next window; see `Recording.next`."""
+        return super().next()
+
+    def take(self, result: WindowResult) -> None:
+        """See `Recording`; tells of what is final with it."""
+        self._expect_wanted()
+        self.note(result)
+        self._tell_segments()
+
+    def note(self, result: WindowResult) -> None:
+        """Note the result of a window; see `Recording.take`."""
+        super().take(result)
+
+    def finish(self) -> None:
+        """See `Recording`; tells of what is left."""
+        super().finish()
+        if self.failure is None:
+            self._tell_segments()
+
+    def _expect_wanted(self) -> None:
+        if self._left is not None:
+            raise self._left
+
+    def _tell_segments(self) -> None:
+        new, self._n_told = self.segments[self._n_told :], len(self.segments)
+        for segment in new:
+            self.tell(segment)
+
+
+@dataclass(slots=True)
+class _Client:
+    """One that waits for something.
+
+    Attributes:
+        share: what it has had.
+        jobs: that it waits for.
+    """
+
+    share: Share
+    jobs: set[Job] = field(default_factory=set)
+
+
+class JobQueue:
+    """The jobs of all clients: the `WindowSource` of the engine's schedule.
+
+    Every job is handed to the schedule at once, which decides whose turn it is.
+
+    Args:
+        most: unfinished jobs in all.
+        most_each: of one client.
+        rest_s: so long without a job ends the source, until there is one; `None` never does.
+    """
+
+    def __init__(self, most: int, most_each: int, rest_s: float | None = None) -> None:
+        self._most = most
+        self._most_each = most_each
+        self._rest_s = rest_s
+        self._new: list[Job] = []
+        self._clients: dict[str, _Client] = {}
+        self._changed = threading.Condition()
+        self._closed = False
+
+    def expect_room(self, client: str) -> None:
+        """Turn a client away before it has sent all of its recording.
+
+        Raises:
+            BusyError: there is no place, or there will be none any more.
+            TooManyError: this client has its places.
+        """
+        with self._changed:
+            if self._closed:
+                raise BusyError("the server is about to end; try again when it is back")
+            if self.n_unfinished >= self._most:
+                raise BusyError(f"all {self._most} places are taken; try again soon")
+            known = self._clients.get(client)
+            if known is not None and len(known.jobs) >= self._most_each:
+                raise TooManyError(
+                    f"{len(known.jobs)} requests of yours are not done yet, expected "
+                    f"{self._most_each} at most; wait for one of them"
+                )
+
+    def _client(self, name: str) -> _Client:
+        if name not in self._clients:
+            had = [other.share.n_windows for other in self._clients.values()]
+            self._clients[name] = _Client(Share(min(had, default=0)))
+        return self._clients[name]
+
+    def put(self, job: Job) -> None:
+        """Let a job wait for its turn.
+
+        Raises:
+            BusyError, TooManyError: see `expect_room`.
+        """
+        with self._changed:
+            self.expect_room(job.caller.client)
+            client = self._client(job.caller.client)
+            job.share = client.share
+            client.jobs.add(job)
+            self._new.append(job)
+            self._changed.notify_all()
+
+    def done(self, job: Job) -> None:
+        """A job is over, or left, and its place is free."""
+        with self._changed:
+            client = self._clients.get(job.caller.client)
+            if client is None or job not in client.jobs:
+                return
+            client.jobs.remove(job)
+            if not client.jobs:
+                del self._clients[job.caller.client]
+            self._changed.notify_all()
+
+    def next(self, *, n_free: int, idle: bool) -> Job | None:
+        """See `WindowSource`."""
+        del n_free  # whose turn it is is decided window by window
+        with self._changed:
+            while not self._new:
+                waits = idle and not self._closed
+                if not waits or not self._changed.wait(self._rest_s):
+                    return None
+            return self._new.pop(0)
+
+    def wait(self) -> bool:
+        """Wait until there is a job; false where there will be none."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._new or self._closed)
+            return bool(self._new)
+
+    def close(self) -> None:
+        """Take no further job; those that are there are still done."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no further job is taken."""
+        return self._closed
+
+    def wait_until_empty(self, timeout_s: float) -> bool:
+        """Whether all jobs are over in time."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._clients, timeout_s)
+
+    def leave_all(self, why: Exception) -> None:
+        """Give up all jobs."""
+        for job in self.unfinished:
+            job.leave(why)
+
+    @property
+    def unfinished(self) -> list[Job]:
+        """All jobs that are not over."""
+        with self._changed:
+            return [job for client in self._clients.values() for job in client.jobs]
+
+    @property
+    def n_unfinished(self) -> int:
+        """How many those are."""
+        return sum(len(client.jobs) for client in self._clients.values())
+
+    @property
+    def n_waiting(self) -> int:
+        """How many of them no window was taken up of yet."""
+        return sum(not job.begun_s for job in self.unfinished)

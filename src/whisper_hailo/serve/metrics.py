@@ -1,0 +1,90 @@
+"""What the server counts and times, as Prometheus reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from math import nan
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from whisper_hailo.core.types import Transcript
+from whisper_hailo.serve.errors import kind_of, outcome_of
+
+if TYPE_CHECKING:
+    from whisper_hailo.serve.job import Job, JobQueue
+
+CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
+
+_SECONDS: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+_STATES: Final = ("loading", "ready", "released", "broken", "closed")
+
+
+class Metrics:
+    """Counters, gauges and histograms of one server."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        name = "whisper_hailo_"
+        self._requests = Counter(
+            name + "requests", "Requests by door and outcome.", ["door", "outcome"],
+            registry=registry,
+        )  # fmt: skip
+        self._errors = Counter(name + "errors", "Failures by kind.", ["kind"], registry=registry)
+        self._audio = Counter(name + "audio_seconds", "Audio transcribed.", registry=registry)
+        self._stage = Counter(
+            name + "stage_seconds", "Time of the stages.", ["stage"], registry=registry
+        )
+        self._wait = Histogram(
+            name + "wait_seconds", "From asking to the first window.",
+            buckets=_SECONDS, registry=registry,
+        )  # fmt: skip
+        self._took = Histogram(
+            name + "request_seconds", "From asking to the last word.",
+            buckets=_SECONDS, registry=registry,
+        )  # fmt: skip
+        self._rtfx = Gauge(
+            name + "rtfx", "Audio seconds per second of the last request.", registry=registry
+        )
+        self._state = Gauge(name + "state", "1 where the engine is.", ["state"], registry=registry)
+        self._unfinished = Gauge(name + "unfinished", "Requests not done.", registry=registry)
+        self._waiting = Gauge(name + "queue_depth", "Requests not begun.", registry=registry)
+
+    def watch(self, queue: JobQueue, celsius: Callable[[], float | None] | None) -> None:
+        """Tell of a queue, and of the temperature of the chip, where there is one."""
+        self._unfinished.set_function(lambda: queue.n_unfinished)
+        self._waiting.set_function(lambda: queue.n_waiting)
+        if celsius is not None:
+            name, text = "whisper_hailo_chip_celsius", "Temperature of the chip."
+            chip = Gauge(name, text, registry=self.registry)
+            chip.set_function(lambda: nan if (now := celsius()) is None else now)
+
+    def state(self, state: str) -> None:
+        """The engine is somewhere else now."""
+        for other in _STATES:
+            self._state.labels(other).set(other == state)
+
+    def failed(self, error: BaseException) -> None:
+        """A request failed."""
+        self._errors.labels(kind_of(error)).inc()
+
+    def done(self, job: Job, transcript: Transcript | None, now_s: float) -> None:
+        """A job is over."""
+        took_s = now_s - job.asked_s
+        self._requests.labels(job.caller.door, outcome_of(job.failure)).inc()
+        if job.begun_s:
+            self._wait.observe(job.begun_s - job.asked_s)
+        if transcript is None:
+            return
+        self._took.observe(took_s)
+        self._audio.inc(transcript.duration_s)
+        self._rtfx.set(transcript.duration_s / max(took_s, 1e-6))
+        for stage, ms in asdict(transcript.timings).items():
+            if stage != "load_ms":
+                self._stage.labels(stage.removesuffix("_ms")).inc(ms / 1000)
+
+    def page(self) -> bytes:
+        """All of it, in Prometheus's own format."""
+        return generate_latest(self.registry)

@@ -1,0 +1,155 @@
+"""What a door asks of the engine, and what a client may choose of its options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+
+from whisper_hailo.core.types import FloatArray
+from whisper_hailo.decoding.option_groups import FALLBACK_STEP, WordOptions, rising_temperatures
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.transcription.longform.plan import LongOptions
+
+
+class Priority(IntEnum):
+    """Who goes first."""
+
+    LIVE = -1
+    INTERACTIVE = 0
+    BATCH = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks.
+
+    Attributes:
+        client: clients have equal shares of the engine.
+        door: by which it came.
+        priority: who goes first.
+    """
+
+    client: str
+    door: str
+    priority: Priority = Priority.INTERACTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One recording to transcribe.
+
+    Attributes:
+        audio: `(n_samples,)` float32 at 16 kHz mono.
+        options: what is asked of the decoder.
+        long: how a recording longer than a window is taken apart.
+        caller: who asks.
+        deadline_s: most seconds from asking to the last word; `None` is the server's.
+    """
+
+    audio: FloatArray
+    options: DecodingOptions
+    long: LongOptions
+    caller: Caller
+    deadline_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """How speech is told from silence; `None` is as the server is set.
+
+    Attributes:
+        threshold: probability above which a frame is speech.
+        min_silence_s: silence that ends a stretch of speech.
+        pad_s: kept before and after each stretch.
+    """
+
+    threshold: float | None = None
+    min_silence_s: float | None = None
+    pad_s: float | None = None
+
+    def on(self, long: LongOptions) -> LongOptions:
+        """The same recording, only its speech.
+
+        Raises:
+            OptionError: a value out of range.
+        """
+        given = {
+            "vad_threshold": self.threshold,
+            "min_silence_s": self.min_silence_s,
+            "speech_pad_s": self.pad_s,
+        }
+        changes = {name: value for name, value in given.items() if value is not None}
+        return replace(long, strategy="vad", **changes)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What clients choose, whatever their protocol calls it; `None` is as the server is set.
+
+    Attributes:
+        language: code, name, or `auto`.
+        task: `transcribe` or `translate`.
+        prompt: text as if said before the recording.
+        hotwords: words to expect.
+        hints: words to expect, as far as the model can make use of them.
+        temperature: of the first try; above 0 tokens are sampled.
+        max_new_tokens: of a window.
+        times: the model writes times of segments, as subtitles need them.
+        words: times of words.
+        speech: only what a detector takes for speech is transcribed.
+    """
+
+    language: str | None = None
+    task: str | None = None
+    prompt: str | None = None
+    hotwords: str | None = None
+    hints: tuple[str, ...] = ()
+    temperature: float | None = None
+    max_new_tokens: int | None = None
+    times: bool = False
+    words: bool = False
+    speech: Speech | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """Options of requests that choose nothing, those of `whisper-hailo transcribe`.
+
+    Attributes:
+        options: of the decoder.
+        long: of recordings longer than a window.
+        fallback: by how much each try of doubtful text is hotter; 0 is off.
+    """
+
+    options: DecodingOptions
+    long: LongOptions = field(default_factory=LongOptions)
+    fallback: float = FALLBACK_STEP
+
+    def with_choices(self, choices: Choices) -> tuple[DecodingOptions, LongOptions]:
+        """The options of one request.
+
+        Raises:
+            OptionError: a value out of range.
+        """
+        options, long = self.options, self.long
+        prompts = options.prompts
+        if choices.prompt and choices.prompt.strip():
+            prompts = replace(prompts, initial_prompt=choices.prompt)
+        if choices.hotwords and choices.hotwords.strip():
+            prompts = replace(prompts, hotwords=choices.hotwords)
+        search = options.search
+        if choices.temperature:
+            tries = rising_temperatures(choices.temperature, self.fallback)
+            search = replace(search, temperatures=tries)
+        options = replace(
+            options,
+            language=choices.language or options.language,
+            task=choices.task or options.task,
+            max_new_tokens=choices.max_new_tokens or options.max_new_tokens,
+            timestamps=options.timestamps or choices.times,
+            words=WordOptions() if choices.words and options.words is None else options.words,
+            prompts=prompts,
+            search=search,
+            detect_each_window=options.detect_each_window and not choices.language,
+        )
+        return options, long if choices.speech is None else choices.speech.on(long)

@@ -1,0 +1,232 @@
+"""The thread that decodes: one model, one schedule, the windows of all clients."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, Self, TypeVar, cast
+
+import numpy as np
+
+from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.errors import WhisperHailoError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, Transcript
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.serve.errors import BusyError
+from whisper_hailo.serve.glance import Glance
+from whisper_hailo.serve.job import Job, JobQueue, Told
+from whisper_hailo.serve.logs import RequestLog
+from whisper_hailo.serve.metrics import Metrics
+from whisper_hailo.serve.request import Caller, Priority, Request
+from whisper_hailo.transcription.run import TranscriptionRun
+from whisper_hailo.transcription.running_text import Running
+from whisper_hailo.transcription.transcriber import Transcriber
+
+logger = logging.getLogger(__name__)
+
+_WARM_UPS: Final = 3
+_CHIP: Final = "temperature_c"
+"""What an encoder on a chip can tell."""
+
+_CLOSED_S: Final = 60.0
+"""No wait is so long; an engine that hangs does not keep the program."""
+
+
+class State(Enum):
+    """How far the engine is."""
+
+    LOADING = "loading"
+    READY = "ready"
+    RELEASED = "released"
+    ENDING = "ending"
+    BROKEN = "broken"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """How much the engine takes on.
+
+    Attributes:
+        batch_size: windows decoded together.
+        queue: unfinished requests in all.
+        queue_each: of one client.
+        release_after_s: so long without a request gives the model's memory back; `None` never does.
+        log_text: texts of transcripts are logged.
+    """
+
+    batch_size: int = 8
+    queue: int = 64
+    queue_each: int = 16
+    release_after_s: float | None = None
+    log_text: bool = False
+
+
+JobT = TypeVar("JobT", bound=Job)
+
+
+class Worker(Closing):
+    """Loads and warms a model, and decodes what is put into its queue, on a thread of its own.
+
+    Args:
+        transcriber: not open; the thread opens and closes it.
+        default: options of requests that choose nothing.
+        options: how much it takes on.
+        metrics: told of all that happens.
+    """
+
+    def __init__(
+        self,
+        transcriber: Transcriber,
+        default: DecodingOptions,
+        options: WorkerOptions,
+        metrics: Metrics,
+    ) -> None:
+        self.transcriber = transcriber
+        self.default = default
+        self._options = options
+        self.metrics = metrics
+        self._log = RequestLog(log_text=options.log_text)
+        self.queue = JobQueue(options.queue, options.queue_each, options.release_after_s)
+        metrics.watch(
+            self.queue, self._celsius if hasattr(type(transcriber.encoder), _CHIP) else None
+        )
+        self._runs: dict[Job, TranscriptionRun] = {}
+        self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
+        self._settled = threading.Event()
+        self._failure: Exception | None = None
+        self.state = State.LOADING
+
+    def open(self) -> Self:
+        """Load and warm the model.
+
+        Raises:
+            WhisperHailoError: it cannot be loaded.
+        """
+        self._thread.start()
+        self._settled.wait()
+        if self._failure is not None:
+            raise self._failure
+        return self
+
+    def submit(self, request: Request, tell: Told) -> Job:
+        """Let a request wait for its turn.
+
+        Args:
+            request: what is asked.
+            tell: told of what comes, on the engine's thread.
+
+        Raises:
+            OptionError: the model cannot honour its options.
+            BusyError, TooManyError: there is no place.
+        """
+        run = self.transcriber.run(request.options, request.long, self._options.batch_size)
+        job = run.recording_of(Job, request.audio, priority=request.caller.priority)
+        return self._put(job, run, request.caller, tell)
+
+    def look(
+        self, running: Running, options: DecodingOptions, caller: Caller, tell: Told
+    ) -> Glance:
+        """Look at audio that goes on, before all that is not live.
+
+        Args:
+            running: the audio.
+            options: what is asked of the decoder.
+            caller: who asks.
+            tell: told of the text, on the engine's thread.
+
+        Raises:
+            OptionError: the model cannot honour its options.
+            BusyError, TooManyError: there is no place.
+        """
+        run = self.transcriber.run(options, None, self._options.batch_size)
+        job = run.recording_of(Glance, running.audio, priority=Priority.LIVE)
+        job.look_at(run.request(running))
+        return self._put(job, run, caller, tell)
+
+    def _put(self, job: JobT, run: TranscriptionRun, caller: Caller, tell: Told) -> JobT:
+        job.caller, job.tell = caller, tell
+        self._runs[job] = run
+        try:
+            self.queue.put(job)
+        except WhisperHailoError:
+            del self._runs[job]
+            raise
+        return job
+
+    def close(self) -> None:
+        """Give up what is not done, and give the model back."""
+        self.queue.close()
+        self.queue.leave_all(BusyError("the server ends; try again when it is back"))
+        if self._thread.is_alive():
+            self._thread.join(_CLOSED_S)
+        self.state = State.CLOSED
+
+    def _work(self) -> None:
+        """Load, decode until there is nothing for a while, release; again when there is more."""
+        waits = True
+        while waits:
+            try:
+                with self.transcriber:
+                    self._warm_up()
+                    self._set(State.READY)
+                    self._decode()
+                self._set(State.RELEASED)
+            except Exception as error:
+                self._break(error)
+            waits = self.queue.wait()
+
+    def _celsius(self) -> float | None:
+        """Temperature of the chip that the encoder runs on; `None` while it is not open."""
+        if self.state is not State.READY:
+            return None
+        celsius: float | None = getattr(self.transcriber.encoder, _CHIP)
+        return celsius
+
+    def _set(self, state: State) -> None:
+        self.state = state
+        self.metrics.state(state.value)
+        self._settled.set()
+
+    def _warm_up(self) -> None:
+        """Hear some quiet noise, so that the first request does not wait for memory."""
+        noise = np.random.default_rng(0).normal(0, 1e-3, SAMPLE_RATE_HZ).astype(np.float32)
+        begin_s = time.monotonic()
+        for _ in range(_WARM_UPS):
+            self.transcriber.transcribe(noise, self.default)
+        logger.info("warm after %.2f s", time.monotonic() - begin_s)
+
+    def _decode(self) -> None:
+        run = self.transcriber.run(self.default, None, self._options.batch_size)
+        for job in run.schedule(self.queue).run():
+            self._end(cast(Job, job))  # the queue holds no others
+
+    def _end(self, job: Job) -> None:
+        """Tell the client, and free its place."""
+        run = self._runs.pop(job, None)
+        if run is None:  # it was told when the schedule broke
+            return
+        outcome = None if job.failure else job.outcome(run)
+        self.queue.done(job)
+        transcript, now_s = outcome if isinstance(outcome, Transcript) else None, time.monotonic()
+        self.metrics.done(job, transcript, now_s)
+        self._log.done(job, transcript, now_s)
+        job.tell(outcome or job.failure)  # type: ignore[arg-type]  # it is one of these
+
+    def _break(self, error: Exception) -> None:
+        """The model cannot be loaded, or the schedule broke: whoever waits is told."""
+        if not self._settled.is_set():
+            self._failure = error  # who opened it tells
+            self.queue.close()
+        elif isinstance(error, WhisperHailoError):
+            logger.error("%s", error)
+        else:
+            logger.error("the engine stopped", exc_info=error)
+        self._set(State.BROKEN)
+        for job in list(self._runs):
+            if job.failure is None:
+                job.fail(error)
+            self._end(job)

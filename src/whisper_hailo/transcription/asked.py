@@ -1,0 +1,146 @@
+"""What a Python program asks for by names, put on the options that it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from whisper_hailo.audio import AudioSource, Samples
+from whisper_hailo.backends.options import EngineOptions
+from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.given import named, refuse_unknown
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.transcription.longform.plan import STRATEGIES, LongOptions
+
+_OF_CONVERSION: Final = ("quantize", "encoder_quantize", "half")
+
+_PEERS: Final[Mapping[str, str]] = {
+    "vad_filter": 'give long="vad"',
+    "without_timestamps": "give timestamps=True or False",
+    "vad_parameters": "give vad_threshold, min_silence_s and speech_pad_s",
+    "multilingual": "give detect_each_window=True",
+    "language_detection_threshold": "leave it out: the first window tells the language",
+    "language_detection_segments": "leave it out: the first window tells the language",
+    "chunk_length": "give window_s to from_model",
+    "log_progress": "give progress, a function of seconds done and seconds in all",
+    "verbose": "give progress, a function of seconds done and seconds in all",
+    "fp16": 'leave it out, or give quantize to from_model: "auto", "none", "int8", "int4"',
+    "compute_type": 'give quantize: "auto", "none" (float32), "int8" or "int4"',
+    "device": 'give encoder_backend: "auto", "onnx" (the CPU) or "hailo"',
+    "device_index": "leave it out: the chip that is free is taken",
+    "cpu_threads": "give threads",
+    "num_workers": "give batch_size to transcribe_many",
+    "download_root": "set WHISPER_HAILO_CACHE",
+    "local_files_only": "set HF_HUB_OFFLINE=1",
+}
+"""Names of OpenAI Whisper and faster-whisper that stand for nothing here."""
+
+_MEANT: Final[Mapping[tuple[str, object], Mapping[str, Any]]] = {
+    ("vad_filter", True): {"strategy": "vad"},
+    ("vad_filter", False): {},
+    ("without_timestamps", True): {"timestamps": False},
+    ("without_timestamps", False): {"timestamps": True},
+    ("compute_type", "auto"): {},
+    ("compute_type", "default"): {},
+    ("compute_type", "int8"): {"quantize": "int8"},
+    ("compute_type", "float32"): {"quantize": "none"},
+    ("device", "auto"): {},
+    ("device", "cpu"): {"encoder_backend": "onnx"},
+}
+"""Values of such names that do stand for something."""
+
+
+def _as_ours(names: Mapping[str, Any]) -> dict[str, Any]:
+    """Names and values of others in ours, where they stand for some; ours go before them."""
+    meant: dict[str, Any] = {}
+    left: dict[str, Any] = {}
+    for name, value in names.items():
+        means = _MEANT.get((name, value)) if isinstance(value, str | bool) else None
+        if means is None:
+            left[name] = value
+        else:
+            meant |= means
+    return meant | left
+
+
+class Asked:
+    """How recordings are to be transcribed.
+
+    Args:
+        options: that names are put on.
+        long: likewise; the name of a strategy stands for its options.
+        names: of `transcribe`.
+
+    Attributes:
+        options: with the names.
+        long: likewise.
+
+    Raises:
+        OptionError: a name that there is not, or a value of a wrong type or out of range.
+    """
+
+    def __init__(
+        self, options: DecodingOptions, long: LongOptions | str | None, names: dict[str, Any]
+    ) -> None:
+        if isinstance(long, str):
+            names, long = {"strategy": long, **names}, None
+        names = _as_ours(names)
+        if "temperature" in names:
+            names["temperatures"] = names.pop("temperature")
+        _expect(options, DecodingOptions, "options")
+        _expect(long or LongOptions(), LongOptions, f"long is {', '.join(STRATEGIES)}, or")
+        decoding, cut = named(DecodingOptions, names), named(LongOptions, names)
+        refuse_unknown(names, _PEERS, DecodingOptions, LongOptions)
+        self.options = decoding.on(options)
+        self.long = cut.on(long or LongOptions())
+
+
+class AskedModel:
+    """Which model is to be run, and how.
+
+    Args:
+        convert: that names are put on.
+        engine: likewise.
+        names: of `from_model`.
+
+    Attributes:
+        convert: with the names.
+        engine: likewise.
+
+    Raises:
+        OptionError: a name that there is not, or a value of a wrong type or out of range.
+    """
+
+    def __init__(
+        self, convert: ConvertOptions, engine: EngineOptions, names: dict[str, Any]
+    ) -> None:
+        names = _as_ours(names)
+        of_engine = named(EngineOptions, names)
+        of_convert = named(ConvertOptions, names, _OF_CONVERSION)
+        refuse_unknown(names, _PEERS, EngineOptions, ConvertOptions)
+        self.convert = of_convert.on(convert)
+        self.engine = of_engine.on(engine)
+
+
+def at_rate(audio: AudioSource, sample_rate: int | None) -> AudioSource:
+    """Samples with their rate.
+
+    Raises:
+        OptionError: a rate of something that tells its own.
+    """
+    if sample_rate is None or (sample_rate == SAMPLE_RATE_HZ and isinstance(audio, np.ndarray)):
+        return audio
+    if not isinstance(audio, np.ndarray):
+        raise OptionError("sample_rate belongs to an array; a file says its own, leave it out")
+    if not isinstance(sample_rate, int):
+        raise OptionError(f"sample_rate is {sample_rate!r}, expected a whole number of Hz")
+    return Samples(audio, sample_rate)
+
+
+def _expect(value: object, kind: type[Any], what: str) -> None:
+    if not isinstance(value, kind):
+        raise OptionError(f"{what} is a {type(value).__name__}, expected {kind.__name__}(...)")

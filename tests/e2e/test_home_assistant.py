@@ -1,0 +1,113 @@
+"""Home Assistant's own Assist, with our server as its speech-to-text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import DEMO, ROOT, Command
+from tests.e2e.served import serve
+
+pytest.importorskip("wyoming", reason="the server extra is not installed")
+pytest.importorskip("websockets", reason="the web extra is not installed")
+
+from tests.e2e.home_assistant import PROGRAM, HomeAssistant, home_assistant
+from whisper_hailo.audio import load_audio
+
+if not PROGRAM.exists():
+    pytest.skip("Home Assistant is not installed: make home-assistant", allow_module_level=True)
+
+GERMAN = sorted((ROOT / "tests" / "data" / "micro" / "german").glob("*.ogg"))[0]
+ENGINE = "stt.whisper_hailo"
+
+
+def pcm(path: Path) -> bytes:
+    """Samples as satellites send them."""
+    return (load_audio(path) * 32767).round().astype("<i2").tobytes()
+
+
+@pytest.fixture(scope="module")
+def port(environment: dict[str, str]) -> Iterator[int]:
+    """Where our server speaks Wyoming."""
+    with serve(environment, "--wyoming", "tcp://127.0.0.1:0") as served:
+        yield int(served.wait_for(r"serving at tcp://\S+:(\d+)"))
+
+
+@pytest.fixture(scope="module")
+def home(port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HomeAssistant]:
+    """Home Assistant, to which our server was added."""
+    with home_assistant(tmp_path_factory.mktemp("home-assistant")) as opened:
+        added = opened.add_wyoming("127.0.0.1", port)
+        assert added["type"] == "create_entry", added
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def texts(whisper_hailo: Command) -> dict[str, str]:
+    """What the command hears."""
+    return {
+        language: whisper_hailo(
+            "transcribe", "--model", "micro", "--threads", "1", "-l", language, path
+        ).stdout.strip()
+        for language, path in (("en", DEMO), ("de", GERMAN))
+    }
+
+
+def test_it_lists_our_engine_with_its_languages(home: HomeAssistant) -> None:
+    engine = home.ask(f"/api/stt/{ENGINE}")
+    assert {"en", "de"} <= set(engine["languages"])
+    with home.talk() as talk:
+        listed = talk.ask(type="stt/engine/list")["providers"]
+    assert [one["engine_id"] for one in listed] == [ENGINE]
+
+
+@pytest.mark.parametrize(("language", "path"), [("en", DEMO), ("de", GERMAN)])
+def test_its_api_gives_the_text_of_the_command(
+    home: HomeAssistant, texts: dict[str, str], language: str, path: Path
+) -> None:
+    heard = home.text_of(ENGINE, pcm(path), language)
+    assert heard == {"text": texts[language], "result": "success"}
+
+
+@pytest.mark.parametrize(("language", "path"), [("en", DEMO), ("de", GERMAN)])
+def test_an_assist_pipeline_hears_it(
+    home: HomeAssistant, texts: dict[str, str], language: str, path: Path
+) -> None:
+    with home.talk() as talk:
+        events = talk.run(talk.pipeline(ENGINE, language), pcm(path))
+    assert [event["type"] for event in events] == ["run-start", "stt-start", "stt-end", "run-end"]
+    assert events[2]["data"]["stt_output"]["text"] == texts[language]
+
+
+def test_ten_at_once_are_heard(home: HomeAssistant, texts: dict[str, str]) -> None:
+    with home.talk() as talk:
+        pipelines = {language: talk.pipeline(ENGINE, language) for language in ("en", "de")}
+
+    def one(number: int) -> str:
+        language, path = (("en", DEMO), ("de", GERMAN))[number % 2]
+        with home.talk() as talk:
+            events = talk.run(pipelines[language], pcm(path))
+        return str(events[2]["data"]["stt_output"]["text"])
+
+    with ThreadPoolExecutor(10) as clients:
+        heard = list(clients.map(one, range(10)))
+    assert heard == [texts["en"], texts["de"]] * 5
+
+
+def test_a_server_that_is_started_again_is_found_again(
+    environment: dict[str, str], tmp_path: Path, texts: dict[str, str]
+) -> None:
+    with home_assistant(tmp_path) as home:
+        address = "tcp://127.0.0.1:0"
+        with serve(environment, "--wyoming", address) as first:
+            address = first.wait_for(r"serving at (tcp://\S+)")
+            home.add_wyoming("127.0.0.1", int(address.rpartition(":")[2]))
+            assert home.text_of(ENGINE, pcm(DEMO), "en")["text"] == texts["en"]
+        gone = home.text_of(ENGINE, pcm(DEMO), "en")
+        assert gone["result"] == "error"
+        with serve(environment, "--wyoming", address) as second:
+            second.wait_for(r"serving at (tcp://\S+)")
+            assert home.text_of(ENGINE, pcm(DEMO), "en")["text"] == texts["en"]

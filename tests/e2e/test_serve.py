@@ -1,0 +1,257 @@
+"""`serve` as a process: OpenAI's own client, curl, and what the command itself says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import socket
+import ssl
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from http.client import HTTPConnection, HTTPSConnection
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.e2e.conftest import DEMO, DEMO_TEXT, ROOT, Command, one_line
+from tests.e2e.served import serve
+
+openai = pytest.importorskip("openai", reason="openai is not installed: requirements/dev.txt")
+pytest.importorskip("fastapi", reason="the server extra is not installed")
+
+from whisper_hailo_lab.experiments import server_load  # noqa: E402
+
+GERMAN = sorted((ROOT / "tests" / "data" / "micro" / "german").glob("*.ogg"))[0]
+LONG = sorted((ROOT / "tests" / "data" / "micro" / "long").glob("*.ogg"))[0]
+KEY = "a key of this test"
+
+
+@pytest.fixture(scope="module")
+def server(environment: dict[str, str]) -> Iterator[str]:
+    """Where HTTP is served."""
+    with serve(environment, "--http", "127.0.0.1:0", "--api-key", KEY) as served:
+        yield served.wait_for(r"serving at (http\S+)")
+
+
+@pytest.fixture(scope="module")
+def client(server: str) -> Iterator[openai.OpenAI]:
+    """OpenAI's own, which knows nothing of us but the address."""
+    with openai.OpenAI(base_url=f"{server}/v1", api_key=KEY, max_retries=0) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("layout", "words"),
+    [("text", ("-f", "txt")), ("srt", ("-f", "srt")), ("vtt", ("-f", "vtt"))],
+)
+def test_the_official_client_gets_what_the_command_prints(
+    client: openai.OpenAI, whisper_hailo: Command, layout: str, words: tuple[str, ...]
+) -> None:
+    printed = whisper_hailo(
+        "transcribe", "--model", "micro", "--threads", "1", "-l", "auto", *words, LONG
+    ).stdout
+    answer = client.audio.transcriptions.create(
+        file=LONG, model="whisper-1", response_format=layout
+    )
+    assert answer == printed
+
+
+def test_json_and_verbose_json_are_read_by_it(client: openai.OpenAI) -> None:
+    short = client.audio.transcriptions.create(file=DEMO, model="micro", include=["logprobs"])
+    assert short.text == DEMO_TEXT
+    assert "".join(entry.token for entry in short.logprobs).strip() == DEMO_TEXT
+    verbose = client.audio.transcriptions.create(
+        file=GERMAN,
+        model="whisper-1",
+        language="de",
+        prompt="Guten Tag.",
+        response_format="verbose_json",
+        timestamp_granularities=["word", "segment"],
+        temperature=0,
+    )
+    assert verbose.language == "de"
+    assert [word.word for word in verbose.words] == verbose.text.split()
+    assert verbose.segments[0].tokens
+    with pytest.deprecated_call():
+        english = client.audio.translations.create(file=GERMAN, model="whisper-1")
+    assert english.text
+    assert client.models.retrieve("micro").id == "micro"
+    assert [model.id for model in client.models.list()] == ["micro", "whisper-1"]
+
+
+def test_a_stream_is_read_as_it_comes(client: openai.OpenAI) -> None:
+    whole = client.audio.transcriptions.create(file=LONG, model="whisper-1")
+    events = list(client.audio.transcriptions.create(file=LONG, model="whisper-1", stream=True))
+    assert len(events) > 2
+    assert "".join(event.delta for event in events[:-1]) == whole.text
+    assert events[-1].text == whole.text
+
+
+def test_several_at_once_get_their_own(server: str) -> None:
+    async def ask() -> list[str]:
+        async with openai.AsyncOpenAI(base_url=f"{server}/v1", api_key=KEY) as client:
+            files = [DEMO, GERMAN, LONG] * 3
+            asked = (
+                client.audio.transcriptions.create(file=file, model="whisper-1") for file in files
+            )
+            streamed = await client.audio.transcriptions.create(
+                file=DEMO, model="whisper-1", stream=True
+            )
+            texts = [answer.text for answer in await asyncio.gather(*asked)]
+            *_, done = [event async for event in streamed]
+            assert done.text == DEMO_TEXT
+            return texts
+
+    texts = asyncio.run(ask())
+    assert texts[:3] * 3 == texts
+    assert texts[0] == DEMO_TEXT
+    assert len(set(texts)) == 3
+
+
+def test_errors_are_the_clients_own_classes(client: openai.OpenAI, server: str) -> None:
+    with pytest.raises(openai.NotFoundError, match="not served"):
+        client.audio.transcriptions.create(file=DEMO, model="another")
+    with pytest.raises(openai.BadRequestError, match="not readable audio"):
+        client.audio.transcriptions.create(file=("a.wav", b"no sound at all"), model="micro")
+    with (
+        openai.OpenAI(base_url=f"{server}/v1", api_key="guessed", max_retries=0) as stranger,
+        pytest.raises(openai.AuthenticationError),
+    ):
+        stranger.audio.transcriptions.create(file=DEMO, model="micro")
+
+
+def test_curl_asks_as_in_the_documents(server: str) -> None:
+    curl = shutil.which("curl")
+    if curl is None:
+        pytest.skip("curl is not installed")
+    answer = subprocess.run(
+        [curl, "-s", "-H", f"Authorization: Bearer {KEY}", "-F", f"file=@{DEMO}",
+         "-F", "model=whisper-1", f"{server}/v1/audio/transcriptions"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert json.loads(answer.stdout)["text"] == DEMO_TEXT
+
+
+def test_told_to_end_it_finishes_what_is_under_way(environment: dict[str, str]) -> None:
+    with serve(environment, "--http", "127.0.0.1:0", "--log-text") as served:
+        address = served.wait_for(r"serving at (http\S+)")
+        with openai.OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0) as client:
+            stream = client.audio.transcriptions.create(file=LONG, model="whisper-1", stream=True)
+            first = next(iter(stream))
+            served.process.terminate()
+            served.wait_for("(ending)")
+            rest = list(stream)
+        assert rest[-1].text.startswith(first.delta)
+        assert served.end(told=True) == 0
+        assert f"text={rest[-1].text}" in served.said
+
+
+def test_what_was_said_is_not_logged(environment: dict[str, str]) -> None:
+    with serve(environment, "--http", "127.0.0.1:0", "--log-json") as served:
+        address = served.wait_for(r"serving at (http[^\s\"]+)")
+        with openai.OpenAI(base_url=f"{address}/v1", api_key="none") as client:
+            client.audio.transcriptions.create(file=DEMO, model="whisper-1")
+        assert served.end() == 0
+    lines = [json.loads(line) for line in served.said.splitlines() if line.startswith("{")]
+    (done,) = [line for line in lines if line.get("outcome") == "done"]
+    assert done["door"] == "openai"
+    assert done["audio_s"] == pytest.approx(14.8, abs=0.1)
+    assert "Oliver" not in served.said
+
+
+def test_an_address_that_is_taken_is_told_in_one_line(whisper_hailo: Command) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        result = whisper_hailo("serve", "--model", "micro", "--http", address)
+    assert result.returncode == 2
+    assert f"cannot listen at http://{address}" in one_line(result)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--http", "here"), "--http is 'here', expected an address and a port"),
+        (("--wyoming", "unix:///x"), "--wyoming is 'unix:///x', expected an address and a port"),
+        (("--tls-cert", "a.pem"), "--tls-cert and --tls-key need each other"),
+        (("--zeroconf", "home"), "--zeroconf announces the Wyoming door"),
+        (("--language", "xx", "--model", "micro"), "xx"),
+    ],
+)
+def test_settings_that_are_wrong_are_told_in_one_line(
+    whisper_hailo: Command, words: tuple[str, ...], told: str
+) -> None:
+    result = whisper_hailo("serve", *words)
+    assert result.returncode == 2
+    assert told in one_line(result)
+
+
+def test_it_speaks_tls(environment: dict[str, str], tmp_path: Path) -> None:
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl is not installed")
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    subprocess.run(
+        [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-keyout", key,
+         "-out", cert, "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],
+        capture_output=True, check=True,
+    )  # fmt: skip
+    keys = tmp_path / "keys"
+    keys.write_text(KEY)
+    words = ("--http", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key, "--api-key-file", keys)
+    with serve(environment, *words) as served:
+        port = int(served.wait_for(r"serving at https://127.0.0.1:(\d+)"))
+        trusted = ssl.create_default_context(cafile=cert)
+        with closing(HTTPSConnection("localhost", port, context=trusted)) as connection:
+            connection.request("GET", "/v1/models", headers={"Authorization": f"Bearer {KEY}"})
+            answer = connection.getresponse()
+            assert answer.status == 200
+            assert json.load(answer)["data"][0]["id"] == "micro"
+        assert served.end() == 0
+
+
+def test_a_certificate_that_is_none_is_told_in_one_line(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
+    wrong = tmp_path / "cert.pem"
+    wrong.write_text("no certificate")
+    result = whisper_hailo(
+        "serve",
+        "--model",
+        "micro",
+        "--http",
+        "127.0.0.1:0",
+        "--tls-cert",
+        wrong,
+        "--tls-key",
+        wrong,
+    )
+    assert result.returncode == 2
+    assert "--tls-cert and --tls-key cannot be used" in one_line(result)
+
+
+def test_two_doors_of_one_process_say_what_the_command_prints(
+    environment: dict[str, str],
+) -> None:
+    with serve(environment, "--http", "127.0.0.1:0", "--wyoming", "tcp://127.0.0.1:0") as served:
+        by_http = server_load.openai_client(served.wait_for(r"serving at (http\S+)"))
+        by_wyoming = server_load.wyoming_client(served.wait_for(r"serving at (tcp\S+)"))
+        assert by_http() == by_wyoming() == DEMO_TEXT
+        assert served.end() == 0
+
+
+def test_options_come_from_the_environment(environment: dict[str, str], tmp_path: Path) -> None:
+    config = tmp_path / "serve.toml"
+    config.write_text('wyoming = "tcp://127.0.0.1:0"\nalias = ["house"]\n')
+    given = {"WHISPER_HAILO_SERVE_CONFIG": str(config), "WHISPER_HAILO_SERVE_HTTP": "127.0.0.1:0"}
+    with serve({**environment, **given}) as served:
+        address = urlsplit(served.wait_for(r"serving at (http\S+)"))
+        served.wait_for(r"serving at (tcp\S+)")
+        with closing(HTTPConnection(address.netloc)) as connection:
+            connection.request("GET", "/v1/models")
+            listed = json.load(connection.getresponse())["data"]
+    assert [model["id"] for model in listed] == ["micro", "house"]

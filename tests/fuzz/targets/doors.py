@@ -1,0 +1,197 @@
+"""The doors of the server, with an engine that hears nothing: what no client sends them."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import socket
+import threading
+import wave
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from tests.fuzz.mutate import mutated_bytes, mutated_json
+from tests.fuzz.target import Input
+
+PATIENCE_S: Final = 10.0
+SOUND: Final = bytes(3200)
+
+EVENTS: Final[tuple[dict[str, Any], ...]] = (
+    {"type": "describe"},
+    {"type": "ping", "data": {"text": "there?"}},
+    {"type": "transcribe", "data": {"language": "de", "name": "toy", "transcript_names": ["x"]}},
+    {"type": "audio-start", "data": {"rate": 16_000, "width": 2, "channels": 1}},
+    {
+        "type": "audio-chunk",
+        "data": {"rate": 16_000, "width": 2, "channels": 1},
+        "payload_length": len(SOUND),
+    },
+    {"type": "audio-stop", "data": {"timestamp": 5}},
+)
+
+FIELDS: Final = (
+    "model", "language", "prompt", "response_format", "temperature", "stream", "include[]",
+    "timestamp_granularities[]", "chunking_strategy", "chunking_strategy[type]", "hotwords",
+)  # fmt: skip
+VALUES: Final = (
+    "toy", "whisper-1", "de", "xx", "", "json", "srt", "verbose_json", "0", "0.5", "nan", "1e400",
+    "-1", "true", "logprobs", "word", "auto", "server_vad", "{", "[]", '{"type": "server_vad"}',
+    '{"type": "server_vad", "threshold": "x"}', "\0", "é", "x" * 5000, "9" * 400,
+)  # fmt: skip
+PATHS: Final = (
+    "/v1/audio/transcriptions", "/v1/audio/translations", "/asr", "/detect-language", "/inference",
+    "/asr?encode=false&output=srt", "/asr?encode=2&task=x", "/v1/models/%00", "/openapi.json",
+)  # fmt: skip
+
+
+class Deaf:
+    """An engine that says the same of everything; see `serve.engine.Engine`."""
+
+    def __init__(self) -> None:
+        from whisper_hailo.decoding.options import DecodingOptions
+        from whisper_hailo.serve.audio import AudioLimits
+        from whisper_hailo.serve.engine import Served
+        from whisper_hailo.serve.metrics import Metrics
+        from whisper_hailo.serve.request import Defaults
+        from whisper_hailo.serve.worker import State
+
+        self.served = Served("toy", ("whisper-1",), ("en", "de"), 0)
+        self.limits = AudioLimits(1 << 20, 10.0)
+        self.metrics = Metrics()
+        self.state = State.READY
+        self._defaults = Defaults(DecodingOptions())
+
+    def expect_room(self, client: str) -> None:
+        """There is always room."""
+
+    def request(self, audio: Any, choices: Any, caller: Any) -> Any:
+        from whisper_hailo.serve.request import Request
+
+        return Request(audio, *self._defaults.with_choices(choices), caller)
+
+    @asynccontextmanager
+    async def submit(self, request: Any) -> AsyncIterator[Any]:
+        from whisper_hailo.core.types import Segment, Settings, Timings, Transcript
+        from whisper_hailo.serve.engine import Ticket
+
+        segment = Segment(0.0, 1.0, "Nothing.", (1,), 0.0, 0.0, language="en")
+        settings = Settings("toy", "-", "-", 10.0, 1.0, 0, 1.0, 0.0, "none", 0)
+        seconds = request.audio.size / 16_000
+        ticket = Ticket(PATIENCE_S)
+        ticket.tell(segment)
+        ticket.tell(
+            Transcript("audio", seconds, "en", "transcribe", (segment,), Timings(), settings)
+        )
+        yield ticket
+
+
+class Fuzzed:
+    """A talk at one of the doors, then one that has to be answered."""
+
+    def prepare(self, base: Path) -> None:
+        """Open them."""
+        self._engine = Deaf()
+        self._failures: list[BaseException] = []
+        self._engine.metrics.failed = self._failures.append  # type: ignore[method-assign]
+        opened = threading.Event()
+        threading.Thread(target=asyncio.run, args=(self._serve(opened),), daemon=True).start()
+        opened.wait()
+
+    async def _serve(self, opened: threading.Event) -> None:
+        import uvicorn
+
+        from whisper_hailo.live.http import PageProtocol
+        from whisper_hailo.serve.doors.wyoming import WyomingDoor
+        from whisper_hailo.serve.doors.wyoming_wire import LINE_BYTES
+        from whisper_hailo.serve.http.app import make_app
+        from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions
+
+        door = WyomingDoor(self._engine, 64)
+        server = await asyncio.start_server(door.connected, "127.0.0.1", 0, limit=LINE_BYTES)
+        listener = socket.create_server(("127.0.0.1", 0))
+        self._ports = {
+            "wyoming": server.sockets[0].getsockname()[1],
+            "http": listener.getsockname()[1],
+        }
+        limits = LimitOptions(max_upload_mib=1)
+        app = make_app(self._engine, Address("127.0.0.1", 1), limits, SafetyOptions())
+        config = uvicorn.Config(app, http=PageProtocol, lifespan="off", log_config=None)
+        opened.set()
+        await uvicorn.Server(config).serve([listener])
+
+    def make(self, rng: Random, base: Path) -> Input:
+        """The door, and what is said there as a Latin-1 text."""
+        door = rng.choice(("wyoming", "http"))
+        said = _events(rng) if door == "wyoming" else _request(rng)
+        if rng.random() < 0.4:
+            said = mutated_bytes(rng, said)
+        return "talk.json", json.dumps([door, said.decode("latin-1")]).encode()
+
+    def run(self, folder: Path, base: Path, name: str, content: bytes) -> None:
+        """Say it, and look whether the door still answers."""
+        door, said = json.loads(content)
+        self._failures.clear()
+        with socket.create_connection(("127.0.0.1", self._ports[door]), PATIENCE_S) as talk:
+            talk.settimeout(0.05)
+            with suppress(OSError):
+                talk.sendall(said.encode("latin-1"))
+                while talk.recv(1 << 16):
+                    pass
+        if door == "http":
+            self._expect("http", b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n", b"200 OK")
+        else:
+            self._expect("wyoming", b'{"type": "describe"}\n', b'"info"')
+        self._expect_no_faults()
+
+    def _expect(self, door: str, said: bytes, answer: bytes) -> None:
+        with socket.create_connection(("127.0.0.1", self._ports[door]), PATIENCE_S) as talk:
+            talk.sendall(said)
+            heard = talk.recv(1 << 10)
+        if answer not in heard:
+            raise ConnectionError(f"{door} does not answer any more: {heard!r}")
+
+    def _expect_no_faults(self) -> None:
+        from fastapi.exceptions import RequestValidationError
+        from starlette.exceptions import HTTPException
+
+        from whisper_hailo.core.errors import WhisperHailoError
+
+        for error in self._failures:
+            if not isinstance(error, WhisperHailoError | HTTPException | RequestValidationError):
+                raise error
+
+
+def _events(rng: Random) -> bytes:
+    said = b""
+    for _ in range(rng.choice((1, 2, 3, 6))):
+        event = rng.choice(EVENTS)
+        head = mutated_json(rng, event) if rng.random() < 0.5 else json.dumps(event).encode()
+        said += head + b"\n" + (SOUND if "payload_length" in event else b"")
+    return said
+
+
+def _request(rng: Random) -> bytes:
+    """An upload with fields of all kinds."""
+    sound = io.BytesIO()
+    with wave.open(sound, "wb") as file:
+        file.setparams((1, 2, 16_000, 0, "NONE", ""))
+        file.writeframes(SOUND)
+    path = rng.choice(PATHS)
+    file_field = "audio_file" if path.startswith(("/asr", "/detect")) else "file"
+    content = mutated_bytes(rng, sound.getvalue()) if rng.random() < 0.5 else sound.getvalue()
+    parts = [f'name="{file_field}"; filename="a.wav"\r\n\r\n'.encode() + content]
+    for _ in range(rng.choice((0, 1, 2, 4))):
+        field, value = rng.choice(FIELDS), rng.choice(VALUES)
+        parts.append(f'name="{field}"\r\n\r\n{value}'.encode())
+    if rng.random() < 0.8:
+        parts.append(b'name="model"\r\n\r\ntoy')
+    head = b"--x\r\nContent-Disposition: form-data; "
+    body = b"".join(head + part + b"\r\n" for part in parts) + b"--x--\r\n"
+    return (
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+        f"Content-Type: multipart/form-data; boundary=x\r\nContent-Length: {len(body)}\r\n\r\n"
+    ).encode() + body

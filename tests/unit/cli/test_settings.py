@@ -1,0 +1,71 @@
+"""Options of the server that are not typed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from whisper_hailo.cli.groups import Given
+from whisper_hailo.cli.model import ModelOptions
+from whisper_hailo.cli.serve import _SETTINGS
+from whisper_hailo.cli.settings import Settings
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.serve.options import Address, DoorOptions, LimitOptions, SafetyOptions
+
+pytest.importorskip("pydantic_settings", reason="the server extra is not installed")
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """A file with some of each."""
+    file = tmp_path / "serve.toml"
+    file.write_text(
+        'http = "127.0.0.1:9000"\nmax-upload = 25\napi-key = ["one", "two"]\nmodel = "micro"\n'
+    )
+    return file
+
+
+def settled(kind: Any, config: Path | None = None, **typed: Any) -> Any:
+    return Settings(_SETTINGS, config).settle(Given(kind, typed)).on()
+
+
+def test_a_file_says_what_is_not_typed(config: Path) -> None:
+    assert settled(DoorOptions, config).http == Address("127.0.0.1", 9000)
+    assert settled(LimitOptions, config).max_upload_mib == 25
+    assert settled(SafetyOptions, config).api_key == ("one", "two")
+    assert settled(ModelOptions, config).model == "micro"
+    assert settled(LimitOptions, config).queue == LimitOptions().queue
+
+
+def test_the_environment_goes_before_the_file_and_what_is_typed_before_both(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WHISPER_HAILO_SERVE_CONFIG", str(config))
+    monkeypatch.setenv("WHISPER_HAILO_SERVE_MAX_UPLOAD", "7")
+    monkeypatch.setenv("WHISPER_HAILO_SERVE_API_KEY", "three,four")
+    monkeypatch.setenv("WHISPER_HAILO_SERVE_LOG_JSON", "true")
+    assert settled(LimitOptions).max_upload_mib == 7
+    assert settled(LimitOptions, max_upload_mib=3).max_upload_mib == 3
+    assert settled(SafetyOptions).api_key == ("three", "four")
+    assert settled(DoorOptions).log_json
+    assert settled(DoorOptions).http == Address("127.0.0.1", 9000)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("maxupload = 3", "maxupload is no option of serve"),
+        ('max-upload = "many"', "--max-upload is 'many'"),
+        ('http = "here"', "--http is 'here', expected an address and a port"),
+        ("http = ", "cannot be read"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_told(tmp_path: Path, content: str, told: str) -> None:
+    file = tmp_path / "serve.toml"
+    file.write_text(content)
+    with pytest.raises(OptionError, match=told):
+        settled(DoorOptions, file)
+    with pytest.raises(OptionError, match="cannot be read"):
+        settled(DoorOptions, tmp_path / "nowhere.toml")

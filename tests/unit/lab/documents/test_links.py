@@ -1,0 +1,42 @@
+"""The documents hang together: links lead somewhere, and the README is short."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from whisper_hailo_lab.repository import ROOT
+
+DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+LINK = re.compile(r"\]\(([^)\s#]*)(?:#([^)\s]*))?\)")
+LONGEST_README = 150
+
+
+def anchors(document: Path) -> set[str]:
+    """Of the headings, as the usual viewers make them."""
+    headings = re.findall(r"^#+ (.*)$", document.read_text(encoding="utf-8"), re.MULTILINE)
+    plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading) for heading in headings)
+    return {re.sub(r"[^\w\- ]", "", text.strip().lower()).replace(" ", "-") for text in plain}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(document: Path) -> None:
+    for target, anchor in LINK.findall(document.read_text(encoding="utf-8")):
+        if "://" in target:
+            continue
+        path = document.parent / target if target else document
+        assert path.exists(), target
+        assert not anchor or path.suffix != ".md" or anchor in anchors(path), f"{target}#{anchor}"
+
+
+def test_every_document_is_in_the_index() -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    listed = {(ROOT / "docs" / target).resolve() for target, _ in LINK.findall(index)}
+    ours = {path for path in DOCUMENTS if path.parent.name != "decisions"}
+    assert ours - listed == {ROOT / "docs" / "index.md"}
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= LONGEST_README

@@ -1,0 +1,24 @@
+"""The bundled model behind an engine, once for all tests of the doors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.unit.serve.house import House
+from whisper_hailo import Transcriber
+
+
+@pytest.fixture(scope="package")
+def transcriber() -> Iterator[Transcriber]:
+    """What the texts of the doors are compared with."""
+    with Transcriber.from_model("micro", threads=1) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="package")
+def house() -> Iterator[House]:
+    """An engine that is ready."""
+    with House() as opened:
+        yield opened

@@ -1,0 +1,58 @@
+"""An engine with the bundled model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Self
+
+from whisper_hailo import Transcriber
+from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.types import FloatArray
+from whisper_hailo.decoding.option_groups import SearchOptions, rising_temperatures
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.serve.audio import AudioLimits
+from whisper_hailo.serve.engine import Served, WorkerEngine
+from whisper_hailo.serve.metrics import Metrics
+from whisper_hailo.serve.request import Caller, Choices, Defaults
+from whisper_hailo.serve.worker import Worker, WorkerOptions
+
+ROOT = Path(__file__).parents[3]
+DATA = ROOT / "tests" / "data" / "micro"
+DEMO = ROOT / "src" / "whisper_hailo" / "assets" / "demo.flac"
+DEMO_TEXT = DEMO.with_suffix(".txt").read_text(encoding="utf-8").strip()
+GERMAN = sorted((DATA / "german").glob("*.ogg"))
+LONG = sorted((DATA / "long").glob("*.ogg"))
+PHRASES = sorted((DATA / "phrases").glob("*.ogg"))
+
+OPTIONS = DecodingOptions(language="auto", search=SearchOptions(rising_temperatures(0.0, 0.2)))
+"""Those of the command by default, for the bundled model."""
+
+
+class House(Closing):
+    """A worker and its engine."""
+
+    def __init__(self, options: WorkerOptions | None = None, **of_engine: Any) -> None:
+        self.metrics = Metrics()
+        transcriber = Transcriber.from_model("micro", threads=1)
+        self.worker = Worker(transcriber, OPTIONS, options or WorkerOptions(), self.metrics)
+        served = Served("micro", ("whisper-1",), ("en", "de"), 0)
+        given = {"limits": AudioLimits(), "deadline_s": 600.0, **of_engine}
+        self.engine = WorkerEngine(self.worker, served, Defaults(OPTIONS), **given)
+
+    def open(self) -> Self:
+        self.worker.open()
+        return self
+
+    def close(self) -> None:
+        self.worker.close()
+
+    async def text(self, audio: FloatArray, client: str = "me", **choices: Any) -> str:
+        """What the engine makes of audio."""
+        request = self.engine.request(audio, Choices(**choices), caller(client))
+        async with self.engine.submit(request) as ticket:
+            return (await ticket.result()).text
+
+
+def caller(client: str = "me") -> Caller:
+    """Somebody at a door."""
+    return Caller(client, "test")

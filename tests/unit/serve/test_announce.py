@@ -1,0 +1,40 @@
+"""Home Assistant finds the Wyoming door by itself, where that is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
+
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.serve.announce import KIND, announce
+
+
+def test_a_door_is_found_by_its_name_as_long_as_it_is_there() -> None:
+    async def look() -> tuple[AsyncServiceInfo | None, AsyncServiceInfo | None]:
+        async with announce("kitchen", "127.0.0.1", 10_300):
+            there = await ask()
+        return there, await ask(500)
+
+    async def ask(patience_ms: int = 10_000) -> AsyncServiceInfo | None:
+        zeroconf = AsyncZeroconf(interfaces=["127.0.0.1"])
+        try:
+            return await zeroconf.async_get_service_info(KIND, f"kitchen.{KIND}", patience_ms)
+        finally:
+            await zeroconf.async_close()
+
+    there, gone = asyncio.run(look())
+    assert there is not None
+    assert there.port == 10_300
+    assert there.parsed_addresses() == ["127.0.0.1"]
+    assert gone is None
+
+
+def test_an_address_that_is_none_is_told() -> None:
+    async def look() -> None:
+        async with announce("kitchen", "no.such.host.invalid", 10_300):
+            pass
+
+    with pytest.raises(OptionError, match="--zeroconf cannot tell the network"):
+        asyncio.run(look())

@@ -1,0 +1,86 @@
+"""What clients send as audio is decoded no further than it may, and as the command decodes it."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import tempfile
+import threading
+from collections.abc import Iterator
+from typing import BinaryIO, cast
+
+import numpy as np
+import pytest
+import soundfile
+
+from tests.unit.serve.house import DEMO
+from whisper_hailo.audio import load_audio
+from whisper_hailo.core.types import FloatArray
+from whisper_hailo.serve import audio
+from whisper_hailo.serve.audio import AudioLimits, Decoders, PcmForm
+
+
+def test_a_file_is_decoded_as_the_command_does() -> None:
+    with DEMO.open("rb") as file:
+        heard = asyncio.run(Decoders(AudioLimits()).decode(file, "demo.flac"))
+    assert np.array_equal(heard, load_audio(DEMO))
+
+
+def test_what_is_long_lies_on_the_disk() -> None:
+    sound = io.BytesIO()
+    soundfile.write(sound, np.tile(load_audio(DEMO), 5), 16_000, format="FLAC")
+    heard = asyncio.run(Decoders(AudioLimits()).decode(sound, "long.flac"))
+    assert isinstance(heard, np.memmap)
+    sound.seek(0)
+    assert np.array_equal(heard, load_audio(sound))
+
+
+def test_only_the_beginning_is_decoded_where_no_more_is_asked_for() -> None:
+    data = io.BytesIO(bytes(32_000 * 100))
+    heard = asyncio.run(Decoders(AudioLimits()).decode_pcm(data, PcmForm(), 10.0))
+    assert heard.size == 160_000
+
+
+def test_who_leaves_ends_the_decoding_before_the_file_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, let_go, ended = threading.Event(), threading.Event(), threading.Event()
+    kept = audio._Bounds.kept
+
+    def slow(self: audio._Bounds, blocks: Iterator[FloatArray]) -> Iterator[FloatArray]:
+        try:
+            for block in kept(self, blocks):
+                begun.set()
+                let_go.wait()
+                yield block
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(audio._Bounds, "kept", slow)
+
+    async def leave() -> None:
+        sound = io.BytesIO()
+        soundfile.write(sound, np.tile(load_audio(DEMO), 50), 16_000, format="FLAC")
+        task = asyncio.create_task(Decoders(AudioLimits()).decode(sound, "long.flac"))
+        await asyncio.to_thread(begun.wait)
+        task.cancel()
+        await asyncio.sleep(0)
+        let_go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert ended.is_set()
+
+    asyncio.run(leave())
+
+
+@pytest.mark.parametrize("times", [1, 5])
+def test_formats_of_another_process_are_decoded_from_uploads_of_any_size(times: int) -> None:
+    sound = np.tile(load_audio(DEMO), times)
+    with tempfile.SpooledTemporaryFile(1 << 20) as upload:
+        content = io.BytesIO()
+        soundfile.write(content, sound, 16_000, format="CAF", subtype="PCM_16")
+        assert (content.tell() > 1 << 20) == (times > 1)
+        upload.write(content.getvalue())
+        upload.seek(0)
+        heard = asyncio.run(Decoders(AudioLimits()).decode(cast(BinaryIO, upload), "a.caf"))
+    assert np.allclose(heard, sound, atol=1e-4)

@@ -1,0 +1,235 @@
+"""The engine: many clients, one model, the text of each as if it were alone."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.serve.house import DEMO, DEMO_TEXT, GERMAN, LONG, OPTIONS, PHRASES, House, caller
+from whisper_hailo import Transcriber
+from whisper_hailo.audio import load_audio
+from whisper_hailo.core.errors import DeviceError, OptionError
+from whisper_hailo.core.types import Transcript
+from whisper_hailo.decoding.option_groups import PromptOptions
+from whisper_hailo.serve.errors import BusyError, LeftError, TooLateError, TooManyError
+from whisper_hailo.serve.job import Job
+from whisper_hailo.serve.metrics import Metrics
+from whisper_hailo.serve.request import Choices
+from whisper_hailo.serve.worker import State, Worker, WorkerOptions
+
+pytestmark = pytest.mark.slow
+
+
+def test_clients_are_decoded_together_and_each_is_told_its_own(
+    house: House, transcriber: Transcriber
+) -> None:
+    clips = [load_audio(path) for path in (DEMO, *GERMAN[:3], *PHRASES[:2], LONG[0])]
+    prompts = ["Waffles.", None, "Guten Tag.", None, "Please.", None, None]
+
+    async def ask() -> list[str]:
+        asked = (
+            house.text(clip, client=f"client {number}", prompt=prompt)
+            for number, (clip, prompt) in enumerate(zip(clips, prompts, strict=True))
+        )
+        return await asyncio.gather(*asked)
+
+    texts = asyncio.run(ask())
+    assert texts[0] == DEMO_TEXT
+    for text, clip, prompt in zip(texts, clips, prompts, strict=True):
+        options = replace(OPTIONS, prompts=PromptOptions(initial_prompt=prompt))
+        alone = transcriber.transcribe(clip, options)
+        assert text == alone.text or alone.near_ties
+
+
+def test_segments_come_before_the_end(house: House, transcriber: Transcriber) -> None:
+    audio = load_audio(LONG[0])
+
+    async def ask() -> list[str]:
+        request = house.engine.request(audio, Choices(times=True), caller())
+        async with house.engine.submit(request) as ticket:
+            texts = []
+            async for segment in ticket.segments():
+                assert not texts or not hasattr(ticket, "transcript")
+                texts.append(segment.text)
+            assert [one.text for one in ticket.transcript.segments] == texts
+            return texts
+
+    texts = asyncio.run(ask())
+    alone = transcriber.transcribe(audio, replace(OPTIONS, timestamps=True))
+    assert texts == [segment.text for segment in alone.segments]
+    assert len(texts) > 1
+
+
+def test_who_leaves_frees_the_place_and_stops_the_work() -> None:
+    endless = np.tile(load_audio(DEMO), 200)
+
+    async def ask(house: House) -> None:
+        request = house.engine.request(endless, Choices(times=True), caller())
+        async with house.engine.submit(request) as ticket:
+            async for _ in ticket.segments():
+                (job,) = house.worker.queue.unfinished
+                break
+        assert house.worker.queue.n_unfinished == 0
+        assert await house.text(load_audio(DEMO)) == DEMO_TEXT
+        assert isinstance(job.failure, LeftError)
+        assert job.share.n_windows < 100
+
+    with House(WorkerOptions(queue=1)) as house:
+        asyncio.run(ask(house))
+
+
+def test_a_request_that_is_late_is_given_up(house: House) -> None:
+    endless = np.tile(load_audio(DEMO), 200)
+
+    async def ask() -> None:
+        request = house.engine.request(endless, Choices(), caller())
+        async with house.engine.submit(replace(request, deadline_s=0.2)) as ticket:
+            await ticket.result()
+
+    with pytest.raises(TooLateError, match=r"not done in 0\.2 s"):
+        asyncio.run(ask())
+    assert house.worker.queue.n_unfinished == 0
+
+
+def test_there_are_so_many_places_in_all_and_for_each() -> None:
+    audio = np.tile(load_audio(DEMO), 50)
+
+    async def ask(house: House) -> None:
+        def request(client: str) -> Any:
+            return house.engine.submit(house.engine.request(audio, Choices(), caller(client)))
+
+        async with request("one"), request("one"):
+            with pytest.raises(TooManyError, match="2 requests of yours"):
+                async with request("one"):
+                    pass
+            async with request("two"):
+                with pytest.raises(BusyError, match="all 3 places"):
+                    async with request("three"):
+                        pass
+                with pytest.raises(BusyError):
+                    house.engine.expect_room("three")
+
+    with House(WorkerOptions(queue=3, queue_each=2)) as house:
+        asyncio.run(ask(house))
+
+
+def test_options_that_the_model_cannot_honour_are_refused_before_they_wait(house: House) -> None:
+    with pytest.raises(OptionError, match="xx"):
+        asyncio.run(house.text(load_audio(DEMO), language="xx"))
+    assert house.worker.queue.n_unfinished == 0
+
+
+def test_a_model_that_rests_is_there_again_for_the_next() -> None:
+    with House(WorkerOptions(release_after_s=0.01)) as house:
+        for _ in range(2):
+            while house.worker.state is not State.RELEASED:
+                house.worker._thread.join(0.01)
+            assert asyncio.run(house.text(load_audio(DEMO))) == DEMO_TEXT
+
+
+def test_what_breaks_the_schedule_is_told_and_the_next_is_served() -> None:
+    class BrokenError(Exception):
+        pass
+
+    house, broken = House(), []
+    next_job = house.worker.queue.next
+
+    def fall(**named: bool) -> Any:
+        job = next_job(**named)
+        if job is not None and not broken:
+            broken.append(job)
+            raise BrokenError
+        return job
+
+    house.worker.queue.next = fall  # type: ignore[method-assign]
+
+    async def ask() -> None:
+        with pytest.raises(BrokenError):
+            await house.text(load_audio(DEMO))
+        assert await house.text(load_audio(DEMO)) == DEMO_TEXT
+
+    with house:
+        asyncio.run(ask())
+
+
+def test_a_model_that_cannot_be_loaded_is_told_at_once() -> None:
+    house = House()
+    transcriber = house.worker.transcriber
+    transcriber.open = _fail  # type: ignore[method-assign]
+    with pytest.raises(DeviceError, match="no chip"):
+        house.open()
+
+
+def _fail() -> Any:
+    raise DeviceError("no chip; plug one in")
+
+
+def test_the_temperature_of_a_chip_is_told_while_it_is_open() -> None:
+    house = House()
+    assert b"chip_celsius" not in house.metrics.page()
+    transcriber = house.worker.transcriber
+    encoder = transcriber.encoder
+    assert encoder is not None
+    type(encoder).temperature_c = property(lambda _self: 41.5)  # type: ignore[attr-defined]
+    try:
+        worker = Worker(transcriber, OPTIONS, WorkerOptions(), Metrics())
+        assert b"chip_celsius NaN" in worker.metrics.page()
+        with worker:
+            assert b"chip_celsius 41.5" in worker.metrics.page()
+    finally:
+        del type(encoder).temperature_c  # type: ignore[attr-defined]
+
+
+def test_clients_have_equal_shares() -> None:
+    shares: list[tuple[int, int]] = []
+    done = threading.Event()
+
+    def tell(event: object) -> None:  # on the engine's thread, so that nothing goes on meanwhile
+        if isinstance(event, Transcript):
+            shares.append((greedy[0].share.n_windows, modest.share.n_windows))
+            done.set()
+
+    with House(WorkerOptions(batch_size=1)) as house:
+
+        def ask(client: str, told: Any) -> Job:
+            asked = house.engine.request(load_audio(DEMO), Choices(), caller(client))
+            return house.worker.submit(asked, told)
+
+        greedy = [ask("greedy", lambda _event: None) for _ in range(16)]
+        modest = ask("modest", tell)
+        assert done.wait(900)
+    ((had, own),) = shares
+    # It began where the other was, and they took turns from there; one window was drawn before the
+    # schedule knew of it, and one is encoded ahead.
+    assert own >= 2
+    assert had <= own + 2
+
+
+def test_who_leaves_while_being_taken_up_holds_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    with House() as house:
+        begun, let_go = threading.Event(), threading.Event()
+        submit = house.worker.submit
+
+        def slow(*given: Any) -> Job:
+            begun.set()
+            let_go.wait()
+            return submit(*given)
+
+        monkeypatch.setattr(house.worker, "submit", slow)
+
+        async def leave() -> None:
+            task = asyncio.create_task(house.text(np.tile(load_audio(DEMO), 100)))
+            await asyncio.to_thread(begun.wait)
+            task.cancel()
+            await asyncio.sleep(0)
+            let_go.set()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+        asyncio.run(leave())
+        assert house.worker.queue.n_unfinished == 0

@@ -1,0 +1,76 @@
+"""Live captions through the engine: what they would be without it, and before all else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.serve.house import DEMO, OPTIONS, House, caller
+from whisper_hailo import Transcriber
+from whisper_hailo.audio import load_audio
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.decoding.option_groups import SearchOptions
+from whisper_hailo.decoding.search.draft import Draft
+from whisper_hailo.live.engine import TOKENS_PER_SECOND
+from whisper_hailo.serve.errors import BusyError
+from whisper_hailo.serve.request import Choices
+from whisper_hailo.serve.worker import WorkerOptions
+
+pytestmark = pytest.mark.slow
+
+LIMITS = replace(OPTIONS.limits, max_per_second=TOKENS_PER_SECOND)
+CAPTIONS = replace(OPTIONS, search=SearchOptions(), limits=LIMITS)
+
+
+def test_a_look_hears_what_the_transcriber_hears(house: House, transcriber: Transcriber) -> None:
+    captions, audio = house.engine.captions(Choices(), caller()), load_audio(DEMO)
+    assert captions.content_s == transcriber.content_s
+    draft = Draft()
+    for seconds in (2, 4, 6):
+        buffer = audio[: seconds * 16_000]
+        heard = captions.transcribe(buffer, draft, language="en", word_times=True, hold_back_s=0.5)
+        options = replace(CAPTIONS, language="en")
+        alone = transcriber.transcribe_running(
+            buffer, options, draft, word_times=True, hold_back_s=0.5
+        )
+        assert heard.words == alone.words
+        assert heard.passes == alone.passes
+        assert heard.language == "en"
+        draft = Draft(heard.tokens)
+    assert heard.text.strip()
+    assert house.worker.queue.n_unfinished == 0
+
+
+def test_a_look_waits_for_what_is_being_decoded_and_no_more() -> None:
+    long = np.tile(load_audio(DEMO), 20)
+    with House(WorkerOptions(batch_size=1)) as house:
+
+        def ask(number: int) -> Any:
+            asked = house.engine.request(long, Choices(), caller(f"archive {number}"))
+            return house.worker.submit(asked, lambda _event: None)
+
+        archive = [ask(number) for number in range(4)]
+        captions = house.engine.captions(Choices(language="en"), caller("live"))
+        for _ in range(3):
+            before = sum(job.share.n_windows for job in archive)
+            captions.transcribe(load_audio(DEMO)[:48_000], Draft())
+            # One was being decoded, one lay encoded, and one was drawn when the look was over.
+            assert sum(job.share.n_windows for job in archive) - before <= 3
+        assert not any(job.done for job in archive)
+
+
+def test_what_cannot_be_heard_is_told(house: House) -> None:
+    captions = house.engine.captions(Choices(language="xx"), caller())
+    with pytest.raises(OptionError, match="xx"):
+        captions.transcribe(load_audio(DEMO)[:16_000], Draft())
+
+
+def test_a_stream_is_told_of_the_end() -> None:
+    with House() as ending:
+        captions = ending.engine.captions(Choices(), caller())
+        ending.worker.queue.close()
+        with pytest.raises(BusyError, match="about to end"):
+            captions.transcribe(load_audio(DEMO)[:16_000], Draft())

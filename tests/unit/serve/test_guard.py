@@ -1,0 +1,236 @@
+"""Who may ask, how often, and how much."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+
+from tests.unit.serve.house import House
+from tests.unit.serve.web import TRANSCRIPTIONS, client, transcribe
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.serve.audio import AudioLimits
+from whisper_hailo.serve.errors import BusyError, TooManyError
+from whisper_hailo.serve.http import guard
+from whisper_hailo.serve.http.guard import Places, Rate
+from whisper_hailo.serve.options import LimitOptions, SafetyOptions
+
+
+def test_a_key_is_needed_where_there_are_some(house: House) -> None:
+    web = client(house, safety=SafetyOptions(api_key=("first", "second")))
+    for headers in ({}, {"Authorization": "Bearer third"}, {"Authorization": "Basic first"}):
+        answer = transcribe(web, headers=headers)
+        assert answer.status_code == 401
+        assert answer.json()["error"]["code"] == "invalid_api_key"
+        assert answer.headers["www-authenticate"] == "Bearer"
+    for headers in ({"Authorization": "Bearer second"}, {"X-API-Key": "first"}):
+        assert transcribe(web, headers=headers).status_code == 200
+    assert web.get("/health").status_code == 200
+    assert web.get("/ready").json() == {"status": "ready"}
+    assert web.get("/metrics").status_code == 401
+
+
+def test_the_server_is_asked_for_by_its_own_names_only(house: House) -> None:
+    web = client(house, safety=SafetyOptions(allow_host=("home.example",)))
+    for host, status in (("evil.example", 421), ("home.example", 200), ("localhost", 200)):
+        assert web.get("/health", headers={"Host": host}).status_code == status
+
+
+def test_pages_of_others_may_not_ask(house: House) -> None:
+    web = client(house)
+    foreign = {"Origin": "http://evil.example"}
+    assert transcribe(web, headers=foreign).status_code == 403
+    assert transcribe(web, headers={"Origin": "http://127.0.0.1:8000"}).status_code == 200
+    answer = web.get("/health", headers=foreign)
+    assert "access-control-allow-origin" not in answer.headers
+
+
+def test_pages_that_are_listed_may(house: House) -> None:
+    home = {"Origin": "http://home.example"}
+    web = client(house, safety=SafetyOptions(allow_origin=("http://home.example",)))
+    answer = transcribe(web, headers=home)
+    assert answer.status_code == 200
+    assert answer.headers["access-control-allow-origin"] == "http://home.example"
+    asked = {**home, "Access-Control-Request-Method": "POST"}
+    assert web.options(TRANSCRIPTIONS, headers=asked).status_code == 200
+    assert transcribe(web, headers={"Origin": "http://evil.example"}).status_code == 403
+
+
+def test_an_upload_has_a_size_at_most(house: House) -> None:
+    web = client(house, LimitOptions(max_upload_mib=1))
+    files = {"file": ("a.wav", bytes(2 << 20))}
+    answer = web.post(TRANSCRIPTIONS, data={"model": "whisper-1"}, files=files)
+    assert answer.status_code == 413
+    assert "larger than 1 MiB" in answer.json()["error"]["message"]
+
+    def endless() -> Iterator[bytes]:
+        for _ in range(100):
+            yield bytes(1 << 16)
+
+    headers = {"Content-Type": "multipart/form-data; boundary=x"}
+    answer = web.post(TRANSCRIPTIONS, content=endless(), headers=headers)
+    assert answer.status_code == 413
+
+
+@pytest.mark.parametrize("honest", [True, False])
+def test_a_small_file_that_is_a_long_recording_is_stopped(honest: bool) -> None:
+    silence = io.BytesIO()
+    soundfile.write(silence, np.zeros(16_000 * 600, np.int16), 16_000, format="FLAC")
+    data = bytearray(silence.getvalue())
+    assert len(data) < 100_000
+    if not honest:  # the number of samples in its header: unknown
+        data[21] &= 0xF0
+        data[22:26] = bytes(4)
+    with House(limits=AudioLimits(seconds=60.0)) as small:
+        files = {"file": ("a.flac", bytes(data))}
+        answer = client(small).post(TRANSCRIPTIONS, data={"model": "whisper-1"}, files=files)
+        assert answer.status_code == 413
+        assert "expected 60 s at most" in answer.json()["error"]["message"]
+        assert transcribe(client(small)).status_code == 200
+
+
+def test_so_many_requests_a_minute(house: House) -> None:
+    web = client(house, LimitOptions(rate=2))
+    statuses = [web.get("/v1/models").status_code for _ in range(3)]
+    assert statuses == [200, 200, 429]
+    answer = web.get("/v1/models")
+    assert answer.headers["retry-after"] == "1"
+    assert answer.json()["error"]["code"] == "rate_limit_exceeded"
+    assert web.get("/health").status_code == 200
+
+
+def test_the_rate_is_each_clients_own_and_comes_back() -> None:
+    now_s = 0.0
+    rate = Rate(2, lambda: now_s)
+    for _ in range(2):
+        rate.take("one")
+    with pytest.raises(TooManyError):
+        rate.take("one")
+    rate.take("two")
+    now_s = 30.0
+    rate.take("one")
+    with pytest.raises(TooManyError):
+        rate.take("one")
+
+
+def test_clients_that_are_known_are_so_many_at_most() -> None:
+    rate = Rate(1)
+    for number in range(10_000):
+        rate.take(f"client {number}")
+    assert len(rate._left) <= 4096
+
+
+def test_keys_are_read_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    file.write_text("one\n\n two and three \n")
+    assert SafetyOptions(api_key=("zero",), api_key_file=file).keys() == (
+        "zero",
+        "one",
+        "two and three",
+    )
+    file.write_text("\n")
+    with pytest.raises(OptionError, match="holds no key"):
+        SafetyOptions(api_key_file=file).keys()
+    with pytest.raises(OptionError, match="cannot be read"):
+        SafetyOptions(api_key_file=tmp_path / "nowhere").keys()
+
+
+def test_metrics_tell_what_was_done_and_what_failed(house: House) -> None:
+    web = client(house)
+    transcribe(web)
+    transcribe(web, language="xx")
+    page = web.get("/metrics").text
+    assert 'whisper_hailo_requests_total{door="openai",outcome="done"}' in page
+    assert 'whisper_hailo_errors_total{kind="OptionError"}' in page
+    assert 'whisper_hailo_state{state="ready"} 1.0' in page
+    assert "whisper_hailo_queue_depth 0.0" in page
+    assert 'whisper_hailo_stage_seconds_total{stage="decode"}' in page
+
+
+def test_a_client_that_stalls_in_the_middle_is_sent_away(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "_STALL_S", 0.05)
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    asyncio.run(client(house).app(_upload(), _never, send))
+    assert sent[0]["status"] == 408
+
+
+def test_a_server_that_ends_is_not_ready_and_takes_nothing() -> None:
+    with House() as ending:
+        web = client(ending)
+        assert web.get("/ready").status_code == 200
+        ending.worker.queue.close()
+        answer = web.get("/ready")
+        assert (answer.status_code, answer.json()) == (503, {"status": "ending"})
+        answer = transcribe(web)
+        assert answer.status_code == 503
+        assert answer.headers["retry-after"] == "1"
+        assert "about to end" in answer.json()["error"]["message"]
+
+
+def test_uploads_under_way_are_so_many_in_all_and_for_each() -> None:
+    places = Places(3, 2)
+    with places.taken("one"), places.taken("one"):
+        with pytest.raises(TooManyError, match="2 requests of yours"), places.taken("one"):
+            pass
+        with (
+            places.taken("two"),
+            pytest.raises(BusyError, match="all 3 places"),
+            places.taken("three"),
+        ):
+            pass
+    with places.taken("one"), places.taken("one"), places.taken("three"):
+        pass
+    assert not places._taken
+
+
+def test_who_only_reads_needs_no_place(house: House) -> None:
+    web = client(house, LimitOptions(queue=1, queue_each=1))
+    app = web.app
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def ask() -> None:
+        uploading = asyncio.create_task(app(_upload(), _never, send))
+        await asyncio.sleep(0)
+        await app(_upload(), _never, send)
+        assert sent[0]["status"] == 503
+        await app({**_upload(), "method": "GET", "path": "/health"}, _never, send)
+        assert sent[2]["status"] == 200
+        uploading.cancel()
+        await asyncio.gather(uploading, return_exceptions=True)
+
+    asyncio.run(ask())
+    assert transcribe(web).status_code == 200
+
+
+async def _never() -> dict[str, Any]:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+def _upload() -> dict[str, Any]:
+    """The beginning of a request that sends something."""
+    headers = [
+        (b"host", b"localhost"),
+        (b"content-type", b"multipart/form-data; boundary=x"),
+        (b"content-length", b"1000"),
+    ]
+    return {
+        "type": "http", "method": "POST", "path": TRANSCRIPTIONS, "raw_path": b"",
+        "query_string": b"", "headers": headers, "client": ("127.0.0.1", 5),
+        "server": ("127.0.0.1", 8000), "scheme": "http", "http_version": "1.1", "root_path": "",
+    }  # fmt: skip

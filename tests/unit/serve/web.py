@@ -1,0 +1,33 @@
+"""The HTTP application, asked in this process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from starlette.testclient import TestClient
+
+from tests.unit.serve.house import DEMO, House
+from whisper_hailo.serve.http.app import make_app
+from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions
+
+TRANSCRIPTIONS = "/v1/audio/transcriptions"
+
+
+def client(
+    house: House, limits: LimitOptions | None = None, safety: SafetyOptions | None = None
+) -> TestClient:
+    """Somebody who asks."""
+    address = Address("127.0.0.1", 8000)
+    app = make_app(house.engine, address, limits or LimitOptions(), safety or SafetyOptions())
+    return TestClient(app, "http://127.0.0.1:8000", raise_server_exceptions=False)
+
+
+def transcribe(
+    web: TestClient, path: Path = DEMO, url: str = TRANSCRIPTIONS, /, **fields: Any
+) -> Any:
+    """The answer to an upload."""
+    headers = fields.pop("headers", None)
+    data = {"model": "whisper-1", **fields}
+    with path.open("rb") as file:
+        return web.post(url, data=data, files={"file": (path.name, file)}, headers=headers)

@@ -1,0 +1,168 @@
+"""Options by name, as Python programs give them."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from whisper_hailo.audio import Samples
+from whisper_hailo.backends.options import EngineOptions
+from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.decoding.option_groups import WordOptions
+from whisper_hailo.decoding.options import PRESETS, DecodingOptions
+from whisper_hailo.transcription.asked import Asked, AskedModel, at_rate
+from whisper_hailo.transcription.longform.clips import Clip
+from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.transcriber import Transcriber
+
+DECODING: list[tuple[dict[str, Any], str, object]] = [
+    ({"language": "German"}, "language", "de"),
+    ({"task": "translate"}, "task", "translate"),
+    ({"words": True}, "words", WordOptions()),
+    ({"words": False}, "words", None),
+    (
+        {"word_timestamps": True, "hallucination_silence_threshold": 2},
+        *("words.hallucination_silence_s", 2.0),
+    ),
+    ({"beam_size": 5}, "search.beam_size", 5),
+    ({"beam_size": np.int64(5)}, "search.beam_size", 5),
+    ({"temperature": 0.4}, "search.temperatures", (0.4,)),
+    ({"temperature": [0, 0.5]}, "search.temperatures", (0.0, 0.5)),
+    ({"temperatures": (0.0, 1.0)}, "search.temperatures", (0.0, 1.0)),
+    ({"cures": "balanced"}, "cures", PRESETS["balanced"]),
+    ({"preset": "balanced", "eot_boost": 0.1}, "cures.eot_boost", 0.1),
+    ({"no_speech_threshold": None}, "thresholds.no_speech", None),
+    ({"log_prob_threshold": -2}, "thresholds.logprob", -2.0),
+    ({"no_repeat_ngram_size": 3}, "limits.no_repeat_ngram", 3),
+    ({"suppress_tokens": [-1]}, "limits.suppress", None),
+    ({"suppress_tokens": [4, 5]}, "limits.suppress", (4, 5)),
+    ({"initial_prompt": "Hello."}, "prompts.initial_prompt", "Hello."),
+    ({"max_initial_timestamp": 0.5}, "max_initial_timestamp_s", 0.5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("names", "path", "expected"), DECODING)
+def test_options_of_decoding_by_our_names_and_those_that_others_know(
+    names: dict[str, Any], path: str, expected: object
+) -> None:
+    assert attrgetter(path)(Asked(DecodingOptions(), None, names).options) == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "path", "expected"),
+    [
+        ({"overlap_s": 3}, "overlap_s", 3.0),
+        ({"clip_timestamps": [1, 2]}, "clips", (Clip(16_000, 32_000),)),
+        ({"clip_timestamps": "1,2"}, "clips", (Clip(16_000, 32_000),)),
+        ({"vad_threshold": 0.4}, "vad_threshold", 0.4),
+    ],
+)
+def test_options_of_long_recordings(names: dict[str, Any], path: str, expected: object) -> None:
+    assert attrgetter(path)(Asked(DecodingOptions(), None, names).long) == expected
+
+
+def test_the_name_of_a_strategy_is_enough_and_others_go_on_top() -> None:
+    asked = Asked(DecodingOptions(), "vad", {"min_silence_s": 1})
+    assert asked.long == LongOptions(strategy="vad", min_silence_s=1.0)
+    base = LongOptions(strategy="overlap", overlap_s=4)
+    assert Asked(DecodingOptions(), base, {"overlap_s": 1}).long.strategy == "overlap"
+
+
+def test_what_users_of_faster_whisper_give_stands_for_ours() -> None:
+    assert Asked(DecodingOptions(), None, {"vad_filter": True}).long.strategy == "vad"
+    assert Asked(DecodingOptions(), None, {"vad_filter": False}).long.strategy == "auto"
+    assert Asked(DecodingOptions(), None, {"without_timestamps": False}).options.timestamps
+    names = {"without_timestamps": False, "timestamps": False}
+    assert not Asked(DecodingOptions(), None, names).options.timestamps, "ours goes before it"
+    model = AskedModel(
+        ConvertOptions(), EngineOptions(), {"device": "cpu", "compute_type": "float32"}
+    )
+    assert model.convert.quantize == "none"
+    assert model.engine.encoder_backend == "onnx"
+
+
+def test_names_are_put_on_the_options_that_are_given() -> None:
+    base = DecodingOptions(language="fr", task="translate")
+    assert Asked(base, None, {"language": "de"}).options.task == "translate"
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ({"beam_size": "5"}, "beam_size is '5', expected a whole number"),
+        ({"beam_size": 2.5}, "beam_size is 2.5, expected a whole number"),
+        ({"beam_size": 0}, "--beam-size is 0, expected 1 to 64"),
+        ({"language": 3}, "language is 3, expected a text"),
+        ({"language": None}, "language is null, expected a text"),
+        ({"words": "yes"}, "words is 'yes', expected WordOptions"),
+        ({"timestamps": 1}, "timestamps is 1, expected true or false"),
+        ({"temperature": "hot"}, r"temperatures\[0\] is 'hot', expected a number"),
+        ({"preset": "mild"}, "--preset is 'mild', expected one of: conservative"),
+        ({"no_speech_threshold": "low"}, "is 'low', expected a number, or none"),
+        ({"task": "listen"}, "--task is 'listen', expected one of"),
+        ({"beamsize": 5}, "there is no option beamsize; did you mean beam_size"),
+        ({"word_timestamp": True}, "did you mean word_timestamps"),
+        ({"frobnicate": 1}, "there is no option frobnicate; see help"),
+        ({"vad_filter": 1}, 'vad_filter is of another program; give long="vad"'),
+        ({"hallucination_silence_s": 2.0}, "--hallucination-silence needs --word-timestamps"),
+    ],
+)
+def test_what_cannot_be_is_told_and_how_it_is_called(names: dict[str, Any], said: str) -> None:
+    with pytest.raises(OptionError, match=said):
+        Asked(DecodingOptions(), None, names)
+
+
+@pytest.mark.parametrize("what", ["de", {"language": "de"}])
+def test_options_are_options(what: Any) -> None:
+    with pytest.raises(OptionError, match=r"expected DecodingOptions\(...\)"):
+        Asked(what, None, {})
+    with pytest.raises(OptionError, match=r"long is auto, seek, .*expected LongOptions"):
+        Asked(DecodingOptions(), {"overlap_s": 2}, {})  # type: ignore[arg-type]
+
+
+def test_models_by_name() -> None:
+    asked = AskedModel(
+        ConvertOptions(),
+        EngineOptions(),
+        {"quantize": "none", "encoder_backend": "onnx", "decoder": "x.onnx", "share": True},
+    )
+    assert asked.convert == ConvertOptions("none")
+    assert asked.engine.encoder_backend == "onnx"
+    assert asked.engine.decoder == Path("x.onnx")
+    assert asked.engine.hailo.share
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ({"compute_type": "float16"}, "compute_type is of another program; give quantize"),
+        ({"device": "cuda"}, "device is of another program; give encoder_backend"),
+        ({"quantise": "int8"}, "there is no option quantise; did you mean quantize"),
+        ({"quantize": "int3"}, "--quantize is 'int3', expected one of: auto, none, int8, int4"),
+        ({"threads": "4"}, "threads is '4', expected 0"),
+        ({"threads": 1000}, "threads is 1000, expected 0"),
+    ],
+)
+def test_wrong_options_of_models_are_told_before_one_is_looked_for(
+    names: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(OptionError, match=said):
+        Transcriber.from_model("no-such-model", **names)
+
+
+def test_samples_have_a_rate_and_files_their_own() -> None:
+    audio = np.zeros(8, np.float32)
+    assert at_rate(audio, None) is audio
+    assert at_rate(audio, 16_000) is audio
+    told = at_rate(audio, 8_000)
+    assert isinstance(told, Samples)
+    assert told.sample_rate_hz == 8_000
+    with pytest.raises(OptionError, match="a file says its own"):
+        at_rate("a.wav", 8_000)
+    with pytest.raises(OptionError, match=r"sample_rate is 8000\.0, expected a whole number"):
+        at_rate(audio, 8_000.0)  # type: ignore[arg-type]

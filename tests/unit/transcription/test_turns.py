@@ -1,0 +1,96 @@
+"""Whose windows are decoded next, and together with whose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from tests.unit.transcription.test_schedule import (
+    PLAN,
+    Encoder,
+    Growing,
+    Interpreter,
+    _noise,
+    _recording,
+)
+from whisper_hailo.core.timing import StageClock
+from whisper_hailo.core.types import FloatArray
+from whisper_hailo.transcription.recording import Recording, Share
+from whisper_hailo.transcription.schedule import Listed, Schedule
+from whisper_hailo.transcription.stages import Stages
+from whisper_hailo.transcription.window import WindowRequest, WindowResult
+
+
+class Noting(Interpreter):
+    """Notes which windows came together, by their beginnings."""
+
+    def __init__(self, key: str = "") -> None:
+        super().__init__(Encoder(), batch_key=key)
+        self.batches: list[list[int]] = []
+
+    def transcribe(
+        self,
+        audio_features: FloatArray | None,
+        requests: Sequence[WindowRequest],
+        clock: StageClock,
+    ) -> list[WindowResult]:
+        self.batches.append([round(request.window.start_s) for request in requests])
+        return super().transcribe(audio_features, requests, clock)
+
+
+def _schedule(engine: Interpreter, source: Any, batch_size: int = 1) -> Schedule:
+    stages = Stages(engine.encoder, engine, PLAN)  # type: ignore[arg-type]
+    return Schedule(source, stages, batch_size)
+
+
+def test_what_is_urgent_goes_before_a_batch_that_was_encoded_ahead() -> None:
+    engine = Interpreter(Encoder())
+    archive, live = _recording(_noise(6)), _recording(_noise(1, 5), priority=-1)
+    source = Growing(engine, [(0, archive), (2, live)])
+    order: list[str] = []
+    for recording, name in ((archive, "archive"), (live, "live")):
+        take = recording.take
+        recording.take = lambda result, take=take, name=name: (order.append(name), take(result))
+    done = list(_schedule(engine, source).run())
+    assert done == [live, archive]
+    assert [segment.text for segment in archive.segments] == ["0", "1", "2", "3", "4", "5"]
+    # It came when the second window was done, and the third waited with its features.
+    assert order == ["archive"] * 2 + ["live"] + ["archive"] * 4
+
+
+def test_who_had_less_goes_first() -> None:
+    engine = Noting()
+    greedy, modest = Share(), Share()
+    recordings = [_recording(_noise(6), "seek") for _ in range(3)]
+    small = _recording(_noise(2), "seek")
+    for recording in recordings:
+        recording.share = greedy
+    small.share = modest
+
+    class All:
+        def next(self, *, n_free: int, idle: bool) -> Recording | None:
+            del n_free, idle
+            return coming.pop(0) if coming else None
+
+    coming = [*recordings, small]
+    done = list(_schedule(engine, All()).run())
+    assert done[0] is small
+    assert greedy.n_windows == 18
+    assert modest.n_windows == 2
+    assert len(engine.batches) == 20
+
+
+@pytest.mark.parametrize(("keys", "n_batches"), [(("a", "a"), 3), (("a", "b"), 6)])
+def test_windows_of_engines_alike_are_one_batch(keys: tuple[str, str], n_batches: int) -> None:
+    engines = [Noting(key) for key in keys]
+    recordings = [_recording(_noise(3), "seek") for _ in keys]
+    for recording, engine in zip(recordings, engines, strict=True):
+        recording.engine = engine
+    unused = Noting()
+    list(_schedule(unused, Listed(recordings), batch_size=2).run())
+    assert unused.batches == []
+    assert sum(len(engine.batches) for engine in engines) == n_batches
+    for recording in recordings:
+        assert [segment.text for segment in recording.segments] == ["0", "1", "2"]
