@@ -6,6 +6,7 @@
 #   make test-aarch64  demo, tests and decoder steps as aarch64 programs, emulated
 #   make test-processors  demo and decoder steps on older x86-64 processors, emulated
 #   make test-hailort  the device layer under the vendor's own Python layers, from the git copy HAILORT_GIT
+#   make test-cluster  archives on a Ray cluster of this machine and in a bucket, with processes killed
 #   make check   all that CI runs
 #   make fuzz    100,000 broken inputs of all kinds, in processes with limits; FUZZ="--target audio": some
 #   make mutants   small faults, one at a time: do the unit tests notice? MUTANTS="--area live --lines 200"
@@ -26,6 +27,7 @@ BIN := $(VENV)/bin
 PARITY := .venv-parity
 HOME_ASSISTANT := .venv-homeassistant
 PYTHON_OF_HOME_ASSISTANT ?= python3.11
+CLUSTER := .venv-cluster
 DEMO := src/whisper_hailo/assets/demo.flac
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP_INSTALL) --no-deps --require-hashes
@@ -39,7 +41,8 @@ OURSELVES := $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-aarch64 test-processors test-hailort e2e fuzz mutants fuzz-guided browser home-assistant parity environments check bench \
+.PHONY: demo test test-aarch64 test-processors test-hailort test-cluster e2e fuzz mutants fuzz-guided browser \
+	home-assistant parity environments check bench \
 	bench-speed bench-tables rivals run-book captions emulation windows short-windows fallback lock clean
 
 # Hailo's binding is a package of the system: where it is, the environment may look there, too.
@@ -132,6 +135,18 @@ parity: $(PARITY)/parity.stamp
 
 # Both environments; -j2 makes them at once.
 environments: $(VENV)/dev.stamp $(PARITY)/parity.stamp
+
+# Ray, and a bucket's server: an environment of its own.
+$(CLUSTER)/cluster.stamp: requirements/base.txt requirements/build.txt requirements/cluster.txt \
+		requirements/cluster-tests.txt pyproject.toml
+	$(PYTHON) -m venv $(CLUSTER)
+	$(CLUSTER)/bin/python $(LOCKED) -r requirements/base.txt -r requirements/build.txt
+	$(CLUSTER)/bin/python $(LOCKED) -r requirements/cluster.txt -r requirements/cluster-tests.txt
+	$(CLUSTER)/bin/python $(OURSELVES)
+	touch $@
+
+test-cluster: $(CLUSTER)/cluster.stamp
+	$(CLUSTER)/bin/python -m pytest tests/cluster -p no:randomly
 
 check: environments
 	scripts/check

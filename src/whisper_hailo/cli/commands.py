@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 Command: TypeAlias = Callable[..., Any]
 
 GROUPS: Final = {
-    "Use": ("transcribe", "caption", "serve", "models", "doctor", "completion"),
+    "Use": ("transcribe", "batch", "caption", "serve", "models", "doctor", "completion"),
     "Convert": ("convert", "inspect", "validate"),
     "Hailo": ("fetch-hef", "check", "calibrate", "emulate", "compile"),
 }

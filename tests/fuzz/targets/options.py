@@ -10,8 +10,8 @@ from typing import Any, Final
 from tests.fuzz.target import Input, command
 from tests.fuzz.targets import names
 
-LEFT_OUT: Final = ("fetch-hef", "doctor", "calibrate", "emulate", "compare", "serve")
-"""They ask the network, look at the machine, take minutes, or do not end."""
+LEFT_OUT: Final = ("fetch-hef", "doctor", "calibrate", "emulate", "compare", "serve", "batch")
+"""They ask the network, look at the machine, take minutes, do not end, or start processes."""
 NEVER: Final = ("--web", "--web-host", "--web-port", "--microphone", "--list-devices", "--threads")
 """They listen, wait for sounds, or take what the machine has."""
 

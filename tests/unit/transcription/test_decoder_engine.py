@@ -229,9 +229,9 @@ def test_rows_of_engines_alike_are_shown_their_own_prompts() -> None:
     def engine(options: DecodingOptions) -> DecoderEngine:
         return DecoderEngine(decoder, tokenizer, options, 30.0)  # type: ignore[arg-type]
 
-    engines = [engine(DecodingOptions()), engine(DecodingOptions("de", prompts=prompts))]
+    engines = [engine(DecodingOptions("en")), engine(DecodingOptions("de", prompts=prompts))]
     assert engines[0].batch_key == engines[1].batch_key
-    assert engines[0].batch_key != engine(DecodingOptions(timestamps=True)).batch_key
+    assert engines[0].batch_key != engine(DecodingOptions("en", timestamps=True)).batch_key
 
     def fed(*asked: DecoderEngine) -> list[list[int]]:
         decoder.fed.clear()

@@ -1,0 +1,1 @@
+"""Archives: many recordings, each transcribed once, whatever happens meanwhile."""

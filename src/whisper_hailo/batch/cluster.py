@@ -1,0 +1,164 @@
+"""A job on a Ray cluster: reading, transcribing and collecting as stages of one stream.
+
+Only this file knows Ray. Groups are read by tasks wherever there is a core, their audio goes
+through Ray's object store, which slows readers down where workers are behind, and each actor of the
+pool has a model. Only the driver writes, so that what a lost node did twice is noted once.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import socket
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whisper_hailo.batch.local import LocalEngine
+from whisper_hailo.batch.reader import Reader
+from whisper_hailo.batch.records import Group, Outcome
+from whisper_hailo.batch.worker import Setup
+from whisper_hailo.core.errors import DeviceError
+
+CHIP: Final = "hailo"
+"""Ray's resource of a node for each chip: `ray start --resources '{"hailo": 1}'`."""
+
+_QUIET: Final = ("RAY_DATA_LOG_LEVEL", "ERROR")
+_AT_HOME: Final = ("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+"""Ray listens on the loopback device only, as it does where firewalls would ask; see its
+`services.get_node_ip_address`."""
+
+_WORKERS_PER_READER: Final = 8
+"""Reading takes a fiftieth of the time of transcribing. It asks for no core: where actors
+have taken all of them it would never begin."""
+
+_MOST_BLOCKS: Final = 2000
+_PATIENCE_S: Final = 10.0
+
+Rows: TypeAlias = dict[str, NDArray[Any]]
+"""A column of pickled objects, of this program's own processes."""
+
+
+def run_on_ray(
+    setup: Setup, groups: Iterable[Group], address: str | None, n_workers: int | None
+) -> Iterator[Outcome]:
+    """Outcomes of all tasks of some groups, as they come.
+
+    Args:
+        setup: of the job; the model has to be there, or to be had, on every node.
+        groups: what is to be done.
+        address: of a cluster that runs; `None` starts one of this machine, which hears nobody else.
+        n_workers: actors at most; `None` is one per chip, or per core where there are no chips.
+
+    Raises:
+        DeviceError: there is no cluster at the address, or it broke.
+    """
+    rows = [{"group": pickle.dumps(group)} for group in groups]
+    if not rows:
+        return
+    with _connected(address) as ray:
+        chips = int(ray.cluster_resources().get(CHIP, 0))
+        n_workers = n_workers or chips or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        context = ray.data.DataContext.get_current()
+        context.enable_progress_bars = False
+        context.max_errored_blocks = 0
+        stream = ray.data.from_items(rows, override_num_blocks=min(len(rows), _MOST_BLOCKS))
+        stream = stream.map_batches(
+            _read,
+            batch_size=1,
+            batch_format="numpy",
+            num_cpus=0,
+            concurrency=1 + n_workers // _WORKERS_PER_READER,
+        ).map_batches(
+            type("Transcribing", (_Actor,), {"setup": pickle.dumps(setup)}),
+            batch_size=1,
+            batch_format="numpy",
+            compute=ray.data.ActorPoolStrategy(min_size=1, max_size=n_workers),
+            num_cpus=0 if chips else 1,
+            resources={CHIP: 1} if chips else None,
+        )
+        try:
+            for row in stream.iter_rows():
+                yield pickle.loads(row["outcome"])  # noqa: S301 - of our own actor
+        except ray.exceptions.RayError as error:
+            cause = getattr(error, "cause", None) or error
+            raise DeviceError(
+                f"the cluster broke ({str(cause).strip().splitlines()[-1][:300]}); run the same "
+                "command again: it goes on"
+            ) from error
+
+
+@contextmanager
+def _connected(address: str | None) -> Iterator[Any]:
+    """Ray's module, connected.
+
+    Raises:
+        DeviceError: there is no cluster at the address.
+    """
+    os.environ.setdefault(*_QUIET)
+    if address is None:
+        os.environ.setdefault(*_AT_HOME)
+    import ray
+
+    own = {"include_dashboard": False} if address is None else {}
+    try:
+        if address is not None:
+            _expect_listener(address)
+        ray.init(
+            address=address or "local", logging_level=logging.ERROR, log_to_driver=False, **own
+        )
+    except (OSError, RuntimeError, ValueError) as error:
+        raise DeviceError(
+            f"no Ray cluster at {address or 'this machine'} ({error}); start one with: ray start "
+            "--head"
+        ) from error
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _expect_listener(address: str) -> None:
+    """Ray itself waits for minutes where nobody listens.
+
+    Raises:
+        OSError, ValueError: nobody does, or it is no address.
+    """
+    host, _, port = address.rpartition(":")
+    socket.create_connection((host, int(port)), _PATIENCE_S).close()
+
+
+def _read(batch: Rows) -> Iterator[Rows]:
+    """A stage: groups to tasks with their audio."""
+    with Reader() as reader:
+        for group in batch["group"]:
+            for task in reader.tasks(pickle.loads(group)):  # noqa: S301 - of our own driver
+                yield {"task": _column(pickle.dumps(task))}
+
+
+class _Actor:
+    """A stage: tasks to outcomes, by a worker process that may die of them.
+
+    Attributes:
+        setup: of the job; the class carries it, since what Ray stores may be lost with a node.
+    """
+
+    setup: bytes
+
+    def __init__(self) -> None:
+        self._engine = LocalEngine(pickle.loads(self.setup), 1)  # noqa: S301 - of our own driver
+
+    def __call__(self, batch: Rows) -> Rows:
+        (task,) = batch["task"]
+        outcome = self._engine.do(pickle.loads(task))  # noqa: S301 - of our own reader
+        return {"outcome": _column(pickle.dumps(outcome))}
+
+
+def _column(data: bytes) -> NDArray[Any]:
+    column = np.empty(1, object)
+    column[0] = data
+    return column

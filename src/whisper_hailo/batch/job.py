@@ -1,0 +1,325 @@
+"""A job in its folder: what is left to do, and what came of the rest.
+
+    job.json            the settings, which a later run has to have, too
+    items.jsonl         the manifest, as it was read
+    ledger/             outcomes of tasks whose results are not written yet
+    transcripts/        the results, 256 items to a file, in the order of the manifest
+    shards/             a summary beside each such file; one that is there says that it is whole
+    srt/, vtt/ ...      files of the items, where they were asked for
+    failures.jsonl      items that could not be transcribed, and why: a manifest of its own
+    runs/               how long each run worked, and how far it came
+
+Whatever the engine, the number of workers, the order in which they finish and how often a run is
+killed: `transcripts/` has the same bytes in the end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import sha256
+from typing import Any, Final, Self
+
+from whisper_hailo.batch.ledger import Ledger
+from whisper_hailo.batch.manifest import read_groups, written
+from whisper_hailo.batch.records import Group, Item, Outcome
+from whisper_hailo.batch.results import (
+    SHARD_GROUPS,
+    ItemResult,
+    files_of,
+    first_group,
+    item_results,
+)
+from whisper_hailo.batch.run_log import RunLog
+from whisper_hailo.batch.store import Store
+from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.strict import MismatchError, decode, parse_json
+from whisper_hailo.core.types import Settings
+from whisper_hailo.text.subtitles import Layout
+
+JOB_FILE: Final = "job.json"
+ITEMS_FILE: Final = "items.jsonl"
+FAILURES_FILE: Final = "failures.jsonl"
+TRANSCRIPTS: Final = "transcripts"
+SUMMARIES: Final = "shards"
+
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class JobSettings:
+    """What shapes the results of a job.
+
+    Attributes:
+        identity: tells program, model and options.
+        settings: for the results' own.
+        task: `transcribe` or `translate`.
+        formats: of files for each item.
+        layout: of subtitles.
+    """
+
+    identity: str
+    settings: Settings
+    task: str = "transcribe"
+    formats: tuple[str, ...] = ()
+    layout: Layout = field(default_factory=Layout)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What `job.json` says.
+
+    Attributes:
+        version: of the folder's layout.
+        identity: of the settings.
+        items: how many there are.
+        items_sha256: of `items.jsonl`.
+        formats: of files for each item.
+    """
+
+    version: int
+    identity: str
+    items: int
+    items_sha256: str
+    formats: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a whole file of results holds.
+
+    Attributes:
+        items: in it, failed ones with them.
+        audio_s: seconds of those that did not fail.
+        failures: a line of `failures.jsonl` each.
+    """
+
+    items: int
+    audio_s: float
+    failures: tuple[str, ...] = ()
+
+
+class Job(Closing):
+    """Takes outcomes in any order, and writes results in that of the manifest.
+
+    Args:
+        store: its place.
+        settings: what shapes the results.
+        items: of the manifest; `None` for a job that is there already.
+    """
+
+    def __init__(
+        self, store: Store, settings: JobSettings, items: Iterable[Item] | None = None
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._items = items
+        self._stack = ExitStack()
+        self._ledger = Ledger(store)
+        self._groups: list[Group] = []
+        self._outcomes: dict[int, dict[int, Outcome]] = defaultdict(dict)
+        self._results: dict[int, list[ItemResult]] = {}
+        self._summaries: dict[int, Summary] = {}
+        self._n_known = 0
+        self.log = RunLog(store, self._ledger.run)
+
+    def open(self) -> Self:
+        """Look at what earlier runs left, or begin.
+
+        Raises:
+            OptionError: what is there is a job of other items or other settings.
+            OutputError: the place cannot be written, or another run works there.
+        """
+        with ExitStack() as opened:
+            self._store.hold(opened)
+            self._groups = list(read_groups(self._begin()))
+            self._summaries = read_summaries(self._store)
+            for outcome in self._ledger.read():
+                if not self._is_known(outcome):
+                    self._put(outcome)
+            self._settle()
+            self._n_known = self.n_done
+            self._stack = opened.pop_all()
+        return self
+
+    def _begin(self) -> bytes:
+        """The items of the job, which is begun if it is not there yet."""
+        known = read_head(self._store)
+        data = None if self._items is None else written(iter(self._items))
+        if known is None:
+            if data is None:
+                raise OptionError(f"{self._store.name} holds no job; name a manifest or a folder")
+            self._store.write(ITEMS_FILE, data)
+            head = Head(
+                _VERSION, self._settings.identity, data.count(b"\n"), _hash(data),
+                self._settings.formats,
+            )  # fmt: skip
+            self._store.write(JOB_FILE, _json(asdict(head)))
+            return data
+        own = data if data is not None else self._store.read(ITEMS_FILE) or b""
+        differs = None
+        if _hash(own) != known.items_sha256:
+            differs = "other recordings"
+        elif (known.identity, known.formats) != (self._settings.identity, self._settings.formats):
+            differs = "another model, other options or another version"
+        if differs:
+            raise OptionError(
+                f"{self._store.name} holds a job of {differs}; give the same again, or another "
+                "--output-dir"
+            )
+        return own
+
+    def groups(self) -> Iterator[Group]:
+        """What is left to do, in order."""
+        for group in self._groups:
+            shard = group.index // SHARD_GROUPS
+            if shard not in self._summaries and group.index not in self._results:
+                yield replace(group, done=frozenset(self._outcomes[group.index]))
+
+    def take(self, outcome: Outcome) -> None:
+        """Note what came of a task; a second outcome of the same task changes nothing.
+
+        Raises:
+            OutputError: the place cannot be written.
+        """
+        if self._is_known(outcome):
+            return
+        self._ledger.add(outcome)
+        self._put(outcome)
+        self._settle()
+        self.log.note(outcome)
+
+    def _is_known(self, outcome: Outcome) -> bool:
+        group = outcome.group
+        written = group // SHARD_GROUPS in self._summaries
+        return written or group in self._results or outcome.index in self._outcomes[group]
+
+    def _put(self, outcome: Outcome) -> None:
+        """Keep an outcome; of a group that is whole with it, its results instead."""
+        known = self._outcomes[outcome.group]
+        known[outcome.index] = outcome
+        last = next((index for index, one in known.items() if one.is_last), None)
+        if last is not None and len(known) > last:
+            self._results[outcome.group] = item_results(
+                self._groups[outcome.group],
+                [known[index] for index in range(last + 1)],
+                self._settings.settings,
+                self._settings.task,
+            )
+            del self._outcomes[outcome.group]
+
+    def _settle(self) -> None:
+        """Write the files of results whose groups are all whole."""
+        for shard in sorted({group // SHARD_GROUPS for group in self._results}):
+            first = first_group(shard)
+            groups = range(first, min(first + SHARD_GROUPS, len(self._groups)))
+            if all(group in self._results for group in groups):
+                self._write(shard, [one for group in groups for one in self._results.pop(group)])
+                done = {
+                    group.index
+                    for group in self._groups
+                    if group.index // SHARD_GROUPS in self._summaries
+                }
+                self._ledger.forget(done)
+
+    def _write(self, shard: int, results: Sequence[ItemResult]) -> None:
+        for result in results:
+            for name, data in files_of(result, self._settings.formats, self._settings.layout):
+                self._store.write(name, data)
+        lines = "".join(result.line() for result in results)
+        self._store.write(f"{TRANSCRIPTS}/part-{shard:05}.jsonl", lines.encode())
+        failures = tuple(result.failure_line() for result in results if result.failure)
+        audio_s = round(sum(result.duration_s for result in results), 3)
+        summary = Summary(len(results), audio_s, failures)
+        self._store.write(f"{SUMMARIES}/part-{shard:05}.json", _json(asdict(summary)))
+        self._summaries[shard] = summary
+
+    @property
+    def failures(self) -> list[str]:
+        """Lines of the items that failed, as far as their files are written."""
+        return [
+            line for shard in sorted(self._summaries) for line in self._summaries[shard].failures
+        ]
+
+    @property
+    def n_items(self) -> int:
+        return sum(len(group.items) for group in self._groups)
+
+    @property
+    def n_done(self) -> int:
+        """Items whose groups are whole, failed ones with them."""
+        waiting = sum(len(results) for results in self._results.values())
+        return waiting + sum(summary.items for summary in self._summaries.values())
+
+    @property
+    def left_s(self) -> float | None:
+        """About so long this run still takes, if what is left is as long as what it has done."""
+        new = self.n_done - self._n_known
+        record = self.log.record
+        return (self.n_items - self.n_done) * record.seconds / new if new else None
+
+    @property
+    def is_done(self) -> bool:
+        return len(self._summaries) == -(-len(self._groups) // SHARD_GROUPS)
+
+    def close(self) -> None:
+        """Put everything into the store, also that which is unfinished.
+
+        Raises:
+            OutputError: the place cannot be written.
+        """
+        try:
+            if self._stack is not None and self._groups:
+                self._ledger.flush()
+                self.log.flush()
+                if self.failures:
+                    self._store.write(FAILURES_FILE, "".join(self.failures).encode())
+        finally:
+            self._stack.close()
+
+
+def read_head(store: Store) -> Head | None:
+    """What a job's folder says it is; `None` if it holds none.
+
+    Raises:
+        OptionError: it holds something else.
+    """
+    data = store.read(JOB_FILE)
+    if data is None:
+        return None
+    try:
+        head = decode(Head, parse_json(data))
+    except MismatchError as error:
+        raise OptionError(
+            f"{store.name}/{JOB_FILE} is no job of this program ({error}); give another folder"
+        ) from error
+    if head.version != _VERSION:
+        raise OptionError(
+            f"{store.name} holds a job of layout {head.version}, expected {_VERSION}; give another "
+            "folder"
+        )
+    return head
+
+
+def read_summaries(store: Store) -> dict[int, Summary]:
+    """Of the files of results that are whole, by their numbers."""
+    found = {}
+    for name in store.names(SUMMARIES):
+        number = name.rpartition("-")[2].removesuffix(".json")
+        try:
+            found[int(number)] = decode(Summary, parse_json(store.read(name) or b""))
+        except (MismatchError, ValueError):
+            continue  # not whole: its items are done again
+    return found
+
+
+def _hash(data: bytes) -> str:
+    return sha256(data).hexdigest()
+
+
+def _json(value: dict[str, Any]) -> bytes:
+    return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()

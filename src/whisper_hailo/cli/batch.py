@@ -1,0 +1,225 @@
+"""`whisper-hailo batch`: an archive, each recording once, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from whisper_hailo.cli.fallback import Fallback
+from whisper_hailo.cli.model import ModelOptions, tell_engine
+from whisper_hailo.cli.output import OutputOptions
+from whisper_hailo.cli.progress import clock
+from whisper_hailo.cli.stdout import emit, emit_json
+from whisper_hailo.cli.talk import is_quiet, note
+from whisper_hailo.cli.transcribe import decoding_options
+from whisper_hailo.core.errors import ExitCode, OptionError
+from whisper_hailo.core.extras import require
+from whisper_hailo.core.flags import expect, expect_choices, flag, group
+from whisper_hailo.core.given import Given
+from whisper_hailo.core.names import shown
+from whisper_hailo.core.processor import available_cores
+from whisper_hailo.decoding.option_groups import FALLBACK_STEP
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.text.outputs import ALL_FORMATS, FORMATS
+from whisper_hailo.text.subtitles import Layout
+from whisper_hailo.transcription.batch_size import USUAL_BATCH, checked_batch
+from whisper_hailo.transcription.longform.plan import LongOptions
+
+if TYPE_CHECKING:
+    from whisper_hailo.batch.job import Job
+    from whisper_hailo.batch.records import Outcome
+    from whisper_hailo.batch.store import Store
+    from whisper_hailo.batch.worker import Setup
+    from whisper_hailo.transcription.transcriber import Transcriber
+
+ENGINES: Final = ("local", "ray")
+STATUS: Final = "status"
+MOST_WORKERS: Final = 4096
+
+_WORK: Final = "Workers"
+_INTERVAL_S: Final = 15.0
+_TERMINAL_INTERVAL_S: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class JobOptions:
+    """Where the results go, and who works."""
+
+    output_dir: str | None = flag(
+        None, "Folder or address of the job.", name="--output-dir", short="-o",
+        also=("--output",), metavar="DIR",
+    )  # fmt: skip
+    fmt: tuple[str, ...] = flag(
+        (), f"Files beside the JSON: {', '.join(FORMATS)}, {ALL_FORMATS}.", name="--format",
+        short="-f", metavar="LIST",
+    )  # fmt: skip
+    workers: int | None = flag(
+        None, "Processes with a model each.", _WORK, shown="cores; 1 with a chip"
+    )
+    engine: str = flag("local", "Who runs the workers", _WORK, choices=ENGINES)
+    address: str | None = flag(
+        None, "A Ray cluster that runs already.", _WORK, metavar="HOST:PORT", shown="one is started"
+    )
+    batch_size: int = flag(USUAL_BATCH, "Windows decoded together.", _WORK)
+    as_json: bool = flag(False, "Print how far the job is as JSON.", name="--json")
+    layout: Layout = group(Layout)
+
+    def __post_init__(self) -> None:
+        expect_choices(self)
+        checked_batch(self.batch_size)
+        fits = self.workers is None or 1 <= self.workers <= MOST_WORKERS
+        expect(self, "workers", fits, f"1 to {MOST_WORKERS}")
+        if self.address is not None and self.engine != "ray":
+            raise OptionError("--address needs --engine ray; give both")
+
+
+def batch(
+    words: Annotated[
+        list[str], typer.Argument(metavar="MANIFEST|FOLDER", show_default=False, help="What to do.")
+    ],
+    model: ModelOptions,
+    decoding: Given[DecodingOptions],
+    fallback: Fallback,
+    long: LongOptions,
+    job: JobOptions,
+) -> int:
+    """Make text of an archive, once each; go on where it was interrupted; `batch status DIR`."""
+    from whisper_hailo.batch.addresses import store_of
+
+    if words[0] == STATUS and len(words) == 2:
+        return _tell_status(store_of(words[1]), as_json=job.as_json)
+    if len(words) != 1:
+        raise OptionError(f"got {len(words)} words, expected one manifest or folder, or status DIR")
+    if job.output_dir is None:
+        raise OptionError("--output-dir is missing: the folder of the job")
+    if job.engine == "ray":
+        require("cluster", "--engine ray", "ray")
+    files = OutputOptions(fmt=job.fmt or ("json",), output_dir=Path(job.output_dir))
+    wanted = decoding_options(decoding, fallback, files, DecodingOptions(), FALLBACK_STEP)
+    model.expect_language(wanted)
+    model = _one_thread_each(model)
+    transcriber = model.transcriber()
+    options = decoding_options(
+        decoding, fallback, files, transcriber.default_options, transcriber.default_fallback
+    )
+    transcriber.check(options, long)
+    tell_engine(transcriber)
+    return _run(Path(words[0]), transcriber, options, long, model, job, files)
+
+
+def _one_thread_each(model: ModelOptions) -> ModelOptions:
+    """Workers are as many as cores; more threads would only wait for each other."""
+    return model if model.threads else replace(model, threads=1)
+
+
+def _run(
+    source: Path,
+    transcriber: Transcriber,
+    options: DecodingOptions,
+    long: LongOptions,
+    model: ModelOptions,
+    wanted: JobOptions,
+    files: OutputOptions,
+) -> int:
+    from whisper_hailo.batch.addresses import store_of
+    from whisper_hailo.batch.job import Job, JobSettings
+    from whisper_hailo.batch.manifest import read_source
+    from whisper_hailo.batch.worker import Setup
+
+    store = store_of(wanted.output_dir or "")
+    settings = JobSettings(
+        transcriber.identity(options, long, wanted.batch_size),
+        transcriber.settings(options, long, wanted.batch_size),
+        options.task,
+        files.formats if wanted.fmt else (),
+        wanted.layout,
+    )
+    setup = Setup(model.arguments(), options, long, wanted.batch_size)
+    with Job(store, settings, read_source(source)) as job:
+        progress = _Progress(job)
+        for outcome in _outcomes(job, setup, wanted, _n_workers(transcriber, wanted)):
+            job.take(outcome)
+            progress(outcome)
+        progress.close()
+    failures = len(job.failures)
+    if wanted.as_json:
+        return _tell_status(store, as_json=True)
+    record = job.log.record
+    note(
+        f"{job.n_items} items in {shown(store.name)}, {failures} failed; "
+        f"{clock(record.audio_s)} of audio in {clock(record.seconds)}"
+        + f", see {shown(store.name)}/failures.jsonl"
+        * bool(failures)
+    )
+    return ExitCode.AUDIO if failures else ExitCode.OK
+
+
+def _outcomes(job: Job, setup: Setup, wanted: JobOptions, n_workers: int) -> Iterator[Outcome]:
+    if wanted.engine == "ray":
+        from whisper_hailo.batch.cluster import run_on_ray
+
+        return run_on_ray(setup, job.groups(), wanted.address, wanted.workers)
+    from whisper_hailo.batch.local import LocalEngine
+
+    return LocalEngine(setup, n_workers).run(job.groups())
+
+
+def _n_workers(transcriber: Transcriber, wanted: JobOptions) -> int:
+    if wanted.workers is not None:
+        return wanted.workers
+    encoder = transcriber.encoder
+    return 1 if encoder is not None and encoder.name.startswith("hef") else available_cores()
+
+
+class _Progress:
+    """A line now and then, with an estimate of what is left."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._terminal = sys.stderr.isatty()
+        self._interval_s = _TERMINAL_INTERVAL_S if self._terminal else _INTERVAL_S
+        self._last_s = monotonic()
+        self._shown = False
+
+    def __call__(self, outcome: Outcome) -> None:
+        """Tell of a task."""
+        del outcome
+        now_s = monotonic()
+        if is_quiet() or now_s - self._last_s < self._interval_s:
+            return
+        self._last_s = now_s
+        self._shown = True
+        n_done, record = self._job.n_done, self._job.log.record
+        line = f"{n_done} of {self._job.n_items} items, {record.speed:.1f} x real time"
+        if (left_s := self._job.left_s) is not None:
+            line += f", about {clock(left_s)} left"
+        begin, end = ("\r\x1b[K", "") if self._terminal else ("", "\n")
+        print(begin + line, end=end, file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """Clear the line."""
+        if self._shown and self._terminal:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _tell_status(store: Store, *, as_json: bool) -> int:
+    from whisper_hailo.batch.status import read_status
+
+    status = read_status(store)
+    if as_json:
+        emit_json(asdict(status) | {"remaining": status.remaining})
+        return ExitCode.OK
+    emit(f"{status.done} of {status.items} items done, {status.failed} failed, ")
+    emit(
+        f"{status.remaining} left\n{clock(status.audio_s)} of audio, {status.speed:.1f} x real time"
+    )
+    emit(f", about {clock(status.left_s)} left\n" if status.remaining and status.left_s else "\n")
+    for kind, count in status.failures.items():
+        emit(f"{kind}: {count}\n")
+    return ExitCode.OK

@@ -1,0 +1,76 @@
+"""The same job on Ray: the same bytes, whoever is killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from tests.cluster.conftest import command, run, transcripts
+
+TRANSCRIBES = "ray::MapWorker"
+RUNS_A_NODE = "raylet/raylet"
+
+
+def processes(words: str) -> list[int]:
+    found = subprocess.run(["pgrep", "-f", words], capture_output=True, text=True, check=False)
+    return [int(pid) for pid in found.stdout.split()]
+
+
+def listening() -> set[str]:
+    """Addresses on which processes of Ray listen."""
+    found = subprocess.run(["ss", "-tlnpH"], capture_output=True, text=True, check=True).stdout
+    lines = [line.split() for line in found.splitlines()]
+    names = ("raylet", "gcs_server", "ray::", "plasma")
+    return {words[3] for words in lines if any(name in words[-1] for name in names)}
+
+
+def test_a_cluster_of_our_own_hears_nobody_else_and_gives_the_same_bytes(
+    environment: dict[str, str], manifest: Path, straight: bytes, tmp_path: Path
+) -> None:
+    words = (manifest, "-o", tmp_path / "job", "--engine", "ray", "--workers", 2)
+    heard: set[str] = set()
+    with subprocess.Popen(command(*words), env=environment, stderr=subprocess.DEVNULL) as job:
+        while job.poll() is None:
+            heard |= listening()
+            time.sleep(0.3)
+    assert job.returncode == 3
+    assert heard
+    assert {address for address in heard if "127.0.0.1" not in address} == set()
+    assert transcripts(tmp_path / "job") == straight
+
+
+def test_workers_nodes_and_drivers_are_killed_and_nothing_is_lost_or_doubled(
+    environment: dict[str, str], manifest: Path, straight: bytes, tmp_path: Path, cluster: str
+) -> None:
+    chance = random.Random(1)
+    words = (manifest, "-o", tmp_path / "job", "--engine", "ray", "--address", cluster)
+    killed: list[str] = []
+    for _ in range(2):
+        driver = subprocess.Popen(command(*words), env=environment, stderr=subprocess.DEVNULL)
+        for name in (TRANSCRIBES, TRANSCRIBES, RUNS_A_NODE):
+            time.sleep(chance.uniform(4, 8))
+            others = processes(name)[1 if name == RUNS_A_NODE else 0 :]  # the head's stays
+            if others and driver.poll() is None and killed.count(RUNS_A_NODE) == 0:
+                os.kill(chance.choice(others), signal.SIGKILL)
+                killed.append(name)
+        driver.kill()
+        driver.wait()
+    assert TRANSCRIBES in killed
+    last = run(environment, *words)
+    assert last.returncode == 3, last.stderr
+    assert transcripts(tmp_path / "job") == straight
+
+
+def test_no_cluster_is_one_line(
+    environment: dict[str, str], manifest: Path, tmp_path: Path
+) -> None:
+    words = (manifest, "-o", tmp_path / "job", "--engine", "ray", "--address", "127.0.0.1:1")
+    result = run(environment, *words)
+    assert result.returncode == 6
+    assert result.stderr.splitlines()[-1].startswith(
+        "whisper-hailo: no Ray cluster at 127.0.0.1:1 ("
+    )

@@ -1,0 +1,109 @@
+"""An archive on this machine: killed, filled with poison, and the same in the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import ROOT, Command, one_line
+
+CLIPS = sorted((ROOT / "tests" / "data" / "micro" / "seen").glob("*.ogg"))
+OPTIONS = ("--model", "micro", "--language", "en", "--format", "srt")
+
+
+def archive(folder: Path) -> Path:
+    """Thirty files, two of which are no recordings."""
+    folder.mkdir()
+    for clip in CLIPS[:28]:
+        (folder / clip.name).symlink_to(clip)
+    (folder / "poison.wav").write_bytes(b"no sound")
+    (folder / "empty.flac").touch()
+    return folder
+
+
+def results(folder: Path) -> dict[str, bytes]:
+    found = [path for name in ("transcripts", "srt") for path in (folder / name).rglob("*.*")]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+
+@pytest.fixture(scope="module")
+def straight(
+    whisper_hailo: Command, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, dict[str, bytes]]:
+    folder = tmp_path_factory.mktemp("straight")
+    source = archive(folder / "archive")
+    run = whisper_hailo("batch", source, *OPTIONS, "-o", folder / "job", "--workers", 1, "-q")
+    assert (run.returncode, run.stdout) == (3, "")
+    return source, results(folder / "job")
+
+
+def test_each_recording_is_transcribed_and_what_is_none_is_listed(
+    whisper_hailo: Command, straight: tuple[Path, dict[str, bytes]], tmp_path: Path
+) -> None:
+    source, written = straight
+    lines = written["transcripts/part-00000.jsonl"].splitlines()
+    records = {record["id"]: record for record in map(json.loads, lines)}
+    assert list(records) == sorted(path.name for path in source.iterdir())
+    clip = CLIPS[3]
+    alone = whisper_hailo("transcribe", clip, "--model", "micro", "--language", "en", "-q")
+    assert records[clip.name]["text"] == " ".join(alone.stdout.split("\n")).strip()
+    assert "-->" in written[f"srt/{clip.name}.srt"].decode()
+    job = source.parent / "job"
+    failures = [json.loads(line) for line in (job / "failures.jsonl").read_text().splitlines()]
+    assert [(one["id"], one["error"]["kind"]) for one in failures] == [
+        ("empty.flac", "AudioError"),
+        ("poison.wav", "AudioError"),
+    ]
+    status = whisper_hailo("batch", "status", job)
+    assert status.stdout.startswith("28 of 30 items done, 2 failed, 0 left\n")
+    told = json.loads(whisper_hailo("batch", "status", job, "--json").stdout)
+    assert (told["items"], told["remaining"], told["failures"]) == (30, 0, {"AudioError": 2})
+    # What failed is a manifest of its own.
+    again = whisper_hailo("batch", job / "failures.jsonl", *OPTIONS, "-o", tmp_path / "again", "-q")
+    assert again.returncode == 3
+    told = json.loads(whisper_hailo("batch", "status", tmp_path / "again", "--json").stdout)
+    assert (told["items"], told["failed"]) == (2, 2)
+
+
+def test_killed_again_and_again_it_gives_the_same_bytes(
+    environment: dict[str, str], straight: tuple[Path, dict[str, bytes]], tmp_path: Path
+) -> None:
+    source, written = straight
+    words = ("batch", source, *OPTIONS, "-o", tmp_path / "job", "--workers", 2, "-q")
+    command = [sys.executable, "-m", "whisper_hailo", *map(str, words)]
+    for wait_s in (1.0, 3.0, 5.0):
+        run = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+        time.sleep(wait_s)
+        for child in _children(run.pid)[:1]:
+            os.kill(child, signal.SIGKILL)
+        time.sleep(0.2)
+        run.kill()
+        run.wait()
+    last = subprocess.run(command, env=environment, capture_output=True, check=False)
+    assert last.returncode == 3, last.stderr
+    assert results(tmp_path / "job") == written
+
+
+def _children(pid: int) -> list[int]:
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(word) for word in path.read_text().split()] if path.exists() else []
+
+
+def test_what_cannot_be_done_is_one_line(whisper_hailo: Command, tmp_path: Path) -> None:
+    for words, code, message in (
+        (("batch", tmp_path), 2, "--output-dir is missing"),
+        (("batch", tmp_path, "-o", tmp_path / "o", "-m", "micro"), 3, "names no recordings"),
+        (("batch", "status", tmp_path), 2, "holds no job"),
+        (("batch", "a", "b"), 2, "expected one manifest or folder"),
+        (("batch", tmp_path, "-o", "o", "--address", "x"), 2, "--address needs --engine ray"),
+        (("batch", tmp_path, "-o", "o", "--workers", 0), 2, "--workers is 0"),
+    ):
+        result = whisper_hailo(*words)
+        assert (result.returncode, message in one_line(result)) == (code, True), result.stderr

@@ -1,0 +1,87 @@
+"""What a job is told to transcribe."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from whisper_hailo.batch.manifest import read_groups, read_source, written
+from whisper_hailo.batch.records import GROUP_ITEMS, Item
+from whisper_hailo.core.errors import AudioError, OptionError
+
+
+def manifest(folder: Path, *lines: Any) -> Path:
+    path = folder / "archive.jsonl"
+    texts = (line if isinstance(line, str) else json.dumps(line) for line in lines)
+    path.write_text("\n".join(texts) + "\n", encoding="utf-8")
+    return path
+
+
+def test_paths_are_relative_to_the_manifest_and_other_fields_stay(tmp_path: Path) -> None:
+    path = manifest(
+        tmp_path,
+        {"audio": "a/b.flac", "id": "one", "language": "Deutsch", "show": "news"},
+        "",
+        {"audio_filepath": "/c.wav", "duration": 3.5},
+        {"audio": "s3://bucket/d.mp3"},
+    )
+    assert list(read_source(path)) == [
+        Item("one", str(tmp_path / "a/b.flac"), "de", {"show": "news"}),
+        Item("c.wav", "/c.wav", None, {"duration": 3.5}),
+        Item("bucket/d.mp3", "s3://bucket/d.mp3"),
+    ]
+
+
+def test_a_folder_is_all_recordings_below_it_in_order(tmp_path: Path) -> None:
+    for name in ("b.wav", "a/z.flac", "a/notes.txt", "a/y.MP3"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert [item.id for item in read_source(tmp_path)] == ["a/y.MP3", "a/z.flac", "b.wav"]
+
+
+def test_what_a_job_could_not_do_is_a_manifest(tmp_path: Path) -> None:
+    line = {"id": "x", "audio": "/x.wav", "metadata": {"n": 1}, "error": {"kind": "AudioError"}}
+    assert list(read_source(manifest(tmp_path, line))) == [Item("x", "/x.wav", None, {"n": 1})]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("no JSON", "line 2: not readable JSON"),
+        ('{"id": "a"}', "line 2: audio is missing"),
+        ('{"audio": 3}', "line 2: audio is 3, expected a text"),
+        ('{"audio": "a.wav", "id": "../a"}', "line 2: id is ../a, which no file can be called"),
+        ('{"audio": "a.wav", "id": "' + "x" * 300 + '"}', "which no file can be called"),
+        ("[1]", "line 2: it is a list, expected an object"),
+    ],
+)
+def test_a_line_that_is_no_item_is_told_by_its_number(
+    tmp_path: Path, line: str, message: str
+) -> None:
+    with pytest.raises(OptionError, match=message):
+        list(read_source(manifest(tmp_path, {"audio": "ok.wav"}, line)))
+
+
+def test_two_items_of_one_id_are_refused(tmp_path: Path) -> None:
+    path = manifest(tmp_path, {"audio": "a.wav", "id": "x"}, {"audio": "b.wav", "id": "x"})
+    with pytest.raises(OptionError, match="items 1 and 2 both have the id x"):
+        list(read_source(path))
+
+
+@pytest.mark.parametrize("name", ["nowhere.jsonl", "empty.jsonl", "folder"])
+def test_nothing_to_do_is_said(tmp_path: Path, name: str) -> None:
+    (tmp_path / "empty.jsonl").touch()
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(AudioError, match=r"names no recordings|does not exist"):
+        list(read_source(tmp_path / name))
+
+
+def test_groups_are_the_items_in_order() -> None:
+    items = [Item(str(n), f"/{n}.wav", metadata={"n": n}) for n in range(2 * GROUP_ITEMS + 1)]
+    groups = list(read_groups(written(iter(items))))
+    assert [len(group.items) for group in groups] == [GROUP_ITEMS, GROUP_ITEMS, 1]
+    assert [item for group in groups for item in group.items] == items
+    assert [group.index for group in groups] == [0, 1, 2]
