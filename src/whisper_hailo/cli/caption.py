@@ -5,96 +5,102 @@ from __future__ import annotations
 import contextlib
 import logging
 import signal
-import sys
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from whisper_hailo.backends.hailo.options import Priority
+from whisper_hailo.cli.caption_figures import report
 from whisper_hailo.cli.caption_options import CaptionModel, ShowOptions, SourceOptions
 from whisper_hailo.cli.groups import Only
 from whisper_hailo.cli.model import tell_reasons
-from whisper_hailo.cli.stdout import emit, emit_json
-from whisper_hailo.cli.talk import is_verbose, note
-from whisper_hailo.core.errors import ExitCode
+from whisper_hailo.cli.stdout import emit
+from whisper_hailo.cli.streams import patient_results
+from whisper_hailo.cli.talk import is_verbose
+from whisper_hailo.core.errors import ExitCode, OptionError
 from whisper_hailo.core.extras import require
 from whisper_hailo.core.given import Given
-from whisper_hailo.core.languages import language_name
 from whisper_hailo.core.names import shown
+from whisper_hailo.core.supervisor import Supervisor
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.text.subtitles import Layout
 
 if TYPE_CHECKING:
     from whisper_hailo.live.browser import BrowserSource
     from whisper_hailo.live.captioner import Captioner
     from whisper_hailo.live.engine import CaptionEngine
-    from whisper_hailo.live.files import EventSink
+    from whisper_hailo.live.files import CaptionFile, EventFile
     from whisper_hailo.live.hosts import Hosts
+    from whisper_hailo.live.recording import Recording
+    from whisper_hailo.live.replacements import Replacements
+    from whisper_hailo.live.sinks import EventSink
+    from whisper_hailo.live.source import AudioSource
     from whisper_hailo.live.statistics import CaptionStatistics
     from whisper_hailo.live.stream import CaptionStream
+    from whisper_hailo.transcription.transcriber import Transcriber
 
 logger = logging.getLogger(__name__)
 
 _DECODING = (
     "language", "task", "cures", "max_new_tokens", "thresholds", "limits", "prompts",
 )  # fmt: skip
+NO_EFFECT = (
+    "prefix", "condition_on_previous_text", "carry_initial_prompt",  # a segment stands alone
+    "compression_ratio_threshold",  # nothing is tried again
+)  # fmt: skip
+"""Options of decoding that live captions cannot make use of."""
 
 
 def caption(
     source: SourceOptions,
     model: CaptionModel,
     options: CaptionOptions,
-    decoding: Annotated[Given[DecodingOptions], Only(_DECODING)],
+    decoding: Annotated[Given[DecodingOptions], Only(_DECODING, NO_EFFECT)],
+    layout: Annotated[Given[Layout], Only(("max_line_width", "max_line_count"))],
     show: ShowOptions,
     audio: Annotated[str | None, typer.Argument(hidden=True)] = None,
 ) -> int:
     """Caption a microphone, a file, an address such as rtsp://..., raw PCM from -."""
     from whisper_hailo.audio.vad import SileroDetector
-    from whisper_hailo.cli.caption_verbose import VerboseView
     from whisper_hailo.live.captioner import Captioner
     from whisper_hailo.live.engine import warm_up
-    from whisper_hailo.live.files import caption_files
-    from whisper_hailo.live.sources import open_source
+    from whisper_hailo.live.files import CUES, caption_files
     from whisper_hailo.live.stream import CaptionStream
 
     if source.list_devices:
         return _list_devices()
     # What is wrong is told before a model is looked for.
-    show.expect_page_for(source)
+    audio = source.played(audio)
+    source.expect_use(audio)
+    show.expect_use(source)
     model.expect_language(_decoding(decoding, Cures()))
     _expect_parts(source if audio is None else SourceOptions(), show)
     _expect_recording(audio)
     detector = SileroDetector("live")  # where it is missing, before a model is fetched
-    browser, hosts = _browser(source), show.hosts()
+    browser, hosts, replacements = _browser(source), show.hosts(), show.replacements()
     with contextlib.ExitStack() as stack:
-        files = caption_files(audio, show.events, show.output)
-        stream_source = browser or open_source(
-            audio,
-            microphone=None if source.mic is None else source.mic.replace("default", ""),
-            real_time=source.real_time,
-            rate_hz=source.rate,
-            loops=source.loops,
-        )
-        engine = _engine(model, decoding, options, stack)
+        files = caption_files(audio, show.events, show.output, show.rotate, layout.on(CUES))
+        recording, heard = show.recording(audio), browser or _source(source, audio)
+        engine = _engine(model, decoding, options, show.hotwords(), stack)
         warm_up(engine)
-        stack.enter_context(stream_source)
-        for file in files:
-            stack.enter_context(file)
-        sinks: list[EventSink] = [*files, _view(show, stack)]
+        stream_source = _recorded(heard, recording, stack)
         captioner = Captioner(engine, detector, options)
-        if is_verbose():
-            sinks.insert(0, VerboseView(captioner.statistics))
+        sinks = _sinks(files, show, captioner.statistics, stack)
         if hosts is not None:
             sinks.append(_web(captioner, show, hosts, browser, stack))
-        stream = CaptionStream(stream_source, captioner)
+        supervisor = Supervisor()
+        stream = CaptionStream(stream_source, captioner, supervisor.alive)
         logger.info("%s, listening to %s", engine.name, stream_source.name)
+        supervisor.ready(f"listening to {stream_source.name}")
         try:
-            interrupted = _run(stream, sinks)
+            interrupted = _run(stream, replacements, sinks)
         finally:
-            _report(captioner.statistics, show)
+            supervisor.stopping()
+            report(captioner.statistics, as_json=show.as_json)
     return ExitCode.INTERRUPTED if interrupted and not stream_source.endless else ExitCode.OK
 
 
@@ -125,10 +131,56 @@ def _expect_recording(audio: str | None) -> None:
         raise fault
 
 
+def _source(source: SourceOptions, audio: str | None) -> AudioSource:
+    """What is heard, but for a browser's microphone.
+
+    Raises:
+        OptionError: none, or several.
+    """
+    from whisper_hailo.live.sources import open_source
+
+    return open_source(
+        audio,
+        microphone=None if source.mic is None else source.mic.replace("default", ""),
+        real_time=source.real_time or source.replay is not None,
+        rate_hz=source.rate,
+        loops=source.loops,
+        patience_s=source.wait_for_source,
+    )
+
+
+def _recorded(
+    source: AudioSource, recording: Recording | None, stack: contextlib.ExitStack
+) -> AudioSource:
+    """A source that is recorded, if that is wanted, open until the stack ends."""
+    from whisper_hailo.live.recording import RecordedSource
+
+    if recording is not None:
+        source = RecordedSource(source, stack.enter_context(recording))
+    return stack.enter_context(source)
+
+
+def _sinks(
+    files: Sequence[EventFile | CaptionFile],
+    show: ShowOptions,
+    statistics: CaptionStatistics,
+    stack: contextlib.ExitStack,
+) -> list[EventSink]:
+    """Where events go, but for the page: on the disk before they are shown."""
+    from whisper_hailo.cli.caption_verbose import VerboseView
+    from whisper_hailo.live.sinks import RetriedSink
+
+    stack.enter_context(patient_results(alone=not (files or show.web or show.record)))
+    verbose = [VerboseView(statistics)] if is_verbose() else []
+    retried = [stack.enter_context(RetriedSink(file)) for file in files]
+    return [*verbose, *retried, _view(show, stack)]
+
+
 def _engine(
     model: CaptionModel,
     given: Given[DecodingOptions],
     options: CaptionOptions,
+    hotwords: str,
     stack: contextlib.ExitStack,
 ) -> CaptionEngine:
     """Our own engine or Moonshine, open until the stack ends.
@@ -142,7 +194,7 @@ def _engine(
 
     if model.moonshine is None:
         transcriber = model.transcriber(Priority.LIVE)
-        decoding = _decoding(given, transcriber.default_cures)
+        decoding = _expecting(hotwords, _decoding(given, transcriber.default_cures), transcriber)
         engine = TranscriberEngine(transcriber, decoding, trim_window=options.trim_window)
         tell_reasons(transcriber)
         stack.enter_context(transcriber)
@@ -175,7 +227,7 @@ def _web(
     return view
 
 
-def _run(stream: CaptionStream, sinks: list[EventSink]) -> bool:
+def _run(stream: CaptionStream, replacements: Replacements, sinks: list[EventSink]) -> bool:
     """Show all events; whether the user ended it before the source did."""
     interrupted = False
 
@@ -187,7 +239,7 @@ def _run(stream: CaptionStream, sinks: list[EventSink]) -> bool:
         stream.stop()
 
     with _handling(stop):
-        for event in stream.events():
+        for event in map(replacements.apply, stream.events()):
             for sink in sinks:
                 sink.put(event)
     return interrupted
@@ -211,6 +263,22 @@ def _decoding(given: Given[DecodingOptions], cures: Cures) -> DecodingOptions:
     return given.on(caption_defaults(cures))
 
 
+def _expecting(
+    hotwords: str, decoding: DecodingOptions, transcriber: Transcriber
+) -> DecodingOptions:
+    """Options with further hotwords, where the decoder takes any."""
+    if not hotwords:
+        return decoding
+    both = ", ".join(filter(None, (decoding.prompts.hotwords, hotwords)))
+    expecting = replace(decoding, prompts=replace(decoding.prompts, hotwords=both))
+    try:
+        transcriber.check(expecting)
+    except OptionError as error:
+        logger.warning("what --replace shows is not expected: %s", error)
+        return decoding
+    return expecting
+
+
 def _view(show: ShowOptions, stack: contextlib.ExitStack) -> EventSink:
     """What shows the captions on standard output."""
     from whisper_hailo.cli.caption_view import JsonView, TerminalView
@@ -220,28 +288,6 @@ def _view(show: ShowOptions, stack: contextlib.ExitStack) -> EventSink:
     view = TerminalView(colour=show.colour)
     stack.callback(view.close)
     return view
-
-
-def _report(statistics: CaptionStatistics, show: ShowOptions) -> None:
-    """The figures of the run: JSON on standard output, or a line, or all, on standard error."""
-    figures = statistics.as_json()
-    if show.as_json:
-        emit_json({"event": "statistics", **figures})
-    elif is_verbose():
-        for name, value in figures.items():
-            print(f"{name:>32}  {'-' if value is None else value}", file=sys.stderr)
-    else:
-        note(_summary(figures, statistics.words_in))
-
-
-def _summary(figures: dict[str, Any], words_in: Counter[str]) -> str:
-    heard = [language_name(code) for code, n_words in words_in.most_common() if code and n_words]
-    language = f" ({', '.join(heard)})" if heard else ""
-    lost = f"; {figures['lost_s']:.1f} s were lost" if figures["lost_s"] else ""
-    return (
-        f"{figures['words']} words{language} of {figures['stream_s']:.1f} s, computed in "
-        f"{figures['compute_s']:.1f} s{lost}"
-    )
 
 
 def _list_devices() -> int:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whisper_hailo.cli.model import ModelOptions
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.flags import ENGINE, expect, flag
+from whisper_hailo.core.flags import ENGINE, expect, flag, refuse_idle
+from whisper_hailo.live.rotation import Rotation
 
 if TYPE_CHECKING:
     from whisper_hailo.live.hosts import Hosts
+    from whisper_hailo.live.recording import Recording
+    from whisper_hailo.live.replacements import Replacements
 
 _SOURCE = "Source"
 _PAGE = "Page"
+_FILES = "Files"
 _LAST_PORT = 65535
 
 
@@ -25,11 +30,49 @@ class SourceOptions:
     mic: str | None = flag(None, "Number, part of its name, default, browser.", metavar="DEVICE")
     list_devices: bool = flag(False, "List microphones and end.")
     real_time: bool = flag(False, "Play a FILE at the speed of speech.", _SOURCE)
+    replay: str | None = flag(
+        None, "Play what --record kept, at the speed and with the times of then.", _SOURCE
+    )
     rate: int = flag(16_000, "Of raw PCM.", _SOURCE, metavar="HZ")
     loops: int = flag(1, "Play a FILE so often.", _SOURCE)
+    wait_for_source: float | None = flag(
+        None,
+        "A source that went away may be back so late; 0: it ends.",
+        _SOURCE,
+        metavar="S",
+        shown="microphones: any time, addresses: 600",
+    )
 
     def __post_init__(self) -> None:
+        wait_s = self.wait_for_source
+        expect(self, "wait_for_source", wait_s is None or 0 <= wait_s < math.inf, "0 s or more")
         expect(self, "loops", self.loops >= 1, "1 or more")
+
+    def expect_use(self, audio: str | None) -> None:
+        """Refuse options that have no effect on what is heard.
+
+        Raises:
+            OptionError: there is one.
+        """
+        is_address = audio is not None and "://" in audio
+        is_file = audio is not None and audio != "-" and not is_address
+        for name, serves, what in (
+            ("real_time", is_file, "a FILE"),
+            ("loops", is_file, "a FILE"),
+            ("rate", audio == "-", "-, raw PCM"),
+            ("wait_for_source", is_address or self.mic not in (None, "browser"), "--mic or a URL"),
+        ):
+            refuse_idle(self, name, serves, what)
+
+    def played(self, audio: str | None) -> str | None:
+        """What is to be heard: the argument, or what is replayed.
+
+        Raises:
+            OptionError: both are there.
+        """
+        if self.replay is not None and audio is not None:
+            raise OptionError(f"--replay {self.replay} and {audio} are two sources; give one")
+        return audio if self.replay is None else self.replay
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +93,23 @@ class ShowOptions:
 
     events: Path | None = flag(None, "Write all events there.", metavar="F.jsonl")
     output: Path | None = flag(None, "Grow a .srt, .vtt or .txt file.", short="-o", metavar="FILE")
+    rotate: Rotation | None = flag(
+        None,
+        "Go on in new files: each day, or beyond a size such as 100MB.",
+        _FILES,
+        metavar="day|SIZE",
+        parse=Rotation.of,
+    )
+    record: Path | None = flag(None, "Keep the sound there.", _FILES, metavar="F.flac")
+    replace: Path | None = flag(
+        None,
+        "Lines HEARD => SHOWN; what is shown is expected, too.",
+        _FILES,
+        metavar="FILE",
+    )
+    mask: Path | None = flag(
+        None, "Words, one a line, whose letters become stars.", _FILES, metavar="FILE"
+    )
     colour: bool = flag(False, "Shade words by confidence.", also=("--color",))
     as_json: bool = flag(False, "Print events and statistics as JSON Lines.", name="--json")
     web: bool = flag(False, "Serve a page with large captions.")
@@ -62,6 +122,59 @@ class ShowOptions:
     def __post_init__(self) -> None:
         expect(self, "web_port", 0 <= self.web_port <= _LAST_PORT, f"0 to {_LAST_PORT}")
 
+    def expect_use(self, source: SourceOptions) -> None:
+        """Refuse options that have no effect without another.
+
+        Raises:
+            OptionError: there is one.
+        """
+        if source.mic == "browser" and not self.web:
+            raise OptionError("--mic browser needs --web, the page that it records in; give both")
+        kept = bool(self.events or self.output or self.record)
+        refuse_idle(self, "rotate", kept, "--events, --output or --record")
+        for name in ("web_host", "web_port", "web_allow_host"):
+            refuse_idle(self, name, self.web, "--web")
+        refuse_idle(self, "colour", not self.as_json, "a terminal, not --json")
+
+    def replacements(self) -> Replacements:
+        """What is shown in the place of words.
+
+        Raises:
+            OptionError: a file of them cannot be read.
+        """
+        from whisper_hailo.live.replacements import Replacements
+
+        given = Replacements({}) if self.replace is None else Replacements.read(self.replace)
+        return given if self.mask is None else given | Replacements.masks(self.mask)
+
+    def hotwords(self) -> str:
+        """Words that the decoder is to expect, since they are to be shown.
+
+        Raises:
+            OptionError: their file cannot be read.
+        """
+        from whisper_hailo.live.replacements import Replacements
+
+        if self.replace is None:
+            return ""
+        return ", ".join(filter(None, Replacements.read(self.replace).phrases.values()))
+
+    def recording(self, audio: str | None) -> Recording | None:
+        """What the sound is kept in, if it is; not open yet.
+
+        Raises:
+            OptionError: it would replace what is heard, or has another ending.
+            OutputError: something else is there.
+        """
+        if self.record is None:
+            return None
+        from whisper_hailo.live.files import identity
+        from whisper_hailo.live.recording import Recording
+
+        recording = Recording(self.record, self.rotate)
+        recording.file.check(identity(audio))
+        return recording
+
     def hosts(self) -> Hosts | None:
         """Names by which the page may be asked for, if there is one.
 
@@ -71,12 +184,3 @@ class ShowOptions:
         from whisper_hailo.live.hosts import Hosts
 
         return Hosts.of(self.web_host, self.web_allow_host) if self.web else None
-
-    def expect_page_for(self, source: SourceOptions) -> None:
-        """Refuse a browser's microphone without the page that it is in.
-
-        Raises:
-            OptionError: there is none.
-        """
-        if source.mic == "browser" and not self.web:
-            raise OptionError("--mic browser needs --web, the page that it records in; give both")

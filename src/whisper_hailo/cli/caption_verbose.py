@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.events import Event, Lost, Partial, Started
+from whisper_hailo.live.events import Away, Back, Event, Lost, Partial, Started
 from whisper_hailo.live.statistics import CaptionStatistics
 
 _ERASE = "\r\x1b[K"
@@ -46,6 +46,10 @@ class VerboseView:
     def _told(self, event: Event, now: _Sums) -> str:
         if isinstance(event, Lost):
             return f"lost: {event.start_s:.2f} to {event.end_s:.2f} s"
+        if isinstance(event, Away):
+            return f"away from {event.start_s:.2f} s: {event.why}"
+        if isinstance(event, Back):
+            return f"back after {event.end_s - event.start_s:.2f} s"
         segment = f"segment {event.segment_id}"
         if isinstance(event, Started):
             return f"{segment} starts at {event.start_s:.2f} s"

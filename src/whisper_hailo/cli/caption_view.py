@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from shutil import get_terminal_size
 from typing import Final
@@ -46,9 +46,8 @@ class TerminalView:
         if isinstance(event, Completed):
             erase = _ERASE if self._terminal else ""
             words = _from_margin(event.words)
-            line = self._shaded(words) if self._colour else clean(event.text)
             if event.text:
-                emit(f"{erase}{line}\n")
+                emit(erase + "".join(f"{line}\n" for line in self._lines(words)))
             elif erase:
                 emit(erase)
         elif isinstance(event, Partial) and self._terminal:
@@ -58,6 +57,15 @@ class TerminalView:
         """Take the running line away."""
         if self._terminal:
             emit(_ERASE)
+
+    def _lines(self, words: Sequence[CaptionWord]) -> Iterator[str]:
+        """A final text; on a terminal, lines that end between words."""
+        whole = [replace(word, text=clean(word.text)) for word in words]
+        room = get_terminal_size().columns - 1 if self._terminal else 0
+        while whole:
+            line = first_columns(whole, room) if room else whole
+            whole = _from_margin(whole[len(line) :])
+            yield self._shaded(line) if self._colour else "".join(w.text for w in line).rstrip()
 
     def _running(self, event: Partial) -> str:
         """The end of the running text, as much as one line holds."""
@@ -91,6 +99,19 @@ def _from_margin(words: Sequence[CaptionWord]) -> list[CaptionWord]:
 def clean(text: str) -> str:
     """Text without anything that moves a cursor."""
     return _CONTROL.sub(" ", text).strip("\n")
+
+
+def first_columns(words: Sequence[CaptionWord], room: int) -> Sequence[CaptionWord]:
+    """As many of the first words as a line holds; at least one.
+
+    Args:
+        words: with their blanks.
+        room: columns; wide characters take two.
+    """
+    for n_words in range(1, len(words)):
+        if cell_len("".join(word.text for word in words[: n_words + 1])) > room:
+            return words[:n_words]
+    return words
 
 
 def fitting(words: Sequence[str], room: int) -> list[str]:

@@ -38,9 +38,15 @@ _METAVARS: Mapping[type, str] = {int: "N", float: "X", str: "TEXT", Path: "PATH"
 
 @dataclass(frozen=True, slots=True)
 class Only:
-    """Beside a dataclass in a command's parameters: only these of its fields are options."""
+    """Beside a dataclass in a command's parameters: only these of its fields are options.
+
+    Attributes:
+        names: of its fields.
+        but: options of its groups that it does not have, since they would have no effect.
+    """
 
     names: tuple[str, ...]
+    but: tuple[str, ...] = ()
 
 
 class Common(Protocol):
@@ -74,8 +80,8 @@ def flattened(command: Callable[..., Any], *common: Common) -> Callable[..., Any
         if kind is None:
             parameters.append(keyword(name, hints[name], parameter.default))
         else:
-            parameters += parameters_of(kind, only)
-            readers[name] = _reader(kind, only, deferred)
+            parameters += (p for p in parameters_of(kind, only.names) if p.name not in only.but)
+            readers[name] = _reader(kind, only.names, deferred)
     names = {parameter.name for parameter in parameters}
     for one in common:
         parameters += one.parameters(names)
@@ -102,12 +108,12 @@ def keyword(name: str, hint: Any, default: Any = None) -> inspect.Parameter:  # 
     return inspect.Parameter(name, kind, default=default, annotation=hint)
 
 
-def _dataclass_of(hint: Any) -> tuple[type[Any] | None, tuple[str, ...], bool]:  # noqa: ANN401
+def _dataclass_of(hint: Any) -> tuple[type[Any] | None, Only, bool]:  # noqa: ANN401
     """The dataclass that a parameter takes, which of its fields, and whether as `Given`."""
-    only: tuple[str, ...] = ()
+    only = Only(())
     if get_origin(hint) is Annotated:
         hint, *notes = get_args(hint)
-        only = next((note.names for note in notes if isinstance(note, Only)), ())
+        only = next((note for note in notes if isinstance(note, Only)), only)
     deferred = get_origin(hint) is Given
     kind = get_args(hint)[0] if deferred else hint
     return (kind if is_dataclass(kind) and isinstance(kind, type) else None), only, deferred

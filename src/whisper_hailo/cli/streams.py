@@ -8,16 +8,25 @@ is dropped.
 from __future__ import annotations
 
 import io
+import logging
 import os
 import select
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
 from whisper_hailo.core.errors import OutputError
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+
+    from whisper_hailo.live.waits import GrowingWait
+
+logger = logging.getLogger(__name__)
+
+_MOST_WAITING: Final = 1 << 24
+"""Bytes that wait until standard output takes them."""
 
 
 class ReaderGoneError(Exception):
@@ -34,9 +43,10 @@ class _Results(io.FileIO):
     """
 
     _failed = False
+    _patience: _Patience | None = None
 
     def write(self, data: ReadableBuffer) -> int:
-        """Write some of it.
+        """Write some of it, or keep it where there is patience.
 
         Raises:
             OutputError: it does not fit the disk.
@@ -45,9 +55,9 @@ class _Results(io.FileIO):
         if self._failed:
             return memoryview(data).nbytes
         try:
-            while (n_bytes := super().write(data)) is None:  # a pipe that does not block is full
-                select.select([], [self], [])
-            return n_bytes
+            if self._patience is not None:
+                return self._patience.write(self.write_some, data)
+            return self.write_some(data)
         except BrokenPipeError as error:
             self._failed = True
             raise ReaderGoneError from error
@@ -56,6 +66,103 @@ class _Results(io.FileIO):
             raise OutputError(
                 f"cannot write to standard output ({error.strerror}); free some space"
             ) from error
+
+    def write_some(self, data: ReadableBuffer) -> int:
+        """Write some of it as soon as any of it is taken."""
+        while (n_bytes := super().write(data)) is None:  # a pipe that does not block is full
+            select.select([], [self], [])
+        return n_bytes
+
+    @contextmanager
+    def patient(self, *, alone: bool) -> Iterator[None]:
+        """Within the block what is not taken is kept and tried again; see `patient_results`."""
+        from whisper_hailo.live.waits import GrowingWait
+
+        self._patience = patience = _Patience(GrowingWait(), alone=alone)
+        try:
+            yield
+        finally:
+            self._patience = None
+            while patience.waiting:
+                del patience.waiting[: self.write(bytes(patience.waiting))]
+        if patience.n_lost:
+            raise OutputError(
+                f"standard output did not take {patience.n_lost} bytes for too long; they are "
+                "missing there, read it or free some space"
+            )
+
+
+class _Patience:
+    """What standard output did not take, and when it is to be tried again.
+
+    Args:
+        wait: between tries.
+        alone: nothing else shows what goes there: without a reader the work is over.
+    """
+
+    def __init__(self, wait: GrowingWait, *, alone: bool) -> None:
+        self._wait = wait
+        self._alone = alone
+        self._gone = False
+        self.waiting = bytearray()
+        self.n_lost = 0
+
+    def write(self, write_some: Callable[[ReadableBuffer], int], data: ReadableBuffer) -> int:
+        """Take all of it, whatever becomes of it."""
+        n_bytes = memoryview(data).nbytes
+        if self._gone:
+            return n_bytes
+        if len(self.waiting) + n_bytes > _MOST_WAITING:
+            self.n_lost += n_bytes
+            return n_bytes
+        self.waiting += data
+        if not self._wait.is_over:
+            return n_bytes
+        try:
+            while self.waiting and (self._alone or _has_room(1)):
+                del self.waiting[: write_some(bytes(self.waiting[: select.PIPE_BUF]))]
+        except BrokenPipeError:
+            if self._alone:
+                raise
+            logger.warning("nobody reads standard output any more; captions go on elsewhere")
+            self._gone = True
+            self.waiting.clear()
+        except OSError as error:
+            if not self._wait.n_failures:
+                logger.warning(
+                    "cannot write to standard output (%s); captions go on, and it is tried again",
+                    error.strerror,
+                )
+            self._wait.fail()
+        else:
+            self._wait.succeed()
+        return n_bytes
+
+
+def _has_room(descriptor: int) -> bool:
+    """Whether so much as `PIPE_BUF` is taken at once: a pipe that nobody reads for now is full."""
+    writable = select.poll()
+    writable.register(descriptor, select.POLLOUT)
+    return bool(writable.poll(0))
+
+
+@contextmanager
+def patient_results(*, alone: bool) -> Iterator[None]:
+    """A block in which standard output may fail: what it does not take waits for another try.
+
+    Args:
+        alone: nothing else shows what goes there: when its reader has left, the work is over.
+
+    Raises:
+        OutputError: at the end, what waited is still not taken.
+        ReaderGoneError: the reader went away, and there is no other.
+    """
+    raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
+    if not isinstance(raw, _Results):
+        yield
+        return
+    with raw.patient(alone=alone):
+        yield
 
 
 class _Notes(io.FileIO):

@@ -134,6 +134,23 @@ def expect(options: object, name: str, fits: bool, expected: str) -> None:
         raise OptionError(f"{typed_name(one)} is {given}, expected {expected}")
 
 
+def refuse_idle(options: object, name: str, serves: bool, of: str) -> None:
+    """Refuse a field that was given and has no effect.
+
+    Args:
+        options: an instance of a dataclass.
+        name: of its field.
+        serves: it has one.
+        of: what it goes with, for the message.
+
+    Raises:
+        OptionError: it was given in vain.
+    """
+    one = next(one for one in fields(options) if one.name == name)  # type: ignore[arg-type]
+    if not serves and getattr(options, name) != one.default:
+        raise OptionError(f"{typed_name(one)} goes with {of} and has no effect here; leave it out")
+
+
 def expect_choices(options: object) -> None:
     """Refuse names that are none of the choices of their fields.
 

@@ -26,6 +26,7 @@ _BEGINNINGS: Final[Mapping[str, bytes]] = MappingProxyType(
         "tsv": rb"start\tend\ttext\r?\n",
         "json": rb'\{\s*"(task|text)": ',
         "jsonl": rb'\{"event": "',
+        "flac": rb"fLaC",
         "svg": rb"\s*<(\?xml|svg)\b",
     }
 )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.source import Block
+from whisper_hailo.live.source import Absence, Block
 
 LIMIT_S: Final = 300.0
 """More than a chip takes that is opened anew three times; 18 MiB."""
@@ -18,11 +20,28 @@ LOOK_S: Final = 0.1
 """So often one who waits for audio looks whether it is still wanted."""
 
 
-class Backlog:
-    """Takes audio on one thread, and gives all that waits as one piece on another.
+@dataclass(slots=True)
+class _Gap:
+    """A place at which something is missing.
 
-    Where there is no room, audio waits or is lost. Since all that waits is taken, there is none
-    until then, so that a loss lies behind it and never in the middle.
+    Attributes:
+        at: samples before it that wait.
+        captured_s: when the last of them was captured.
+        n_lost: samples that there was no room for.
+        absence: the source is away there, or back.
+    """
+
+    at: int
+    captured_s: float | None
+    n_lost: int = 0
+    absence: Absence | None = None
+
+
+class Backlog:
+    """Takes audio on one thread, and gives what waits as one piece on another.
+
+    Where there is no room, audio waits or is lost. Whatever is missing lies behind a piece and
+    never in the middle: what waits is given up to there.
 
     Args:
         limit_s: room, in seconds.
@@ -32,8 +51,9 @@ class Backlog:
         n_most = round(limit_s * SAMPLE_RATE_HZ)
         self._audio = np.empty(n_most, np.float32)  # takes memory as far as it is used
         self._n_samples = 0
-        self._n_lost = 0
+        self._gaps: deque[_Gap] = deque()
         self._n_faults = 0
+        self._recorded_s: float | None = None
         self._captured_s: float | None = None
         self._ended = False
         self._failure: BaseException | None = None
@@ -47,8 +67,8 @@ class Backlog:
         """
         with self._changed:
             n_lost = block.audio.size - self._add(block, 0)
-            self._n_lost += n_lost
             self._n_faults += block.n_faults
+            self._miss(n_lost, block.absence)
             self._changed.notify_all()
             return n_lost
 
@@ -61,6 +81,7 @@ class Backlog:
                 n_kept += self._add(block, n_kept)
                 self._changed.notify_all()
                 if n_kept == block.audio.size or self._ended:
+                    self._miss(0, block.absence)
                     return
                 self._changed.wait()
 
@@ -83,8 +104,9 @@ class Backlog:
         """
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._n_samples or self._ended, LOOK_S)
-                block, ended = self._take(), self._ended
+                self._changed.wait_for(lambda: self._n_samples or self._gaps or self._ended, LOOK_S)
+                block = self._take()
+                ended = self._ended and not (self._n_samples or self._gaps)
             yield block
             if ended:
                 break
@@ -93,6 +115,8 @@ class Backlog:
 
     def _add(self, block: Block, n_before: int) -> int:
         """Append what there is room for of a block, but for its first samples; how much that is."""
+        if block.recorded_s is not None and not n_before:
+            self._recorded_s = block.recorded_s - self._n_samples / SAMPLE_RATE_HZ
         rest = block.audio[n_before : n_before + self._audio.size - self._n_samples]
         self._audio[self._n_samples : self._n_samples + rest.size] = rest
         self._n_samples += rest.size
@@ -100,11 +124,34 @@ class Backlog:
             self._captured_s = block.captured_s
         return int(rest.size)
 
+    def _miss(self, n_lost: int, absence: Absence | None) -> None:
+        """Note what is missing behind all that waits."""
+        last = self._gaps[-1] if self._gaps else None
+        if n_lost and (last is None or last.at < self._n_samples or last.absence is not None):
+            self._gaps.append(_Gap(self._n_samples, self._captured_s, n_lost))
+        elif n_lost and last is not None:
+            last.n_lost += n_lost
+        if absence is not None:
+            self._gaps.append(_Gap(self._n_samples, self._captured_s, absence=absence))
+
     def _take(self) -> Block:
+        """What waits up to the first gap, and what is missing there."""
+        whole = _Gap(self._n_samples, self._captured_s)
+        gap = self._gaps.popleft() if self._gaps else whole
         block = Block(
-            self._audio[: self._n_samples].copy(), self._captured_s, self._n_faults, self._n_lost
+            self._audio[: gap.at].copy(),
+            gap.captured_s,
+            self._n_faults,
+            gap.n_lost,
+            gap.absence,
+            self._recorded_s,
         )
-        self._n_samples = self._n_lost = self._n_faults = 0
-        self._captured_s = None
+        self._n_samples -= gap.at
+        self._audio[: self._n_samples] = self._audio[gap.at : gap.at + self._n_samples].copy()
+        for later in self._gaps:
+            later.at -= gap.at
+        self._n_faults, self._recorded_s = 0, None
+        if not self._n_samples:
+            self._captured_s = None
         self._changed.notify_all()
         return block

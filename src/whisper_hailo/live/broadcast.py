@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from whisper_hailo.live.events import Completed, Event, Lost, Partial, as_json
+from whisper_hailo.live.events import Away, Back, Completed, Event, Lost, Partial, as_json
 
 Message: TypeAlias = dict[str, Any]
 
@@ -61,6 +61,7 @@ class Broadcast:
         self._completed: deque[Message] = deque(maxlen=HISTORY)
         self._figures: deque[Message] = deque(maxlen=_FIGURES)
         self._partial: Message | None = None
+        self._away: Message | None = None
         self._ended = False
         self._clients: dict[Client, Callable[[], None]] = {}
 
@@ -90,9 +91,11 @@ class Broadcast:
             self._partial = None
             if event.text:
                 self._completed.append(message)
-        elif isinstance(event, Lost):
+        elif isinstance(event, Lost | Back):
             self._completed.append(message)
-        elif isinstance(event, Partial):
+        if isinstance(event, Away | Back):
+            self._away = message if isinstance(event, Away) else None
+        if isinstance(event, Partial):
             self._partial = message
         self._tell(message)
         if figures is not None:
@@ -111,6 +114,7 @@ class Broadcast:
             "browser_microphone": self._browser_microphone,
             "completed": list(self._completed),
             "partial": self._partial,
+            "away": self._away,
             "figures": list(self._figures),
         }
         return [snapshot, _END] if self._ended else [snapshot]

@@ -15,12 +15,22 @@ from whisper_hailo.core.buffers import BufferWord
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.search.draft import Draft
+from whisper_hailo.live.clock import Moment, StreamClock
 from whisper_hailo.live.cut import cut_place
 from whisper_hailo.live.engine import CaptionEngine
-from whisper_hailo.live.events import CaptionWord, Completed, Event, Lost, Partial, Reason, Started
+from whisper_hailo.live.events import (
+    Away,
+    Back,
+    Completed,
+    Event,
+    Lost,
+    Partial,
+    Reason,
+    Started,
+)
 from whisper_hailo.live.listener import Listener, RunningSegment
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.live.running import RunningText
+from whisper_hailo.live.running import RunningText, caption_words
 from whisper_hailo.live.segmenter import Segmenter, Signal
 from whisper_hailo.live.statistics import CaptionStatistics
 
@@ -31,7 +41,7 @@ _LEAST_HEARD_S: Final = 0.1
 
 
 class Captioner:
-    """Turns audio into events; see `live.events` for what holds for them.
+    """Turns audio into events; see `live.guarantees` for what holds for them.
 
     Args:
         engine: hears buffers.
@@ -57,14 +67,14 @@ class Captioner:
         self._longest = round(options.longest_s(engine.content_s) * SAMPLE_RATE_HZ)
         self._due = round(options.min_partial_s * SAMPLE_RATE_HZ)
         self._segmenter = Segmenter(detector, options)
-        self._now = now
-        self._began_s = now()
+        self._clock = StreamClock(now)
         self._running: RunningSegment | None = None
         self._n_segments = 0
         self._pending = np.empty(0, np.float32)
-        self._captured_s: float | None = None  # when the stream's sample 0 would have been heard
         self.statistics = CaptionStatistics()
         self._listener = Listener(engine, options, self.statistics)
+        self._away_s = 0.0  # how far the stream had come when its source went away,
+        self._n_torn = 0  # and what it gave of the next frame
 
     def feed(self, audio: FloatArray, captured_s: float | None = None) -> Iterator[Event]:
         """Take audio of any length; at most one partial is made, of all of it.
@@ -78,8 +88,7 @@ class Captioner:
         n_whole = pending.size // FRAME_SAMPLES * FRAME_SAMPLES
         self._pending = pending[n_whole:].copy()
         if captured_s is not None:
-            n_fed = self._segmenter.n_heard + pending.size
-            self._captured_s = captured_s - n_fed / SAMPLE_RATE_HZ
+            self._clock.note_capture(captured_s, self._segmenter.n_heard + pending.size)
         for begin in range(0, n_whole, FRAME_SAMPLES):
             yield from self._frame(pending[begin : begin + FRAME_SAMPLES])
         if self._running is not None and self._is_due(self._running):
@@ -91,12 +100,10 @@ class Captioner:
         Args:
             n_samples: how much; what was fed before and is no whole frame yet is lost with it.
         """
-        n_samples += self._pending.size
-        self._pending = self._pending[:0]
         if self._running is not None:
             yield from self._end(self._running, "loss")
         start_s = self._heard_s
-        self._segmenter.skip(n_samples)
+        n_samples = self._skip_samples(n_samples)
         if not self.statistics.n_lost_samples:
             logger.warning(
                 "%.2f s of sound could not wait and were lost: computing is too far behind (told "
@@ -104,7 +111,33 @@ class Captioner:
                 n_samples / SAMPLE_RATE_HZ,
             )
         self.statistics.n_lost_samples += n_samples
-        yield Lost(start_s, self._heard_s, self._heard_s, self._at_s)
+        yield Lost(start_s, self._heard_s, **self._moment(start_s))
+
+    def leave(self, why: str) -> Iterator[Event]:
+        """Complete what is running: the source gives nothing any more.
+
+        Args:
+            why: what is wrong, in words for the user.
+        """
+        if self._running is not None:
+            yield from self._end(self._running, "away")
+        self.statistics.n_away += 1
+        self._away_s, self._n_torn = self._heard_s, self._pending.size
+        self._pending = self._pending[:0]
+        yield Away(self._away_s, why, **self._moment(self._away_s))
+
+    def come_back(self, n_samples: int) -> Iterator[Event]:
+        """Go on behind the time that the source was away.
+
+        Args:
+            n_samples: how long that was; see `lose`.
+        """
+        self.statistics.n_away_samples += self._skip_samples(n_samples + self._n_torn)
+        yield Back(self._away_s, self._heard_s, **self._moment(self._away_s))
+
+    def note_recorded(self, recorded_s: float) -> None:
+        """What follows was recorded then, in seconds since 1970."""
+        self._clock.note_recorded(recorded_s, self._segmenter.n_heard + self._pending.size)
 
     def finish(self) -> Iterator[Event]:
         """Complete what is running at the end of the stream."""
@@ -142,12 +175,8 @@ class Captioner:
             carried=carried,
         )
         self._n_segments += 1
-        return Started(
-            self._running.segment_id,
-            start_s=self._running.start / SAMPLE_RATE_HZ,
-            heard_s=self._heard_s,
-            at_s=self._at_s,
-        )
+        start_s = self._running.start / SAMPLE_RATE_HZ
+        return Started(self._running.segment_id, start_s=start_s, **self._moment(start_s))
 
     def _is_due(self, running: RunningSegment) -> bool:
         new = self._segmenter.n_samples - running.shown
@@ -165,16 +194,17 @@ class Captioner:
             running.shown = n_samples
             self._skip(running, 1)
             return
-        running.text.update(result, n_samples / SAMPLE_RATE_HZ)
+        running.text.update(result, n_samples / SAMPLE_RATE_HZ, may_stay=running.is_decided)
+        start_s = running.start / SAMPLE_RATE_HZ
         event = Partial(
             running.segment_id,
-            start_s=running.start / SAMPLE_RATE_HZ,
+            start_s=start_s,
             end_s=(running.start + n_samples) / SAMPLE_RATE_HZ,
-            committed=_shown(running.text.committed),
-            tentative=_shown([tentative.word for tentative in running.text.tentative]),
+            committed=caption_words(running.text.committed),
+            tentative=caption_words([tentative.word for tentative in running.text.tentative]),
             n_skipped=running.n_skipped,
-            heard_s=self._heard_s,
-            at_s=self._at_s,
+            language=running.language or "",
+            **self._moment(start_s),
         )
         self._note_first_text(running, event.text)
         yield event
@@ -196,20 +226,21 @@ class Captioner:
             words, language = running.text.finish(result), result.language
         except DeviceError as error:
             words, language, failure = running.text.known, running.language or "", error
+        start_s = running.start / SAMPLE_RATE_HZ
+        end_s = (running.start + n_samples) / SAMPLE_RATE_HZ
         event = Completed(
             running.segment_id,
-            start_s=running.start / SAMPLE_RATE_HZ,
-            end_s=(running.start + n_samples) / SAMPLE_RATE_HZ,
-            words=_shown(words),
+            start_s=start_s,
+            end_s=end_s,
+            words=caption_words(words, start_s, end_s),
             reason=reason,
             n_skipped=running.n_skipped,
-            heard_s=self._heard_s,
-            at_s=self._at_s,
             language=language,
+            **self._moment(start_s),
         )
         self._note_first_text(running, event.text)
         if reason in ("silence", "end"):  # others are no end of speech
-            self.statistics.final_latency_s.add(self._since(speech_end))
+            self.statistics.final_latency_s.add(self._clock.since(speech_end))
         self.statistics.n_full += 1
         self.statistics.n_segment_samples += n_samples
         self.statistics.n_words += len(words)
@@ -247,22 +278,19 @@ class Captioner:
         if text and not running.first_text:
             running.first_text = True
             if running.carried is None:
-                self.statistics.first_latency_s.add(self._since(running.start))
+                self.statistics.first_latency_s.add(self._clock.since(running.start))
 
-    def _since(self, sample: int) -> float | None:
-        """Seconds from the capture of a sample of the stream until now; `None` if not live."""
-        if self._captured_s is None:
-            return None
-        return self._now() - (self._captured_s + sample / SAMPLE_RATE_HZ)
+    def _skip_samples(self, n_samples: int) -> int:
+        """Go on behind audio that nobody heard; how much it is, with what was no whole frame."""
+        n_samples += self._pending.size
+        self._pending = self._pending[:0]
+        self._segmenter.skip(n_samples)
+        return n_samples
+
+    def _moment(self, start_s: float) -> Moment:
+        """When an event is told that begins at a place of the stream."""
+        return self._clock.moment(start_s, self._heard_s)
 
     @property
     def _heard_s(self) -> float:
         return self._segmenter.n_heard / SAMPLE_RATE_HZ
-
-    @property
-    def _at_s(self) -> float:
-        return self._now() - self._began_s
-
-
-def _shown(words: list[BufferWord] | tuple[BufferWord, ...]) -> tuple[CaptionWord, ...]:
-    return tuple(CaptionWord(word.text, word.probability) for word in words)

@@ -9,6 +9,7 @@ import numpy as np
 
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.option_groups import TokenLimits
 from whisper_hailo.decoding.options import Cures, DecodingOptions
@@ -39,6 +40,11 @@ class CaptionEngine(Protocol):
         """Seconds of audio that it hears at once."""
         ...
 
+    @property
+    def detects_language(self) -> bool:
+        """Whether it finds the language out where none is given."""
+        ...
+
     def transcribe(
         self,
         audio: FloatArray,
@@ -53,7 +59,7 @@ class CaptionEngine(Protocol):
         Args:
             audio: `(n_samples,)` float32 16 kHz mono.
             draft: what its text may begin with; an engine without drafts leaves it.
-            language: as an earlier buffer of the segment was found to be in; `None`: as set.
+            language: code, where it is known; `None`: as set, which may be to find it out.
             word_times: the caller can make use of the times of words.
             hold_back_s: more audio follows; end the text where it is a guess at what the last so
                 many seconds say. An engine that cannot tell leaves it.
@@ -98,6 +104,11 @@ class TranscriberEngine:
     def content_s(self) -> float:
         """The window less its margin."""
         return self._transcriber.content_s
+
+    @property
+    def detects_language(self) -> bool:
+        """Whether it finds the language out where none is given."""
+        return self._options.language == AUTO_LANGUAGE
 
     def transcribe(
         self,

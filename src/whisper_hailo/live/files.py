@@ -4,154 +4,121 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import sys
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
-from typing import Final, Protocol, Self, TextIO
+from typing import Any, Final
 
-from whisper_hailo.core.closing import Closing
-from whisper_hailo.core.errors import OptionError, OutputError
+from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.names import shown
-from whisper_hailo.core.targets import FileId, file_id, refuse_foreign
+from whisper_hailo.core.targets import FileId, file_id
+from whisper_hailo.core.types import Word
 from whisper_hailo.live.events import Completed, Event, as_json
-from whisper_hailo.text.subtitles import cue_time
+from whisper_hailo.live.growing import GrowingFile
+from whisper_hailo.live.rotation import Rotation
+from whisper_hailo.text.clauses import clauses, lines
+from whisper_hailo.text.subtitles import Layout, cue_time, spread
 
 FORMATS: Final = ("srt", "vtt", "txt")
 
-
-class EventSink(Protocol):
-    """Takes events in order."""
-
-    def put(self, event: Event) -> None:
-        """Take one.
-
-        Raises:
-            OutputError: it cannot be written.
-        """
-        ...
+CUES: Final = Layout(max_line_width=42, max_line_count=2)
+"""What broadcasters agree on, and all players show."""
 
 
-class _GrowingFile(Closing):
-    """A text file to which whole records are appended, each at once on disk."""
+class EventFile(GrowingFile):
+    """All events as JSON Lines; those of a run follow a line that has its name and its time."""
 
-    def __init__(self, path: Path, fmt: str) -> None:
-        self._path = path
-        self._format = fmt
-        self._file: TextIO | None = None
-
-    def check(self, source: FileId | None) -> None:
-        """Refuse what must not be replaced, before any work.
-
-        Args:
-            source: the file that is captioned, if it is one.
-
-        Raises:
-            OptionError: this is that file.
-            OutputError: something else than earlier captions is there.
-        """
-        if source is not None and file_id(self._path) == source:
-            raise OptionError(f"captions would replace the input {shown(self._path)}; name another")
-        refuse_foreign(self._path, self._format)
-
-    def open(self) -> Self:
-        """Begin an empty file, which only now replaces captions of before.
-
-        Raises:
-            OutputError: the place is not writable, or something else is there.
-        """
-        self.check(None)
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self._path.open("w", encoding="utf-8", newline="\n")
-        except OSError as error:
-            raise OutputError(
-                f"cannot write {shown(self._path)} ({error.strerror}); give another place"
-            ) from error
-        return self
-
-    def close(self) -> None:
-        """Close the file; closing twice is harmless."""
-        file, self._file = self._file, None
-        if file is not None:
-            file.close()
-
-    def append(self, record: str, *, durable: bool) -> None:
-        """Write a record in one go.
-
-        Args:
-            record: with its line end.
-            durable: wait until it is on the disk, for what a power cut must not take.
-        """
-        if self._file is None:
-            raise OutputError(f"{shown(self._path)} is not open; call open() or use a with block")
-        try:
-            self._file.write(record)
-            self._file.flush()
-            if durable and self._path.is_file():
-                os.fsync(self._file.fileno())
-        except OSError as error:
-            file, self._file = self._file, None
-            with suppress(OSError):  # it still holds what could not be written
-                file.close()
-            raise OutputError(
-                f"cannot write {shown(self._path)} ({error.strerror}); free some space"
-            ) from error
-
-
-class EventFile(_GrowingFile):
-    """All events as JSON Lines."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, "jsonl")
+    def __init__(self, path: Path, rotation: Rotation | None = None) -> None:
+        super().__init__(path, "jsonl", rotation, joins=True)
+        self._run = secrets.token_hex(8)
 
     def put(self, event: Event) -> None:
-        record = json.dumps(as_json(event), allow_nan=False) + "\n"
-        self.append(record, durable=isinstance(event, Completed))
+        self.append(_json_line(as_json(event)), durable=isinstance(event, Completed))
+
+    def _head(self) -> bytes:
+        now = datetime.now().astimezone().isoformat(timespec="milliseconds")
+        return _json_line({"event": "run", "run": self._run, "at": now})
 
 
-class CaptionFile(_GrowingFile):
+class CaptionFile(GrowingFile):
     """Completed segments as subtitles or plain text.
 
     Args:
         path: its ending says which: `.srt`, `.vtt` or `.txt`.
+        rotation: when to go on in another file.
+        layout: lines of a cue and their width.
 
     Raises:
         OptionError: another ending.
     """
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, path.suffix.lower().removeprefix("."))
-        if self._format not in FORMATS:
+    def __init__(
+        self,
+        path: Path,
+        rotation: Rotation | None = None,
+        layout: Layout = CUES,
+    ) -> None:
+        ending = path.suffix.lower().removeprefix(".")
+        if ending not in FORMATS:
             raise OptionError(
                 f"--output is {shown(path)}, expected a name that ends in "
                 f"{', '.join('.' + ending for ending in FORMATS)}"
             )
-        self._n_cues = 0
-
-    def open(self) -> Self:
-        """Begin the file; a WebVTT file has a first line."""
-        super().open()
-        if self._format == "vtt":
-            self.append("WEBVTT\n\n", durable=False)
-        return self
+        super().__init__(path, ending, rotation)
+        self._layout = layout
 
     def put(self, event: Event) -> None:
         """Append a completed segment; one without words leaves no trace."""
-        if not isinstance(event, Completed) or not event.text:
-            return
-        self._n_cues += 1
-        self.append(self._record(event), durable=True)
+        if isinstance(event, Completed) and event.text:
+            records = [event.text + "\n"] if self._format == "txt" else self._cues(event)
+            self.append(*(record.encode() for record in records), durable=True)
 
-    def _record(self, event: Completed) -> str:
-        if self._format == "txt":
-            return event.text + "\n"
-        mark, number = (",", f"{self._n_cues}\n") if self._format == "srt" else (".", "")
-        times = f"{cue_time(event.start_s, mark)} --> {cue_time(event.end_s, mark)}"
-        return f"{number}{times}\n{event.text.replace('-->', '->')}\n\n"
+    def _head(self) -> bytes:
+        return b"WEBVTT\n\n" if self._format == "vtt" else b""
+
+    def _joined(self, records: Sequence[bytes], n_before: int) -> bytes:
+        """SubRip counts its cues."""
+        if self._format != "srt":
+            return super()._joined(records, n_before)
+        return b"".join(b"%d\n%b" % (n, cue) for n, cue in enumerate(records, n_before + 1))
+
+    def _cues(self, event: Completed) -> Iterator[str]:
+        """As many as the text needs; together they last as long as the segment."""
+        mark = "," if self._format == "srt" else "."
+        width, count = self._layout.max_line_width, self._layout.max_line_count
+        words = timed_words(event)
+        groups = list(clauses(words, width or sys.maxsize, count or sys.maxsize))
+        starts_s = [event.start_s, *(group[0].start_s for group in groups[1:])]
+        for group, (start_s, end_s) in zip(groups, pairwise([*starts_s, event.end_s]), strict=True):
+            text = "\n".join(lines(group, width or sys.maxsize)).replace("-->", "->")
+            yield f"{cue_time(start_s, mark)} --> {cue_time(end_s, mark)}\n{text}\n\n"
+
+
+def timed_words(event: Completed) -> list[Word]:
+    """Words of a segment with times; where the engine knows none, they share the segment's."""
+    shared = spread([word.text for word in event.words], event.start_s, event.end_s)
+    if any(word.start_s is None or word.end_s is None for word in event.words):
+        return shared
+    return [
+        replace(other, start_s=word.start_s or 0.0, end_s=word.end_s or 0.0)
+        for word, other in zip(event.words, shared, strict=True)
+    ]
+
+
+def _json_line(fields: dict[str, Any]) -> bytes:
+    return json.dumps(fields, allow_nan=False).encode() + b"\n"
 
 
 def caption_files(
-    audio: str | None, events: Path | None, output: Path | None
+    audio: str | None,
+    events: Path | None,
+    output: Path | None,
+    rotation: Rotation | None = None,
+    layout: Layout = CUES,
 ) -> list[EventFile | CaptionFile]:
     """The files that a command line names, not open yet: that is for when the source is.
 
@@ -159,6 +126,8 @@ def caption_files(
         audio: what is captioned: a file, `-` for standard input, or something else.
         events: of all events.
         output: of what is said.
+        rotation: when they go on in other files.
+        layout: of subtitles.
 
     Raises:
         OptionError: a file would replace the input or the other one, or has another ending.
@@ -166,12 +135,20 @@ def caption_files(
     """
     files: list[EventFile | CaptionFile] = []
     if events is not None:
-        files.append(EventFile(events))
+        files.append(EventFile(events, rotation))
     if output is not None:
-        files.append(CaptionFile(output))
-    source = None if audio is None else file_id(sys.stdin if audio == "-" else audio)
+        files.append(CaptionFile(output, rotation, layout))
     for file in files:
-        file.check(source)
+        file.check(identity(audio))
     if events and output and os.path.realpath(events) == os.path.realpath(output):
         raise OptionError(f"--events and --output are both {shown(output)}; name two files")
     return files
+
+
+def identity(audio: str | None) -> FileId | None:
+    """Which file is captioned, if it is one.
+
+    Args:
+        audio: as `caption_files` has it.
+    """
+    return None if audio is None else file_id(sys.stdin if audio == "-" else audio)

@@ -18,8 +18,8 @@ from whisper_hailo.live.statistics import CaptionStatistics
 _ATTEMPTS: Final = 3
 """A final text is asked for so often from a device that fails."""
 
-_TELLING_S: Final = 2.0
-"""Less speech does not tell its language well: it is taken to be in that of what was before it."""
+_ENOUGH_S: Final = 2.0
+"""Less speech says too little of its language."""
 
 
 @dataclass(slots=True)
@@ -33,7 +33,8 @@ class RunningSegment:
         carried: it begins where another was cut, and what that one had of its text.
         shown: samples of it that were heard last.
         n_skipped: partials that were due but not made.
-        language: as it was detected.
+        language: of its text so far.
+        is_decided: it was found in enough speech, or set: words may stay.
         first_text: whether some text was shown.
     """
 
@@ -44,6 +45,7 @@ class RunningSegment:
     shown: int = 0
     n_skipped: int = 0
     language: str | None = None
+    is_decided: bool = False
     first_text: bool = False
 
     @property
@@ -70,7 +72,7 @@ class Listener:
         self._engine = engine
         self._options = options
         self._statistics = statistics
-        self._language: str | None = None
+        self._language: str | None = None  # of the last segment in which it was found
 
     def transcribe_partial(self, running: RunningSegment, audio: FloatArray) -> BufferText:
         """What a segment holds so far, more of which is to come.
@@ -78,7 +80,10 @@ class Listener:
         Raises:
             DeviceError: the device failed.
         """
-        result = self._transcribe(running, audio, hold_back_s=self._options.hold_back_s)
+        language = running.language if running.is_decided else self._expected(audio)
+        hold_back_s = self._options.hold_back_s
+        result = self._transcribe(running, audio, language, hold_back_s=hold_back_s)
+        running.is_decided = _is_enough(audio) or not self._engine.detects_language
         self._statistics.n_partials += 1
         self._statistics.partial_passes += result.passes
         self._statistics.partial_decode_ms += result.timings.decode_ms
@@ -90,25 +95,38 @@ class Listener:
         Raises:
             DeviceError: the device failed.
         """
-        return self._transcribe(running, audio, word_times=True)
+        return self._transcribe(running, audio, self._expected(audio), word_times=True)
 
     def transcribe_all(self, running: RunningSegment, audio: FloatArray) -> BufferText:
-        """The final text of a segment, asked for again where a device fails.
+        """The final text of a segment with the times of its words, its language decided anew.
+
+        It is asked for again where a device fails.
 
         Raises:
             DeviceError: it kept failing.
         """
-        for _ in range(_ATTEMPTS - 1):
+        language = self._expected(audio)
+        for attempt in range(1, _ATTEMPTS + 1):
             try:
-                return self._transcribe(running, audio)
+                result = self._transcribe(running, audio, language, word_times=True)
             except DeviceError:
-                continue
-        return self._transcribe(running, audio)
+                if attempt == _ATTEMPTS:
+                    raise
+            else:
+                break
+        if _is_enough(audio):
+            self._language = result.language
+        return result
+
+    def _expected(self, audio: FloatArray) -> str | None:
+        """In which language a segment is heard: too little speech is of the one before."""
+        return None if _is_enough(audio) else self._language
 
     def _transcribe(
         self,
         running: RunningSegment,
         audio: FloatArray,
+        language: str | None,
         *,
         word_times: bool = False,
         hold_back_s: float = 0.0,
@@ -117,12 +135,11 @@ class Listener:
         if not self._options.drafts:
             draft = Draft(draft.tokens[: draft.n_fixed], draft.n_fixed)
         figures, begin = self._statistics, perf_counter()
-        tells = audio.size >= _TELLING_S * SAMPLE_RATE_HZ
         try:
             result = self._engine.transcribe(
                 audio,
                 draft,
-                language=running.language if tells else running.language or self._language,
+                language=language,
                 word_times=word_times,
                 hold_back_s=hold_back_s,
             )
@@ -134,7 +151,11 @@ class Listener:
         figures.n_calls += 1
         figures.n_heard_samples += audio.size
         figures.near_ties += result.near_ties
-        if tells:
-            running.language = self._language = result.language
+        running.language = result.language
         running.shown = audio.size
         return result
+
+
+def _is_enough(audio: FloatArray) -> bool:
+    """Whether a buffer says in which language it is."""
+    return bool(audio.size >= _ENOUGH_S * SAMPLE_RATE_HZ)

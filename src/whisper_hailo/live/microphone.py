@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -14,9 +15,11 @@ from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError, DeviceError, OptionError
 from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.names import shown
-from whisper_hailo.core.types import FloatArray
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.backlog import LOOK_S, Backlog
-from whisper_hailo.live.source import BLOCK_S, Block, Pace, Resampler
+from whisper_hailo.live.lag import Lag
+from whisper_hailo.live.reopened import awake_s
+from whisper_hailo.live.source import BLOCK_S, Absence, Block, Pace, Resampler, nothing
 
 _SILENT_S: Final = 5.0
 """A device that gives nothing for so long is gone."""
@@ -69,8 +72,12 @@ def input_devices() -> list[InputDevice]:
     return devices
 
 
-def choose_device(wanted: str) -> InputDevice:
+def choose_device(wanted: str, before: str = "") -> InputDevice:
     """A device by its number or a part of its name; the default one when nothing is wanted.
+
+    Args:
+        wanted: number or part of the name; empty is the default one.
+        before: name of the device that it was before, whose number may be another by now.
 
     Raises:
         DeviceError: as `input_devices`.
@@ -80,7 +87,9 @@ def choose_device(wanted: str) -> InputDevice:
     listed = "; ".join(f"{device.index}: {device.name}" for device in devices)
     if not wanted:
         return next((device for device in devices if device.is_default), devices[0])
-    if wanted.isdigit():
+    if wanted.isdigit() and before:
+        fitting = [device for device in devices if _model(device.name) == _model(before)][:1]
+    elif wanted.isdigit():
         fitting = [device for device in devices if device.index == int(wanted)]
     else:
         fitting = [device for device in devices if wanted.casefold() in device.name.casefold()]
@@ -88,6 +97,11 @@ def choose_device(wanted: str) -> InputDevice:
         how_many = "several devices fit" if fitting else "no input device fits"
         raise OptionError(f"--mic is {wanted!r}, {how_many}; there are {shown(listed)}")
     return fitting[0]
+
+
+def _model(name: str) -> str:
+    """A device's name without the place where it is plugged in, such as `(hw:1,0)`."""
+    return re.sub(r"\s*\(hw:[^)]*\)", "", name).casefold()
 
 
 class MicrophoneSource(Closing):
@@ -103,27 +117,24 @@ class MicrophoneSource(Closing):
     def __init__(self, wanted: str = "") -> None:
         self._wanted = wanted
         self.name = f"microphone {wanted}".strip()
+        self._device_name = ""
         self._stream: Any = None
         self._backlog: Backlog | None = None
 
     def open(self) -> Self:
-        """Begin to record.
+        """Begin to record; again, from the device that has that name by now.
 
         Raises:
             DeviceError, OptionError: as `choose_device`; or the device cannot be opened.
         """
         sounddevice = _sounddevice()
-        device = choose_device(self._wanted)
-        self.name = device.name
-        resampler = Resampler(device.rate_hz)
-        self._backlog = backlog = Backlog()
-
-        def heard(data: NDArray[np.float32], _frames: int, _time: object, status: Any) -> None:  # noqa: ANN401 - PortAudio's flags
-            """Called on PortAudio's thread: a tenth of a millisecond for each piece."""
-            mono: FloatArray = data.mean(axis=1, dtype=np.float32)
-            captured_s = time.perf_counter()
-            backlog.put(Block(resampler.push(mono), captured_s, n_faults=int(bool(status))))
-
+        if self._device_name:  # PortAudio knows the devices that there were when it began
+            sounddevice._terminate()
+            sounddevice._initialize()
+        device = choose_device(self._wanted, self._device_name)
+        self.name = self._device_name = device.name
+        self._backlog = Backlog()
+        heard = _callback(self._backlog, device.rate_hz)
         try:
             self._stream = sounddevice.InputStream(
                 device=device.index,
@@ -155,10 +166,27 @@ class MicrophoneSource(Closing):
     def close(self) -> None:
         stream, self._stream = self._stream, None
         if stream is not None:
-            stream.stop()
+            stream.abort()  # one that is gone would be waited for
             stream.close()
         if self._backlog is not None:
             self._backlog.end()
+
+
+def _callback(backlog: Backlog, rate_hz: int) -> Callable[..., None]:
+    """What PortAudio calls, on its own thread, with each piece: it takes a tenth of a ms."""
+    resampler, lag = Resampler(rate_hz), Lag()
+
+    def heard(data: NDArray[np.float32], n_frames: int, _time: object, status: Any) -> None:  # noqa: ANN401 - PortAudio's flags
+        mono: FloatArray = data.mean(axis=1, dtype=np.float32)
+        missing_s = lag.missing_s(n_frames / rate_hz, awake_s())
+        if missing_s:
+            why = f"no sound came for {missing_s:.1f} s: the program or the machine slept"
+            backlog.put(nothing(Absence(why)))
+            backlog.put(nothing(Absence("", round(missing_s * SAMPLE_RATE_HZ))))
+        captured_s = time.perf_counter()
+        backlog.put(Block(resampler.push(mono), captured_s, n_faults=int(bool(status))))
+
+    return heard
 
 
 def _sounddevice() -> Any:  # noqa: ANN401 - a module without types

@@ -46,6 +46,11 @@ class MoonshineEngine(Closing):
         """As it was asked for."""
         return self._content_s
 
+    @property
+    def detects_language(self) -> bool:
+        """It knows one."""
+        return False
+
     def open(self) -> Self:
         """Load the weights; see `Moonshine.open`."""
         self._model.open()

@@ -58,6 +58,7 @@ class NetworkSource(Closing):
             raise AudioError(
                 f"{self.name} needs PyAV, which is not installed ({error}); {to_add('media')}"
             ) from error
+        self._closed = self._reading = False
         options = {"rtsp_transport": "tcp"} if self.name.startswith("rtsp") else {}
         try:
             self._container = av.open(self.name, timeout=_TIMEOUT_S, options=options)
@@ -100,13 +101,10 @@ class NetworkSource(Closing):
             )
         except av.ExitError as error:
             raise AudioError(
-                f"{self.name} broke off: nothing came for {_TIMEOUT_S:g} s; start again when it "
-                "is back"
+                f"{self.name} broke off: nothing came for {_TIMEOUT_S:g} s; check its sender"
             ) from error
         except (av.FFmpegError, OSError) as error:
-            raise AudioError(
-                f"{self.name} broke off ({error}); start again when it is back"
-            ) from error
+            raise AudioError(f"{self.name} broke off ({error}); check its sender") from error
 
     def _resampled(self, resampler: Any) -> Iterator[Block]:  # noqa: ANN401 - a class without types
         """What is heard of all packets, as long as enough of it comes."""
@@ -124,9 +122,12 @@ class NetworkSource(Closing):
                     f"{self.name} gave less than {_LEAST_SOUND_S:g} s of sound while it was waited "
                     f"for {_LOOK_S:g} s; check the address and the network"
                 )
-        if not self._closed:
-            for out in resampler.resample(None):
-                yield Block(_samples(out))
+        if self._closed:
+            return
+        for out in resampler.resample(None):
+            yield Block(_samples(out))
+        if self.endless:  # a recording that breaks off is told by FFmpeg
+            raise AudioError(f"{self.name} broke off: its sender ended the stream; see why it did")
 
     def close(self) -> None:
         """Disconnect at the next piece.

@@ -43,6 +43,8 @@ _LISTENER_BYTES: Final = MOST_BYTES
 _SPEAKER_BYTES: Final = 1 << 20
 """One that records sends messages, and the socket is read by a quarter of that at a time."""
 
+_LONGEST_NAME: Final = 64
+
 _QUIET_S: Final = 10.0
 """Who sends no sound for so long does not record and makes room for another."""
 
@@ -64,6 +66,7 @@ class Pages:
         self._browser = browser
         self._hosts = hosts
         self._recording = False
+        self._recorded = ""  # what the page calls the recording that was heard last
         self._routes = Starlette(
             routes=[
                 *(Route(path, self._page) for path in _FILES),
@@ -139,8 +142,16 @@ class Pages:
         await websocket.close(code)
 
     async def _record(self, websocket: WebSocket, browser: BrowserSource) -> int:
-        """Take sound for as long as it comes; why there is no more."""
+        """Take sound for as long as it comes; why there is no more.
+
+        The page is told whether it goes on with what was heard last: only then may it send what it
+        kept while the connection was away.
+        """
         await websocket.accept()
+        name = websocket.query_params.get("recording", "")[:_LONGEST_NAME]
+        again = bool(name) and name == self._recorded
+        self._recorded = name
+        await websocket.send_text("again" if again else "new")
         websocket.state.line.stay(_SPEAKER_BYTES)
         while True:
             try:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from whisper_hailo.core.buffers import BufferText, BufferWord
 from whisper_hailo.decoding.search.draft import Draft
+from whisper_hailo.live.events import CaptionWord
 
 _MARKS: Final = " .,;:!?\"'()[]{}«»“”„…-"
 
@@ -73,8 +75,14 @@ class RunningText:
             return _after_tokens(result.words, self.committed)
         return result.words[_accounted_for(self.committed, result.words) :]
 
-    def update(self, result: BufferText, length_s: float) -> None:
-        """Take a hypothesis of the first `length_s` of the segment."""
+    def update(self, result: BufferText, length_s: float, *, may_stay: bool = True) -> None:
+        """Take a hypothesis of the first `length_s` of the segment.
+
+        Args:
+            result: the hypothesis.
+            length_s: of its audio.
+            may_stay: words may be committed; not as long as their language is open.
+        """
         words = self.behind_committed(result)
         self._count_corrections(words)
         agreed = _agreeing([t.word for t in self.tentative], words)
@@ -84,13 +92,14 @@ class RunningText:
         ]
         self.tentative = now + [Tentative(word, length_s) for word in words[agreed:]]
         self.guess = result.guess
-        self._commit(length_s)
+        if may_stay:
+            self._commit(length_s)
 
     def finish(self, result: BufferText) -> tuple[BufferWord, ...]:
-        """All words of the segment, its last hypothesis taken."""
+        """All words of the segment, its last hypothesis taken, with their times if it has them."""
         words = self.behind_committed(result)
         self._count_corrections(words)
-        return (*self.committed, *words)
+        return (*_timed(self.committed, result.words), *words)
 
     def _commit(self, length_s: float) -> None:
         n_ready = 0
@@ -106,6 +115,31 @@ class RunningText:
     def _count_corrections(self, words: Sequence[BufferWord]) -> None:
         shown = [tentative.word for tentative in self.tentative]
         self.n_corrected += len(shown) - _agreeing(shown, words)
+
+
+def caption_words(
+    words: Sequence[BufferWord], start_s: float = 0.0, end_s: float = math.inf
+) -> tuple[CaptionWord, ...]:
+    """Words as they are told; times within a segment become those of the stream."""
+
+    def within(seconds: float | None) -> float | None:
+        return None if seconds is None else min(start_s + seconds, end_s)
+
+    return tuple(
+        CaptionWord(word.text, word.probability, within(word.start_s), within(word.end_s))
+        for word in words
+    )
+
+
+def _timed(committed: Sequence[BufferWord], words: Sequence[BufferWord]) -> Iterator[BufferWord]:
+    """Committed words with the times that a hypothesis has for their tokens."""
+    holders = [word for word in words for _ in word.tokens]
+    at = 0
+    for word in committed:
+        held = holders[at : at + len(word.tokens)]
+        at += len(word.tokens)
+        fits = held and word.tokens[0] in held[0].tokens
+        yield replace(word, start_s=held[0].start_s, end_s=held[-1].end_s) if fits else word
 
 
 def _agreeing(left: Sequence[BufferWord], right: Sequence[BufferWord]) -> int:

@@ -5,16 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Final, Protocol
+from typing import Final, Protocol, Self
 
 import numpy as np
 
+from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Closeable
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 
 BLOCK_S: Final = 0.032
 """Live audio comes in pieces of this length, one VAD frame each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """A source is away, or back again.
+
+    Attributes:
+        why: what is wrong, in words for the user; empty where it is back.
+        n_samples: of the stream for which it was away, where it is back.
+    """
+
+    why: str
+    n_samples: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +40,21 @@ class Block:
         captured_s: when its last sample was captured, by `time.perf_counter`; `None` if not live.
         n_faults: things that went wrong meanwhile, such as an overrun of the sound card.
         n_lost: samples behind it that could not wait and are lost.
+        absence: behind it the source is away, or back.
+        recorded_s: when its first sample was spoken, in seconds since 1970, where a recording says.
     """
 
     audio: FloatArray
     captured_s: float | None = None
     n_faults: int = 0
     n_lost: int = 0
+    absence: Absence | None = None
+    recorded_s: float | None = None
+
+
+def nothing(absence: Absence | None = None) -> Block:
+    """A piece without sound."""
+    return Block(np.empty(0, np.float32), absence=absence)
 
 
 class Pace(Enum):
@@ -72,6 +95,40 @@ class AudioSource(Closeable, Protocol):
             AudioError, DeviceError: it cannot be read any more.
         """
         ...
+
+
+class SourceAround(Closing):
+    """A source around another, which is opened and closed with it."""
+
+    def __init__(self, source: AudioSource) -> None:
+        self._source = source
+
+    @property
+    def name(self) -> str:
+        return self._source.name
+
+    @property
+    def pace(self) -> Pace:
+        """The source's own."""
+        return self._source.pace
+
+    @property
+    def endless(self) -> bool:
+        """Likewise."""
+        return self._source.endless
+
+    def open(self) -> Self:
+        """Open the source.
+
+        Raises:
+            AudioError, DeviceError, OptionError: it cannot be opened.
+        """
+        self._source.open()
+        return self
+
+    def close(self) -> None:
+        """End the source."""
+        self._source.close()
 
 
 class Resampler:

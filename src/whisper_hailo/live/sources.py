@@ -18,6 +18,8 @@ from whisper_hailo.audio import AudioStream, open_audio
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.live.flac import recorded_s
+from whisper_hailo.live.reopened import ADDRESS_PATIENCE_S, ReopenedSource
 from whisper_hailo.live.source import BLOCK_S, AudioSource, Block, Pace, Resampler
 
 _FILES: Final = {
@@ -68,6 +70,7 @@ class FileSource(Closing):
         self._now = now
         self._sleep = sleep
         self._closed = False
+        self._recorded_s: float | None = None
         self._ready: list[AudioStream] = []  # whoever takes it out closes it
 
     def open(self) -> Self:
@@ -77,6 +80,8 @@ class FileSource(Closing):
             AudioError: it is none that can be heard.
         """
         self._ready.append(open_audio(self._path))
+        if Path(self._path).is_file():
+            self._recorded_s = recorded_s(Path(self._path))
         return self
 
     def _stream(self) -> AudioStream:
@@ -96,14 +101,15 @@ class FileSource(Closing):
                     if self._closed:
                         return
                     n_samples += audio.size
+                    recorded_s, self._recorded_s = self._recorded_s, None
                     if not self._real_time:
-                        yield Block(audio)
+                        yield Block(audio, recorded_s=recorded_s)
                         continue
                     due_s = begin_s + n_samples / SAMPLE_RATE_HZ
                     wait_s = due_s - self._now()
                     if wait_s > 0:
                         self._sleep(wait_s)
-                    yield Block(audio, due_s)
+                    yield Block(audio, due_s, recorded_s=recorded_s)
 
     def close(self) -> None:
         """End at the next piece."""
@@ -191,6 +197,7 @@ def open_source(
     real_time: bool = False,
     rate_hz: int = SAMPLE_RATE_HZ,
     loops: int = 1,
+    patience_s: float | None = None,
 ) -> AudioSource:
     """The source that a command line names.
 
@@ -200,6 +207,8 @@ def open_source(
         real_time: play a recording at the speed at which it was spoken.
         rate_hz: of raw PCM.
         loops: how often a file is played.
+        patience_s: how long a microphone or an endless stream may be away before it has failed;
+            `None`: a microphone for ever, a stream for `ADDRESS_PATIENCE_S`.
 
     Raises:
         OptionError: none of them, or several.
@@ -209,7 +218,7 @@ def open_source(
     if what is None:
         from whisper_hailo.live.microphone import MicrophoneSource
 
-        return MicrophoneSource(microphone or "")
+        return ReopenedSource(MicrophoneSource(microphone or ""), patience_s)
     if what == "-":
         if sys.stdin is None or sys.stdin.isatty():
             raise OptionError("standard input is a terminal; pipe raw 16-bit mono samples in")
@@ -217,5 +226,6 @@ def open_source(
     if "://" in what:
         from whisper_hailo.live.network import NetworkSource
 
-        return NetworkSource(what)
+        patience_s = ADDRESS_PATIENCE_S if patience_s is None else patience_s
+        return ReopenedSource(NetworkSource(what), patience_s)
     return FileSource(what, real_time=real_time, loops=loops)

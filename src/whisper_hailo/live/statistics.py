@@ -50,6 +50,8 @@ class CaptionStatistics:
         n_corrected: words that were shown and then changed.
         longest_backlog_s: most audio that ever waited.
         n_lost_samples: samples that could not wait and were not heard.
+        n_away: times that the source went away.
+        n_away_samples: for how long, in samples of the stream.
         n_faults: gaps that the source reported, such as overruns of a sound card.
         n_engine_faults: calls in which the device failed.
         first_latency_s: from the start of a segment to its first text.
@@ -72,6 +74,8 @@ class CaptionStatistics:
     n_corrected: int = 0
     longest_backlog_s: float = 0.0
     n_lost_samples: int = 0
+    n_away: int = 0
+    n_away_samples: int = 0
     n_faults: int = 0
     n_engine_faults: int = 0
     first_latency_s: Latencies = field(default_factory=Latencies)
@@ -109,6 +113,8 @@ class CaptionStatistics:
             "words": self.n_words,
             "longest_backlog_s": self.longest_backlog_s,
             "lost_s": self.n_lost_samples / SAMPLE_RATE_HZ,
+            "absences": self.n_away,
+            "away_s": self.n_away_samples / SAMPLE_RATE_HZ,
             "source_faults": self.n_faults,
             "engine_faults": self.n_engine_faults,
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -27,9 +27,16 @@ class CaptionStream:
     Args:
         source: open.
         captioner: not used before.
+        alive: called again and again, at least each `LOOK_S` but for the time of computing.
     """
 
-    def __init__(self, source: AudioSource, captioner: Captioner) -> None:
+    def __init__(
+        self,
+        source: AudioSource,
+        captioner: Captioner,
+        alive: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._alive = alive
         self._source = source
         self._captioner = captioner
         self._stopped = False
@@ -81,6 +88,7 @@ class CaptionStream:
         """What comes until the source ends; it is told to when the stream is stopped."""
         quiet_s = 0.0
         for block in blocks:
+            self._alive()
             yield block
             if self._stopped:
                 self._source.close()
@@ -94,9 +102,15 @@ class CaptionStream:
         if block.captured_s is not None:
             waited_s = block.audio.size / SAMPLE_RATE_HZ
             figures.longest_backlog_s = max(figures.longest_backlog_s, waited_s)
+        if block.recorded_s is not None:
+            self._captioner.note_recorded(block.recorded_s)
         yield from self._captioner.feed(block.audio, block.captured_s)
         if block.n_lost:
             yield from self._captioner.lose(block.n_lost)
+        if block.absence is not None and block.absence.why:
+            yield from self._captioner.leave(block.absence.why)
+        elif block.absence is not None:
+            yield from self._captioner.come_back(block.absence.n_samples)
 
     def _listen(self, backlog: Backlog) -> None:
         """Runs on the source's thread."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from whisper_hailo.core.buffers import BufferText
+from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, Segment
 from whisper_hailo.decoding.options import DecodingOptions
@@ -116,6 +117,11 @@ class EngineCaptions:
     def content_s(self) -> float:
         """The window less its margin."""
         return self._worker.transcriber.content_s
+
+    @property
+    def detects_language(self) -> bool:
+        """Whether it finds the language out where none is given."""
+        return self._options.language == AUTO_LANGUAGE
 
     def transcribe(
         self,

@@ -167,13 +167,17 @@ def words_of(segment: Segment) -> Sequence[Word]:
     """A segment's words; without times of their own they share its time by their length."""
     if segment.words:
         return segment.words
-    texts = [f" {text}" for text in segment.text.split()]
+    return spread([f" {text}" for text in segment.text.split()], segment.start_s, segment.end_s)
+
+
+def spread(texts: Sequence[str], start_s: float, end_s: float) -> list[Word]:
+    """Words that share a time by their length."""
     n_letters = max(1, sum(len(text) for text in texts))
-    words, at, length_s = [], 0, segment.end_s - segment.start_s
+    words, at, length_s = [], 0, end_s - start_s
     for text in texts:
-        start_s = segment.start_s + length_s * at / n_letters
+        word_s = start_s + length_s * at / n_letters
         at += len(text)
-        words.append(Word(start_s, segment.start_s + length_s * at / n_letters, text, 0.0))
+        words.append(Word(word_s, start_s + length_s * at / n_letters, text, 0.0))
     return words
 
 

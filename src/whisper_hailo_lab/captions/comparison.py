@@ -16,7 +16,8 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.engine import CaptionEngine, warm_up
-from whisper_hailo.live.events import Completed, Event, Partial, violations
+from whisper_hailo.live.events import Completed, Event, Partial
+from whisper_hailo.live.guarantees import violations
 from whisper_hailo.live.options import CaptionOptions
 
 TEN_SECONDS: Final = 10 * SAMPLE_RATE_HZ
@@ -74,6 +75,10 @@ class WatchedEngine:
     @property
     def content_s(self) -> float:
         return self.setup.engine.content_s
+
+    @property
+    def detects_language(self) -> bool:
+        return self.setup.engine.detects_language
 
     def transcribe(
         self,

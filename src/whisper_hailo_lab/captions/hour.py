@@ -16,7 +16,8 @@ from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.engine import CaptionEngine
-from whisper_hailo.live.events import Completed, Event, EventChecker
+from whisper_hailo.live.events import Completed, Event
+from whisper_hailo.live.guarantees import EventChecker
 from whisper_hailo.live.source import Block
 from whisper_hailo.live.sources import FileSource
 from whisper_hailo.live.stream import CaptionStream
@@ -56,12 +57,12 @@ class PacedCaptioner(Captioner):
 
     def __init__(self, engine: CaptionEngine, clock: FreeCore) -> None:
         super().__init__(engine, SileroDetector(), now=clock.now)
-        self._clock = clock
+        self._core = clock
 
     def feed(self, audio: FloatArray, captured_s: float | None = None) -> Iterator[Event]:
         """Take audio; its events have been shown when it is done."""
         yield from super().feed(audio, captured_s)
-        self._clock.heard(audio.size)
+        self._core.heard(audio.size)
 
 
 @dataclass
@@ -81,6 +82,10 @@ class Unsteady:
     @property
     def content_s(self) -> float:
         return self.engine.content_s
+
+    @property
+    def detects_language(self) -> bool:
+        return self.engine.detects_language
 
     def transcribe(self, *given: Any, **named: Any) -> BufferText:  # noqa: ANN401 - passed on
         """Hear a buffer, unless the device stalls or fails first."""

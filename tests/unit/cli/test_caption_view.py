@@ -78,3 +78,14 @@ def test_wide_characters_take_two_columns() -> None:
 
 def test_control_characters_move_no_cursor() -> None:
     assert clean(" a\x1b[2J\r\nb\x07") == " a [2J  b "
+
+
+def test_final_lines_end_between_words(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "12")
+    TerminalView(terminal=True).put(
+        completed(" one", " two", " three", " fourfourfourfour", " five")
+    )
+    out = ESCAPES.sub("", capsys.readouterr().out).replace("\r", "")
+    assert out == "one two\nthree\nfourfourfourfour\nfive\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import subprocess
 import sys
@@ -92,3 +93,46 @@ def test_a_pipe_that_does_not_block_is_waited_for() -> None:
         file.close()
         thread.join()
     assert got[0].lstrip(".") == text
+
+
+PATIENT = """
+import sys
+from whisper_hailo.cli import streams
+from whisper_hailo.cli.streams import patient_results, prepare_streams
+streams._MOST_WAITING = int(sys.argv[1])
+prepare_streams()
+with patient_results(alone=False):
+    for number in range(20_000):
+        print(number, "of many lines", flush=True)
+    print("written", file=sys.stderr, flush=True)
+"""
+
+
+def test_a_reader_that_is_slow_holds_nothing_up_that_goes_elsewhere_too() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", PATIENT, "9999999"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "written\n"  # while nobody has read a line
+        out, _ = process.communicate()
+    assert out.splitlines() == [f"{number} of many lines" for number in range(20_000)]
+    assert process.returncode == 0
+
+
+def test_what_standard_output_did_not_take_for_too_long_is_an_error_at_the_end() -> None:
+    command = [sys.executable, "-c", PATIENT, "1000"]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert "OutputError" in done.stderr
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "written\n"
+        out, err = process.communicate()
+    assert re.search(r"standard output did not take \d+ bytes for too long", err)
+    numbers = [int(line.split()[0]) for line in out.splitlines()]
+    assert numbers == list(range(len(numbers))), "whole lines, none of them twice"

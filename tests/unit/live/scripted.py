@@ -50,6 +50,7 @@ class Speller:
     tokens: bool = True
     heard: list[FloatArray] = field(default_factory=list)
     name: str = "speller"
+    detects_language: bool = False
 
     def transcribe(
         self,
@@ -95,6 +96,7 @@ class Fickle:
     vocabulary: int = 3
     content_s: float = 3.0
     name: str = "fickle"
+    detects_language: bool = False
 
     def __post_init__(self) -> None:
         self._random = np.random.default_rng(self.seed)

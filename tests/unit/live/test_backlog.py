@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.backlog import Backlog
-from whisper_hailo.live.source import Block
+from whisper_hailo.live.source import Absence, Block, nothing
 
 
 def ramp(begin: int, end: int) -> Block:
@@ -50,6 +51,50 @@ def test_a_loss_lasts_until_somebody_takes_so_that_nothing_stands_in_the_wrong_p
     assert backlog.put(ramp(300, 301)) == 1
     block = next(backlog.blocks())
     assert (block.audio[-1], block.n_lost) == (219.0, 81)
+
+
+@pytest.mark.parametrize("way", [Backlog.put, Backlog.put_all])
+def test_an_absence_lies_behind_what_came_before_and_never_in_the_middle(
+    way: Callable[[Backlog, Block], object],
+) -> None:
+    backlog = room_for(100)
+    gone, back = Absence("unplugged"), Absence("", 16_000)
+    for block in (ramp(0, 30), nothing(gone), nothing(back), ramp(30, 50), nothing(gone)):
+        way(backlog, block)
+    backlog.end()
+    blocks = list(backlog.blocks())
+    sounds = [block.audio.tolist() for block in blocks]
+    assert sounds == [list(range(30)), [], list(range(30, 50))]
+    assert [block.absence for block in blocks] == [gone, back, gone]
+    assert [block.captured_s for block in blocks] == [30.0, 30.0, 50.0]
+
+
+def test_when_sound_was_recorded_goes_with_it() -> None:
+    backlog = room_for(100)
+    backlog.put(ramp(0, 32))
+    backlog.put(Block(np.zeros(16, np.float32), recorded_s=1000.0))
+    backlog.put(ramp(48, 64))
+    blocks = backlog.blocks()
+    assert next(blocks).recorded_s == 1000.0 - 32 / SAMPLE_RATE_HZ
+    backlog.put(ramp(64, 96))
+    assert next(blocks).recorded_s is None
+
+
+def test_losses_on_both_sides_of_an_absence_keep_their_places() -> None:
+    backlog = room_for(100)
+    backlog.put(ramp(0, 120))
+    backlog.put(nothing(Absence("unplugged")))
+    backlog.put(nothing(Absence("", 16_000)))
+    backlog.put(ramp(120, 150))
+    blocks = backlog.blocks()
+    got = [next(blocks) for _ in range(4)]
+    assert [(block.audio.size, block.n_lost) for block in got] == [
+        (100, 20),
+        (0, 0),
+        (0, 0),
+        (0, 30),
+    ]
+    assert [block.absence is not None for block in got] == [False, True, True, False]
 
 
 def test_whoever_can_wait_loses_nothing_however_large_its_pieces() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tests.unit.live.test_events import DONE, FIRST, GONE, NEXT, SECOND, START
+from tests.unit.live.test_events import AWAY, BACK, DONE, FIRST, GONE, NEXT, SECOND, START
 from whisper_hailo.live.broadcast import HISTORY, Broadcast, Client
 
 
@@ -55,6 +55,17 @@ def test_a_browser_that_comes_late_sees_what_was_said() -> None:
     assert Broadcast().summary()[0]["browser_microphone"] is False
     broadcast.put(FIRST)
     assert all_of(broadcast.join(lambda: None))[0]["partial"]["text"] == "a b"
+
+
+def test_a_browser_that_comes_late_sees_that_the_source_is_away_and_where_it_was() -> None:
+    broadcast = Broadcast()
+    broadcast.put(AWAY)
+    (snapshot,) = all_of(broadcast.join(lambda: None))
+    assert snapshot["away"]["why"] == "the microphone was unplugged"
+    broadcast.put(BACK)
+    (snapshot,) = all_of(broadcast.join(lambda: None))
+    assert snapshot["away"] is None
+    assert [message["event"] for message in snapshot["completed"]] == ["back"]
 
 
 def test_segments_without_words_are_no_history() -> None:

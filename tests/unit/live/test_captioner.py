@@ -18,7 +18,8 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.live.captioner import Captioner
-from whisper_hailo.live.events import Completed, Event, Lost, Partial, Started, violations
+from whisper_hailo.live.events import Away, Back, Completed, Event, Lost, Partial, Started
+from whisper_hailo.live.guarantees import violations
 from whisper_hailo.live.options import CaptionOptions
 
 
@@ -99,6 +100,30 @@ def test_no_speech_is_dropped_and_none_is_heard_twice(
         if on and n >= least:  # shorter ones may be clicks
             assert heard[at : at + n].all()
         at += n
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(st.tuples(st.booleans(), st.integers(0, 40_000), st.integers(1, 99_999)), max_size=8),
+    options,
+    st.integers(0, 999),
+)
+def test_the_guarantees_hold_where_the_source_goes_away(
+    stream: list[tuple[bool, int, int]], options: CaptionOptions, seed: int
+) -> None:
+    captioner = Captioner(Fickle(seed), Loudness(), options)
+    events: list[Event] = []
+    for index, (on, n_heard, n_away) in enumerate(stream):
+        if index:
+            events += captioner.come_back(n_away)
+        events += captioner.feed(np.full(n_heard, 0.1 * on, np.float32))
+        events += captioner.leave("unplugged")
+    assert list(violations(events)) == []
+    absences = [event for event in events if isinstance(event, Back)]
+    away = round(sum(event.end_s - event.start_s for event in absences) * SAMPLE_RATE_HZ)
+    assert away == captioner.statistics.n_away_samples
+    assert captioner.statistics.n_away == len(stream)
+    assert list(captioner.finish()) == []  # nothing is told while it is away
 
 
 @settings(max_examples=80, deadline=None)
@@ -209,6 +234,31 @@ def test_what_follows_a_loss_has_its_place_in_time_and_no_pre_roll_from_before()
     begin_s = 0.5 + speech(range(8)).size / SAMPLE_RATE_HZ + 5.0
     assert second.start_s == pytest.approx(begin_s, abs=1e-6)
     assert captioner.statistics.as_json()["lost_s"] == pytest.approx(5.0, abs=0.032)
+
+
+def test_a_source_that_was_away_is_told_and_its_time_counts() -> None:
+    captioner = Captioner(Speller(), Loudness())
+    events = list(captioner.feed(np.concatenate([silence(0.5), speech(range(8))])))
+    events += captioner.leave("the microphone was unplugged")
+    events += captioner.come_back(80_000)
+    events += captioner.feed(np.concatenate([speech(range(8, 12)), silence(0.5)]))
+    assert list(violations(events)) == []
+    kinds = [type(event).__name__ for event in events]
+    at = kinds.index("Away")
+    assert kinds[at - 1 : at + 3] == ["Completed", "Away", "Back", "Started"]
+    away, back = events[at : at + 2]
+    assert isinstance(away, Away)
+    assert isinstance(back, Back)
+    assert away.why == "the microphone was unplugged"
+    first, second = completed(events)
+    assert (first.reason, second.reason) == ("away", "silence")
+    assert first.end_s == away.start_s == back.start_s
+    assert back.end_s - back.start_s == pytest.approx(5.0, abs=0.032)
+    begin_s = 0.5 + speech(range(8)).size / SAMPLE_RATE_HZ + 5.0
+    assert second.start_s == pytest.approx(begin_s, abs=1e-6)
+    figures = captioner.statistics.as_json()
+    assert (figures["absences"], figures["lost_s"]) == (1, 0.0)
+    assert figures["away_s"] == pytest.approx(5.0, abs=0.032)
 
 
 def test_latencies_count_what_was_lost_in_between() -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
 from whisper_hailo.live.events import (
+    Away,
+    Back,
     CaptionWord,
     Completed,
     Event,
@@ -14,8 +17,8 @@ from whisper_hailo.live.events import (
     Partial,
     Started,
     as_json,
-    violations,
 )
+from whisper_hailo.live.guarantees import violations
 
 A, B, C = CaptionWord(" a", 0.5), CaptionWord(" b"), CaptionWord(" c", 0.123456)
 START = Started(0, start_s=1.0, heard_s=1.5, at_s=0.1)
@@ -25,10 +28,14 @@ DONE = Completed(0, 1.0, 3.0, (A, B, C), "silence", n_skipped=1, heard_s=3.0, at
 GONE = Lost(3.0, 4.0, heard_s=4.0, at_s=0.5)
 NEXT = Started(1, start_s=4.0, heard_s=4.5, at_s=0.6)
 END = Completed(1, 4.0, 5.0, (), "end", n_skipped=0, heard_s=5.0, at_s=0.7)
+AWAY = Away(3.5, "the microphone was unplugged", heard_s=3.5, at_s=0.45)
+BACK = Back(3.5, 9.0, heard_s=9.0, at_s=0.5)
 GOOD: tuple[Event, ...] = (START, FIRST, SECOND, DONE, GONE, NEXT, END)
 
 
 def test_a_good_stream_breaks_nothing() -> None:
+    again = replace(AWAY, start_s=9.0, heard_s=9.0, at_s=0.6)
+    assert list(violations([START, FIRST, SECOND, DONE, AWAY, BACK, again])) == []
     assert list(violations(GOOD)) == []
     assert list(violations([])) == []
 
@@ -66,6 +73,16 @@ def test_each_breach_is_noticed(at: int, changed: Event, told: str) -> None:
         ([START], "segment 0 is never completed"),
         ([START, replace(NEXT, heard_s=4.5)], "segment 1 starts within segment 0"),
         ([START, FIRST, GONE], "audio is lost within segment 0"),
+        ([START, AWAY], "the source goes away within segment 0"),
+        ([AWAY, NEXT], "is told while the source is away"),
+        ([AWAY, AWAY], "is told while the source is away"),
+        ([BACK], "comes back from where it did not go"),
+        ([AWAY, replace(BACK, start_s=3.4)], "comes back from where it did not go"),
+        ([AWAY, replace(BACK, end_s=3.4)], "is no stretch of the stream"),
+        ([AWAY, replace(BACK, end_s=9.1)], "is no stretch of the stream"),
+        ([AWAY, BACK, replace(NEXT, heard_s=9.5)], "starts before 9.0 s"),
+        ([replace(GONE, at_s=0.1), replace(AWAY, heard_s=4.0)], "begins before 4.0 s"),
+        ([replace(AWAY, start_s=3.6)], "or after it was heard"),
         ([FIRST], "segment 0 is told of while it is not active"),
         ([START, DONE, replace(SECOND, heard_s=3.0, at_s=0.5)], "told of while it is not active"),
     ],
@@ -97,3 +114,18 @@ def test_events_as_json() -> None:
     assert as_json(GONE) == {
         "event": "lost", "start_s": 3.0, "end_s": 4.0, "heard_s": 4.0, "at_s": 0.5,
     }  # fmt: skip
+
+
+def test_what_is_not_known_has_no_field_and_times_on_the_wall_have_their_zone() -> None:
+    word = CaptionWord(" a", 0.5, start_s=1.00004, end_s=1.5)
+    done = as_json(replace(DONE, words=(word, B), wall_s=1_700_000_000.1234, language="de"))
+    assert done["words"] == (
+        {"text": " a", "probability": 0.5, "start_s": 1.0, "end_s": 1.5},
+        {"text": " b", "probability": None},
+    )
+    assert done["language"] == "de"
+    at = datetime.fromisoformat(done["at"])
+    assert at.tzinfo is not None
+    assert at.timestamp() == pytest.approx(1_700_000_000.123, abs=1e-6)
+    assert "wall_s" not in done
+    assert "at" not in as_json(DONE)

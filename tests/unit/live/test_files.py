@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,10 @@ from whisper_hailo.live.events import (
     Lost,
     Partial,
     Started,
-    violations,
 )
 from whisper_hailo.live.files import CaptionFile, EventFile, caption_files
+from whisper_hailo.live.guarantees import violations
+from whisper_hailo.text.subtitles import Layout
 
 
 def word(text: str, probability: float | None = 0.123456) -> CaptionWord:
@@ -56,6 +58,51 @@ def test_webvtt(tmp_path: Path) -> None:
     )
 
 
+LONG = (
+    "Ladies and gentlemen, I am very glad that so many of you have come tonight. We shall begin "
+    "with the report of the treasurer, who has waited long enough."
+)
+
+
+def spoken(*, timed: bool) -> Completed:
+    words = [
+        CaptionWord(f" {text}", 1.0, *((10.0 + at / 2, 10.4 + at / 2) if timed else ()))
+        for at, text in enumerate(LONG.split())
+    ]
+    return Completed(0, 9.9, 25.0, tuple(words), "silence", 0, 25.0, 1.0)
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_long_segments_are_cues_of_two_lines_that_end_with_their_clauses(
+    tmp_path: Path, timed: bool
+) -> None:
+    with CaptionFile(tmp_path / "a.srt") as file:
+        file.put(spoken(timed=timed))
+        file.put(EVENTS[-1])
+    blocks = [block.split("\n") for block in (tmp_path / "a.srt").read_text().strip().split("\n\n")]
+    assert [block[0] for block in blocks] == [str(n) for n in range(1, len(blocks) + 1)]
+    cues = [block[2:] for block in blocks[:-1]]
+    assert " ".join(" ".join(cue) for cue in cues) == LONG
+    assert max(len(line) for cue in cues for line in cue) <= 42
+    assert max(map(len, cues)) == 2
+    assert cues[0][-1].endswith("come tonight.")
+    times = [block[1].split(" --> ") for block in blocks[:-1]]
+    assert times[0][0] == "00:00:09,900"
+    assert times[-1][1] == "00:00:25,000"
+    assert [end for _, end in times[:-1]] == [begin for begin, _ in times[1:]]
+    if timed:  # "We" is the 16th word
+        assert times[1][0] == "00:00:17,500"
+
+
+def test_lines_are_as_wide_as_they_are_wanted(tmp_path: Path) -> None:
+    layout = Layout(max_line_width=20, max_line_count=1)
+    with CaptionFile(tmp_path / "a.vtt", layout=layout) as file:
+        file.put(spoken(timed=True))
+    _, *blocks = (tmp_path / "a.vtt").read_text().strip().split("\n\n")
+    assert all(len(block.split("\n")) == 2 for block in blocks)
+    assert max(len(block.split("\n")[1]) for block in blocks) <= 20
+
+
 def test_text(tmp_path: Path) -> None:
     assert written(tmp_path / "deep" / "a.txt") == "One two\na --> b\n"
 
@@ -73,7 +120,9 @@ def test_events_as_json_lines(tmp_path: Path) -> None:
     with EventFile(path) as file:
         for event in EVENTS:
             file.put(event)
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    run, *lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert (run["event"], len(run["run"])) == ("run", 16)
+    assert datetime.fromisoformat(run["at"]).tzinfo is not None
     assert [line["event"] for line in lines[:3]] == ["started", "partial", "completed"]
     assert lines[1]["committed_text"] == "One"
     assert lines[1]["text"] == "One too"
@@ -170,9 +219,26 @@ def test_what_is_not_of_captions_is_not_replaced(tmp_path: Path, name: str) -> N
     assert path.stat().st_size == 104
 
 
-def test_captions_of_before_stay_until_the_file_is_opened(tmp_path: Path) -> None:
-    before = written(tmp_path / "a.srt")
-    (file,) = caption_files("no such file.wav", None, tmp_path / "a.srt")
-    assert (tmp_path / "a.srt").read_text() == before
-    with file:
-        assert (tmp_path / "a.srt").read_text() == ""
+@pytest.mark.parametrize("ending", ["srt", "vtt", "txt"])
+def test_a_run_has_captions_of_its_own_and_those_of_before_stay(
+    tmp_path: Path, ending: str
+) -> None:
+    first = written(tmp_path / f"a.{ending}")
+    for number in (2, 3):
+        written(tmp_path / f"a.{ending}")
+        assert (tmp_path / f"a-{number}.{ending}").read_text() == first
+    assert (tmp_path / f"a.{ending}").read_text() == first
+
+
+def test_events_go_on_behind_those_of_before_without_half_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "e.jsonl"
+    for _ in range(2):
+        with EventFile(path) as file:
+            file.put(EVENTS[0])
+        with path.open("a") as killed:
+            killed.write('{"event": "comp')
+    with EventFile(path):
+        pass
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["event"] for line in lines] == ["run", "started", "run", "started", "run"]
+    assert len({line["run"] for line in lines if line["event"] == "run"}) == 3

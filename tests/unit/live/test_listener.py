@@ -22,6 +22,7 @@ class Guesser:
     script: list[str]
     told: list[str | None] = field(default_factory=list)
     name: str = "guesser"
+    detects_language: bool = True
     content_s: float = 9.0
 
     def transcribe(
@@ -62,4 +63,4 @@ def test_a_short_segment_is_taken_to_be_in_the_language_before_it_and_a_long_one
     listener.transcribe_partial(long, audio(0.5))
     listener.transcribe_all(long, audio(3.0))
     assert engine.told == [None, "de", "de", None]
-    assert (short.language, long.language) == (None, "en")
+    assert (short.language, long.language) == ("de", "en")

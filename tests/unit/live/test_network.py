@@ -17,9 +17,11 @@ from tests.unit.sounds import similarity, tone
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.captioner import Captioner
-from whisper_hailo.live.events import Completed, violations
+from whisper_hailo.live.events import Completed
+from whisper_hailo.live.guarantees import violations
 from whisper_hailo.live.network import NetworkSource
-from whisper_hailo.live.source import Pace
+from whisper_hailo.live.reopened import ReopenedSource
+from whisper_hailo.live.source import Block, Pace
 from whisper_hailo.live.stream import CaptionStream
 
 av = pytest.importorskip("av", reason="the media extra is not installed")
@@ -85,6 +87,16 @@ class Radio(BaseHTTPRequestHandler):
             whole, rest = pictures()
             self.wfile.write(whole)
             self._play(rest, n_bytes=TS_PACKET)
+        elif self.path == "/dying":
+            body = encoded("MP3")
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            self.wfile.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body))
+        elif self.path == "/half":
+            body = encoded("FLAC")
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body[: len(body) // 2])
         elif self.path == "/never":
             self.rfile.read(1)  # until the listener leaves
         else:
@@ -172,6 +184,29 @@ def test_an_address_that_does_not_answer_is_one_line(
         NetworkSource(f"{radio}/never"),
     ):
         pass
+
+
+@pytest.mark.parametrize(("path", "endless"), [("dying", True), ("half", False)])
+def test_a_sender_that_dies_is_an_error_behind_what_it_sent(
+    radio: str, path: str, endless: bool
+) -> None:
+    heard: list[Block] = []
+    with NetworkSource(f"{radio}/{path}") as source:
+        assert source.endless == endless
+        with pytest.raises(AudioError, match=f"{path} broke off"):
+            heard.extend(source.blocks())  # keeps what came before the error
+    assert sum(block.audio.size for block in heard) > 0.5 * SAMPLE_RATE_HZ
+
+
+def test_a_sender_that_died_is_listened_to_again(radio: str) -> None:
+    with ReopenedSource(NetworkSource(f"{radio}/dying"), sleep=lambda _: None) as source:
+        heard, n_back = 0, 0
+        for block in source.blocks():
+            heard += block.audio.size
+            n_back += block.absence is not None and not block.absence.why
+            if n_back == 3:
+                source.close()
+    assert heard == pytest.approx(3 * 2.0 * SAMPLE_RATE_HZ, rel=0.1)
 
 
 @pytest.mark.parametrize("path", ["trickle", "pictures"])

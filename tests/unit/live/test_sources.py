@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import sys
@@ -22,6 +23,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.backlog import Backlog
 from whisper_hailo.live.microphone import MicrophoneSource, choose_device, input_devices
 from whisper_hailo.live.network import NetworkSource
+from whisper_hailo.live.reopened import ReopenedSource
 from whisper_hailo.live.source import AudioSource, Block, Pace
 from whisper_hailo.live.sources import FileSource, PcmSource, open_source
 
@@ -158,7 +160,7 @@ class FakeStream:
             status = "input overflow" if at == 0 else ""
             self.settings["callback"](sound[at : at + size], size, None, status)
 
-    def stop(self) -> None:
+    def abort(self) -> None:
         pass
 
     def close(self) -> None:
@@ -180,6 +182,8 @@ def sounddevice(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         default=SimpleNamespace(device=(2, 0)),
         InputStream=FakeStream,
         PortAudioError=PortAudioError,
+        _terminate=lambda: None,
+        _initialize=lambda: None,
     )
     monkeypatch.setitem(sys.modules, "sounddevice", module)
     return module
@@ -247,6 +251,45 @@ def test_a_microphone_that_is_busy_absent_or_silent_is_told(
         list(source.blocks())
 
 
+def test_a_microphone_that_was_unplugged_is_found_again_by_its_name(
+    sounddevice: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = [{**DEVICES[1], "name": "USB Microphone (hw:1,0)"}, DEVICES[2]]
+    monkeypatch.setattr(sounddevice, "query_devices", lambda: listed)
+    began: list[str] = []
+    monkeypatch.setattr(sounddevice, "_initialize", lambda: began.append("again"))
+    source = MicrophoneSource("0")
+    with source:
+        assert (source.name, began) == ("USB Microphone (hw:1,0)", [])
+    listed[:] = [DEVICES[2]]
+    with pytest.raises(OptionError, match="no input device fits"), source:
+        pass
+    listed[:] = [DEVICES[2], DEVICES[0], {**DEVICES[1], "name": "USB Microphone (hw:2,0)"}]
+    with source:
+        assert source.name == "USB Microphone (hw:2,0)"
+        assert FakeStream.last is not None
+        assert FakeStream.last.settings["device"] == 2
+    assert began == ["again", "again"], "PortAudio knows only devices that were there at first"
+
+
+@pytest.mark.usefixtures("sounddevice")
+def test_a_microphone_whose_program_slept_tells_how_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = itertools.count(50.0, 0.032)
+    times = (now_s + 20.0 * (now_s > 50.5) for now_s in clock)
+    monkeypatch.setattr("whisper_hailo.live.microphone.awake_s", lambda: next(times))
+    monkeypatch.setattr("whisper_hailo.live.lag._STEADY_S", 0.2)
+    with MicrophoneSource("micro") as source:
+        source.close()
+        blocks = list(source.blocks())
+    absences = [block.absence for block in blocks if block.absence is not None]
+    assert [absence.why for absence in absences] == [
+        "no sound came for 20.0 s: the program or the machine slept", "",
+    ]  # fmt: skip
+    assert absences[1].n_samples == pytest.approx(20 * SAMPLE_RATE_HZ, abs=0.05 * SAMPLE_RATE_HZ)
+    before = sum(block.audio.size for block in blocks[: blocks.index(blocks[0]) + 1])
+    assert before == pytest.approx(0.7 * SAMPLE_RATE_HZ, abs=0.1 * SAMPLE_RATE_HZ)
+
+
 def test_microphones_without_the_library_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sounddevice", None)
     with pytest.raises(DeviceError, match=re.escape(to_add("live"))):
@@ -286,8 +329,8 @@ def test_the_command_line_names_exactly_one_source(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="give one of"):
         open_source("a.wav", microphone="")
     assert isinstance(open_source(str(tmp_path / "a.wav")), FileSource)
-    assert isinstance(open_source("rtsp://camera/1"), NetworkSource)
-    assert isinstance(open_source(None, microphone="usb"), MicrophoneSource)
+    for source in (open_source("rtsp://camera/1"), open_source(None, microphone="usb")):
+        assert isinstance(source, ReopenedSource)
     with pytest.raises(OptionError, match="--rate is 5 Hz"):
         PcmSource(0, 5)
 

@@ -17,7 +17,8 @@ from whisper_hailo.core.errors import AudioError, DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.backlog import Backlog
 from whisper_hailo.live.captioner import Captioner
-from whisper_hailo.live.events import Completed, Event, Lost, Partial, violations
+from whisper_hailo.live.events import Completed, Event, Lost, Partial
+from whisper_hailo.live.guarantees import violations
 from whisper_hailo.live.source import Block, Pace
 from whisper_hailo.live.stream import CaptionStream
 
@@ -211,6 +212,19 @@ def test_stopping_hears_and_completes_what_was_captured() -> None:
     assert last.reason == "end"
     assert last.end_s == pytest.approx(3.0, abs=512 / SAMPLE_RATE_HZ)
     assert last.text.startswith("w0 w1 w2 w3 w4 w5 w6 w7 w8")
+
+
+def test_a_stream_tells_that_it_is_alive_while_nothing_comes() -> None:
+    source, calls = Played(silence(0.1), waits=True), []
+
+    def alive() -> None:
+        calls.append(1)
+        if len(calls) == 5:
+            stream.stop()
+
+    stream = CaptionStream(source, Captioner(Speller(), Loudness()), alive)
+    assert list(stream.events()) == []
+    assert len(calls) >= 5
 
 
 class Hanging(Played):

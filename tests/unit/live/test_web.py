@@ -206,6 +206,22 @@ def test_a_browser_may_be_the_microphone_one_at_a_time(
     assert list(blocks) == []
 
 
+def test_a_page_may_send_what_it_kept_only_where_no_other_was_heard_since(
+    served: tuple[Any, BrowserSource],
+) -> None:
+    view, _ = served
+
+    def told(path: str) -> str:
+        with connect(view, path) as microphone:
+            answer: str = microphone.recv()
+        return answer
+
+    come = ["one", "one", "other", "one", "one"]
+    answers = [told(f"audio?recording={name}") for name in come]
+    assert answers == ["new", "again", "new", "new", "again"]
+    assert [told("audio"), told("audio")] == ["new", "new"]
+
+
 def test_of_browsers_that_come_at_once_one_is_the_microphone(
     served: tuple[Any, BrowserSource],
 ) -> None:

@@ -276,8 +276,10 @@ def test_a_microphone_that_sends_nothing_makes_room_for_another(
 
     monkeypatch.setattr("whisper_hailo.live.pages._QUIET_S", 0.1)
     with served(browser=BrowserSource()) as view:
-        with connect(view, "audio") as silent, pytest.raises(ConnectionClosed, match="1013"):
-            silent.recv(timeout=60)
+        with connect(view, "audio") as silent:
+            assert silent.recv() == "new"
+            with pytest.raises(ConnectionClosed, match="1013"):
+                silent.recv(timeout=60)
         with connect(view, "audio"):
             pass  # it is let in
 
@@ -301,6 +303,7 @@ def test_a_browser_that_floods_is_taken_at_the_speed_of_speech_and_its_loss_is_c
         for _ in range(4):
             microphone.send(np.ones(32_000, "<i2").tobytes())
         microphone.send("that is all")
+        assert microphone.recv() == "new"
         with pytest.raises(ConnectionClosed):
             microphone.recv()
         assert [seconds for seconds in waits if 0.1 < seconds < 10] == [1.0, 2.0, 2.0]

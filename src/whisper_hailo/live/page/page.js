@@ -102,11 +102,17 @@ function take(message) {
     document.getElementById("microphone").hidden = !message.browser_microphone;
     points.latency.length = points.rtfx.length = 0;
     message.figures.forEach(figures);
-    message.completed.forEach((event) => (event.event === "lost" ? lost : completed)(event));
+    message.completed.forEach((event) => (event.event === "completed" ? completed : lost)(event));
+    if (message.away) away(message.away);
     if (message.partial) partial(message.partial);
     else running.replaceChildren();
   } else if (message.event === "completed") completed(message);
   else if (message.event === "lost") lost(message);
+  else if (message.event === "away") away(message);
+  else if (message.event === "back") {
+    lost(message);
+    tell(LISTENING, "on");
+  }
   else if (message.event === "partial") partial(message);
   else if (message.event === "figures") figures(message);
   else if (message.event === "end") {
@@ -114,6 +120,10 @@ function take(message) {
     ended = true;
     if (recording) microphone();
   }
+}
+
+function away(event) {
+  tell(`Nothing is heard: ${event.why}`, "lost");
 }
 
 let ended = false;
@@ -166,17 +176,24 @@ async function record(media) {
     return null;
   }
   const node = new AudioWorkletNode(context, "recorder");
+  const id = crypto.getRandomValues(new Uint32Array(2)).join("-");
   const waiting = []; // what was said while the connection was away
   let socket = null;
+  let heard = false;
   let on = true;
   const open = () => {
     if (!on) return; // it was stopped while it waited to connect again
-    socket = new WebSocket(new URL("audio", location.href.replace(/^http/, "ws")));
-    socket.onopen = () => {
+    const address = new URL(`audio?recording=${id}`, location.href.replace(/^http/, "ws"));
+    socket = new WebSocket(address);
+    socket.onmessage = ({ data }) => {
+      // What was said before this page was heard, or while another was, is nobody's business.
+      if (data !== "again") waiting.length = 0;
+      heard = true;
       tell(LISTENING, "on");
       while (waiting.length) socket.send(waiting.shift());
     };
     socket.onclose = () => {
+      heard = false;
       if (!on) return;
       tell("The microphone is not heard: no connection, or another page records", "lost");
       setTimeout(open, 500);
@@ -184,7 +201,7 @@ async function record(media) {
   };
   open();
   node.port.onmessage = ({ data }) => {
-    if (socket.readyState === WebSocket.OPEN) socket.send(data);
+    if (heard && socket.readyState === WebSocket.OPEN) socket.send(data);
     else if (waiting.push(data) > MOST_WAITING) waiting.shift();
   };
   context.createMediaStreamSource(media).connect(node);

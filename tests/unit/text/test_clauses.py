@@ -1,0 +1,60 @@
+"""Long texts as cues: whole clauses, lines that fit, no leftovers."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from whisper_hailo.core.types import Word
+from whisper_hailo.text.clauses import clauses, lines
+
+
+def said(text: str) -> list[Word]:
+    return [Word(at, at + 1.0, f" {word}", 1.0) for at, word in enumerate(text.split())]
+
+
+def cues(text: str, width: int = 42, count: int = 2) -> list[list[str]]:
+    return [lines(group, width) for group in clauses(said(text), width, count)]
+
+
+def test_what_fits_one_line_has_one() -> None:
+    assert cues("Good evening, everybody.") == [["Good evening, everybody."]]
+
+
+def test_two_lines_are_parted_at_a_clause_or_in_the_middle() -> None:
+    assert cues("When the train was late again, we took the bus to town.") == [
+        ["When the train was late again,", "we took the bus to town."]
+    ]
+    assert cues("one two three four five six seven eight nine ten eleven") == [
+        ["one two three four five six", "seven eight nine ten eleven"]
+    ]
+
+
+def test_a_long_text_is_parted_where_a_sentence_or_a_clause_ends() -> None:
+    text = (
+        "The first sentence of this speech is neither short nor long. The second one has a comma "
+        "somewhere, and it goes on for quite a while after that, as such sentences do."
+    )
+    first, *others = [" ".join(cue) for cue in cues(text)]
+    assert first.endswith("short nor long.")
+    assert [cue[-1] for cue in others] == [",", "."]
+
+
+def test_a_word_longer_than_a_line_has_one_of_its_own() -> None:
+    assert cues("a Donaudampfschifffahrtsgesellschaft b", width=10) == [
+        ["a", "Donaudampfschifffahrtsgesellschaft"], ["b"],
+    ]  # fmt: skip
+
+
+texts = st.lists(st.text("abcdefgh,.", min_size=1, max_size=12), max_size=60).map(" ".join)
+
+
+@given(texts, st.integers(12, 42), st.integers(1, 3))
+def test_no_word_is_lost_and_everything_fits(text: str, width: int, count: int) -> None:
+    groups = list(clauses(said(text), width, count))
+    assert [word for group in groups for word in group] == said(text)
+    for group in groups:
+        set_lines = lines(group, width)
+        assert len(set_lines) <= count
+        assert all(len(line) <= width for line in set_lines)
+        assert " ".join(set_lines) == "".join(word.text for word in group).strip()
