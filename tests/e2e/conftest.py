@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -77,6 +78,11 @@ def _convert(whisper_hailo: Command, out: Path, *words: str) -> None:
     assert result.returncode == 0, result.stderr
     forms = "hailo/encoder-10s.onnx, hailo/decoder-10s-32.onnx"
     assert (forms in result.stdout) is ("--hailo" in words)
+
+
+def heeds_interrupts() -> None:
+    """In the child: jobs that a script starts in the background ignore them, and hand that on."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def one_line(result: subprocess.CompletedProcess[str]) -> str:

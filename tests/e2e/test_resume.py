@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.e2e.conftest import ROOT, Command
+from tests.e2e.conftest import ROOT, Command, heeds_interrupts
 from whisper_hailo.text.outputs import FORMATS
 
 SEEN = ROOT / "tests" / "data" / "micro" / "seen"
@@ -147,8 +147,10 @@ def test_a_long_recording_is_gone_on_with_where_it_was_interrupted(
 ) -> None:
     words = (*MICRO[:-1], "--output-dir", tmp_path, minutes)
     process = subprocess.Popen(
-        [sys.executable, "-m", "whisper_hailo", *map(str, words)], env=environment, stderr=-1
-    )
+        [sys.executable, "-m", "whisper_hailo", *map(str, words)],
+        env=environment, stderr=subprocess.PIPE,
+        preexec_fn=heeds_interrupts,  # noqa: PLW1509 - it takes no lock
+    )  # fmt: skip
     growing = tmp_path / "talk.txt.part"
     while not growing.exists() and process.poll() is None:
         time.sleep(0.01)

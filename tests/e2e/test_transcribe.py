@@ -12,7 +12,15 @@ import numpy as np
 import pytest
 import soundfile as sf
 
-from tests.e2e.conftest import DEMO, DEMO_LINES, DEMO_TEXT, PATIENCE_S, ROOT, Command
+from tests.e2e.conftest import (
+    DEMO,
+    DEMO_LINES,
+    DEMO_TEXT,
+    PATIENCE_S,
+    ROOT,
+    Command,
+    heeds_interrupts,
+)
 from whisper_hailo_lab.score import evaluate
 
 CLIPS = ROOT / "tests" / "data" / "micro" / "seen"
@@ -165,11 +173,6 @@ def test_python_interface_takes_samples(demo: tuple[np.ndarray, int]) -> None:
         capture_output=True, text=True, check=False, timeout=PATIENCE_S,
     )  # fmt: skip
     assert result.stdout.strip() == DEMO_TEXT, result.stderr
-
-
-def heeds_interrupts() -> None:
-    """In the child: jobs that a script starts in the background ignore them, and hand that on."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def test_ctrl_c_ends_at_once_and_leaves_nothing_half_written(

@@ -5,17 +5,19 @@ Bazarr's Whisper provider calls these, with bare samples and `encode=false`.
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request, Response, UploadFile
 
 from whisper_hailo.core.languages import language_name
+from whisper_hailo.core.types import Transcript
 from whisper_hailo.serve.audio import PcmForm
 from whisper_hailo.serve.engine import Engine
 from whisper_hailo.serve.http.asking import Asking, while_there
 from whisper_hailo.serve.request import Choices, Priority, Speech
-from whisper_hailo.text.outputs import render
+from whisper_hailo.text.outputs import render, verbose_json
 
 Encode = Annotated[bool, Query(description="false: bare 16-bit samples, 16 kHz")]
 
@@ -73,7 +75,7 @@ class _Door:
         asked = (request, audio_file, choices, _form(encode), Priority.BATCH)
         async with self._asking.ticket(*asked) as ticket:
             transcript = await while_there(request, ticket.result())
-        return _file(render(transcript, output), f"{audio_file.filename or 'audio'}.{output}")
+        return _file(_rendered(transcript, output), f"{audio_file.filename or 'audio'}.{output}")
 
     async def detect_language(
         self, *, request: Request, audio_file: UploadFile, encode: Encode = True
@@ -89,6 +91,13 @@ class _Door:
             "language_code": code,
             "confidence": transcript.language_probs.get(code, 1.0),
         }
+
+
+def _rendered(transcript: Transcript, output: str) -> str:
+    """As the command writes it; of the JSON only what OpenAI Whisper's own has, too."""
+    if output == "json":
+        return json.dumps(verbose_json(transcript), ensure_ascii=False)
+    return render(transcript, output)
 
 
 def _file(content: str, name: str) -> Response:
