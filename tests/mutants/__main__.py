@@ -93,8 +93,8 @@ def _judge(by_area: dict[str, list[Mutant]], listed: dict, gone: Sequence[object
             if one.key in listed:
                 print(f"survivors.toml lists what {one.killed_by} kills: {one.key}; take it out")
                 status = 1
-        n_living = len(mutants) - len(killed)
-        n_unlisted = sum(one.key not in listed for one in mutants if not one.killed_by)
+        n_living = sum(one.lives for one in mutants)
+        n_unlisted = sum(one.key not in listed for one in mutants if one.lives)
         if n_unlisted > _MOST_LIVING * len(mutants):
             print(
                 f"{n_unlisted} of {n_living} that live in {name} have no reason; write tests that "

@@ -30,6 +30,17 @@ def test_a_file_that_another_process_writes_to_is_left_alone(tmp_path: Path) -> 
     assert (path.read_bytes(), (tmp_path / "a-2.txt").read_bytes()) == (b"one\n", b"other\n")
 
 
+@pytest.mark.parametrize("durable", [False, True])
+def test_the_disk_is_waited_for_where_a_record_may_not_be_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, durable: bool
+) -> None:
+    waited: list[int] = []
+    monkeypatch.setattr(os, "fsync", waited.append)
+    with GrowingFile(tmp_path / "a.txt", "txt") as file:
+        file.append(b"one\n", durable=durable)
+        assert bool(waited) is durable
+
+
 def test_an_empty_file_is_taken(tmp_path: Path) -> None:
     (tmp_path / "a.txt").touch()
     with GrowingFile(tmp_path / "a.txt", "txt") as file:

@@ -14,6 +14,15 @@ from tests.mutants.report import table
 from tests.mutants.slips import replacements
 
 
+def test_a_fault_lives_where_all_its_tests_had_their_turn() -> None:
+    one = Mutant("a.py", "f", "1", "2", (1, 1), 0, covered=3, tried=2)
+    assert not one.lives
+    one.tried = 3
+    assert one.lives
+    one.killed_by = "test_a"
+    assert not one.lives
+
+
 def slips(code: str) -> set[str]:
     """What becomes of a statement or an expression."""
     (statement,) = ast.parse(code).body

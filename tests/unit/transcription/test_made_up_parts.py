@@ -19,6 +19,8 @@ from whisper_hailo.core.types import FloatArray, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.parts import Parts
+from whisper_hailo.transcription.recording import Recording, Share
+from whisper_hailo.transcription.schedule import Listed
 from whisper_hailo.transcription.transcriber import Transcriber
 
 
@@ -81,6 +83,21 @@ def test_a_transcript_says_where_it_comes_from(transcriber: Transcriber) -> None
     assert found.near_ties == 0
     german = transcriber.transcribe(noise(0.5), DecodingOptions(language="de", task="translate"))
     assert (german.language, german.task, german.language_probs) == ("de", "translate", {})
+
+
+def test_recordings_of_a_run_share_their_turns_unless_they_are_somebody_s(
+    transcriber: Transcriber,
+) -> None:
+    run, audio, own = transcriber.run(DecodingOptions(language="en")), noise(0.5), Share()
+    assert run.recording(audio).share is run.recording(audio).share
+    assert run.recording_of(Recording, audio, share=own).share is own
+
+
+def test_choices_that_were_close_are_told(transcriber: Transcriber) -> None:
+    run = transcriber.run(DecodingOptions(language="en"))
+    (recording,) = run.schedule(Listed([run.recording(noise(0.5))])).run()
+    recording.near_ties = 3
+    assert run.transcript(recording).near_ties == 3
 
 
 def test_one_that_cannot_be_read_leaves_the_others_their_turn(
