@@ -23,6 +23,16 @@ from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Final, Self
 
+from whisper_hailo.batch.job_files import (
+    ITEMS_FILE,
+    JOB_FILE,
+    SUMMARIES,
+    VERSION,
+    Head,
+    Summary,
+    read_head,
+    read_summaries,
+)
 from whisper_hailo.batch.ledger import Ledger
 from whisper_hailo.batch.manifest import read_groups, written
 from whisper_hailo.batch.records import Group, Item, Outcome
@@ -37,17 +47,11 @@ from whisper_hailo.batch.run_log import RunLog
 from whisper_hailo.batch.store import Store
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.strict import MismatchError, decode, parse_json
 from whisper_hailo.core.types import Settings
 from whisper_hailo.text.subtitles import Layout
 
-JOB_FILE: Final = "job.json"
-ITEMS_FILE: Final = "items.jsonl"
 FAILURES_FILE: Final = "failures.jsonl"
 TRANSCRIPTS: Final = "transcripts"
-SUMMARIES: Final = "shards"
-
-_VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,40 +71,6 @@ class JobSettings:
     task: str = "transcribe"
     formats: tuple[str, ...] = ()
     layout: Layout = field(default_factory=Layout)
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """What `job.json` says.
-
-    Attributes:
-        version: of the folder's layout.
-        identity: of the settings.
-        items: how many there are.
-        items_sha256: of `items.jsonl`.
-        formats: of files for each item.
-    """
-
-    version: int
-    identity: str
-    items: int
-    items_sha256: str
-    formats: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """What a whole file of results holds.
-
-    Attributes:
-        items: in it, failed ones with them.
-        audio_s: seconds of those that did not fail.
-        failures: a line of `failures.jsonl` each.
-    """
-
-    items: int
-    audio_s: float
-    failures: tuple[str, ...] = ()
 
 
 class Job(Closing):
@@ -155,7 +125,7 @@ class Job(Closing):
                 raise OptionError(f"{self._store.name} holds no job; name a manifest or a folder")
             self._store.write(ITEMS_FILE, data)
             head = Head(
-                _VERSION, self._settings.identity, data.count(b"\n"), _hash(data),
+                VERSION, self._settings.identity, data.count(b"\n"), _hash(data),
                 self._settings.formats,
             )  # fmt: skip
             self._store.write(JOB_FILE, _json(asdict(head)))
@@ -273,48 +243,13 @@ class Job(Closing):
             OutputError: the place cannot be written.
         """
         try:
-            if self._stack is not None and self._groups:
+            if self._groups:
                 self._ledger.flush()
                 self.log.flush()
                 if self.failures:
                     self._store.write(FAILURES_FILE, "".join(self.failures).encode())
         finally:
             self._stack.close()
-
-
-def read_head(store: Store) -> Head | None:
-    """What a job's folder says it is; `None` if it holds none.
-
-    Raises:
-        OptionError: it holds something else.
-    """
-    data = store.read(JOB_FILE)
-    if data is None:
-        return None
-    try:
-        head = decode(Head, parse_json(data))
-    except MismatchError as error:
-        raise OptionError(
-            f"{store.name}/{JOB_FILE} is no job of this program ({error}); give another folder"
-        ) from error
-    if head.version != _VERSION:
-        raise OptionError(
-            f"{store.name} holds a job of layout {head.version}, expected {_VERSION}; give another "
-            "folder"
-        )
-    return head
-
-
-def read_summaries(store: Store) -> dict[int, Summary]:
-    """Of the files of results that are whole, by their numbers."""
-    found = {}
-    for name in store.names(SUMMARIES):
-        number = name.rpartition("-")[2].removesuffix(".json")
-        try:
-            found[int(number)] = decode(Summary, parse_json(store.read(name) or b""))
-        except (MismatchError, ValueError):
-            continue  # not whole: its items are done again
-    return found
 
 
 def _hash(data: bytes) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from whisper_hailo.batch.records import GROUP_ITEMS, Failure, Group, Item, Outcome, PieceResult
+from whisper_hailo.batch.records import Failure, Group, Item, Outcome, PieceResult
 from whisper_hailo.core.types import Segment, Settings, Timings, Transcript
 from whisper_hailo.text.outputs import JSON_VERSION, render, verbose_json
 from whisper_hailo.text.subtitles import Layout
@@ -137,8 +137,3 @@ def files_of(result: ItemResult, formats: Sequence[str], layout: Layout) -> list
 def first_group(shard: int) -> int:
     """Of a file of results."""
     return shard * SHARD_GROUPS
-
-
-def n_groups(n_items: int) -> int:
-    """Groups of so many items."""
-    return -(-n_items // GROUP_ITEMS)

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from whisper_hailo.batch.job import ITEMS_FILE, read_head, read_summaries
+from whisper_hailo.batch.job_files import ITEMS_FILE, read_head, read_summaries
 from whisper_hailo.batch.ledger import Ledger
 from whisper_hailo.batch.manifest import read_groups
 from whisper_hailo.batch.records import Outcome, PieceResult
