@@ -146,8 +146,7 @@ class Job(Closing):
     def groups(self) -> Iterator[Group]:
         """What is left to do, in order."""
         for group in self._groups:
-            shard = group.index // SHARD_GROUPS
-            if shard not in self._summaries and group.index not in self._results:
+            if not self._is_written(group.index) and group.index not in self._results:
                 yield replace(group, done=frozenset(self._outcomes[group.index]))
 
     def take(self, outcome: Outcome) -> None:
@@ -165,8 +164,12 @@ class Job(Closing):
 
     def _is_known(self, outcome: Outcome) -> bool:
         group = outcome.group
-        written = group // SHARD_GROUPS in self._summaries
-        return written or group in self._results or outcome.index in self._outcomes[group]
+        settled = self._is_written(group) or group in self._results
+        return settled or outcome.index in self._outcomes[group]
+
+    def _is_written(self, group: int) -> bool:
+        """Whether the file of results that a group belongs to is whole."""
+        return group // SHARD_GROUPS in self._summaries
 
     def _put(self, outcome: Outcome) -> None:
         """Keep an outcome; of a group that is whole with it, its results instead."""
@@ -189,12 +192,7 @@ class Job(Closing):
             groups = range(first, min(first + SHARD_GROUPS, len(self._groups)))
             if all(group in self._results for group in groups):
                 self._write(shard, [one for group in groups for one in self._results.pop(group)])
-                done = {
-                    group.index
-                    for group in self._groups
-                    if group.index // SHARD_GROUPS in self._summaries
-                }
-                self._ledger.forget(done)
+                self._ledger.forget(self._is_written)
 
     def _write(self, shard: int, results: Sequence[ItemResult]) -> None:
         for result in results:

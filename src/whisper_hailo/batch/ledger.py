@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from time import monotonic
 from typing import Final
@@ -83,17 +83,17 @@ class Ledger:
             self._waiting = []
         self._since_s = monotonic()
 
-    def forget(self, groups: set[int]) -> None:
+    def forget(self, is_written: Callable[[int], bool]) -> None:
         """Remove the files that tell of nothing but groups whose results are written.
 
         Args:
-            groups: all such groups.
+            is_written: whether those of a group are.
 
         Raises:
             OutputError: the store cannot be written.
         """
         self.flush()
         for name, told in list(self.parts.items()):
-            if told <= groups:
+            if told and all(map(is_written, told)):
                 self.store.remove(name)
                 self.parts[name] = set()
