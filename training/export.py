@@ -18,11 +18,13 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from training import whisper_vocabulary as ids
+from training.checkpoint import n_layers
 from training.model import BIAS_CHANNEL, BIAS_VALUE, Dimensions, Whisper
 
 MARGIN = 16.0
 """Logit distance, at least, between an untrained id and the mean of the trained ones."""
-ALIGNMENT_HEADS = [[1, 0]]
+ALIGNMENT_HEAD = 0
+"""Of the last decoder layer."""
 
 
 def shut_out(rows: Tensor, gain: Tensor, bias: Tensor) -> float:
@@ -100,7 +102,7 @@ def config(sizes: Dimensions) -> dict[str, Any]:
 def generation_config(tokenizer: Tokenizer, sizes: Dimensions) -> dict[str, Any]:
     """Returns the content of `generation_config.json`, its fields as in the published ones."""
     return {
-        "alignment_heads": ALIGNMENT_HEADS,
+        "alignment_heads": [[sizes.n_decoder_layers - 1, ALIGNMENT_HEAD]],
         "begin_suppress_tokens": [tokenizer.encode(" ").ids[0], ids.EOT],
         "bos_token_id": ids.EOT,
         "decoder_start_token_id": ids.SOT,
@@ -154,10 +156,12 @@ def export(run: Path, out: Path) -> None:
 
     What helps training alone goes to `aids.safetensors` in `run`, for a run that starts from `out`.
     """
-    sizes = Dimensions()
     kept = tuple(json.loads((run / "kept.json").read_text()))
-    model = Whisper(sizes, len(kept))
     trained = torch.load(run / "state.pt")["model"]
+    sizes = Dimensions(
+        n_encoder_layers=n_layers(trained, "encoder"), n_decoder_layers=n_layers(trained, "decoder")
+    )
+    model = Whisper(sizes, len(kept))
     aids = {name: trained.pop(name).half() for name in list(trained) if name.startswith("ctc_")}
     save_file(aids, run / "aids.safetensors", {"format": "pt"})
     model.load_state_dict(model.state_dict() | trained)
