@@ -89,7 +89,7 @@ class TranscriptionRun:
 
     def request(self, running: Running) -> WindowRequest:
         """The window of audio that goes on."""
-        context = self._stages.engine.context()
+        context = self._parts.running_context(self._stages.engine)
         return running.request(context, self._parts.plan.content_samples)
 
     def text(self, result: WindowResult) -> BufferText:

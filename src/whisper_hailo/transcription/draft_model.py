@@ -1,0 +1,135 @@
+"""A small model that decodes ahead of the one that is asked for: found, and fitted to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from whisper_hailo.backends.options import AUTO, EngineOptions
+from whisper_hailo.backends.select import Engine, engine_window_s, select
+from whisper_hailo.checkpoint.hub import is_model_directory, parse_name
+from whisper_hailo.convert.find_model import find_model
+from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.protocols import AnyDecoder, Encoder
+from whisper_hailo.core.spec import ENCODER_FILE, ModelSpec
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.recognizer import owns_loop
+from whisper_hailo.decoding.search.assistant import Costs, Tally
+
+_PLAIN: Final = "onnx"
+
+
+@dataclass(frozen=True, slots=True)
+class DraftModel:
+    """What decodes ahead.
+
+    Attributes:
+        encoder: log-mel to its audio features; `None` where the model's own encoder is the same.
+        decoder: with a vocabulary that is the model's.
+        costs: of its tokens.
+        running: what it has brought audio that goes on, which is no recording.
+    """
+
+    encoder: Encoder | None
+    decoder: AnyDecoder
+    costs: Costs
+    running: Tally
+
+    @classmethod
+    def of_model(
+        cls,
+        name: str,
+        spec: ModelSpec,
+        main: Engine,
+        *,
+        convert: ConvertOptions | None,
+        threads: int,
+        engine: EngineOptions,
+        window_s: float,
+    ) -> tuple[DraftModel, str]:
+        """The draft model of a name, and how it runs.
+
+        Args:
+            name: as for `Transcriber.from_model`.
+            spec: of the model that it is to help.
+            main: that model's encoder and decoder.
+            convert: how to convert a checkpoint.
+            threads: per operator.
+            engine: what was asked for of the model.
+            window_s: the window that both take, in seconds.
+
+        Raises:
+            OptionError: the two have not one vocabulary, or the model's engine cannot be helped.
+            ModelError, TokenizerError, HubError, OutputError: see `resolve_model`.
+        """
+        if owns_loop(main.decoder):
+            raise OptionError(
+                f"--draft-model is {name}, but {main.decoder.name} has a loop of its own and takes "
+                "no drafts; leave it out, or choose --decoder-backend cached"
+            )
+        directory, own = find_model(name, _form(name, spec, convert))
+        _expect_one_vocabulary(name, spec, own)
+        backend = _PLAIN if engine.encoder_backend == _PLAIN else AUTO
+        options = EngineOptions(hailo=engine.hailo, encoder_backend=backend)
+        chosen = select(directory, own, options, threads, window_s)
+        engine_window_s(chosen, own, window_s)
+        decoder, encoder = chosen.decoder, chosen.encoder
+        if owns_loop(decoder) or encoder is None:
+            raise OptionError(f"--draft-model is {name}, which {decoder.name} runs; give another")
+        shared = main.encoder is not None and _same_encoder(spec, own, main.encoder, encoder)
+        how = f"draft model {own.name}, {decoder.name}: " + (
+            f"hears through encoder {encoder.name} of {spec.name}, which is the same"
+            if shared
+            else f"encoder {encoder.name}"
+        )
+        costs = Costs.of(spec, own)
+        return cls(None if shared else encoder, decoder, costs, Tally(costs)), how
+
+    def tally(self) -> Tally:
+        """Of a recording that has not begun."""
+        return Tally(self.costs)
+
+
+def why_not_drafted(options: DecodingOptions) -> str | None:
+    """Why windows are decoded without a draft model; `None` where they are not."""
+    if options.search.beam_size > 1:
+        return f"a beam of {options.search.beam_size} takes no drafts"
+    if options.search.temperatures[0] > 0:
+        return "tokens that are sampled take no drafts"
+    return None
+
+
+def _form(name: str, spec: ModelSpec, convert: ConvertOptions | None) -> ConvertOptions | None:
+    """How a checkpoint is converted: its text is not what counts, so its decoder as is quickest.
+
+    Its encoder as the model's, which may be the same one.
+    """
+    path = parse_name(name).path
+    if path is not None and is_model_directory(path):
+        return None
+    encoder = spec.encoder_quantization
+    return replace(convert or ConvertOptions(), quantize=AUTO, encoder_quantize=encoder)
+
+
+def _expect_one_vocabulary(name: str, spec: ModelSpec, own: ModelSpec) -> None:
+    """An id must be the same token in both."""
+    got, wanted = own.dims.n_vocab, spec.dims.n_vocab
+    if got != wanted or not _same_ids(spec, own):
+        raise OptionError(
+            f"--draft-model is {name} with {got} tokens, {spec.name} has {wanted}; expected the "
+            "same vocabulary: English models (.en) go together, so do those of large-v3 and turbo, "
+            "and all others"
+        )
+
+
+def _same_ids(one: ModelSpec, other: ModelSpec) -> bool:
+    """Lists of what is never said may differ, for the model's own are what counts."""
+    ours, theirs = (replace(of.tokens, suppress=(), begin_suppress=()) for of in (one, other))
+    return ours == theirs
+
+
+def _same_encoder(spec: ModelSpec, own: ModelSpec, main: Encoder, encoder: Encoder) -> bool:
+    """Whether both read one graph with the same arrays, in the same kind of engine."""
+    files = [of.files.get(ENCODER_FILE) for of in (spec, own)]
+    return files[0] is not None and files[0] == files[1] and main.name == encoder.name
