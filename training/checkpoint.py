@@ -56,7 +56,7 @@ def trimmed(model: Whisper, kept: KeptTokens) -> tuple[Whisper, KeptTokens]:
     return model, KeptTokens(tuple(kept.ids[row] for row in known.nonzero()[:, 0].tolist()))
 
 
-def n_layers(state: dict[str, Tensor], half: str) -> int:
+def count_layers(state: dict[str, Tensor], half: str) -> int:
     """How many layers the half of a model has, `encoder` or `decoder`, by its weights' names."""
     prefix = f"{half}.layers."
     return 1 + max(int(name.split(".")[2]) for name in state if name.startswith(prefix))
@@ -77,7 +77,7 @@ def deepened(
         fresh: weights of an untrained model of `n_layers`.
     """
     prefix = "encoder.layers."
-    old = n_layers(state, "encoder")
+    old = count_layers(state, "encoder")
     half, more = (old + 1) // 2, (n_layers - old) // 2
     spread = {name: value for name, value in state.items() if not name.startswith(prefix)}
     for name, value in fresh.items():
@@ -105,7 +105,7 @@ def thinned(
     left = dict(state)
     for half, wanted in (("encoder", n_encoder_layers), ("decoder", n_decoder_layers)):
         prefix = f"{half}.layers."
-        old = n_layers(state, half)
+        old = count_layers(state, half)
         if old <= wanted:
             continue
         places = {place: new for new, place in enumerate(_spread(old, wanted))}

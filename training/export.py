@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from training import whisper_vocabulary as ids
-from training.checkpoint import n_layers
+from training.checkpoint import count_layers
 from training.model import BIAS_CHANNEL, BIAS_VALUE, Dimensions, Whisper
 
 MARGIN = 16.0
@@ -159,7 +159,8 @@ def export(run: Path, out: Path) -> None:
     kept = tuple(json.loads((run / "kept.json").read_text()))
     trained = torch.load(run / "state.pt")["model"]
     sizes = Dimensions(
-        n_encoder_layers=n_layers(trained, "encoder"), n_decoder_layers=n_layers(trained, "decoder")
+        n_encoder_layers=count_layers(trained, "encoder"),
+        n_decoder_layers=count_layers(trained, "decoder"),
     )
     model = Whisper(sizes, len(kept))
     aids = {name: trained.pop(name).half() for name in list(trained) if name.startswith("ctc_")}
