@@ -12,7 +12,7 @@ from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.cli.talk import is_verbose
 from whisper_hailo.convert.options import WINDOW, ConvertOptions
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.flags import ENGINE, expect, flag, group
+from whisper_hailo.core.flags import expect, flag, group
 from whisper_hailo.core.languages import AUTO_LANGUAGE, KNOWN_LANGUAGES, similar_language
 from whisper_hailo.core.threads import MOST_THREADS
 from whisper_hailo.core.types import FRAMES_PER_POSITION, FRAMES_PER_SECOND
@@ -43,9 +43,6 @@ class ModelOptions:
         None, "Kept free at a window's end.", WINDOW, metavar="S", shown="1; 0 at 30 s"
     )
     engine: EngineOptions = group(EngineOptions)
-    draft_model: str | None = flag(
-        None, "A smaller model that decodes ahead; the text stays.", ENGINE, metavar="NAME"
-    )
     threads: int = flag(0, "Per operator; 0: automatic.", short="-t")
 
     def __post_init__(self) -> None:
@@ -100,7 +97,6 @@ class ModelOptions:
             "margin_s": self.margin_s,
             "threads": self.threads,
             "engine": replace(self.engine, hailo=chip),
-            "draft_model": self.draft_model,
         }
 
 

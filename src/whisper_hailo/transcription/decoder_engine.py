@@ -119,12 +119,18 @@ class DecoderEngine:
             prompts.tokens(language, previous, is_first=first),
             window.content_s,
             key=round(window.start_s * 100),
-            draft=self._draft(request),
+            draft=self._draft(request, ahead),
             ahead=ahead,
+            is_running=request.draft is not None,
         )
 
-    def _draft(self, request: WindowRequest) -> Draft | None:
-        """The draft with the first encoder position of the audio that is held back."""
+    def _draft(self, request: WindowRequest, ahead: Ahead | None) -> Draft | None:
+        """The draft with the first encoder position of the audio that is held back.
+
+        Where windows are decoded alone anyway, that of a recording is what the one before said.
+        """
+        if request.draft is None and ahead is not None:
+            return Draft(request.context.said_from(request.window.start_s))
         if request.draft is None or request.hold_back_s == 0.0 or not self._decoder.limits.aligns:
             return request.draft
         heard_s = request.window.content_s - request.hold_back_s

@@ -21,74 +21,112 @@ _PLAIN: Final = "onnx"
 
 
 @dataclass(frozen=True, slots=True)
+class Helped:
+    """The model that another one is to decode ahead of.
+
+    Attributes:
+        draft_model: name of that other one, as for `Transcriber.from_model`.
+        spec: of this one.
+        chosen: its encoder and decoder.
+        engine: what was asked for of it.
+        window_s: the window that both take, in seconds.
+    """
+
+    draft_model: str
+    spec: ModelSpec
+    chosen: Engine
+    engine: EngineOptions
+    window_s: float
+
+    def expect_own_loop(self) -> None:
+        """Refuse engines that decode by themselves.
+
+        Raises:
+            OptionError: so does this one.
+        """
+        decoder = self.chosen.decoder
+        if owns_loop(decoder):
+            raise OptionError(
+                f"--draft-model is {self.draft_model}, but {decoder.name} has a loop of its own and "
+                "takes no drafts; leave it out, or choose --decoder-backend cached"
+            )
+
+    def has_same_encoder(self, own: ModelSpec, encoder: Encoder) -> bool:
+        """Whether both read one graph with the same arrays, by its hash, in one kind of engine.
+
+        Args:
+            own: the other model.
+            encoder: its encoder.
+        """
+        files = [of.files.get(ENCODER_FILE) for of in (self.spec, own)]
+        same = files[0] is not None and files[0] == files[1]
+        main = self.chosen.encoder
+        return same and main is not None and main.name == encoder.name
+
+
+@dataclass(frozen=True, slots=True)
 class DraftModel:
     """What decodes ahead.
 
     Attributes:
+        name: of the model.
         encoder: log-mel to its audio features; `None` where the model's own encoder is the same.
         decoder: with a vocabulary that is the model's.
         costs: of its tokens.
+        n_tokens: so many are always decoded ahead; `None`: as many as pay.
         running: what it has brought audio that goes on, which is no recording.
     """
 
+    name: str
     encoder: Encoder | None
     decoder: AnyDecoder
     costs: Costs
+    n_tokens: int | None
     running: Tally
 
     @classmethod
     def of_model(
-        cls,
-        name: str,
-        spec: ModelSpec,
-        main: Engine,
-        *,
-        convert: ConvertOptions | None,
-        threads: int,
-        engine: EngineOptions,
-        window_s: float,
+        cls, helped: Helped, convert: ConvertOptions | None, threads: int
     ) -> tuple[DraftModel, str]:
-        """The draft model of a name, and how it runs.
+        """The draft model that was asked for, and how it runs.
 
         Args:
-            name: as for `Transcriber.from_model`.
-            spec: of the model that it is to help.
-            main: that model's encoder and decoder.
+            helped: the model that it decodes ahead of.
             convert: how to convert a checkpoint.
             threads: per operator.
-            engine: what was asked for of the model.
-            window_s: the window that both take, in seconds.
 
         Raises:
-            OptionError: the two have not one vocabulary, or the model's engine cannot be helped.
+            OptionError: the two have not one vocabulary, or the model's engine takes no drafts.
             ModelError, TokenizerError, HubError, OutputError: see `resolve_model`.
         """
-        if owns_loop(main.decoder):
-            raise OptionError(
-                f"--draft-model is {name}, but {main.decoder.name} has a loop of its own and takes "
-                "no drafts; leave it out, or choose --decoder-backend cached"
-            )
+        helped.expect_own_loop()
+        name, spec = helped.draft_model, helped.spec
         directory, own = find_model(name, _form(name, spec, convert))
         _expect_one_vocabulary(name, spec, own)
-        backend = _PLAIN if engine.encoder_backend == _PLAIN else AUTO
-        options = EngineOptions(hailo=engine.hailo, encoder_backend=backend)
-        chosen = select(directory, own, options, threads, window_s)
-        engine_window_s(chosen, own, window_s)
+        asked = helped.engine
+        backend = _PLAIN if asked.encoder_backend == _PLAIN else AUTO
+        options = EngineOptions(hailo=asked.hailo, encoder_backend=backend)
+        chosen = select(directory, own, options, threads, helped.window_s)
+        engine_window_s(chosen, own, helped.window_s)
         decoder, encoder = chosen.decoder, chosen.encoder
         if owns_loop(decoder) or encoder is None:
             raise OptionError(f"--draft-model is {name}, which {decoder.name} runs; give another")
-        shared = main.encoder is not None and _same_encoder(spec, own, main.encoder, encoder)
-        how = f"draft model {own.name}, {decoder.name}: " + (
-            f"hears through encoder {encoder.name} of {spec.name}, which is the same"
-            if shared
-            else f"encoder {encoder.name}"
+        shared = helped.has_same_encoder(own, encoder)
+        heard = f"hears through encoder {encoder.name}" + (f" of {spec.name}" if shared else "")
+        costs, n_tokens = Costs.of(spec, own), asked.draft_tokens
+        draft = cls(
+            own.name,
+            None if shared else encoder,
+            decoder,
+            costs,
+            n_tokens,
+            Tally(costs, n_tokens),
         )
-        costs = Costs.of(spec, own)
-        return cls(None if shared else encoder, decoder, costs, Tally(costs)), how
+        return draft, f"draft model {own.name}, {decoder.name}: {heard}"
 
     def tally(self) -> Tally:
         """Of a recording that has not begun."""
-        return Tally(self.costs)
+        return Tally(self.costs, self.n_tokens)
 
 
 def why_not_drafted(options: DecodingOptions) -> str | None:
@@ -127,9 +165,3 @@ def _same_ids(one: ModelSpec, other: ModelSpec) -> bool:
     """Lists of what is never said may differ, for the model's own are what counts."""
     ours, theirs = (replace(of.tokens, suppress=(), begin_suppress=()) for of in (one, other))
     return ours == theirs
-
-
-def _same_encoder(spec: ModelSpec, own: ModelSpec, main: Encoder, encoder: Encoder) -> bool:
-    """Whether both read one graph with the same arrays, in the same kind of engine."""
-    files = [of.files.get(ENCODER_FILE) for of in (spec, own)]
-    return files[0] is not None and files[0] == files[1] and main.name == encoder.name

@@ -30,7 +30,7 @@ from whisper_hailo.decoding.recognizer import AudioRecognizer, owns_loop
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
 from whisper_hailo.transcription.batch_size import checked_batch, fitting_batch
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
-from whisper_hailo.transcription.draft_model import DraftModel, why_not_drafted
+from whisper_hailo.transcription.draft_model import DraftModel, Helped, why_not_drafted
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.recognizer_engines import AudioEngine, FeaturesEngine
 from whisper_hailo.transcription.recording import strategy_of
@@ -73,7 +73,6 @@ class Parts:
         margin_s: float | None,
         threads: int,
         engine: EngineOptions,
-        draft_model: str | None = None,
     ) -> Parts:
         """The parts of a model by its name: see `Transcriber.from_model`."""
         directory, spec = find_model(model, convert, revision=revision, tokenizer=engine.tokenizer)
@@ -81,16 +80,9 @@ class Parts:
         window_s = engine_window_s(chosen, spec, window_s)
         plan = WindowPlan.make(spec.dims, window_s, margin_s)
         draft, reasons = None, chosen.reasons
-        if draft_model is not None:
-            draft, how = DraftModel.of_model(
-                draft_model,
-                spec,
-                chosen,
-                convert=convert,
-                threads=threads,
-                engine=engine,
-                window_s=plan.window_s,
-            )
+        if engine.draft_model is not None:
+            helped = Helped(engine.draft_model, spec, chosen, engine, plan.window_s)
+            draft, how = DraftModel.of_model(helped, convert, threads)
             reasons = (*reasons, how)
         return cls(
             chosen.encoder,
@@ -216,6 +208,10 @@ class Parts:
         draft = self._draft(options)
         return Stages(self.encoder, self.window_engine(options), plan, draft)
 
+    def _draft_name(self, options: DecodingOptions) -> str:
+        draft = self._draft(options)
+        return "" if draft is None else draft.name
+
     def _draft(self, options: DecodingOptions) -> DraftModel | None:
         return self.draft if why_not_drafted(options) is None else None
 
@@ -265,6 +261,7 @@ class Parts:
             timestamps=options.timestamps,
             batch_size=batch_size,
             trim_window=long is not None and long.trim_window,
+            draft_model=self._draft_name(options),
         )
 
 

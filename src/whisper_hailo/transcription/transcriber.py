@@ -56,7 +56,6 @@ class Transcriber(Closing):
         margin_s: float | None = None,
         threads: int = 0,
         engine: EngineOptions | None = None,
-        draft_model: str | None = None,
         **named: object,
     ) -> Transcriber:
         """Put a transcriber together from a model's name.
@@ -72,11 +71,9 @@ class Transcriber(Closing):
             margin_s: seconds kept free at the end of each window; `None` is 1 s, and 0 for 30 s.
             threads: threads per operator; 0 lets the runtime choose.
             engine: which encoder and decoder; `None` is the model directory's own.
-            draft_model: a smaller model of the same vocabulary, named like `model`, which decodes a
-                few tokens ahead: the text stays the model's, and comes sooner.
             named: any field of `EngineOptions`, of its `hailo`, and `quantize`, `encoder_quantize`
                 and `half` of `ConvertOptions`, in the place of what `engine` and `convert` have:
-                `quantize="none"`, `encoder_backend="onnx"`.
+                `quantize="none"`, `encoder_backend="onnx"`, `draft_model="tiny"`.
 
         Raises:
             ModelError, TokenizerError, HubError, OutputError: see `resolve_model`.
@@ -95,7 +92,6 @@ class Transcriber(Closing):
                 margin_s=margin_s,
                 threads=checked_threads(threads),
                 engine=chosen.engine,
-                draft_model=draft_model,
             )
         )
 

@@ -39,6 +39,7 @@ class Context:
         clock: where the time went.
         prompts: what its windows are shown; `None` for an engine with a loop of its own.
         tally: what a model that decodes ahead has brought; `None` without one.
+        last_words: of the window before.
     """
 
     language: str
@@ -53,6 +54,13 @@ class Context:
     clock: StageClock = field(default_factory=StageClock)
     prompts: PromptMaker | None = None
     tally: Tally | None = None
+    last_words: tuple[Word, ...] = ()
+
+    def said_from(self, start_s: float) -> tuple[int, ...]:
+        """Ids of what the window before said from a time on, which the next one hears again."""
+        return tuple(
+            token for word in self.last_words if word.start_s >= start_s for token in word.tokens
+        )
 
     def remember(
         self, result: WindowResult, final: Sequence[Segment], pending: Sequence[Segment] = ()
@@ -64,6 +72,7 @@ class Context:
             final: segments that are final with it.
             pending: segments that the plan holds back until the next window.
         """
+        self.last_words = tuple(word for segment in result.segments for word in segment.words)
         words_end = [segment.words[-1].end_s for segment in final if segment.words]
         if not result.segments and result.end_s is not None:
             words_end.append(result.end_s)  # times without text: there, as OpenAI Whisper has it

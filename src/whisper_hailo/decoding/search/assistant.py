@@ -71,6 +71,7 @@ class Tally:
 
     Attributes:
         costs: of drafting.
+        always: so many tokens are decoded ahead whatever comes of it; `None`: as many as pay.
         n_tokens: tokens of text that were found with it.
         n_passes: passes of the large model for them.
         n_fed: tokens that these looked at.
@@ -80,6 +81,7 @@ class Tally:
     """
 
     costs: Costs
+    always: int | None = None
     n_tokens: int = 0
     n_passes: int = 0
     n_fed: int = 0
@@ -98,10 +100,17 @@ class Tally:
         Args:
             sure: probability that it and all before it are right, as the assistant says.
         """
-        return sure * self.trust > self.costs.row
+        return self.always is not None or sure * self.trust > self.costs.row
 
-    def is_worth_a_step(self, sure: float) -> bool:
-        """Whether another token is to be decoded behind one of which the assistant is so sure."""
+    def is_worth_a_step(self, n_drafted: int, sure: float) -> bool:
+        """Whether another token is to be decoded.
+
+        Args:
+            n_drafted: tokens that are drafted already.
+            sure: probability that they are right, as the assistant says.
+        """
+        if self.always is not None:
+            return n_drafted < self.always
         return sure * self.trust > self.costs.row + self.costs.step
 
     @property
@@ -113,7 +122,8 @@ class Tally:
     @property
     def pays(self) -> bool:
         """Whether the text took less than it would have taken alone, as far as can be told."""
-        return self.n_tokens < _TRIED or self.spent < self.n_tokens
+        tries = self.always is not None or self.n_tokens < _TRIED
+        return tries or self.spent < self.n_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +170,7 @@ class Assistant:
         self._sure = []
         sure = 1.0
         waiting = self._catch_up([*self._prompt, *tokens])
-        while len(draft) < most and self.tally.is_worth_a_step(sure):
+        while len(draft) < most and self.tally.is_worth_a_step(len(draft), sure):
             token, probability = self._step(waiting, [*tokens, *draft])
             sure *= probability
             if token == self._choose.eot or not self.tally.is_worth_a_row(sure):

@@ -38,6 +38,7 @@ class Task:
         key: tells windows apart for the sampling; the same key draws the same tokens.
         draft: what its text may begin with; only alone, and greedily.
         ahead: a small model that has heard it, too; likewise.
+        is_running: its audio goes on, so that doubtful text is soon transcribed again anyway.
     """
 
     prompt: tuple[int, ...]
@@ -45,6 +46,7 @@ class Task:
     key: int = 0
     draft: Draft | None = None
     ahead: Ahead | None = None
+    is_running: bool = False
 
 
 @dataclass(frozen=True, slots=True)
