@@ -34,8 +34,8 @@ class EngineOptions:
         decoder_assets: directory with the arrays that the host of a HEF decoder needs.
         tokenizer: a `tokenizer.json` to use instead of the model's.
         hailo: how a Hailo chip is used.
-        draft_model: a smaller model of the same vocabulary, named as the model is, that decodes a few
-            tokens ahead: the text stays the model's, and comes sooner where that pays.
+        draft_model: a smaller model of the same vocabulary, named as the model is, that decodes a
+            few tokens ahead: the text stays the model's, and comes sooner where that pays.
         draft_tokens: decode always so many ahead; `None`: as many as pay.
         host_contract: one of `HOST_CONTRACTS`; `auto` goes by what the HEF says of itself.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,7 +18,7 @@ from whisper_hailo.decoding.language import detect_languages
 from whisper_hailo.decoding.option_groups import PromptOptions, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.prompt import PromptMaker
-from whisper_hailo.decoding.search.assistant import Ahead
+from whisper_hailo.decoding.search.assistant import Ahead, Tally
 from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.decoding.search.fallback import decode_with_fallback
 from whisper_hailo.decoding.search.loop import DecodingLoop, Task
@@ -27,6 +28,8 @@ from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.assemble import assemble, spread_words
 from whisper_hailo.transcription.draft_model import DraftModel
 from whisper_hailo.transcription.window import Context, Encoded, WindowRequest, WindowResult
+
+logger = logging.getLogger(__name__)
 
 
 class DecoderEngine:
@@ -88,6 +91,8 @@ class DecoderEngine:
             decoded = decode_with_fallback(
                 self._loop, self._decoder, self._tokenizer, self._options, state=state, tasks=tasks
             )
+            if ahead is not None and not ahead.tally.pays:
+                self._tell_of_leaving(ahead.tally)
             rows = zip(requests, decoded, languages, strict=True)
             return [self._result(state, row, *of) for row, of in enumerate(rows)]
 
@@ -105,9 +110,19 @@ class DecoderEngine:
     def _ahead(self, encoded: Encoded, context: Context) -> Ahead | None:
         """The small model, which has heard this window."""
         draft, tally = self._draft_model, context.tally
-        if draft is None or tally is None or encoded.ahead is None:
+        if draft is None or tally is None or encoded.ahead is None or not tally.pays:
             return None
         return Ahead(draft.decoder, draft.decoder.start(encoded.ahead, (self._padding,)), tally)
+
+    def _tell_of_leaving(self, tally: Tally) -> None:
+        name = "" if self._draft_model is None else self._draft_model.name
+        logger.info(
+            "draft model %s does not pay here and is left out from now on: %d of %d tokens that it "
+            "decoded ahead were right",
+            name,
+            tally.n_accepted,
+            tally.n_steps,
+        )
 
     def _task(self, request: WindowRequest, language: str, ahead: Ahead | None) -> Task:
         window, context = request.window, request.context

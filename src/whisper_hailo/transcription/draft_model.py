@@ -47,8 +47,8 @@ class Helped:
         decoder = self.chosen.decoder
         if owns_loop(decoder):
             raise OptionError(
-                f"--draft-model is {self.draft_model}, but {decoder.name} has a loop of its own and "
-                "takes no drafts; leave it out, or choose --decoder-backend cached"
+                f"--draft-model is {self.draft_model}, but {decoder.name} has a loop of its own "
+                "and takes no drafts; leave it out, or choose --decoder-backend cached"
             )
 
     def has_same_encoder(self, own: ModelSpec, encoder: Encoder) -> bool:
@@ -129,12 +129,19 @@ class DraftModel:
         return Tally(self.costs, self.n_tokens)
 
 
-def why_not_drafted(options: DecodingOptions) -> str | None:
-    """Why windows are decoded without a draft model; `None` where they are not."""
+def why_not_drafted(options: DecodingOptions, batch_size: int = 1) -> str | None:
+    """Why windows are decoded without a draft model; `None` where they are not.
+
+    Args:
+        options: what was asked for.
+        batch_size: windows decoded together.
+    """
     if options.search.beam_size > 1:
         return f"a beam of {options.search.beam_size} takes no drafts"
     if options.search.temperatures[0] > 0:
         return "tokens that are sampled take no drafts"
+    if batch_size > 1:
+        return f"{batch_size} windows at a time take no drafts; give --batch-size 1"
     return None
 
 
