@@ -29,6 +29,8 @@ _LAST.setflags(write=False)
 
 _USUALLY: Final = 4.0
 """Tokens for which an assistant is believed to know how sure it is, before there are any."""
+_USUAL: Final = 0.8
+"""What an assistant's token is believed to be right with until then."""
 _TRIED: Final = 64
 """Tokens of a recording after which an assistant must have paid."""
 
@@ -76,7 +78,8 @@ class Tally:
         n_passes: passes of the large model for them.
         n_fed: tokens that these looked at.
         n_steps: tokens that the assistant decoded for them.
-        n_accepted: those of them that were right.
+        likely: sum of their probabilities, as the assistant has them.
+        n_accepted: those that were looked at and right.
         expected: how many it had thought would be.
     """
 
@@ -86,6 +89,7 @@ class Tally:
     n_passes: int = 0
     n_fed: int = 0
     n_steps: int = 0
+    likely: float = 0.0
     n_accepted: int = 0
     expected: float = 0.0
 
@@ -103,7 +107,7 @@ class Tally:
         return self.always is not None or sure * self.trust > self.costs.row
 
     def is_worth_a_step(self, n_drafted: int, sure: float) -> bool:
-        """Whether another token is to be decoded.
+        """Whether another token is to be decoded, which will be as likely as others were.
 
         Args:
             n_drafted: tokens that are drafted already.
@@ -111,7 +115,8 @@ class Tally:
         """
         if self.always is not None:
             return n_drafted < self.always
-        return sure * self.trust > self.costs.row + self.costs.step
+        likely = (self.likely + _USUALLY * _USUAL) / (self.n_steps + _USUALLY)
+        return sure * likely * self.trust > self.costs.row + self.costs.step
 
     @property
     def spent(self) -> float:
@@ -218,4 +223,6 @@ class Assistant:
         token, logprob, _ = self._choose(
             output.logits[0, -1], float(output.logsumexp[0, -1]), generated
         )
-        return token, math.exp(logprob)
+        probability = math.exp(logprob)
+        self.tally.likely += probability
+        return token, probability
