@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from whisper_hailo.live.source import AudioSource
     from whisper_hailo.live.statistics import CaptionStatistics
     from whisper_hailo.live.stream import CaptionStream
+    from whisper_hailo.live.web import WebView
     from whisper_hailo.transcription.transcriber import Transcriber
 
 logger = logging.getLogger(__name__)
@@ -90,10 +91,12 @@ def caption(
         stream_source = _recorded(heard, recording, stack)
         captioner = Captioner(engine, detector, options)
         sinks = _sinks(files, show, captioner.statistics, stack)
-        if hosts is not None:
-            sinks.append(_web(captioner, show, hosts, browser, stack))
         supervisor = Supervisor()
         stream = CaptionStream(stream_source, captioner, supervisor.alive)
+        if hosts is not None:
+            page = _web(captioner, show, hosts, browser, stack)
+            sinks.append(page)
+            stream.hear = page.hear
         logger.info("%s, listening to %s", engine.name, stream_source.name)
         supervisor.ready(f"listening to {stream_source.name}")
         try:
@@ -218,10 +221,17 @@ def _web(
     hosts: Hosts,
     browser: BrowserSource | None,
     stack: contextlib.ExitStack,
-) -> EventSink:
+) -> WebView:
     from whisper_hailo.live.web import WebView
 
-    view = WebView(lambda: captioner.statistics, show.web_host, show.web_port, browser, hosts)
+    view = WebView(
+        lambda: captioner.statistics,
+        show.web_host,
+        show.web_port,
+        browser,
+        hosts,
+        framed_by=show.web_frame,
+    )
     stack.enter_context(view)
     logger.info("captions at %s", view.address)
     return view

@@ -118,6 +118,9 @@ class ShowOptions:
     web_allow_host: tuple[str, ...] = flag(
         (), "A name by which the page may be asked for, too.", _PAGE, metavar="NAME"
     )
+    web_frame: tuple[str, ...] = flag(
+        (), "Whose pages may frame it: http://homeassistant.local:8123.", _PAGE, metavar="ORIGIN"
+    )
 
     def __post_init__(self) -> None:
         expect(self, "web_port", 0 <= self.web_port <= _LAST_PORT, f"0 to {_LAST_PORT}")
@@ -126,14 +129,17 @@ class ShowOptions:
         """Refuse options that have no effect without another.
 
         Raises:
-            OptionError: there is one.
+            OptionError: there is one, or what is no origin.
         """
+        from whisper_hailo.live.frames import frame_ancestors
+
         if source.mic == "browser" and not self.web:
             raise OptionError("--mic browser needs --web, the page that it records in; give both")
         kept = bool(self.events or self.output or self.record)
         refuse_idle(self, "rotate", kept, "--events, --output or --record")
-        for name in ("web_host", "web_port", "web_allow_host"):
+        for name in ("web_host", "web_port", "web_allow_host", "web_frame"):
             refuse_idle(self, name, self.web, "--web")
+        frame_ancestors(self.web_frame)
         refuse_idle(self, "colour", not self.as_json, "a terminal, not --json")
 
     def replacements(self) -> Replacements:

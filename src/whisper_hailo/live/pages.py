@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from importlib import resources
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
-from whisper_hailo.live.broadcast import Broadcast
+from whisper_hailo.live.broadcast import STILL, Broadcast
 from whisper_hailo.live.browser import BrowserSource
+from whisper_hailo.live.frames import frame_ancestors
 from whisper_hailo.live.hosts import Hosts
 
 if TYPE_CHECKING:
@@ -24,14 +26,15 @@ if TYPE_CHECKING:
 MOST_BYTES: Final = 1 << 16
 """Of a message: two seconds of sound."""
 
-_FILES: Final = {
-    "/": ("index.html", "text/html"),
-    "/page.css": ("page.css", "text/css"),
-    "/page.js": ("page.js", "text/javascript"),
-    "/recorder.js": ("recorder.js", "text/javascript"),
-}
+_TYPES: Final = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; "
+    "trusted-types 'none'; frame-ancestors "
+)
+"""Nothing of others, and no text that becomes code."""
+
 _HEADERS: Final = {
-    "Content-Security-Policy": "default-src 'self'; img-src data:; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
@@ -48,6 +51,9 @@ _LONGEST_NAME: Final = 64
 _QUIET_S: Final = 10.0
 """Who sends no sound for so long does not record and makes room for another."""
 
+_STILL_S: Final = 10.0
+"""Where nothing is to be told for so long, a page is told that it is still connected."""
+
 
 class Pages:
     """An ASGI application.
@@ -56,9 +62,16 @@ class Pages:
         broadcast: of the events.
         browser: where a browser's microphone goes, if it may be used.
         hosts: by which names it may be asked for.
+        framed_by: whose pages may show it in theirs, as `frame_ancestors` says it.
     """
 
-    def __init__(self, broadcast: Broadcast, browser: BrowserSource | None, hosts: Hosts) -> None:
+    def __init__(
+        self,
+        broadcast: Broadcast,
+        browser: BrowserSource | None,
+        hosts: Hosts,
+        framed_by: str = frame_ancestors(()),
+    ) -> None:
         from starlette.applications import Starlette
         from starlette.routing import Route, WebSocketRoute
 
@@ -67,9 +80,13 @@ class Pages:
         self._hosts = hosts
         self._recording = False
         self._recorded = ""  # what the page calls the recording that was heard last
+        self._headers = {**_HEADERS, "Content-Security-Policy": _POLICY + framed_by}
+        self._folder = resources.files("whisper_hailo.live").joinpath("page")
+        names = sorted(file.name for file in self._folder.iterdir())
         self._routes = Starlette(
             routes=[
-                *(Route(path, self._page) for path in _FILES),
+                Route("/", self._page),
+                *(Route(f"/{name}", self._page) for name in names),
                 WebSocketRoute("/events", self._events),
                 WebSocketRoute("/audio", self._audio),
             ]
@@ -93,9 +110,10 @@ class Pages:
     async def _page(self, request: Request) -> Response:
         from starlette.responses import Response
 
-        name, kind = _FILES[request.scope["path"]]
-        content = resources.files("whisper_hailo.live").joinpath("page", name).read_bytes()
-        return Response(content, media_type=kind, headers=_HEADERS)
+        name = request.scope["path"].removeprefix("/") or "index.html"
+        content = self._folder.joinpath(name).read_bytes()
+        kind = _TYPES[PurePosixPath(name).suffix]
+        return Response(content, media_type=kind, headers=self._headers)
 
     async def _events(self, websocket: WebSocket) -> None:
         """Send events for as long as the page is open."""
@@ -115,8 +133,12 @@ class Pages:
                         return
                 wake.clear()
                 waiting = asyncio.ensure_future(wake.wait())
-                await asyncio.wait({waiting, gone}, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(
+                    {waiting, gone}, timeout=_STILL_S, return_when=asyncio.FIRST_COMPLETED
+                )
                 waiting.cancel()
+                if not wake.is_set() and not gone.done():
+                    await websocket.send_json(STILL)
             if gone.result()["type"] == "websocket.receive":
                 await websocket.close(_NOT_UNDERSTOOD)
         except (WebSocketDisconnect, RuntimeError):
@@ -139,6 +161,7 @@ class Pages:
             return
         finally:
             self._recording = False  # whether or not the other side agrees to the end
+            self._broadcast.put_recording(False)
         await websocket.close(code)
 
     async def _record(self, websocket: WebSocket, browser: BrowserSource) -> int:
@@ -152,6 +175,7 @@ class Pages:
         again = bool(name) and name == self._recorded
         self._recorded = name
         await websocket.send_text("again" if again else "new")
+        self._broadcast.put_recording(True)
         websocket.state.line.stay(_SPEAKER_BYTES)
         while True:
             try:

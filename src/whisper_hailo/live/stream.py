@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.backlog import LOOK_S, Backlog
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.events import Event
@@ -28,6 +28,9 @@ class CaptionStream:
         source: open.
         captioner: not used before.
         alive: called again and again, at least each `LOOK_S` but for the time of computing.
+
+    Attributes:
+        hear: called with each piece of audio, `(n_samples,)`, before it is captioned.
     """
 
     def __init__(
@@ -36,6 +39,7 @@ class CaptionStream:
         captioner: Captioner,
         alive: Callable[[], None] = lambda: None,
     ) -> None:
+        self.hear: Callable[[FloatArray], None] = lambda _audio: None
         self._alive = alive
         self._source = source
         self._captioner = captioner
@@ -104,6 +108,7 @@ class CaptionStream:
             figures.longest_backlog_s = max(figures.longest_backlog_s, waited_s)
         if block.recorded_s is not None:
             self._captioner.note_recorded(block.recorded_s)
+        self.hear(block.audio)
         yield from self._captioner.feed(block.audio, block.captured_s)
         if block.n_lost:
             yield from self._captioner.lose(block.n_lost)

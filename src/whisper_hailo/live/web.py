@@ -6,18 +6,21 @@ import asyncio
 import logging
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Self
 
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.types import FloatArray
 from whisper_hailo.live.broadcast import Broadcast, Message
 from whisper_hailo.live.browser import BrowserSource
 from whisper_hailo.live.door import Door, Line
 from whisper_hailo.live.events import Completed, Event
+from whisper_hailo.live.frames import frame_ancestors
 from whisper_hailo.live.hosts import Hosts
 from whisper_hailo.live.listening import listen
+from whisper_hailo.live.meter import Meter
 from whisper_hailo.live.once import only_once
 from whisper_hailo.live.pages import MOST_BYTES, Pages
 from whisper_hailo.live.statistics import CaptionStatistics
@@ -40,9 +43,10 @@ class WebView(Closing):
         port: 0 takes any free one.
         browser: where a browser's microphone is to go, if it may be used.
         hosts: by which names the page may be asked for; `None`: those that go with `host`.
+        framed_by: origins of pages that may show it in theirs.
 
     Raises:
-        OptionError: no host.
+        OptionError: no host, or what is no origin.
     """
 
     def __init__(
@@ -52,12 +56,16 @@ class WebView(Closing):
         port: int = 8765,
         browser: BrowserSource | None = None,
         hosts: Hosts | None = None,
+        *,
+        framed_by: Iterable[str] = (),
     ) -> None:
         self._statistics = statistics
         self._host = host
         self._port = port
         self._browser = browser
         self._hosts = hosts or Hosts.of(host)
+        self._framed_by = frame_ancestors(framed_by)
+        self._meter = Meter()
         self._broadcast = Broadcast(browser_microphone=browser is not None)
         self._server: Any = None
         self._door = Door(logger.warning)
@@ -87,7 +95,7 @@ class WebView(Closing):
         listener = listen(self._host, self._port, self.address, advice)
         self._port = listener.getsockname()[1]
         config = uvicorn.Config(
-            Pages(self._broadcast, self._browser, self._hosts),
+            Pages(self._broadcast, self._browser, self._hosts, self._framed_by),
             http=self._line,  # type: ignore[arg-type]  # it is called like a class
             backlog=self._door.at_once,
             ws_max_size=MOST_BYTES,
@@ -127,6 +135,12 @@ class WebView(Closing):
         if self._loop is not None:
             figures = self._figures() if isinstance(event, Completed) else None
             self._loop.call_soon_threadsafe(self._broadcast.put, event, figures)
+
+    def hear(self, audio: FloatArray) -> None:
+        """Show how loud `(n_samples,)` of the stream are."""
+        level_db = self._meter.level_db(audio)
+        if self._loop is not None and level_db is not None:
+            self._loop.call_soon_threadsafe(self._broadcast.put_level, level_db)
 
     def _figures(self) -> Message:
         statistics = self._statistics()
