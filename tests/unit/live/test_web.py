@@ -160,9 +160,11 @@ def test_pages_that_are_named_may_show_the_page_in_theirs() -> None:
     from whisper_hailo.live.web import WebView
 
     origins = ("http://homeassistant.local:8123", "https://Wall.example/")
-    with WebView(CaptionStatistics, port=0, framed_by=origins) as view:
-        with urllib.request.urlopen(view.address, timeout=PATIENCE_S) as response:  # noqa: S310
-            policy = response.headers["Content-Security-Policy"]
+    with (
+        WebView(CaptionStatistics, port=0, framed_by=origins) as view,
+        urllib.request.urlopen(view.address, timeout=PATIENCE_S) as response,  # noqa: S310
+    ):
+        policy = response.headers["Content-Security-Policy"]
     named = "http://homeassistant.local:8123 https://wall.example"
     assert policy.endswith(f"; frame-ancestors {named}")
 

@@ -12,8 +12,10 @@ export class Following {
   #button;
   #motion = matchMedia("(prefers-reduced-motion: no-preference)");
   #on = true;
-  #held = false; // by a finger, or by its scroll bar
+  #held = false; // by its scroll bar, or while something is marked
   #top = 0;
+  #finger = 0;
+  #went = false; // up, since it was left
   #tallest = 0;
 
   constructor(view, text, button) {
@@ -25,20 +27,24 @@ export class Following {
       if (UP.has(key) || (key === " " && shiftKey)) this.#leave();
     });
     view.addEventListener("pointerdown", () => { this.#held = true; });
-    view.addEventListener("touchstart", () => { this.#held = true; }, { passive: true });
-    for (const end of ["pointerup", "touchend", "touchcancel"]) {
+    for (const end of ["pointerup", "pointercancel"]) {
       window.addEventListener(end, () => { this.#held = false; });
     }
-    view.addEventListener("scroll", () => this.#scrolled());
     window.addEventListener("pointermove", ({ buttons }) => { if (!buttons) this.#held = false; });
+    view.addEventListener("touchstart", ({ touches: [finger] }) => { this.#finger = finger.clientY; }, { passive: true });
+    view.addEventListener("touchmove", ({ touches: [finger] }) => {
+      if (finger.clientY > this.#finger) this.#leave();
+    }, { passive: true });
+    view.addEventListener("scroll", () => this.#scrolled());
     button.addEventListener("click", () => this.toNewest());
     new ResizeObserver(() => this.refit()).observe(view);
   }
 
-  // After the text has changed.
-  keep() {
+  // After the text has changed: by a little, or by much of before, which nobody watches go by.
+  keep(much) {
     const top = this.#grown();
-    if (this.#on && !this.#held) this.#go(top, this.#motion.matches ? "smooth" : "instant");
+    const smooth = this.#motion.matches && !much;
+    if (this.#on && !this.#held) this.#go(top, smooth ? "smooth" : "instant");
   }
 
   toNewest() {
@@ -69,14 +75,17 @@ export class Following {
   }
 
   #leave() {
-    if (this.#view.scrollTop > 0) this.#set(false);
+    if (this.#view.scrollTop === 0) return;
+    this.#went = false;
+    this.#set(false);
   }
 
   #scrolled() {
     const { scrollTop, scrollHeight, clientHeight } = this.#view;
-    const down = scrollTop > this.#top;
-    if (!down && this.#held && scrollTop < this.#top) this.#leave();
-    if (down && !this.#on && scrollHeight - clientHeight - scrollTop < NEAR) this.#set(true);
+    const isUp = scrollTop < this.#top;
+    if (isUp && this.#held) this.#leave();
+    if (isUp) this.#went = true;
+    else if (this.#went && !this.#on && scrollHeight - clientHeight - scrollTop < NEAR) this.#set(true);
     this.#top = scrollTop;
   }
 

@@ -1,7 +1,7 @@
 // This page's own microphone, sent to the program that captions.
 
 import { address } from "./connection.js";
-import { hasEnded, note } from "./status.js";
+import { hasEnded, isSomebodyHeard, note } from "./status.js";
 
 const RETRY_MS = 500;
 const MOST_WAITING = 10000; // pieces of 32 ms: five minutes without a connection, 10 MB
@@ -41,11 +41,6 @@ export function stop() {
   note({ own: null });
 }
 
-// Some page's is heard; if that is another's, this one is told so by not being let in.
-export function noteOthers() {
-  if (recording && !recording.isHeard()) note({ own: ["taken"] });
-}
-
 // Sends a microphone for as long as it is not stopped; null when the captions have ended meanwhile.
 async function record(media) {
   const context = new AudioContext({ sampleRate: 16000 });
@@ -66,7 +61,6 @@ async function record(media) {
   context.createMediaStreamSource(media).connect(node);
   media.getTracks().forEach((track) => { track.onended = stop; }); // it was unplugged
   return {
-    isHeard: () => line.isHeard,
     stop() {
       line.close();
       silence(media);
@@ -95,10 +89,6 @@ class Line {
     else if (this.#keeps && this.#waiting.push(piece) > MOST_WAITING) this.#waiting.shift();
   }
 
-  get isHeard() {
-    return this.#heard;
-  }
-
   close() {
     this.#on = false;
     clearTimeout(this.#timer);
@@ -115,7 +105,9 @@ class Line {
     };
     this.#socket.onclose = () => {
       this.#heard = false;
-      if (this.#on) this.#timer = setTimeout(() => this.#open(), RETRY_MS);
+      if (!this.#on) return;
+      if (isSomebodyHeard()) note({ own: ["taken"] });
+      this.#timer = setTimeout(() => this.#open(), RETRY_MS);
     };
   }
 }

@@ -4,7 +4,7 @@ import { connect } from "./connection.js";
 import { clearFigures, showFigures } from "./figures.js";
 import { Following } from "./following.js";
 import { speak } from "./language.js";
-import { noteOthers, press, stop } from "./microphone.js";
+import { press, stop } from "./microphone.js";
 import { openOptions, prepareOptions } from "./options.js";
 import { Records } from "./records.js";
 import { canFill, fill, watch } from "./screen.js";
@@ -60,10 +60,7 @@ const TAKES = {
     note({ away: null });
     unheard(event);
   },
-  recording({ recording }) {
-    note({ recording });
-    if (recording) noteOthers();
-  },
+  recording: ({ recording }) => note({ recording }),
   level: ({ level_db: db }) => showLevel(db),
   figures: showFigures,
   end() {
@@ -78,7 +75,7 @@ function take(message) {
   TAKES[message.event]?.(message); // others are not for the page
   if (!CHANGES_TEXT.has(message.event)) return;
   at("first").hidden = !text.isEmpty;
-  following.keep();
+  following.keep(message.event === "snapshot");
   if (isOverlay) keepInSight();
 }
 

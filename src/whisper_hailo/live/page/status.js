@@ -31,6 +31,7 @@ export function showLevel(db) {
 }
 
 export const hasEnded = () => facts.ended;
+export const isSomebodyHeard = () => facts.recording;
 
 function show() {
   if (told) return;
