@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import pytest
 
+from tests.e2e.conftest import PATIENCE_S
+
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="playwright is not installed: make browser"
 )
