@@ -1,4 +1,4 @@
-"""What captioning tells: segments and their text, audio that was lost, a source that is away.
+"""What captioning tells: segments and their text, lost audio, an absent source, what users set.
 
 What holds for every stream of them is in `live.guarantees`.
 """
@@ -151,7 +151,7 @@ class Lost(Unheard):
 
 @dataclass(frozen=True, slots=True)
 class Away:
-    """The source gives nothing any more, and is opened again and again.
+    """The source gives nothing any more, and is opened again and again; or somebody paused it.
 
     Attributes:
         start_s: how far the stream had come.
@@ -159,6 +159,7 @@ class Away:
         heard_s: as in `Started`.
         at_s: when this was told.
         wall_s: as in `Started`.
+        paused: nothing is wrong: it is not to be heard.
     """
 
     start_s: float
@@ -166,14 +167,79 @@ class Away:
     heard_s: float
     at_s: float
     wall_s: float | None = None
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Back(Unheard):
-    """The source gives sound again; it was away since the `Away` before, where this begins."""
+    """The source gives sound again; it was away since the `Away` before, where this begins.
+
+    Attributes:
+        paused: somebody had paused it.
+    """
+
+    paused: bool = False
 
 
-Event: TypeAlias = Started | Partial | Completed | Lost | Away | Back
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """Somebody marked a place of the stream.
+
+    Attributes:
+        start_s: how far the stream had come.
+        label: what they called it; may be empty.
+        heard_s: as in `Started`.
+        at_s: when this was told.
+        wall_s: as in `Started`.
+    """
+
+    start_s: float
+    label: str
+    heard_s: float
+    at_s: float
+    wall_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """What is shown is to be taken away; what is written stays.
+
+    Attributes:
+        start_s: how far the stream had come.
+        heard_s: as in `Started`.
+        at_s: when this was told.
+        wall_s: as in `Started`.
+    """
+
+    start_s: float
+    heard_s: float
+    at_s: float
+    wall_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Somebody changed how is heard, from the next segment on.
+
+    Attributes:
+        start_s: how far the stream had come.
+        settings: all that can be changed, by name.
+        heard_s: as in `Started`.
+        at_s: when this was told.
+        wall_s: as in `Started`.
+    """
+
+    start_s: float
+    settings: dict[str, float | str]
+    heard_s: float
+    at_s: float
+    wall_s: float | None = None
+
+
+Control: TypeAlias = Marker | Cleared | Settings
+"""Told because somebody asked for it; it begins and ends nothing."""
+
+Event: TypeAlias = Started | Partial | Completed | Lost | Away | Back | Control
 
 
 def text_of(words: Iterable[CaptionWord]) -> str:

@@ -6,9 +6,12 @@ import asyncio
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
+from whisper_hailo.live.access import Access
 from whisper_hailo.live.broadcast import Broadcast
 from whisper_hailo.live.browser import BrowserSource
+from whisper_hailo.live.controls import Controls
 from whisper_hailo.live.hosts import Hosts
+from whisper_hailo.live.watching import NOT_ALLOWED, NOT_UNDERSTOOD, Watcher
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
@@ -36,10 +39,7 @@ _HEADERS: Final = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
-_NOT_UNDERSTOOD, _BUSY = 1003, 1013
-_LISTENER_BYTES: Final = MOST_BYTES
-"""A page that looks sends nothing but its side of the pings, so much in a day."""
-
+_BUSY: Final = 1013
 _SPEAKER_BYTES: Final = 1 << 20
 """One that records sends messages, and the socket is read by a quarter of that at a time."""
 
@@ -56,15 +56,26 @@ class Pages:
         broadcast: of the events.
         browser: where a browser's microphone goes, if it may be used.
         hosts: by which names it may be asked for.
+        access: who may do what.
+        controls: of the captions.
     """
 
-    def __init__(self, broadcast: Broadcast, browser: BrowserSource | None, hosts: Hosts) -> None:
+    def __init__(
+        self,
+        broadcast: Broadcast,
+        browser: BrowserSource | None,
+        hosts: Hosts,
+        access: Access,
+        controls: Controls,
+    ) -> None:
         from starlette.applications import Starlette
         from starlette.routing import Route, WebSocketRoute
 
         self._broadcast = broadcast
         self._browser = browser
         self._hosts = hosts
+        self._access = access
+        self._controls = controls
         self._recording = False
         self._recorded = ""  # what the page calls the recording that was heard last
         self._routes = Starlette(
@@ -98,37 +109,20 @@ class Pages:
         return Response(content, media_type=kind, headers=_HEADERS)
 
     async def _events(self, websocket: WebSocket) -> None:
-        """Send events for as long as the page is open."""
-        from starlette.websockets import WebSocketDisconnect
-
-        await websocket.accept()
-        websocket.state.line.stay(_LISTENER_BYTES)
-        wake = asyncio.Event()
-        client = self._broadcast.join(wake.set)
-        gone = asyncio.ensure_future(websocket.receive())  # it has nothing else to say
-        try:
-            while not gone.done():
-                while (message := client.take()) is not None:
-                    await websocket.send_json(message)
-                    if message["event"] == "end":
-                        await websocket.close()
-                        return
-                wake.clear()
-                waiting = asyncio.ensure_future(wake.wait())
-                await asyncio.wait({waiting, gone}, return_when=asyncio.FIRST_COMPLETED)
-                waiting.cancel()
-            if gone.result()["type"] == "websocket.receive":
-                await websocket.close(_NOT_UNDERSTOOD)
-        except (WebSocketDisconnect, RuntimeError):
-            pass  # it went away while a message was being sent
-        finally:
-            gone.cancel()
-            self._broadcast.leave(client)
+        """Tell events for as long as the page is open."""
+        has_microphone = self._browser is not None
+        await Watcher(
+            websocket, self._broadcast, self._access, self._controls, has_microphone=has_microphone
+        ).run()
 
     async def _audio(self, websocket: WebSocket) -> None:
         """Take a browser's microphone; one at a time."""
         from starlette.websockets import WebSocketDisconnect
 
+        rights = self._access.rights(websocket.query_params.get("token"))
+        if rights is None or "record" not in rights:
+            await websocket.close(NOT_ALLOWED)
+            return
         if self._browser is None or self._recording:
             await websocket.close(_BUSY)
             return
@@ -160,7 +154,7 @@ class Pages:
             except TimeoutError:
                 return _BUSY
             except KeyError:  # text
-                return _NOT_UNDERSTOOD
+                return NOT_UNDERSTOOD
             websocket.state.line.heard()
             lost_s = browser.push(raw)
             if lost_s:

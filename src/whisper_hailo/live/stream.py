@@ -10,6 +10,7 @@ from typing import Final
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.backlog import LOOK_S, Backlog
 from whisper_hailo.live.captioner import Captioner
+from whisper_hailo.live.controls import Controls
 from whisper_hailo.live.events import Event
 from whisper_hailo.live.source import AudioSource, Block, Pace
 
@@ -28,6 +29,7 @@ class CaptionStream:
         source: open.
         captioner: not used before.
         alive: called again and again, at least each `LOOK_S` but for the time of computing.
+        controls: what users ask for meanwhile, obeyed between two pieces.
     """
 
     def __init__(
@@ -35,8 +37,10 @@ class CaptionStream:
         source: AudioSource,
         captioner: Captioner,
         alive: Callable[[], None] = lambda: None,
+        controls: Controls | None = None,
     ) -> None:
         self._alive = alive
+        self._controls = controls or Controls()
         self._source = source
         self._captioner = captioner
         self._stopped = False
@@ -59,9 +63,11 @@ class CaptionStream:
         try:
             with self._reading() as blocks:
                 for block in self._until_stopped(blocks):
+                    yield from self._controls.obey(self._captioner)
                     yield from self._transcribe(block)
         except Exception as error:
             failure = error
+        self._controls.end()
         yield from self._captioner.finish()
         if failure is not None:
             raise failure
@@ -108,7 +114,7 @@ class CaptionStream:
         if block.n_lost:
             yield from self._captioner.lose(block.n_lost)
         if block.absence is not None and block.absence.why:
-            yield from self._captioner.leave(block.absence.why)
+            yield from self._captioner.leave(block.absence.why, paused=block.absence.paused)
         elif block.absence is not None:
             yield from self._captioner.come_back(block.absence.n_samples)
 

@@ -123,10 +123,10 @@ def needs_web() -> None:
 @pytest.fixture
 def served() -> Iterator[tuple[Any, BrowserSource]]:
     needs_web()
-    from whisper_hailo.live.web import WebView
+    from whisper_hailo.live.web import Place, WebView
 
     browser = BrowserSource()
-    with WebView(CaptionStatistics, port=0, browser=browser) as view:
+    with WebView(CaptionStatistics, Place.of(port=0), browser=browser) as view:
         yield view, browser
 
 
@@ -156,14 +156,14 @@ def test_events_reach_every_page_and_again_after_a_reconnect(
 ) -> None:
     view, _ = served
     with connect(view, "events") as first:
-        assert json.loads(first.recv())["event"] == "snapshot"
+        assert [json.loads(first.recv())["event"] for _ in range(2)] == ["hello", "snapshot"]
         view.put(partial(0, " so"))
         view.put(completed(0))
         kinds = [json.loads(first.recv())["event"] for _ in range(3)]
         assert kinds == ["partial", "completed", "figures"]
     view.put(completed(1))
     with connect(view, "events") as again:
-        snapshot = json.loads(again.recv())
+        _, snapshot = (json.loads(again.recv()) for _ in range(2))
     assert [event["text"] for event in snapshot["completed"]] == ["said0", "said1"]
     assert snapshot["browser_microphone"]
 
@@ -174,13 +174,13 @@ def test_a_page_is_told_of_the_end_before_its_socket_is_closed(
     needs_web()
     from websockets.exceptions import ConnectionClosed
 
-    from whisper_hailo.live.web import WebView
+    from whisper_hailo.live.web import Place, WebView
 
     monkeypatch.setattr("whisper_hailo.live.web._END_LOOKS", 10 * PATIENCE_S)
     monkeypatch.setattr("whisper_hailo.live.web._CLOSED_S", PATIENCE_S)
-    view = WebView(CaptionStatistics, port=0).open()
+    view = WebView(CaptionStatistics, Place.of(port=0)).open()
     with connect(view, "events") as page:
-        assert json.loads(page.recv())["event"] == "snapshot"
+        assert [json.loads(page.recv())["event"] for _ in range(2)] == ["hello", "snapshot"]
         view.put(completed(0))
         view.close()
         kinds = [json.loads(page.recv())["event"] for _ in range(3)]
@@ -262,12 +262,12 @@ def test_foreign_pages_and_foreign_names_are_refused(served: tuple[Any, BrowserS
 
 
 def test_an_address_in_use_is_told(served: tuple[Any, BrowserSource]) -> None:
-    from whisper_hailo.live.web import WebView
+    from whisper_hailo.live.web import Place, WebView
 
     view, _ = served
     port = int(view.address.rsplit(":", 1)[1].strip("/"))
     with (
         pytest.raises(OptionError, match="give another --web-port"),
-        WebView(CaptionStatistics, port=port),
+        WebView(CaptionStatistics, Place.of(port=port)),
     ):
         pass
