@@ -123,9 +123,13 @@ def heard(socket: Any) -> dict[str, Any]:
 
 
 def until(socket: Any, event: str) -> dict[str, Any]:
-    return next(
-        message for message in iter(lambda: heard(socket), None) if message["event"] == event
-    )
+    """The next message of a kind; those that came before it are kept for later."""
+    kept = vars(socket).setdefault("kept", [])
+    while not any(message["event"] == event for message in kept):
+        kept.append(heard(socket))
+    index = next(at for at, message in enumerate(kept) if message["event"] == event)
+    message: dict[str, Any] = kept.pop(index)
+    return message
 
 
 def ask(socket: Any, action: str, **fields: Any) -> dict[str, Any]:
