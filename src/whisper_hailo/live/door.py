@@ -152,6 +152,8 @@ class Line(asyncio.Protocol):
         try:
             secured = await loop.start_tls(transport, self, tls, server_side=True)
         except OSError:  # it speaks no TLS, does not know the certificate, or left
+            secured = None
+        if secured is None:
             self.cut()
         else:
             self._let_in(secured)
