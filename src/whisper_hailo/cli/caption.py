@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from whisper_hailo.live.source import AudioSource
     from whisper_hailo.live.statistics import CaptionStatistics
     from whisper_hailo.live.stream import CaptionStream
-    from whisper_hailo.live.web import Place
+    from whisper_hailo.live.web import Place, WebView
     from whisper_hailo.transcription.transcriber import Transcriber
 
 logger = logging.getLogger(__name__)
@@ -69,8 +69,9 @@ def caption(
     from whisper_hailo.audio.vad import SileroDetector
     from whisper_hailo.live.captioner import Captioner
     from whisper_hailo.live.controls import Controls
+    from whisper_hailo.live.cues import CUES
     from whisper_hailo.live.engine import warm_up
-    from whisper_hailo.live.files import CUES, caption_files
+    from whisper_hailo.live.files import caption_files
     from whisper_hailo.live.paused import PausableSource
     from whisper_hailo.live.stream import CaptionStream
 
@@ -94,10 +95,12 @@ def caption(
         stream_source, controls = _recorded(pausable, recording, stack), Controls(pausable)
         captioner = Captioner(engine, detector, options)
         sinks = _sinks(files, show, captioner.statistics, stack)
-        if place is not None:
-            sinks.append(_web(captioner, place, browser, controls, stack))
         supervisor = Supervisor()
-        stream = CaptionStream(stream_source, captioner, supervisor.alive, controls)
+        stream = CaptionStream(stream_source, captioner, supervisor.alive, controls=controls)
+        if place is not None:
+            view = _web(captioner, place, browser, controls, stack)
+            sinks.append(view)
+            stream.came_to = view.come_to
         logger.info("%s, listening to %s", engine.name, stream_source.name)
         supervisor.ready(f"listening to {stream_source.name}")
         try:
@@ -222,7 +225,7 @@ def _web(
     browser: BrowserSource | None,
     controls: Controls,
     stack: contextlib.ExitStack,
-) -> EventSink:
+) -> WebView:
     from whisper_hailo.live.web import WebView
 
     view = WebView(

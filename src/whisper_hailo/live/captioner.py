@@ -105,7 +105,7 @@ class Captioner:
         """
         if self._running is not None:
             yield from self._end(self._running, "loss")
-        start_s = self._heard_s
+        start_s = self.heard_s
         n_samples = self._skip_samples(n_samples)
         if not self.statistics.n_lost_samples:
             logger.warning(
@@ -114,7 +114,7 @@ class Captioner:
                 n_samples / SAMPLE_RATE_HZ,
             )
         self.statistics.n_lost_samples += n_samples
-        yield Lost(start_s, self._heard_s, **self._moment(start_s))
+        yield Lost(start_s, self.heard_s, **self._moment(start_s))
 
     def leave(self, why: str, *, paused: bool = False) -> Iterator[Event]:
         """Complete what is running: the source gives nothing any more.
@@ -127,7 +127,7 @@ class Captioner:
             yield from self._end(self._running, "away")
         self._paused = paused
         self.statistics.n_away += not paused
-        self._away_s, self._n_torn = self._heard_s, self._pending.size
+        self._away_s, self._n_torn = self.heard_s, self._pending.size
         self._pending = self._pending[:0]
         yield Away(self._away_s, why, paused=paused, **self._moment(self._away_s))
 
@@ -143,7 +143,7 @@ class Captioner:
         else:
             self.statistics.n_away_samples += n_skipped
         moment = self._moment(self._away_s)
-        yield Back(self._away_s, self._heard_s, paused=self._paused, **moment)
+        yield Back(self._away_s, self.heard_s, paused=self._paused, **moment)
 
     def note_recorded(self, recorded_s: float) -> None:
         """What follows was recorded then, in seconds since 1970."""
@@ -167,15 +167,15 @@ class Captioner:
             self._listener.language = str(settings["language"])
         self._listener.options = options
         self._segmenter.set(options)
-        return Settings(self._heard_s, self.settings, **self._moment(self._heard_s))
+        return Settings(self.heard_s, self.settings, **self._moment(self.heard_s))
 
     def mark(self, label: str) -> Marker:
         """A place of the stream that somebody wants to find again."""
-        return Marker(self._heard_s, label, **self._moment(self._heard_s))
+        return Marker(self.heard_s, label, **self._moment(self.heard_s))
 
     def clear(self) -> Cleared:
         """What is shown is to be taken away."""
-        return Cleared(self._heard_s, **self._moment(self._heard_s))
+        return Cleared(self.heard_s, **self._moment(self.heard_s))
 
     def finish(self) -> Iterator[Event]:
         """Complete what is running at the end of the stream."""
@@ -325,7 +325,7 @@ class Captioner:
 
     def _moment(self, start_s: float) -> Moment:
         """When an event is told that begins at a place of the stream."""
-        return self._clock.moment(start_s, self._heard_s)
+        return self._clock.moment(start_s, self.heard_s)
 
     @property
     def _due(self) -> int:
@@ -333,5 +333,6 @@ class Captioner:
         return round(self._listener.options.min_partial_s * SAMPLE_RATE_HZ)
 
     @property
-    def _heard_s(self) -> float:
+    def heard_s(self) -> float:
+        """How far the stream has come."""
         return self._segmenter.n_heard / SAMPLE_RATE_HZ

@@ -43,6 +43,7 @@ class Started:
         heard_s: how far the stream has come, in seconds.
         at_s: when this was told, on a clock that began with the captioner.
         wall_s: when `start_s` was said, in seconds since 1970; see `live.clock`.
+        speaker: channel that is louder than the others; `None` where they are not told apart.
     """
 
     segment_id: int
@@ -50,6 +51,7 @@ class Started:
     heard_s: float
     at_s: float
     wall_s: float | None = None
+    speaker: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ class Partial:
         at_s: when this was told.
         wall_s: as in `Started`.
         language: code; of the whole segment, as far as it was heard.
+        speaker: as in `Started`.
     """
 
     segment_id: int
@@ -79,6 +82,7 @@ class Partial:
     at_s: float
     language: str = ""
     wall_s: float | None = None
+    speaker: int | None = None
 
     @property
     def committed_text(self) -> str:
@@ -106,6 +110,8 @@ class Completed:
         at_s: when this was told.
         language: code of the language that it was heard in; empty where the engine failed.
         wall_s: as in `Started`.
+        translation: the same in English, where that was asked for.
+        speaker: as in `Started`.
     """
 
     segment_id: int
@@ -118,6 +124,8 @@ class Completed:
     at_s: float
     language: str = ""
     wall_s: float | None = None
+    translation: str | None = None
+    speaker: int | None = None
 
     @property
     def text(self) -> str:

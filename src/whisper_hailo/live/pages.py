@@ -10,6 +10,7 @@ from whisper_hailo.live.access import Access
 from whisper_hailo.live.broadcast import Broadcast
 from whisper_hailo.live.browser import BrowserSource
 from whisper_hailo.live.controls import Controls
+from whisper_hailo.live.hls import Pieces
 from whisper_hailo.live.hosts import Hosts
 from whisper_hailo.live.watching import NOT_ALLOWED, NOT_UNDERSTOOD, Watcher
 
@@ -39,6 +40,7 @@ _HEADERS: Final = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
+_PLAYLIST: Final = "application/vnd.apple.mpegurl"
 _BUSY: Final = 1013
 _SPEAKER_BYTES: Final = 1 << 20
 """One that records sends messages, and the socket is read by a quarter of that at a time."""
@@ -58,15 +60,18 @@ class Pages:
         hosts: by which names it may be asked for.
         access: who may do what.
         controls: of the captions.
+        pieces: of the captions, for players.
     """
 
     def __init__(
         self,
         broadcast: Broadcast,
+        *,
         browser: BrowserSource | None,
         hosts: Hosts,
         access: Access,
         controls: Controls,
+        pieces: Pieces,
     ) -> None:
         from starlette.applications import Starlette
         from starlette.routing import Route, WebSocketRoute
@@ -76,11 +81,14 @@ class Pages:
         self._hosts = hosts
         self._access = access
         self._controls = controls
+        self._pieces = pieces
         self._recording = False
         self._recorded = ""  # what the page calls the recording that was heard last
         self._routes = Starlette(
             routes=[
                 *(Route(path, self._page) for path in _FILES),
+                Route("/captions.m3u8", self._playlist),
+                Route("/captions/{number:int}.vtt", self._piece),
                 WebSocketRoute("/events", self._events),
                 WebSocketRoute("/audio", self._audio),
             ]
@@ -107,6 +115,26 @@ class Pages:
         name, kind = _FILES[request.scope["path"]]
         content = resources.files("whisper_hailo.live").joinpath("page", name).read_bytes()
         return Response(content, media_type=kind, headers=_HEADERS)
+
+    async def _playlist(self, request: Request) -> Response:
+        from starlette.responses import PlainTextResponse
+
+        if not self._may_look(request):
+            return PlainTextResponse("captions need the token: /captions.m3u8?token=...", 403)
+        query = request.url.query
+        text = self._pieces.playlist(f"?{query}" if query else "")
+        return PlainTextResponse(text, media_type=_PLAYLIST, headers=_HEADERS)
+
+    async def _piece(self, request: Request) -> Response:
+        from starlette.responses import PlainTextResponse
+
+        piece = self._pieces.piece(request.path_params["number"])
+        if not self._may_look(request) or piece is None:
+            return PlainTextResponse("not there, not any more, or not without the token", 404)
+        return PlainTextResponse(piece.text(), media_type="text/vtt", headers=_HEADERS)
+
+    def _may_look(self, request: Request) -> bool:
+        return "look" in (self._access.rights(request.query_params.get("token")) or ())
 
     async def _events(self, websocket: WebSocket) -> None:
         """Tell events for as long as the page is open."""

@@ -30,6 +30,9 @@ class CaptionStream:
         captioner: not used before.
         alive: called again and again, at least each `LOOK_S` but for the time of computing.
         controls: what users ask for meanwhile, obeyed between two pieces.
+
+    Attributes:
+        came_to: called before each piece with the second of the stream that was heard last.
     """
 
     def __init__(
@@ -40,6 +43,7 @@ class CaptionStream:
         controls: Controls | None = None,
     ) -> None:
         self._alive = alive
+        self.came_to: Callable[[float], None] = lambda _: None
         self._controls = controls or Controls()
         self._source = source
         self._captioner = captioner
@@ -95,6 +99,7 @@ class CaptionStream:
         quiet_s = 0.0
         for block in blocks:
             self._alive()
+            self.came_to(self._captioner.heard_s)
             yield block
             if self._stopped:
                 self._source.close()

@@ -20,6 +20,7 @@ from whisper_hailo.live.browser import BrowserSource
 from whisper_hailo.live.controls import Controls
 from whisper_hailo.live.door import Door, Line
 from whisper_hailo.live.events import Completed, Event
+from whisper_hailo.live.hls import PIECE_S, Pieces
 from whisper_hailo.live.hosts import Hosts
 from whisper_hailo.live.listening import listen
 from whisper_hailo.live.once import only_once
@@ -100,6 +101,8 @@ class WebView(Closing):
         self._browser = browser
         self._controls = controls or Controls()
         self._broadcast = Broadcast(browser_microphone=browser is not None, settings=settings)
+        self._pieces = Pieces()
+        self._told_s = 0.0
         self._server: Any = None
         self._door = Door(logger.warning)
         self._thread: threading.Thread | None = None
@@ -135,7 +138,14 @@ class WebView(Closing):
         listener = listen(place.host, self._port, self.address, advice)
         self._port = listener.getsockname()[1]
         config = uvicorn.Config(
-            Pages(self._broadcast, self._browser, place.hosts, place.access, self._controls),
+            Pages(
+                self._broadcast,
+                browser=self._browser,
+                hosts=place.hosts,
+                access=place.access,
+                controls=self._controls,
+                pieces=self._pieces,
+            ),
             http=self._line,  # type: ignore[arg-type]  # it is called like a class
             backlog=self._door.at_once,
             ws_max_size=MOST_BYTES,
@@ -174,7 +184,17 @@ class WebView(Closing):
         """Hand an event to the server's thread."""
         if self._loop is not None:
             figures = self._figures() if isinstance(event, Completed) else None
-            self._loop.call_soon_threadsafe(self._broadcast.put, event, figures)
+            self._loop.call_soon_threadsafe(self._take, event, figures)
+
+    def come_to(self, heard_s: float) -> None:
+        """The stream has come so far, whether anything was said or not."""
+        if self._loop is not None and heard_s >= self._told_s + PIECE_S:
+            self._told_s = heard_s
+            self._loop.call_soon_threadsafe(self._pieces.come_to, heard_s)
+
+    def _take(self, event: Event, figures: Message | None) -> None:
+        self._broadcast.put(event, figures)
+        self._pieces.put(event)
 
     def _figures(self) -> Message:
         statistics = self._statistics()
@@ -198,6 +218,7 @@ class WebView(Closing):
 
     async def _end(self) -> None:
         """Pages that read are told; sockets of those that do not are cut."""
+        self._pieces.end()
         self._broadcast.end()
         for _ in range(_END_LOOKS):
             if not self._broadcast.n_clients:
