@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from whisper_hailo.live.browser import BrowserSource
+from whisper_hailo.live.controls import Controls
 from whisper_hailo.live.events import CaptionWord, Completed, Partial
 from whisper_hailo.live.statistics import CaptionStatistics
-from whisper_hailo.live.web import WebView
+from whisper_hailo.live.web import Place, WebView
 
 SENTENCES: Final = (
     "Good evening, and welcome to everybody who is here in the room, and to all who follow us from "
@@ -81,8 +82,13 @@ def give(view: WebView, sentences: Sequence[str] = SENTENCES, begin: int = 0) ->
 
 @contextmanager
 def stage(
-    *, port: int = 0, browser: BrowserSource | None = None, **options: Any
+    *,
+    port: int = 0,
+    browser: BrowserSource | None = None,
+    controls: Controls | None = None,
+    **options: Any,
 ) -> Iterator[WebView]:
-    """The page's server."""
-    with WebView(CaptionStatistics, port=port, browser=browser, **options) as view:
+    """The page's server, at a place with options."""
+    place = Place.of(port=port, **options)
+    with WebView(CaptionStatistics, place, browser=browser, controls=controls) as view:
         yield view

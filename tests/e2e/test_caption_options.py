@@ -33,7 +33,7 @@ navigator.wakeLock.request = async (kind) => {
 };
 """
 
-EVIL = '<img src="x" onerror="document.title=1"><script>document.title = 2</script>'
+EVIL = '$& <img src="x" onerror="document.title=1"><script>document.title = 2</script>'
 
 
 @pytest.fixture(scope="module")

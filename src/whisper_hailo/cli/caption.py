@@ -32,16 +32,16 @@ from whisper_hailo.text.subtitles import Layout
 if TYPE_CHECKING:
     from whisper_hailo.live.browser import BrowserSource
     from whisper_hailo.live.captioner import Captioner
+    from whisper_hailo.live.controls import Controls
     from whisper_hailo.live.engine import CaptionEngine
     from whisper_hailo.live.files import CaptionFile, EventFile
-    from whisper_hailo.live.hosts import Hosts
     from whisper_hailo.live.recording import Recording
     from whisper_hailo.live.replacements import Replacements
     from whisper_hailo.live.sinks import EventSink
     from whisper_hailo.live.source import AudioSource
     from whisper_hailo.live.statistics import CaptionStatistics
     from whisper_hailo.live.stream import CaptionStream
-    from whisper_hailo.live.web import WebView
+    from whisper_hailo.live.web import Place, WebView
     from whisper_hailo.transcription.transcriber import Transcriber
 
 logger = logging.getLogger(__name__)
@@ -68,8 +68,11 @@ def caption(
     """Caption a microphone, a file, an address such as rtsp://..., raw PCM from -."""
     from whisper_hailo.audio.vad import SileroDetector
     from whisper_hailo.live.captioner import Captioner
+    from whisper_hailo.live.controls import Controls
+    from whisper_hailo.live.cues import CUES
     from whisper_hailo.live.engine import warm_up
-    from whisper_hailo.live.files import CUES, caption_files
+    from whisper_hailo.live.files import caption_files
+    from whisper_hailo.live.paused import PausableSource
     from whisper_hailo.live.stream import CaptionStream
 
     if source.list_devices:
@@ -82,21 +85,22 @@ def caption(
     _expect_parts(source if audio is None else SourceOptions(), show)
     _expect_recording(audio)
     detector = SileroDetector("live")  # where it is missing, before a model is fetched
-    browser, hosts, replacements = _browser(source), show.hosts(), show.replacements()
+    browser, place, replacements = _browser(source), show.place(), show.replacements()
     with contextlib.ExitStack() as stack:
         files = caption_files(audio, show.events, show.output, show.rotate, layout.on(CUES))
         recording, heard = show.recording(audio), browser or _source(source, audio)
         engine = _engine(model, decoding, options, show.hotwords(), stack)
         warm_up(engine)
-        stream_source = _recorded(heard, recording, stack)
+        pausable = PausableSource(heard)
+        stream_source, controls = _recorded(pausable, recording, stack), Controls(pausable)
         captioner = Captioner(engine, detector, options)
         sinks = _sinks(files, show, captioner.statistics, stack)
         supervisor = Supervisor()
-        stream = CaptionStream(stream_source, captioner, supervisor.alive)
-        if hosts is not None:
-            page = _web(captioner, show, hosts, browser, stack)
-            sinks.append(page)
-            stream.hear = page.hear
+        stream = CaptionStream(stream_source, captioner, supervisor.alive, controls=controls)
+        if place is not None:
+            view = _web(captioner, place, browser, controls, stack)
+            sinks.append(view)
+            stream.came_to, stream.hear = view.come_to, view.hear
         logger.info("%s, listening to %s", engine.name, stream_source.name)
         supervisor.ready(f"listening to {stream_source.name}")
         try:
@@ -217,23 +221,24 @@ def _browser(source: SourceOptions) -> BrowserSource | None:
 
 def _web(
     captioner: Captioner,
-    show: ShowOptions,
-    hosts: Hosts,
+    place: Place,
     browser: BrowserSource | None,
+    controls: Controls,
     stack: contextlib.ExitStack,
 ) -> WebView:
     from whisper_hailo.live.web import WebView
 
     view = WebView(
         lambda: captioner.statistics,
-        show.web_host,
-        show.web_port,
-        browser,
-        hosts,
-        framed_by=show.web_frame,
+        place,
+        browser=browser,
+        controls=controls,
+        settings=captioner.settings,
     )
     stack.enter_context(view)
     logger.info("captions at %s", view.address)
+    if place.access.is_generated:
+        logger.info("to control them: %s", view.address_to_control)
     return view
 
 

@@ -11,11 +11,12 @@ from whisper_hailo.cli.model import ModelOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import ENGINE, expect, flag, refuse_idle
 from whisper_hailo.live.rotation import Rotation
+from whisper_hailo.live.tls import Tls
 
 if TYPE_CHECKING:
-    from whisper_hailo.live.hosts import Hosts
     from whisper_hailo.live.recording import Recording
     from whisper_hailo.live.replacements import Replacements
+    from whisper_hailo.live.web import Place
 
 _SOURCE = "Source"
 _PAGE = "Page"
@@ -122,6 +123,16 @@ class ShowOptions:
         (), "Whose pages may frame it: http://homeassistant.local:8123.", _PAGE, metavar="ORIGIN"
     )
 
+    web_token: str | None = flag(
+        None,
+        "Needed to look, record and control.",
+        _PAGE,
+        metavar="TOKEN",
+        shown="one is made up, for controls",
+    )
+    web_cert: Path | None = flag(None, "Serve HTTPS with this certificate.", _PAGE, metavar="FILE")
+    web_key: Path | None = flag(None, "Of the certificate.", _PAGE, metavar="FILE")
+
     def __post_init__(self) -> None:
         expect(self, "web_port", 0 <= self.web_port <= _LAST_PORT, f"0 to {_LAST_PORT}")
 
@@ -129,17 +140,17 @@ class ShowOptions:
         """Refuse options that have no effect without another.
 
         Raises:
-            OptionError: there is one, or what is no origin.
+            OptionError: there is one.
         """
-        from whisper_hailo.live.frames import frame_ancestors
-
         if source.mic == "browser" and not self.web:
             raise OptionError("--mic browser needs --web, the page that it records in; give both")
         kept = bool(self.events or self.output or self.record)
         refuse_idle(self, "rotate", kept, "--events, --output or --record")
-        for name in ("web_host", "web_port", "web_allow_host", "web_frame"):
+        for name in (
+            "web_host", "web_port", "web_allow_host", "web_frame",
+            "web_token", "web_cert", "web_key",
+        ):  # fmt: skip
             refuse_idle(self, name, self.web, "--web")
-        frame_ancestors(self.web_frame)
         refuse_idle(self, "colour", not self.as_json, "a terminal, not --json")
 
     def replacements(self) -> Replacements:
@@ -181,12 +192,22 @@ class ShowOptions:
         recording.file.check(identity(audio))
         return recording
 
-    def hosts(self) -> Hosts | None:
-        """Names by which the page may be asked for, if there is one.
+    def place(self) -> Place | None:
+        """Where and for whom the page is, if there is one.
 
         Raises:
-            OptionError: they are none.
+            OptionError: names or origins that are none, a token that could be guessed, or a
+                certificate that cannot be used.
         """
-        from whisper_hailo.live.hosts import Hosts
+        from whisper_hailo.live.web import Place
 
-        return Hosts.of(self.web_host, self.web_allow_host) if self.web else None
+        if not self.web:
+            return None
+        return Place.of(
+            self.web_host,
+            self.web_port,
+            names=self.web_allow_host,
+            framed_by=self.web_frame,
+            token=self.web_token,
+            tls=Tls(self.web_cert, self.web_key, ("--web-cert", "--web-key")),
+        )

@@ -7,7 +7,18 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from whisper_hailo.live.events import Away, Back, Completed, Event, Lost, Partial, as_json
+from whisper_hailo.live.events import (
+    Away,
+    Back,
+    Cleared,
+    Completed,
+    Event,
+    Lost,
+    Marker,
+    Partial,
+    Settings,
+    as_json,
+)
 
 Message: TypeAlias = dict[str, Any]
 
@@ -63,9 +74,15 @@ class Broadcast:
 
     Args:
         browser_microphone: the page may offer its own microphone.
+        settings: what may be changed while captions run, as it is at first.
     """
 
-    def __init__(self, *, browser_microphone: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        browser_microphone: bool = False,
+        settings: dict[str, float | str] | None = None,
+    ) -> None:
         self._run = secrets.token_hex(8)  # ids count from 0 again when the program is started anew
         self._browser_microphone = browser_microphone
         self._recording = False
@@ -74,6 +91,8 @@ class Broadcast:
         self._figures: deque[Message] = deque(maxlen=_FIGURES)
         self._partial: Message | None = None
         self._away: Message | None = None
+        self._settings = settings or {}
+        self._n_cleared = 0
         self._ended = False
         self._clients: dict[Client, Callable[[], None]] = {}
 
@@ -103,8 +122,14 @@ class Broadcast:
             self._partial = None
             if event.text:
                 self._keep(message)
-        elif isinstance(event, Lost | Back):
+        elif isinstance(event, Lost | Back | Marker):
             self._keep(message)
+        elif isinstance(event, Cleared):
+            self._completed.clear()
+            self._dropped = False
+            self._n_cleared += 1
+        elif isinstance(event, Settings):
+            self._settings = event.settings
         if isinstance(event, Away | Back):
             self._away = message if isinstance(event, Away) else None
         if isinstance(event, Partial):
@@ -138,6 +163,8 @@ class Broadcast:
             "more": self._dropped,
             "partial": self._partial,
             "away": self._away,
+            "cleared": self._n_cleared,
+            "settings": self._settings,
             "figures": list(self._figures),
         }
         return [snapshot, _END] if self._ended else [snapshot]

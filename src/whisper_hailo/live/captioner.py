@@ -21,11 +21,14 @@ from whisper_hailo.live.engine import CaptionEngine
 from whisper_hailo.live.events import (
     Away,
     Back,
+    Cleared,
     Completed,
     Event,
     Lost,
+    Marker,
     Partial,
     Reason,
+    Settings,
     Started,
 )
 from whisper_hailo.live.listener import Listener, RunningSegment
@@ -63,9 +66,8 @@ class Captioner:
         options: CaptionOptions | None = None,
         now: Callable[[], float] = perf_counter,
     ) -> None:
-        self._options = options = options or CaptionOptions()
+        options = options or CaptionOptions()
         self._longest = round(options.longest_s(engine.content_s) * SAMPLE_RATE_HZ)
-        self._due = round(options.min_partial_s * SAMPLE_RATE_HZ)
         self._segmenter = Segmenter(detector, options)
         self._clock = StreamClock(now)
         self._running: RunningSegment | None = None
@@ -74,7 +76,8 @@ class Captioner:
         self.statistics = CaptionStatistics()
         self._listener = Listener(engine, options, self.statistics)
         self._away_s = 0.0  # how far the stream had come when its source went away,
-        self._n_torn = 0  # and what it gave of the next frame
+        self._n_torn = 0  # what it gave of the next frame,
+        self._paused = False  # and whether that was wanted
 
     def feed(self, audio: FloatArray, captured_s: float | None = None) -> Iterator[Event]:
         """Take audio of any length; at most one partial is made, of all of it.
@@ -102,7 +105,7 @@ class Captioner:
         """
         if self._running is not None:
             yield from self._end(self._running, "loss")
-        start_s = self._heard_s
+        start_s = self.heard_s
         n_samples = self._skip_samples(n_samples)
         if not self.statistics.n_lost_samples:
             logger.warning(
@@ -111,20 +114,22 @@ class Captioner:
                 n_samples / SAMPLE_RATE_HZ,
             )
         self.statistics.n_lost_samples += n_samples
-        yield Lost(start_s, self._heard_s, **self._moment(start_s))
+        yield Lost(start_s, self.heard_s, **self._moment(start_s))
 
-    def leave(self, why: str) -> Iterator[Event]:
+    def leave(self, why: str, *, paused: bool = False) -> Iterator[Event]:
         """Complete what is running: the source gives nothing any more.
 
         Args:
             why: what is wrong, in words for the user.
+            paused: nothing is: it is not to be heard.
         """
         if self._running is not None:
             yield from self._end(self._running, "away")
-        self.statistics.n_away += 1
-        self._away_s, self._n_torn = self._heard_s, self._pending.size
+        self._paused = paused
+        self.statistics.n_away += not paused
+        self._away_s, self._n_torn = self.heard_s, self._pending.size
         self._pending = self._pending[:0]
-        yield Away(self._away_s, why, **self._moment(self._away_s))
+        yield Away(self._away_s, why, paused=paused, **self._moment(self._away_s))
 
     def come_back(self, n_samples: int) -> Iterator[Event]:
         """Go on behind the time that the source was away.
@@ -132,12 +137,45 @@ class Captioner:
         Args:
             n_samples: how long that was; see `lose`.
         """
-        self.statistics.n_away_samples += self._skip_samples(n_samples + self._n_torn)
-        yield Back(self._away_s, self._heard_s, **self._moment(self._away_s))
+        n_skipped = self._skip_samples(n_samples + self._n_torn)
+        if self._paused:
+            self.statistics.n_paused_samples += n_skipped
+        else:
+            self.statistics.n_away_samples += n_skipped
+        moment = self._moment(self._away_s)
+        yield Back(self._away_s, self.heard_s, paused=self._paused, **moment)
 
     def note_recorded(self, recorded_s: float) -> None:
         """What follows was recorded then, in seconds since 1970."""
         self._clock.note_recorded(recorded_s, self._segmenter.n_heard + self._pending.size)
+
+    @property
+    def settings(self) -> dict[str, float | str]:
+        """What may be changed while captions run, by name."""
+        return {"language": self._listener.language, **self._listener.options.changeable}
+
+    def change(self, settings: dict[str, object]) -> Settings:
+        """Hear otherwise; another language from the next segment on.
+
+        Raises:
+            OptionError: nothing of it may be changed so, and nothing was.
+        """
+        options = self._listener.options.changed(
+            {name: value for name, value in settings.items() if name != "language"}
+        )
+        if "language" in settings:
+            self._listener.language = str(settings["language"])
+        self._listener.options = options
+        self._segmenter.set(options)
+        return Settings(self.heard_s, self.settings, **self._moment(self.heard_s))
+
+    def mark(self, label: str) -> Marker:
+        """A place of the stream that somebody wants to find again."""
+        return Marker(self.heard_s, label, **self._moment(self.heard_s))
+
+    def clear(self) -> Cleared:
+        """What is shown is to be taken away."""
+        return Cleared(self.heard_s, **self._moment(self.heard_s))
 
     def finish(self) -> Iterator[Event]:
         """Complete what is running at the end of the stream."""
@@ -168,9 +206,11 @@ class Captioner:
             self._segmenter.end()
 
     def _start(self, carried: Draft | None = None) -> Started:
+        if carried is None:
+            self._listener.begin()
         self._running = RunningSegment(
             self._n_segments,
-            RunningText(self._options.settle_s),
+            RunningText(self._listener.options.settle_s),
             self._segmenter.start,
             carried=carried,
         )
@@ -181,7 +221,7 @@ class Captioner:
     def _is_due(self, running: RunningSegment) -> bool:
         new = self._segmenter.n_samples - running.shown
         enough = self._segmenter.n_samples >= _LEAST_HEARD_S * SAMPLE_RATE_HZ
-        return self._due > 0 and new >= self._due and enough
+        return 0 < self._due <= new and enough
 
     def _partial(self, running: RunningSegment) -> Iterator[Partial]:
         """Hear the running segment again; a device that fails has its next chance later."""
@@ -241,11 +281,7 @@ class Captioner:
         self._note_first_text(running, event.text)
         if reason in ("silence", "end"):  # others are no end of speech
             self.statistics.final_latency_s.add(self._clock.since(speech_end))
-        self.statistics.n_full += 1
-        self.statistics.n_segment_samples += n_samples
-        self.statistics.n_words += len(words)
-        self.statistics.words_in[language] += len(words)
-        self.statistics.n_corrected += running.text.n_corrected
+        self.statistics.note_segment(n_samples, len(words), language, running.text.n_corrected)
         self._running = None
         yield event
         if failure is not None:
@@ -289,8 +325,14 @@ class Captioner:
 
     def _moment(self, start_s: float) -> Moment:
         """When an event is told that begins at a place of the stream."""
-        return self._clock.moment(start_s, self._heard_s)
+        return self._clock.moment(start_s, self.heard_s)
 
     @property
-    def _heard_s(self) -> float:
+    def _due(self) -> int:
+        """Samples after which a partial is due; 0: none is."""
+        return round(self._listener.options.min_partial_s * SAMPLE_RATE_HZ)
+
+    @property
+    def heard_s(self) -> float:
+        """How far the stream has come."""
         return self._segmenter.n_heard / SAMPLE_RATE_HZ

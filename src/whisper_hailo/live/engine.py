@@ -9,7 +9,6 @@ import numpy as np
 
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.option_groups import TokenLimits
 from whisper_hailo.decoding.options import Cures, DecodingOptions
@@ -29,6 +28,15 @@ def caption_defaults(cures: Cures) -> DecodingOptions:
     return DecodingOptions(cures=cures, limits=TokenLimits(max_per_second=TOKENS_PER_SECOND))
 
 
+def options_in(options: DecodingOptions, language: str) -> DecodingOptions:
+    """Options for what is in one language, or in one that is to be found out.
+
+    Raises:
+        OptionError: there is no such language.
+    """
+    return replace(options, language=language, detect_each_window=False)
+
+
 class CaptionEngine(Protocol):
     """Hears buffers of up to `content_s` seconds, as often as it is asked."""
 
@@ -41,8 +49,19 @@ class CaptionEngine(Protocol):
         ...
 
     @property
-    def detects_language(self) -> bool:
-        """Whether it finds the language out where none is given."""
+    def language(self) -> str:
+        """Code of what it hears where nothing else is said; `auto`: it finds that out."""
+        ...
+
+    def in_language(self, language: str) -> CaptionEngine:
+        """The same engine, hearing another language.
+
+        Args:
+            language: code, name or `auto`.
+
+        Raises:
+            OptionError: it does not know that one.
+        """
         ...
 
     def transcribe(
@@ -106,9 +125,14 @@ class TranscriberEngine:
         return self._transcriber.content_s
 
     @property
-    def detects_language(self) -> bool:
-        """Whether it finds the language out where none is given."""
-        return self._options.language == AUTO_LANGUAGE
+    def language(self) -> str:
+        """As set; `auto`: it is found out."""
+        return self._options.language
+
+    def in_language(self, language: str) -> TranscriberEngine:
+        """The same transcriber, hearing another language; see `CaptionEngine`."""
+        options = options_in(self._options, language)
+        return TranscriberEngine(self._transcriber, options, trim_window=self._trim_window)
 
     def transcribe(
         self,
@@ -122,7 +146,7 @@ class TranscriberEngine:
         """Hear a buffer; see `CaptionEngine`."""
         options = self._options
         if language is not None:
-            options = replace(options, language=language, detect_each_window=False)
+            options = options_in(options, language)
         return self._transcriber.transcribe_running(
             audio,
             options,

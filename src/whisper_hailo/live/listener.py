@@ -8,6 +8,7 @@ from typing import Final
 
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import DeviceError
+from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.live.engine import CaptionEngine
@@ -64,15 +65,32 @@ class Listener:
         engine: hears buffers.
         options: whether drafts are used, and what of a partial is held back.
         statistics: where the calls are counted.
+
+    Attributes:
+        options: those of now.
     """
 
     def __init__(
         self, engine: CaptionEngine, options: CaptionOptions, statistics: CaptionStatistics
     ) -> None:
-        self._engine = engine
-        self._options = options
+        self._engine = self._next = engine
+        self.options = options
         self._statistics = statistics
         self._language: str | None = None  # of the last segment in which it was found
+
+    @property
+    def language(self) -> str:
+        """What the next segment is heard in; `auto`: what is found out."""
+        return self._next.language
+
+    @language.setter
+    def language(self, language: str) -> None:
+        self._next = self._next.in_language(language)
+
+    def begin(self) -> None:
+        """A segment begins: in the language that was asked for last."""
+        if self._next is not self._engine:
+            self._engine, self._language = self._next, None
 
     def transcribe_partial(self, running: RunningSegment, audio: FloatArray) -> BufferText:
         """What a segment holds so far, more of which is to come.
@@ -81,9 +99,9 @@ class Listener:
             DeviceError: the device failed.
         """
         language = running.language if running.is_decided else self._expected(audio)
-        hold_back_s = self._options.hold_back_s
+        hold_back_s = self.options.hold_back_s
         result = self._transcribe(running, audio, language, hold_back_s=hold_back_s)
-        running.is_decided = _is_enough(audio) or not self._engine.detects_language
+        running.is_decided = _is_enough(audio) or self._engine.language != AUTO_LANGUAGE
         self._statistics.n_partials += 1
         self._statistics.partial_passes += result.passes
         self._statistics.partial_decode_ms += result.timings.decode_ms
@@ -132,7 +150,7 @@ class Listener:
         hold_back_s: float = 0.0,
     ) -> BufferText:
         draft = running.draft
-        if not self._options.drafts:
+        if not self.options.drafts:
             draft = Draft(draft.tokens[: draft.n_fixed], draft.n_fixed)
         figures, begin = self._statistics, perf_counter()
         try:

@@ -47,9 +47,19 @@ class MoonshineEngine(Closing):
         return self._content_s
 
     @property
-    def detects_language(self) -> bool:
-        """It knows one."""
-        return False
+    def language(self) -> str:
+        """The one that it knows."""
+        return "en"
+
+    def in_language(self, language: str) -> MoonshineEngine:
+        """Itself, in English.
+
+        Raises:
+            OptionError: another language.
+        """
+        if language != self.language:
+            raise OptionError(f"the language is {language!r}, Moonshine hears English only (en)")
+        return self
 
     def open(self) -> Self:
         """Load the weights; see `Moonshine.open`."""

@@ -42,8 +42,7 @@ class Segmenter:
 
     def __init__(self, detector: SpeechDetector, options: CaptionOptions) -> None:
         self._detector = detector
-        self._threshold = options.vad_threshold
-        self._min_silence = max(1, _frames(options.min_silence_s))
+        self.set(options)
         self._min_speech = max(1, _frames(options.min_speech_s))
         n_before = self._min_speech + _frames(options.pre_roll_s)
         self._before: deque[tuple[FloatArray, float]] = deque(maxlen=n_before)
@@ -54,6 +53,11 @@ class Segmenter:
         self._run = 0  # frames of speech on end, or of silence within a segment
         self._speaking = False
         self.n_heard = 0
+
+    def set(self, options: CaptionOptions) -> None:
+        """Tell speech from silence otherwise, from the next frame on."""
+        self._threshold = options.vad_threshold
+        self._min_silence = max(1, _frames(options.min_silence_s))
 
     @property
     def n_samples(self) -> int:

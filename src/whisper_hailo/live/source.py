@@ -25,10 +25,12 @@ class Absence:
     Attributes:
         why: what is wrong, in words for the user; empty where it is back.
         n_samples: of the stream for which it was away, where it is back.
+        paused: somebody wanted it so.
     """
 
     why: str
     n_samples: int = 0
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,12 @@ def text_of(events: list[Event]) -> str:
     return " ".join(e.text for e in events if isinstance(e, Completed) and e.text)
 
 
+def captioned(path: Path, model: str) -> str:
+    """What captions hear in a recording, as fast as it goes."""
+    with warm_engine(model, 1) as engine, FileSource(path) as source:
+        return text_of(list(CaptionStream(source, Captioner(engine, SileroDetector())).events()))
+
+
 def real_time(path: Path, model: str, threads: int) -> dict[str, Any]:
     """The recording at the speed of speech, and its offline transcription for comparison."""
     with warm_engine(model, threads) as engine:

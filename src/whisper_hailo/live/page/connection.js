@@ -2,14 +2,21 @@
 
 const SHORTEST_MS = 250;
 const LONGEST_MS = 8000;
+const NOT_ALLOWED = 1008;
 const STILL_MS = 30000; // the server says something each 10 s, or it is gone
 
+const token = new URLSearchParams(location.search).get("token");
+
+// Of a socket, with the token that the page was opened with.
 export function address(path) {
-  return new URL(path, location.href.replace(/^http/, "ws"));
+  const url = new URL(path, location.href.replace(/^http/, "ws"));
+  if (token) url.searchParams.set("token", token);
+  return url;
 }
 
-// Calls `take` with each message and `tell` with whether there is a connection.
-export function connect(path, take, tell) {
+// Calls `take` with each message, `tell` with whether there is a connection, and `deny` where the
+// token is wrong. What is sent with the function that is returned is lost where there is none.
+export function connect(path, take, tell, deny) {
   let socket = null;
   let waitMs = SHORTEST_MS;
   let timer = null;
@@ -24,7 +31,10 @@ export function connect(path, take, tell) {
       take(message);
     };
     socket.onopen = () => tell(true);
-    socket.onclose = lose;
+    socket.onclose = ({ code }) => {
+      lose();
+      if (code === NOT_ALLOWED) deny();
+    };
     expectMore();
   }
 
@@ -48,4 +58,7 @@ export function connect(path, take, tell) {
   window.addEventListener("online", now);
   document.addEventListener("visibilitychange", now);
   open();
+  return (message) => {
+    if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message));
+  };
 }

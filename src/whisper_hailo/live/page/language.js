@@ -5,7 +5,7 @@ import { TEXTS } from "./texts.js";
 let language = "en";
 
 export function text(key, value = "") {
-  return TEXTS[language][key].replace("{}", value);
+  return TEXTS[language][key].replace("{}", () => value).trim();
 }
 
 // An element whose text is the page's, and follows its language.

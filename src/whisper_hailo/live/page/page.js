@@ -1,6 +1,7 @@
 // The page: what comes over the connection goes into the text, and keys and buttons to where they act.
 
 import { connect } from "./connection.js";
+import { prepareControls, pressPause, showControls, showPause, showSettings, takeAnswer } from "./controls.js";
 import { clearFigures, showFigures } from "./figures.js";
 import { Following } from "./following.js";
 import { speak } from "./language.js";
@@ -25,9 +26,10 @@ let fading = null;
 
 function snapshot(message) {
   const why = records.begin(message);
-  if (why) text.note(why);
-  at("microphone").hidden = !message.browser_microphone;
-  root.classList.toggle("microphone", message.browser_microphone);
+  if (why === "cleared") wipe();
+  else if (why) text.note(why);
+  showSettings(message.settings);
+  showPause(Boolean(message.away?.paused));
   note({
     ended: false,
     away: message.away,
@@ -36,7 +38,7 @@ function snapshot(message) {
   });
   clearFigures();
   message.figures.forEach(showFigures);
-  for (const event of message.completed) (event.event === "completed" ? completed : unheard)(event);
+  for (const event of message.completed) TAKES[event.event](event);
   if (message.partial) text.partial(message.partial);
   else text.clear();
 }
@@ -50,16 +52,42 @@ function unheard(event) {
   if (records.add(event)) text.note("unheard", (event.end_s - event.start_s).toFixed(1));
 }
 
+function marked(event) {
+  if (records.add(event)) text.note("marker", event.label);
+}
+
+function wipe() {
+  text.wipe();
+  following.refit();
+}
+
 const TAKES = {
+  hello({ may }) {
+    note({ may });
+    showControls(may);
+    at("microphone").hidden = !may.includes("record");
+    root.classList.toggle("microphone", may.includes("record"));
+  },
   snapshot,
   completed,
   partial: (event) => text.partial(event),
   lost: unheard,
-  away: (event) => note({ away: event }),
+  away(event) {
+    note({ away: event });
+    showPause(Boolean(event.paused));
+  },
   back(event) {
     note({ away: null });
+    showPause(false);
     unheard(event);
   },
+  marker: marked,
+  cleared() {
+    records.clear();
+    wipe();
+  },
+  settings: ({ settings }) => showSettings(settings),
+  answer: takeAnswer,
   recording: ({ recording }) => note({ recording }),
   level: ({ level_db: db }) => showLevel(db),
   figures: showFigures,
@@ -69,7 +97,7 @@ const TAKES = {
     stop();
   },
 };
-const CHANGES_TEXT = new Set(["snapshot", "completed", "partial", "lost", "back", "end"]);
+const CHANGES_TEXT = new Set(["snapshot", "completed", "partial", "lost", "back", "marker", "cleared", "end"]);
 
 function take(message) {
   TAKES[message.event]?.(message); // others are not for the page
@@ -93,6 +121,7 @@ const KEYS = {
   "-": () => resize(1 / STEP),
   c: () => toggle("shading"),
   f: () => { if (canFill) fill(); },
+  k: () => { if (!at("pause").hidden) pressPause(); },
   m: () => { if (!at("microphone").hidden) press(); },
   o: openOptions,
   s: () => toggle("figures"),
@@ -108,6 +137,7 @@ at("smaller").onclick = () => resize(1 / STEP);
 at("full").onclick = fill;
 at("full").hidden = !canFill;
 at("microphone").onclick = press;
+at("pause").onclick = pressPause;
 at("open").onclick = openOptions;
 
 root.classList.toggle("overlay", isOverlay);
@@ -122,4 +152,6 @@ whenSet(({ theme, language, scale, times, shading, figures }) => {
 });
 prepareOptions(records);
 watch();
-connect("events", take, (connected) => note({ connected }));
+prepareControls(
+  connect("events", take, (connected) => note({ connected }), () => note({ may: [] })),
+);

@@ -8,20 +8,29 @@ const TOLD_MS = 3000;
 
 const state = document.getElementById("state");
 const level = document.querySelector("#level span");
-const facts = { connected: null, ended: false, away: null, browser: false, recording: false, own: null };
+const facts = {
+  connected: null,
+  may: null,
+  ended: false,
+  away: null,
+  browser: false,
+  recording: false,
+  own: null,
+};
 let told = null; // passes by
 
-// `own`: why this page's microphone is not heard, as a key of the texts and what belongs to it.
+// `may`: the rights of this page. `own`: why its microphone is not heard, as a key of the texts
+// and what belongs to it.
 export function note(changes) {
   Object.assign(facts, changes);
   show();
 }
 
 // Says something for a moment.
-export function tell(key) {
+export function tell(key, value = "") {
   clearTimeout(told);
   told = setTimeout(() => { told = null; show(); }, TOLD_MS);
-  label(state, key);
+  label(state, key, value);
   state.dataset.kind = "on";
 }
 
@@ -44,9 +53,11 @@ function show() {
 
 function now() {
   if (facts.ended) return ["ended", "ended"];
-  if (facts.connected === null) return ["waiting", "connecting"];
+  if (facts.may && !facts.may.includes("look")) return ["lost", "token"];
+  if (facts.connected === null || !facts.may) return ["waiting", "connecting"];
   if (!facts.connected) return ["lost", "unconnected"];
   if (facts.own) return ["lost", ...facts.own];
+  if (facts.away?.paused) return ["waiting", "paused"];
   if (facts.away) return ["lost", "away", facts.away.why];
   if (facts.browser && !facts.recording) return ["waiting", "silent"];
   return ["on", "listening"];

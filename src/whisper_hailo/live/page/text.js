@@ -31,10 +31,20 @@ function write(element, words, extra = "") {
   }
 }
 
+// What was said, in English, under the original.
+function translated(text) {
+  const line = document.createElement("span");
+  line.className = "translation";
+  line.lang = "en";
+  line.textContent = text;
+  return line;
+}
+
 export class Text {
   #area;
   #running = document.createElement("span");
   #paragraph = null; // where the text goes on
+  #speaker = null;
   #endS = 0;
   #count = 0;
 
@@ -68,6 +78,14 @@ export class Text {
     }
   }
 
+  // All of it goes.
+  wipe() {
+    this.clear();
+    this.#area.replaceChildren();
+    this.#paragraph = null;
+    this.#count = 0;
+  }
+
   complete(event) {
     const segment = document.createElement("span");
     segment.className = "segment";
@@ -76,6 +94,7 @@ export class Text {
     write(segment, event.words);
     if (this.#running.isConnected) this.#running.replaceWith(segment);
     else this.#place(segment, event);
+    if (event.translation) segment.after(translated(event.translation));
     this.#running.replaceChildren();
     this.#endS = event.end_s;
     this.#count += 1;
@@ -98,7 +117,7 @@ export class Text {
   }
 
   #begins(event) {
-    if (!this.#paragraph) return true;
+    if (!this.#paragraph || (event.speaker ?? null) !== this.#speaker) return true;
     if (event.start_s - this.#endS >= PAUSE_S) return true;
     const said = this.#paragraph.textContent;
     return said.length > LONG && SENTENCE.test(said.trimEnd());
@@ -112,6 +131,13 @@ export class Text {
       time.dateTime = event.at;
       time.textContent = new Date(event.at).toLocaleTimeString([], { timeStyle: "short" });
       this.#paragraph.append(time);
+    }
+    this.#speaker = event.speaker ?? null;
+    if (this.#speaker !== null) {
+      const speaker = document.createElement("span");
+      speaker.className = "speaker";
+      label(speaker, "speaker", this.#speaker + 1);
+      this.#paragraph.append(speaker);
     }
     this.#area.append(this.#paragraph);
   }
