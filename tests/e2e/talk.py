@@ -44,13 +44,33 @@ def said(
     *,
     words: Sequence[CaptionWord] | None = None,
     language: str = "en",
+    **further: Any,
 ) -> Completed:
-    """The final text of a segment, which begins where those before it end."""
+    """The final text of a segment, which begins where those before it end.
+
+    Args:
+        index: its id.
+        text: of it.
+        start_s: where it begins.
+        words: instead of those of the text.
+        language: in which it was said.
+        further: fields of the event.
+    """
     start_s = EACH_S * index if start_s is None else start_s
     end_s = start_s + EACH_S
     told = tuple(words_of(text, start_s) if words is None else words)
     return Completed(
-        index, start_s, end_s, told, "silence", 0, end_s, end_s, language, BEGAN_S + start_s
+        segment_id=index,
+        start_s=start_s,
+        end_s=end_s,
+        words=told,
+        reason="silence",
+        n_skipped=0,
+        heard_s=end_s,
+        at_s=end_s,
+        language=language,
+        wall_s=BEGAN_S + start_s,
+        **further,
     )
 
 

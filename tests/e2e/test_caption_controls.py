@@ -15,7 +15,7 @@ from tests.e2e.serving import serving
 from tests.e2e.talk import SENTENCES, give, said, stage
 from whisper_hailo.live.events import Cleared
 
-TOKEN = "a-token-for-this-test"
+TOKEN = "a-token-for-this-test"  # noqa: S105 - of no server but these
 
 
 def test_captions_are_paused_marked_and_cleared_for_everybody(environment: dict[str, str]) -> None:
@@ -40,7 +40,7 @@ def test_captions_are_paused_marked_and_cleared_for_everybody(environment: dict[
 def _marks_changes_and_clears(speaker: Any, listener: Any) -> None:
     speaker.keyboard.press("o")
     assert speaker.get_by_label("Language spoken").input_value() == "auto"
-    speaker.get_by_label("Name of the mark").fill("Question 3")
+    speaker.get_by_label("Name of a mark").fill("Question 3")
     speaker.get_by_role("button", name="Mark this place").click()
     listener.wait_for_selector(".note[data-text=marker]")
     assert listener.locator(".note[data-text=marker]").inner_text() == "Marke Question 3"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 
 pytest.importorskip("websockets", reason="the web extra is not installed")
 
-from tests.e2e.browser import browser, opened
+from tests.e2e.browser import opened
 from tests.e2e.talk import SENTENCES, give, said, saying, stage
 from whisper_hailo.live.broadcast import HISTORY
 from whisper_hailo.live.events import Lost
@@ -50,18 +49,6 @@ window.setTimeout = (then, ms, ...rest) => {
   return wait(then, ms, ...rest);
 };
 """
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with browser() as started:
-        yield started
-
-
-@pytest.fixture
-def view() -> Iterator[WebView]:
-    with stage() as started:
-        yield started
 
 
 def shows(page: Any, index: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 pytest.importorskip("websockets", reason="the web extra is not installed")
 
-from tests.e2e.browser import SIZES, browser, contrast, opened
+from tests.e2e.browser import SIZES, contrast, opened
 from tests.e2e.talk import SENTENCES, give, said, saying, stage
 from whisper_hailo.live.browser import BrowserSource
 from whisper_hailo.live.events import Away, CaptionWord
@@ -54,30 +53,25 @@ STYLE = "([selector, name]) => getComputedStyle(document.querySelector(selector)
 STILL = {"reduced_motion": "reduce"}
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with browser() as started:
-        yield started
-
-
-@pytest.fixture
-def view() -> Iterator[WebView]:
-    with stage() as started:
-        yield started
-
-
 def name_of(size: tuple[int, int]) -> str:
     return "x".join(map(str, size))
 
 
 @pytest.mark.parametrize("size", SIZES, ids=name_of)
 def test_only_whole_lines_are_seen_and_the_newest_is_the_last(
-    chromium: Any, view: WebView, size: tuple[int, int]
+    chromium: Any, size: tuple[int, int]
 ) -> None:
-    view.put(saying(give(view, 3 * SENTENCES), "And now the joke", "that nobody"))
+    with stage(browser=BrowserSource()) as view:
+        view.put(saying(give(view, 3 * SENTENCES), "And now the joke", "that nobody"))
+        _has_whole_lines(chromium, view.address_to_control, size)
+
+
+def _has_whole_lines(chromium: Any, address: str, size: tuple[int, int]) -> None:
+    """With all controls that there may be."""
     width, height = size
-    page = opened(chromium, view.address, viewport={"width": width, "height": height}, **STILL)
+    page = opened(chromium, address, viewport={"width": width, "height": height}, **STILL)
     page.wait_for_selector("#running .tentative")
+    assert page.locator("#controls button:visible").count() == 6
     for key in ("", "+", "t", "s"):
         if key:
             page.keyboard.press(key)
@@ -160,6 +154,26 @@ def test_marks_of_doubt_are_on_request(chromium: Any, view: WebView) -> None:
 MARKED = ("unsure", "doubtful")
 
 
+def test_speakers_and_translations_have_lines_of_their_own(chromium: Any, view: WebView) -> None:
+    view.put(said(0, "Guten Abend.", language="de", translation="Good evening.", speaker=0))
+    view.put(said(1, "Willkommen.", language="de", translation="Welcome.", speaker=0))
+    view.put(said(2, "Danke!", language="de", translation="Thanks!", speaker=1))
+    page = opened(chromium, view.address, locale="en-GB")
+    page.wait_for_selector(".segment >> nth=2")
+    assert page.locator("#text").inner_text().split("\n") == [
+        "Speaker 1 Guten Abend.",
+        "Good evening.",
+        "Willkommen.",
+        "Welcome.",
+        "",
+        "Speaker 2 Danke!",
+        "Thanks!",
+    ]
+    assert page.locator(".translation").first.get_attribute("lang") == "en"
+    assert contrast(page, ".translation") >= 7.0
+    page.close()
+
+
 @pytest.mark.parametrize("size", SIZES, ids=name_of)
 def test_over_a_picture_are_two_lines_and_nothing_else(
     chromium: Any, view: WebView, size: tuple[int, int]
@@ -201,7 +215,9 @@ def test_over_a_picture_text_goes_when_nobody_speaks(chromium: Any, view: WebVie
 
 
 @pytest.mark.parametrize("scheme", ["dark", "light"])
-@pytest.mark.parametrize("state", ["first", "microphone", "talk", "options", "away", "overlay"])
+@pytest.mark.parametrize(
+    "state", ["first", "microphone", "talk", "options", "control", "away", "overlay"]
+)
 def test_axe_finds_nothing(chromium: Any, state: str, scheme: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="make browser")
     with stage(browser=BrowserSource() if state == "microphone" else None) as view:
@@ -209,10 +225,11 @@ def test_axe_finds_nothing(chromium: Any, state: str, scheme: str) -> None:
             view.put(saying(give(view, 4 * SENTENCES), "And now the joke", "that nobody"))
         if state == "away":
             view.put(Away(9.0, "the microphone was unplugged", 9.0, 9.0))
-        place = view.address + ("?overlay=1" if state == "overlay" else "")
+        place = view.address_to_control if state == "control" else view.address
+        place += "?overlay=1" if state == "overlay" else ""
         page = opened(chromium, place, color_scheme=scheme, **STILL)
         page.wait_for_selector("#state:not([data-text=connecting])", state="attached")
-        if state == "options":
+        if state in ("options", "control"):
             page.keyboard.press("o")
         if state == "talk":
             for key in "cst":

@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("websockets", reason="the web extra is not installed")
 
-from tests.e2e.browser import WAIT_MS, browser, opened
+from tests.e2e.browser import WAIT_MS, opened
 from tests.e2e.talk import SENTENCES, give, said, saying, stage
 from whisper_hailo.live.browser import BrowserSource
 from whisper_hailo.live.events import Away, CaptionWord
@@ -34,18 +34,6 @@ navigator.wakeLock.request = async (kind) => {
 """
 
 EVIL = '$& <img src="x" onerror="document.title=1"><script>document.title = 2</script>'
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with browser() as started:
-        yield started
-
-
-@pytest.fixture
-def view() -> Iterator[WebView]:
-    with stage() as started:
-        yield started
 
 
 def test_the_first_screen_says_what_to_press_until_somebody_speaks(chromium: Any) -> None:

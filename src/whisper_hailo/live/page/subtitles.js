@@ -10,7 +10,7 @@ const CLAUSE = /[,;:–—、，；：]["”»']?$/;
 export function asText(records, withTimes) {
   const lines = records.filter(isSaid).map(({ event }) => {
     const at = withTimes && event.at ? `${new Date(event.at).toLocaleTimeString()}  ` : "";
-    return `${at}${event.text}\n`;
+    return `${at}${event.text}\n${event.translation ? `${event.translation}\n` : ""}`;
   });
   return lines.join("");
 }
