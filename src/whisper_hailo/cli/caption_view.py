@@ -48,6 +48,9 @@ class TerminalView:
             words = _from_margin(event.words)
             if event.text:
                 emit(erase + "".join(f"{line}\n" for line in self._lines(words)))
+                translated = [CaptionWord(f" {word}") for word in (event.translation or "").split()]
+                for line in self._lines(_from_margin(translated)):
+                    emit(f"{_DIM}{line}{_RESET}\n" if self._terminal else f"{line}\n")
             elif erase:
                 emit(erase)
         elif isinstance(event, Partial) and self._terminal:

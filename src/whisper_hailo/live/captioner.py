@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from whisper_hailo.audio.vad import FRAME_SAMPLES, SpeechDetector
-from whisper_hailo.core.buffers import BufferWord
+from whisper_hailo.core.buffers import BufferText, BufferWord
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.search.draft import Draft
@@ -263,9 +263,10 @@ class Captioner:
         failure: DeviceError | None = None
         try:
             result = self._listener.transcribe_all(running, audio)
-            words, language = running.text.finish(result), result.language
+            words = running.text.finish(result)
         except DeviceError as error:
-            words, language, failure = running.text.known, running.language or "", error
+            words, failure = running.text.known, error
+            result = BufferText(words, running.language or "")
         start_s = running.start / SAMPLE_RATE_HZ
         end_s = (running.start + n_samples) / SAMPLE_RATE_HZ
         event = Completed(
@@ -275,13 +276,16 @@ class Captioner:
             words=caption_words(words, start_s, end_s),
             reason=reason,
             n_skipped=running.n_skipped,
-            language=language,
+            language=result.language,
+            translation=result.translation,
             **self._moment(start_s),
         )
         self._note_first_text(running, event.text)
         if reason in ("silence", "end"):  # others are no end of speech
             self.statistics.final_latency_s.add(self._clock.since(speech_end))
-        self.statistics.note_segment(n_samples, len(words), language, running.text.n_corrected)
+        self.statistics.note_segment(
+            event.language, n_samples, len(words), running.text.n_corrected
+        )
         self._running = None
         yield event
         if failure is not None:
