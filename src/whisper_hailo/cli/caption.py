@@ -153,6 +153,7 @@ def _source(source: SourceOptions, audio: str | None) -> AudioSource:
         rate_hz=source.rate,
         loops=source.loops,
         patience_s=source.wait_for_source,
+        split=source.channels == "split",
     )
 
 

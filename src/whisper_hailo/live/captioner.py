@@ -8,8 +8,6 @@ from contextlib import suppress
 from time import perf_counter
 from typing import Final
 
-import numpy as np
-
 from whisper_hailo.audio.vad import FRAME_SAMPLES, SpeechDetector
 from whisper_hailo.core.buffers import BufferText, BufferWord
 from whisper_hailo.core.errors import DeviceError
@@ -31,11 +29,13 @@ from whisper_hailo.live.events import (
     Settings,
     Started,
 )
+from whisper_hailo.live.frames import Frames
 from whisper_hailo.live.listener import Listener, RunningSegment
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.running import RunningText, caption_words
 from whisper_hailo.live.segmenter import Segmenter, Signal
 from whisper_hailo.live.statistics import CaptionStatistics
+from whisper_hailo.live.voices import Voices
 
 logger = logging.getLogger(__name__)
 
@@ -72,28 +72,28 @@ class Captioner:
         self._clock = StreamClock(now)
         self._running: RunningSegment | None = None
         self._n_segments = 0
-        self._pending = np.empty(0, np.float32)
+        self._frames = Frames()
         self.statistics = CaptionStatistics()
         self._listener = Listener(engine, options, self.statistics)
         self._away_s = 0.0  # how far the stream had come when its source went away,
         self._n_torn = 0  # what it gave of the next frame,
         self._paused = False  # and whether that was wanted
 
-    def feed(self, audio: FloatArray, captured_s: float | None = None) -> Iterator[Event]:
+    def feed(
+        self, audio: FloatArray, captured_s: float | None = None, voices: Voices | None = None
+    ) -> Iterator[Event]:
         """Take audio of any length; at most one partial is made, of all of it.
 
         Args:
             audio: `(n_samples,)` float32 at 16 kHz mono, following what was fed before.
             captured_s: when its last sample was captured, by the captioner's clock, for latencies;
                 `None` for audio that is not live.
+            voices: `(n_samples,)` speakers, where they are told apart.
         """
-        pending = np.concatenate([self._pending, audio]) if self._pending.size else audio
-        n_whole = pending.size // FRAME_SAMPLES * FRAME_SAMPLES
-        self._pending = pending[n_whole:].copy()
         if captured_s is not None:
-            self._clock.note_capture(captured_s, self._segmenter.n_heard + pending.size)
-        for begin in range(0, n_whole, FRAME_SAMPLES):
-            yield from self._frame(pending[begin : begin + FRAME_SAMPLES])
+            self._clock.note_capture(captured_s, self._n_come + audio.size)
+        for frame, speaker in self._frames.push(audio, voices):
+            yield from self._frame(frame, speaker)
         if self._running is not None and self._is_due(self._running):
             yield from self._partial(self._running)
 
@@ -127,8 +127,7 @@ class Captioner:
             yield from self._end(self._running, "away")
         self._paused = paused
         self.statistics.n_away += not paused
-        self._away_s, self._n_torn = self.heard_s, self._pending.size
-        self._pending = self._pending[:0]
+        self._away_s, self._n_torn = self.heard_s, self._frames.drop()
         yield Away(self._away_s, why, paused=paused, **self._moment(self._away_s))
 
     def come_back(self, n_samples: int) -> Iterator[Event]:
@@ -147,7 +146,7 @@ class Captioner:
 
     def note_recorded(self, recorded_s: float) -> None:
         """What follows was recorded then, in seconds since 1970."""
-        self._clock.note_recorded(recorded_s, self._segmenter.n_heard + self._pending.size)
+        self._clock.note_recorded(recorded_s, self._n_come)
 
     @property
     def settings(self) -> dict[str, float | str]:
@@ -179,23 +178,23 @@ class Captioner:
 
     def finish(self) -> Iterator[Event]:
         """Complete what is running at the end of the stream."""
-        if self._pending.size:
-            rest = np.zeros(FRAME_SAMPLES, np.float32)
-            rest[: self._pending.size] = self._pending
-            self._pending = self._pending[:0]
-            yield from self._frame(rest)
+        rest = self._frames.rest()
+        if rest is not None:
+            yield from self._frame(*rest)
         if self._running is not None:
             yield from self._end(self._running, "end")
 
-    def _frame(self, frame: FloatArray) -> Iterator[Event]:
+    def _frame(self, frame: FloatArray, speaker: int | None) -> Iterator[Event]:
         self.statistics.n_stream_samples += frame.size
-        signal = self._segmenter.push(frame)
+        signal = self._segmenter.push(frame, speaker)
         if signal is Signal.STARTED:
             yield self._start()
         elif self._running is None:
             return
         elif signal is Signal.ENDED:
             yield from self._end(self._running, "silence")
+        elif signal is Signal.TURNED:
+            yield from self._turn(self._running)
         elif self._segmenter.n_samples >= self._longest:
             yield from self._cut(self._running)
 
@@ -213,10 +212,16 @@ class Captioner:
             RunningText(self._listener.options.settle_s),
             self._segmenter.start,
             carried=carried,
+            speaker=self._segmenter.speaker,
         )
         self._n_segments += 1
         start_s = self._running.start / SAMPLE_RATE_HZ
-        return Started(self._running.segment_id, start_s=start_s, **self._moment(start_s))
+        return Started(
+            self._running.segment_id,
+            start_s=start_s,
+            speaker=self._running.speaker,
+            **self._moment(start_s),
+        )
 
     def _is_due(self, running: RunningSegment) -> bool:
         new = self._segmenter.n_samples - running.shown
@@ -244,6 +249,7 @@ class Captioner:
             tentative=caption_words([tentative.word for tentative in running.text.tentative]),
             n_skipped=running.n_skipped,
             language=running.language or "",
+            speaker=running.speaker,
             **self._moment(start_s),
         )
         self._note_first_text(running, event.text)
@@ -278,6 +284,7 @@ class Captioner:
             n_skipped=running.n_skipped,
             language=result.language,
             translation=result.translation,
+            speaker=running.speaker,
             **self._moment(start_s),
         )
         self._note_first_text(running, event.text)
@@ -304,6 +311,13 @@ class Captioner:
         self._segmenter.cut(place)
         yield self._start(Draft(tuple(token for word in rest for token in word.tokens)))
 
+    def _turn(self, running: RunningSegment) -> Iterator[Event]:
+        """Complete what one speaker said, go on with the other; what was committed stays theirs."""
+        place = max(self._segmenter.turn(), round(running.text.settled_s * SAMPLE_RATE_HZ))
+        yield from self._complete(running, place, "turn")
+        self._segmenter.cut(place)
+        yield self._start()
+
     def _count_skipped(self, running: RunningSegment, n_samples: int) -> None:
         """Partials that were due since the last one, but for the one (or final text) made now."""
         if self._due:
@@ -322,8 +336,7 @@ class Captioner:
 
     def _skip_samples(self, n_samples: int) -> int:
         """Go on behind audio that nobody heard; how much it is, with what was no whole frame."""
-        n_samples += self._pending.size
-        self._pending = self._pending[:0]
+        n_samples += self._frames.drop()
         self._segmenter.skip(n_samples)
         return n_samples
 
@@ -335,6 +348,11 @@ class Captioner:
     def _due(self) -> int:
         """Samples after which a partial is due; 0: none is."""
         return round(self._listener.options.min_partial_s * SAMPLE_RATE_HZ)
+
+    @property
+    def _n_come(self) -> int:
+        """Samples of the stream so far, with those that are no whole frame yet."""
+        return self._segmenter.n_heard + self._frames.n_waiting
 
     @property
     def heard_s(self) -> float:

@@ -115,7 +115,7 @@ class CaptionStream:
             figures.longest_backlog_s = max(figures.longest_backlog_s, waited_s)
         if block.recorded_s is not None:
             self._captioner.note_recorded(block.recorded_s)
-        yield from self._captioner.feed(block.audio, block.captured_s)
+        yield from self._captioner.feed(block.audio, block.captured_s, block.voices)
         if block.n_lost:
             yield from self._captioner.lose(block.n_lost)
         if block.absence is not None and block.absence.why:
