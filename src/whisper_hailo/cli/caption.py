@@ -234,7 +234,7 @@ def _web(
         place,
         browser=browser,
         controls=controls,
-        settings=captioner.settings,
+        settings=captioner.console.settings,
     )
     stack.enter_context(view)
     logger.info("captions at %s", view.address)

@@ -14,22 +14,12 @@ from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.live.clock import Moment, StreamClock
+from whisper_hailo.live.console import Console
 from whisper_hailo.live.cut import cut_place
 from whisper_hailo.live.engine import CaptionEngine
-from whisper_hailo.live.events import (
-    Away,
-    Back,
-    Cleared,
-    Completed,
-    Event,
-    Lost,
-    Marker,
-    Partial,
-    Reason,
-    Settings,
-    Started,
-)
+from whisper_hailo.live.events import Completed, Event, Partial, Reason, Started
 from whisper_hailo.live.frames import Frames
+from whisper_hailo.live.gaps import Gaps
 from whisper_hailo.live.listener import Listener, RunningSegment
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.running import RunningText, caption_words
@@ -54,6 +44,7 @@ class Captioner:
 
     Attributes:
         statistics: of everything so far.
+        console: what users change while it runs.
 
     Raises:
         OptionError: segments longer than the engine can hear.
@@ -70,14 +61,13 @@ class Captioner:
         self._longest = round(options.longest_s(engine.content_s) * SAMPLE_RATE_HZ)
         self._segmenter = Segmenter(detector, options)
         self._clock = StreamClock(now)
+        self._frames = Frames()
         self._running: RunningSegment | None = None
         self._n_segments = 0
-        self._frames = Frames()
         self.statistics = CaptionStatistics()
         self._listener = Listener(engine, options, self.statistics)
-        self._away_s = 0.0  # how far the stream had come when its source went away,
-        self._n_torn = 0  # what it gave of the next frame,
-        self._paused = False  # and whether that was wanted
+        self._gaps = Gaps(self._segmenter, self._frames, self._clock, self.statistics)
+        self.console = Console(self._listener, self._segmenter, self._clock)
 
     def feed(
         self, audio: FloatArray, captured_s: float | None = None, voices: Voices | None = None
@@ -105,16 +95,7 @@ class Captioner:
         """
         if self._running is not None:
             yield from self._end(self._running, "loss")
-        start_s = self.heard_s
-        n_samples = self._skip_samples(n_samples)
-        if not self.statistics.n_lost_samples:
-            logger.warning(
-                "%.2f s of sound could not wait and were lost: computing is too far behind (told "
-                "once; events and lost_s tell of all)",
-                n_samples / SAMPLE_RATE_HZ,
-            )
-        self.statistics.n_lost_samples += n_samples
-        yield Lost(start_s, self.heard_s, **self._moment(start_s))
+        yield self._gaps.lose(n_samples)
 
     def leave(self, why: str, *, paused: bool = False) -> Iterator[Event]:
         """Complete what is running: the source gives nothing any more.
@@ -125,10 +106,7 @@ class Captioner:
         """
         if self._running is not None:
             yield from self._end(self._running, "away")
-        self._paused = paused
-        self.statistics.n_away += not paused
-        self._away_s, self._n_torn = self.heard_s, self._frames.drop()
-        yield Away(self._away_s, why, paused=paused, **self._moment(self._away_s))
+        yield self._gaps.leave(why, paused=paused)
 
     def come_back(self, n_samples: int) -> Iterator[Event]:
         """Go on behind the time that the source was away.
@@ -136,45 +114,11 @@ class Captioner:
         Args:
             n_samples: how long that was; see `lose`.
         """
-        n_skipped = self._skip_samples(n_samples + self._n_torn)
-        if self._paused:
-            self.statistics.n_paused_samples += n_skipped
-        else:
-            self.statistics.n_away_samples += n_skipped
-        moment = self._moment(self._away_s)
-        yield Back(self._away_s, self.heard_s, paused=self._paused, **moment)
+        yield self._gaps.come_back(n_samples)
 
     def note_recorded(self, recorded_s: float) -> None:
         """What follows was recorded then, in seconds since 1970."""
         self._clock.note_recorded(recorded_s, self._n_come)
-
-    @property
-    def settings(self) -> dict[str, float | str]:
-        """What may be changed while captions run, by name."""
-        return {"language": self._listener.language, **self._listener.options.changeable}
-
-    def change(self, settings: dict[str, object]) -> Settings:
-        """Hear otherwise; another language from the next segment on.
-
-        Raises:
-            OptionError: nothing of it may be changed so, and nothing was.
-        """
-        options = self._listener.options.changed(
-            {name: value for name, value in settings.items() if name != "language"}
-        )
-        if "language" in settings:
-            self._listener.language = str(settings["language"])
-        self._listener.options = options
-        self._segmenter.set(options)
-        return Settings(self.heard_s, self.settings, **self._moment(self.heard_s))
-
-    def mark(self, label: str) -> Marker:
-        """A place of the stream that somebody wants to find again."""
-        return Marker(self.heard_s, label, **self._moment(self.heard_s))
-
-    def clear(self) -> Cleared:
-        """What is shown is to be taken away."""
-        return Cleared(self.heard_s, **self._moment(self.heard_s))
 
     def finish(self) -> Iterator[Event]:
         """Complete what is running at the end of the stream."""
@@ -334,12 +278,6 @@ class Captioner:
             if running.carried is None:
                 self.statistics.first_latency_s.add(self._clock.since(running.start))
 
-    def _skip_samples(self, n_samples: int) -> int:
-        """Go on behind audio that nobody heard; how much it is, with what was no whole frame."""
-        n_samples += self._frames.drop()
-        self._segmenter.skip(n_samples)
-        return n_samples
-
     def _moment(self, start_s: float) -> Moment:
         """When an event is told that begins at a place of the stream."""
         return self._clock.moment(start_s, self.heard_s)
@@ -357,4 +295,4 @@ class Captioner:
     @property
     def heard_s(self) -> float:
         """How far the stream has come."""
-        return self._segmenter.n_heard / SAMPLE_RATE_HZ
+        return self._segmenter.heard_s

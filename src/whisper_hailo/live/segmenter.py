@@ -74,6 +74,11 @@ class Segmenter:
         return len(self._frames) * FRAME_SAMPLES - self._offset
 
     @property
+    def heard_s(self) -> float:
+        """How far the stream has come."""
+        return self.n_heard / SAMPLE_RATE_HZ
+
+    @property
     def start(self) -> int:
         """First sample of the running segment, counted from the beginning of the stream."""
         return self.n_heard - self.n_samples

@@ -67,7 +67,7 @@ class CaptionStream:
         try:
             with self._reading() as blocks:
                 for block in self._until_stopped(blocks):
-                    yield from self._controls.obey(self._captioner)
+                    yield from self._controls.obey(self._captioner.console)
                     yield from self._transcribe(block)
         except Exception as error:
             failure = error
