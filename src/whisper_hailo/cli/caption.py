@@ -153,6 +153,7 @@ def _source(source: SourceOptions, audio: str | None) -> AudioSource:
         rate_hz=source.rate,
         loops=source.loops,
         patience_s=source.wait_for_source,
+        split=source.channels == "split",
     )
 
 
@@ -233,7 +234,7 @@ def _web(
         place,
         browser=browser,
         controls=controls,
-        settings=captioner.settings,
+        settings=captioner.console.settings,
     )
     stack.enter_context(view)
     logger.info("captions at %s", view.address)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from whisper_hailo.cli.model import ModelOptions
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.flags import ENGINE, expect, flag, refuse_idle
+from whisper_hailo.core.flags import CHANNELS, ENGINE, expect, expect_choices, flag, refuse_idle
 from whisper_hailo.live.rotation import Rotation
 from whisper_hailo.live.tls import Tls
 
@@ -35,6 +35,7 @@ class SourceOptions:
         None, "Play what --record kept, at the speed and with the times of then.", _SOURCE
     )
     rate: int = flag(16_000, "Of raw PCM.", _SOURCE, metavar="HZ")
+    channels: str = flag("mix", "split: each channel is a speaker", _SOURCE, choices=CHANNELS)
     loops: int = flag(1, "Play a FILE so often.", _SOURCE)
     wait_for_source: float | None = flag(
         None,
@@ -45,6 +46,7 @@ class SourceOptions:
     )
 
     def __post_init__(self) -> None:
+        expect_choices(self)
         wait_s = self.wait_for_source
         expect(self, "wait_for_source", wait_s is None or 0 <= wait_s < math.inf, "0 s or more")
         expect(self, "loops", self.loops >= 1, "1 or more")
@@ -57,11 +59,13 @@ class SourceOptions:
         """
         is_address = audio is not None and "://" in audio
         is_file = audio is not None and audio != "-" and not is_address
+        is_microphone = self.mic not in (None, "browser")
         for name, serves, what in (
             ("real_time", is_file, "a FILE"),
             ("loops", is_file, "a FILE"),
             ("rate", audio == "-", "-, raw PCM"),
-            ("wait_for_source", is_address or self.mic not in (None, "browser"), "--mic or a URL"),
+            ("channels", is_file or is_microphone, "a FILE or --mic"),
+            ("wait_for_source", is_address or is_microphone, "--mic or a URL"),
         ):
             refuse_idle(self, name, serves, what)
 

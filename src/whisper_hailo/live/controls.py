@@ -12,11 +12,11 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.live.events import Control
 
 if TYPE_CHECKING:
-    from whisper_hailo.live.captioner import Captioner
+    from whisper_hailo.live.console import Console
     from whisper_hailo.live.paused import PausableSource
 
-Wish: TypeAlias = Callable[["Captioner"], Control]
-"""What is to be done with a captioner, and what is told of it."""
+Wish: TypeAlias = Callable[["Console"], Control]
+"""What is to be done with captions, and what is told of it."""
 
 _MOST: Final = 32
 """Wishes that wait for a captioner that computes."""
@@ -63,11 +63,11 @@ class Controls:
             self._refuse()
         return answer
 
-    def obey(self, captioner: Captioner) -> Iterator[Control]:
+    def obey(self, console: Console) -> Iterator[Control]:
         """Do what was asked for, on the captioner's thread."""
         for wish, answer in self._taken():
             try:
-                event = wish(captioner)
+                event = wish(console)
             except OptionError as error:
                 answer.set_exception(error)
             else:

@@ -108,6 +108,7 @@ class Line(asyncio.Protocol):
         self._is_in = False
         self._tls = tls
         self._securing: asyncio.Task[None] | None = None
+        self._early = b""
         self._timer: asyncio.TimerHandle | None = None
         self._n_unheard = 0
         self._most_unheard = 0
@@ -162,6 +163,9 @@ class Line(asyncio.Protocol):
         self._transport, self._is_in = transport, True
         wire: Any = _Wire(transport, self)  # as much of a transport as is needed
         self.inner.connection_made(wire)
+        early, self._early = self._early, b""
+        if early:
+            self.data_received(early)
 
     def close(self) -> None:
         """Send what is left, in time."""
@@ -172,6 +176,8 @@ class Line(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Pass it on, unless it is too much."""
         if not self._is_in:
+            if self._securing is not None:
+                self._early += data  # it came with the last word of the handshake
             return
         self._n_unheard += len(data)
         if self.is_open and self._n_unheard > self._most_unheard:

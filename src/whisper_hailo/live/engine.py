@@ -79,7 +79,8 @@ class CaptionEngine(Protocol):
             audio: `(n_samples,)` float32 16 kHz mono.
             draft: what its text may begin with; an engine without drafts leaves it.
             language: code, where it is known; `None`: as set, which may be to find it out.
-            word_times: the caller can make use of the times of words.
+            word_times: it is the text of a whole segment: the caller can make use of the times of
+                its words, and of a translation.
             hold_back_s: more audio follows; end the text where it is a guess at what the last so
                 many seconds say. An engine that cannot tell leaves it.
         """
@@ -91,7 +92,7 @@ class TranscriberEngine:
 
     Args:
         transcriber: open when it is to hear.
-        options: language, task, cures, prompts.
+        options: language, cures, prompts; task `translate` gives the English beside the text.
         trim_window: encode only as much of the window as the audio fills.
 
     Raises:
@@ -111,7 +112,8 @@ class TranscriberEngine:
             raise OptionError("live captions take their times from the stream; no --timestamps")
         transcriber.check(options)
         self._transcriber = transcriber
-        self._options = options
+        self._translates = options.task == "translate"
+        self._options = replace(options, task="transcribe")
         self._trim_window = trim_window
 
     @property
@@ -132,6 +134,8 @@ class TranscriberEngine:
     def in_language(self, language: str) -> TranscriberEngine:
         """The same transcriber, hearing another language; see `CaptionEngine`."""
         options = options_in(self._options, language)
+        if self._translates:
+            options = replace(options, task="translate")
         return TranscriberEngine(self._transcriber, options, trim_window=self._trim_window)
 
     def transcribe(
@@ -154,6 +158,7 @@ class TranscriberEngine:
             trim_window=self._trim_window,
             word_times=word_times,
             hold_back_s=hold_back_s,
+            translate=self._translates and word_times,
         )
 
 

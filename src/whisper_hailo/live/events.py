@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
-Reason: TypeAlias = Literal["silence", "length", "loss", "away", "end"]
-"""Why a segment was completed: a pause, its greatest length, lost audio, a source that went away,
-the end of the stream."""
+Reason: TypeAlias = Literal["silence", "turn", "length", "loss", "away", "end"]
+"""Why a segment was completed: a pause, another speaker, its greatest length, lost audio, a source
+that went away, the end of the stream."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ class RunningSegment:
         text: hypotheses so far.
         start: its first sample in the stream.
         carried: it begins where another was cut, and what that one had of its text.
+        speaker: whose it is, where they are told apart.
         shown: samples of it that were heard last.
         n_skipped: partials that were due but not made.
         language: of its text so far.
@@ -43,6 +44,7 @@ class RunningSegment:
     text: RunningText
     start: int
     carried: Draft | None = None
+    speaker: int | None = None
     shown: int = 0
     n_skipped: int = 0
     language: str | None = None

@@ -62,7 +62,7 @@ async def obey(asked: Mapping[str, Any], controls: Controls) -> None:
 
 def _language(asked: Mapping[str, Any]) -> Wish:
     language = _text(asked, "language")
-    return lambda captioner: captioner.change({"language": language})
+    return lambda console: console.change({"language": language})
 
 
 def _settings(asked: Mapping[str, Any]) -> Wish:
@@ -71,18 +71,18 @@ def _settings(asked: Mapping[str, Any]) -> Wish:
         raise OptionError("settings is missing or empty, expected an object of names and values")
     if "language" in settings:
         _text(settings, "language")
-    return lambda captioner: captioner.change(settings)
+    return lambda console: console.change(settings)
 
 
 def _marker(asked: Mapping[str, Any]) -> Wish:
     label = _text(asked, "label") if "label" in asked else ""
     if len(label) > _LONGEST_LABEL:
         raise OptionError(f"label has {len(label)} letters, expected {_LONGEST_LABEL} at most")
-    return lambda captioner: captioner.mark(label)
+    return lambda console: console.mark(label)
 
 
 def _clear(_asked: Mapping[str, Any]) -> Wish:
-    return lambda captioner: captioner.clear()
+    return lambda console: console.clear()
 
 
 _WISHES: Final[dict[str, Callable[[Mapping[str, Any]], Wish]]] = {

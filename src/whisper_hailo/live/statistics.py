@@ -83,13 +83,13 @@ class CaptionStatistics:
     first_latency_s: Latencies = field(default_factory=Latencies)
     final_latency_s: Latencies = field(default_factory=Latencies)
 
-    def note_segment(self, n_samples: int, n_words: int, language: str, n_corrected: int) -> None:
+    def note_segment(self, language: str, n_samples: int, n_words: int, n_corrected: int) -> None:
         """A segment was completed.
 
         Args:
+            language: code.
             n_samples: of it.
             n_words: of its final text.
-            language: code.
             n_corrected: words that were shown and then changed.
         """
         self.n_full += 1

@@ -69,7 +69,7 @@ class CaptionStream:
         try:
             with self._reading() as blocks:
                 for block in self._until_stopped(blocks):
-                    yield from self._controls.obey(self._captioner)
+                    yield from self._controls.obey(self._captioner.console)
                     yield from self._transcribe(block)
         except Exception as error:
             failure = error
@@ -118,7 +118,7 @@ class CaptionStream:
         if block.recorded_s is not None:
             self._captioner.note_recorded(block.recorded_s)
         self.hear(block.audio)
-        yield from self._captioner.feed(block.audio, block.captured_s)
+        yield from self._captioner.feed(block.audio, block.captured_s, block.voices)
         if block.n_lost:
             yield from self._captioner.lose(block.n_lost)
         if block.absence is not None and block.absence.why:

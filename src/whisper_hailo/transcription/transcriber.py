@@ -25,7 +25,7 @@ from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.memory import Memory
 from whisper_hailo.transcription.parts import Parts
 from whisper_hailo.transcription.run import TranscriptionRun
-from whisper_hailo.transcription.running_text import Running, running_text
+from whisper_hailo.transcription.running_text import Running, in_english, running_text
 from whisper_hailo.transcription.schedule import Progress, in_order
 from whisper_hailo.transcription.segments import Segments
 
@@ -238,6 +238,7 @@ class Transcriber(Closing):
         trim_window: bool = False,
         word_times: bool = False,
         hold_back_s: float = 0.0,
+        translate: bool = False,
     ) -> BufferText:
         """Transcribe audio that goes on: again and again, as more of it has come.
 
@@ -248,6 +249,7 @@ class Transcriber(Closing):
             trim_window: encode only as much of the window as the audio fills, if the encoder can.
             word_times: find where each word is, where the decoder can; one pass more.
             hold_back_s: end the text where it is a guess at what follows; see `WindowRequest`.
+            translate: decode what was encoded a second time, into English.
         """
         parts, clock = self._parts, StageClock()
         with clock.stage("total"):
@@ -258,6 +260,12 @@ class Transcriber(Closing):
             encoded = stages.encode([request])
             (result,) = stages.decode(encoded, [request])
             text = running_text(result, parts.tokenizer)
+            if translate and text.words and text.language != "en":
+                engine = parts.window_engine(in_english(options, text.language))
+                again = Running(audio, Draft())
+                request = again.request(engine.context(), parts.plan.content_samples)
+                (result,) = stages.decode(encoded, [request], engine)
+                text = replace(text, translation=running_text(result, parts.tokenizer).text)
         clock.add(encoded.clock)
         return replace(text, timings=clock.timings())
 

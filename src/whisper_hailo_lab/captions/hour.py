@@ -21,6 +21,7 @@ from whisper_hailo.live.guarantees import EventChecker
 from whisper_hailo.live.source import Block
 from whisper_hailo.live.sources import FileSource
 from whisper_hailo.live.stream import CaptionStream
+from whisper_hailo.live.voices import Voices
 from whisper_hailo.live.web import Place, WebView
 from whisper_hailo_lab.captions.browser import Browser
 from whisper_hailo_lab.captions.clock import FreeCore
@@ -59,9 +60,11 @@ class PacedCaptioner(Captioner):
         super().__init__(engine, SileroDetector(), now=clock.now)
         self._core = clock
 
-    def feed(self, audio: FloatArray, captured_s: float | None = None) -> Iterator[Event]:
+    def feed(
+        self, audio: FloatArray, captured_s: float | None = None, voices: Voices | None = None
+    ) -> Iterator[Event]:
         """Take audio; its events have been shown when it is done."""
-        yield from super().feed(audio, captured_s)
+        yield from super().feed(audio, captured_s, voices)
         self._core.heard(audio.size)
 
 

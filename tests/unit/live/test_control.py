@@ -98,7 +98,7 @@ def room(token: str | None = TOKEN, host: str = "127.0.0.1", **options: Any) -> 
         lambda: captioner.statistics,
         place,
         controls=controls,
-        settings=captioner.settings,
+        settings=captioner.console.settings,
         **options,
     ) as view:
 
@@ -323,20 +323,20 @@ def test_what_is_not_understood_closes_the_socket(message: str | bytes, code: st
 
 def test_when_the_stream_has_ended_that_is_the_answer() -> None:
     controls = Controls()
-    waiting = controls.ask(lambda captioner: captioner.clear())
+    waiting = controls.ask(lambda console: console.clear())
     controls.end()
-    for answer in (waiting, controls.ask(lambda captioner: captioner.clear())):
+    for answer in (waiting, controls.ask(lambda console: console.clear())):
         with pytest.raises(OptionError, match="the stream has ended"):
             answer.result(PATIENCE_S)
 
 
 def test_who_asks_for_much_at_once_is_told_to_wait_and_who_left_is_forgotten() -> None:
     controls, captioner = Controls(), Captioner(InAnyLanguage(), Loudness())
-    asked = [controls.ask(lambda captioner: captioner.mark("")) for _ in range(33)]
+    asked = [controls.ask(lambda console: console.mark("")) for _ in range(33)]
     asked[3].cancel()
     with pytest.raises(OptionError, match="32 others wait already"):
         asked[-1].result(PATIENCE_S)
-    assert len(list(controls.obey(captioner))) == 31
+    assert len(list(controls.obey(captioner.console))) == 31
 
 
 class Steps(Closing):

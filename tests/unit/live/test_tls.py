@@ -80,6 +80,7 @@ def test_who_does_not_shake_hands_makes_room_for_others(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr("whisper_hailo.live.door.MOST", 8)
+    monkeypatch.setattr("whisper_hailo.live.door.ASK_S", PATIENCE_S)
     with served(certificate) as view, ExitStack() as clients:
         first = clients.enter_context(dial(view))
         for _ in range(50):
