@@ -14,7 +14,7 @@ pytest.importorskip("websockets", reason="the web extra is not installed")
 from tests.e2e.browser import opened
 from tests.e2e.talk import SENTENCES, give, said, saying, stage
 from whisper_hailo.live.broadcast import HISTORY
-from whisper_hailo.live.events import Lost
+from whisper_hailo.live.events import Lost, Marker
 from whisper_hailo.live.web import WebView
 
 WIDE = {"width": 1920, "height": 1080}
@@ -199,6 +199,36 @@ def test_what_was_said_while_a_page_was_away_comes_once(chromium: Any, view: Web
         SENTENCES[3],
     ]
     assert len(sockets) == 2
+    page.close()
+
+
+def test_a_page_that_is_open_for_long_keeps_the_newest_and_its_place(
+    chromium: Any, view: WebView
+) -> None:
+    page = opened(chromium, view.address, viewport=WIDE, reduced_motion="reduce")
+    page.wait_for_selector("#state[data-kind=on]")
+    for begin in range(0, 1200, 60):  # no more than may wait for a page
+        give(view, ["Some words."] * 60, begin)
+        shows(page, begin + 59)
+    assert 900 < page.locator(".segment").count() <= 1000 + 60
+    page.wait_for_function(IS_AT_END)
+    last = page.locator(".segment").last.bounding_box()
+    log = page.locator("#log").bounding_box()
+    assert last["y"] + 2 * last["height"] > log["y"] + log["height"], "nothing is below it"
+    page.close()
+
+
+def test_a_mark_leaves_what_is_being_said(chromium: Any, view: WebView) -> None:
+    page = opened(chromium, view.address, locale="en-GB")
+    view.put(said(0, SENTENCES[0]))
+    view.put(saying(1, "Tonight we"))
+    page.wait_for_selector("#running")
+    view.put(Marker(4.0, "Question 3", 4.0, 4.0))
+    page.wait_for_selector(".note")
+    assert texts(page) == [SENTENCES[0], "Marked Question 3", "Tonight we"]
+    view.put(said(1, SENTENCES[1]))
+    shows(page, 1)
+    assert texts(page) == [SENTENCES[0], "Marked Question 3", SENTENCES[1]]
     page.close()
 
 

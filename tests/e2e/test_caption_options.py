@@ -100,6 +100,22 @@ def test_what_a_browser_remembers_wrongly_or_not_at_all_does_no_harm(
         page.close()
 
 
+def test_the_page_says_everything_in_each_of_its_languages(chromium: Any, view: WebView) -> None:
+    page = opened(chromium, view.address)
+    texts = page.evaluate("async () => (await import('/texts.js')).TEXTS")
+    assert sorted(texts) == ["de", "en"]
+    assert texts["de"].keys() == texts["en"].keys()
+    assert all(
+        texts["de"][key].count("{}") == said.count("{}") for key, said in texts["en"].items()
+    )
+    used = page.evaluate(
+        "() => [...document.querySelectorAll('[data-text], [data-label]')]"
+        ".map((element) => element.dataset.text ?? element.dataset.label)"
+    )
+    assert set(used) <= texts["en"].keys()
+    page.close()
+
+
 def test_text_is_in_the_language_that_was_spoken(chromium: Any, view: WebView) -> None:
     view.put(said(0, "Guten Abend und willkommen.", language="de"))
     view.put(saying(1, "Good evening"))

@@ -17,16 +17,16 @@ export async function press() {
   if (asking) return;
   if (recording) return stop();
   if (hasEnded()) return;
-  if (!navigator.mediaDevices) return note({ own: ["insecure"] });
+  if (!navigator.mediaDevices) return note({ own: ["lost", "insecure"] });
   asking = true;
-  note({ own: ["asking"] });
+  note({ own: ["waiting", "asking"] });
   let media = null;
   try {
     media = await navigator.mediaDevices.getUserMedia({ audio: { channelCount: 1 } });
     if (!hasEnded()) recording = await record(media); // it may be allowed long after it was asked for
     note({ own: null });
   } catch (error) {
-    note({ own: ["denied", error.message] });
+    note({ own: ["lost", "denied", error.message] });
   } finally {
     if (media && !recording) silence(media);
     asking = false;
@@ -106,7 +106,7 @@ class Line {
     this.#socket.onclose = () => {
       this.#heard = false;
       if (!this.#on) return;
-      if (isSomebodyHeard()) note({ own: ["taken"] });
+      if (isSomebodyHeard()) note({ own: ["lost", "taken"] });
       this.#timer = setTimeout(() => this.#open(), RETRY_MS);
     };
   }

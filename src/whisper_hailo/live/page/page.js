@@ -45,7 +45,7 @@ function snapshot(message) {
 
 function completed(event) {
   if (!event.text) text.clear();
-  else if (records.add(event)) text.complete(event);
+  else if (records.add(event) && text.complete(event)) following.refit();
 }
 
 function unheard(event) {

@@ -16,6 +16,7 @@ export class Records {
     this.run = run;
     this.#cleared = cleared;
     if (before === null) return "";
+    if (isCleared) this.list.length = 0;
     if (isCleared) return "cleared";
     if (before !== run) return "anew";
     return more && !completed.some((event) => this.#seen.has(this.#key(event))) ? "missing" : "";

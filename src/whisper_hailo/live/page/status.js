@@ -19,8 +19,8 @@ const facts = {
 };
 let told = null; // passes by
 
-// `may`: the rights of this page. `own`: why its microphone is not heard, as a key of the texts
-// and what belongs to it.
+// `may`: the rights of this page. `own`: why its microphone is not heard, as a kind, a key of the
+// texts and what belongs to it.
 export function note(changes) {
   Object.assign(facts, changes);
   show();
@@ -56,7 +56,7 @@ function now() {
   if (facts.may && !facts.may.includes("look")) return ["lost", "token"];
   if (facts.connected === null || !facts.may) return ["waiting", "connecting"];
   if (!facts.connected) return ["lost", "unconnected"];
-  if (facts.own) return ["lost", ...facts.own];
+  if (facts.own) return facts.own;
   if (facts.away?.paused) return ["waiting", "paused"];
   if (facts.away) return ["lost", "away", facts.away.why];
   if (facts.browser && !facts.recording) return ["waiting", "silent"];

@@ -44,6 +44,7 @@ export class Text {
   #area;
   #running = document.createElement("span");
   #paragraph = null; // where the text goes on
+  #partial = null; // what is being said
   #speaker = null;
   #endS = 0;
   #count = 0;
@@ -59,6 +60,7 @@ export class Text {
   }
 
   partial(event) {
+    this.#partial = event;
     this.#running.dataset.segment = event.segment_id;
     this.#running.lang = event.language ?? "";
     this.#running.replaceChildren();
@@ -69,9 +71,13 @@ export class Text {
 
   // What is being said is nothing any more.
   clear() {
+    this.#take();
+    this.#running.replaceChildren();
+  }
+
+  #take() {
     const paragraph = this.#running.parentElement;
     this.#running.remove();
-    this.#running.replaceChildren();
     if (paragraph && !paragraph.querySelector(".segment")) {
       paragraph.remove();
       if (paragraph === this.#paragraph) this.#paragraph = null;
@@ -86,6 +92,7 @@ export class Text {
     this.#count = 0;
   }
 
+  // Whether something at the beginning was taken away for it.
   complete(event) {
     const segment = document.createElement("span");
     segment.className = "segment";
@@ -98,17 +105,19 @@ export class Text {
     this.#running.replaceChildren();
     this.#endS = event.end_s;
     this.#count += 1;
-    this.#trim();
+    return this.#trim();
   }
 
   // A line of the page's own between what was said.
   note(key, value = "") {
-    this.clear();
+    const goesOn = this.#running.isConnected;
+    this.#take();
     const line = document.createElement("p");
     line.className = "note";
     label(line, key, value);
     this.#area.append(line);
     this.#paragraph = null;
+    if (goesOn) this.#place(this.#running, this.#partial);
   }
 
   #place(element, event) {
@@ -143,9 +152,11 @@ export class Text {
   }
 
   #trim() {
+    const before = this.#count;
     while (this.#count > KEPT && this.#area.firstElementChild !== this.#paragraph) {
       this.#count -= this.#area.firstElementChild.querySelectorAll(".segment").length;
       this.#area.firstElementChild.remove();
     }
+    return this.#count < before;
   }
 }
