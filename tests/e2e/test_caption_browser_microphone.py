@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import soundfile
@@ -21,7 +22,7 @@ FAKE = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
 
 COUNT_PIECES = """
 (() => {
-  window.pieces = { made: 0, madeBefore: null, sent: 0 };
+  window.pieces = { made: 0, madeBefore: null, sent: 0, kept: 0 };
   const mark = (name) => document.documentElement.classList.add(name);
   const Node = window.AudioWorkletNode;
   window.AudioWorkletNode = class extends Node {
@@ -32,6 +33,11 @@ COUNT_PIECES = """
         if (pieces.made > 60) mark("made-60");
       });
     }
+  };
+  const push = Array.prototype.push;
+  Array.prototype.push = function (...given) {
+    pieces.kept += given.filter((one) => one instanceof ArrayBuffer).length;
+    return push.apply(this, given);
   };
   const send = WebSocket.prototype.send;
   WebSocket.prototype.send = function (data) {
@@ -50,7 +56,7 @@ COUNT_PIECES = """
   };
 })()
 """
-"""Counts pieces of sound: made, made before the page was first heard, and sent."""
+"""Counts pieces of sound: made, made before the page was first heard, sent, and kept for later."""
 
 ALLOW_LATER = """
 (() => {
@@ -104,7 +110,7 @@ def test_what_was_said_to_a_page_that_was_refused_is_never_sent(
         first.wait_for_selector("html.sent-1")
         second.get_by_role("button", name="Microphone").click()
         second.wait_for_selector("html.made-60")  # two seconds that nobody is to hear
-        assert second.evaluate("pieces.sent") == 0
+        assert second.evaluate("[pieces.sent, pieces.kept]") == [0, 0]
         status = second.get_by_role("status").inner_text()
         assert status == "Another page's microphone is heard; nothing of this one is sent"
         assert first.get_by_role("status").inner_text() == "Listening"
@@ -114,6 +120,43 @@ def test_what_was_said_to_a_page_that_was_refused_is_never_sent(
         assert second.get_by_role("status").inner_text() == "Listening"
     assert before > 60
     assert sent <= made - before
+
+
+@pytest.mark.parametrize("another_is_heard", [True, False])
+def test_what_was_said_while_the_connection_was_away_is_sent_unless_another_was_heard(
+    environment: dict[str, str], another_is_heard: bool
+) -> None:
+    sockets: list[Any] = []
+    away = False
+
+    def through(route: Any) -> None:
+        if away:
+            route.close()
+        else:
+            sockets.append((route, route.connect_to_server()))
+
+    with captions(environment, "--mic", "browser") as address, browser(*FAKE) as chromium:
+        context = chromium.new_context()
+        context.route_web_socket(re.compile("/audio"), through)
+        first, second = opened(context, address, COUNT_PIECES), opened(chromium, address)
+        first.get_by_role("button", name="Microphone").click()
+        first.wait_for_selector("html.sent-1")
+        away = True
+        for side in sockets[0]:
+            side.close()
+        if another_is_heard:
+            second.get_by_role("button", name="Microphone").click()
+            second.wait_for_selector("#state[data-text=listening]")
+            second.get_by_role("button", name="Microphone").click()
+        first.wait_for_function("() => pieces.kept > 60")
+        made, sent, kept = first.evaluate("[pieces.made, pieces.sent, pieces.kept]")
+        away = False
+        first.wait_for_function("(sent) => pieces.sent > sent + 30", arg=sent)
+        made_since, sent_since = first.evaluate("[pieces.made, pieces.sent]")
+        if another_is_heard:
+            assert sent_since - sent <= made_since - made
+        else:
+            assert sent_since - sent >= kept
 
 
 def test_a_microphone_that_is_allowed_after_the_end_is_let_go(environment: dict[str, str]) -> None:

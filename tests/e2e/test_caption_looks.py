@@ -71,7 +71,9 @@ def _has_whole_lines(chromium: Any, address: str, size: tuple[int, int]) -> None
     width, height = size
     page = opened(chromium, address, viewport={"width": width, "height": height}, **STILL)
     page.wait_for_selector("#running .tentative")
+    controls = page.locator("#controls").bounding_box()
     assert page.locator("#controls button:visible").count() == 6
+    assert controls["x"] + controls["width"] <= width - 16
     for key in ("", "+", "t", "s"):
         if key:
             page.keyboard.press(key)
