@@ -12,6 +12,7 @@ import pytest
 from tests.unit.sounds import DATA
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
+from whisper_hailo.core.buffers import BufferWord
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.decoding.option_groups import PromptOptions, Thresholds
 from whisper_hailo.decoding.options import DecodingOptions
@@ -75,13 +76,12 @@ def test_options_of_decoding_have_an_effect_on_captions() -> None:
     with Transcriber.from_model("micro", quantize="none", threads=1) as micro:
         plain = replace(caption_defaults(micro.default_cures), language="de")
 
-        def heard(**changes: Any) -> tuple[str, ...]:
+        def heard(**changes: Any) -> tuple[BufferWord, ...]:
             engine = TranscriberEngine(micro, replace(plain, **changes))
-            result = engine.transcribe(sound, Draft(), hold_back_s=0.2)
-            return tuple(word.text for word in result.words)
+            return engine.transcribe(sound, Draft()).words  # with their probabilities
 
         before = heard()
-        (token,) = micro.tokenizer.encode(before[0])[:1]
+        (token,) = before[0].tokens[:1]
         for changes in (
             {"limits": replace(plain.limits, suppress=(token,))},
             {"limits": replace(plain.limits, no_repeat_ngram=1)},
