@@ -88,7 +88,7 @@ class CaptionModel(ModelOptions):
 
     moonshine: str | None = flag(
         None,
-        "Hear with Moonshine instead: tiny, base, or a folder with its graphs.",
+        "Hear with Moonshine instead: tiny-streaming and so on, or its folder.",
         ENGINE,
         metavar="SIZE|DIR",
     )
