@@ -278,9 +278,13 @@ def test_standard_output_may_fail_while_captions_go_on(
         (("--mic", "browser"), 2, "--mic browser needs --web"),
         (("--mic", "0", DEMO), 2, "give one of"),
         (("--hold-back", -1, DEMO), 2, "--hold-back is -1"),
-        (("--moonshine", "tiny", "--language", "de", DEMO), 2, "Moonshine cannot honour"),
-        (("--moonshine", "tiny", "--max-segment", 70, DEMO), 2, "Moonshine takes less"),
-        (("--moonshine", "/no-such", DEMO), 2, to_add("moonshine")),
+        (("--moonshine", "tiny", DEMO), 2, "--model goes with Whisper's models"),
+        (("--real-time", "--replay", DEMO), 2, "--real-time goes with a FILE"),
+        (("--max-line-width", 30, "--output", "a.txt", DEMO), 2, "go with --output of .srt"),
+        (("--channels", "split", "-"), 2, "--channels goes with a FILE or --mic"),
+        (("--web-token", "12345678", DEMO), 2, "--web-token goes with --web"),
+        (("--web", "--web-token", "short", DEMO), 2, "8 to 128"),
+        (("--web", "--web-cert", "a.pem", DEMO), 2, "--web-cert and --web-key need each other"),
     ],
 )
 def test_wrong_use_is_one_line(
@@ -288,6 +292,26 @@ def test_wrong_use_is_one_line(
 ) -> None:
     result = whisper_hailo("caption", "--model", "micro", *words)
     assert result.returncode == code
+    assert why in one_line(result)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--language", "de"), "Moonshine cannot honour"),
+        (("--max-segment", 70), "Moonshine takes less"),
+        (("--quantize", "int4"), "--quantize goes with Whisper's models"),
+        (("--threads", 2), "--threads goes with Whisper's models"),
+        (("--hold-back", 0), "--hold-back goes with Whisper's models"),
+        (("--trim-window",), "--trim-window goes with Whisper's models"),
+        ((), to_add("moonshine")),
+    ],
+)
+def test_moonshine_refuses_what_it_cannot_make_use_of(
+    whisper_hailo: Command, words: tuple[object, ...], why: str
+) -> None:
+    result = whisper_hailo("caption", "--moonshine", "tiny", *words, DEMO)
+    assert result.returncode == 2
     assert why in one_line(result)
 
 

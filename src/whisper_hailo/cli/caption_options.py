@@ -14,9 +14,11 @@ from whisper_hailo.live.rotation import Rotation
 from whisper_hailo.live.tls import Tls
 
 if TYPE_CHECKING:
+    from whisper_hailo.core.given import Given
     from whisper_hailo.live.recording import Recording
     from whisper_hailo.live.replacements import Replacements
     from whisper_hailo.live.web import Place
+    from whisper_hailo.text.subtitles import Layout
 
 _SOURCE = "Source"
 _PAGE = "Page"
@@ -61,7 +63,7 @@ class SourceOptions:
         is_file = audio is not None and audio != "-" and not is_address
         is_microphone = self.mic not in (None, "browser")
         for name, serves, what in (
-            ("real_time", is_file, "a FILE"),
+            ("real_time", is_file and self.replay is None, "a FILE"),
             ("loops", is_file, "a FILE"),
             ("rate", audio == "-", "-, raw PCM"),
             ("channels", is_file or is_microphone, "a FILE or --mic"),
@@ -86,7 +88,7 @@ class CaptionModel(ModelOptions):
 
     moonshine: str | None = flag(
         None,
-        "Hear with Moonshine instead: tiny, base, or a folder with its graphs.",
+        "Hear with Moonshine instead: tiny-streaming and so on, or its folder.",
         ENGINE,
         metavar="SIZE|DIR",
     )
@@ -156,6 +158,19 @@ class ShowOptions:
         ):  # fmt: skip
             refuse_idle(self, name, self.web, "--web")
         refuse_idle(self, "colour", not self.as_json, "a terminal, not --json")
+
+    def expect_subtitles(self, layout: Given[Layout]) -> None:
+        """Refuse the shape of subtitles where there are none.
+
+        Raises:
+            OptionError: it is given.
+        """
+        written = self.output is not None and self.output.suffix.lower() in (".srt", ".vtt")
+        if layout.typed and not (written or self.web):
+            raise OptionError(
+                "--max-line-width and --max-line-count go with --output of .srt or .vtt, or --web, "
+                "and have no effect here; leave them out"
+            )
 
     def replacements(self) -> Replacements:
         """What is shown in the place of words.

@@ -111,6 +111,11 @@ class TranscriberEngine:
         if options.timestamps:
             raise OptionError("live captions take their times from the stream; no --timestamps")
         transcriber.check(options)
+        if trim_window and not transcriber.trims:
+            raise OptionError(
+                "--trim-window needs an encoder that takes windows of any length; leave it out, or "
+                "choose --encoder-backend onnx"
+            )
         self._transcriber = transcriber
         self._translates = options.task == "translate"
         self._options = replace(options, task="transcribe")

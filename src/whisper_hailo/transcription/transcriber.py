@@ -253,8 +253,7 @@ class Transcriber(Closing):
         """
         parts, clock = self._parts, StageClock()
         with clock.stage("total"):
-            trims = trim_window and parts.encoder is not None and parts.encoder.n_frames is None
-            stages = parts.stages(options, trim_window=trims)
+            stages = parts.stages(options, trim_window=trim_window and self.trims)
             running = Running(audio, draft or Draft(), word_times, hold_back_s)
             request = running.request(stages.engine.context(), parts.plan.content_samples)
             encoded = stages.encode([request])
@@ -273,6 +272,11 @@ class Transcriber(Closing):
     def content_s(self) -> float:
         """Seconds of audio that one window takes."""
         return self._parts.plan.window_s - self._parts.plan.margin_s
+
+    @property
+    def trims(self) -> bool:
+        """Whether only as much of a window as its audio fills can be encoded."""
+        return self._parts.encoder is not None and self._parts.encoder.n_frames is None
 
     @property
     def tokenizer(self) -> Tokenizer:

@@ -9,7 +9,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -69,6 +68,7 @@ def soak(model: str, minutes: int, keep: Path | None = None, seed: int = 0) -> d
         time.sleep(5.0)  # the last words are heard
         browser.close()
         service.close()
+        (folder / "told.txt").write_text("\n".join(service.stderr), encoding="utf-8")
         runs = runs_of(folder / "a.jsonl")
         found = _found(runs, faults, speaker.played, model, folder)
         return {
@@ -78,7 +78,6 @@ def soak(model: str, minutes: int, keep: Path | None = None, seed: int = 0) -> d
             **found,
             **_page(runs, browser),
             **_memory(watch.weights),
-            "stderr": service.stderr[-200:],
         }
 
 
@@ -222,5 +221,4 @@ def _memory(weights: list[Weight]) -> dict[str, Any]:
         "memory_mib_per_minute_after_ten": slope,
         "descriptors": max((w.n_descriptors for w in own), default=0),
         "threads_of_process": max((w.n_threads for w in own), default=0),
-        "weights_each_10_s": [asdict(weight) for weight in own],
     }
