@@ -27,6 +27,13 @@ IS_AT_END = """
 }
 """
 
+IS_AT_A_LINE = """
+() => {
+  const log = document.getElementById("log");
+  return log.scrollTop % parseFloat(getComputedStyle(log).lineHeight) < 1;
+}
+"""
+
 NOTE_SCROLLS = """
 const scrollTo = Element.prototype.scrollTo;
 window.behaviours = new Set();
@@ -104,6 +111,7 @@ def test_who_scrolls_back_reads_in_peace_and_returns(chromium: Any, view: WebVie
     _go_back(page, by)
     page.wait_for_selector("#newest:visible")
     page.wait_for_selector("html.rests")  # what a finger has thrown rolls on
+    page.wait_for_function(IS_AT_A_LINE)
     view.put(said(index, SENTENCES[0]))
     shows(page, index)
     assert page.locator("#newest").is_visible()

@@ -36,6 +36,7 @@ export class Following {
       if (finger.clientY > this.#finger) this.#leave();
     }, { passive: true });
     view.addEventListener("scroll", () => this.#scrolled());
+    view.addEventListener("scrollend", () => this.#rest());
     button.addEventListener("click", () => this.toNewest());
     new ResizeObserver(() => this.refit()).observe(view);
   }
@@ -87,6 +88,13 @@ export class Following {
     if (isUp) this.#went = true;
     else if (this.#went && !this.#on && scrollHeight - clientHeight - scrollTop < NEAR) this.#set(true);
     this.#top = scrollTop;
+  }
+
+  // Whole lines, too, where a reader has come to.
+  #rest() {
+    if (this.#on || this.#held) return;
+    const line = parseFloat(getComputedStyle(this.#view).lineHeight);
+    this.#go(line * Math.round(this.#view.scrollTop / line), "instant");
   }
 
   #set(on) {
