@@ -93,7 +93,9 @@ def caption(
         supervisor = Supervisor()
         stream = CaptionStream(stream_source, captioner, supervisor.alive, controls=controls)
         if place is not None:
-            view = _web(captioner, place, browser, controls, stack)
+            view = _web(captioner, place, browser, controls, layout.on(CUES))
+            stack.enter_context(view)
+            _tell_address(view, place)
             sinks.append(view)
             stream.came_to, stream.hear = view.come_to, view.hear
         logger.info("%s, listening to %s", engine.name, stream_source.name)
@@ -191,22 +193,25 @@ def _web(
     place: Place,
     browser: BrowserSource | None,
     controls: Controls,
-    stack: contextlib.ExitStack,
+    layout: Layout,
 ) -> WebView:
+    """The page, not open yet."""
     from whisper_hailo.live.web import WebView
 
-    view = WebView(
+    return WebView(
         lambda: captioner.statistics,
         place,
         browser=browser,
         controls=controls,
         settings=captioner.console.settings,
+        layout=layout,
     )
-    stack.enter_context(view)
+
+
+def _tell_address(view: WebView, place: Place) -> None:
     logger.info("captions at %s", view.address)
     if place.access.is_generated:
         logger.info("to control them: %s", view.address_to_control)
-    return view
 
 
 def _run(stream: CaptionStream, replacements: Replacements, sinks: list[EventSink]) -> bool:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from whisper_hailo.live.cues import cues_of
+from whisper_hailo.live.cues import CUES, cues_of
 from whisper_hailo.live.events import Completed, Event, Started
-from whisper_hailo.text.subtitles import Cue, vtt_cue
+from whisper_hailo.text.subtitles import Cue, Layout, vtt_cue
 
 PIECE_S: Final = 4.0
 """Of one media segment."""
@@ -49,9 +49,13 @@ class Pieces:
 
     A piece is there when the stream has come beyond it and no segment is under way that began in
     it: it never changes then. What is told too late for its piece is in the next one.
+
+    Args:
+        layout: of the cues.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, layout: Layout = CUES) -> None:
+        self._layout = layout
         self._heard_s = 0.0
         self._cues: deque[Cue] = deque()
         self._running_s = math.inf  # where the segment begins that is under way
@@ -70,7 +74,7 @@ class Pieces:
         elif isinstance(event, Completed):
             self._running_s = math.inf
             shown_from_s = self._n_pieces * PIECE_S
-            self._cues += (_not_before(shown_from_s, cue) for cue in cues_of(event))
+            self._cues += (_not_before(shown_from_s, cue) for cue in cues_of(event, self._layout))
 
     def come_to(self, heard_s: float) -> None:
         """The stream has come so far."""

@@ -19,6 +19,7 @@ from whisper_hailo.live.access import Access
 from whisper_hailo.live.broadcast import Broadcast, Message
 from whisper_hailo.live.browser import BrowserSource
 from whisper_hailo.live.controls import Controls
+from whisper_hailo.live.cues import CUES
 from whisper_hailo.live.door import Door, Line
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.framing import frame_ancestors
@@ -30,6 +31,7 @@ from whisper_hailo.live.once import only_once
 from whisper_hailo.live.pages import MOST_BYTES, Pages
 from whisper_hailo.live.statistics import CaptionStatistics
 from whisper_hailo.live.tls import Tls
+from whisper_hailo.text.subtitles import Layout
 
 logger = logging.getLogger(__name__)
 
@@ -94,13 +96,9 @@ class WebView(Closing):
         statistics: read after each completed segment.
         place: where, and to whom.
         browser: where a browser's microphone is to go, if it may be used.
-        hosts: by which names the page may be asked for; `None`: those that go with `host`.
-        framed_by: origins of pages that may show it in theirs.
-
-    Raises:
-        OptionError: no host, or what is no origin.
         controls: of the captions.
         settings: what may be changed while they run, as it is at first.
+        layout: of subtitles for players.
     """
 
     def __init__(
@@ -111,6 +109,7 @@ class WebView(Closing):
         browser: BrowserSource | None = None,
         controls: Controls | None = None,
         settings: dict[str, float | str] | None = None,
+        layout: Layout = CUES,
     ) -> None:
         self._statistics = statistics
         self._place = place
@@ -118,7 +117,7 @@ class WebView(Closing):
         self._browser = browser
         self._controls = controls or Controls()
         self._broadcast = Broadcast(browser_microphone=browser is not None, settings=settings)
-        self._pieces = Pieces()
+        self._pieces = Pieces(layout)
         self._meter = Meter()
         self._told_s = 0.0
         self._server: Any = None

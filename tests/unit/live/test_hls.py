@@ -14,6 +14,7 @@ from tests.unit.live.test_web import PATIENCE_S, needs_web
 from whisper_hailo.live.events import Away, Back, CaptionWord, Completed, Started
 from whisper_hailo.live.hls import N_PIECES, PIECE_S, Pieces
 from whisper_hailo.live.statistics import CaptionStatistics
+from whisper_hailo.text.subtitles import Layout
 
 
 def started(index: int, start_s: float) -> Started:
@@ -160,3 +161,11 @@ def got(address: str) -> str:
     with urllib.request.urlopen(address, timeout=PATIENCE_S) as response:  # noqa: S310
         text: str = response.read().decode()
     return text
+
+
+def test_cues_are_as_wide_as_asked_for() -> None:
+    pieces = Pieces(Layout(max_line_width=10, max_line_count=1))
+    pieces.put(completed(0, 0.5, 3.5, "one two three four five"))
+    pieces.end()
+    assert all(len(text) <= 10 for text in shown(pieces, 0))
+    assert " ".join(shown(pieces, 0)) == "one two three four five"
