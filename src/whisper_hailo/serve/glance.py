@@ -7,7 +7,6 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Self
 
 from whisper_hailo.core.buffers import BufferText
-from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, Segment
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.draft import Draft
@@ -18,6 +17,7 @@ from whisper_hailo.transcription.run import TranscriptionRun
 from whisper_hailo.transcription.running_text import Running
 from whisper_hailo.transcription.window import (
     Context,
+    Encoded,
     WindowEngine,
     WindowRequest,
     WindowResult,
@@ -42,14 +42,9 @@ class _Alone:
         """See `WindowEngine`."""
         return self._engine.context()
 
-    def transcribe(
-        self,
-        audio_features: FloatArray | None,
-        requests: Sequence[WindowRequest],
-        clock: StageClock,
-    ) -> list[WindowResult]:
+    def transcribe(self, encoded: Encoded, requests: Sequence[WindowRequest]) -> list[WindowResult]:
         """See `WindowEngine`."""
-        return self._engine.transcribe(audio_features, requests, clock)
+        return self._engine.transcribe(encoded, requests)
 
 
 class Glance(Job):
