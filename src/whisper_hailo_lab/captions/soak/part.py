@@ -18,6 +18,7 @@ import soundfile
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.listening import listen
+from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo_lab.captions.browser import Browser
 from whisper_hailo_lab.captions.soak.room import Played, Sound, Speaker
 from whisper_hailo_lab.captions.soak.score import (
@@ -30,7 +31,7 @@ from whisper_hailo_lab.captions.soak.score import (
     texts_of,
     undisturbed,
 )
-from whisper_hailo_lab.captions.soak.service import Service, Weight
+from whisper_hailo_lab.captions.soak.service import PARTIAL_S, Service, Weight
 from whisper_hailo_lab.captions.stream import captioned, percent_wrong
 from whisper_hailo_lab.data.clips import recordings
 
@@ -182,7 +183,7 @@ def _as_file(clips: list[Played], folder: Path, model: str) -> str:
     sound = [part for clip in clips for part in (load_audio(clip.path), pause)]
     path = folder / "same.wav"
     soundfile.write(path, np.concatenate(sound), SAMPLE_RATE_HZ)
-    return captioned(path, model)
+    return captioned(path, model, CaptionOptions(min_partial_s=PARTIAL_S))
 
 
 def _page(runs: list[Run], browser: Browser) -> dict[str, Any]:

@@ -16,6 +16,9 @@ from typing import Final, Self
 
 from whisper_hailo.core.closing import Closing
 
+PARTIAL_S: Final = 0.5
+"""New sound for each partial: several programs share the processor."""
+
 _READY: Final = re.compile(r"listening to")
 _PATIENCE_S: Final = 120.0
 
@@ -56,7 +59,7 @@ class Service(Closing):
     def __init__(self, model: str, folder: Path, environment: dict[str, str], port: int) -> None:
         self._command = [
             *(sys.executable, "-m", "whisper_hailo", "caption", "--model", model),
-            *("--threads", "1", "--min-partial", "0.5", "--mic", "default"),
+            *("--threads", "1", "--min-partial", str(PARTIAL_S), "--mic", "default"),
             *("--web", "--web-port", str(port)),
             *("--events", str(folder / "a.jsonl"), "--output", str(folder / "a.srt")),
             *("--record", str(folder / "a.flac")),
