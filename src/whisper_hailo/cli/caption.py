@@ -6,21 +6,25 @@ import contextlib
 import logging
 import signal
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from whisper_hailo.backends.hailo.options import Priority
+from whisper_hailo.cli.caption_engine import (
+    DECODING,
+    NO_EFFECT,
+    caption_engine,
+    decoding_of,
+    expect_heard,
+)
 from whisper_hailo.cli.caption_figures import report
 from whisper_hailo.cli.caption_options import CaptionModel, ShowOptions, SourceOptions
 from whisper_hailo.cli.groups import Only
-from whisper_hailo.cli.model import tell_reasons
 from whisper_hailo.cli.stdout import emit
 from whisper_hailo.cli.streams import patient_results
 from whisper_hailo.cli.talk import is_verbose
-from whisper_hailo.core.errors import ExitCode, OptionError
+from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.extras import require
 from whisper_hailo.core.given import Given
 from whisper_hailo.core.names import shown
@@ -32,34 +36,24 @@ from whisper_hailo.text.subtitles import Layout
 if TYPE_CHECKING:
     from whisper_hailo.live.browser import BrowserSource
     from whisper_hailo.live.captioner import Captioner
-    from whisper_hailo.live.engine import CaptionEngine
+    from whisper_hailo.live.controls import Controls
     from whisper_hailo.live.files import CaptionFile, EventFile
-    from whisper_hailo.live.hosts import Hosts
     from whisper_hailo.live.recording import Recording
     from whisper_hailo.live.replacements import Replacements
     from whisper_hailo.live.sinks import EventSink
     from whisper_hailo.live.source import AudioSource
     from whisper_hailo.live.statistics import CaptionStatistics
     from whisper_hailo.live.stream import CaptionStream
-    from whisper_hailo.transcription.transcriber import Transcriber
+    from whisper_hailo.live.web import Place, WebView
 
 logger = logging.getLogger(__name__)
-
-_DECODING = (
-    "language", "task", "cures", "max_new_tokens", "thresholds", "limits", "prompts",
-)  # fmt: skip
-NO_EFFECT = (
-    "prefix", "condition_on_previous_text", "carry_initial_prompt",  # a segment stands alone
-    "compression_ratio_threshold",  # nothing is tried again
-)  # fmt: skip
-"""Options of decoding that live captions cannot make use of."""
 
 
 def caption(
     source: SourceOptions,
     model: CaptionModel,
     options: CaptionOptions,
-    decoding: Annotated[Given[DecodingOptions], Only(_DECODING, NO_EFFECT)],
+    decoding: Annotated[Given[DecodingOptions], Only(DECODING, NO_EFFECT)],
     layout: Annotated[Given[Layout], Only(("max_line_width", "max_line_count"))],
     show: ShowOptions,
     audio: Annotated[str | None, typer.Argument(hidden=True)] = None,
@@ -67,8 +61,11 @@ def caption(
     """Caption a microphone, a file, an address such as rtsp://..., raw PCM from -."""
     from whisper_hailo.audio.vad import SileroDetector
     from whisper_hailo.live.captioner import Captioner
+    from whisper_hailo.live.controls import Controls
+    from whisper_hailo.live.cues import CUES
     from whisper_hailo.live.engine import warm_up
-    from whisper_hailo.live.files import CUES, caption_files
+    from whisper_hailo.live.files import caption_files
+    from whisper_hailo.live.paused import PausableSource
     from whisper_hailo.live.stream import CaptionStream
 
     if source.list_devices:
@@ -77,23 +74,30 @@ def caption(
     audio = source.played(audio)
     source.expect_use(audio)
     show.expect_use(source)
-    model.expect_language(_decoding(decoding, Cures()))
+    show.expect_subtitles(layout)
+    expect_heard(model, options)
+    model.expect_language(decoding_of(decoding, Cures()))
     _expect_parts(source if audio is None else SourceOptions(), show)
     _expect_recording(audio)
     detector = SileroDetector("live")  # where it is missing, before a model is fetched
-    browser, hosts, replacements = _browser(source), show.hosts(), show.replacements()
+    browser, place, replacements = _browser(source), show.place(), show.replacements()
     with contextlib.ExitStack() as stack:
         files = caption_files(audio, show.events, show.output, show.rotate, layout.on(CUES))
         recording, heard = show.recording(audio), browser or _source(source, audio)
-        engine = _engine(model, decoding, options, show.hotwords(), stack)
+        engine = caption_engine(model, decoding, options, show.hotwords(), stack)
         warm_up(engine)
-        stream_source = _recorded(heard, recording, stack)
+        pausable = PausableSource(heard)
+        stream_source, controls = _recorded(pausable, recording, stack), Controls(pausable)
         captioner = Captioner(engine, detector, options)
         sinks = _sinks(files, show, captioner.statistics, stack)
-        if hosts is not None:
-            sinks.append(_web(captioner, show, hosts, browser, stack))
         supervisor = Supervisor()
-        stream = CaptionStream(stream_source, captioner, supervisor.alive)
+        stream = CaptionStream(stream_source, captioner, supervisor.alive, controls=controls)
+        if place is not None:
+            view = _web(captioner, place, browser, controls, layout.on(CUES))
+            stack.enter_context(view)
+            _tell_address(view, place)
+            sinks.append(view)
+            stream.came_to, stream.hear = view.come_to, view.hear
         logger.info("%s, listening to %s", engine.name, stream_source.name)
         supervisor.ready(f"listening to {stream_source.name}")
         try:
@@ -146,6 +150,7 @@ def _source(source: SourceOptions, audio: str | None) -> AudioSource:
         rate_hz=source.rate,
         loops=source.loops,
         patience_s=source.wait_for_source,
+        split=source.channels == "split",
     )
 
 
@@ -176,35 +181,6 @@ def _sinks(
     return [*verbose, *retried, _view(show, stack)]
 
 
-def _engine(
-    model: CaptionModel,
-    given: Given[DecodingOptions],
-    options: CaptionOptions,
-    hotwords: str,
-    stack: contextlib.ExitStack,
-) -> CaptionEngine:
-    """Our own engine or Moonshine, open until the stack ends.
-
-    Raises:
-        OptionError: a rule that Moonshine cannot honour.
-    """
-    from whisper_hailo.decoding.recognizer import refuse_unhonoured
-    from whisper_hailo.live.engine import TranscriberEngine
-    from whisper_hailo.live.moonshine import LONGEST_S, MoonshineEngine
-
-    if model.moonshine is None:
-        transcriber = model.transcriber(Priority.LIVE)
-        decoding = _expecting(hotwords, _decoding(given, transcriber.default_cures), transcriber)
-        engine = TranscriberEngine(transcriber, decoding, trim_window=options.trim_window)
-        tell_reasons(transcriber)
-        stack.enter_context(transcriber)
-        return engine
-    bounded = frozenset({"limits.max_per_second"})  # it has a bound of its own
-    refuse_unhonoured(_decoding(given, Cures()), bounded, "Moonshine")
-    longest_s = LONGEST_S if options.max_segment_s is None else options.max_segment_s
-    return stack.enter_context(MoonshineEngine(model.moonshine, longest_s))
-
-
 def _browser(source: SourceOptions) -> BrowserSource | None:
     """A browser's microphone, where that is asked for."""
     from whisper_hailo.live.browser import BrowserSource
@@ -214,17 +190,28 @@ def _browser(source: SourceOptions) -> BrowserSource | None:
 
 def _web(
     captioner: Captioner,
-    show: ShowOptions,
-    hosts: Hosts,
+    place: Place,
     browser: BrowserSource | None,
-    stack: contextlib.ExitStack,
-) -> EventSink:
+    controls: Controls,
+    layout: Layout,
+) -> WebView:
+    """The page, not open yet."""
     from whisper_hailo.live.web import WebView
 
-    view = WebView(lambda: captioner.statistics, show.web_host, show.web_port, browser, hosts)
-    stack.enter_context(view)
+    return WebView(
+        lambda: captioner.statistics,
+        place,
+        browser=browser,
+        controls=controls,
+        settings=captioner.console.settings,
+        layout=layout,
+    )
+
+
+def _tell_address(view: WebView, place: Place) -> None:
     logger.info("captions at %s", view.address)
-    return view
+    if place.access.is_generated:
+        logger.info("to control them: %s", view.address_to_control)
 
 
 def _run(stream: CaptionStream, replacements: Replacements, sinks: list[EventSink]) -> bool:
@@ -254,29 +241,6 @@ def _handling(stop: Any) -> Iterator[None]:  # noqa: ANN401 - a signal handler
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _decoding(given: Given[DecodingOptions], cures: Cures) -> DecodingOptions:
-    """What was typed, on the engine's own cures and with a bound on the tokens."""
-    from whisper_hailo.live.engine import caption_defaults
-
-    return given.on(caption_defaults(cures))
-
-
-def _expecting(
-    hotwords: str, decoding: DecodingOptions, transcriber: Transcriber
-) -> DecodingOptions:
-    """Options with further hotwords, where the decoder takes any."""
-    if not hotwords:
-        return decoding
-    both = ", ".join(filter(None, (decoding.prompts.hotwords, hotwords)))
-    expecting = replace(decoding, prompts=replace(decoding.prompts, hotwords=both))
-    try:
-        transcriber.check(expecting)
-    except OptionError as error:
-        logger.warning("what --replace shows is not expected: %s", error)
-        return decoding
-    return expecting
 
 
 def _view(show: ShowOptions, stack: contextlib.ExitStack) -> EventSink:

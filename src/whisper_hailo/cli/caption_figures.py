@@ -56,4 +56,6 @@ def summary(figures: dict[str, Any], words_in: Counter[str]) -> Iterator[str]:
         felt.append(f"{figures['lost_s']:.1f} s were lost")
     if figures["absences"]:
         felt.append(f"the source was away {figures['away_s']:.1f} s")
+    if figures["paused_s"]:
+        felt.append(f"it was paused {figures['paused_s']:.1f} s")
     yield "; ".join(felt) or "nothing was lost"

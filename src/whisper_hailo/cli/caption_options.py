@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 
 from whisper_hailo.cli.model import ModelOptions
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.flags import ENGINE, expect, flag, refuse_idle
+from whisper_hailo.core.flags import CHANNELS, ENGINE, expect, expect_choices, flag, refuse_idle
 from whisper_hailo.live.rotation import Rotation
+from whisper_hailo.live.tls import Tls
 
 if TYPE_CHECKING:
-    from whisper_hailo.live.hosts import Hosts
+    from whisper_hailo.core.given import Given
     from whisper_hailo.live.recording import Recording
     from whisper_hailo.live.replacements import Replacements
+    from whisper_hailo.live.web import Place
+    from whisper_hailo.text.subtitles import Layout
 
 _SOURCE = "Source"
 _PAGE = "Page"
@@ -34,6 +37,7 @@ class SourceOptions:
         None, "Play what --record kept, at the speed and with the times of then.", _SOURCE
     )
     rate: int = flag(16_000, "Of raw PCM.", _SOURCE, metavar="HZ")
+    channels: str = flag("mix", "split: each channel is a speaker", _SOURCE, choices=CHANNELS)
     loops: int = flag(1, "Play a FILE so often.", _SOURCE)
     wait_for_source: float | None = flag(
         None,
@@ -44,6 +48,7 @@ class SourceOptions:
     )
 
     def __post_init__(self) -> None:
+        expect_choices(self)
         wait_s = self.wait_for_source
         expect(self, "wait_for_source", wait_s is None or 0 <= wait_s < math.inf, "0 s or more")
         expect(self, "loops", self.loops >= 1, "1 or more")
@@ -56,11 +61,13 @@ class SourceOptions:
         """
         is_address = audio is not None and "://" in audio
         is_file = audio is not None and audio != "-" and not is_address
+        is_microphone = self.mic not in (None, "browser")
         for name, serves, what in (
-            ("real_time", is_file, "a FILE"),
+            ("real_time", is_file and self.replay is None, "a FILE"),
             ("loops", is_file, "a FILE"),
             ("rate", audio == "-", "-, raw PCM"),
-            ("wait_for_source", is_address or self.mic not in (None, "browser"), "--mic or a URL"),
+            ("channels", is_file or is_microphone, "a FILE or --mic"),
+            ("wait_for_source", is_address or is_microphone, "--mic or a URL"),
         ):
             refuse_idle(self, name, serves, what)
 
@@ -81,7 +88,7 @@ class CaptionModel(ModelOptions):
 
     moonshine: str | None = flag(
         None,
-        "Hear with Moonshine instead: tiny, base, or a folder with its graphs.",
+        "Hear with Moonshine instead: tiny-streaming and so on, or its folder.",
         ENGINE,
         metavar="SIZE|DIR",
     )
@@ -118,6 +125,19 @@ class ShowOptions:
     web_allow_host: tuple[str, ...] = flag(
         (), "A name by which the page may be asked for, too.", _PAGE, metavar="NAME"
     )
+    web_frame: tuple[str, ...] = flag(
+        (), "Whose pages may frame it: http://homeassistant.local:8123.", _PAGE, metavar="ORIGIN"
+    )
+
+    web_token: str | None = flag(
+        None,
+        "Needed to look, record and control.",
+        _PAGE,
+        metavar="TOKEN",
+        shown="one is made up, for controls",
+    )
+    web_cert: Path | None = flag(None, "Serve HTTPS with this certificate.", _PAGE, metavar="FILE")
+    web_key: Path | None = flag(None, "Of the certificate.", _PAGE, metavar="FILE")
 
     def __post_init__(self) -> None:
         expect(self, "web_port", 0 <= self.web_port <= _LAST_PORT, f"0 to {_LAST_PORT}")
@@ -132,9 +152,25 @@ class ShowOptions:
             raise OptionError("--mic browser needs --web, the page that it records in; give both")
         kept = bool(self.events or self.output or self.record)
         refuse_idle(self, "rotate", kept, "--events, --output or --record")
-        for name in ("web_host", "web_port", "web_allow_host"):
+        for name in (
+            "web_host", "web_port", "web_allow_host", "web_frame",
+            "web_token", "web_cert", "web_key",
+        ):  # fmt: skip
             refuse_idle(self, name, self.web, "--web")
         refuse_idle(self, "colour", not self.as_json, "a terminal, not --json")
+
+    def expect_subtitles(self, layout: Given[Layout]) -> None:
+        """Refuse the shape of subtitles where there are none.
+
+        Raises:
+            OptionError: it is given.
+        """
+        written = self.output is not None and self.output.suffix.lower() in (".srt", ".vtt")
+        if layout.typed and not (written or self.web):
+            raise OptionError(
+                "--max-line-width and --max-line-count go with --output of .srt or .vtt, or --web, "
+                "and have no effect here; leave them out"
+            )
 
     def replacements(self) -> Replacements:
         """What is shown in the place of words.
@@ -175,12 +211,22 @@ class ShowOptions:
         recording.file.check(identity(audio))
         return recording
 
-    def hosts(self) -> Hosts | None:
-        """Names by which the page may be asked for, if there is one.
+    def place(self) -> Place | None:
+        """Where and for whom the page is, if there is one.
 
         Raises:
-            OptionError: they are none.
+            OptionError: names or origins that are none, a token that could be guessed, or a
+                certificate that cannot be used.
         """
-        from whisper_hailo.live.hosts import Hosts
+        from whisper_hailo.live.web import Place
 
-        return Hosts.of(self.web_host, self.web_allow_host) if self.web else None
+        if not self.web:
+            return None
+        return Place.of(
+            self.web_host,
+            self.web_port,
+            names=self.web_allow_host,
+            framed_by=self.web_frame,
+            token=self.web_token,
+            tls=Tls(self.web_cert, self.web_key, ("--web-cert", "--web-key")),
+        )

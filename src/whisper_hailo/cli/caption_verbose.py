@@ -5,8 +5,20 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.events import Away, Back, Event, Lost, Partial, Started
+from whisper_hailo.live.events import (
+    Away,
+    Back,
+    Cleared,
+    Control,
+    Event,
+    Lost,
+    Marker,
+    Partial,
+    Settings,
+    Started,
+)
 from whisper_hailo.live.statistics import CaptionStatistics
 
 _ERASE = "\r\x1b[K"
@@ -44,12 +56,8 @@ class VerboseView:
         self._before = now
 
     def _told(self, event: Event, now: _Sums) -> str:
-        if isinstance(event, Lost):
-            return f"lost: {event.start_s:.2f} to {event.end_s:.2f} s"
-        if isinstance(event, Away):
-            return f"away from {event.start_s:.2f} s: {event.why}"
-        if isinstance(event, Back):
-            return f"back after {event.end_s - event.start_s:.2f} s"
+        if isinstance(event, Lost | Away | Back | Control):
+            return _between(event)
         segment = f"segment {event.segment_id}"
         if isinstance(event, Started):
             return f"{segment} starts at {event.start_s:.2f} s"
@@ -68,3 +76,21 @@ class VerboseView:
             f"{segment} ends at {event.end_s:.2f} s ({event.reason}): {cost}; "
             f"words: {len(event.words)}{skipped}"
         )
+
+
+def _between(event: Lost | Away | Back | Control) -> str:
+    """What happens between segments, and what users do."""
+    match event:
+        case Lost():
+            return f"lost: {event.start_s:.2f} to {event.end_s:.2f} s"
+        case Away():
+            return f"away from {event.start_s:.2f} s: {event.why}"
+        case Back():
+            return f"back after {event.end_s - event.start_s:.2f} s"
+        case Marker():
+            return f"marker at {event.start_s:.2f} s: {shown(event.label)}"
+        case Cleared():
+            return f"cleared at {event.start_s:.2f} s"
+        case Settings():
+            changed = ", ".join(f"{name} {value}" for name, value in event.settings.items())
+            return f"settings from {event.start_s:.2f} s on: {changed}"

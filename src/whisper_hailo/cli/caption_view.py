@@ -13,6 +13,7 @@ from rich.cells import cell_len
 
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, as_json
+from whisper_hailo.text.subtitles import label
 
 _ERASE: Final = "\r\x1b[K"
 _DIM, _RESET = "\x1b[2m", "\x1b[0m"
@@ -45,9 +46,12 @@ class TerminalView:
     def put(self, event: Event) -> None:
         if isinstance(event, Completed):
             erase = _ERASE if self._terminal else ""
-            words = _from_margin(event.words)
+            words = _of_speaker(event.speaker, event.words)
             if event.text:
                 emit(erase + "".join(f"{line}\n" for line in self._lines(words)))
+                translated = [CaptionWord(f" {word}") for word in (event.translation or "").split()]
+                for line in self._lines(_from_margin(translated)):
+                    emit(f"{_DIM}{line}{_RESET}\n" if self._terminal else f"{line}\n")
             elif erase:
                 emit(erase)
         elif isinstance(event, Partial) and self._terminal:
@@ -70,7 +74,7 @@ class TerminalView:
     def _running(self, event: Partial) -> str:
         """The end of the running text, as much as one line holds."""
         room = max(4, get_terminal_size().columns - 1)  # the last column may wrap
-        words = _from_margin([*event.committed, *event.tentative])
+        words = _of_speaker(event.speaker, [*event.committed, *event.tentative])
         texts = [clean(word.text) for word in words]
         shown = fitting(texts, room)
         kept = words[len(words) - len(shown) :]
@@ -89,6 +93,12 @@ class TerminalView:
             shade = next(code for limit, code in _SHADES if probability < limit)
             parts.append(f"{shade}{clean(word.text)}{_RESET}")
         return "".join(parts)
+
+
+def _of_speaker(speaker: int | None, words: Sequence[CaptionWord]) -> list[CaptionWord]:
+    """Words behind the name of who says them, where that is known."""
+    name = [CaptionWord(label(speaker))] if speaker is not None else []
+    return [*name, *_from_margin(words)]
 
 
 def _from_margin(words: Sequence[CaptionWord]) -> list[CaptionWord]:

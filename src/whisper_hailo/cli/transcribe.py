@@ -17,7 +17,7 @@ from whisper_hailo.cli.streams import ReaderGoneError
 from whisper_hailo.cli.talk import note
 from whisper_hailo.core.errors import ExitCode, OptionError
 from whisper_hailo.core.extras import require
-from whisper_hailo.core.flags import expect_choices, flag
+from whisper_hailo.core.flags import CHANNELS, expect_choices, flag
 from whisper_hailo.core.given import Given
 from whisper_hailo.core.names import shown
 from whisper_hailo.decoding.option_groups import FALLBACK_STEP, SearchOptions
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from whisper_hailo.cli.sink import Sink
     from whisper_hailo.core.types import Transcript
     from whisper_hailo.transcription.transcriber import Transcriber
-
-CHANNELS = ("mix", "split")
 
 
 @dataclass(frozen=True, slots=True)

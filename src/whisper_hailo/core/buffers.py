@@ -39,6 +39,7 @@ class BufferText:
         near_ties: choices that kernels of other shapes may make differently.
         runaway: the token budget was used up.
         guess: ids that may follow, held back because more audio has to tell.
+        translation: all of it in English, where that was asked for and it is not English.
         timings: stage times of this buffer.
     """
 
@@ -49,6 +50,7 @@ class BufferText:
     near_ties: int = 0
     runaway: bool = False
     guess: tuple[int, ...] = ()
+    translation: str | None = None
     timings: Timings = field(default_factory=Timings)
 
     @property

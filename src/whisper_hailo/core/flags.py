@@ -20,6 +20,9 @@ ENGINE: Final = "Engine"
 CHIP: Final = "Hailo chip"
 """Topic of how a chip is used."""
 
+CHANNELS: Final = ("mix", "split")
+"""What becomes of the channels of a recording; split: each is a speaker."""
+
 _FLAG: Final = "flag"
 _ONLY: Final = "only"
 

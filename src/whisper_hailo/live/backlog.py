@@ -12,6 +12,7 @@ import numpy as np
 
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.source import Absence, Block
+from whisper_hailo.live.voices import Voices
 
 LIMIT_S: Final = 300.0
 """More than a chip takes that is opened anew three times; 18 MiB."""
@@ -50,6 +51,8 @@ class Backlog:
     def __init__(self, limit_s: float = LIMIT_S) -> None:
         n_most = round(limit_s * SAMPLE_RATE_HZ)
         self._audio = np.empty(n_most, np.float32)  # takes memory as far as it is used
+        self._voices: Voices = np.empty(n_most, np.int8)  # likewise
+        self._is_split = False
         self._n_samples = 0
         self._gaps: deque[_Gap] = deque()
         self._n_faults = 0
@@ -119,6 +122,10 @@ class Backlog:
             self._recorded_s = block.recorded_s - self._n_samples / SAMPLE_RATE_HZ
         rest = block.audio[n_before : n_before + self._audio.size - self._n_samples]
         self._audio[self._n_samples : self._n_samples + rest.size] = rest
+        if block.voices is not None:
+            heard = block.voices[n_before : n_before + rest.size]
+            self._voices[self._n_samples : self._n_samples + rest.size] = heard
+            self._is_split = True
         self._n_samples += rest.size
         if rest.size:
             self._captured_s = block.captured_s
@@ -145,8 +152,12 @@ class Backlog:
             gap.n_lost,
             gap.absence,
             self._recorded_s,
+            self._voices[: gap.at].copy() if self._is_split else None,
         )
         self._n_samples -= gap.at
+        if self._is_split:
+            rest = self._voices[gap.at : gap.at + self._n_samples].copy()
+            self._voices[: self._n_samples] = rest
         self._audio[: self._n_samples] = self._audio[gap.at : gap.at + self._n_samples].copy()
         for later in self._gaps:
             later.at -= gap.at

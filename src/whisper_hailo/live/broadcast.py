@@ -7,7 +7,18 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from whisper_hailo.live.events import Away, Back, Completed, Event, Lost, Partial, as_json
+from whisper_hailo.live.events import (
+    Away,
+    Back,
+    Cleared,
+    Completed,
+    Event,
+    Lost,
+    Marker,
+    Partial,
+    Settings,
+    as_json,
+)
 
 Message: TypeAlias = dict[str, Any]
 
@@ -20,22 +31,29 @@ _FIGURES: Final = 60
 _LONGEST_QUEUE: Final = 64
 """Messages that may wait for one browser."""
 
+STILL: Final[Message] = {"event": "still"}
+"""The connection lives; a page that hears nothing for long connects anew."""
+
 _END: Final[Message] = {"event": "end"}
 
 
 class Client:
     """Messages on their way to one browser.
 
-    A newer partial takes the place of the one that waits. When too much waits, all of it is put in
-    one snapshot, from which the page sees what it has already. That the stream is over always comes
-    last.
+    A newer partial takes the place of the one that waits, and so does a newer level. When too much
+    waits, all of it is put in one snapshot, from which the page sees what it has already. That the
+    stream is over always comes last.
     """
 
     def __init__(self, broadcast: Broadcast) -> None:
         self._broadcast = broadcast
         self._waiting = deque(broadcast.summary())
+        self._level: Message | None = None
 
     def put(self, message: Message) -> None:
+        if message["event"] == "level":
+            self._level = message
+            return
         newest = self._waiting[-1]["event"] if self._waiting else ""
         if message["event"] == "partial" and newest == "partial":
             self._waiting.pop()
@@ -45,7 +63,10 @@ class Client:
 
     def take(self) -> Message | None:
         """The next message; `None` when nothing waits."""
-        return self._waiting.popleft() if self._waiting else None
+        if self._waiting:
+            return self._waiting.popleft()
+        level, self._level = self._level, None
+        return level
 
 
 class Broadcast:
@@ -53,15 +74,25 @@ class Broadcast:
 
     Args:
         browser_microphone: the page may offer its own microphone.
+        settings: what may be changed while captions run, as it is at first.
     """
 
-    def __init__(self, *, browser_microphone: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        browser_microphone: bool = False,
+        settings: dict[str, float | str] | None = None,
+    ) -> None:
         self._run = secrets.token_hex(8)  # ids count from 0 again when the program is started anew
         self._browser_microphone = browser_microphone
+        self._recording = False
         self._completed: deque[Message] = deque(maxlen=HISTORY)
+        self._dropped = False  # there was more than that
         self._figures: deque[Message] = deque(maxlen=_FIGURES)
         self._partial: Message | None = None
         self._away: Message | None = None
+        self._settings = settings or {}
+        self._n_cleared = 0
         self._ended = False
         self._clients: dict[Client, Callable[[], None]] = {}
 
@@ -90,9 +121,15 @@ class Broadcast:
         if isinstance(event, Completed):
             self._partial = None
             if event.text:
-                self._completed.append(message)
-        elif isinstance(event, Lost | Back):
-            self._completed.append(message)
+                self._keep(message)
+        elif isinstance(event, Lost | Back | Marker):
+            self._keep(message)
+        elif isinstance(event, Cleared):
+            self._completed.clear()
+            self._dropped = False
+            self._n_cleared += 1
+        elif isinstance(event, Settings):
+            self._settings = event.settings
         if isinstance(event, Away | Back):
             self._away = message if isinstance(event, Away) else None
         if isinstance(event, Partial):
@@ -101,6 +138,15 @@ class Broadcast:
         if figures is not None:
             self._figures.append(figures)
             self._tell({"event": "figures", **figures})
+
+    def put_level(self, level_db: float) -> None:
+        """How loud it was, in dB below full scale; of no use later."""
+        self._tell({"event": "level", "level_db": round(level_db, 1)})
+
+    def put_recording(self, recording: bool) -> None:
+        """Whether a browser's microphone is heard."""
+        self._recording = recording
+        self._tell({"event": "recording", "recording": recording})
 
     def end(self) -> None:
         self._ended = True
@@ -112,12 +158,20 @@ class Broadcast:
             "event": "snapshot",
             "run": self._run,
             "browser_microphone": self._browser_microphone,
+            "recording": self._recording,
             "completed": list(self._completed),
+            "more": self._dropped,
             "partial": self._partial,
             "away": self._away,
+            "cleared": self._n_cleared,
+            "settings": self._settings,
             "figures": list(self._figures),
         }
         return [snapshot, _END] if self._ended else [snapshot]
+
+    def _keep(self, message: Message) -> None:
+        self._dropped |= len(self._completed) == HISTORY
+        self._completed.append(message)
 
     def _tell(self, message: Message) -> None:
         for client, wake in self._clients.items():

@@ -8,31 +8,24 @@ from contextlib import suppress
 from time import perf_counter
 from typing import Final
 
-import numpy as np
-
 from whisper_hailo.audio.vad import FRAME_SAMPLES, SpeechDetector
-from whisper_hailo.core.buffers import BufferWord
+from whisper_hailo.core.buffers import BufferText, BufferWord
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.live.clock import Moment, StreamClock
+from whisper_hailo.live.console import Console
 from whisper_hailo.live.cut import cut_place
 from whisper_hailo.live.engine import CaptionEngine
-from whisper_hailo.live.events import (
-    Away,
-    Back,
-    Completed,
-    Event,
-    Lost,
-    Partial,
-    Reason,
-    Started,
-)
+from whisper_hailo.live.events import Completed, Event, Partial, Reason, Started
+from whisper_hailo.live.frames import Frames
+from whisper_hailo.live.gaps import Gaps
 from whisper_hailo.live.listener import Listener, RunningSegment
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.running import RunningText, caption_words
 from whisper_hailo.live.segmenter import Segmenter, Signal
 from whisper_hailo.live.statistics import CaptionStatistics
+from whisper_hailo.live.voices import Voices
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +44,7 @@ class Captioner:
 
     Attributes:
         statistics: of everything so far.
+        console: what users change while it runs.
 
     Raises:
         OptionError: segments longer than the engine can hear.
@@ -63,34 +57,33 @@ class Captioner:
         options: CaptionOptions | None = None,
         now: Callable[[], float] = perf_counter,
     ) -> None:
-        self._options = options = options or CaptionOptions()
+        options = options or CaptionOptions()
         self._longest = round(options.longest_s(engine.content_s) * SAMPLE_RATE_HZ)
-        self._due = round(options.min_partial_s * SAMPLE_RATE_HZ)
         self._segmenter = Segmenter(detector, options)
         self._clock = StreamClock(now)
+        self._frames = Frames()
         self._running: RunningSegment | None = None
         self._n_segments = 0
-        self._pending = np.empty(0, np.float32)
         self.statistics = CaptionStatistics()
         self._listener = Listener(engine, options, self.statistics)
-        self._away_s = 0.0  # how far the stream had come when its source went away,
-        self._n_torn = 0  # and what it gave of the next frame
+        self._gaps = Gaps(self._segmenter, self._frames, self._clock, self.statistics)
+        self.console = Console(self._listener, self._segmenter, self._clock)
 
-    def feed(self, audio: FloatArray, captured_s: float | None = None) -> Iterator[Event]:
+    def feed(
+        self, audio: FloatArray, captured_s: float | None = None, voices: Voices | None = None
+    ) -> Iterator[Event]:
         """Take audio of any length; at most one partial is made, of all of it.
 
         Args:
             audio: `(n_samples,)` float32 at 16 kHz mono, following what was fed before.
             captured_s: when its last sample was captured, by the captioner's clock, for latencies;
                 `None` for audio that is not live.
+            voices: `(n_samples,)` speakers, where they are told apart.
         """
-        pending = np.concatenate([self._pending, audio]) if self._pending.size else audio
-        n_whole = pending.size // FRAME_SAMPLES * FRAME_SAMPLES
-        self._pending = pending[n_whole:].copy()
         if captured_s is not None:
-            self._clock.note_capture(captured_s, self._segmenter.n_heard + pending.size)
-        for begin in range(0, n_whole, FRAME_SAMPLES):
-            yield from self._frame(pending[begin : begin + FRAME_SAMPLES])
+            self._clock.note_capture(captured_s, self._n_come + audio.size)
+        for frame, speaker in self._frames.push(audio, voices):
+            yield from self._frame(frame, speaker)
         if self._running is not None and self._is_due(self._running):
             yield from self._partial(self._running)
 
@@ -102,29 +95,18 @@ class Captioner:
         """
         if self._running is not None:
             yield from self._end(self._running, "loss")
-        start_s = self._heard_s
-        n_samples = self._skip_samples(n_samples)
-        if not self.statistics.n_lost_samples:
-            logger.warning(
-                "%.2f s of sound could not wait and were lost: computing is too far behind (told "
-                "once; events and lost_s tell of all)",
-                n_samples / SAMPLE_RATE_HZ,
-            )
-        self.statistics.n_lost_samples += n_samples
-        yield Lost(start_s, self._heard_s, **self._moment(start_s))
+        yield self._gaps.lose(n_samples)
 
-    def leave(self, why: str) -> Iterator[Event]:
+    def leave(self, why: str, *, paused: bool = False) -> Iterator[Event]:
         """Complete what is running: the source gives nothing any more.
 
         Args:
             why: what is wrong, in words for the user.
+            paused: nothing is: it is not to be heard.
         """
         if self._running is not None:
             yield from self._end(self._running, "away")
-        self.statistics.n_away += 1
-        self._away_s, self._n_torn = self._heard_s, self._pending.size
-        self._pending = self._pending[:0]
-        yield Away(self._away_s, why, **self._moment(self._away_s))
+        yield self._gaps.leave(why, paused=paused)
 
     def come_back(self, n_samples: int) -> Iterator[Event]:
         """Go on behind the time that the source was away.
@@ -132,32 +114,31 @@ class Captioner:
         Args:
             n_samples: how long that was; see `lose`.
         """
-        self.statistics.n_away_samples += self._skip_samples(n_samples + self._n_torn)
-        yield Back(self._away_s, self._heard_s, **self._moment(self._away_s))
+        yield self._gaps.come_back(n_samples)
 
     def note_recorded(self, recorded_s: float) -> None:
         """What follows was recorded then, in seconds since 1970."""
-        self._clock.note_recorded(recorded_s, self._segmenter.n_heard + self._pending.size)
+        self._clock.note_recorded(recorded_s, self._n_come)
 
     def finish(self) -> Iterator[Event]:
         """Complete what is running at the end of the stream."""
-        if self._pending.size:
-            rest = np.zeros(FRAME_SAMPLES, np.float32)
-            rest[: self._pending.size] = self._pending
-            self._pending = self._pending[:0]
-            yield from self._frame(rest)
+        rest = self._frames.rest()
+        if rest is not None:
+            yield from self._frame(*rest)
         if self._running is not None:
             yield from self._end(self._running, "end")
 
-    def _frame(self, frame: FloatArray) -> Iterator[Event]:
+    def _frame(self, frame: FloatArray, speaker: int | None) -> Iterator[Event]:
         self.statistics.n_stream_samples += frame.size
-        signal = self._segmenter.push(frame)
+        signal = self._segmenter.push(frame, speaker)
         if signal is Signal.STARTED:
             yield self._start()
         elif self._running is None:
             return
         elif signal is Signal.ENDED:
             yield from self._end(self._running, "silence")
+        elif signal is Signal.TURNED:
+            yield from self._turn(self._running)
         elif self._segmenter.n_samples >= self._longest:
             yield from self._cut(self._running)
 
@@ -168,20 +149,28 @@ class Captioner:
             self._segmenter.end()
 
     def _start(self, carried: Draft | None = None) -> Started:
+        if carried is None:
+            self._listener.begin()
         self._running = RunningSegment(
             self._n_segments,
-            RunningText(self._options.settle_s),
+            RunningText(self._listener.options.settle_s),
             self._segmenter.start,
             carried=carried,
+            speaker=self._segmenter.speaker,
         )
         self._n_segments += 1
         start_s = self._running.start / SAMPLE_RATE_HZ
-        return Started(self._running.segment_id, start_s=start_s, **self._moment(start_s))
+        return Started(
+            self._running.segment_id,
+            start_s=start_s,
+            speaker=self._running.speaker,
+            **self._moment(start_s),
+        )
 
     def _is_due(self, running: RunningSegment) -> bool:
         new = self._segmenter.n_samples - running.shown
         enough = self._segmenter.n_samples >= _LEAST_HEARD_S * SAMPLE_RATE_HZ
-        return self._due > 0 and new >= self._due and enough
+        return 0 < self._due <= new and enough
 
     def _partial(self, running: RunningSegment) -> Iterator[Partial]:
         """Hear the running segment again; a device that fails has its next chance later."""
@@ -204,6 +193,7 @@ class Captioner:
             tentative=caption_words([tentative.word for tentative in running.text.tentative]),
             n_skipped=running.n_skipped,
             language=running.language or "",
+            speaker=running.speaker,
             **self._moment(start_s),
         )
         self._note_first_text(running, event.text)
@@ -223,9 +213,10 @@ class Captioner:
         failure: DeviceError | None = None
         try:
             result = self._listener.transcribe_all(running, audio)
-            words, language = running.text.finish(result), result.language
+            words = running.text.finish(result)
         except DeviceError as error:
-            words, language, failure = running.text.known, running.language or "", error
+            words, failure = running.text.known, error
+            result = BufferText(words, running.language or "")
         start_s = running.start / SAMPLE_RATE_HZ
         end_s = (running.start + n_samples) / SAMPLE_RATE_HZ
         event = Completed(
@@ -235,17 +226,17 @@ class Captioner:
             words=caption_words(words, start_s, end_s),
             reason=reason,
             n_skipped=running.n_skipped,
-            language=language,
+            language=result.language,
+            translation=result.translation,
+            speaker=running.speaker,
             **self._moment(start_s),
         )
         self._note_first_text(running, event.text)
         if reason in ("silence", "end"):  # others are no end of speech
             self.statistics.final_latency_s.add(self._clock.since(speech_end))
-        self.statistics.n_full += 1
-        self.statistics.n_segment_samples += n_samples
-        self.statistics.n_words += len(words)
-        self.statistics.words_in[language] += len(words)
-        self.statistics.n_corrected += running.text.n_corrected
+        self.statistics.note_segment(
+            event.language, n_samples, len(words), running.text.n_corrected
+        )
         self._running = None
         yield event
         if failure is not None:
@@ -264,6 +255,13 @@ class Captioner:
         self._segmenter.cut(place)
         yield self._start(Draft(tuple(token for word in rest for token in word.tokens)))
 
+    def _turn(self, running: RunningSegment) -> Iterator[Event]:
+        """Complete what one speaker said, go on with the other; what was committed stays theirs."""
+        place = max(self._segmenter.turn(), round(running.text.settled_s * SAMPLE_RATE_HZ))
+        yield from self._complete(running, place, "turn")
+        self._segmenter.cut(place)
+        yield self._start()
+
     def _count_skipped(self, running: RunningSegment, n_samples: int) -> None:
         """Partials that were due since the last one, but for the one (or final text) made now."""
         if self._due:
@@ -280,17 +278,21 @@ class Captioner:
             if running.carried is None:
                 self.statistics.first_latency_s.add(self._clock.since(running.start))
 
-    def _skip_samples(self, n_samples: int) -> int:
-        """Go on behind audio that nobody heard; how much it is, with what was no whole frame."""
-        n_samples += self._pending.size
-        self._pending = self._pending[:0]
-        self._segmenter.skip(n_samples)
-        return n_samples
-
     def _moment(self, start_s: float) -> Moment:
         """When an event is told that begins at a place of the stream."""
-        return self._clock.moment(start_s, self._heard_s)
+        return self._clock.moment(start_s, self.heard_s)
 
     @property
-    def _heard_s(self) -> float:
-        return self._segmenter.n_heard / SAMPLE_RATE_HZ
+    def _due(self) -> int:
+        """Samples after which a partial is due; 0: none is."""
+        return round(self._listener.options.min_partial_s * SAMPLE_RATE_HZ)
+
+    @property
+    def _n_come(self) -> int:
+        """Samples of the stream so far, with those that are no whole frame yet."""
+        return self._segmenter.n_heard + self._frames.n_waiting
+
+    @property
+    def heard_s(self) -> float:
+        """How far the stream has come."""
+        return self._segmenter.heard_s

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import resource
+import ssl
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -85,8 +86,11 @@ class Door:
 class Line(asyncio.Protocol):
     """One connection, between its socket and the protocol that speaks on it.
 
+    It has its place before anything is encrypted, and what is counted is what was decrypted.
+
     Args:
         door: which it comes through.
+        tls: what is said is encrypted with this.
 
     Attributes:
         inner: speaks HTTP, and WebSocket after that.
@@ -96,12 +100,15 @@ class Line(asyncio.Protocol):
 
     inner: asyncio.Protocol
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: Door, tls: ssl.SSLContext | None = None) -> None:
         self.is_open = False
         self.is_stuck = False
         self._door = door
         self._transport: Any = None
         self._is_in = False
+        self._tls = tls
+        self._securing: asyncio.Task[None] | None = None
+        self._early = b""
         self._timer: asyncio.TimerHandle | None = None
         self._n_unheard = 0
         self._most_unheard = 0
@@ -129,14 +136,36 @@ class Line(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take a place, or say that there is none."""
         self._transport = transport
-        self._is_in = self._door.enter(self, transport.get_extra_info("peername")[0])
-        if self._is_in:
-            self._set_timer(ASK_S, "some connections asked for nothing in time and were cut")
-            wire: Any = _Wire(transport, self)  # as much of a transport as is needed
-            self.inner.connection_made(wire)
-        else:
-            self._transport.write(_FULL)
+        if not self._door.enter(self, transport.get_extra_info("peername")[0]):
+            if self._tls is None:
+                self._transport.write(_FULL)
             self.close()
+            return
+        self._set_timer(ASK_S, "some connections asked for nothing in time and were cut")
+        if self._tls is None:
+            self._let_in(transport)
+        else:
+            self._securing = asyncio.ensure_future(self._secure(transport, self._tls))
+
+    async def _secure(self, transport: Any, tls: ssl.SSLContext) -> None:  # noqa: ANN401 - any of asyncio's
+        """Agree on a key with the other side; what they say comes here behind that."""
+        loop = asyncio.get_running_loop()
+        try:
+            secured = await loop.start_tls(transport, self, tls, server_side=True)
+        except OSError:  # it speaks no TLS, does not know the certificate, or left
+            secured = None
+        if secured is None:
+            self.cut()
+        else:
+            self._let_in(secured)
+
+    def _let_in(self, transport: Any) -> None:  # noqa: ANN401 - any of asyncio's
+        self._transport, self._is_in = transport, True
+        wire: Any = _Wire(transport, self)  # as much of a transport as is needed
+        self.inner.connection_made(wire)
+        early, self._early = self._early, b""
+        if early:
+            self.data_received(early)
 
     def close(self) -> None:
         """Send what is left, in time."""
@@ -147,6 +176,8 @@ class Line(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Pass it on, unless it is too much."""
         if not self._is_in:
+            if self._securing is not None:
+                self._early += data  # it came with the last word of the handshake
             return
         self._n_unheard += len(data)
         if self.is_open and self._n_unheard > self._most_unheard:

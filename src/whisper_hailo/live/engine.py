@@ -9,7 +9,6 @@ import numpy as np
 
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.option_groups import TokenLimits
 from whisper_hailo.decoding.options import Cures, DecodingOptions
@@ -29,6 +28,15 @@ def caption_defaults(cures: Cures) -> DecodingOptions:
     return DecodingOptions(cures=cures, limits=TokenLimits(max_per_second=TOKENS_PER_SECOND))
 
 
+def options_in(options: DecodingOptions, language: str) -> DecodingOptions:
+    """Options for what is in one language, or in one that is to be found out.
+
+    Raises:
+        OptionError: there is no such language.
+    """
+    return replace(options, language=language, detect_each_window=False)
+
+
 class CaptionEngine(Protocol):
     """Hears buffers of up to `content_s` seconds, as often as it is asked."""
 
@@ -41,8 +49,19 @@ class CaptionEngine(Protocol):
         ...
 
     @property
-    def detects_language(self) -> bool:
-        """Whether it finds the language out where none is given."""
+    def language(self) -> str:
+        """Code of what it hears where nothing else is said; `auto`: it finds that out."""
+        ...
+
+    def in_language(self, language: str) -> CaptionEngine:
+        """The same engine, hearing another language.
+
+        Args:
+            language: code, name or `auto`.
+
+        Raises:
+            OptionError: it does not know that one.
+        """
         ...
 
     def transcribe(
@@ -60,7 +79,8 @@ class CaptionEngine(Protocol):
             audio: `(n_samples,)` float32 16 kHz mono.
             draft: what its text may begin with; an engine without drafts leaves it.
             language: code, where it is known; `None`: as set, which may be to find it out.
-            word_times: the caller can make use of the times of words.
+            word_times: it is the text of a whole segment: the caller can make use of the times of
+                its words, and of a translation.
             hold_back_s: more audio follows; end the text where it is a guess at what the last so
                 many seconds say. An engine that cannot tell leaves it.
         """
@@ -72,7 +92,7 @@ class TranscriberEngine:
 
     Args:
         transcriber: open when it is to hear.
-        options: language, task, cures, prompts.
+        options: language, cures, prompts; task `translate` gives the English beside the text.
         trim_window: encode only as much of the window as the audio fills.
 
     Raises:
@@ -91,8 +111,14 @@ class TranscriberEngine:
         if options.timestamps:
             raise OptionError("live captions take their times from the stream; no --timestamps")
         transcriber.check(options)
+        if trim_window and not transcriber.trims:
+            raise OptionError(
+                "--trim-window needs an encoder that takes windows of any length; leave it out, or "
+                "choose --encoder-backend onnx"
+            )
         self._transcriber = transcriber
-        self._options = options
+        self._translates = options.task == "translate"
+        self._options = replace(options, task="transcribe")
         self._trim_window = trim_window
 
     @property
@@ -106,9 +132,16 @@ class TranscriberEngine:
         return self._transcriber.content_s
 
     @property
-    def detects_language(self) -> bool:
-        """Whether it finds the language out where none is given."""
-        return self._options.language == AUTO_LANGUAGE
+    def language(self) -> str:
+        """As set; `auto`: it is found out."""
+        return self._options.language
+
+    def in_language(self, language: str) -> TranscriberEngine:
+        """The same transcriber, hearing another language; see `CaptionEngine`."""
+        options = options_in(self._options, language)
+        if self._translates:
+            options = replace(options, task="translate")
+        return TranscriberEngine(self._transcriber, options, trim_window=self._trim_window)
 
     def transcribe(
         self,
@@ -122,7 +155,7 @@ class TranscriberEngine:
         """Hear a buffer; see `CaptionEngine`."""
         options = self._options
         if language is not None:
-            options = replace(options, language=language, detect_each_window=False)
+            options = options_in(options, language)
         return self._transcriber.transcribe_running(
             audio,
             options,
@@ -130,6 +163,7 @@ class TranscriberEngine:
             trim_window=self._trim_window,
             word_times=word_times,
             hold_back_s=hold_back_s,
+            translate=self._translates and word_times,
         )
 
 

@@ -1,4 +1,4 @@
-"""What captioning tells: segments and their text, audio that was lost, a source that is away.
+"""What captioning tells: segments and their text, lost audio, an absent source, what users set.
 
 What holds for every stream of them is in `live.guarantees`.
 """
@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
-Reason: TypeAlias = Literal["silence", "length", "loss", "away", "end"]
-"""Why a segment was completed: a pause, its greatest length, lost audio, a source that went away,
-the end of the stream."""
+Reason: TypeAlias = Literal["silence", "turn", "length", "loss", "away", "end"]
+"""Why a segment was completed: a pause, another speaker, its greatest length, lost audio, a source
+that went away, the end of the stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class Started:
         heard_s: how far the stream has come, in seconds.
         at_s: when this was told, on a clock that began with the captioner.
         wall_s: when `start_s` was said, in seconds since 1970; see `live.clock`.
+        speaker: channel that is louder than the others; `None` where they are not told apart.
     """
 
     segment_id: int
@@ -50,6 +51,7 @@ class Started:
     heard_s: float
     at_s: float
     wall_s: float | None = None
+    speaker: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ class Partial:
         at_s: when this was told.
         wall_s: as in `Started`.
         language: code; of the whole segment, as far as it was heard.
+        speaker: as in `Started`.
     """
 
     segment_id: int
@@ -79,6 +82,7 @@ class Partial:
     at_s: float
     language: str = ""
     wall_s: float | None = None
+    speaker: int | None = None
 
     @property
     def committed_text(self) -> str:
@@ -106,6 +110,8 @@ class Completed:
         at_s: when this was told.
         language: code of the language that it was heard in; empty where the engine failed.
         wall_s: as in `Started`.
+        translation: the same in English, where that was asked for.
+        speaker: as in `Started`.
     """
 
     segment_id: int
@@ -118,6 +124,8 @@ class Completed:
     at_s: float
     language: str = ""
     wall_s: float | None = None
+    translation: str | None = None
+    speaker: int | None = None
 
     @property
     def text(self) -> str:
@@ -151,7 +159,7 @@ class Lost(Unheard):
 
 @dataclass(frozen=True, slots=True)
 class Away:
-    """The source gives nothing any more, and is opened again and again.
+    """The source gives nothing any more, and is opened again and again; or somebody paused it.
 
     Attributes:
         start_s: how far the stream had come.
@@ -159,6 +167,7 @@ class Away:
         heard_s: as in `Started`.
         at_s: when this was told.
         wall_s: as in `Started`.
+        paused: nothing is wrong: it is not to be heard.
     """
 
     start_s: float
@@ -166,14 +175,79 @@ class Away:
     heard_s: float
     at_s: float
     wall_s: float | None = None
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Back(Unheard):
-    """The source gives sound again; it was away since the `Away` before, where this begins."""
+    """The source gives sound again; it was away since the `Away` before, where this begins.
+
+    Attributes:
+        paused: somebody had paused it.
+    """
+
+    paused: bool = False
 
 
-Event: TypeAlias = Started | Partial | Completed | Lost | Away | Back
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """Somebody marked a place of the stream.
+
+    Attributes:
+        start_s: how far the stream had come.
+        label: what they called it; may be empty.
+        heard_s: as in `Started`.
+        at_s: when this was told.
+        wall_s: as in `Started`.
+    """
+
+    start_s: float
+    label: str
+    heard_s: float
+    at_s: float
+    wall_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """What is shown is to be taken away; what is written stays.
+
+    Attributes:
+        start_s: how far the stream had come.
+        heard_s: as in `Started`.
+        at_s: when this was told.
+        wall_s: as in `Started`.
+    """
+
+    start_s: float
+    heard_s: float
+    at_s: float
+    wall_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Somebody changed how is heard, from the next segment on.
+
+    Attributes:
+        start_s: how far the stream had come.
+        settings: all that can be changed, by name.
+        heard_s: as in `Started`.
+        at_s: when this was told.
+        wall_s: as in `Started`.
+    """
+
+    start_s: float
+    settings: dict[str, float | str]
+    heard_s: float
+    at_s: float
+    wall_s: float | None = None
+
+
+Control: TypeAlias = Marker | Cleared | Settings
+"""Told because somebody asked for it; it begins and ends nothing."""
+
+Event: TypeAlias = Started | Partial | Completed | Lost | Away | Back | Control
 
 
 def text_of(words: Iterable[CaptionWord]) -> str:

@@ -7,26 +7,20 @@ import os
 import secrets
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.targets import FileId, file_id
-from whisper_hailo.core.types import Word
+from whisper_hailo.live.cues import CUES, cues_of
 from whisper_hailo.live.events import Completed, Event, as_json
 from whisper_hailo.live.growing import GrowingFile
 from whisper_hailo.live.rotation import Rotation
-from whisper_hailo.text.clauses import clauses, lines
-from whisper_hailo.text.subtitles import Layout, cue_time, spread
+from whisper_hailo.text.subtitles import Layout, label, srt_cue, vtt_cue
 
 FORMATS: Final = ("srt", "vtt", "txt")
-
-CUES: Final = Layout(max_line_width=42, max_line_count=2)
-"""What broadcasters agree on, and all players show."""
 
 
 class EventFile(GrowingFile):
@@ -74,8 +68,16 @@ class CaptionFile(GrowingFile):
     def put(self, event: Event) -> None:
         """Append a completed segment; one without words leaves no trace."""
         if isinstance(event, Completed) and event.text:
-            records = [event.text + "\n"] if self._format == "txt" else self._cues(event)
-            self.append(*(record.encode() for record in records), durable=True)
+            self.append(*(record.encode() for record in self._records(event)), durable=True)
+
+    def _records(self, event: Completed) -> Iterator[str]:
+        if self._format == "txt":
+            yield f"{label(event.speaker)}{event.text}\n"
+            if event.translation:
+                yield f"{event.translation}\n"
+            return
+        shown = srt_cue if self._format == "srt" else vtt_cue
+        yield from map(shown, cues_of(event, self._layout))
 
     def _head(self) -> bytes:
         return b"WEBVTT\n\n" if self._format == "vtt" else b""
@@ -85,28 +87,6 @@ class CaptionFile(GrowingFile):
         if self._format != "srt":
             return super()._joined(records, n_before)
         return b"".join(b"%d\n%b" % (n, cue) for n, cue in enumerate(records, n_before + 1))
-
-    def _cues(self, event: Completed) -> Iterator[str]:
-        """As many as the text needs; together they last as long as the segment."""
-        mark = "," if self._format == "srt" else "."
-        width, count = self._layout.max_line_width, self._layout.max_line_count
-        words = timed_words(event)
-        groups = list(clauses(words, width or sys.maxsize, count or sys.maxsize))
-        starts_s = [event.start_s, *(group[0].start_s for group in groups[1:])]
-        for group, (start_s, end_s) in zip(groups, pairwise([*starts_s, event.end_s]), strict=True):
-            text = "\n".join(lines(group, width or sys.maxsize)).replace("-->", "->")
-            yield f"{cue_time(start_s, mark)} --> {cue_time(end_s, mark)}\n{text}\n\n"
-
-
-def timed_words(event: Completed) -> list[Word]:
-    """Words of a segment with times; where the engine knows none, they share the segment's."""
-    shared = spread([word.text for word in event.words], event.start_s, event.end_s)
-    if any(word.start_s is None or word.end_s is None for word in event.words):
-        return shared
-    return [
-        replace(other, start_s=word.start_s or 0.0, end_s=word.end_s or 0.0)
-        for word, other in zip(event.words, shared, strict=True)
-    ]
 
 
 def _json_line(fields: dict[str, Any]) -> bytes:

@@ -18,8 +18,10 @@ checks them; the tests run it over random streams, engines and faults.
    `Lost`, with its place in the stream. The segment before it is completed, no segment reaches into
    it, and the times of what follows count it.
 9. A source that gives nothing any more is `Away`, when it is opened again `Back`, in turns. While
-   it is away no segment is active and nothing else is told; the times of what follows count how
-   long it was.
+   it is away no segment is active and nothing of the stream is told; the times of what follows
+   count how long it was.
+10. What users do, `Marker`, `Cleared` and `Settings`, is told at any time, at the place that the
+   stream has come to; it begins and ends nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +30,16 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from whisper_hailo.live.events import Away, Back, Completed, Event, Lost, Partial, Started
+from whisper_hailo.live.events import (
+    Away,
+    Back,
+    Completed,
+    Control,
+    Event,
+    Lost,
+    Partial,
+    Started,
+)
 
 
 def violations(events: Iterable[Event]) -> Iterator[str]:
@@ -75,6 +86,10 @@ class EventChecker:
         if event.at_s < self.at_s or event.heard_s < self.heard_s:
             yield f"time runs backwards at {event}"
         self.at_s, self.heard_s = event.at_s, event.heard_s
+        if isinstance(event, Control):
+            if event.start_s != event.heard_s:
+                yield f"{event} is not where the stream is"
+            return
         if self.away is not None and not isinstance(event, Back):
             yield f"{event} is told while the source is away"
         if isinstance(event, Started):

@@ -8,6 +8,7 @@ from typing import Final
 
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import DeviceError
+from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.live.engine import CaptionEngine
@@ -31,6 +32,7 @@ class RunningSegment:
         text: hypotheses so far.
         start: its first sample in the stream.
         carried: it begins where another was cut, and what that one had of its text.
+        speaker: whose it is, where they are told apart.
         shown: samples of it that were heard last.
         n_skipped: partials that were due but not made.
         language: of its text so far.
@@ -42,6 +44,7 @@ class RunningSegment:
     text: RunningText
     start: int
     carried: Draft | None = None
+    speaker: int | None = None
     shown: int = 0
     n_skipped: int = 0
     language: str | None = None
@@ -64,15 +67,32 @@ class Listener:
         engine: hears buffers.
         options: whether drafts are used, and what of a partial is held back.
         statistics: where the calls are counted.
+
+    Attributes:
+        options: those of now.
     """
 
     def __init__(
         self, engine: CaptionEngine, options: CaptionOptions, statistics: CaptionStatistics
     ) -> None:
-        self._engine = engine
-        self._options = options
+        self._engine = self._next = engine
+        self.options = options
         self._statistics = statistics
         self._language: str | None = None  # of the last segment in which it was found
+
+    @property
+    def language(self) -> str:
+        """What the next segment is heard in; `auto`: what is found out."""
+        return self._next.language
+
+    @language.setter
+    def language(self, language: str) -> None:
+        self._next = self._next.in_language(language)
+
+    def begin(self) -> None:
+        """A segment begins: in the language that was asked for last."""
+        if self._next is not self._engine:
+            self._engine, self._language = self._next, None
 
     def transcribe_partial(self, running: RunningSegment, audio: FloatArray) -> BufferText:
         """What a segment holds so far, more of which is to come.
@@ -81,9 +101,9 @@ class Listener:
             DeviceError: the device failed.
         """
         language = running.language if running.is_decided else self._expected(audio)
-        hold_back_s = self._options.hold_back_s
+        hold_back_s = self.options.hold_back_s
         result = self._transcribe(running, audio, language, hold_back_s=hold_back_s)
-        running.is_decided = _is_enough(audio) or not self._engine.detects_language
+        running.is_decided = _is_enough(audio) or self._engine.language != AUTO_LANGUAGE
         self._statistics.n_partials += 1
         self._statistics.partial_passes += result.passes
         self._statistics.partial_decode_ms += result.timings.decode_ms
@@ -132,7 +152,7 @@ class Listener:
         hold_back_s: float = 0.0,
     ) -> BufferText:
         draft = running.draft
-        if not self._options.drafts:
+        if not self.options.drafts:
             draft = Draft(draft.tokens[: draft.n_fixed], draft.n_fixed)
         figures, begin = self._statistics, perf_counter()
         try:

@@ -20,6 +20,7 @@ from whisper_hailo.live.backlog import LOOK_S, Backlog
 from whisper_hailo.live.lag import Lag
 from whisper_hailo.live.reopened import awake_s
 from whisper_hailo.live.source import BLOCK_S, Absence, Block, Pace, Resampler, nothing
+from whisper_hailo.live.voices import Loudest, voices
 
 _SILENT_S: Final = 5.0
 """A device that gives nothing for so long is gone."""
@@ -109,13 +110,15 @@ class MicrophoneSource(Closing):
 
     Args:
         wanted: number or part of the name of a device; empty is the default one.
+        split: each channel is a speaker.
     """
 
     pace = Pace.ASKED  # PortAudio's thread keeps what comes meanwhile
     endless = True
 
-    def __init__(self, wanted: str = "") -> None:
+    def __init__(self, wanted: str = "", *, split: bool = False) -> None:
         self._wanted = wanted
+        self._split = split
         self.name = f"microphone {wanted}".strip()
         self._device_name = ""
         self._stream: Any = None
@@ -132,9 +135,11 @@ class MicrophoneSource(Closing):
             sounddevice._terminate()
             sounddevice._initialize()
         device = choose_device(self._wanted, self._device_name)
+        if self._split and device.n_channels < 2:
+            raise OptionError(f"{device.name} has 1 channel, --channels split takes 2; use mix")
         self.name = self._device_name = device.name
         self._backlog = Backlog()
-        heard = _callback(self._backlog, device.rate_hz)
+        heard = _callback(self._backlog, device.rate_hz, split=self._split)
         try:
             self._stream = sounddevice.InputStream(
                 device=device.index,
@@ -172,9 +177,9 @@ class MicrophoneSource(Closing):
             self._backlog.end()
 
 
-def _callback(backlog: Backlog, rate_hz: int) -> Callable[..., None]:
+def _callback(backlog: Backlog, rate_hz: int, *, split: bool) -> Callable[..., None]:
     """What PortAudio calls, on its own thread, with each piece: it takes a tenth of a ms."""
-    resampler, lag = Resampler(rate_hz), Lag()
+    resampler, lag, loudest = Resampler(rate_hz), Lag(), Loudest()
 
     def heard(data: NDArray[np.float32], n_frames: int, _time: object, status: Any) -> None:  # noqa: ANN401 - PortAudio's flags
         mono: FloatArray = data.mean(axis=1, dtype=np.float32)
@@ -184,7 +189,9 @@ def _callback(backlog: Backlog, rate_hz: int) -> Callable[..., None]:
             backlog.put(nothing(Absence(why)))
             backlog.put(nothing(Absence("", round(missing_s * SAMPLE_RATE_HZ))))
         captured_s = time.perf_counter()
-        backlog.put(Block(resampler.push(mono), captured_s, n_faults=int(bool(status))))
+        audio = resampler.push(mono)
+        who = voices(loudest.of(data), audio.size) if split else None
+        backlog.put(Block(audio, captured_s, n_faults=int(bool(status)), voices=who))
 
     return heard
 

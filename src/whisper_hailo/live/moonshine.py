@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Self
 
-from whisper_hailo.backends.moonshine import MAX_S, Moonshine
+from whisper_hailo.backends.moonshine import MAX_S, SIZES, Moonshine
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError
@@ -21,14 +21,14 @@ class MoonshineEngine(Closing):
     """Hears whole buffers: no drafts, no times of words, no probabilities, English only.
 
     Args:
-        source: `tiny` or `base`, of the model hub or its cache; or a folder with the graphs.
+        source: a size, such as `tiny-streaming`; or a folder with the weights.
         content_s: seconds that it is to hear at once.
 
     Raises:
         OptionError: more than the package takes.
     """
 
-    def __init__(self, source: str = "tiny", content_s: float = LONGEST_S) -> None:
+    def __init__(self, source: str = SIZES[0], content_s: float = LONGEST_S) -> None:
         if content_s >= MAX_S:
             raise OptionError(
                 f"--max-segment is {content_s:g} s, Moonshine takes less than {MAX_S:g} s"
@@ -47,9 +47,19 @@ class MoonshineEngine(Closing):
         return self._content_s
 
     @property
-    def detects_language(self) -> bool:
-        """It knows one."""
-        return False
+    def language(self) -> str:
+        """The one that it knows."""
+        return "en"
+
+    def in_language(self, language: str) -> MoonshineEngine:
+        """Itself, in English.
+
+        Raises:
+            OptionError: another language.
+        """
+        if language != self.language:
+            raise OptionError(f"the language is {language!r}, Moonshine hears English only (en)")
+        return self
 
     def open(self) -> Self:
         """Load the weights; see `Moonshine.open`."""
@@ -72,5 +82,5 @@ class MoonshineEngine(Closing):
         del draft, language, word_times, hold_back_s
         clock = StageClock()
         with clock.stage("total"), clock.stage("decode"):
-            text, _ = self._model.transcribe(audio)
+            text = self._model.transcribe(audio)
         return BufferText(text_words(text), "en", timings=clock.timings())

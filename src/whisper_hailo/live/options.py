@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from whisper_hailo.audio.vad import FRAME_SAMPLES
@@ -14,6 +14,9 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 _FRAME_S: Final = FRAME_SAMPLES / SAMPLE_RATE_HZ
 _LONGEST_S: Final = 30.0
 _SEGMENTS: Final = "Segments"
+_CHANGEABLE: Final = (
+    "vad_threshold", "min_silence_s", "min_partial_s", "settle_s", "hold_back_s",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,25 @@ class CaptionOptions:
         longest = self.max_segment_s
         fits = longest is None or (math.isfinite(longest) and longest >= 1.0)
         expect(self, "max_segment_s", fits, "1 s or more")
+
+    @property
+    def changeable(self) -> dict[str, float]:
+        """Those that may be changed while captions run, by name."""
+        return {name: getattr(self, name) for name in _CHANGEABLE}
+
+    def changed(self, given: dict[str, object]) -> CaptionOptions:
+        """Options with other values of what may be changed while captions run.
+
+        Raises:
+            OptionError: something else, or a value out of range.
+        """
+        for name, value in given.items():
+            if name not in _CHANGEABLE:
+                known = ", ".join(_CHANGEABLE)
+                raise OptionError(f"{name!r} cannot be changed; what can: {known}")
+            if not isinstance(value, int | float) or isinstance(value, bool):
+                raise OptionError(f"{name} is {value!r}, expected a number")
+        return replace(self, **given)  # type: ignore[arg-type]  # numbers, see above
 
     def longest_s(self, content_s: float) -> float:
         """Seconds of the longest segment, for an engine that hears `content_s` at once.

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from importlib import resources
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
+from whisper_hailo.live.access import Access
 from whisper_hailo.live.broadcast import Broadcast
 from whisper_hailo.live.browser import BrowserSource
+from whisper_hailo.live.controls import Controls
+from whisper_hailo.live.hls import Pieces
 from whisper_hailo.live.hosts import Hosts
+from whisper_hailo.live.watching import NOT_ALLOWED, NOT_UNDERSTOOD, Watcher
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
@@ -24,22 +29,21 @@ if TYPE_CHECKING:
 MOST_BYTES: Final = 1 << 16
 """Of a message: two seconds of sound."""
 
-_FILES: Final = {
-    "/": ("index.html", "text/html"),
-    "/page.css": ("page.css", "text/css"),
-    "/page.js": ("page.js", "text/javascript"),
-    "/recorder.js": ("recorder.js", "text/javascript"),
-}
+_TYPES: Final = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; "
+    "trusted-types 'none'; frame-ancestors "
+)
+"""Nothing of others, and no text that becomes code."""
+
 _HEADERS: Final = {
-    "Content-Security-Policy": "default-src 'self'; img-src data:; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
-_NOT_UNDERSTOOD, _BUSY = 1003, 1013
-_LISTENER_BYTES: Final = MOST_BYTES
-"""A page that looks sends nothing but its side of the pings, so much in a day."""
-
+_PLAYLIST: Final = "application/vnd.apple.mpegurl"
+_BUSY: Final = 1013
 _SPEAKER_BYTES: Final = 1 << 20
 """One that records sends messages, and the socket is read by a quarter of that at a time."""
 
@@ -56,20 +60,43 @@ class Pages:
         broadcast: of the events.
         browser: where a browser's microphone goes, if it may be used.
         hosts: by which names it may be asked for.
+        access: who may do what.
+        controls: of the captions.
+        pieces: of the captions, for players.
+        framed_by: whose pages may show it in theirs, as `frame_ancestors` says it.
     """
 
-    def __init__(self, broadcast: Broadcast, browser: BrowserSource | None, hosts: Hosts) -> None:
+    def __init__(
+        self,
+        broadcast: Broadcast,
+        *,
+        browser: BrowserSource | None,
+        hosts: Hosts,
+        access: Access,
+        controls: Controls,
+        pieces: Pieces,
+        framed_by: str,
+    ) -> None:
         from starlette.applications import Starlette
         from starlette.routing import Route, WebSocketRoute
 
         self._broadcast = broadcast
         self._browser = browser
         self._hosts = hosts
+        self._access = access
+        self._controls = controls
+        self._pieces = pieces
         self._recording = False
         self._recorded = ""  # what the page calls the recording that was heard last
+        self._headers = {**_HEADERS, "Content-Security-Policy": _POLICY + framed_by}
+        self._folder = resources.files("whisper_hailo.live").joinpath("page")
+        names = sorted(file.name for file in self._folder.iterdir())
         self._routes = Starlette(
             routes=[
-                *(Route(path, self._page) for path in _FILES),
+                Route("/", self._page),
+                *(Route(f"/{name}", self._page) for name in names),
+                Route("/captions.m3u8", self._playlist),
+                Route("/captions/{number:int}.vtt", self._piece),
                 WebSocketRoute("/events", self._events),
                 WebSocketRoute("/audio", self._audio),
             ]
@@ -93,42 +120,46 @@ class Pages:
     async def _page(self, request: Request) -> Response:
         from starlette.responses import Response
 
-        name, kind = _FILES[request.scope["path"]]
-        content = resources.files("whisper_hailo.live").joinpath("page", name).read_bytes()
-        return Response(content, media_type=kind, headers=_HEADERS)
+        name = request.scope["path"].removeprefix("/") or "index.html"
+        content = self._folder.joinpath(name).read_bytes()
+        kind = _TYPES[PurePosixPath(name).suffix]
+        return Response(content, media_type=kind, headers=self._headers)
+
+    async def _playlist(self, request: Request) -> Response:
+        from starlette.responses import PlainTextResponse
+
+        if not self._may_look(request):
+            return PlainTextResponse("captions need the token: /captions.m3u8?token=...", 403)
+        query = request.url.query
+        text = self._pieces.playlist(f"?{query}" if query else "")
+        return PlainTextResponse(text, media_type=_PLAYLIST, headers=self._headers)
+
+    async def _piece(self, request: Request) -> Response:
+        from starlette.responses import PlainTextResponse
+
+        piece = self._pieces.piece(request.path_params["number"])
+        if not self._may_look(request) or piece is None:
+            return PlainTextResponse("not there, not any more, or not without the token", 404)
+        return PlainTextResponse(piece.text(), media_type="text/vtt", headers=self._headers)
+
+    def _may_look(self, request: Request) -> bool:
+        return "look" in (self._access.rights(request.query_params.get("token")) or ())
 
     async def _events(self, websocket: WebSocket) -> None:
-        """Send events for as long as the page is open."""
-        from starlette.websockets import WebSocketDisconnect
-
-        await websocket.accept()
-        websocket.state.line.stay(_LISTENER_BYTES)
-        wake = asyncio.Event()
-        client = self._broadcast.join(wake.set)
-        gone = asyncio.ensure_future(websocket.receive())  # it has nothing else to say
-        try:
-            while not gone.done():
-                while (message := client.take()) is not None:
-                    await websocket.send_json(message)
-                    if message["event"] == "end":
-                        await websocket.close()
-                        return
-                wake.clear()
-                waiting = asyncio.ensure_future(wake.wait())
-                await asyncio.wait({waiting, gone}, return_when=asyncio.FIRST_COMPLETED)
-                waiting.cancel()
-            if gone.result()["type"] == "websocket.receive":
-                await websocket.close(_NOT_UNDERSTOOD)
-        except (WebSocketDisconnect, RuntimeError):
-            pass  # it went away while a message was being sent
-        finally:
-            gone.cancel()
-            self._broadcast.leave(client)
+        """Tell events for as long as the page is open."""
+        has_microphone = self._browser is not None
+        await Watcher(
+            websocket, self._broadcast, self._access, self._controls, has_microphone=has_microphone
+        ).run()
 
     async def _audio(self, websocket: WebSocket) -> None:
         """Take a browser's microphone; one at a time."""
         from starlette.websockets import WebSocketDisconnect
 
+        rights = self._access.rights(websocket.query_params.get("token"))
+        if rights is None or "record" not in rights:
+            await websocket.close(NOT_ALLOWED)
+            return
         if self._browser is None or self._recording:
             await websocket.close(_BUSY)
             return
@@ -139,6 +170,7 @@ class Pages:
             return
         finally:
             self._recording = False  # whether or not the other side agrees to the end
+            self._broadcast.put_recording(False)
         await websocket.close(code)
 
     async def _record(self, websocket: WebSocket, browser: BrowserSource) -> int:
@@ -152,6 +184,7 @@ class Pages:
         again = bool(name) and name == self._recorded
         self._recorded = name
         await websocket.send_text("again" if again else "new")
+        self._broadcast.put_recording(True)
         websocket.state.line.stay(_SPEAKER_BYTES)
         while True:
             try:
@@ -160,7 +193,7 @@ class Pages:
             except TimeoutError:
                 return _BUSY
             except KeyError:  # text
-                return _NOT_UNDERSTOOD
+                return NOT_UNDERSTOOD
             websocket.state.line.heard()
             lost_s = browser.push(raw)
             if lost_s:

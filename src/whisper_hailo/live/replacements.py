@@ -10,7 +10,7 @@ from typing import Final
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.files import read_text
 from whisper_hailo.core.names import shown
-from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial
+from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, text_of
 
 _MARKS: Final = " .,;:!?\"'()[]{}«»“”„…-–—"  # noqa: RUF001 - dashes are meant
 _ARROW: Final = "=>"
@@ -63,7 +63,8 @@ class Replacements:
     def apply(self, event: Event) -> Event:
         """An event with the words that are shown."""
         if isinstance(event, Completed):
-            return replace(event, words=tuple(word for _, word in self._shown(event.words)))
+            words = tuple(word for _, word in self._shown(event.words))
+            return replace(event, words=words, translation=self._translation(event.translation))
         if not isinstance(event, Partial):
             return event
         words, n_committed = (*event.committed, *event.tentative), len(event.committed)
@@ -74,6 +75,12 @@ class Replacements:
             committed=tuple(word for end, word in told if end <= n_safe),
             tentative=tuple(word for end, word in told if end > n_safe),
         )
+
+    def _translation(self, text: str | None) -> str | None:
+        if text is None:
+            return None
+        words = [CaptionWord(f" {word}") for word in text.split()]
+        return text_of(word for _, word in self._shown(words))
 
     def _shown(self, words: Sequence[CaptionWord]) -> Iterator[tuple[int, CaptionWord]]:
         """Words that are shown, each with how many were heard up to its end."""

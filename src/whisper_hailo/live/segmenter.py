@@ -22,10 +22,15 @@ _HOP: Final = 80
 """Samples between places that are looked at: 5 ms."""
 
 
+_TURN: Final = 10
+"""Frames of speech by another speaker that make it theirs; less is a word between."""
+
+
 class Signal(Enum):
     """What a frame brought about."""
 
     STARTED = auto()
+    TURNED = auto()
     ENDED = auto()
 
 
@@ -38,27 +43,40 @@ class Segmenter:
 
     Attributes:
         n_heard: samples pushed or skipped so far.
+        speaker: of the running segment; `None` where they are not told apart.
     """
 
     def __init__(self, detector: SpeechDetector, options: CaptionOptions) -> None:
         self._detector = detector
-        self._threshold = options.vad_threshold
-        self._min_silence = max(1, _frames(options.min_silence_s))
+        self.set(options)
         self._min_speech = max(1, _frames(options.min_speech_s))
         n_before = self._min_speech + _frames(options.pre_roll_s)
-        self._before: deque[tuple[FloatArray, float]] = deque(maxlen=n_before)
+        self._before: deque[tuple[FloatArray, float, int | None]] = deque(maxlen=n_before)
         self._pre_roll = n_before - self._min_speech
         self._frames: list[FloatArray] = []
         self._probabilities: list[float] = []
         self._offset = 0  # samples of the first frame that belong to the segment before
         self._run = 0  # frames of speech on end, or of silence within a segment
         self._speaking = False
+        self._turn: deque[int] = deque(maxlen=_TURN)  # frames of speech by another, on end
+        self._other: int | None = None
+        self.speaker: int | None = None
         self.n_heard = 0
+
+    def set(self, options: CaptionOptions) -> None:
+        """Tell speech from silence otherwise, from the next frame on."""
+        self._threshold = options.vad_threshold
+        self._min_silence = max(1, _frames(options.min_silence_s))
 
     @property
     def n_samples(self) -> int:
         """Samples of the running segment."""
         return len(self._frames) * FRAME_SAMPLES - self._offset
+
+    @property
+    def heard_s(self) -> float:
+        """How far the stream has come."""
+        return self.n_heard / SAMPLE_RATE_HZ
 
     @property
     def start(self) -> int:
@@ -77,17 +95,18 @@ class Segmenter:
             return np.empty(0, np.float32)
         return np.concatenate(self._frames)[self._offset :]
 
-    def push(self, frame: FloatArray) -> Signal | None:
+    def push(self, frame: FloatArray, speaker: int | None = None) -> Signal | None:
         """Take one frame.
 
         Args:
             frame: `(512,)` float32 at 16 kHz.
+            speaker: who is heard in it, if anyone is.
         """
         self.n_heard += FRAME_SAMPLES
         probability = self._detector.probability(frame)
         if self._speaking:
-            return self._go_on(frame, probability)
-        self._before.append((frame, probability))
+            return self._go_on(frame, probability, speaker)
+        self._before.append((frame, probability, speaker))
         self._run = self._run + 1 if probability >= self._threshold else 0
         if self._run < self._min_speech:
             return None
@@ -98,16 +117,38 @@ class Segmenter:
         """Take the frames of speech and the pre-roll before them."""
         kept = list(self._before)[-(self._run + self._pre_roll) :]
         self._before.clear()
-        self._frames = [frame for frame, _ in kept]
-        self._probabilities = [probability for _, probability in kept]
+        self._frames = [frame for frame, _, _ in kept]
+        self._probabilities = [probability for _, probability, _ in kept]
+        heard = [speaker for *_, speaker in kept[-self._run :]]
+        self.speaker = max(heard, key=heard.count)
+        self._turn.clear()
         self._offset, self._run, self._speaking = 0, 0, True
 
-    def _go_on(self, frame: FloatArray, probability: float) -> Signal | None:
+    def _go_on(self, frame: FloatArray, probability: float, speaker: int | None) -> Signal | None:
         self._frames.append(frame)
         self._probabilities.append(probability)
         is_speech = probability >= self._threshold - _HYSTERESIS
         self._run = 0 if is_speech else self._run + 1
+        if is_speech:
+            self._listen(speaker)
+        if len(self._turn) == _TURN:
+            return Signal.TURNED
         return Signal.ENDED if self._run >= self._min_silence else None
+
+    def _listen(self, speaker: int | None) -> None:
+        """Note who speaks in the frame that came last."""
+        if speaker != self._other or speaker == self.speaker:
+            self._turn.clear()
+        self._other = speaker
+        if speaker != self.speaker:
+            self._turn.append(len(self._frames) - 1)
+
+    def turn(self) -> int:
+        """It is another's turn: theirs is what follows this place of the running segment."""
+        place = self._turn[0] * FRAME_SAMPLES - self._offset
+        self.speaker = self._other
+        self._turn.clear()
+        return place
 
     def end(self) -> None:
         """Let the running segment go; its audio is given back no more."""
@@ -129,6 +170,7 @@ class Segmenter:
         Args:
             n_samples: at least 1, fewer than there are.
         """
+        self._turn.clear()  # it counts frames
         n_gone, self._offset = divmod(self._offset + n_samples, FRAME_SAMPLES)
         del self._frames[:n_gone]
         del self._probabilities[:n_gone]

@@ -13,6 +13,7 @@ from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Closeable
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.live.voices import Voices
 
 BLOCK_S: Final = 0.032
 """Live audio comes in pieces of this length, one VAD frame each."""
@@ -25,10 +26,12 @@ class Absence:
     Attributes:
         why: what is wrong, in words for the user; empty where it is back.
         n_samples: of the stream for which it was away, where it is back.
+        paused: somebody wanted it so.
     """
 
     why: str
     n_samples: int = 0
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,7 @@ class Block:
         n_lost: samples behind it that could not wait and are lost.
         absence: behind it the source is away, or back.
         recorded_s: when its first sample was spoken, in seconds since 1970, where a recording says.
+        voices: `(n_samples,)` speakers, where they are told apart.
     """
 
     audio: FloatArray
@@ -50,6 +54,7 @@ class Block:
     n_lost: int = 0
     absence: Absence | None = None
     recorded_s: float | None = None
+    voices: Voices | None = None
 
 
 def nothing(absence: Absence | None = None) -> Block:

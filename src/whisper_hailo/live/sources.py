@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Self
 
@@ -21,6 +22,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.flac import recorded_s
 from whisper_hailo.live.reopened import ADDRESS_PATIENCE_S, ReopenedSource
 from whisper_hailo.live.source import BLOCK_S, AudioSource, Block, Pace, Resampler
+from whisper_hailo.live.voices import SplitStream
 
 _FILES: Final = {
     "a WAV file": re.compile(rb"RIFF|RF64"),
@@ -45,6 +47,7 @@ class FileSource(Closing):
         path: an audio file of any format and rate.
         real_time: play it in real time.
         loops: how often it is played.
+        split: each channel is a speaker.
         block_s: length of its pieces.
         now: clock; `sleep` waits on it.
     """
@@ -57,6 +60,7 @@ class FileSource(Closing):
         *,
         real_time: bool = False,
         loops: int = 1,
+        split: bool = False,
         block_s: float = BLOCK_S,
         now: Callable[[], float] = time.perf_counter,
         sleep: Callable[[float], None] = time.sleep,
@@ -66,29 +70,40 @@ class FileSource(Closing):
         self._real_time = real_time
         self._path = path
         self._loops = loops
+        self._split = split
         self._block = max(1, round(block_s * SAMPLE_RATE_HZ))
         self._now = now
         self._sleep = sleep
         self._closed = False
         self._recorded_s: float | None = None
-        self._ready: list[AudioStream] = []  # whoever takes it out closes it
+        self._ready: list[AudioStream | SplitStream] = []  # whoever takes it out closes it
 
     def open(self) -> Self:
         """Open the file, once: a pipe comes but once.
 
         Raises:
-            AudioError: it is none that can be heard.
+            AudioError: it is none that can be heard, or has one channel that is to be split.
         """
-        self._ready.append(open_audio(self._path))
+        self._ready.append(self._opened())
         if Path(self._path).is_file():
             self._recorded_s = recorded_s(Path(self._path))
         return self
 
-    def _stream(self) -> AudioStream:
+    def _stream(self) -> AudioStream | SplitStream:
         try:
             return self._ready.pop()
         except IndexError:
-            return open_audio(self._path)
+            return self._opened()
+
+    def _opened(self) -> AudioStream | SplitStream:
+        return SplitStream(self._path).open() if self._split else open_audio(self._path)
+
+    def _pieces(self, stream: AudioStream | SplitStream) -> Iterator[Block]:
+        """Its sound, and who is heard in it where that is asked for."""
+        if isinstance(stream, SplitStream):
+            yield from (Block(audio, voices=voices) for audio, voices in stream.blocks(self._block))
+        else:
+            yield from map(Block, stream.blocks(self._block))
 
     def blocks(self) -> Iterator[Block]:
         """Pieces of the file; in real time, each when its last sample would have been spoken."""
@@ -97,19 +112,20 @@ class FileSource(Closing):
             if self._closed:
                 return
             with self._stream() as stream:
-                for audio in stream.blocks(self._block):
+                for heard in self._pieces(stream):
                     if self._closed:
                         return
-                    n_samples += audio.size
-                    recorded_s, self._recorded_s = self._recorded_s, None
+                    n_samples += heard.audio.size
+                    piece = replace(heard, recorded_s=self._recorded_s)
+                    self._recorded_s = None
                     if not self._real_time:
-                        yield Block(audio, recorded_s=recorded_s)
+                        yield piece
                         continue
                     due_s = begin_s + n_samples / SAMPLE_RATE_HZ
                     wait_s = due_s - self._now()
                     if wait_s > 0:
                         self._sleep(wait_s)
-                    yield Block(audio, due_s, recorded_s=recorded_s)
+                    yield replace(piece, captured_s=due_s)
 
     def close(self) -> None:
         """End at the next piece."""
@@ -198,6 +214,7 @@ def open_source(
     rate_hz: int = SAMPLE_RATE_HZ,
     loops: int = 1,
     patience_s: float | None = None,
+    split: bool = False,
 ) -> AudioSource:
     """The source that a command line names.
 
@@ -209,6 +226,7 @@ def open_source(
         loops: how often a file is played.
         patience_s: how long a microphone or an endless stream may be away before it has failed;
             `None`: a microphone for ever, a stream for `ADDRESS_PATIENCE_S`.
+        split: each channel of a file or a microphone is a speaker.
 
     Raises:
         OptionError: none of them, or several.
@@ -218,7 +236,7 @@ def open_source(
     if what is None:
         from whisper_hailo.live.microphone import MicrophoneSource
 
-        return ReopenedSource(MicrophoneSource(microphone or ""), patience_s)
+        return ReopenedSource(MicrophoneSource(microphone or "", split=split), patience_s)
     if what == "-":
         if sys.stdin is None or sys.stdin.isatty():
             raise OptionError("standard input is a terminal; pipe raw 16-bit mono samples in")
@@ -228,4 +246,4 @@ def open_source(
 
         patience_s = ADDRESS_PATIENCE_S if patience_s is None else patience_s
         return ReopenedSource(NetworkSource(what), patience_s)
-    return FileSource(what, real_time=real_time, loops=loops)
+    return FileSource(what, real_time=real_time, loops=loops, split=split)

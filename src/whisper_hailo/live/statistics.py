@@ -52,6 +52,7 @@ class CaptionStatistics:
         n_lost_samples: samples that could not wait and were not heard.
         n_away: times that the source went away.
         n_away_samples: for how long, in samples of the stream.
+        n_paused_samples: likewise, for how long somebody had paused it.
         n_faults: gaps that the source reported, such as overruns of a sound card.
         n_engine_faults: calls in which the device failed.
         first_latency_s: from the start of a segment to its first text.
@@ -76,10 +77,26 @@ class CaptionStatistics:
     n_lost_samples: int = 0
     n_away: int = 0
     n_away_samples: int = 0
+    n_paused_samples: int = 0
     n_faults: int = 0
     n_engine_faults: int = 0
     first_latency_s: Latencies = field(default_factory=Latencies)
     final_latency_s: Latencies = field(default_factory=Latencies)
+
+    def note_segment(self, language: str, n_samples: int, n_words: int, n_corrected: int) -> None:
+        """A segment was completed.
+
+        Args:
+            language: code.
+            n_samples: of it.
+            n_words: of its final text.
+            n_corrected: words that were shown and then changed.
+        """
+        self.n_full += 1
+        self.n_segment_samples += n_samples
+        self.n_words += n_words
+        self.words_in[language] += n_words
+        self.n_corrected += n_corrected
 
     def as_json(self) -> dict[str, Any]:
         """All figures by name; `None` where there is nothing to measure.
@@ -115,6 +132,7 @@ class CaptionStatistics:
             "lost_s": self.n_lost_samples / SAMPLE_RATE_HZ,
             "absences": self.n_away,
             "away_s": self.n_away_samples / SAMPLE_RATE_HZ,
+            "paused_s": self.n_paused_samples / SAMPLE_RATE_HZ,
             "source_faults": self.n_faults,
             "engine_faults": self.n_engine_faults,
         }

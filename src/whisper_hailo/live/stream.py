@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.backlog import LOOK_S, Backlog
 from whisper_hailo.live.captioner import Captioner
+from whisper_hailo.live.controls import Controls
 from whisper_hailo.live.events import Event
 from whisper_hailo.live.source import AudioSource, Block, Pace
 
@@ -28,6 +29,11 @@ class CaptionStream:
         source: open.
         captioner: not used before.
         alive: called again and again, at least each `LOOK_S` but for the time of computing.
+        controls: what users ask for meanwhile, obeyed between two pieces.
+
+    Attributes:
+        came_to: called before each piece with the second of the stream that was heard last.
+        hear: called with each piece of audio, `(n_samples,)`, before it is captioned.
     """
 
     def __init__(
@@ -35,8 +41,12 @@ class CaptionStream:
         source: AudioSource,
         captioner: Captioner,
         alive: Callable[[], None] = lambda: None,
+        controls: Controls | None = None,
     ) -> None:
+        self.hear: Callable[[FloatArray], None] = lambda _audio: None
         self._alive = alive
+        self.came_to: Callable[[float], None] = lambda _: None
+        self._controls = controls or Controls()
         self._source = source
         self._captioner = captioner
         self._stopped = False
@@ -59,9 +69,11 @@ class CaptionStream:
         try:
             with self._reading() as blocks:
                 for block in self._until_stopped(blocks):
+                    yield from self._controls.obey(self._captioner.console)
                     yield from self._transcribe(block)
         except Exception as error:
             failure = error
+        self._controls.end()
         yield from self._captioner.finish()
         if failure is not None:
             raise failure
@@ -89,6 +101,7 @@ class CaptionStream:
         quiet_s = 0.0
         for block in blocks:
             self._alive()
+            self.came_to(self._captioner.heard_s)
             yield block
             if self._stopped:
                 self._source.close()
@@ -104,11 +117,12 @@ class CaptionStream:
             figures.longest_backlog_s = max(figures.longest_backlog_s, waited_s)
         if block.recorded_s is not None:
             self._captioner.note_recorded(block.recorded_s)
-        yield from self._captioner.feed(block.audio, block.captured_s)
+        self.hear(block.audio)
+        yield from self._captioner.feed(block.audio, block.captured_s, block.voices)
         if block.n_lost:
             yield from self._captioner.lose(block.n_lost)
         if block.absence is not None and block.absence.why:
-            yield from self._captioner.leave(block.absence.why)
+            yield from self._captioner.leave(block.absence.why, paused=block.absence.paused)
         elif block.absence is not None:
             yield from self._captioner.come_back(block.absence.n_samples)
 

@@ -5,22 +5,33 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.types import FloatArray
+from whisper_hailo.live.access import Access
 from whisper_hailo.live.broadcast import Broadcast, Message
 from whisper_hailo.live.browser import BrowserSource
+from whisper_hailo.live.controls import Controls
+from whisper_hailo.live.cues import CUES
 from whisper_hailo.live.door import Door, Line
 from whisper_hailo.live.events import Completed, Event
+from whisper_hailo.live.framing import frame_ancestors
+from whisper_hailo.live.hls import PIECE_S, Pieces
 from whisper_hailo.live.hosts import Hosts
 from whisper_hailo.live.listening import listen
+from whisper_hailo.live.meter import Meter
 from whisper_hailo.live.once import only_once
 from whisper_hailo.live.pages import MOST_BYTES, Pages
 from whisper_hailo.live.statistics import CaptionStatistics
+from whisper_hailo.live.tls import Tls
+from whisper_hailo.text.subtitles import Layout
 
 logger = logging.getLogger(__name__)
 
@@ -31,34 +42,84 @@ _CLOSED_S: Final = 60.0
 """No wait is so long; a server that hangs does not keep the program."""
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the page is served, and to whom.
+
+    Attributes:
+        host: address to listen at.
+        port: 0 takes any free one.
+        hosts: by which names the page may be asked for.
+        access: who may do what.
+        framed_by: whose pages may show it in theirs, as `frame_ancestors` says it.
+        tls: what HTTPS is served with; `None`: it is HTTP.
+    """
+
+    host: str
+    port: int
+    hosts: Hosts
+    access: Access
+    framed_by: str = frame_ancestors(())
+    tls: ssl.SSLContext | None = None
+
+    @classmethod
+    def of(
+        cls,
+        host: str = "127.0.0.1",
+        port: int = 8765,
+        *,
+        names: Iterable[str] = (),
+        framed_by: Iterable[str] = (),
+        token: str | None = None,
+        tls: Tls | None = None,
+    ) -> Self:
+        """As it is typed; the default is reached from this machine only.
+
+        Raises:
+            OptionError: no host, names or origins that are none, a token that could be guessed, or
+                a certificate that cannot be used.
+        """
+        return cls(
+            host,
+            port,
+            Hosts.of(host, names),
+            Access.of(token, host),
+            frame_ancestors(framed_by),
+            None if tls is None else tls.context(),
+        )
+
+
 class WebView(Closing):
     """Serves the page on a thread of its own; an event sink for the captioner's thread.
 
     Args:
         statistics: read after each completed segment.
-        host: address to listen at; the default is reached from this machine only.
-        port: 0 takes any free one.
+        place: where, and to whom.
         browser: where a browser's microphone is to go, if it may be used.
-        hosts: by which names the page may be asked for; `None`: those that go with `host`.
-
-    Raises:
-        OptionError: no host.
+        controls: of the captions.
+        settings: what may be changed while they run, as it is at first.
+        layout: of subtitles for players.
     """
 
     def __init__(
         self,
         statistics: Callable[[], CaptionStatistics],
-        host: str = "127.0.0.1",
-        port: int = 8765,
+        place: Place,
+        *,
         browser: BrowserSource | None = None,
-        hosts: Hosts | None = None,
+        controls: Controls | None = None,
+        settings: dict[str, float | str] | None = None,
+        layout: Layout = CUES,
     ) -> None:
         self._statistics = statistics
-        self._host = host
-        self._port = port
+        self._place = place
+        self._port = place.port
         self._browser = browser
-        self._hosts = hosts or Hosts.of(host)
-        self._broadcast = Broadcast(browser_microphone=browser is not None)
+        self._controls = controls or Controls()
+        self._broadcast = Broadcast(browser_microphone=browser is not None, settings=settings)
+        self._pieces = Pieces(layout)
+        self._meter = Meter()
+        self._told_s = 0.0
         self._server: Any = None
         self._door = Door(logger.warning)
         self._thread: threading.Thread | None = None
@@ -66,8 +127,14 @@ class WebView(Closing):
 
     @property
     def address(self) -> str:
-        host = f"[{self._host}]" if ":" in self._host else self._host
-        return f"http://{host}:{self._port}/"
+        host = self._place.host
+        scheme = "http" if self._place.tls is None else "https"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self._port}/"
+
+    @property
+    def address_to_control(self) -> str:
+        """With the token: whoever has this address may do everything."""
+        return f"{self.address}?token={self._place.access.token}"
 
     def open(self) -> Self:
         """Listen and serve.
@@ -84,10 +151,19 @@ class WebView(Closing):
                 f"--web needs starlette, uvicorn and websockets ({error}); {to_add('web')}"
             ) from error
         advice = "give another --web-port, or a --web-host that this machine has"
-        listener = listen(self._host, self._port, self.address, advice)
+        place = self._place
+        listener = listen(place.host, self._port, self.address, advice)
         self._port = listener.getsockname()[1]
         config = uvicorn.Config(
-            Pages(self._broadcast, self._browser, self._hosts),
+            Pages(
+                self._broadcast,
+                browser=self._browser,
+                hosts=place.hosts,
+                access=place.access,
+                controls=self._controls,
+                pieces=self._pieces,
+                framed_by=place.framed_by,
+            ),
             http=self._line,  # type: ignore[arg-type]  # it is called like a class
             backlog=self._door.at_once,
             ws_max_size=MOST_BYTES,
@@ -111,7 +187,7 @@ class WebView(Closing):
         """The protocol of a new connection; who answers it finds it in the request's state."""
         from whisper_hailo.live.http import PageProtocol
 
-        line = Line(self._door)
+        line = Line(self._door, self._place.tls)
         line.inner = PageProtocol(app_state={**app_state, "line": line}, **given)
         return line
 
@@ -126,7 +202,23 @@ class WebView(Closing):
         """Hand an event to the server's thread."""
         if self._loop is not None:
             figures = self._figures() if isinstance(event, Completed) else None
-            self._loop.call_soon_threadsafe(self._broadcast.put, event, figures)
+            self._loop.call_soon_threadsafe(self._take, event, figures)
+
+    def come_to(self, heard_s: float) -> None:
+        """The stream has come so far, whether anything was said or not."""
+        if self._loop is not None and heard_s >= self._told_s + PIECE_S:
+            self._told_s = heard_s
+            self._loop.call_soon_threadsafe(self._pieces.come_to, heard_s)
+
+    def _take(self, event: Event, figures: Message | None) -> None:
+        self._broadcast.put(event, figures)
+        self._pieces.put(event)
+
+    def hear(self, audio: FloatArray) -> None:
+        """Show how loud `(n_samples,)` of the stream are."""
+        level_db = self._meter.level_db(audio)
+        if self._loop is not None and level_db is not None:
+            self._loop.call_soon_threadsafe(self._broadcast.put_level, level_db)
 
     def _figures(self) -> Message:
         statistics = self._statistics()
@@ -150,6 +242,7 @@ class WebView(Closing):
 
     async def _end(self) -> None:
         """Pages that read are told; sockets of those that do not are cut."""
+        self._pieces.end()
         self._broadcast.end()
         for _ in range(_END_LOOKS):
             if not self._broadcast.n_clients:

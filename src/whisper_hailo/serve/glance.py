@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from whisper_hailo.core.buffers import BufferText
-from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.types import FloatArray, Segment
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.draft import Draft
+from whisper_hailo.live.engine import options_in
 from whisper_hailo.serve.job import Job, Outcome
 from whisper_hailo.serve.request import Caller
 from whisper_hailo.transcription.run import TranscriptionRun
@@ -114,9 +113,15 @@ class EngineCaptions:
         return self._worker.transcriber.content_s
 
     @property
-    def detects_language(self) -> bool:
-        """Whether it finds the language out where none is given."""
-        return self._options.language == AUTO_LANGUAGE
+    def language(self) -> str:
+        """As set; `auto`: it is found out."""
+        return self._options.language
+
+    def in_language(self, language: str) -> EngineCaptions:
+        """For the same caller, in another language; see `CaptionEngine`."""
+        options = options_in(self._options, language)
+        self._worker.transcriber.check(options)
+        return EngineCaptions(self._worker, options, self._caller)
 
     def transcribe(
         self,
@@ -134,7 +139,7 @@ class EngineCaptions:
         """
         options = self._options
         if language is not None:
-            options = replace(options, language=language, detect_each_window=False)
+            options = options_in(options, language)
         heard: Future[BufferText] = Future()
 
         def tell(event: Segment | Outcome | Exception) -> None:

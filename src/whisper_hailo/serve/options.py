@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import expect, flag
 from whisper_hailo.core.names import shown
+from whisper_hailo.live.tls import Tls
 
 LIMITS: Final = "Limits"
 SAFETY: Final = "Safety"
@@ -154,14 +155,18 @@ class SafetyOptions:
     tls_key: Path | None = flag(None, "Of the certificate.", SAFETY, metavar="FILE")
 
     def __post_init__(self) -> None:
-        if (self.tls_cert is None) != (self.tls_key is None):
-            raise OptionError("--tls-cert and --tls-key need each other; give both")
+        self.tls  # noqa: B018 - refuses one without the other
         for origin in self.allow_origin:
             parts = urlsplit(origin)
             if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path:
                 raise OptionError(
                     f"--allow-origin is {origin!r}, expected one such as https://home.example"
                 )
+
+    @property
+    def tls(self) -> Tls:
+        """What HTTPS is served with."""
+        return Tls(self.tls_cert, self.tls_key)
 
     def keys(self) -> tuple[str, ...]:
         """All keys; none where everybody may ask.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-import ssl
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from typing import Final
@@ -13,7 +12,6 @@ from typing import Final
 import uvicorn
 from starlette.types import ASGIApp
 
-from whisper_hailo.core.errors import OptionError
 from whisper_hailo.live.http import PageProtocol
 from whisper_hailo.live.listening import listen
 from whisper_hailo.serve.announce import announce
@@ -101,7 +99,7 @@ class Server:
     async def _open_http(self, address: Address, stack: AsyncExitStack) -> None:
         app = make_app(self._engine, address, self._limits, self._safety)
         server = _HttpServer(self._config(app))
-        scheme = "https" if self._safety.tls_cert else "http"
+        scheme = self._safety.tls.scheme
         listener = listen(address.host, address.port, f"{scheme}://{address}", _ADVICE)
         task = asyncio.create_task(server.serve(sockets=[listener]))
 
@@ -138,16 +136,9 @@ class Server:
             limit_concurrency=self._limits.connections,
             timeout_keep_alive=_KEEP_ALIVE_S,
             timeout_graceful_shutdown=round(_CLOSED_S),
-            ssl_certfile=self._safety.tls_cert,
-            ssl_keyfile=self._safety.tls_key,
         )
-        try:
-            config.load()
-        except (OSError, ssl.SSLError) as error:
-            raise OptionError(
-                f"--tls-cert and --tls-key cannot be used ({type(error).__name__}); expected PEM "
-                "files of a certificate and its key"
-            ) from error
+        config.load()
+        config.ssl = self._safety.tls.context()
         return config
 
 

@@ -68,26 +68,33 @@ class Cue:
 def srt(transcript: Transcript, layout: Layout) -> str:
     """SubRip: numbered cues."""
     return "".join(
-        f"{number}\n{cue_time(cue.start_s, ',')} --> {cue_time(cue.end_s, ',')}\n"
-        f"{_label(cue.speaker)}{_safe(cue.text)}\n\n"
-        for number, cue in enumerate(cues(transcript, layout), start=1)
+        f"{number}\n{srt_cue(cue)}" for number, cue in enumerate(cues(transcript, layout), start=1)
     )
+
+
+def srt_cue(cue: Cue) -> str:
+    """A cue without its number."""
+    times = f"{cue_time(cue.start_s, ',')} --> {cue_time(cue.end_s, ',')}"
+    return f"{times}\n{label(cue.speaker)}{_safe(cue.text)}\n\n"
 
 
 def vtt(transcript: Transcript, layout: Layout) -> str:
     """WebVTT; speakers as voices."""
-    return "WEBVTT\n\n" + "".join(
-        f"{cue_time(cue.start_s, '.')} --> {cue_time(cue.end_s, '.')}\n"
-        f"{'' if cue.speaker is None else f'<v Speaker {cue.speaker + 1}>'}{_safe(cue.text)}\n\n"
-        for cue in cues(transcript, layout)
-    )
+    return "WEBVTT\n\n" + "".join(map(vtt_cue, cues(transcript, layout)))
+
+
+def vtt_cue(cue: Cue) -> str:
+    """A cue, the speaker as its voice."""
+    times = f"{cue_time(cue.start_s, '.')} --> {cue_time(cue.end_s, '.')}"
+    voice = "" if cue.speaker is None else f"<v Speaker {cue.speaker + 1}>"
+    return f"{times}\n{voice}{_safe(cue.text)}\n\n"
 
 
 def tsv(transcript: Transcript) -> str:
     """Start and end in milliseconds and text, with tabs between, as OpenAI Whisper writes it."""
     rows = [
         f"{round(s.start_s * 1000)}\t{round(s.end_s * 1000)}\t"
-        f"{_label(s.speaker)}{' '.join(s.text.split())}\n"
+        f"{label(s.speaker)}{' '.join(s.text.split())}\n"
         for s in transcript.segments
     ]
     return "start\tend\ttext\n" + "".join(rows)
@@ -205,7 +212,8 @@ def _safe(text: str) -> str:
     return text.replace("-->", "->")
 
 
-def _label(speaker: int | None) -> str:
+def label(speaker: int | None) -> str:
+    """Who speaks, before what is said; nothing where that is not known."""
     return "" if speaker is None else f"Speaker {speaker + 1}: "
 
 

@@ -9,6 +9,8 @@ from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.buffers import BufferText, BufferWord
 from whisper_hailo.core.types import UNSPACED_LANGUAGES, FloatArray, Word
 from whisper_hailo.decoding.decoded import Drafted
+from whisper_hailo.decoding.option_groups import PromptOptions
+from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.decoding.words.split import split_words
 from whisper_hailo.text.tokenizer import Tokenizer
@@ -41,6 +43,22 @@ class Running:
         context.n_windows = 1  # no recording begins here: what is for its first window is not
         window = Window(self.audio[:n_samples], 0.0)
         return WindowRequest(window, context, self.draft, self.word_times, self.hold_back_s)
+
+
+def in_english(options: DecodingOptions, language: str) -> DecodingOptions:
+    """Options by which the same audio is translated; what was said in its language is no prompt.
+
+    Args:
+        options: by which it was transcribed.
+        language: that it was found to be in.
+    """
+    return replace(
+        options,
+        task="translate",
+        language=language,
+        detect_each_window=False,
+        prompts=PromptOptions(),
+    )
 
 
 def running_text(result: WindowResult, tokenizer: Tokenizer) -> BufferText:

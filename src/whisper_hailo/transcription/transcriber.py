@@ -25,7 +25,7 @@ from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.memory import Memory
 from whisper_hailo.transcription.parts import Parts
 from whisper_hailo.transcription.run import TranscriptionRun
-from whisper_hailo.transcription.running_text import Running, running_text
+from whisper_hailo.transcription.running_text import Running, in_english, running_text
 from whisper_hailo.transcription.schedule import Progress, in_order
 from whisper_hailo.transcription.segments import Segments
 
@@ -238,6 +238,7 @@ class Transcriber(Closing):
         trim_window: bool = False,
         word_times: bool = False,
         hold_back_s: float = 0.0,
+        translate: bool = False,
     ) -> BufferText:
         """Transcribe audio that goes on: again and again, as more of it has come.
 
@@ -248,11 +249,11 @@ class Transcriber(Closing):
             trim_window: encode only as much of the window as the audio fills, if the encoder can.
             word_times: find where each word is, where the decoder can; one pass more.
             hold_back_s: end the text where it is a guess at what follows; see `WindowRequest`.
+            translate: decode what was encoded a second time, into English.
         """
         parts, clock = self._parts, StageClock()
         with clock.stage("total"):
-            trims = trim_window and parts.encoder is not None and parts.encoder.n_frames is None
-            stages = parts.stages(options, trim_window=trims)
+            stages = parts.stages(options, trim_window=trim_window and self.trims)
             running = Running(audio, draft or Draft(), word_times, hold_back_s)
             request = running.request(
                 parts.running_context(stages.engine), parts.plan.content_samples
@@ -260,6 +261,12 @@ class Transcriber(Closing):
             encoded = stages.encode([request])
             (result,) = stages.decode(encoded, [request])
             text = running_text(result, parts.tokenizer)
+            if translate and text.words and text.language != "en":
+                engine = parts.window_engine(in_english(options, text.language))
+                again = Running(audio, Draft())
+                request = again.request(engine.context(), parts.plan.content_samples)
+                (result,) = stages.decode(encoded, [request], engine)
+                text = replace(text, translation=running_text(result, parts.tokenizer).text)
         clock.add(encoded.clock)
         return replace(text, timings=clock.timings())
 
@@ -267,6 +274,11 @@ class Transcriber(Closing):
     def content_s(self) -> float:
         """Seconds of audio that one window takes."""
         return self._parts.plan.window_s - self._parts.plan.margin_s
+
+    @property
+    def trims(self) -> bool:
+        """Whether only as much of a window as its audio fills can be encoded."""
+        return self._parts.encoder is not None and self._parts.encoder.n_frames is None
 
     @property
     def tokenizer(self) -> Tokenizer:

@@ -7,7 +7,8 @@ WHAT is any of: paired (drafts, settings and engines on the first minute of the 
 reading (the same on a minute of somebody who reads aloud),
 same (drafts against decoding from scratch over edited audio), cost (the partials of the stream on
 decoders of micro's, tiny's and base's sizes), live (all of it in real time), hour (looped for an
-hour, with faults). Without any: all but the hour, some eleven minutes on a quiet machine; the hour
+hour, with faults), soak (the command itself with a microphone of PulseAudio in real time, a fault
+in each minute). Without any: all but the last two, some eleven minutes on a quiet machine; the hour
 takes about as long again. Results of earlier runs are kept for what is not run; with `--resume`
 also for what an interrupted run has finished with this very code and model.
 """
@@ -34,7 +35,7 @@ from whisper_hailo_lab.program import description, run
 logger = logging.getLogger(__name__)
 
 WHAT = tuple(FUNCTIONS)
-QUICK = WHAT[:-1]
+QUICK = WHAT[:-2]
 
 
 def parsed() -> argparse.Namespace:
@@ -45,6 +46,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--loops", type=int, default=0, help="of the hour; 0: as many as it takes")
+    parser.add_argument("--soak", type=int, default=120, help="minutes of real time of `soak`")
     parser.add_argument("--buffers", type=int, default=700, help="of `same`, per kind of weights")
     parser.add_argument("--resume", action="store_true", help="keep what is finished and valid")
     parser.add_argument("--note", default="", help="what else the machine was doing")

@@ -8,7 +8,7 @@ import time
 from typing import Any, Final, Self
 
 import numpy as np
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, WebSocketException
 from websockets.sync.client import connect
 
 from whisper_hailo.core.closing import Closing
@@ -26,7 +26,7 @@ class Browser(Closing):
         seed: of its moods.
 
     Attributes:
-        texts: segment id to final text.
+        runs: of the program, in order: segment id to final text of each.
         twice: ids that came with two texts.
         n_visits: times that it connected.
     """
@@ -36,7 +36,8 @@ class Browser(Closing):
         self._rng = np.random.default_rng(seed)
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._live, name="browser", daemon=True)
-        self.texts: dict[int, str] = {}
+        self._leaves = False
+        self.runs: dict[str, dict[int, str]] = {}
         self.twice: set[int] = set()
         self.n_visits = 0
 
@@ -48,6 +49,15 @@ class Browser(Closing):
         self._closed.set()
         self._thread.join(_LAST_WAIT_S)
 
+    @property
+    def texts(self) -> dict[int, str]:
+        """Of the run that it saw last."""
+        return list(self.runs.values())[-1] if self.runs else {}
+
+    def reload(self) -> None:
+        """Leave and come back."""
+        self._leaves = True
+
     def read_to(self, segment_id: int) -> None:
         """Wait until this segment's text has come, or long enough to say that it is lost."""
         end_s = time.monotonic() + _LAST_WAIT_S
@@ -57,15 +67,19 @@ class Browser(Closing):
     def _live(self) -> None:
         while not self._closed.is_set():
             self.n_visits += 1
-            with connect(
-                self._address, max_size=None, open_timeout=_LAST_WAIT_S, close_timeout=1
-            ) as socket:
-                self._visit(socket, int(self._rng.integers(5, 100)))
+            try:
+                with connect(
+                    self._address, max_size=None, open_timeout=_LAST_WAIT_S, close_timeout=1
+                ) as socket:
+                    self._visit(socket, int(self._rng.integers(5, 100)))
+            except (OSError, WebSocketException):  # the program is not there: the page tries again
+                self._closed.wait(_READ_S)
 
     def _visit(self, socket: Any, n_messages: int) -> None:  # noqa: ANN401 - a socket's class
         """Read so many messages, some of them after a while, and leave without a word."""
         for _ in range(n_messages):
-            if self._closed.is_set():
+            if self._closed.is_set() or self._leaves:
+                self._leaves = False
                 return
             try:
                 message = json.loads(socket.recv(timeout=_READ_S))
@@ -73,6 +87,8 @@ class Browser(Closing):
                 continue
             except ConnectionClosed:
                 return
+            if message["event"] == "snapshot":
+                self.runs.setdefault(message["run"], {})
             for entry in (message, *message.get("completed", [])):
                 self._note(entry)
             if self._rng.random() < 0.05:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from time import perf_counter
 from typing import Any, Final
@@ -77,8 +77,12 @@ class WatchedEngine:
         return self.setup.engine.content_s
 
     @property
-    def detects_language(self) -> bool:
-        return self.setup.engine.detects_language
+    def language(self) -> str:
+        return self.setup.engine.language
+
+    def in_language(self, language: str) -> WatchedEngine:
+        engine = self.setup.engine.in_language(language)
+        return WatchedEngine(replace(self.setup, engine=engine))
 
     def transcribe(
         self,

@@ -39,13 +39,13 @@ class Common:
         model: checkpoint to convert.
         language: of the recording.
         threads: for every engine.
-        moonshine: `tiny`, `base` or a folder; empty leaves Moonshine out.
+        moonshine: `tiny-streaming`, another size or a folder; empty leaves Moonshine out.
     """
 
     model: str
     language: str = "en"
     threads: int = 1
-    moonshine: str = "tiny"
+    moonshine: str = "tiny-streaming"
 
 
 def compare_captions(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +21,8 @@ from whisper_hailo.live.guarantees import EventChecker
 from whisper_hailo.live.source import Block
 from whisper_hailo.live.sources import FileSource
 from whisper_hailo.live.stream import CaptionStream
-from whisper_hailo.live.web import WebView
+from whisper_hailo.live.voices import Voices
+from whisper_hailo.live.web import Place, WebView
 from whisper_hailo_lab.captions.browser import Browser
 from whisper_hailo_lab.captions.clock import FreeCore
 from whisper_hailo_lab.captions.stream import percent_wrong, warm_engine
@@ -59,9 +60,11 @@ class PacedCaptioner(Captioner):
         super().__init__(engine, SileroDetector(), now=clock.now)
         self._core = clock
 
-    def feed(self, audio: FloatArray, captured_s: float | None = None) -> Iterator[Event]:
+    def feed(
+        self, audio: FloatArray, captured_s: float | None = None, voices: Voices | None = None
+    ) -> Iterator[Event]:
         """Take audio; its events have been shown when it is done."""
-        yield from super().feed(audio, captured_s)
+        yield from super().feed(audio, captured_s, voices)
         self._core.heard(audio.size)
 
 
@@ -84,8 +87,11 @@ class Unsteady:
         return self.engine.content_s
 
     @property
-    def detects_language(self) -> bool:
-        return self.engine.detects_language
+    def language(self) -> str:
+        return self.engine.language
+
+    def in_language(self, language: str) -> Unsteady:
+        return replace(self, engine=self.engine.in_language(language))
 
     def transcribe(self, *given: Any, **named: Any) -> BufferText:  # noqa: ANN401 - passed on
         """Hear a buffer, unless the device stalls or fails first."""
@@ -139,7 +145,7 @@ def hour(path: Path, model: str, *, loops: int, seed: int = 0) -> dict[str, Any]
         begin_s, begin_wall_s, cpu_s = clock.now(), time.perf_counter(), time.process_time()
         with (
             Overrunning(path, loops, clock) as source,
-            WebView(lambda: captioner.statistics, port=0) as page,
+            WebView(lambda: captioner.statistics, Place.of(port=0)) as page,
             Browser(page.address, seed) as browser,
         ):
             for event in CaptionStream(source, captioner).events():

@@ -22,6 +22,7 @@ from whisper_hailo_lab.captions.cost import SIZES, decoder_of, replayed
 from whisper_hailo_lab.captions.engines import Common, compare_captions
 from whisper_hailo_lab.captions.hour import hour
 from whisper_hailo_lab.captions.same import same_texts
+from whisper_hailo_lab.captions.soak.part import soak
 from whisper_hailo_lab.captions.stream import real_time, warm_engine
 from whisper_hailo_lab.repository import MICRO, PACKAGE
 from whisper_hailo_lab.runs.journal import key_of
@@ -89,6 +90,11 @@ def looped(arguments: argparse.Namespace) -> dict[str, Any]:
     return hour(arguments.audio, arguments.model, loops=loops)
 
 
+def soaked(arguments: argparse.Namespace) -> dict[str, Any]:
+    """A microphone of minutes of real time, a fault in each."""
+    return soak(arguments.model, arguments.soak)
+
+
 def first_minute(path: Path) -> Path:
     """The stream's first 60 s as a file of its own, without its text."""
     short = path.with_name("first-minute.flac")
@@ -108,6 +114,7 @@ FUNCTIONS = {
     "cost": cost,
     "live": live,
     "hour": looped,
+    "soak": soaked,
 }
 
 

@@ -16,6 +16,7 @@ from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.engine import TranscriberEngine, warm_up
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.guarantees import violations
+from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.sources import FileSource
 from whisper_hailo.live.stream import CaptionStream
 from whisper_hailo.transcription.longform.plan import LongOptions
@@ -42,6 +43,13 @@ def percent_wrong(reference: str, hypothesis: str) -> float:
 def text_of(events: list[Event]) -> str:
     """All completed segments as one text."""
     return " ".join(e.text for e in events if isinstance(e, Completed) and e.text)
+
+
+def captioned(path: Path, model: str, options: CaptionOptions) -> str:
+    """What captions hear in a recording, as fast as it goes."""
+    with warm_engine(model, 1) as engine, FileSource(path) as source:
+        captioner = Captioner(engine, SileroDetector(), options)
+        return text_of(list(CaptionStream(source, captioner).events()))
 
 
 def real_time(path: Path, model: str, threads: int) -> dict[str, Any]:

@@ -45,8 +45,10 @@ def compare(
     seed: Annotated[int, typer.Option(metavar="S", help="Of the drawing.")] = 0,
     moonshine: Annotated[
         str,
-        typer.Option(metavar="SIZE|DIR", help="tiny, base or a folder; only for captions."),
-    ] = "tiny",
+        typer.Option(
+            metavar="SIZE|DIR", help="tiny-streaming, another size or a folder; only for captions."
+        ),
+    ] = "tiny-streaming",
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Run file to add to.", readable=False)
     ] = None,

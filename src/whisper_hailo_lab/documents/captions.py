@@ -158,6 +158,26 @@ HOUR: Final = {
 }
 """What a row says, and the figures that it shows."""
 
+SOAK: Final = {
+    "minutes of a clock, starts of the program": "minutes_real starts",
+    "faults, one a minute": "faults",
+    "segments with a text": "segments",
+    "violations of the guarantees": "violations",
+    "segments that overlap another": "doubled",
+    "clips played, of them while nothing took their sound": "clips clips_undisturbed",
+    "of these, clips of which nothing is there": "clips_not_heard",
+    "WER % of these; of the same clips as a file": "wer wer_as_file",
+    "subtitles that differ from the events": "subtitles_differ",
+    "absences told, losses told": "away lost",
+    "times the page came": "page_visits",
+    "segments that the page lost, had twice, had and no file": (
+        "page_lost page_doubled page_not_written"
+    ),
+    "resident MiB in each five minutes of the oldest process": "memory_mib",
+    "MiB more each minute, after ten": "memory_mib_per_minute_after_ten",
+    "descriptors, threads": "descriptors threads_of_process",
+}
+
 PARTS: Final[dict[str, Callable[[dict[str, Any]], Table]]] = {
     "paired": _paired,
     "reading": _paired,
@@ -165,6 +185,7 @@ PARTS: Final[dict[str, Callable[[dict[str, Any]], Table]]] = {
     "cost": _cost,
     "live": partial(_facts, facts=LIVE),
     "hour": partial(_facts, facts=HOUR),
+    "soak": partial(_facts, facts=SOAK),
 }
 
 NOTES: Final = {"paired": _drafts_alone, "reading": _drafts_alone}

@@ -100,7 +100,7 @@ def ours(
 def rival(name: str, row: Row, model: str, threads: int, language: str = "en") -> Case:
     """A rival on the same checkpoint; Moonshine has weights of its own."""
     label = entry(name).label
-    loads = "tiny" if name == "moonshine" else model
+    loads = "tiny-streaming" if name == "moonshine" else model
     return Case(f"{label}, {row}", name, row, loads, language, threads)
 
 

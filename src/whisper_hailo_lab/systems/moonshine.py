@@ -1,4 +1,4 @@
-"""Moonshine, as the study ran it: `useful-moonshine-onnx`, English only."""
+"""Moonshine by its own package, `moonshine-voice`, English only."""
 
 from __future__ import annotations
 
@@ -11,34 +11,32 @@ from whisper_hailo_lab.systems.protocol import ComponentWatch, Loading, SystemRe
 
 
 class MoonshineSystem:
-    """Weights of a folder, or of the model hub. Settings: `size`, `precision` (float)."""
+    """Weights of a folder, or of the package's server. Settings: `size`."""
 
-    packages = ("useful-moonshine-onnx", "onnxruntime", "numpy")
+    packages = ("moonshine-voice", "numpy")
 
     def __init__(self, loading: Loading) -> None:
         case = loading.case
-        size = str(case.settings.get("size", SIZES[0]))
-        precision = str(case.settings.get("precision", "float"))
-        self._model = Moonshine(loading.path, size, precision)
-        self._language, self._budget = case.language, case.budget
+        if case.budget is not None:
+            raise OptionError("Moonshine takes no token budget; it has no row 'study'")
+        self._model = Moonshine(loading.path, str(case.settings.get("size", SIZES[0])))
+        self._language = case.language
 
     def open(self, watch: ComponentWatch) -> dict[str, Any]:
         """Load the model; encoder and decoder come as one."""
         watch("model", self._model.open)
-        own = {"size": self._model.size, "precision": self._model.precision}
-        return {"engine": "ONNX Runtime", **own}
+        return {"engine": "Moonshine", "size": self._model.size}
 
     def warm_up(self, audio: FloatArray, watch: ComponentWatch) -> None:
         watch("model", lambda: self.transcribe(audio, self._language))
 
     def transcribe(self, audio: FloatArray, language: str) -> SystemResult:
-        """Text of consecutive pieces of less than 64 s, which is all that the package takes."""
+        """Text of consecutive pieces of less than `MAX_S`."""
         if language != "en":
             raise OptionError(f"Moonshine only hears English, got language {language!r}")
         n_most = int(MAX_S * SAMPLE_RATE_HZ) - 1
         pieces = [audio[i : i + n_most] for i in range(0, len(audio), n_most)]
-        found = [self._model.transcribe(piece, self._budget) for piece in pieces]
-        return SystemResult(" ".join(text for text, _ in found), n_tokens=sum(n for _, n in found))
+        return SystemResult(" ".join(map(self._model.transcribe, pieces)))
 
     def close(self) -> None:
         self._model.close()

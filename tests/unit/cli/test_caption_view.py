@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -31,6 +32,19 @@ def test_plain_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[st
         view.put(event)
     view.close()
     assert capsys.readouterr().out == "a c\n"
+
+
+@pytest.mark.parametrize(("terminal", "lines"), [(False, 2), (True, 3)])
+def test_a_translation_is_shown_under_the_original(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, terminal: bool, lines: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", "12")
+    view = TerminalView(terminal=terminal)
+    view.put(replace(completed(" Guten", " Tag"), translation="Good day to all"))
+    said, *shown = ESCAPES.sub("", capsys.readouterr().out).replace("\r", "").splitlines()
+    assert said == "Guten Tag"
+    assert " ".join(line.strip() for line in shown) == "Good day to all"
+    assert len(shown) == lines - 1
 
 
 @pytest.mark.parametrize("colour", [True, False])

@@ -12,7 +12,7 @@ import pytest
 from whisper_hailo.backends.hailo.options import ChipOptions
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.cli.app import run
-from whisper_hailo.cli.caption import NO_EFFECT
+from whisper_hailo.cli.caption_engine import NO_EFFECT
 from whisper_hailo.cli.caption_options import CaptionModel, ShowOptions, SourceOptions
 from whisper_hailo.cli.commands import GROUPS, MEASURE, OWN
 from whisper_hailo.cli.fallback import Fallback

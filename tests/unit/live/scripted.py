@@ -50,7 +50,7 @@ class Speller:
     tokens: bool = True
     heard: list[FloatArray] = field(default_factory=list)
     name: str = "speller"
-    detects_language: bool = False
+    language: str = "en"
 
     def transcribe(
         self,
@@ -96,7 +96,7 @@ class Fickle:
     vocabulary: int = 3
     content_s: float = 3.0
     name: str = "fickle"
-    detects_language: bool = False
+    language: str = "en"
 
     def __post_init__(self) -> None:
         self._random = np.random.default_rng(self.seed)

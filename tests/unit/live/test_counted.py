@@ -295,7 +295,7 @@ def test_figures_add_up() -> None:
         "final_latency_s_median": None, "final_latency_s_p95": None, "passes_per_partial": 1.5,
         "decode_ms_per_partial": 25.0, "skipped_partials": 2, "corrections_per_word": 0.4,
         "near_ties": 3, "words": 10, "longest_backlog_s": 0.7, "lost_s": 0.5, "absences": 0,
-        "away_s": 0.0, "source_faults": 1, "engine_faults": 2,
+        "away_s": 0.0, "paused_s": 0.0, "source_faults": 1, "engine_faults": 2,
     }  # fmt: skip
 
 

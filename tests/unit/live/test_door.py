@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import ssl
 from typing import Any
 
 import pytest
@@ -60,6 +61,28 @@ def come(door: Door, peer: str = HERE) -> tuple[Line, Any]:
     line.inner = Inner()
     line.connection_made(transport)  # type: ignore[arg-type]
     return line, transport
+
+
+def test_what_comes_with_the_last_word_of_a_handshake_is_heard(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def run() -> tuple[bytes, bytes]:
+        line, secured = Line(Door(lambda _: None), ssl.create_default_context()), Transport(HERE)
+        line.inner = inner = Inner()
+
+        async def shake(*_: Any, **__: Any) -> Transport:
+            line.data_received(b"GET /")
+            return secured
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "start_tls", shake)
+        line.connection_made(Transport(HERE))  # type: ignore[arg-type]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        line.data_received(b" HTTP/1.1")
+        inner.transport.write(b"200")
+        return inner.received, secured.written
+
+    assert asyncio.run(run()) == (b"GET / HTTP/1.1", b"200")
 
 
 def test_whoever_has_not_asked_yet_makes_room_the_oldest_first() -> None:

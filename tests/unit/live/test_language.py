@@ -20,7 +20,7 @@ from whisper_hailo.live.guarantees import violations
 class Guessing(Speller):
     """Takes up to a second and a half of any speech for English."""
 
-    detects_language: bool = True
+    language: str = "auto"
     asked: list[tuple[float, str | None]] = field(default_factory=list)
 
     def transcribe(self, audio: FloatArray, draft: Draft, **named: Any) -> BufferText:

@@ -22,7 +22,7 @@ class Guesser:
     script: list[str]
     told: list[str | None] = field(default_factory=list)
     name: str = "guesser"
-    detects_language: bool = True
+    language: str = "auto"
     content_s: float = 9.0
 
     def transcribe(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,12 @@ def done(text: str) -> Completed:
 
 def partial(committed: str, tentative: str) -> Partial:
     return Partial(0, 0.0, 9.0, words(committed), words(tentative), 0, 9.0, 1.0)
+
+
+def test_a_translation_shows_the_same_words() -> None:
+    shown = HAILO.apply(replace(done("Es ist leise"), translation="It is whisper, on high low!"))
+    assert isinstance(shown, Completed)
+    assert (shown.text, shown.translation) == ("Es ist leise", "It is Whisper, on Hailo!")
 
 
 def test_words_and_phrases_are_shown_as_others_with_their_marks_and_times() -> None:

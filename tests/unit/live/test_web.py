@@ -16,6 +16,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.live.broadcast import HISTORY, Broadcast
 from whisper_hailo.live.browser import BrowserSource
 from whisper_hailo.live.events import CaptionWord, Completed, Lost, Partial, Started
+from whisper_hailo.live.framing import frame_ancestors
 from whisper_hailo.live.statistics import CaptionStatistics
 
 PATIENCE_S = 300
@@ -123,10 +124,10 @@ def needs_web() -> None:
 @pytest.fixture
 def served() -> Iterator[tuple[Any, BrowserSource]]:
     needs_web()
-    from whisper_hailo.live.web import WebView
+    from whisper_hailo.live.web import Place, WebView
 
     browser = BrowserSource()
-    with WebView(CaptionStatistics, port=0, browser=browser) as view:
+    with WebView(CaptionStatistics, Place.of(port=0), browser=browser) as view:
         yield view, browser
 
 
@@ -137,18 +138,81 @@ def connect(view: Any, path: str, **options: Any) -> Any:
     return websocket(address, open_timeout=PATIENCE_S, **options)
 
 
+def told(page: Any, event: str) -> dict[str, Any]:
+    """The next message of a kind."""
+    messages: Iterator[dict[str, Any]] = map(json.loads, page)
+    return next(message for message in messages if message["event"] == event)
+
+
 def test_the_page_and_its_parts_are_served(served: tuple[Any, BrowserSource]) -> None:
     view, _ = served
     for name, inside, kind in (
         ("", b'role="log"', "text/html"),
-        ("page.js", b"WebSocket", "text/javascript"),
+        ("page.js", b"import", "text/javascript"),
+        ("connection.js", b"WebSocket", "text/javascript"),
         ("page.css", b"--ground", "text/css"),
         ("recorder.js", b"registerProcessor", "text/javascript"),
     ):
         with urllib.request.urlopen(view.address + name, timeout=PATIENCE_S) as response:  # noqa: S310
             assert inside in response.read()
             assert response.headers.get_content_type() == kind
-            assert "default-src 'self'" in response.headers["Content-Security-Policy"]
+            policy = response.headers["Content-Security-Policy"]
+            assert "default-src 'none'" in policy
+            assert policy.endswith("frame-ancestors 'none'")
+
+
+def test_pages_that_are_named_may_show_the_page_in_theirs() -> None:
+    needs_web()
+    from whisper_hailo.live.web import Place, WebView
+
+    origins = ("http://homeassistant.local:8123", "https://Wall.example/")
+    with (
+        WebView(CaptionStatistics, Place.of(port=0, framed_by=origins)) as view,
+        urllib.request.urlopen(view.address, timeout=PATIENCE_S) as response,  # noqa: S310
+    ):
+        policy = response.headers["Content-Security-Policy"]
+    named = "http://homeassistant.local:8123 https://wall.example"
+    assert policy.endswith(f"; frame-ancestors {named}")
+
+
+@pytest.mark.parametrize(
+    "given", ["", "*", "homeassistant.local", "file:///x", "http://", "http://a b", "https://a;b"]
+)
+def test_what_is_no_origin_frames_nothing(given: str) -> None:
+    with pytest.raises(OptionError, match=r"--web-frame is .*, expected the origin of a page"):
+        frame_ancestors([given])
+
+
+def test_pages_see_how_loud_it_is(served: tuple[Any, BrowserSource]) -> None:
+    view, _ = served
+    with connect(view, "events") as page:
+        told(page, "snapshot")
+        for _ in range(2):
+            view.hear(np.full(1000, 0.1, np.float32))  # together enough for one reading
+        assert json.loads(page.recv()) == {"event": "level", "level_db": -20.0}
+        view.hear(np.zeros(2000, np.float32))
+        assert json.loads(page.recv()) == {"event": "level", "level_db": -90.0}
+
+
+def test_pages_know_whether_a_browser_is_heard(served: tuple[Any, BrowserSource]) -> None:
+    view, _ = served
+    with connect(view, "events") as page:
+        assert told(page, "snapshot")["recording"] is False
+        with connect(view, "audio?recording=one") as speaker:
+            speaker.recv()
+            assert json.loads(page.recv()) == {"event": "recording", "recording": True}
+            with connect(view, "events") as late:
+                assert told(late, "snapshot")["recording"] is True
+        assert json.loads(page.recv()) == {"event": "recording", "recording": False}
+
+
+def test_a_page_that_is_told_nothing_knows_that_it_is_connected(
+    served: tuple[Any, BrowserSource], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("whisper_hailo.live.watching._STILL_S", 0.01)
+    with connect(served[0], "events") as page:
+        told(page, "snapshot")
+        assert json.loads(page.recv()) == {"event": "still"}
 
 
 def test_events_reach_every_page_and_again_after_a_reconnect(
@@ -156,14 +220,14 @@ def test_events_reach_every_page_and_again_after_a_reconnect(
 ) -> None:
     view, _ = served
     with connect(view, "events") as first:
-        assert json.loads(first.recv())["event"] == "snapshot"
+        assert [json.loads(first.recv())["event"] for _ in range(2)] == ["hello", "snapshot"]
         view.put(partial(0, " so"))
         view.put(completed(0))
         kinds = [json.loads(first.recv())["event"] for _ in range(3)]
         assert kinds == ["partial", "completed", "figures"]
     view.put(completed(1))
     with connect(view, "events") as again:
-        snapshot = json.loads(again.recv())
+        _, snapshot = (json.loads(again.recv()) for _ in range(2))
     assert [event["text"] for event in snapshot["completed"]] == ["said0", "said1"]
     assert snapshot["browser_microphone"]
 
@@ -174,13 +238,13 @@ def test_a_page_is_told_of_the_end_before_its_socket_is_closed(
     needs_web()
     from websockets.exceptions import ConnectionClosed
 
-    from whisper_hailo.live.web import WebView
+    from whisper_hailo.live.web import Place, WebView
 
     monkeypatch.setattr("whisper_hailo.live.web._END_LOOKS", 10 * PATIENCE_S)
     monkeypatch.setattr("whisper_hailo.live.web._CLOSED_S", PATIENCE_S)
-    view = WebView(CaptionStatistics, port=0).open()
+    view = WebView(CaptionStatistics, Place.of(port=0)).open()
     with connect(view, "events") as page:
-        assert json.loads(page.recv())["event"] == "snapshot"
+        assert [json.loads(page.recv())["event"] for _ in range(2)] == ["hello", "snapshot"]
         view.put(completed(0))
         view.close()
         kinds = [json.loads(page.recv())["event"] for _ in range(3)]
@@ -262,12 +326,12 @@ def test_foreign_pages_and_foreign_names_are_refused(served: tuple[Any, BrowserS
 
 
 def test_an_address_in_use_is_told(served: tuple[Any, BrowserSource]) -> None:
-    from whisper_hailo.live.web import WebView
+    from whisper_hailo.live.web import Place, WebView
 
     view, _ = served
     port = int(view.address.rsplit(":", 1)[1].strip("/"))
     with (
         pytest.raises(OptionError, match="give another --web-port"),
-        WebView(CaptionStatistics, port=port),
+        WebView(CaptionStatistics, Place.of(port=port)),
     ):
         pass

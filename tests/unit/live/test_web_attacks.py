@@ -29,11 +29,11 @@ EVERYWHERE = "0.0.0.0"  # noqa: S104 - who may ask is what is tested
 
 
 @contextmanager
-def served(**options: Any) -> Iterator[Any]:
+def served(host: str = "127.0.0.1", **options: Any) -> Iterator[Any]:
     needs_web()
-    from whisper_hailo.live.web import WebView
+    from whisper_hailo.live.web import Place, WebView
 
-    with WebView(CaptionStatistics, port=0, **options) as view:
+    with WebView(CaptionStatistics, Place.of(host, 0), **options) as view:
         yield view
 
 

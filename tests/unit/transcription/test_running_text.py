@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -183,3 +184,35 @@ def test_word_times_grow_and_stay_in_the_buffer(micro: Transcriber, speech: Floa
 
 def test_words_of_plain_text() -> None:
     assert [word.text for word in text_words(" a  b\n")] == [" a", " b"]
+
+
+class Encoding:
+    """An encoder that counts."""
+
+    def __init__(self, encoder: Any) -> None:
+        self.encoder = encoder
+        self.n_calls = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.encoder, name)
+
+    def encode(self, mel: FloatArray) -> FloatArray:
+        self.n_calls += 1
+        encoded: FloatArray = self.encoder.encode(mel)
+        return encoded
+
+
+def test_what_was_encoded_once_is_transcribed_and_translated(
+    micro: Transcriber, speech: FloatArray
+) -> None:
+    counted: Any = Encoding(micro.encoder)
+    both = Transcriber(replace(micro._parts, encoder=counted))
+    phrase = load_audio(DATA / "micro" / "phrases" / "phrases-009.ogg")
+    heard = both.transcribe_running(phrase, OPTIONS, translate=True)
+    n_alone = counted.n_calls
+    assert (heard.language, heard.translation) == ("de", "Happy birthday, Anna.")
+    assert heard.text == micro.transcribe_running(phrase, OPTIONS).text
+    assert heard.text != heard.translation
+    both.transcribe_running(phrase, OPTIONS)
+    assert counted.n_calls == 2 * n_alone, "the second text takes no pass of the encoder"
+    assert both.transcribe_running(speech, OPTIONS, translate=True).translation is None

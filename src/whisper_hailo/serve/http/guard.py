@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import hmac
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from whisper_hailo.core.errors import WhisperHailoError
+from whisper_hailo.core.keys import is_one_of
 from whisper_hailo.live.hosts import Hosts, address_of
 from whisper_hailo.serve.errors import BadKeyError, BusyError, TooLargeError, TooManyError
 from whisper_hailo.serve.http.failures import response_of
@@ -41,7 +41,7 @@ class Keys:
     """
 
     def __init__(self, keys: Iterable[str]) -> None:
-        self._keys = tuple(key.encode() for key in keys)
+        self._keys = tuple(keys)
 
     def owner(self, given: str) -> str | None:
         """Who has this key, by a name that does not tell it; `None`: nobody.
@@ -51,10 +51,7 @@ class Keys:
         """
         if not self._keys:
             return None
-        found = False
-        for key in self._keys:  # all of them, so that time does not tell which was near
-            found |= hmac.compare_digest(key, given.encode())
-        if not found:
+        if not is_one_of(given, self._keys):
             raise BadKeyError(
                 "the API key is missing or wrong; send it as Authorization: Bearer KEY"
             )

@@ -7,12 +7,12 @@ import sys
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests import moonshine_stand_in
 from tests.unit.checkpoint.small_hub import use_hub
 from tests.unit.live.scripted import Loudness, Speller, silence, speech
 from whisper_hailo.core.errors import HubError, OptionError
@@ -85,27 +85,10 @@ def test_the_table_names_every_setup() -> None:
     assert "speller" in table.plain()
 
 
-class StandIn:
-    """As the package: refuses buffers of 0.1 s or less, says how long one is."""
-
-    def __init__(self, **options: Any) -> None:
-        self.folder = options["models_dir"]
-
-    def generate(self, audio: Any, max_len: int = 192) -> list[list[int]]:
-        assert audio.ndim == 2
-        assert 0.1 < audio.size / 16_000 < 64
-        return [[1, *range(10, 10 + round(np.abs(audio).sum()))][:max_len]]
-
-
 @pytest.fixture
 def weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    package = ModuleType("moonshine_onnx")
-    tokenizer = SimpleNamespace(decode_batch=lambda ids: [" ".join(f"t{i}" for i in ids[0][1:])])
-    package.__dict__.update(MoonshineOnnxModel=StandIn, load_tokenizer=lambda: tokenizer)
-    monkeypatch.setitem(sys.modules, "moonshine_onnx", package)
-    for name in ("encoder_model.onnx", "decoder_model_merged.onnx"):
-        (tmp_path / name).write_bytes(b"")
-    return tmp_path
+    moonshine_stand_in.install(monkeypatch)
+    return moonshine_stand_in.write_weights(tmp_path / "tiny-streaming-en")
 
 
 def test_moonshine_captions_like_any_engine(weights: Path) -> None:
@@ -117,17 +100,16 @@ def test_moonshine_captions_like_any_engine(weights: Path) -> None:
     row = row_of(run, lambda _: None)
     assert row["violations"] == []
     assert row["passes_per_partial"] == 0
-    assert run.text.startswith("t10 t11")
+    assert run.text.startswith("t0 t1")
     assert short.words
 
 
 def test_moonshine_says_what_is_missing(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    use_hub("http://127.0.0.1:9", weights, monkeypatch)
-    with pytest.raises(HubError, match="cannot fetch UsefulSensors/moonshine"):
+    with pytest.raises(HubError, match="cannot fetch Moonshine tiny"):
         MoonshineEngine("tiny").open()
     with pytest.raises(OptionError, match="--max-segment is 70 s, Moonshine takes less"):
         MoonshineEngine(str(weights), 70.0)
-    monkeypatch.setitem(sys.modules, "moonshine_onnx", None)
+    monkeypatch.setitem(sys.modules, "moonshine_voice", None)
     with pytest.raises(OptionError, match=re.escape(to_add("moonshine"))):
         MoonshineEngine(str(weights)).open()
 
@@ -143,7 +125,7 @@ def test_moonshine_is_left_out_with_a_reason_where_it_cannot_be_had(
         assert list(moonshine_setup(Common("micro", moonshine=""), stack)) == []
         use_hub("http://127.0.0.1:9", weights, monkeypatch)
         assert list(moonshine_setup(Common("micro", moonshine="tiny"), stack)) == []
-        assert "cannot fetch UsefulSensors/moonshine" in caplog.text
-        monkeypatch.setitem(sys.modules, "moonshine_onnx", None)
+        assert "cannot fetch Moonshine tiny" in caplog.text
+        monkeypatch.setitem(sys.modules, "moonshine_voice", None)
         assert list(moonshine_setup(Common("micro"), stack)) == []
         assert to_add("moonshine") in caplog.text

@@ -10,11 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.dripping import dripping
-from tests.unit.checkpoint.small_hub import serving, use_hub
-from whisper_hailo.backends.moonshine import GRAPHS, HUB_ID, SIZES
-from whisper_hailo.core import fetching
-from whisper_hailo.core.errors import HubError, ModelError, OptionError, WhisperHailoError
+from tests import moonshine_stand_in
+from whisper_hailo.core.errors import ModelError, OptionError, WhisperHailoError
 from whisper_hailo_lab.runs.case import Case, Row
 from whisper_hailo_lab.systems.protocol import Loading, System
 from whisper_hailo_lab.systems.table import SYSTEMS, entry
@@ -55,7 +52,7 @@ def test_a_missing_package_names_its_extra(name: str, monkeypatch: pytest.Monkey
         "pywhispercpp",
         "pywhispercpp.model",
         "onnx_asr",
-        "moonshine_onnx",
+        "moonshine_voice",
     ):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(WhisperHailoError, match=rf"pip install -r requirements/{name}\.txt"):
@@ -222,80 +219,20 @@ def test_onnx_asr_hears_consecutive_windows(install: Any, tmp_path: Path) -> Non
         system("onnx-asr", "study", path=str(tmp_path)).open(watch)
 
 
-class MoonshineModel:
-    def __init__(self, **options: Any) -> None:
-        if Path(options["models_dir"], "encoder_model.onnx").read_bytes() == b"broken":
-            raise OSError("no graph\n at all")
-        self.made_with = options
-
-    def generate(self, audio: Any, max_len: int = 192) -> list[list[int]]:
-        assert audio.ndim == 2
-        assert 0.1 < audio.size / 16_000 < 64
-        return [[1, *[7] * min(3, max_len), 2]]
-
-
-def moonshine(install: Any) -> None:
-    tokenizer = SimpleNamespace(decode_batch=lambda ids: [f" {len(ids[0])} tokens"])
-    install("moonshine_onnx", MoonshineOnnxModel=MoonshineModel, load_tokenizer=lambda: tokenizer)
-
-
-def test_moonshine(install: Any, tmp_path: Path) -> None:
-    moonshine(install)
-    for name in GRAPHS:
-        (tmp_path / name).write_bytes(b"")
-    made = system("moonshine", path=str(tmp_path))
+def test_moonshine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    moonshine_stand_in.install(monkeypatch)
+    folder = moonshine_stand_in.write_weights(tmp_path / "tiny-en")
+    made = system("moonshine", path=str(folder), size="tiny")
     assert made.open(watch)["size"] == "tiny"
     heard = made.transcribe(np.zeros(70 * 16_000, np.float32), "en")
-    assert (heard.text, heard.n_tokens) == ("5 tokens 5 tokens", 8)
+    assert len(heard.text.split()) == 639 + 60, "64 s and the rest"
+    assert heard.n_tokens is None
     with pytest.raises(OptionError, match="only hears English, got language 'de'"):
         made.transcribe(AUDIO, "de")
-
-
-def test_moonshine_says_which_weights_are_missing(install: Any, tmp_path: Path) -> None:
-    moonshine(install)
-    with pytest.raises(ModelError, match=r"lacks encoder_model\.onnx and decoder_model_merged"):
-        system("moonshine", path=str(tmp_path)).open(watch)
-    for name in GRAPHS:
-        (tmp_path / name).write_bytes(b"broken")
-    with pytest.raises(ModelError, match=r"no graph at all.*UsefulSensors/moonshine again"):
-        system("moonshine", path=str(tmp_path)).open(watch)
     with pytest.raises(OptionError, match="expected one of"):
         system("moonshine", size="huge").open(watch)
-
-
-def test_moonshine_comes_from_the_hub(
-    install: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    moonshine(install)
-    at_hub = [f"onnx/merged/{size}/float/{name}" for size in SIZES for name in GRAPHS]
-    with serving(HUB_ID, {name: name.encode() for name in at_hub}) as (address, asked):
-        use_hub(address, tmp_path, monkeypatch)
-        made = system("moonshine", path="micro")
-        made.open(watch)
-    folder = Path(made._model._model.made_with["models_dir"])  # type: ignore[attr-defined]
-    assert folder.parts[-4:] == ("onnx", "merged", "tiny", "float")
-    assert (folder / GRAPHS[1]).read_bytes() == at_hub[1].encode()
-    assert not [one for one in asked if "/base/" in one]
-
-
-def test_a_hub_that_drips_moonshine_is_left(
-    install: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    moonshine(install)
-    monkeypatch.setattr(fetching, "PATIENCE_S", 1.0)
-    with dripping("body") as address:
-        use_hub(address, tmp_path, monkeypatch)
-        with pytest.raises(HubError, match="fetch UsefulSensors/moonshine: the server sent less"):
-            system("moonshine", path="micro").open(watch)
-
-
-def test_without_a_hub_moonshine_says_what_to_give(
-    install: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    moonshine(install)
-    use_hub("http://127.0.0.1:9", tmp_path, monkeypatch)
-    with pytest.raises(HubError, match=r"or give a folder that holds encoder_model\.onnx and"):
-        system("moonshine", path="micro").open(watch)
+    with pytest.raises(OptionError, match="no row 'study'"):
+        system("moonshine", "study", path=str(folder)).open(watch)
 
 
 @pytest.mark.slow

@@ -1,0 +1,112 @@
+"""What hears live captions: our own engine or Moonshine, and which options each can make use of."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from dataclasses import fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from whisper_hailo.backends.hailo.options import Priority
+from whisper_hailo.cli.caption_options import CaptionModel
+from whisper_hailo.cli.model import tell_reasons
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.flags import refuse_idle
+from whisper_hailo.core.given import Given
+from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.live.options import CaptionOptions
+
+if TYPE_CHECKING:
+    from whisper_hailo.live.engine import CaptionEngine
+    from whisper_hailo.transcription.transcriber import Transcriber
+
+logger = logging.getLogger(__name__)
+
+DECODING: Final = (
+    "language", "task", "cures", "max_new_tokens", "thresholds", "limits", "prompts",
+)  # fmt: skip
+NO_EFFECT: Final = (
+    "prefix", "condition_on_previous_text", "carry_initial_prompt",  # a segment stands alone
+    "compression_ratio_threshold",  # nothing is tried again
+)  # fmt: skip
+"""Options of decoding that live captions cannot make use of."""
+
+
+_WHISPERS: Final = ("drafts", "hold_back_s", "trim_window")
+"""Options of captions that Moonshine cannot make use of."""
+
+_NOT_MOONSHINE: Final = "Whisper's models, not --moonshine,"
+
+
+def expect_heard(model: CaptionModel, options: CaptionOptions) -> None:
+    """Refuse options that the engine which is asked for cannot make use of.
+
+    Raises:
+        OptionError: there is one.
+    """
+    if model.moonshine is None:
+        return
+    _refuse_given(replace(model, moonshine=None))
+    for name in _WHISPERS:
+        refuse_idle(options, name, serves=False, of=_NOT_MOONSHINE)
+
+
+def _refuse_given(options: Any) -> None:  # noqa: ANN401 - any dataclass of options
+    for one in fields(options):
+        value = getattr(options, one.name)
+        if is_dataclass(value):
+            _refuse_given(value)
+        else:
+            refuse_idle(options, one.name, serves=False, of=_NOT_MOONSHINE)
+
+
+def caption_engine(
+    model: CaptionModel,
+    given: Given[DecodingOptions],
+    options: CaptionOptions,
+    hotwords: str,
+    stack: contextlib.ExitStack,
+) -> CaptionEngine:
+    """Our own engine or Moonshine, open until the stack ends.
+
+    Raises:
+        OptionError: a rule that Moonshine cannot honour.
+    """
+    from whisper_hailo.decoding.recognizer import refuse_unhonoured
+    from whisper_hailo.live.engine import TranscriberEngine
+    from whisper_hailo.live.moonshine import LONGEST_S, MoonshineEngine
+
+    if model.moonshine is None:
+        transcriber = model.transcriber(Priority.LIVE)
+        decoding = _expecting(hotwords, decoding_of(given, transcriber.default_cures), transcriber)
+        engine = TranscriberEngine(transcriber, decoding, trim_window=options.trim_window)
+        tell_reasons(transcriber)
+        stack.enter_context(transcriber)
+        return engine
+    bounded = frozenset({"limits.max_per_second"})  # it has a bound of its own
+    refuse_unhonoured(decoding_of(given, Cures()), bounded, "Moonshine")
+    longest_s = LONGEST_S if options.max_segment_s is None else options.max_segment_s
+    return stack.enter_context(MoonshineEngine(model.moonshine, longest_s))
+
+
+def decoding_of(given: Given[DecodingOptions], cures: Cures) -> DecodingOptions:
+    """What was typed, on the engine's own cures and with a bound on the tokens."""
+    from whisper_hailo.live.engine import caption_defaults
+
+    return given.on(caption_defaults(cures))
+
+
+def _expecting(
+    hotwords: str, decoding: DecodingOptions, transcriber: Transcriber
+) -> DecodingOptions:
+    """Options with further hotwords, where the decoder takes any."""
+    if not hotwords:
+        return decoding
+    both = ", ".join(filter(None, (decoding.prompts.hotwords, hotwords)))
+    expecting = replace(decoding, prompts=replace(decoding.prompts, hotwords=both))
+    try:
+        transcriber.check(expecting)
+    except OptionError as error:
+        logger.warning("what --replace shows is not expected: %s", error)
+        return decoding
+    return expecting

@@ -1,0 +1,151 @@
+"""A room whose microphone is real to PortAudio: PulseAudio's, which hears what is played."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+import numpy as np
+import soundfile
+
+from whisper_hailo.audio import load_audio
+from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.errors import DeviceError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo_lab.data.clips import said
+
+PROGRAMS: Final = ("pulseaudio", "pactl", "paplay")
+_ALSA: Final = (
+    'pcm.!default { type pulse hint.description "Default" }\nctl.!default { type pulse }\n'
+)
+_PAUSES_S: Final = (1.5, 3.0)
+_PATIENCE_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A clip that was played.
+
+    Attributes:
+        path: of the clip.
+        text: what is said in it.
+        start_s: when it began, in seconds since 1970.
+        end_s: when it was over.
+        whole: the player had nothing to complain of.
+    """
+
+    path: Path
+    text: str
+    start_s: float
+    end_s: float
+    whole: bool
+
+
+class Sound(Closing):
+    """A sound server with one microphone, which can be taken away.
+
+    Args:
+        folder: of its own.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.environment = os.environ | {
+            "HOME": str(folder),
+            "XDG_RUNTIME_DIR": str(folder / "run"),
+        }
+        self._server: subprocess.Popen[bytes] | None = None
+
+    def open(self) -> Self:
+        """Begin to hear.
+
+        Raises:
+            DeviceError: there is no such server here, or it does not start.
+        """
+        missing = [program for program in PROGRAMS if shutil.which(program) is None]
+        if missing:
+            raise DeviceError(f"no {', '.join(missing)} here; sudo apt install pulseaudio-utils")
+        (self._folder / "run").mkdir(mode=0o700, exist_ok=True)
+        (self._folder / ".asoundrc").write_text(_ALSA, encoding="utf-8")
+        self._server = subprocess.Popen(
+            [
+                *("pulseaudio", "--daemonize=no", "--exit-idle-time=-1", "-n"),
+                *("-L", "module-native-protocol-unix"),
+                *("-L", "module-null-sink sink_name=played"),
+            ],
+            env=self.environment,
+            stderr=subprocess.DEVNULL,
+        )
+        end_s = time.monotonic() + _PATIENCE_S
+        while subprocess.run(
+            ["pactl", "info"], env=self.environment, capture_output=True, check=False
+        ).returncode:
+            if self._server.poll() is not None or time.monotonic() > end_s:
+                raise DeviceError("pulseaudio does not start; is another one in its folder?")
+            time.sleep(0.1)
+        return self
+
+    def close(self) -> None:
+        """Take the microphone away."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.terminate()
+            server.wait(_PATIENCE_S)
+
+
+class Speaker(Closing):
+    """Plays one clip after the other, with pauses.
+
+    Args:
+        clips: drawn from, with their texts beside them.
+        sound: where.
+        folder: for what is played.
+        seed: of the order.
+
+    Attributes:
+        played: so far.
+    """
+
+    def __init__(self, clips: Sequence[Path], sound: Sound, folder: Path, seed: int) -> None:
+        self._clips = clips
+        self._sound = sound
+        self._wav = folder / "clip.wav"
+        self._rng = np.random.default_rng(seed)
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._speak, name="speaker", daemon=True)
+        self.played: list[Played] = []
+
+    def open(self) -> Self:
+        self._thread.start()
+        return self
+
+    def close(self) -> None:
+        """Finish the clip."""
+        self._closed.set()
+        self._thread.join(_PATIENCE_S)
+
+    def _speak(self) -> None:
+        while not self._closed.is_set():
+            clip = self._clips[int(self._rng.integers(len(self._clips)))]
+            soundfile.write(self._wav, load_audio(clip), SAMPLE_RATE_HZ)
+            start_s = time.time()
+            whole = False
+            with suppress(subprocess.TimeoutExpired):
+                done = subprocess.run(
+                    ["paplay", self._wav],
+                    env=self._sound.environment,
+                    capture_output=True,
+                    timeout=_PATIENCE_S,
+                    check=False,
+                )
+                whole = done.returncode == 0
+            self.played.append(Played(clip, said(clip), start_s, time.time(), whole))
+            self._closed.wait(float(self._rng.uniform(*_PAUSES_S)))

@@ -1,0 +1,152 @@
+"""The real command, started again whenever it dies, as a service manager does; and its faults."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from whisper_hailo.core.closing import Closing
+
+PARTIAL_S: Final = 0.5
+"""New sound for each partial: several programs share the processor."""
+
+_READY: Final = re.compile(r"listening to")
+_PATIENCE_S: Final = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """Memory of the program at a time.
+
+    Attributes:
+        age_s: of the process.
+        run: how often it had been started before.
+        rss_mib: resident.
+        n_descriptors: open ones.
+        n_threads: of the process.
+    """
+
+    age_s: float
+    run: int
+    rss_mib: float
+    n_descriptors: int
+    n_threads: int
+
+
+class Service(Closing):
+    """Captions of a microphone, with a page and all outputs.
+
+    Args:
+        model: checkpoint.
+        folder: of the outputs.
+        environment: of the sound server.
+        port: of the page.
+
+    Attributes:
+        n_starts: how often it was started.
+        stderr: what it told.
+    """
+
+    def __init__(self, model: str, folder: Path, environment: dict[str, str], port: int) -> None:
+        self._command = [
+            *(sys.executable, "-m", "whisper_hailo", "caption", "--model", model),
+            *("--threads", "1", "--min-partial", str(PARTIAL_S), "--mic", "default"),
+            *("--web", "--web-port", str(port)),
+            *("--events", str(folder / "a.jsonl"), "--output", str(folder / "a.srt")),
+            *("--record", str(folder / "a.flac")),
+        ]
+        self._environment = environment
+        self._process: subprocess.Popen[str] | None = None
+        self._began_s = 0.0
+        self._ready = threading.Event()
+        self._ending = False
+        self.n_starts = 0
+        self.stderr: list[str] = []
+        self.address = f"http://127.0.0.1:{port}/"
+
+    @property
+    def process(self) -> subprocess.Popen[str]:
+        """The one that runs, or ran last."""
+        if self._process is None:
+            raise RuntimeError("the service was not started; use a with block")
+        return self._process
+
+    def open(self) -> Self:
+        self._start()
+        threading.Thread(target=self._keep, name="service", daemon=True).start()
+        return self
+
+    def close(self) -> None:
+        """End it as a service manager does."""
+        self._ending = True
+        self.process.send_signal(signal.SIGCONT)
+        self.process.terminate()
+        self.process.wait(_PATIENCE_S)
+
+    def kill(self) -> None:
+        """Without a word; it is back when this returns."""
+        self._ready.clear()
+        self.process.kill()
+        self._ready.wait(_PATIENCE_S)
+
+    def stop(self, seconds: float) -> None:
+        """Freeze it for a while."""
+        self.process.send_signal(signal.SIGSTOP)
+        time.sleep(seconds)
+        self.process.send_signal(signal.SIGCONT)
+
+    def fill_disk(self, seconds: float) -> None:
+        """No file of it may grow for a while."""
+        pid, unlimited = self.process.pid, resource.RLIM_INFINITY
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (1, unlimited))
+        time.sleep(seconds)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (unlimited, unlimited))
+
+    def weigh(self) -> Weight | None:
+        """What it weighs now; `None` while there is none."""
+        proc = Path(f"/proc/{self.process.pid}")
+        try:
+            status = (proc / "status").read_text(encoding="utf-8")
+            n_descriptors = len(os.listdir(proc / "fd"))
+        except OSError:
+            return None
+        figures = dict(re.findall(r"^(VmRSS|Threads):\s+(\d+)", status, re.MULTILINE))
+        if "VmRSS" not in figures:
+            return None  # a zombie
+        age_s = time.monotonic() - self._began_s
+        rss_mib = int(figures["VmRSS"]) / 1024
+        return Weight(age_s, self.n_starts, rss_mib, n_descriptors, int(figures["Threads"]))
+
+    def _start(self) -> None:
+        self._process = subprocess.Popen(
+            self._command,
+            env=self._environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._began_s = time.monotonic()
+        self.n_starts += 1
+        threading.Thread(target=self._listen, args=(self._process,), daemon=True).start()
+        self._ready.wait(_PATIENCE_S)
+
+    def _listen(self, process: subprocess.Popen[str]) -> None:
+        for line in process.stderr or ():
+            self.stderr.append(f"{self.n_starts}: {line.rstrip()}")
+            if _READY.search(line):
+                self._ready.set()
+
+    def _keep(self) -> None:
+        while not self._ending:
+            self.process.wait()
+            if not self._ending:
+                self._start()

@@ -1,0 +1,94 @@
+"""Moonshine behind its package: weights that are found or not, and audio that goes on."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests import moonshine_stand_in as stand_in
+from whisper_hailo.backends.moonshine import SIZES, Moonshine
+from whisper_hailo.core.errors import HubError, ModelError, OptionError
+from whisper_hailo.core.extras import to_add
+
+
+def sound(n_samples: int) -> np.ndarray:
+    return np.linspace(-1, 1, n_samples, dtype=np.float32)
+
+
+def made(moonshine: Moonshine) -> Any:
+    return moonshine._model
+
+
+def test_audio_that_goes_on_is_given_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stand_in.install(monkeypatch)
+    folder = stand_in.write_weights(tmp_path / "small-streaming-en" / "quantized")
+    said, other = sound(32_000), sound(8_000)[::-1].copy()
+    with Moonshine(str(folder)) as moonshine:
+        assert moonshine.size == "small-streaming"
+        texts = [moonshine.transcribe(said[:n]) for n in (3_200, 8_000, 8_000, 32_000)]
+        assert [text.split()[-1] for text in texts] == ["t1", "t4", "t4", "t19"]
+        assert made(moonshine).given == [3_200, 4_800, 24_000]
+        assert moonshine.transcribe(other).split()[-1] == "t4", "another sound begins anew"
+        assert moonshine.transcribe(other[:4_800]).split()[-1] == "t2", "so does a shorter one"
+        assert made(moonshine).n_streams == 3
+        package = made(moonshine)
+    assert package.closed
+
+
+def test_models_that_do_not_stream_hear_all_of_it_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stand_in.install(monkeypatch, tmp_path)
+    with Moonshine("tiny") as moonshine:
+        assert moonshine.transcribe(sound(16_000)).split()[-1] == "t9"
+        assert moonshine.transcribe(sound(100)) == "t0 t1", "it is filled up"
+        assert made(moonshine).given == [16_000, 3_200]
+
+
+def test_weights_come_from_where_the_package_keeps_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stand_in.install(monkeypatch, tmp_path)
+    for size in SIZES:
+        with Moonshine(size) as moonshine:
+            assert made(moonshine).streams == size.endswith("streaming")
+
+
+def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stand_in.install(monkeypatch)
+    with pytest.raises(HubError, match=r"Moonshine tiny \(Max retries exceeded with url\)"):
+        Moonshine("tiny").open()
+    for source in ("huge", str(tmp_path)):
+        with pytest.raises(OptionError, match="expected one of tiny-streaming, small-streaming"):
+            Moonshine(source)
+    empty = tmp_path / "tiny-en"
+    empty.mkdir()
+    with pytest.raises(ModelError, match=r"cannot be loaded .*moonshine-voice download"):
+        Moonshine(str(empty)).open()
+    monkeypatch.setitem(sys.modules, "moonshine_voice", None)
+    with pytest.raises(OptionError, match=re.escape(to_add("moonshine"))):
+        Moonshine("tiny").open()
+
+
+def test_the_stand_in_is_called_as_the_package_is(tmp_path: Path) -> None:
+    package = pytest.importorskip("moonshine_voice", reason="the moonshine extra is not installed")
+    for name in ("Transcriber", "Stream"):
+        ours, theirs = getattr(stand_in, name), getattr(package, name)
+        for method, how in inspect.getmembers(ours, inspect.isfunction):
+            taken = list(inspect.signature(how).parameters)
+            known = list(inspect.signature(getattr(theirs, method)).parameters)
+            assert taken == known[: len(taken)], (name, method)
+    for kind in stand_in.ModelArch:
+        assert package.ModelArch[kind.name] == kind
+    for size in SIZES:
+        assert package.string_to_model_arch(size) == stand_in.string_to_model_arch(size)
+    folder = tmp_path / "tiny-streaming-en"
+    folder.mkdir()
+    with pytest.raises(ModelError, match="cannot be loaded"):
+        Moonshine(str(folder)).open()
