@@ -1,0 +1,2 @@
+from whisper_hailo_lab.repository import RESULTS
+RESULT=RESULTS / "archives.json"
