@@ -33,7 +33,7 @@ _AT_HOME: Final = ("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 """Ray listens on the loopback device only, as it does where firewalls would ask; see its
 `services.get_node_ip_address`."""
 
-_WORKERS_PER_READER: Final = 8
+WORKERS_PER_READER: Final = 8
 """Reading takes a fiftieth of the time of transcribing. It asks for no core: where actors
 have taken all of them it would never begin."""
 
@@ -73,7 +73,7 @@ def run_on_ray(
             batch_size=1,
             batch_format="numpy",
             num_cpus=0,
-            concurrency=1 + n_workers // _WORKERS_PER_READER,
+            concurrency=1 + n_workers // WORKERS_PER_READER,
         ).map_batches(
             type("Transcribing", (_Actor,), {"setup": pickle.dumps(setup)}),
             batch_size=1,

@@ -20,6 +20,7 @@ Extra: TypeAlias = Literal[
     "onnx-asr",
     "moonshine",
     "cluster",
+    "parquet",
 ]
 """Those of `pyproject.toml` that the program can lack."""
 

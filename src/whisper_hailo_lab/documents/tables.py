@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.files import write_file
 from whisper_hailo_lab.documents import (
+    archives,
     backends,
     captions,
     device_faults,
@@ -38,6 +39,8 @@ Maker: TypeAlias = Callable[[Any, str], Tables]
 """Tables of a kept result, given the mark of the present weights."""
 
 KEPT: Final[tuple[tuple[Path, Maker], ...]] = (
+    (archives.RESULT, archives.tables),
+    (archives.SCALE, archives.scale_tables),
     (backends.RESULT, backends.tables),
     (captions.RESULT, captions.tables),
     (device_faults.RESULT, device_faults.tables),

@@ -1,7 +1,7 @@
 """An archive by one worker, by several and on Ray: the same bytes, how long, how much memory.
 
     make test-cluster  # once: makes the environment that has Ray
-    .venv-cluster/bin/python -m whisper_hailo_lab.experiments.archives [--hours N] [--clips N] [--pairs N]
+    .venv-cluster/bin/python -m whisper_hailo_lab.experiments.archives [--hours N] [--pairs N]
 
 A recording of hours, of the frozen clips of `micro` with silence and noise between them, goes
 through every engine; then many short clips go through both engines in turns. Keeps the result,
@@ -79,7 +79,8 @@ def write_recording(path: Path, hours: float, seed: int) -> None:
 
 def watched(*words: object) -> Ran:
     """Run a command of ours, and look at its processes meanwhile."""
-    begin, seen = time.perf_counter(), {}
+    seen: dict[int, float] = {}
+    begin = time.perf_counter()
     with subprocess.Popen(
         [*COMMAND, *map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
@@ -91,7 +92,7 @@ def watched(*words: object) -> Ran:
             ended, status = os.waitpid(process.pid, os.WNOHANG)
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, words)
+        raise subprocess.CalledProcessError(process.returncode, list(map(str, words)))
     return Ran(time.perf_counter() - begin, driver_cpu_s, max(seen.values(), default=0.0))
 
 
