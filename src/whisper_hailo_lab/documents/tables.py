@@ -19,6 +19,7 @@ from whisper_hailo_lab.documents import (
     emulation,
     fallback,
     interrupted,
+    manual,
     processors,
     short_windows,
     systems,
@@ -95,7 +96,7 @@ def places(text: str) -> set[str]:
 
 
 def stale() -> dict[Path, str]:
-    """Documents that are not what the results say, with what they should be.
+    """Documents that are not what results and commands say, with what they should be.
 
     Raises:
         OptionError: a place without a table, or a table without a place.
@@ -112,6 +113,7 @@ def stale() -> dict[Path, str]:
     run = read_run(speed.RESULT)
     if speed.run_mark(run) not in _read(CHART):
         wanted[CHART] = speed.chart_svg(run)
+    wanted |= manual.files()
     return {path: text for path, text in wanted.items() if text != _read(path)}
 
 
