@@ -1,4 +1,4 @@
-"""The add-on: the options of its page to those of `whisper-hailo serve`, and Home Assistant told of it."""
+"""The add-on: its page's options become those of `whisper-hailo serve`; Home Assistant is told."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def main() -> None:
         except OSError as error:
             sys.exit(f"Home Assistant was not told of the server ({error}); add it by hand")
         os._exit(0)
-    os.execvp(command[0], command)
+    os.execvp(command[0], command)  # noqa: S606 - no shell is wanted
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The manual page, from the help of every command, and what shells complete by: `packaging/share`."""
+"""The manual page, from every command's help, and what shells complete by: `packaging/share`."""
 
 from __future__ import annotations
 
