@@ -112,7 +112,7 @@ def test_a_full_disk_is_one_line_and_the_same_command_goes_on(
     (line,) = full.stderr.splitlines()
     assert "free some space" in line
     assert "run the same command again" in line
-    assert results(tmp_path / "job") == {}
+    assert not [name for name in results(tmp_path / "job") if name.startswith("transcripts")]
     again = subprocess.run(command, env=environment, capture_output=True, check=False)
     assert again.returncode == 3, again.stderr
     assert results(tmp_path / "job") == written

@@ -27,15 +27,18 @@ def tables(result: dict[str, Any], weights: str) -> dict[str, str]:
     return {"archive-long": _long(result, weights), "archive-engines": _engines(result, weights)}
 
 
+def _where(result: dict[str, Any], weights: str) -> str:
+    return f"{result['machine']}{remark([result.get('weights', '')], weights)}"
+
+
 def _long(result: dict[str, Any], weights: str) -> str:
     long = result["long"]
     share = 100 * long["words_changed"] / long["words"]
     text = (
         f"`python -m whisper_hailo_lab.experiments.archives`: {long['hours']:g} hours of the "
         "frozen clips with silence and noise between them, one recording, `micro`, "
-        f"{result['machine']}{remark([result['weights']], weights)}. {long['words']:,} words; "
-        f"`transcribe`, which cuts nowhere, has {share:.1f} % of them otherwise and took "
-        f"{long['transcribe']['seconds']:,.0f} s.\n\n"
+        f"{_where(result, weights)}. {long['words']:,} words; `transcribe`, which cuts nowhere, has "
+        f"{share:.1f} % of them otherwise and took {long['transcribe']['seconds']:,.0f} s.\n\n"
     )
     rows = table_of(
         long["rows"],
@@ -58,10 +61,14 @@ def _engines(result: dict[str, Any], weights: str) -> str:
     more = sorted(100 * overhead(pair) for pair in pairs)
     text = (
         f"{result['clips']:,} clips of {pairs[0][LOCAL]['audio_s'] / result['clips']:.1f} s, "
-        f"{len(pairs)} pairs in turns, {result['machine']}"
-        f"{remark([result['weights']], weights)}; the start is what a job of 16 clips takes. "
-        f"Beside the start Ray takes {median(more):+.0f} % of the local engine's time (median; "
-        f"{more[0]:+.0f} to {more[-1]:+.0f} %).\n\n"
+        f"{len(pairs)} pairs in turns, {_where(result, weights)}; the start is what a job of 16 "
+        f"clips takes. Beside the start Ray takes {median(more):+.0f} % of the local engine's time "
+        f"(median; {more[0]:+.0f} to {more[-1]:+.0f} %).\n\n"
+    )
+    none = result["scheduling"]
+    text = text[:-2] + (
+        f" {none['tasks']:,} tasks without anything to transcribe went through Ray in "
+        f"{none['seconds']:.0f} s.\n\n"
     )
     rows = tuple(_engine(name, [pair[name] for pair in pairs]) for name in (LOCAL, RAY))
     heads = ("engine", "start, s", "whole job, s", "the driver's processor, ms a task")
@@ -77,7 +84,7 @@ def _engine(name: str, runs: list[dict[str, Any]]) -> tuple[str, ...]:
 def scale_tables(result: dict[str, Any], weights: str) -> dict[str, str]:
     """What was measured, and jobs in simulated time."""
     costs = result["costs"]
-    about = f"{result['machine']}{remark([result['weights']], weights)}"
+    about = _where(result, weights)
     measured = (
         ("a worker with `micro`", f"{costs['speed']:.0f} x real time"),
         ("a reader", f"{costs['reading']:.0f} x real time"),
@@ -104,7 +111,7 @@ def scale_tables(result: dict[str, Any], weights: str) -> dict[str, str]:
     about = f"`python -m whisper_hailo_lab.experiments.archive_scale`, {about}.\n\n"
     return {
         "archive-costs": about + Table(("what", "measured"), measured).markdown(),
-        "archive-scale": rows.markdown(),
+        "archive-scale": about + rows.markdown(),
     }
 
 

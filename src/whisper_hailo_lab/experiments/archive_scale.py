@@ -102,11 +102,10 @@ def costs_of(measured: dict[str, Any], driver: dict[str, float], reading: float)
         driver: of `driver_costs`.
         reading: of `reading_speed`.
     """
-    local, ray = (
-        [pair[name] for pair in measured["pairs"]] for name in ("two workers", "Ray, two workers")
-    )
+    local = [pair["two workers"] for pair in measured["pairs"]]
+    none = measured["scheduling"]
     return Costs(
-        dispatch_s=statistics.median(one["driver_cpu_s"] / one["tasks"] for one in ray),
+        dispatch_s=none["driver_cpu_s"] / none["tasks"],
         note_s=driver["task_s"],
         speed=statistics.median(one["audio_s"] / one["worker_s"] for one in local),
         reading=reading,

@@ -27,6 +27,8 @@ from typing import Any, Final
 import numpy as np
 
 from whisper_hailo.audio import load_audio
+from whisper_hailo.batch.records import GROUP_ITEMS
+from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.files import write_file
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo_lab.data.clips import measured_on, recordings
@@ -77,8 +79,8 @@ def write_recording(path: Path, hours: float, seed: int) -> None:
             left -= part.size
 
 
-def watched(*words: object) -> Ran:
-    """Run a command of ours, and look at its processes meanwhile."""
+def watched(*words: object, code: int = 0) -> Ran:
+    """Run a command of ours, and look at its processes meanwhile; it has to end with a code."""
     seen: dict[int, float] = {}
     begin = time.perf_counter()
     with subprocess.Popen(
@@ -91,7 +93,7 @@ def watched(*words: object) -> Ran:
             seen |= peaks_mib(process.pid)
             ended, status = os.waitpid(process.pid, os.WNOHANG)
         process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
+    if process.returncode != code:
         raise subprocess.CalledProcessError(process.returncode, list(map(str, words)))
     return Ran(time.perf_counter() - begin, driver_cpu_s, max(seen.values(), default=0.0))
 
@@ -166,12 +168,29 @@ def both_engines(n_clips: int, n_pairs: int, work: Path) -> list[dict[str, Any]]
     return pairs
 
 
+def scheduling(n_tasks: int, work: Path) -> dict[str, Any]:
+    """Tasks of recordings that are not there: what remains is reading, Ray and the driver."""
+    runs = {}
+    for name, n_items in (("start", GROUP_ITEMS), ("job", n_tasks * GROUP_ITEMS)):
+        items = (f'{{"audio": "none-{number:07}.wav"}}\n' for number in range(n_items))
+        (work / "none.jsonl").write_text("".join(items), encoding="utf-8")
+        words = (work / "none.jsonl", "-o", work / name, *MODEL, *ENGINES["Ray, two workers"])
+        runs[name] = watched("batch", *words, code=ExitCode.AUDIO)
+        shutil.rmtree(work / name)
+    return {
+        "tasks": n_tasks,
+        "seconds": runs["job"].wall_s - runs["start"].wall_s,
+        "driver_cpu_s": runs["job"].driver_cpu_s - runs["start"].driver_cpu_s,
+    }
+
+
 def main() -> None:
     """Entry point of the command line."""
     parser = argparse.ArgumentParser(description=description(__doc__))
     parser.add_argument("--hours", type=float, default=10)
     parser.add_argument("--clips", type=int, default=1000)
     parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--tasks", type=int, default=1000, help="with nothing to transcribe")
     parser.add_argument("--seed", type=int, default=0, help="of the long recording")
     given = parser.parse_args()
     found = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.is_file() else {}
@@ -181,6 +200,8 @@ def main() -> None:
         if given.pairs:
             found["pairs"] = both_engines(given.clips, given.pairs, Path(work))
             found["clips"] = given.clips
+        if given.tasks:
+            found["scheduling"] = scheduling(given.tasks, Path(work))
     write_file(RESULT, json.dumps(found | measured_on(None)) + "\n")
 
 
