@@ -37,8 +37,8 @@ def _long(result: dict[str, Any], weights: str) -> str:
     text = (
         f"`python -m whisper_hailo_lab.experiments.archives`: {long['hours']:g} hours of the "
         "frozen clips with silence and noise between them, one recording, `micro`, "
-        f"{_where(result, weights)}. {long['words']:,} words; `transcribe`, which cuts nowhere, has "
-        f"{share:.1f} % of them otherwise and took {long['transcribe']['seconds']:,.0f} s.\n\n"
+        f"{_where(result, weights)}. {long['words']:,} words; `transcribe`, which cuts nowhere, "
+        f"has {share:.1f} % of them otherwise and took {long['transcribe']['seconds']:,.0f} s.\n\n"
     )
     rows = table_of(
         long["rows"],
