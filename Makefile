@@ -153,7 +153,7 @@ test-cluster: $(CLUSTER)/cluster.stamp
 dist: $(VENV)/dev.stamp
 	rm -rf dist
 	$(BIN)/python -m hatchling build -d dist
-	$(BIN)/python -m pytest tests/dist -s -p no:randomly
+	$(BIN)/python -m pytest tests/packages -s -p no:randomly
 
 check: environments
 	scripts/check
