@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from whisper_hailo.transcription.transcriber import Transcriber
 
 ENGINES: Final = ("local", "ray")
-LAYOUTS: Final = ("jsonl", "parquet")
+RESULTS: Final = ("jsonl", "parquet")
 STATUS: Final = "status"
 MOST_WORKERS: Final = 4096
 
@@ -60,7 +60,7 @@ class JobOptions:
         (), f"Files beside the JSON: {', '.join(FORMATS)}, {ALL_FORMATS}.", name="--format",
         short="-f", metavar="LIST",
     )  # fmt: skip
-    results: str = flag("jsonl", "Files of all results", choices=LAYOUTS)
+    results: str = flag("jsonl", "Files of all results", choices=RESULTS)
     workers: int | None = flag(
         None, "Processes with a model each.", _WORK, shown="cores; 1 with a chip"
     )
