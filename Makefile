@@ -153,7 +153,8 @@ test-cluster: $(CLUSTER)/cluster.stamp
 dist: $(VENV)/dev.stamp
 	rm -rf dist
 	$(BIN)/python -m hatchling build -d dist
-	$(BIN)/python -m pytest tests/packages -s -p no:randomly
+	du --apparent-size -h dist/*
+	$(BIN)/python -m pytest tests/packages -p no:randomly
 
 check: environments
 	scripts/check
