@@ -28,9 +28,7 @@ from whisper_hailo.core.errors import DeviceError
 CHIP: Final = "hailo"
 """Ray's resource of a node for each chip: `ray start --resources '{"hailo": 1}'`."""
 
-_QUIET: Final = {"RAY_DATA_LOG_LEVEL": "ERROR", "RAY_BACKEND_LOG_LEVEL": "fatal"}
-"""What breaks a job is told by us, in one line."""
-
+_QUIET: Final = ("RAY_DATA_LOG_LEVEL", "ERROR")
 _AT_HOME: Final = ("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 """Ray listens on the loopback device only, as it does where firewalls would ask; see its
 `services.get_node_ip_address`."""
@@ -104,8 +102,7 @@ def _connected(address: str | None) -> Iterator[Any]:
     Raises:
         DeviceError: there is no cluster at the address.
     """
-    for name, level in _QUIET.items():
-        os.environ.setdefault(name, level)
+    os.environ.setdefault(*_QUIET)
     if address is None:
         os.environ.setdefault(*_AT_HOME)
     import ray

@@ -147,7 +147,7 @@ def simulate(archive: Archive, cluster: Cluster, costs: Costs, seed: int) -> Ran
         costs: of each step.
         seed: of all that is uneven, and of deaths.
     """
-    chance = Random(seed)  # noqa: S311 - of machines, not of keys
+    chance = Random(seed).random  # noqa: S311 - of machines, not of keys
     task_s = min(archive.item_s, PIECE_S)
     n_tasks = ceil(3600 * archive.hours / task_s)
     reading_s = task_s / costs.reading
@@ -159,18 +159,21 @@ def simulate(archive: Archive, cluster: Cluster, costs: Costs, seed: int) -> Ran
     readers, workers = [0.0] * cluster.n_readers, [0.0] * cluster.n_workers
     storage = driver = end = 0.0
     again = 0
-    for _ in range(n_tasks):
-        storage = max(storage, readers[0]) + fetch_s
-        read = max(readers[0] + reading_s, storage)
+    for _ in range(n_tasks):  # of millions: comparisons are quicker than calls of `max`
+        reader = readers[0]
+        storage = (storage if storage > reader else reader) + fetch_s
+        read = reader + reading_s
+        read = read if read > storage else storage
         heapreplace(readers, read)
-        driver = max(driver, read) + handle_s
-        took_s = work_s * (1 + UNEVEN * (2 * chance.random() - 1)) + send_s
-        if chance.random() < deadly:
+        driver = (driver if driver > read else read) + handle_s
+        took_s = work_s * (1 - UNEVEN + 2 * UNEVEN * chance()) + send_s
+        if chance() < deadly:
             again += 1
-            took_s += RESTART_S + work_s * chance.random()
-        done = max(driver, workers[0]) + took_s
+            took_s += RESTART_S + work_s * chance()
+        free = workers[0]
+        done = (driver if driver > free else free) + took_s
         heapreplace(workers, done)
-        end = max(end, done)
+        end = done if done > end else end
     shards = ceil(archive.n_items / (GROUP_ITEMS * SHARD_GROUPS))
     per_item = ceil(archive.item_s / task_s)
     held = min(archive.n_items, GROUP_ITEMS * (cluster.n_readers + SHARD_GROUPS))

@@ -2,8 +2,9 @@
 
     python -m whisper_hailo_lab.experiments.archive_scale [--hours N]
 
-Measures what the driver does for each task, what a recording of the manifest takes in its memory
-and how quickly recordings are read; what Ray and the model cost comes from `experiments.archives`.
+Measures in processor time what the driver does for each task, what a recording of the manifest
+takes in its memory, how quickly recordings are read and transcribed; what Ray costs comes from
+`experiments.archives`.
 Then clusters of up to 1,000 nodes work on archives of up to N hours, in simulated time. Keeps the
 result, from which a table of `docs/cluster.md` follows.
 """
@@ -12,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import sys
 import tempfile
 import tracemalloc
@@ -20,15 +20,18 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from time import process_time
-from typing import Any, Final
+from typing import Final
 
 from whisper_hailo.batch.job import Job, JobSettings
 from whisper_hailo.batch.manifest import read_groups, written
 from whisper_hailo.batch.pieces import audio_s, tasks_of
-from whisper_hailo.batch.records import PIECE_S, Group, Item, Outcome, PieceResult
+from whisper_hailo.batch.records import MOST_PIECES, PIECE_S, Group, Item, Outcome, PieceResult
 from whisper_hailo.batch.store import Folder
+from whisper_hailo.batch.worker import Setup, Worker
 from whisper_hailo.core.strict import decode, parse_json
 from whisper_hailo.core.types import Segment, Settings
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.transcription.batch_size import USUAL_BATCH
 from whisper_hailo_lab.data.clips import measured_on, recordings
 from whisper_hailo_lab.documents.archives import RESULT, SCALE
 from whisper_hailo_lab.documents.tables import keep
@@ -94,21 +97,31 @@ def reading_speed() -> float:
     return n_s / (process_time() - begin)
 
 
-def costs_of(measured: dict[str, Any], driver: dict[str, float], reading: float) -> Costs:
+def working_speed() -> float:
+    """Likewise, of a worker with `micro` and one thread."""
+    clips = recordings("seen", "unseen")[: 2 * MOST_PIECES]
+    group = Group(0, tuple(Item(path.name, str(path), "en") for path in clips))
+    setup = Setup({"model": "micro", "threads": 1}, DecodingOptions(), batch_size=USUAL_BATCH)
+    tasks = list(tasks_of(group))
+    with Worker(setup) as worker:
+        worker.do(tasks[0])  # memory is taken
+        begin = process_time()
+        n_s = sum(worker.do(task).audio_s for task in tasks)
+    return n_s / (process_time() - begin)
+
+
+def costs_of(none: dict[str, float], driver: dict[str, float]) -> Costs:
     """All costs.
 
     Args:
-        measured: of `experiments.archives`.
+        none: of tasks without anything to transcribe, from `experiments.archives`.
         driver: of `driver_costs`.
-        reading: of `reading_speed`.
     """
-    local = [pair["two workers"] for pair in measured["pairs"]]
-    none = measured["scheduling"]
     return Costs(
         dispatch_s=none["driver_cpu_s"] / none["tasks"],
         note_s=driver["task_s"],
-        speed=statistics.median(one["audio_s"] / one["worker_s"] for one in local),
-        reading=reading,
+        speed=working_speed(),
+        reading=reading_speed(),
         item_bytes=driver["item_bytes"],
         outcome_bytes=driver["outcome_bytes"],
         manifest_bytes=driver["manifest_bytes"],
@@ -124,7 +137,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     measured = json.loads(RESULT.read_text(encoding="utf-8"))
-    costs = costs_of(measured, driver_costs(given.items), reading_speed())
+    costs = costs_of(measured["scheduling"], driver_costs(given.items))
     rows = []
     for share in SPEEDS:
         for n_nodes, hours in SIZES:

@@ -193,16 +193,19 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=1000, help="with nothing to transcribe")
     parser.add_argument("--seed", type=int, default=0, help="of the long recording")
     given = parser.parse_args()
-    found = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.is_file() else {}
     with tempfile.TemporaryDirectory() as work:
         if given.hours:
-            found["long"] = one_long(given.hours, given.seed, Path(work))
-        if given.pairs:
-            found["pairs"] = both_engines(given.clips, given.pairs, Path(work))
-            found["clips"] = given.clips
+            _keep(long=one_long(given.hours, given.seed, Path(work)))
         if given.tasks:
-            found["scheduling"] = scheduling(given.tasks, Path(work))
-    write_file(RESULT, json.dumps(found | measured_on(None)) + "\n")
+            _keep(scheduling=scheduling(given.tasks, Path(work)))
+        if given.pairs:
+            _keep(clips=given.clips, pairs=both_engines(given.clips, given.pairs, Path(work)))
+
+
+def _keep(**parts: object) -> None:
+    """Put parts in the place of those that were measured before."""
+    found = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.is_file() else {}
+    write_file(RESULT, json.dumps(found | parts | measured_on(None)) + "\n")
 
 
 if __name__ == "__main__":
