@@ -10,6 +10,7 @@ import time
 import venv
 import zipfile
 from collections.abc import Iterator
+from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -141,10 +142,10 @@ def test_the_wheel_serves(server: int) -> None:
     end_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < end_s:
         try:
-            connection = HTTPConnection("127.0.0.1", server, timeout=5)
-            connection.request("GET", "/ready")
-            if connection.getresponse().status == 200:
-                return
+            with closing(HTTPConnection("127.0.0.1", server, timeout=5)) as connection:
+                connection.request("GET", "/ready")
+                if connection.getresponse().status == 200:
+                    return
         except ConnectionError:
             pass
         time.sleep(0.2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import Any, Final
 
+from whisper_hailo.batch.records import PIECE_S
 from whisper_hailo_lab.report.table import Table, table_of
 from whisper_hailo_lab.repository import RESULTS
 from whisper_hailo_lab.runs.marks import remark
@@ -111,8 +112,20 @@ def scale_tables(result: dict[str, Any], weights: str) -> dict[str, str]:
     about = f"`python -m whisper_hailo_lab.experiments.archive_scale`, {about}.\n\n"
     return {
         "archive-costs": about + Table(("what", "measured"), measured).markdown(),
-        "archive-scale": about + rows.markdown(),
+        "archive-scale": about + rows.markdown() + _limits(costs),
     }
+
+
+def _limits(costs: dict[str, float]) -> str:
+    """How far one driver goes, for long recordings and for short ones."""
+    handle_s = costs["dispatch_s"] + costs["note_s"]
+    workers = PIECE_S / handle_s / costs["speed"]
+    return (
+        f"\nA driver hands out {1 / handle_s:.0f} tasks a second: {PIECE_S / handle_s:,.0f} x real "
+        f"time with long recordings, which keeps {workers:,.0f} workers with `micro` busy. "
+        f"`items.jsonl` may have 1 GiB: {2**30 / costs['manifest_bytes'] / 1e6:.0f} million "
+        "recordings.\n"
+    )
 
 
 def _narrowest(row: dict[str, Any]) -> str:

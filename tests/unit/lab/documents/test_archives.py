@@ -46,7 +46,8 @@ def test_the_narrowest_place_is_named() -> None:
         "restart_s": 117.0,
     }  # fmt: skip
     made = scale_tables({"machine": "a box", "costs": costs, "rows": [row]}, "")
-    line = made["archive-scale"].splitlines()[-1]
+    line, _, limits = made["archive-scale"].splitlines()[-3:]
+    assert "hands out 0 tasks a second: 150 x real time" in limits  # two seconds a task
     assert line == (
         "| 1,000 | 1,000,000 | 15 | 12,000,000 | 10.0 | 50 % | driver, 99 % | 7 | 2.0 | 117 |"
     )

@@ -30,7 +30,7 @@ def test_workers_that_never_wait_take_the_ideal_time() -> None:
     ("place", "costs", "cluster"),
     [
         ("driver", replace(COSTS, dispatch_s=1.5, note_s=0.5), CLUSTER),
-        ("readers", replace(COSTS, reading=25.0), CLUSTER),
+        ("readers", replace(COSTS, reading=150 / CLUSTER.n_readers), CLUSTER),
         ("storage", COSTS, replace(CLUSTER, storage_bytes_s=8000 * 3600 * 2000 / 48_000)),
     ],
 )
@@ -54,6 +54,7 @@ def test_memory_restart_and_files_follow_the_recordings() -> None:
     assert (one.manifest_bytes, more.manifest_bytes) == (2000 * 100, 200_000 * 100)
     assert (one.files, more.files) == (2 * 8, 2 * 782)
     assert more.restart_s > 50 * one.restart_s > 0
-    # A hundred groups or less are held, of twelve tasks an item or of one.
-    assert one.driver_bytes == 2000 * 300 + 16 * 22 * 12 * 1e5
-    assert more.driver_bytes == 200_000 * 300 + 16 * 22 * 1e5
+    # A reader's group each is held, and those of a file of results; of twelve tasks an item, or one.
+    held = 16 * (CLUSTER.n_readers + 16)
+    assert one.driver_bytes == 2000 * 300 + held * 12 * 1e5
+    assert more.driver_bytes == 200_000 * 300 + held * 1e5
