@@ -54,7 +54,7 @@ def test_memory_restart_and_files_follow_the_recordings() -> None:
     assert (one.manifest_bytes, more.manifest_bytes) == (2000 * 100, 200_000 * 100)
     assert (one.files, more.files) == (2 * 8, 2 * 782)
     assert more.restart_s > 50 * one.restart_s > 0
-    # A reader's group each is held, and those of a file of results; of twelve tasks an item, or one.
+    # A group of each reader is held, and those of a file; of twelve tasks an item, or of one.
     held = 16 * (CLUSTER.n_readers + 16)
     assert one.driver_bytes == 2000 * 300 + held * 12 * 1e5
     assert more.driver_bytes == 200_000 * 300 + held * 1e5
