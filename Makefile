@@ -200,4 +200,4 @@ lock:
 	scripts/lock
 
 clean:
-	rm -rf $(VENV) $(PARITY) $(HOME_ASSISTANT) build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(PARITY) $(HOME_ASSISTANT) $(CLUSTER) build dist .mypy_cache .pytest_cache .ruff_cache
