@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import difflib
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -34,7 +33,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo_lab.data.clips import measured_on, recordings
 from whisper_hailo_lab.documents.archives import RESULT
 from whisper_hailo_lab.program import description, run
-from whisper_hailo_lab.runs.processes_of import peaks_mib
+from whisper_hailo_lab.runs.processes_of import cpu_s, peaks_mib
 
 COMMAND: Final = (sys.executable, "-m", "whisper_hailo")
 MODEL: Final = ("--model", "micro", "--language", "en", "--quiet")
@@ -55,11 +54,13 @@ class Ran:
     Attributes:
         wall_s: that it took.
         driver_cpu_s: seconds of the processor that its own process took, without its children.
+        cpu_s: that all of its processes took.
         worker_mib: the most memory of any process with a model or a reader.
     """
 
     wall_s: float
     driver_cpu_s: float
+    cpu_s: float
     worker_mib: float
 
 
@@ -81,30 +82,22 @@ def write_recording(path: Path, hours: float, seed: int) -> None:
 
 def watched(*words: object, code: int = 0) -> Ran:
     """Run a command of ours, and look at its processes meanwhile; it has to end with a code."""
-    seen: dict[int, float] = {}
+    memory: dict[int, float] = {}
+    taken: dict[int, float] = {}
     begin = time.perf_counter()
     with subprocess.Popen(
         [*COMMAND, *map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
-        ended, driver_cpu_s = 0, 0.0
-        while not ended:
+        while process.poll() is None:
             time.sleep(_LOOK_S)
-            driver_cpu_s = max(driver_cpu_s, _cpu_s(process.pid))
-            seen |= peaks_mib(process.pid)
-            ended, status = os.waitpid(process.pid, os.WNOHANG)
-        process.returncode = os.waitstatus_to_exitcode(status)
+            memory |= peaks_mib(process.pid)
+            # One that has ended tells of nothing any more.
+            taken |= {pid: taken_s for pid, taken_s in cpu_s(process.pid).items() if taken_s}
+    wall_s = time.perf_counter() - begin
     if process.returncode != code:
         raise subprocess.CalledProcessError(process.returncode, list(map(str, words)))
-    return Ran(time.perf_counter() - begin, driver_cpu_s, max(seen.values(), default=0.0))
-
-
-def _cpu_s(pid: int) -> float:
-    """Of a process that is there, threads and all, without its children; 0 of one that ended."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    most_mib = max(memory.values(), default=0.0)
+    return Ran(wall_s, taken[process.pid], sum(taken.values()), most_mib)
 
 
 def one_long(hours: float, seed: int, work: Path) -> dict[str, Any]:
@@ -142,7 +135,7 @@ def _changed(one: list[str], other: list[str]) -> int:
     return max(len(one), len(other)) - sum(block.size for block in blocks)
 
 
-def both_engines(n_clips: int, n_pairs: int, work: Path) -> list[dict[str, Any]]:
+def both_engines(n_clips: int, n_pairs: int, work: Path) -> None:
     """Short clips through both engines, in turns, the first of a pair being now one, now other."""
     clips = recordings("seen", "unseen", "noisy")
     few, many = work / "few.jsonl", work / "many.jsonl"
@@ -150,7 +143,7 @@ def both_engines(n_clips: int, n_pairs: int, work: Path) -> list[dict[str, Any]]
         items = ({"audio": str(clips[n % len(clips)]), "id": f"{n:06}"} for n in range(n_items))
         path.write_text("".join(json.dumps(item) + "\n" for item in items), encoding="utf-8")
     names = ["two workers", "Ray, two workers"]
-    pairs = []
+    pairs: list[dict[str, Any]] = []
     for number in range(n_pairs):
         pair: dict[str, Any] = {}
         for name in names if number % 2 == 0 else reversed(names):
@@ -159,13 +152,14 @@ def both_engines(n_clips: int, n_pairs: int, work: Path) -> list[dict[str, Any]]
             told = json.loads(next((work / "job" / "runs").iterdir()).read_text(encoding="utf-8"))
             pair[name] = {
                 "start_s": start.wall_s, "seconds": ran.wall_s,
+                "start_cpu_s": start.cpu_s, "cpu_s": ran.cpu_s,
                 "driver_cpu_s": ran.driver_cpu_s - start.driver_cpu_s,
                 "tasks": told["tasks"], "worker_s": told["worker_s"], "audio_s": told["audio_s"],
             }  # fmt: skip
             shutil.rmtree(work / "start")
             shutil.rmtree(work / "job")
         pairs.append(pair)
-    return pairs
+        _keep(clips=n_clips, pairs=pairs)
 
 
 def scheduling(n_tasks: int, work: Path) -> dict[str, Any]:
@@ -199,7 +193,7 @@ def main() -> None:
         if given.tasks:
             _keep(scheduling=scheduling(given.tasks, Path(work)))
         if given.pairs:
-            _keep(clips=given.clips, pairs=both_engines(given.clips, given.pairs, Path(work)))
+            both_engines(given.clips, given.pairs, Path(work))
 
 
 def _keep(**parts: object) -> None:

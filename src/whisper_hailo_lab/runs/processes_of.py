@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -21,6 +22,11 @@ def peaks_mib(pid: int) -> dict[int, float]:
     return {one: peak for one in workers or [pid] if (peak := _peak_mib(one))}
 
 
+def cpu_s(pid: int) -> dict[int, float]:
+    """Seconds of the processor that a command and each of its processes took so far."""
+    return {one: _cpu_s(one) for one in (pid, *_descendants(pid))}
+
+
 def _descendants(pid: int) -> Iterator[int]:
     for task in Path(f"/proc/{pid}/task").glob("*"):
         for child in _read(pid, f"task/{task.name}/children").split():
@@ -31,6 +37,11 @@ def _descendants(pid: int) -> Iterator[int]:
 def _peak_mib(pid: int) -> float:
     lines = dict(line.partition(":")[::2] for line in _read(pid, "status").splitlines())
     return int(lines.get("VmHWM", "0").split()[0]) / 1024
+
+
+def _cpu_s(pid: int) -> float:
+    fields = _read(pid, "stat").rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 def _read(pid: int, name: str) -> str:

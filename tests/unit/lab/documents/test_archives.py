@@ -13,12 +13,14 @@ from whisper_hailo_lab.experiments.archives import _changed, write_recording
 
 
 def test_the_start_is_no_overhead() -> None:
-    pair = {LOCAL: {"start_s": 3.0, "seconds": 23.0}, RAY: {"start_s": 10.0, "seconds": 31.0}}
+    pair = {
+        LOCAL: {"start_cpu_s": 3.0, "cpu_s": 23.0}, RAY: {"start_cpu_s": 10.0, "cpu_s": 31.0}
+    }  # fmt: skip
     assert overhead(pair) == pytest.approx(0.05)
 
 
 def test_an_engine_with_other_bytes_is_seen() -> None:
-    ran = {"start_s": 3.0, "seconds": 23.0, "driver_cpu_s": 1.0, "tasks": 10, "audio_s": 100.0}
+    ran = {"start_s": 3.0, "seconds": 23.0, "start_cpu_s": 2.0, "cpu_s": 22.0, "audio_s": 100.0}
     result: dict[str, Any] = {
         "machine": "a box", "weights": "these", "clips": 20, "pairs": [{LOCAL: ran, RAY: ran}],
         "scheduling": {"tasks": 1000, "seconds": 12.0, "driver_cpu_s": 5.0},

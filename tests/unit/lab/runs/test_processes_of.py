@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-from whisper_hailo_lab.runs.processes_of import peaks_mib
+from whisper_hailo_lab.runs.processes_of import cpu_s, peaks_mib
 
 TAKEN_MIB = 40
 
@@ -46,3 +46,16 @@ def test_a_command_without_workers_counts_itself_and_one_that_ended_nothing() ->
         assert 1 < found[1] < 200
         alone.communicate(b"\n")
     assert peaks_mib(alone.pid) == {}
+
+
+def test_the_processor_s_time_of_a_command_is_told() -> None:
+    words = [sys.executable, "-c", "sum(range(20_000_000)); input(print('here', flush=True))"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as busy:
+        assert busy.stdout is not None
+        assert busy.stdout.readline() == b"here\n"
+        (taken,) = cpu_s(busy.pid).items()
+        busy.communicate(b"\n")
+    assert taken[0] == busy.pid
+    assert 0.01 < taken[1] < 60
+    (gone,) = cpu_s(busy.pid).values()
+    assert gone == 0
