@@ -30,6 +30,7 @@ def make_worker(
         batch_size=limits.batch_size,
         queue=limits.queue,
         queue_each=limits.queue_each,
+        live=limits.live,
         release_after_s=limits.release_after_s,
         log_text=doors.log_text,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_left
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
@@ -14,9 +14,9 @@ from whisper_hailo.core.types import FloatArray, Segment, Transcript
 from whisper_hailo.decoding.option_groups import SearchOptions
 from whisper_hailo.live.engine import TOKENS_PER_SECOND, CaptionEngine
 from whisper_hailo.serve.audio import AudioLimits
-from whisper_hailo.serve.errors import TooLateError
+from whisper_hailo.serve.errors import TooLateError, UnknownModelError
 from whisper_hailo.serve.glance import EngineCaptions
-from whisper_hailo.serve.job import Job, Outcome
+from whisper_hailo.serve.job import Outcome
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.request import Caller, Choices, Defaults, Request
 from whisper_hailo.serve.threads import on_thread
@@ -42,9 +42,20 @@ class Served:
     languages: tuple[str, ...]
     created_s: int
 
-    def is_called(self, name: str) -> bool:
-        """Whether clients may call it so."""
-        return name == self.name or name in self.aliases
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that clients may call it by."""
+        return (self.name, *self.aliases)
+
+    def expect(self, name: str) -> None:
+        """Whether clients may call it so.
+
+        Raises:
+            UnknownModelError: they may not.
+        """
+        if name not in self.names:
+            known = ", ".join(self.names)
+            raise UnknownModelError(f"model {name[:80]!r} is not served, expected one of: {known}")
 
 
 class Ticket:
@@ -101,8 +112,21 @@ class Ticket:
         return self.transcript
 
 
+class Captions(CaptionEngine, Protocol):
+    """Hears one live stream."""
+
+    def leave(self) -> None:
+        """Nobody listens any more: what is being heard is given up. From any thread."""
+        ...
+
+
 class Engine(Protocol):
     """What a door needs; it has nothing else of the server."""
+
+    @property
+    def ending(self) -> asyncio.Event:
+        """Set when the server is about to end: what is under way is still done."""
+        ...
 
     @property
     def served(self) -> Served:
@@ -149,11 +173,19 @@ class Engine(Protocol):
         """
         ...
 
-    def captions(self, choices: Choices, caller: Caller) -> CaptionEngine:
-        """The engine for a stream of captions, before all that is not live.
+    def live(self, client: str) -> AbstractContextManager[None]:
+        """Hold one of the places for live streams as long as the block lasts.
 
         Raises:
-            OptionError: a value out of range.
+            BusyError, TooManyError: there is none.
+        """
+        ...
+
+    def captions(self, choices: Choices, caller: Caller) -> Captions:
+        """The engine for such a stream, before all that is not live.
+
+        Raises:
+            OptionError: the model cannot honour the options.
         """
         ...
 
@@ -180,6 +212,7 @@ class WorkerEngine:
         self._worker = worker
         self._defaults = defaults
         self._deadline_s = deadline_s
+        self.ending = asyncio.Event()
         self.served = served
         self.limits = limits
         self.metrics = worker.metrics
@@ -195,9 +228,13 @@ class WorkerEngine:
 
     def request(self, audio: FloatArray, choices: Choices, caller: Caller) -> Request:
         """See `Engine`."""
+        return Request(audio, *self._defaults.with_choices(self._hinted(choices)), caller)
+
+    def _hinted(self, choices: Choices) -> Choices:
+        """The same with hints as words to expect, as far as the model takes them."""
         if choices.hints and not choices.hotwords:
-            choices = replace(choices, hotwords=self._hotwords(choices.hints))
-        return Request(audio, *self._defaults.with_choices(choices), caller)
+            return replace(choices, hotwords=self._hotwords(choices.hints))
+        return choices
 
     def _hotwords(self, hints: tuple[str, ...]) -> str | None:
         """As many hints as the model takes, the first of them first; `None` if it takes none."""
@@ -217,25 +254,25 @@ class WorkerEngine:
             return False
         return True
 
-    def captions(self, choices: Choices, caller: Caller) -> CaptionEngine:
+    def live(self, client: str) -> AbstractContextManager[None]:
+        """See `Engine`."""
+        return self._worker.queue.live(client)
+
+    def captions(self, choices: Choices, caller: Caller) -> Captions:
         """See `Engine`; each look is greedy and bounded, as in the command `caption`."""
-        options, _ = self._defaults.with_choices(choices)
+        options, _ = self._defaults.with_choices(self._hinted(choices))
         limits = replace(options.limits, max_per_second=TOKENS_PER_SECOND)
         search = SearchOptions()
         options = replace(options, search=search, limits=limits, timestamps=False, words=None)
-        return EngineCaptions(self._worker, options, caller)
+        self._worker.transcriber.check(options)
+        return EngineCaptions(self._worker, options, caller, self._deadline_s)
 
     @asynccontextmanager
     async def submit(self, request: Request) -> AsyncIterator[Ticket]:
         """See `Engine`."""
         ticket = Ticket(self._deadline_s if request.deadline_s is None else request.deadline_s)
-        job = await on_thread(self._worker.submit, request, ticket.tell, undo=self._leave)
+        job = await on_thread(self._worker.submit, request, ticket.tell, undo=self._worker.leave)
         try:
             yield ticket
         finally:
-            self._leave(job)
-
-    def _leave(self, job: Job) -> None:
-        """Nobody waits for a job: its place is free."""
-        job.leave()
-        self._worker.queue.done(job)
+            self._worker.leave(job)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -94,6 +95,7 @@ class LimitOptions:
         batch_size: windows decoded together.
         queue: unfinished requests in all.
         queue_each: unfinished requests of one client.
+        live: streams that are heard as they come.
         rate: requests of one client per minute; 0 is any number.
         max_upload_mib: of one request, as it is sent.
         max_audio_s: of one request, as it is heard.
@@ -105,6 +107,7 @@ class LimitOptions:
     batch_size: int = flag(8, "Windows decoded together.", LIMITS)
     queue: int = flag(64, "Requests under way or waiting.", LIMITS)
     queue_each: int = flag(16, "Of one client.", LIMITS)
+    live: int = flag(16, "Live streams at once.", LIMITS, name="--max-live")
     rate: int = flag(0, "Requests of a client per minute; 0: any.", LIMITS)
     max_upload_mib: int = flag(512, "Of one request.", LIMITS, name="--max-upload", metavar="MIB")
     max_audio_s: float = flag(
@@ -120,7 +123,7 @@ class LimitOptions:
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        for name in ("queue", "queue_each", "max_upload_mib", "connections"):
+        for name in ("queue", "queue_each", "live", "max_upload_mib", "connections"):
             expect(self, name, 1 <= getattr(self, name) <= 1 << 20, "1 or more")
         expect(self, "batch_size", 1 <= self.batch_size <= 256, "1 to 256")
         expect(self, "rate", self.rate >= 0, "0 (any) or a number of requests")
@@ -162,6 +165,23 @@ class SafetyOptions:
                 raise OptionError(
                     f"--allow-origin is {origin!r}, expected one such as https://home.example"
                 )
+
+    def expect_certificate(self) -> None:
+        """Look whether HTTPS can be served, where it is asked for.
+
+        Raises:
+            OptionError: it cannot.
+        """
+        if self.tls_cert is None:
+            return
+        try:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self.tls_cert, self.tls_key, password="")
+        except (OSError, ssl.SSLError, ValueError) as error:
+            raise OptionError(
+                f"--tls-cert and --tls-key cannot be used ({type(error).__name__}); expected PEM "
+                "files of a certificate and its key, without a password"
+            ) from error
 
     def keys(self) -> tuple[str, ...]:
         """All keys; none where everybody may ask.

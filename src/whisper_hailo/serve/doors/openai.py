@@ -16,7 +16,6 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import UNSPACED_LANGUAGES
 from whisper_hailo.serve.doors.openai_json import SUBTITLES, answer, delta, done
 from whisper_hailo.serve.engine import Engine, Served, Ticket
-from whisper_hailo.serve.errors import UnknownModelError
 from whisper_hailo.serve.http.asking import Asking, while_there
 from whisper_hailo.serve.http.failures import body_of
 from whisper_hailo.serve.request import Choices, Speech
@@ -95,7 +94,7 @@ class _Door:
         hotwords: Annotated[str | None, Form()] = None,
     ) -> Response:
         """A recording in its own language."""
-        _expect_served(self._served, model)
+        self._served.expect(model)
         wish = _wish(response_format, timestamp_granularities, include, stream=stream)
         choices = Choices(
             language=language or None,
@@ -119,7 +118,7 @@ class _Door:
         temperature: Annotated[float, Form(ge=0, le=1)] = 0.0,
     ) -> Response:
         """A recording in English."""
-        _expect_served(self._served, model)
+        self._served.expect(model)
         wish = _wish(response_format, None, None, stream=False)
         times = response_format in SUBTITLES or wish.is_verbose
         choices = Choices(task="translate", prompt=prompt, temperature=temperature, times=times)
@@ -127,12 +126,12 @@ class _Door:
 
     async def models(self) -> dict[str, Any]:
         """All names of the model."""
-        names = (self._served.name, *self._served.aliases)
-        return {"object": "list", "data": [_model(self._served, name) for name in names]}
+        data = [_model(self._served, name) for name in self._served.names]
+        return {"object": "list", "data": data}
 
     async def model(self, name: str) -> dict[str, Any]:
         """The model by one of them."""
-        _expect_served(self._served, name)
+        self._served.expect(name)
         return _model(self._served, name)
 
 
@@ -163,12 +162,6 @@ def _wish(
 
 def _model(served: Served, name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": served.created_s, "owned_by": "whisper-hailo"}
-
-
-def _expect_served(served: Served, name: str) -> None:
-    if not served.is_called(name):
-        known = ", ".join((served.name, *served.aliases))
-        raise UnknownModelError(f"model {name[:80]!r} is not served, expected one of: {known}")
 
 
 async def _listed(request: Request, name: str) -> list[str]:

@@ -29,7 +29,7 @@ from whisper_hailo.serve.audio import Decoders
 from whisper_hailo.serve.doors.wyoming_pieces import Pieces
 from whisper_hailo.serve.doors.wyoming_wire import MalformedError, read_event
 from whisper_hailo.serve.engine import Engine, Served
-from whisper_hailo.serve.errors import LeftError, UnknownModelError, kind_of
+from whisper_hailo.serve.errors import LeftError, kind_of
 from whisper_hailo.serve.plain import plain_message
 from whisper_hailo.serve.request import Caller, Choices
 
@@ -155,10 +155,8 @@ class Session:
         if not _is_plain(event.data):
             raise MalformedError("transcribe has a value that is no text, or no list of texts")
         asked = Transcribe.from_event(event)
-        if asked.name and not self._engine.served.is_called(asked.name):
-            raise UnknownModelError(
-                f"model {asked.name[:80]!r} is not served, expected {self._engine.served.name}"
-            )
+        if asked.name:
+            self._engine.served.expect(asked.name)
         words = [*(asked.transcript_names or ()), *(asked.transcript_terms or ())]
         return Choices(language=asked.language or None, hints=tuple(words))
 

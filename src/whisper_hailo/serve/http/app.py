@@ -11,7 +11,14 @@ from starlette.types import ASGIApp
 
 from whisper_hailo.core.version import __version__
 from whisper_hailo.live.hosts import Hosts
-from whisper_hailo.serve.doors import inference, media, openai, operations, reference
+from whisper_hailo.serve.doors import (
+    inference,
+    media,
+    openai,
+    operations,
+    realtime,
+    reference,
+)
 from whisper_hailo.serve.engine import Engine
 from whisper_hailo.serve.http.failures import answer_failures
 from whisper_hailo.serve.http.guard import Guard, Keys, Places, Rate
@@ -26,7 +33,14 @@ _NO_TELEMETRY: Final[TelemetryConfig] = {
 }
 """Nothing is sent anywhere, whatever the environment says."""
 
-DOORS = (operations.router, openai.router, media.router, inference.router, reference.router)
+DOORS = (
+    operations.router,
+    openai.router,
+    realtime.router,
+    media.router,
+    inference.router,
+    reference.router,
+)
 """A further door is a file with a function like these, and a name here."""
 
 

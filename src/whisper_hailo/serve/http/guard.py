@@ -7,7 +7,7 @@ import hashlib
 import hmac
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
@@ -29,6 +29,9 @@ CLIENT: Final = "whisper_hailo.client"
 _MOST_CLIENTS: Final = 4096
 _STALL_S: Final = 30.0
 """So long a client may be silent in the middle of what it sends."""
+
+_KEY_PROTOCOL: Final = "openai-insecure-api-key."
+"""Before the key in what a browser calls a protocol; its own name for it is OpenAI's."""
 
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -194,14 +197,21 @@ class Guard:
             raise HTTPException(*refusal)
         client = address_of((scope.get("client") or ("", 0))[0])
         if scope["path"] not in OPEN_TO_ALL:
-            kind, _, key = headers.get("authorization", "").partition(" ")
-            given = key.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "")
-            client = self._keys.owner(given) or client
+            client = self._keys.owner(_key(scope, headers)) or client
             self._rate.take(client)
         scope[CLIENT] = client
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > self._most_bytes:
             raise _too_large(self._most_bytes)
+
+
+def _key(scope: Scope, headers: Mapping[str, str]) -> str:
+    """The key that a request brings; a page's WebSocket has only its subprotocols to say it in."""
+    for offered in scope.get("subprotocols", ()):
+        if offered.startswith(_KEY_PROTOCOL):
+            return str(offered.removeprefix(_KEY_PROTOCOL))
+    kind, _, key = headers.get("authorization", "").partition(" ")
+    return key.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "")
 
 
 class _Body:
