@@ -18,6 +18,9 @@ from whisper_hailo.audio import load_audio
 openai = pytest.importorskip("openai", reason="openai is not installed: requirements/dev.txt")
 pytest.importorskip("fastapi", reason="the server extra is not installed")
 
+# OpenAI's client holds a connection of `websockets` as that package would not have it any more.
+pytestmark = pytest.mark.filterwarnings(r"ignore:connect\(\) must be used:DeprecationWarning")
+
 KEY = "a key of this test"
 GERMAN = sorted((ROOT / "tests" / "data" / "micro" / "german").glob("*.ogg"))[0]
 WANTED = {"intent": "transcription"}
@@ -117,9 +120,12 @@ def test_errors_are_the_clients_own(server: str) -> None:
         assert event.type == "error"
         assert event.error.code == "input_audio_buffer_commit_empty"
         assert event.error.event_id == "mine"
-    with openai.OpenAI(base_url=f"{server}/v1", api_key="guessed") as stranger:
-        with pytest.raises(Exception, match="401"), stranger.realtime.connect(extra_query=WANTED):
-            pass
+    with (
+        openai.OpenAI(base_url=f"{server}/v1", api_key="guessed") as stranger,
+        pytest.raises(Exception, match="401"),
+        stranger.realtime.connect(extra_query=WANTED),
+    ):
+        pass
 
 
 def test_several_at_once_get_their_own_and_live_is_heard_beside_recordings(server: str) -> None:
