@@ -169,9 +169,9 @@ def test_an_address_that_is_taken_is_told_in_one_line(whisper_hailo: Command) ->
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        result = whisper_hailo("serve", "--model", "micro", "--http", address)
+        result = whisper_hailo("serve", "--model", "no-such-model", "--http", address)
     assert result.returncode == 2
-    assert f"cannot listen at http://{address}" in one_line(result)
+    assert f"cannot listen at http://{address}" in one_line(result), "before a model is looked for"
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_a_certificate_that_is_none_is_told_in_one_line(
     result = whisper_hailo(
         "serve",
         "--model",
-        "micro",
+        "no-such-model",
         "--http",
         "127.0.0.1:0",
         "--tls-cert",

@@ -19,6 +19,7 @@ from whisper_hailo.serve.glance import EngineCaptions
 from whisper_hailo.serve.job import Outcome
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.request import Caller, Choices, Defaults, Request
+from whisper_hailo.serve.room import Room
 from whisper_hailo.serve.threads import on_thread
 from whisper_hailo.serve.worker import State, Worker
 
@@ -139,6 +140,11 @@ class Engine(Protocol):
         ...
 
     @property
+    def room(self) -> Room:
+        """For what clients send, and what is decoded of it."""
+        ...
+
+    @property
     def metrics(self) -> Metrics:
         """Counts what the doors do."""
         ...
@@ -198,6 +204,7 @@ class WorkerEngine:
         served: the model.
         defaults: options of requests that choose nothing.
         limits: of a request's audio.
+        room: for the audio of all.
         deadline_s: most seconds of a request that brings none of its own.
     """
 
@@ -206,7 +213,9 @@ class WorkerEngine:
         worker: Worker,
         served: Served,
         defaults: Defaults,
+        *,
         limits: AudioLimits,
+        room: Room,
         deadline_s: float,
     ) -> None:
         self._worker = worker
@@ -215,6 +224,7 @@ class WorkerEngine:
         self.ending = asyncio.Event()
         self.served = served
         self.limits = limits
+        self.room = room
         self.metrics = worker.metrics
 
     @property

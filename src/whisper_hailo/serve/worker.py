@@ -220,7 +220,7 @@ class Worker(Closing):
         outcome = None if job.failure else job.outcome(run)
         self.queue.done(job)
         transcript, now_s = outcome if isinstance(outcome, Transcript) else None, time.monotonic()
-        self.metrics.done(job, transcript, now_s)
+        self.metrics.done(job, outcome, now_s)
         self._log.done(job, transcript, now_s)
         job.tell(outcome or job.failure)  # type: ignore[arg-type]  # it is one of these
 

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import io
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -214,6 +215,21 @@ def test_what_is_cleared_is_not_heard(web: Running) -> None:
         assert error["code"] == "input_audio_buffer_commit_empty"
         assert error["event_id"] == "mine"
         assert TRANSCRIPTION + "completed" not in said.kinds()
+
+
+def test_items_are_requests_and_looks_are_not() -> None:
+    with House() as house, running(house) as web, talk(web) as said:
+        said.update()
+        said.append(pcm(load_audio(DEMO)))
+        said.until(TRANSCRIPTION + "delta")
+        assert b"whisper_hailo_live_streams 1.0" in house.metrics.page()
+        said.say(BUFFER + "commit")
+        said.until(TRANSCRIPTION + "completed")
+        page = house.metrics.page().decode()
+    assert 'whisper_hailo_requests_total{door="realtime",outcome="done"} 1.0' in page
+    assert 'whisper_hailo_wait_seconds_count{priority="live"}' in page
+    assert re.search(r'looks_total\{outcome="done"\} [1-9]', page)
+    assert re.search(r"audio_seconds_total 14\.[789]", page)
 
 
 def test_words_may_have_their_probabilities(web: Running) -> None:

@@ -184,6 +184,7 @@ class Items:
                 if self.settings.detects_turns:
                     yield from self._stopped(item, self._sound_s)
                 failure = body_of(error)["error"]
+                self._engine.metrics.heard(self._caller.door, item.seconds, error)
                 yield self._of(item, _TRANSCRIPTION + "failed", content_index=0, error=failure)
             self._begin()
 
@@ -241,6 +242,7 @@ class Items:
             yield self._of(item, _TRANSCRIPTION + "delta", content_index=0, delta=new)
 
     def _completed(self, item: _Item) -> Told:
+        self._engine.metrics.heard(self._caller.door, item.seconds)
         told = {
             "content_index": 0,
             "transcript": item.told,

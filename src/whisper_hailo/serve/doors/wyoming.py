@@ -101,7 +101,7 @@ class Session:
         peer = (writer.get_extra_info("peername") or ("",))[0]
         self._caller = Caller(address_of(peer), _DOOR)
         self._choices = Choices()
-        self._pieces = Pieces(engine.limits)
+        self._pieces = Pieces(engine.limits, engine.room)
         self._next: asyncio.Task[Event | None] | None = None
 
     async def run(self) -> None:
@@ -143,7 +143,7 @@ class Session:
 
     def _begin(self) -> None:
         self._pieces.stack.close()
-        self._pieces = Pieces(self._engine.limits)
+        self._pieces = Pieces(self._engine.limits, self._engine.room)
 
     def _chosen(self, event: Event) -> Choices:
         """What a client wants; names and terms are hints, the names first.

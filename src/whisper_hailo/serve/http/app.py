@@ -78,6 +78,7 @@ def make_app(
         rate=Rate(limits.rate),
         places=Places(limits.queue, limits.queue_each),
         most_bytes=limits.max_upload_mib << 20,
+        room=engine.room,
         metrics=engine.metrics,
     )
     if not safety.allow_origin:

@@ -19,6 +19,7 @@ from whisper_hailo.live.hosts import Hosts, address_of
 from whisper_hailo.serve.errors import BadKeyError, BusyError, TooLargeError, TooManyError
 from whisper_hailo.serve.http.failures import response_of
 from whisper_hailo.serve.metrics import Metrics
+from whisper_hailo.serve.room import Lot, Room
 
 OPEN_TO_ALL: Final = frozenset({"/health", "/ready"})
 """What watches over the server has no key."""
@@ -28,7 +29,10 @@ CLIENT: Final = "whisper_hailo.client"
 
 _MOST_CLIENTS: Final = 4096
 _STALL_S: Final = 30.0
-"""So long a client may be silent in the middle of what it sends."""
+"""So long a client may be silent in the middle of what it sends, or late in all."""
+
+_SLOWEST: Final = 4096
+"""Bytes a second; a client that sends less holds a place for no good."""
 
 _KEY_PROTOCOL: Final = "openai-insecure-api-key."
 """Before the key in what a browser calls a protocol; its own name for it is OpenAI's."""
@@ -141,6 +145,7 @@ class Guard:
         rate: how often.
         places: for those that send something.
         most_bytes: of what a request sends.
+        room: for what all of them send.
         metrics: told of whom is turned away.
     """
 
@@ -154,6 +159,7 @@ class Guard:
         rate: Rate,
         places: Places,
         most_bytes: int,
+        room: Room,
         metrics: Metrics,
     ) -> None:
         self._app = app
@@ -163,6 +169,7 @@ class Guard:
         self._rate = rate
         self._places = places
         self._most_bytes = most_bytes
+        self._room = room
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -179,7 +186,8 @@ class Guard:
                 self._metrics.failed(error)
                 await response_of(error)(scope, receive, send)
                 return
-            await self._app(scope, _Body(receive, self._most_bytes).receive, send)
+            body = _Body(receive, self._most_bytes, place.enter_context(self._room.lot()))
+            await self._app(scope, body.receive, send)
 
     def _admit(self, scope: Scope) -> None:
         """Whether a request may go on; notes who asks.
@@ -217,9 +225,11 @@ def _key(scope: Scope, headers: Mapping[str, str]) -> str:
 class _Body:
     """What a client sends, as far as it may."""
 
-    def __init__(self, receive: Receive, most_bytes: int) -> None:
+    def __init__(self, receive: Receive, most_bytes: int, lot: Lot) -> None:
         self._receive = receive
         self._most_bytes = most_bytes
+        self._lot = lot
+        self._begin_s = time.monotonic()
         self._n_bytes = 0
         self._done = False
 
@@ -231,15 +241,20 @@ class _Body:
         """
         if self._done:
             return await self._receive()
+        spent_s = time.monotonic() - self._begin_s - self._n_bytes / _SLOWEST
         try:
-            async with asyncio.timeout(_STALL_S):
+            async with asyncio.timeout(max(0.0, _STALL_S - max(0.0, spent_s))):
                 message: dict[str, Any] = dict(await self._receive())
         except TimeoutError:
-            raise HTTPException(408, f"nothing came for {_STALL_S:g} s; send it again") from None
+            raise HTTPException(408, f"too little came for {_STALL_S:g} s; send it again") from None
         self._n_bytes += len(message.get("body", b""))
         self._done = not message.get("more_body", False)
         if self._n_bytes > self._most_bytes:
             raise HTTPException(413, str(_too_large(self._most_bytes)))
+        try:
+            self._lot.take(len(message.get("body", b"")))
+        except BusyError as error:
+            raise HTTPException(503, str(error), {"Retry-After": str(error.retry_s)}) from None
         return message
 
 
