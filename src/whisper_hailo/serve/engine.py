@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.types import FloatArray, Segment, Transcript
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Transcript
 from whisper_hailo.decoding.option_groups import SearchOptions
 from whisper_hailo.live.engine import TOKENS_PER_SECOND, CaptionEngine
 from whisper_hailo.serve.audio import AudioLimits
@@ -63,15 +63,18 @@ class Ticket:
     """A request that was taken up: its segments as they are final, then its transcript.
 
     Args:
+        duration_s: of the recording.
         deadline_s: most seconds to the transcript.
 
     Attributes:
+        duration_s: of the recording.
         transcript: once all segments have come.
     """
 
     transcript: Transcript
 
-    def __init__(self, deadline_s: float) -> None:
+    def __init__(self, duration_s: float, deadline_s: float) -> None:
+        self.duration_s = duration_s
         self._loop = asyncio.get_running_loop()
         self._deadline_s = deadline_s
         self._deadline = self._loop.time() + deadline_s
@@ -280,7 +283,8 @@ class WorkerEngine:
     @asynccontextmanager
     async def submit(self, request: Request) -> AsyncIterator[Ticket]:
         """See `Engine`."""
-        ticket = Ticket(self._deadline_s if request.deadline_s is None else request.deadline_s)
+        deadline_s = self._deadline_s if request.deadline_s is None else request.deadline_s
+        ticket = Ticket(request.audio.size / SAMPLE_RATE_HZ, deadline_s)
         job = await on_thread(self._worker.submit, request, ticket.tell, undo=self._worker.leave)
         try:
             yield ticket

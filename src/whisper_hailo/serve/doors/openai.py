@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Form, Request, Response, UploadFile
-from fastapi.responses import StreamingResponse
-from starlette.types import Receive, Scope, Send
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import UNSPACED_LANGUAGES
@@ -18,13 +16,13 @@ from whisper_hailo.serve.doors.openai_json import SUBTITLES, answer, delta, done
 from whisper_hailo.serve.engine import Engine, Served, Ticket
 from whisper_hailo.serve.http.asking import Asking, while_there
 from whisper_hailo.serve.http.failures import body_of
+from whisper_hailo.serve.http.sse import Events, sse
 from whisper_hailo.serve.request import Choices, Speech
 
 Layout = Literal["json", "text", "srt", "vtt", "verbose_json"]
 Granularity = Literal["word", "segment"]
 
 _DOOR: Final = "openai"
-_UNBUFFERED: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 _VERBOSE: Final = "verbose_json"
 
 
@@ -213,7 +211,7 @@ async def _answer(
     async with AsyncExitStack() as stack:
         ticket = await stack.enter_async_context(asking.ticket(request, file, choices))
         if wish.stream:
-            return _Events(_events(ticket, wish), stack.pop_all())
+            return Events(_events(ticket, wish), stack.pop_all())
         transcript = await while_there(request, ticket.result())
     return answer(
         transcript,
@@ -224,35 +222,13 @@ async def _answer(
     )
 
 
-class _Events(StreamingResponse):
-    """Server-sent events; whoever stops reading leaves.
-
-    Args:
-        events: as they come.
-        stack: holds the ticket.
-    """
-
-    def __init__(self, events: AsyncIterator[str], stack: AsyncExitStack) -> None:
-        super().__init__(events, media_type="text/event-stream", headers=_UNBUFFERED)
-        self._stack = stack
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send them."""
-        async with self._stack:
-            await super().__call__(scope, receive, send)
-
-
 async def _events(ticket: Ticket, wish: Wish) -> AsyncIterator[str]:
     try:
         blank = ""
         async for segment in ticket.segments():
             if segment.text:
-                yield _event(delta(segment, blank, logprobs=wish.logprobs))
+                yield sse(delta(segment, blank, logprobs=wish.logprobs))
                 blank = "" if segment.language in UNSPACED_LANGUAGES else " "
-        yield _event(done(ticket.transcript, logprobs=wish.logprobs))
+        yield sse(done(ticket.transcript, logprobs=wish.logprobs))
     except Exception as error:  # the status is sent already
-        yield _event({"type": "error", **body_of(error)})
-
-
-def _event(content: Mapping[str, Any]) -> str:
-    return f"event: {content['type']}\ndata: {json.dumps(content, ensure_ascii=False)}\n\n"
+        yield sse({"type": "error", **body_of(error)})

@@ -16,6 +16,7 @@ from whisper_hailo.serve.doors import (
     media,
     openai,
     operations,
+    page,
     realtime,
     reference,
 )
@@ -40,6 +41,7 @@ DOORS = (
     media.router,
     inference.router,
     reference.router,
+    page.router,
 )
 """A further door is a file with a function like these, and a name here."""
 
@@ -66,7 +68,8 @@ def make_app(
         redoc_url=None,
         telemetry=_NO_TELEMETRY,
     )
-    app.state.metrics = engine.metrics
+    keys = safety.keys()
+    app.state.metrics, app.state.has_keys = engine.metrics, bool(keys)
     answer_failures(app)
     for door in DOORS:
         app.include_router(door(engine))
@@ -74,7 +77,8 @@ def make_app(
         app,
         hosts=Hosts.of(address.host, safety.allow_host, "--allow-host"),
         origins=safety.allow_origin,
-        keys=Keys(safety.keys()),
+        keys=Keys(keys),
+        open_to_all=page.OPEN_TO_ALL,
         rate=Rate(limits.rate),
         places=Places(limits.queue, limits.queue_each),
         most_bytes=limits.max_upload_mib << 20,

@@ -21,7 +21,7 @@ from whisper_hailo.serve.http.failures import response_of
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.room import Lot, Room
 
-OPEN_TO_ALL: Final = frozenset({"/health", "/ready"})
+_FOR_WATCHERS: Final = frozenset({"/health", "/ready"})
 """What watches over the server has no key."""
 
 CLIENT: Final = "whisper_hailo.client"
@@ -142,6 +142,7 @@ class Guard:
         hosts: by which names the server may be asked for.
         origins: pages of others that may ask.
         keys: of those who may ask.
+        open_to_all: paths that need none, beside those for programs that watch over the server.
         rate: how often.
         places: for those that send something.
         most_bytes: of what a request sends.
@@ -156,6 +157,7 @@ class Guard:
         hosts: Hosts,
         origins: Iterable[str],
         keys: Keys,
+        open_to_all: Iterable[str],
         rate: Rate,
         places: Places,
         most_bytes: int,
@@ -166,6 +168,7 @@ class Guard:
         self._hosts = hosts
         self._origins = frozenset(origins)
         self._keys = keys
+        self._open_to_all = _FOR_WATCHERS.union(open_to_all)
         self._rate = rate
         self._places = places
         self._most_bytes = most_bytes
@@ -204,7 +207,7 @@ class Guard:
         if refusal is not None:
             raise HTTPException(*refusal)
         client = address_of((scope.get("client") or ("", 0))[0])
-        if scope["path"] not in OPEN_TO_ALL:
+        if scope["path"] not in self._open_to_all:
             client = self._keys.owner(_key(scope, headers)) or client
             self._rate.take(client)
         scope[CLIENT] = client
