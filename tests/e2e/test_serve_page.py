@@ -143,6 +143,7 @@ def test_what_is_said_into_the_microphone_is_transcribed(address: str, chromium:
     page.wait_for_selector("#record[aria-pressed=true]")
     page.wait_for_selector("#recording >> text=/0:(09|1)/")
     picture(page, "recording")
+    assert contrast(page, "#record", "#record") >= 7.0, "pressed, and the pointer still on it"
     button.click()
     page.wait_for_selector(DONE)
     picture(page, "recorded")

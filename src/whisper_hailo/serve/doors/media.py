@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request, Response, UploadFile
+from fastapi.responses import PlainTextResponse
 
 from whisper_hailo.core.languages import language_name
 from whisper_hailo.core.types import Transcript
@@ -32,7 +33,7 @@ def router(engine: Engine) -> APIRouter:
     routes, door = APIRouter(tags=["media servers"]), _Door(engine)
     routes.add_api_route(
         "/asr", door.asr, methods=["POST"], summary="Text or subtitles of a recording",
-        response_class=Response,
+        response_class=PlainTextResponse,
     )  # fmt: skip
     routes.add_api_route(
         "/detect-language", door.detect_language, methods=["POST"], summary="Which one is spoken"

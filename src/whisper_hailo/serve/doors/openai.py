@@ -15,7 +15,7 @@ from whisper_hailo.core.types import UNSPACED_LANGUAGES
 from whisper_hailo.serve.doors.openai_json import SUBTITLES, answer, delta, done
 from whisper_hailo.serve.engine import Engine, Served, Ticket
 from whisper_hailo.serve.http.asking import Asking, while_there
-from whisper_hailo.serve.http.failures import body_of
+from whisper_hailo.serve.http.failures import EVENTS, TEXT, answers, body_of
 from whisper_hailo.serve.http.sse import Events, sse
 from whisper_hailo.serve.request import Choices, Speech
 
@@ -53,11 +53,14 @@ class Wish:
 def router(engine: Engine) -> APIRouter:
     """The routes."""
     routes, door = APIRouter(prefix="/v1", tags=["OpenAI"]), _Door(engine)
-    for path, answer_to, what in (
-        ("/audio/transcriptions", door.transcriptions, "Text of a recording"),
-        ("/audio/translations", door.translations, "The same in English"),
+    for path, answer_to, what, kinds in (
+        ("transcriptions", door.transcriptions, "Text of a recording", (TEXT, EVENTS)),
+        ("translations", door.translations, "The same in English", (TEXT,)),
     ):
-        routes.add_api_route(path, answer_to, methods=["POST"], summary=what, response_model=None)
+        routes.add_api_route(
+            f"/audio/{path}", answer_to, methods=["POST"], summary=what, response_model=None,
+            responses=answers(*kinds),
+        )  # fmt: skip
     routes.add_api_route("/models", door.models, summary="What is served")
     routes.add_api_route("/models/{name:path}", door.model, summary="One of them")
     return routes

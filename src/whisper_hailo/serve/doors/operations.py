@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from fastapi import APIRouter, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, PlainTextResponse
 
 from whisper_hailo.core.version import __version__
 from whisper_hailo.serve.engine import Engine
@@ -28,7 +28,11 @@ def router(engine: Engine) -> APIRouter:
         is_ready = engine.state in _READY
         return JSONResponse({"status": engine.state.value}, 200 if is_ready else 503)
 
-    @routes.get("/metrics", summary="For Prometheus")
+    @routes.get(
+        "/metrics",
+        summary="For Prometheus",
+        response_class=PlainTextResponse,
+    )
     async def metrics() -> Response:
         return Response(engine.metrics.page(), media_type=CONTENT_TYPE)
 

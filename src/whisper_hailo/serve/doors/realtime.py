@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Final
 
-from fastapi import APIRouter, WebSocket
+from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 
 from whisper_hailo.core.errors import OptionError, WhisperHailoError
 from whisper_hailo.serve.doors.realtime_session import Session
@@ -54,6 +54,8 @@ class _Door:
         except WhisperHailoError as error:
             self._engine.metrics.failed(error)
             await websocket.send_denial_response(response_of(error))
+        except WebSocketDisconnect:
+            pass  # before it was answered
 
 
 def _expect_transcription(engine: Engine, asked: Mapping[str, str]) -> None:

@@ -21,7 +21,7 @@ from whisper_hailo.serve.doors import (
     reference,
 )
 from whisper_hailo.serve.engine import Engine
-from whisper_hailo.serve.http.failures import answer_failures
+from whisper_hailo.serve.http.failures import RESPONSES, answer_failures
 from whisper_hailo.serve.http.guard import Guard, Keys, Places, Rate
 from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions
 
@@ -67,6 +67,7 @@ def make_app(
         docs_url=None,  # its page is fetched from a foreign server; `operations` has one of its own
         redoc_url=None,
         telemetry=_NO_TELEMETRY,
+        responses=RESPONSES,
     )
     keys = safety.keys()
     app.state.metrics, app.state.has_keys = engine.metrics, bool(keys)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from whisper_hailo.live.http import PageProtocol
@@ -99,10 +100,20 @@ class _Protocol(PageProtocol):
 
 
 class _Socket(WebSocketsSansIOProtocol):
-    """A WebSocket whose refusal is an answer: uvicorn logs it as an error of the application."""
+    """A WebSocket that may be refused, and whose client may break off with nonsense.
+
+    Both are in order; uvicorn takes them for errors of the application.
+    """
 
     async def send(self, message: Any) -> None:  # noqa: ANN401 - of ASGI
-        """See ASGI."""
+        """See ASGI.
+
+        Raises:
+            ClientDisconnected: there is nobody to send to any more.
+        """
+        if self.transport.is_closing() or (self.close_sent and self.initial_response is None):
+            self.handshake_complete = True  # or it would be missed
+            raise ClientDisconnected
         await super().send(message)
         if self.initial_response is not None and self.close_sent:
             self.handshake_complete = True
