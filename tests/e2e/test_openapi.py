@@ -24,8 +24,9 @@ def test_every_answer_is_one_that_is_described(environment: dict[str, str]) -> N
         tried = subprocess.run(
             [sys.executable, "-m", "schemathesis.cli", "run", f"{address}/openapi.json",
              "--max-examples", str(N_EXAMPLES), "--seed", "1", "--no-color",
-             # No schema says what a recording is: what is none is refused.
-             "--exclude-checks", "positive_data_acceptance"],
+             # No schema says what a recording is: what is none is refused, and `null` in a form
+             # is four bytes, which may be samples.
+             "--exclude-checks", "positive_data_acceptance,negative_data_rejection"],
             env=environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert tried.returncode == 0, tried.stdout[-4000:]

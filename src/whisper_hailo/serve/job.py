@@ -242,6 +242,10 @@ class JobQueue:
                     return None
             return self._new.pop(0)
 
+    def rows(self, most: int) -> int:
+        """See `WindowSource`; as long as live streams are heard none waits for more than one."""
+        return 1 if self._live else most
+
     def wait(self) -> bool:
         """Wait until there is a job; false where there will be none."""
         with self._changed:

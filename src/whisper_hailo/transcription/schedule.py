@@ -38,6 +38,10 @@ class WindowSource(Protocol):
         """
         ...
 
+    def rows(self, most: int) -> int:
+        """How many windows the next batch may have, of so many at most."""
+        ...
+
 
 class Listed:
     """Recordings in the order of a list, the next one when there is room.
@@ -53,6 +57,10 @@ class Listed:
         """See `WindowSource`."""
         del idle
         return next(self._recordings, None) if n_free else None
+
+    def rows(self, most: int) -> int:
+        """As many as there are."""
+        return most
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +166,7 @@ class Schedule:
         while self._begin(n_free=0) is not None:
             pass
         ready = [one for one in self._active if before is None or one.priority < before]
-        while n_free := self._batch_size - len(batch):
+        while (n_free := self._source.rows(self._batch_size) - len(batch)) > 0:
             if not ready and before is None and (new := self._begin(n_free)):
                 ready.append(new)
             if not ready:

@@ -46,7 +46,7 @@ def test_a_look_hears_what_the_transcriber_hears(house: House, transcriber: Tran
 
 def test_a_look_waits_for_what_is_being_decoded_and_no_more() -> None:
     long = np.tile(load_audio(DEMO), 20)
-    with House(WorkerOptions(batch_size=1)) as house:
+    with House(WorkerOptions(batch_size=8)) as house, house.engine.live("live"):
 
         def ask(number: int) -> Any:
             asked = house.engine.request(long, Choices(), caller(f"archive {number}"))

@@ -363,6 +363,9 @@ class Growing:
                 return self._coming.pop(index)[1]
         return None
 
+    def rows(self, most: int) -> int:
+        return most
+
 
 @pytest.mark.parametrize("batch_size", [1, 2])
 def test_what_is_urgent_goes_before_what_is_under_way(batch_size: int) -> None:
@@ -391,6 +394,9 @@ class AtOnce:
     def next(self, *, n_free: int, idle: bool) -> Recording | None:
         del n_free, idle
         return self._coming.pop(0) if self._coming else None
+
+    def rows(self, most: int) -> int:
+        return most
 
 
 @pytest.mark.parametrize("strategy", ["seek", "consecutive"])

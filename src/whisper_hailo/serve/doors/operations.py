@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from fastapi import APIRouter, Response
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse
 
 from whisper_hailo.core.version import __version__
 from whisper_hailo.serve.engine import Engine
+from whisper_hailo.serve.http.failures import TEXT, answers
 from whisper_hailo.serve.metrics import CONTENT_TYPE
 from whisper_hailo.serve.worker import State
 
@@ -31,7 +32,8 @@ def router(engine: Engine) -> APIRouter:
     @routes.get(
         "/metrics",
         summary="For Prometheus",
-        response_class=PlainTextResponse,
+        response_model=None,
+        responses=answers(TEXT),
     )
     async def metrics() -> Response:
         return Response(engine.metrics.page(), media_type=CONTENT_TYPE)
