@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -281,6 +283,26 @@ def test_what_is_no_event_is_told_and_ends_the_connection(
     head, _, rest = asyncio.run(ask()).partition(b"\n")
     assert json.loads(head)["type"] == "error"
     assert told in json.loads(rest)["text"]
+
+
+def test_who_is_sent_away_in_the_middle_can_read_why(house: House) -> None:
+    def ask(port: int) -> bytes:
+        with socket.create_connection(("127.0.0.1", port), 30) as talk:
+            talk.sendall(b"[]\n")
+            for _ in range(64):  # and it goes on, as those do who send a recording
+                time.sleep(0.002)
+                talk.sendall(bytes(1 << 15))
+            talk.shutdown(socket.SHUT_WR)
+            answer = b""
+            while piece := talk.recv(1 << 12):
+                answer += piece
+            return answer
+
+    async def asked() -> bytes:
+        async with door(house) as port:
+            return await asyncio.to_thread(ask, port)
+
+    assert b"no JSON object" in asyncio.run(asked())
 
 
 def test_events_of_other_services_are_left(house: House) -> None:

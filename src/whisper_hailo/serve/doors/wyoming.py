@@ -42,6 +42,9 @@ _IDLE_S: Final = 600.0
 _WRITE_S: Final = 30.0
 """So long it may leave what it is told unread."""
 
+_LINGER_S: Final = 2.0
+_LINGER_BYTES: Final = 1 << 16
+
 T = TypeVar("T")
 
 
@@ -106,18 +109,33 @@ class Session:
 
     async def run(self) -> None:
         """Answer events until the client leaves, or does what it may not."""
+        refused = False
         try:
             while (event := await self._read()) is not None:
                 await self._take(event)
         except LeftError:
             pass
         except Exception as error:
+            refused = True
             await self._refuse(error)
         finally:
             self._pieces.stack.close()
             if self._next is not None:
                 self._next.cancel()
                 await asyncio.gather(self._next, return_exceptions=True)
+        if refused:
+            await self._linger()
+
+    async def _linger(self) -> None:
+        """Let what the client still sends go by, for a while.
+
+        If nobody read it, the connection would be reset, before the client has read why.
+        """
+        with suppress(OSError):  # a time-out is one
+            async with asyncio.timeout(_LINGER_S):
+                self._writer.write_eof()
+                while await self._reader.read(_LINGER_BYTES):
+                    pass
 
     async def _read(self) -> Event | None:
         task, self._next = self._next or asyncio.ensure_future(read_event(self._reader)), None
