@@ -4,8 +4,8 @@
 
 Starts `whisper-hailo serve` with the bundled model and asks for the bundled recording, for so many
 seconds by each number of clients: by OpenAI's API, Wyoming and realtime. Every text has to be the
-one that the command prints. Then more clients than there are places ask, two clients share the
-engine, and a live stream is heard beside recordings. `--keep` writes the result that
+one that the command prints. Then more clients than there are places ask, and a live stream and a
+request are answered beside recordings. `--keep` writes the result that
 `docs/measurements/server.md` has its tables of.
 """
 

@@ -7,6 +7,7 @@ import base64
 import io
 import json
 import re
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -309,6 +310,24 @@ def test_bytes_are_no_message(web: Running) -> None:
     with talk(web) as said:
         said.socket.send(b"sound")
         assert "no JSON" in said.next()["error"]["message"]
+
+
+@pytest.mark.parametrize("frame", [b"\x83\x80\0\0\0\0", b"\xc1\x80\0\0\0\0", b"\x81\x01a"])
+def test_frames_that_are_none_end_the_session_and_nothing_else(
+    web: Running, caplog: pytest.LogCaptureFixture, frame: bytes
+) -> None:
+    head = (
+        "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+    )
+    asked = f"GET {URL} HTTP/1.1\r\nHost: localhost\r\n{head}\r\n".encode()
+    with socket.create_connection(("127.0.0.1", web.port), 30) as raw:
+        raw.sendall(asked + frame)
+        while raw.recv(1 << 12):
+            pass
+    with talk(web) as said:
+        said.update()
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 def test_a_recording_that_is_not_committed_is_so_long_at_most() -> None:
