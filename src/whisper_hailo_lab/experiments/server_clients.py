@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import soxr
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 from wyoming.asr import Transcribe, Transcript
 from wyoming.audio import AudioChunk, AudioStart, AudioStop
@@ -147,6 +147,8 @@ def _opened(address: str) -> Iterator[ClientConnection]:
     try:
         with connect(address, open_timeout=PATIENCE_S, close_timeout=1) as talk:
             yield talk
+    except ConnectionClosed as error:
+        raise ConnectionError(str(error)) from error
     except InvalidStatus as error:
         if error.response.status_code in (429, 503):
             raise RefusedError(str(error.response.status_code)) from None

@@ -46,6 +46,7 @@ def running(
         ready.set()
         await server.serve(sockets=[listener])
 
+    before, house.engine.ending = house.engine.ending, asyncio.Event()  # one for each loop
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
     ready.wait()
@@ -54,3 +55,4 @@ def running(
     finally:
         server.should_exit = True
         thread.join()
+        house.engine.ending = before

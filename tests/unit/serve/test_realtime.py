@@ -8,6 +8,7 @@ import io
 import json
 import re
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -306,6 +307,14 @@ def test_what_is_no_message_is_told_and_the_session_goes_on(
         assert said.until(TRANSCRIPTION + "completed")["transcript"]
 
 
+def test_a_session_may_last(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time for the head of a request is none for what follows it."""
+    monkeypatch.setattr("whisper_hailo.serve.http.serving._HEAD_S", 0.1)
+    with running(house) as web, talk(web) as said:
+        time.sleep(0.3)
+        said.update()
+
+
 def test_bytes_are_no_message(web: Running) -> None:
     with talk(web) as said:
         said.socket.send(b"sound")
@@ -322,7 +331,9 @@ def test_frames_that_are_none_end_the_session_and_nothing_else(
     )
     asked = f"GET {URL} HTTP/1.1\r\nHost: localhost\r\n{head}\r\n".encode()
     with socket.create_connection(("127.0.0.1", web.port), 30) as raw:
-        raw.sendall(asked + frame)
+        raw.sendall(asked)
+        assert b"session.created" in raw.recv(1 << 12) + raw.recv(1 << 12)
+        raw.sendall(frame)
         while raw.recv(1 << 12):
             pass
     with talk(web) as said:

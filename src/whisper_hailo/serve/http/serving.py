@@ -69,6 +69,7 @@ class _Protocol(PageProtocol):
     """Closes connections whose requests do not begin, or whose heads do not end, in time."""
 
     _timer: asyncio.TimerHandle | None = None
+    _is_left = False  # it speaks WebSocket now, by another protocol
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - any of asyncio's
         """See `asyncio.Protocol`."""
@@ -78,7 +79,8 @@ class _Protocol(PageProtocol):
     def data_received(self, data: bytes) -> None:
         """See `asyncio.Protocol`."""
         super().data_received(data)
-        self._wait_for_head(waits=self.cycle is None or self.cycle.response_complete)
+        is_idle = self.cycle is None or self.cycle.response_complete
+        self._wait_for_head(waits=is_idle and not self._is_left)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See `asyncio.Protocol`."""
@@ -88,7 +90,7 @@ class _Protocol(PageProtocol):
     def handle_websocket_upgrade(self, event: Any) -> None:  # noqa: ANN401 - h11's
         """What follows is no HTTP."""
         super().handle_websocket_upgrade(event)
-        self._wait_for_head(waits=False)
+        self._is_left = True
 
     def _wait_for_head(self, *, waits: bool) -> None:
         """Close the connection in time; pieces of a head do not begin it anew."""
