@@ -18,7 +18,7 @@ from whisper_hailo.serve.errors import TooLateError, UnknownModelError
 from whisper_hailo.serve.glance import EngineCaptions
 from whisper_hailo.serve.job import Outcome
 from whisper_hailo.serve.metrics import Metrics
-from whisper_hailo.serve.request import Caller, Choices, Defaults, Request
+from whisper_hailo.serve.request import Caller, Choices, Defaults, Heard, Request
 from whisper_hailo.serve.room import Room
 from whisper_hailo.serve.threads import on_thread
 from whisper_hailo.serve.worker import State, Worker
@@ -198,6 +198,10 @@ class Engine(Protocol):
         """
         ...
 
+    def heard(self, item: Heard) -> None:
+        """An item of a live stream is over: it is counted and logged."""
+        ...
+
 
 class WorkerEngine:
     """The engine of a worker, for the doors of one event loop.
@@ -279,6 +283,10 @@ class WorkerEngine:
         options = replace(options, search=search, limits=limits, timestamps=False, words=None)
         self._worker.transcriber.check(options)
         return EngineCaptions(self._worker, options, caller, self._deadline_s)
+
+    def heard(self, item: Heard) -> None:
+        """See `Engine`."""
+        self._worker.heard(item)
 
     @asynccontextmanager
     async def submit(self, request: Request) -> AsyncIterator[Ticket]:

@@ -15,6 +15,7 @@ from whisper_hailo.serve.errors import kind_of, outcome_of
 
 if TYPE_CHECKING:
     from whisper_hailo.serve.job import Job, JobQueue, Outcome
+    from whisper_hailo.serve.request import Heard
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
 
@@ -95,10 +96,10 @@ class Metrics:
             self._audio.inc(outcome.duration_s)
             self._rtfx.set(outcome.duration_s / max(took_s, 1e-6))
 
-    def heard(self, door: str, seconds: float, failure: BaseException | None = None) -> None:
+    def heard(self, item: Heard) -> None:
         """An item of a live stream is over."""
-        self._requests.labels(door, outcome_of(failure)).inc()
-        self._audio.inc(seconds)
+        self._requests.labels(item.caller.door, outcome_of(item.failure)).inc()
+        self._audio.inc(item.seconds)
 
     def page(self) -> bytes:
         """All of it, in Prometheus's own format."""

@@ -20,7 +20,7 @@ from whisper_hailo.serve.glance import Glance
 from whisper_hailo.serve.job import Job, JobQueue, Told
 from whisper_hailo.serve.logs import RequestLog
 from whisper_hailo.serve.metrics import Metrics
-from whisper_hailo.serve.request import Caller, Priority, Request
+from whisper_hailo.serve.request import Caller, Heard, Priority, Request
 from whisper_hailo.transcription.run import TranscriptionRun
 from whisper_hailo.transcription.running_text import Running
 from whisper_hailo.transcription.transcriber import Transcriber
@@ -160,6 +160,11 @@ class Worker(Closing):
             del self._runs[job]
             raise
         return job
+
+    def heard(self, item: Heard) -> None:
+        """An item of a live stream is over. From any thread."""
+        self.metrics.heard(item)
+        self._log.heard(item)
 
     def leave(self, job: Job) -> None:
         """Nobody waits for a job any more: its place is free. From any thread."""

@@ -126,6 +126,9 @@ class Deaf:
         """There is always room."""
         yield
 
+    def heard(self, item: Any) -> None:
+        """Nobody counts."""
+
     def captions(self, choices: Any, caller: Any) -> Any:
         self._defaults.with_choices(choices)
         return DeafCaptions()

@@ -19,7 +19,7 @@ from whisper_hailo.serve.doors.realtime_wire import SessionError, refusal
 from whisper_hailo.serve.engine import Captions, Engine
 from whisper_hailo.serve.errors import LeftError
 from whisper_hailo.serve.http.failures import body_of
-from whisper_hailo.serve.request import Caller
+from whisper_hailo.serve.request import Caller, Heard
 
 Told: TypeAlias = dict[str, Any]
 """An event of the API, but for its id."""
@@ -46,6 +46,7 @@ class _Item:
         told: what the client was told of its text.
         words: of those segments.
         seconds: likewise, how long they sound.
+        language: code of the last of them.
         blank: stands before the next segment.
     """
 
@@ -54,6 +55,7 @@ class _Item:
     told: str = ""
     words: list[CaptionWord] = field(default_factory=list)
     seconds: float = 0.0
+    language: str = ""
     blank: str = ""
 
 
@@ -184,7 +186,7 @@ class Items:
                 if self.settings.detects_turns:
                     yield from self._stopped(item, self._sound_s)
                 failure = body_of(error)["error"]
-                self._engine.metrics.heard(self._caller.door, item.seconds, error)
+                self._note(item, error)
                 yield self._of(item, _TRANSCRIPTION + "failed", content_index=0, error=failure)
             self._begin()
 
@@ -207,6 +209,7 @@ class Items:
         item.text = item.told
         item.words += event.words
         item.seconds += event.end_s - event.start_s
+        item.language = event.language
         item.blank = "" if event.language in UNSPACED_LANGUAGES or not item.text else " "
         if turns:
             yield self._completed(item)
@@ -242,7 +245,7 @@ class Items:
             yield self._of(item, _TRANSCRIPTION + "delta", content_index=0, delta=new)
 
     def _completed(self, item: _Item) -> Told:
-        self._engine.metrics.heard(self._caller.door, item.seconds)
+        self._note(item)
         told = {
             "content_index": 0,
             "transcript": item.told,
@@ -251,6 +254,10 @@ class Items:
         if self.settings.logprobs:
             told["logprobs"] = word_logprobs(item.words)
         return self._of(item, _TRANSCRIPTION + "completed", **told)
+
+    def _note(self, item: _Item, failure: Exception | None = None) -> None:
+        heard = Heard(self._caller, item.seconds, item.language, item.told, failure)
+        self._engine.heard(heard)
 
     def _milliseconds(self, place_s: float) -> int:
         """A place of the captioner's stream in the whole session."""
