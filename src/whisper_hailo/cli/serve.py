@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from whisper_hailo.backends.hailo.options import Priority
 from whisper_hailo.cli.fallback import Fallback
@@ -26,9 +26,6 @@ from whisper_hailo.serve.options import (
     LimitOptions,
     SafetyOptions,
 )
-
-if TYPE_CHECKING:
-    from whisper_hailo.serve.listeners import Listeners
 
 logger = logging.getLogger(__name__)
 
@@ -77,45 +74,29 @@ def _serve(
     limits: LimitOptions,
     safety: SafetyOptions,
 ) -> int:
+    from whisper_hailo.serve.build import make_engine, make_worker
     from whisper_hailo.serve.listeners import bound
+    from whisper_hailo.serve.server import Server
 
     if doors.http is None and doors.wyoming is None:
         doors = replace(doors, http=Address.of(DEFAULT_HTTP))
     safety.keys()  # what is wrong is told before a model is looked for
     safety.expect_certificate()
     with bound(doors, tls=safety.tls_cert is not None) as listeners:
-        return _serve_at(listeners, doors, model, decoding, fallback, limits, safety)
-
-
-def _serve_at(
-    listeners: Listeners,
-    doors: DoorOptions,
-    model: ModelOptions,
-    decoding: Given[DecodingOptions],
-    fallback: Fallback,
-    limits: LimitOptions,
-    safety: SafetyOptions,
-) -> int:
-    from whisper_hailo.serve.build import make_engine, make_worker
-    from whisper_hailo.serve.server import Server
-
-    transcriber = model.transcriber(Priority.LIVE)
-    step = transcriber.default_fallback if fallback.fallback is None else fallback.fallback
-    options = _decoding(decoding, fallback, transcriber.default_options, step)
-    transcriber.check(options)
-    tell_engine(transcriber)
-    worker = make_worker(transcriber, options, doors, limits)
-    engine = make_engine(worker, step, doors, limits)
-
-    async def run() -> None:
-        await Server(
+        transcriber = model.transcriber(Priority.LIVE)
+        step = transcriber.default_fallback if fallback.fallback is None else fallback.fallback
+        options = _decoding(decoding, fallback, transcriber.default_options, step)
+        transcriber.check(options)
+        tell_engine(transcriber)
+        worker = make_worker(transcriber, options, doors, limits)
+        engine = make_engine(worker, step, doors, limits)
+        server = Server(
             worker, engine, listeners, doors=doors, limits=limits, safety=safety, serving=_tell
-        ).run()
-
-    if doors.log_json:
-        log_as(JsonLines())
-    with worker:
-        asyncio.run(run())
+        )
+        if doors.log_json:
+            log_as(JsonLines())
+        with worker:
+            asyncio.run(server.run())
     return ExitCode.OK
 
 
