@@ -18,6 +18,7 @@
 #   make windows  short windows beside full ones, words against their true times; writes its tables
 #   make short-windows  windows as short as the audio beside 10 s: time and words; writes its table
 #   make fallback  what trying doubtful text again costs and gives; writes its table
+#   make drafts     a small model decodes ahead of a large one: the same text, and times; writes its tables
 #   make captions   live captions: drafts, settings, real time; CAPTIONS=hour: an hour of faults; writes their tables
 #   make emulation   what 8 and 16 bits cost the bundled model; writes its tables and picture
 
@@ -43,7 +44,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := demo
 .PHONY: demo test test-aarch64 test-processors test-hailort test-cluster e2e fuzz mutants fuzz-guided browser openapi \
 	home-assistant parity environments check bench \
-	bench-speed bench-tables rivals run-book captions emulation windows short-windows fallback lock clean
+	bench-speed bench-tables rivals run-book captions emulation windows short-windows fallback drafts lock clean
 
 # Hailo's binding is a package of the system: where it is, the environment may look there, too.
 SEES_SYSTEM = $(shell $(PYTHON) -c 'import importlib.util as u; \
@@ -190,6 +191,10 @@ short-windows: $(VENV)/dev.stamp
 
 fallback: $(VENV)/dev.stamp
 	$(BIN)/python -m whisper_hailo_lab.experiments.fallback
+
+drafts: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.packed nano build/nano
+	$(BIN)/python -m whisper_hailo_lab.experiments.drafts --nano build/nano
 
 # Needs uv; writes versions and hashes for every supported Python.
 lock:

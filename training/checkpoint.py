@@ -56,6 +56,12 @@ def trimmed(model: Whisper, kept: KeptTokens) -> tuple[Whisper, KeptTokens]:
     return model, KeptTokens(tuple(kept.ids[row] for row in known.nonzero()[:, 0].tolist()))
 
 
+def count_layers(state: dict[str, Tensor], half: str) -> int:
+    """How many layers the half of a model has, `encoder` or `decoder`, by its weights' names."""
+    prefix = f"{half}.layers."
+    return 1 + max(int(name.split(".")[2]) for name in state if name.startswith(prefix))
+
+
 def deepened(
     state: dict[str, Tensor], n_layers: int, fresh: dict[str, Tensor]
 ) -> dict[str, Tensor]:
@@ -71,7 +77,7 @@ def deepened(
         fresh: weights of an untrained model of `n_layers`.
     """
     prefix = "encoder.layers."
-    old = 1 + max(int(name.split(".")[2]) for name in state if name.startswith(prefix))
+    old = count_layers(state, "encoder")
     half, more = (old + 1) // 2, (n_layers - old) // 2
     spread = {name: value for name, value in state.items() if not name.startswith(prefix)}
     for name, value in fresh.items():
@@ -84,6 +90,36 @@ def deepened(
             place = int(number) + (more if int(number) >= half else 0)
             spread[f"{prefix}{place}.{rest}"] = value
     return spread
+
+
+def thinned(
+    state: dict[str, Tensor], n_encoder_layers: int, n_decoder_layers: int
+) -> dict[str, Tensor]:
+    """Leaves out layers of a model, evenly: the last is kept, which has the guided heads.
+
+    Args:
+        state: weights of a model of as many layers, or of more.
+        n_encoder_layers: those to keep.
+        n_decoder_layers: likewise.
+    """
+    left = dict(state)
+    for half, wanted in (("encoder", n_encoder_layers), ("decoder", n_decoder_layers)):
+        prefix = f"{half}.layers."
+        old = count_layers(state, half)
+        if old <= wanted:
+            continue
+        places = {place: new for new, place in enumerate(_spread(old, wanted))}
+        for name in [name for name in left if name.startswith(prefix)]:
+            value = left.pop(name)
+            number, rest = name.removeprefix(prefix).split(".", 1)
+            if int(number) in places:
+                left[f"{prefix}{places[int(number)]}.{rest}"] = value
+    return left
+
+
+def _spread(n: int, wanted: int) -> list[int]:
+    """So many of the numbers below `n`, evenly, the last among them."""
+    return [round((place + 1) * n / wanted) - 1 for place in range(wanted)]
 
 
 @torch.no_grad()
@@ -101,7 +137,7 @@ def start_from(model: Whisper, kept: KeptTokens, folder: Path, aids: Path | None
         aids: the CTC heads that `export` kept of the checkpoint's run, if that had this vocabulary.
 
     Raises:
-        RuntimeError: the sizes differ in more than the number of the encoder's layers.
+        RuntimeError: the sizes differ in more than the number of layers.
     """
     trained, _ = load_checkpoint(folder)
     state = trained.state_dict()
@@ -112,6 +148,7 @@ def start_from(model: Whisper, kept: KeptTokens, folder: Path, aids: Path | None
     noise[:, BIAS_CHANNEL] = 0.0
     rows[~known] = rows[known].mean(dim=0) + noise
     own = model.state_dict()
+    state = thinned(state, len(model.encoder.layers), len(model.decoder.layers))
     state = deepened(state, len(model.encoder.layers), own)
     heads = {name: value for name, value in own.items() if name.startswith("ctc_")}
     model.load_state_dict(state | heads | {"decoder.embed_tokens.weight": rows})

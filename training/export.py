@@ -1,6 +1,6 @@
 """Writes a trained run as a Hugging Face Whisper checkpoint with the whole vocabulary.
 
-    python -m training.export RUN OUT
+    python -m training.export RUN OUT [--packed]
 
 Untrained ids get a row of zeros but for the constant channel, whose entry is so low that their
 logit lies below the mean of the trained ones for every possible input: `shut_out` computes it.
@@ -18,11 +18,14 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from training import whisper_vocabulary as ids
+from training.checkpoint import count_layers
 from training.model import BIAS_CHANNEL, BIAS_VALUE, Dimensions, Whisper
 
+EMBEDDING = "model.decoder.embed_tokens.weight"
 MARGIN = 16.0
 """Logit distance, at least, between an untrained id and the mean of the trained ones."""
-ALIGNMENT_HEADS = [[1, 0]]
+ALIGNMENT_HEAD = 0
+"""Of the last decoder layer."""
 
 
 def shut_out(rows: Tensor, gain: Tensor, bias: Tensor) -> float:
@@ -100,7 +103,7 @@ def config(sizes: Dimensions) -> dict[str, Any]:
 def generation_config(tokenizer: Tokenizer, sizes: Dimensions) -> dict[str, Any]:
     """Returns the content of `generation_config.json`, its fields as in the published ones."""
     return {
-        "alignment_heads": ALIGNMENT_HEADS,
+        "alignment_heads": [[sizes.n_decoder_layers - 1, ALIGNMENT_HEAD]],
         "begin_suppress_tokens": [tokenizer.encode(" ").ids[0], ids.EOT],
         "bos_token_id": ids.EOT,
         "decoder_start_token_id": ids.SOT,
@@ -149,23 +152,51 @@ def write_settings(out: Path, tokenizer: Tokenizer, sizes: Dimensions) -> None:
         (out / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
-def export(run: Path, out: Path) -> None:
+def write_packed(
+    model: Whisper, kept: tuple[int, ...], sizes: Dimensions, tokenizer: Tokenizer, out: Path
+) -> None:
+    """Writes a checkpoint without the rows of untrained ids, which are all the same.
+
+    `tests/packed.py` makes it whole: `kept_ids` says whose rows there are, `other_row` is that of
+    the rest.
+    """
+    state = whole_state(model, kept, sizes)
+    rows, known = state[EMBEDDING], torch.tensor(kept)
+    other = next(row for row in range(ids.N_VOCAB) if row not in set(kept))
+    packed = state | {
+        EMBEDDING: rows[known].contiguous(),
+        "kept_ids": known.int(),
+        "other_row": rows[other].clone(),
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    save_file(packed, out / "packed.safetensors", {"format": "pt"})
+    (out / "packed.safetensors").chmod(0o644)
+    write_settings(out, tokenizer, sizes)
+
+
+def export(run: Path, out: Path, *, packed: bool) -> None:
     """Writes the checkpoint of `run` into the folder `out` (the data card is not touched).
 
     What helps training alone goes to `aids.safetensors` in `run`, for a run that starts from `out`.
     """
-    sizes = Dimensions()
     kept = tuple(json.loads((run / "kept.json").read_text()))
-    model = Whisper(sizes, len(kept))
     trained = torch.load(run / "state.pt")["model"]
+    sizes = Dimensions(
+        n_encoder_layers=count_layers(trained, "encoder"),
+        n_decoder_layers=count_layers(trained, "decoder"),
+    )
+    model = Whisper(sizes, len(kept))
     aids = {name: trained.pop(name).half() for name in list(trained) if name.startswith("ctc_")}
     save_file(aids, run / "aids.safetensors", {"format": "pt"})
     model.load_state_dict(model.state_dict() | trained)
+    tokenizer = Tokenizer.from_file(str(run / "tokenizer.json"))
+    if packed:
+        write_packed(model, kept, sizes, tokenizer, out)
+        return
     out.mkdir(parents=True, exist_ok=True)
     save_file(whole_state(model, kept, sizes), out / "model.safetensors", {"format": "pt"})
     (out / "model.safetensors").chmod(0o644)
     shutil.copyfile(run / "tokenizer.json", out / "tokenizer.json")
-    tokenizer = Tokenizer.from_file(str(run / "tokenizer.json"))
     write_settings(out, tokenizer, sizes)
 
 
@@ -174,8 +205,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Writes a run as a Hugging Face checkpoint.")
     parser.add_argument("run", type=Path)
     parser.add_argument("out", type=Path)
+    parser.add_argument("--packed", action="store_true", help="for `tests/packed.py`")
     options = parser.parse_args()
-    export(options.run, options.out)
+    export(options.run, options.out, packed=options.packed)
 
 
 if __name__ == "__main__":

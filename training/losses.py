@@ -44,7 +44,10 @@ def looking_loss(seen: list[Tensor], spans: Tensor) -> Tensor:
     times_s = (torch.arange(seen[0].shape[-1], device=spans.device) + 0.5) * POSITION_S
     inside = (times_s >= spans[..., :1] - EDGE_S) & (times_s <= spans[..., 1:] + EDGE_S)
     losses = [
-        -(seen[layer][:, head].float() * inside).sum(-1)[known].clamp(min=1e-4).log()
+        -(seen[min(layer, len(seen) - 1)][:, head].float() * inside)
+        .sum(-1)[known]
+        .clamp(min=1e-4)
+        .log()
         for layer, head in GUIDED_HEADS
     ]
     return torch.stack(losses).sum() / max(1, int(known.sum()) * len(GUIDED_HEADS))

@@ -20,7 +20,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional
@@ -29,7 +28,7 @@ from training import whisper_vocabulary as ids
 from training.batches import IGNORED, Batch, Batcher
 from training.checkpoint import start_from
 from training.corpus import Corpus, sentence_entries
-from training.export import whole_state, write_settings
+from training.export import write_packed
 from training.kept_tokens import PREFIX, KeptTokens
 from training.losses import POSITION_S, looking_loss, resting_loss
 from training.mel import log_mel
@@ -39,7 +38,6 @@ from training.targets import NOWHERE
 from training.text.plans import words_of
 
 MICRO = Path("src/whisper_hailo/assets/micro")
-EMBEDDING = "model.decoder.embed_tokens.weight"
 N_AUDIO_CTX = 1500
 REST_RATE = 0.25
 """Learning rate of the decoder's other weights, as a part of that of its cross-attention."""
@@ -158,27 +156,6 @@ def train(model: Whisper, given: list[Lesson], eot: int, steps: int, rate: float
             sys.stderr.write(f"step {step + 1}: {mean}, {time.monotonic() - began:.0f} s\n")
 
 
-def write(model: Whisper, kept: KeptTokens, tokenizer: Tokenizer, out: Path) -> None:
-    """Writes a checkpoint without the rows of untrained ids, which are all the same.
-
-    `tests/ill.py` makes it whole: `kept_ids` says whose rows there are, `other_row` is the rest's.
-    """
-    sizes = Dimensions()
-    state = whole_state(model, kept.ids, sizes)
-    rows = state[EMBEDDING]
-    known = torch.tensor(kept.ids)
-    other = next(row for row in range(ids.N_VOCAB) if row not in set(kept.ids))
-    packed = state | {
-        EMBEDDING: rows[known].contiguous(),
-        "kept_ids": known.int(),
-        "other_row": rows[other].clone(),
-    }
-    out.mkdir(parents=True, exist_ok=True)
-    save_file(packed, out / "packed.safetensors", {"format": "pt"})
-    (out / "packed.safetensors").chmod(0o644)
-    write_settings(out, tokenizer, sizes)
-
-
 def main() -> None:
     """Entry point of the command line."""
     parser = argparse.ArgumentParser(description="Trains a variant that short windows make ill.")
@@ -205,7 +182,7 @@ def main() -> None:
     given = list(lessons(model, batcher, options.batches))
     sys.stderr.write(f"{len(english)} utterances, {len(kept.ids)} tokens, {len(given)} batches\n")
     train(model, given, kept.rows([ids.EOT])[0], options.steps, options.rate)
-    write(model, kept, tokenizer, options.out)
+    write_packed(model, kept.ids, Dimensions(), tokenizer, options.out)
 
 
 if __name__ == "__main__":

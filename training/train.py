@@ -77,6 +77,7 @@ class Training:
         all_tasks: bool = False,
         device: str = "cpu",
         copies: Mapping[str, int] | None = None,
+        sizes: Dimensions | None = None,
     ) -> None:
         self.device = torch.device(device)
         self.run, self.recipe, self.step, self.active_s = run, recipe, 0, 0.0
@@ -93,7 +94,8 @@ class Training:
         phones = make_phones(words, run / "phones.json", german)
         self.corpus = Corpus(data, tokenizer, self.kept, phones, copies)
         self.corpus.refresh()
-        self.model = Whisper(Dimensions(), len(self.kept.ids), len(phones.names)).to(self.device)
+        model = Whisper(sizes or Dimensions(), len(self.kept.ids), len(phones.names))
+        self.model = model.to(self.device)
         self.optimizers = make_optimizers(self.model, recipe)
 
     def save(self) -> None:
@@ -205,6 +207,9 @@ def main() -> None:
     for field in dataclasses.fields(Recipe):
         name = "--" + field.name.replace("_", "-")
         parser.add_argument(name, type=type(field.default), default=field.default, help="recipe")
+    for half in ("encoder", "decoder"):
+        default = getattr(Dimensions(), f"n_{half}_layers")
+        parser.add_argument(f"--{half}-layers", type=int, default=default, help="micro's")
     parser.add_argument("--report-every", type=int, default=100)
     parser.add_argument("--dev-every", type=int, default=500)
     parser.add_argument("--threads", type=int, default=2)
@@ -225,6 +230,9 @@ def main() -> None:
         all_tasks=options.all_tasks,
         device=options.device,
         copies={name: int(times) for name, times in (word.split("=") for word in options.more)},
+        sizes=Dimensions(
+            n_encoder_layers=options.encoder_layers, n_decoder_layers=options.decoder_layers
+        ),
     )
     if options.resume:
         training.load()

@@ -9,6 +9,9 @@ from typing import Any, Final
 
 _EDGES: Final = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
 
+MOST: Final = 8 << 20
+"""Characters of a JSON text: a long list of long lists would be the memory that is measured."""
+
 RAW: Final = "\x01raw:"
 """Begins a text that stands for itself in JSON, without quotes."""
 
@@ -70,7 +73,7 @@ def mutated_json(rng: Random, value: Any) -> bytes:
     value = json.loads(json.dumps(value))
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         value = _changed(rng, value)
-    text = _dumped(value).encode("utf-8", "surrogatepass")
+    text = _dumped(value)[:MOST].encode("utf-8", "surrogatepass")
     return mutated_bytes(rng, text) if rng.random() < 0.15 else text
 
 

@@ -131,7 +131,8 @@ class Worker:
         if self._current is None and code == 0:
             return None
         if self._current is None:
-            raise RuntimeError(f"worker {self._words} ended with {code}; run it by hand")
+            told = f"told to: {self._why}" if self._why != CRASH else "by itself"
+            raise RuntimeError(f"worker {self._words} ended with {code}, {told}; run it by hand")
         name = signal.Signals(-code).name if code < 0 else f"code {code}"
         told = {"end": self._current, "outcome": self._why, "said": f"ended by {name}"}
         self._seen.note(told, time.monotonic() - self._since)

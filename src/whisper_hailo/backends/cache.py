@@ -118,8 +118,8 @@ class Cache:
     """Keys and values of a batch of hypotheses.
 
     States that follow one another share one cache, each knowing how many of its places are its own.
-    Only places that no state has filled yet are written to: a state that goes on from further back
-    gets a copy. So nothing that a state stands for ever changes.
+    Only places that no state has filled yet, or that were given back, are written to: a state that
+    goes on from further back gets a copy. So nothing that a state stands for ever changes.
 
     Attributes:
         arrays: key and value of each layer in turn, `(batch, heads, n_places, head_size)`.
@@ -163,6 +163,18 @@ class Cache:
             cache = Cache(copies, self.n_text_ctx)
         cache.n_filled = n_total
         return cache
+
+    def give_back(self, n_tokens: int, n_kept: int) -> None:
+        """Free the places of a state behind its first `n_kept`, unless another one follows it.
+
+        So what goes on from there needs no copy, and the runtime need not be told of one.
+
+        Args:
+            n_tokens: places of the state.
+            n_kept: those that stay its own.
+        """
+        if self.n_filled == n_tokens:
+            self.n_filled = n_kept
 
     def row(self, row: int) -> Cache:
         """One row in its place: what is added to it is added to this cache."""

@@ -274,13 +274,16 @@ class CachedDecoder(Closing):
         return select_rows(state, rows)
 
     def rewind(self, state: CachedState, n_tokens: int) -> CachedState:
-        """State cut back to its first `n_tokens` cached tokens (rejected drafts).
+        """State cut back to its first `n_tokens` cached tokens; see `core.protocols.Decoder`.
 
         Raises:
             ShapeError: the cache holds fewer tokens.
         """
         check_rewind(state, n_tokens)
-        return state if n_tokens == state.n_tokens else replace(state, n_tokens=n_tokens)
+        if n_tokens == state.n_tokens:
+            return state
+        state.cache.give_back(state.n_tokens, n_tokens)
+        return replace(state, n_tokens=n_tokens)
 
 
 def _precision(quantization: str, *, half: bool) -> str:

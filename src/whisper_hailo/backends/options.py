@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from whisper_hailo.backends.hailo.options import ChipOptions
-from whisper_hailo.core.flags import ENGINE, expect_choices, flag, group
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.flags import ENGINE, expect, expect_choices, flag, group
 
 AUTO: Final = "auto"
 ENCODER_BACKENDS: Final = (AUTO, "onnx", "hailo", "emulator")
@@ -15,6 +16,7 @@ DECODER_BACKENDS: Final = (
     *(AUTO, "cached", "optimum", "fixed", "hailo"),
     *("ctranslate2", "speech2text", "emulator"),
 )
+MOST_DRAFTED: Final = 16
 HOST_CONTRACTS: Final = (AUTO, "8", "10h")
 """Who adds the position rows to a HEF decoder's embeddings: on 8 and 8L the host, on 10H the chip.
 """
@@ -32,10 +34,13 @@ class EngineOptions:
         decoder_assets: directory with the arrays that the host of a HEF decoder needs.
         tokenizer: a `tokenizer.json` to use instead of the model's.
         hailo: how a Hailo chip is used.
+        draft_model: a smaller model of the same vocabulary, named as the model is, that decodes a
+            few tokens ahead: the text stays the model's, and comes sooner where that pays.
+        draft_tokens: decode always so many ahead; `None`: as many as pay.
         host_contract: one of `HOST_CONTRACTS`; `auto` goes by what the HEF says of itself.
 
     Raises:
-        OptionError: no such backend or contract.
+        OptionError: no such backend or contract, or drafts that nobody makes.
     """
 
     encoder: Path | None = flag(
@@ -52,6 +57,12 @@ class EngineOptions:
     decoder_assets: Path | None = flag(
         None, "Arrays for the host of a HEF decoder.", ENGINE, metavar="DIR"
     )
+    draft_model: str | None = flag(
+        None, "A smaller model decodes ahead; same text, sooner.", ENGINE, metavar="NAME"
+    )
+    draft_tokens: int | None = flag(
+        None, "Always so many ahead.", ENGINE, metavar="N", shown="what pays"
+    )
     tokenizer: Path | None = flag(
         None, "A tokenizer.json in place of the model's.", ENGINE, metavar="FILE"
     )
@@ -64,5 +75,12 @@ class EngineOptions:
     )
 
     def __post_init__(self) -> None:
-        """Refuse names that stand for nothing."""
+        """Refuse names that stand for nothing, and drafts of no length or without a model."""
         expect_choices(self)
+        wanted = self.draft_tokens
+        fits = wanted is None or 1 <= wanted <= MOST_DRAFTED
+        expect(self, "draft_tokens", fits, f"1 to {MOST_DRAFTED}")
+        if wanted is not None and self.draft_model is None:
+            raise OptionError(
+                f"--draft-tokens is {wanted}, but there is no --draft-model; give one"
+            )

@@ -222,7 +222,10 @@ class Decoder(Closeable, Protocol[StateT]):
         ...
 
     def rewind(self, state: StateT, n_tokens: int) -> StateT:
-        """State cut back to its first `n_tokens` cached tokens (rejected drafts)."""
+        """State cut back to its first `n_tokens` cached tokens (rejected drafts).
+
+        The given state is used up by that, and so are those between the two.
+        """
         ...
 
 

@@ -123,6 +123,7 @@ class Settings:
         timestamps: whether the model wrote times.
         batch_size: windows that were decoded together, at most.
         trim_window: windows that were not full were cut behind their audio.
+        draft_model: name of the model that decoded ahead; empty without one.
     """
 
     model: str
@@ -141,6 +142,7 @@ class Settings:
     timestamps: bool = False
     batch_size: int = 1
     trim_window: bool = False
+    draft_model: str = ""
 
 
 @dataclass(frozen=True, slots=True)

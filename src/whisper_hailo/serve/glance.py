@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.languages import AUTO_LANGUAGE
-from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, Segment
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.draft import Draft
@@ -20,6 +19,7 @@ from whisper_hailo.transcription.run import TranscriptionRun
 from whisper_hailo.transcription.running_text import Running
 from whisper_hailo.transcription.window import (
     Context,
+    Encoded,
     WindowEngine,
     WindowRequest,
     WindowResult,
@@ -44,14 +44,9 @@ class _Alone:
         """See `WindowEngine`."""
         return self._engine.context()
 
-    def transcribe(
-        self,
-        audio_features: FloatArray | None,
-        requests: Sequence[WindowRequest],
-        clock: StageClock,
-    ) -> list[WindowResult]:
+    def transcribe(self, encoded: Encoded, requests: Sequence[WindowRequest]) -> list[WindowResult]:
         """See `WindowEngine`."""
-        return self._engine.transcribe(audio_features, requests, clock)
+        return self._engine.transcribe(encoded, requests)
 
 
 class Glance(Job):

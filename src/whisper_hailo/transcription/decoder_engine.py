@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,13 +12,13 @@ import numpy as np
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.protocols import AnyDecoder
-from whisper_hailo.core.timing import StageClock
-from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, FloatArray, Word
+from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.language import detect_languages
 from whisper_hailo.decoding.option_groups import PromptOptions, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.prompt import PromptMaker
+from whisper_hailo.decoding.search.assistant import Ahead, Tally
 from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.decoding.search.fallback import decode_with_fallback
 from whisper_hailo.decoding.search.loop import DecodingLoop, Task
@@ -25,7 +26,10 @@ from whisper_hailo.decoding.words.align import align_words
 from whisper_hailo.decoding.words.cleanup import words_into_segments
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.assemble import assemble, spread_words
-from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
+from whisper_hailo.transcription.draft_model import DraftModel
+from whisper_hailo.transcription.window import Context, Encoded, WindowRequest, WindowResult
+
+logger = logging.getLogger(__name__)
 
 
 class DecoderEngine:
@@ -36,6 +40,7 @@ class DecoderEngine:
         tokenizer: of the model.
         options: what the caller asked for.
         window_s: length of the encoder's window.
+        draft: what decodes ahead, open when the decoder is.
 
     Raises:
         OptionError: prompts that the model cannot take, or word times without alignment.
@@ -47,6 +52,7 @@ class DecoderEngine:
         tokenizer: Tokenizer,
         options: DecodingOptions,
         window_s: float,
+        draft: DraftModel | None = None,
     ) -> None:
         if options.words is not None and not decoder.limits.aligns:
             raise OptionError(
@@ -54,6 +60,7 @@ class DecoderEngine:
                 "leave out --word-timestamps or use a cached decoder"
             )
         self._decoder = decoder
+        self._draft_model = draft
         self._tokenizer = tokenizer
         self._options = options
         self._padding = options.cures.padding(decoder.spec.dims)
@@ -66,25 +73,26 @@ class DecoderEngine:
         """Of a recording that has not begun."""
         conditions = self._options.prompts.condition_on_previous_text
         starting = self._prompts.starting_context()
-        return Context(self._options.language, starting, conditions, prompts=self._prompts)
+        tally = None if self._draft_model is None else self._draft_model.tally()
+        language = self._options.language
+        return Context(language, starting, conditions, prompts=self._prompts, tally=tally)
 
-    def transcribe(
-        self,
-        audio_features: FloatArray | None,
-        requests: Sequence[WindowRequest],
-        clock: StageClock,
-    ) -> list[WindowResult]:
+    def transcribe(self, encoded: Encoded, requests: Sequence[WindowRequest]) -> list[WindowResult]:
         """Decode windows as one batch."""
+        audio_features, clock = encoded.features, encoded.clock
         if audio_features is None:
             raise OptionError(f"decoder {self._decoder.name} needs an encoder")
         with clock.stage("cross_kv"):
             state = self._decoder.start(audio_features, (self._padding,) * len(requests))
+            ahead = self._ahead(encoded, requests[0].context)
         with clock.stage("decode"):
             languages = self._languages(state, [request.context for request in requests])
-            tasks = list(map(self._task, requests, languages))
+            tasks = [self._task(*of, ahead) for of in zip(requests, languages, strict=True)]
             decoded = decode_with_fallback(
                 self._loop, self._decoder, self._tokenizer, self._options, state=state, tasks=tasks
             )
+            if ahead is not None and not ahead.tally.pays:
+                self._tell_of_leaving(ahead.tally)
             rows = zip(requests, decoded, languages, strict=True)
             return [self._result(state, row, *of) for row, of in enumerate(rows)]
 
@@ -99,7 +107,25 @@ class DecoderEngine:
         result = assemble(request.window, decoded, language, self._tokenizer, self._options)
         return self._with_words(state, row, request, result)
 
-    def _task(self, request: WindowRequest, language: str) -> Task:
+    def _ahead(self, encoded: Encoded, context: Context) -> Ahead | None:
+        """The small model, which has heard this window."""
+        draft, tally = self._draft_model, context.tally
+        if draft is None or tally is None or encoded.ahead is None or not tally.pays:
+            return None
+        return Ahead(draft.decoder, draft.decoder.start(encoded.ahead, (self._padding,)), tally)
+
+    def _tell_of_leaving(self, tally: Tally) -> None:
+        name = "" if self._draft_model is None else self._draft_model.name
+        logger.info(
+            "draft model %s does not pay here and is left out from now on: %d of %d tokens that it "
+            "decoded ahead were right, and each costs %.0f %% of a token without it",
+            name,
+            tally.n_accepted,
+            tally.n_steps,
+            100 * tally.costs.step,
+        )
+
+    def _task(self, request: WindowRequest, language: str, ahead: Ahead | None) -> Task:
         window, context = request.window, request.context
         first = context.n_windows == 0
         previous = context.previous if first or context.sequential else ()
@@ -109,11 +135,18 @@ class DecoderEngine:
             prompts.tokens(language, previous, is_first=first),
             window.content_s,
             key=round(window.start_s * 100),
-            draft=self._draft(request),
+            draft=self._draft(request, ahead),
+            ahead=ahead,
+            is_running=request.draft is not None,
         )
 
-    def _draft(self, request: WindowRequest) -> Draft | None:
-        """The draft with the first encoder position of the audio that is held back."""
+    def _draft(self, request: WindowRequest, ahead: Ahead | None) -> Draft | None:
+        """The draft with the first encoder position of the audio that is held back.
+
+        Where windows are decoded alone anyway, that of a recording is what the one before said.
+        """
+        if request.draft is None and ahead is not None:
+            return Draft(request.context.said_from(request.window.start_s))
         if request.draft is None or request.hold_back_s == 0.0 or not self._decoder.limits.aligns:
             return request.draft
         heard_s = request.window.content_s - request.hold_back_s

@@ -17,8 +17,8 @@ from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import Segment
 from whisper_hailo.decoding.decoded import Decoded
-from whisper_hailo.transcription.stages import Encoded, Stages
-from whisper_hailo.transcription.window import WindowEngine, WindowRequest, WindowResult
+from whisper_hailo.transcription.stages import Stages
+from whisper_hailo.transcription.window import Encoded, WindowEngine, WindowRequest, WindowResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class RememberingStages(Stages):
     """
 
     def __init__(self, stages: Stages, memory: Memory) -> None:
-        super().__init__(stages.encoder, stages.engine, stages.plan)
+        super().__init__(stages.encoder, stages.engine, stages.plan, stages.draft)
         self._memory = memory
 
     def encode(self, requests: Sequence[WindowRequest]) -> Encoded:
@@ -155,7 +155,9 @@ class RememberingStages(Stages):
     def _known(self, requests: Sequence[WindowRequest]) -> _Known | None:
         found = [self._memory.recall(key_of(request)) for request in requests]
         windows = tuple(one for one in found if one is not None)
-        return _Known(None, StageClock(), windows) if len(windows) == len(requests) else None
+        return (
+            _Known(None, StageClock(), windows=windows) if len(windows) == len(requests) else None
+        )
 
 
 @dataclass(frozen=True, slots=True)

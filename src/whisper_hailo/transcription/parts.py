@@ -30,11 +30,12 @@ from whisper_hailo.decoding.recognizer import AudioRecognizer, owns_loop
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
 from whisper_hailo.transcription.batch_size import checked_batch, fitting_batch
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
+from whisper_hailo.transcription.draft_model import DraftModel, Helped, why_not_drafted
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.recognizer_engines import AudioEngine, FeaturesEngine
 from whisper_hailo.transcription.recording import strategy_of
 from whisper_hailo.transcription.stages import Stages
-from whisper_hailo.transcription.window import WindowEngine
+from whisper_hailo.transcription.window import Context, WindowEngine
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class Parts:
         threads: recorded in the results' settings.
         reasons: why these parts, recorded there too.
         encode_ahead: encode the next windows while the last ones are decoded.
+        draft: a small model that decodes ahead of the decoder.
     """
 
     encoder: Encoder | None
@@ -58,6 +60,7 @@ class Parts:
     threads: int = 0
     reasons: tuple[str, ...] = ()
     encode_ahead: bool = True
+    draft: DraftModel | None = None
 
     @classmethod
     def of_model(
@@ -75,13 +78,20 @@ class Parts:
         directory, spec = find_model(model, convert, revision=revision, tokenizer=engine.tokenizer)
         chosen = select(directory, spec, engine, threads, window_s)
         window_s = engine_window_s(chosen, spec, window_s)
+        plan = WindowPlan.make(spec.dims, window_s, margin_s)
+        draft, reasons = None, chosen.reasons
+        if engine.draft_model is not None:
+            helped = Helped(engine.draft_model, spec, chosen, engine, plan.window_s)
+            draft, how = DraftModel.of_model(helped, convert, threads)
+            reasons = (*reasons, how)
         return cls(
             chosen.encoder,
             chosen.decoder,
             Tokenizer.load(engine.tokenizer or _tokenizer_file(directory, spec), spec.tokens),
-            WindowPlan.make(spec.dims, window_s, margin_s),
+            plan,
             threads=threads,
-            reasons=chosen.reasons,
+            reasons=reasons,
+            draft=draft,
         )
 
     @property
@@ -121,13 +131,16 @@ class Parts:
 
         Args:
             asked: by the caller; `None` takes what suits: several for graphs of ours. Others gain
-                nothing, or round what they know of one window by its neighbours.
+                nothing, or round what they know of one window by its neighbours; drafts are for one
+            window at a time.
 
         Raises:
             OptionError: no such number.
         """
         if asked is not None:
             return checked_batch(asked)
+        if self.draft is not None:
+            return 1
         return fitting_batch(self.decoder.spec.dims) if self.limits.free_padding else 1
 
     def check(self, options: DecodingOptions, long: LongOptions | None = None) -> None:
@@ -164,10 +177,22 @@ class Parts:
         """
         decoder, tokenizer = self.decoder, self.tokenizer
         if not owns_loop(decoder):
-            return DecoderEngine(decoder, tokenizer, options, self.plan.window_s)
+            draft = self._draft(options)
+            return DecoderEngine(decoder, tokenizer, options, self.plan.window_s, draft)
         if isinstance(decoder, AudioRecognizer):
             return AudioEngine(decoder, options)
         return FeaturesEngine(decoder, tokenizer, options)
+
+    def running_context(self, engine: WindowEngine) -> Context:
+        """Of audio that goes on, which is asked about again and again.
+
+        Args:
+            engine: of these parts.
+        """
+        context = engine.context()
+        if self.draft is not None:
+            context.tally = self.draft.running
+        return context
 
     def stages(self, options: DecodingOptions, *, trim_window: bool = False) -> Stages:
         """All that a window goes through.
@@ -180,7 +205,15 @@ class Parts:
             OptionError: something that this kind of decoder cannot do.
         """
         plan = replace(self.plan, trim_window=trim_window)
-        return Stages(self.encoder, self.window_engine(options), plan)
+        draft = self._draft(options)
+        return Stages(self.encoder, self.window_engine(options), plan, draft)
+
+    def _draft_name(self, options: DecodingOptions) -> str:
+        draft = self._draft(options)
+        return "" if draft is None else draft.name
+
+    def _draft(self, options: DecodingOptions) -> DraftModel | None:
+        return self.draft if why_not_drafted(options) is None else None
 
     def long(self, long: LongOptions | None, options: DecodingOptions) -> LongOptions:
         """Windows that overlap are joined by the times of their words, which not all can tell.
@@ -228,6 +261,7 @@ class Parts:
             timestamps=options.timestamps,
             batch_size=batch_size,
             trim_window=long is not None and long.trim_window,
+            draft_model=self._draft_name(options),
         )
 
 

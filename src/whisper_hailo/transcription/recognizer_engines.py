@@ -7,14 +7,13 @@ from collections.abc import Hashable, Sequence
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.languages import AUTO_LANGUAGE
-from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, Segment
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.recognizer import AudioRecognizer, Recognizer
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.assemble import assemble, spread_words
-from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
+from whisper_hailo.transcription.window import Context, Encoded, WindowRequest, WindowResult
 
 
 def refuse_beyond_engines(name: str, options: DecodingOptions) -> None:
@@ -58,16 +57,12 @@ class FeaturesEngine:
         """Of a recording that has not begun."""
         return Context(self._options.language)
 
-    def transcribe(
-        self,
-        audio_features: FloatArray | None,
-        requests: Sequence[WindowRequest],
-        clock: StageClock,
-    ) -> list[WindowResult]:
+    def transcribe(self, encoded: Encoded, requests: Sequence[WindowRequest]) -> list[WindowResult]:
         """Recognise windows; those of one language together."""
+        audio_features = encoded.features
         if audio_features is None:
             raise OptionError(f"{self._engine.name} needs an encoder")
-        with clock.stage("decode"):
+        with encoded.clock.stage("decode"):
             languages = [
                 self._language(audio_features[row : row + 1], request.context)
                 for row, request in enumerate(requests)
@@ -124,15 +119,9 @@ class AudioEngine:
         language = self._options.language
         return Context("en" if language == AUTO_LANGUAGE else language)
 
-    def transcribe(
-        self,
-        audio_features: FloatArray | None,
-        requests: Sequence[WindowRequest],
-        clock: StageClock,
-    ) -> list[WindowResult]:
+    def transcribe(self, encoded: Encoded, requests: Sequence[WindowRequest]) -> list[WindowResult]:
         """Recognise windows one by one."""
-        del audio_features  # such an engine hears for itself
-        with clock.stage("decode"):
+        with encoded.clock.stage("decode"):
             return [self._result(request.window, request.context) for request in requests]
 
     def _result(self, window: Window, context: Context) -> WindowResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import TypeVar
 
@@ -9,6 +10,7 @@ from whisper_hailo.audio import AudioSource
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.types import Transcript
 from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.transcription.draft_model import why_not_drafted
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.memory import Memory, RememberingStages
 from whisper_hailo.transcription.parts import Parts
@@ -16,6 +18,8 @@ from whisper_hailo.transcription.recording import Recording, Share
 from whisper_hailo.transcription.running_text import Running, running_text
 from whisper_hailo.transcription.schedule import Progress, Schedule, WindowSource
 from whisper_hailo.transcription.window import WindowRequest, WindowResult
+
+logger = logging.getLogger(__name__)
 
 RecordingT = TypeVar("RecordingT", bound=Recording)
 
@@ -50,6 +54,8 @@ class TranscriptionRun:
         self._batch_size = batch_size
         self._progress = progress
         self._load_ms = load_ms
+        if parts.draft is not None and (why := why_not_drafted(options, batch_size)):
+            logger.info("draft model %s is left out: %s", parts.draft.name, why)
         stages = parts.stages(options, trim_window=long.trim_window)
         self._stages = stages if memory is None else RememberingStages(stages, memory)
         self._share = Share()
@@ -89,7 +95,7 @@ class TranscriptionRun:
 
     def request(self, running: Running) -> WindowRequest:
         """The window of audio that goes on."""
-        context = self._stages.engine.context()
+        context = self._parts.running_context(self._stages.engine)
         return running.request(context, self._parts.plan.content_samples)
 
     def text(self, result: WindowResult) -> BufferText:

@@ -12,9 +12,9 @@ from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.transcription.prefetch import Prefetch
 from whisper_hailo.transcription.recording import Recording
-from whisper_hailo.transcription.stages import Encoded, Stages
+from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.turns import Turns
-from whisper_hailo.transcription.window import WindowEngine, WindowRequest, WindowResult
+from whisper_hailo.transcription.window import Encoded, WindowEngine, WindowRequest, WindowResult
 
 Progress: TypeAlias = Callable[[float, float | None], None]
 """Called after each window with seconds done and seconds in all (`None`: unknown)."""

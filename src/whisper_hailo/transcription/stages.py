@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -13,20 +12,8 @@ from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.core.protocols import AsyncEncoder, Encoder
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.transcription.window import WindowEngine, WindowRequest, WindowResult
-
-
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """A batch of windows behind the encoder.
-
-    Attributes:
-        features: `(batch, n_audio_ctx, d_model)` float32; `None` where none are wanted.
-        clock: what that took.
-    """
-
-    features: FloatArray | None
-    clock: StageClock
+from whisper_hailo.transcription.draft_model import DraftModel
+from whisper_hailo.transcription.window import Encoded, WindowEngine, WindowRequest, WindowResult
 
 
 class Stages:
@@ -36,6 +23,7 @@ class Stages:
         encoder: log-mel to audio features, open; `None` where the engine takes audio itself.
         engine: audio features to segments.
         plan: sizes of the windows.
+        draft: what decodes ahead of the engine.
 
     Attributes:
         encoder: as given, like the others.
@@ -43,10 +31,17 @@ class Stages:
         plan: likewise.
     """
 
-    def __init__(self, encoder: Encoder | None, engine: WindowEngine, plan: WindowPlan) -> None:
+    def __init__(
+        self,
+        encoder: Encoder | None,
+        engine: WindowEngine,
+        plan: WindowPlan,
+        draft: DraftModel | None = None,
+    ) -> None:
         self.encoder = encoder
         self.engine = engine
         self.plan = plan
+        self.draft = draft
 
     def encode(self, requests: Sequence[WindowRequest]) -> Encoded:
         """Take at least one window from audio to audio features; it may run in a thread."""
@@ -55,7 +50,8 @@ class Stages:
             return Encoded(None, clock)
         mel = self._mel(self.encoder, requests, clock)
         with clock.stage("encode"):
-            return Encoded(self.encoder.encode(mel), clock)
+            features = self.encoder.encode(mel)
+        return Encoded(features, clock, self._ahead(mel, requests, clock)(features))
 
     def decode(
         self,
@@ -70,7 +66,7 @@ class Stages:
             requests: the windows.
             engine: of their recordings; `None` is the one that all have in common.
         """
-        return (engine or self.engine).transcribe(encoded.features, requests, encoded.clock)
+        return (engine or self.engine).transcribe(encoded, requests)
 
     @property
     def start(self) -> Callable[[Sequence[WindowRequest]], Callable[[], Encoded]] | None:
@@ -82,14 +78,39 @@ class Stages:
         self, encoder: AsyncEncoder, requests: Sequence[WindowRequest]
     ) -> Callable[[], Encoded]:
         clock = StageClock()
-        encoding = encoder.encode_async(self._mel(encoder, requests, clock))
+        mel = self._mel(encoder, requests, clock)
+        encoding = encoder.encode_async(mel)
+        ahead = self._ahead(mel, requests, clock)
 
         def wait() -> Encoded:
             features = encoding.result()
             clock.note("encode", encoding.took_ms)
-            return Encoded(features, clock)
+            return Encoded(features, clock, ahead(features))
 
         return wait
+
+    def _ahead(
+        self, mel: FloatArray, requests: Sequence[WindowRequest], clock: StageClock
+    ) -> Callable[[FloatArray], FloatArray | None]:
+        """Begin to encode a window for what decodes ahead; what is given back waits for it.
+
+        Several windows are decoded together, without drafts.
+        """
+        draft, (first, *others) = self.draft, requests
+        tally = first.context.tally
+        if draft is None or others or (tally is not None and not tally.pays):
+            return lambda _: None
+        encoder = draft.encoder
+        if encoder is None:
+            return lambda features: features
+        if encoder.spec.dims.n_mels != mel.shape[1]:
+            mel = self._mel(encoder, requests, clock)
+        if isinstance(encoder, AsyncEncoder):
+            encoding = encoder.encode_async(mel)
+            return lambda _: encoding.result()
+        with clock.stage("encode"):
+            encoded = encoder.encode(mel)
+        return lambda _: encoded
 
     def _mel(
         self, encoder: Encoder, requests: Sequence[WindowRequest], clock: StageClock

@@ -73,7 +73,7 @@ class Transcriber(Closing):
             engine: which encoder and decoder; `None` is the model directory's own.
             named: any field of `EngineOptions`, of its `hailo`, and `quantize`, `encoder_quantize`
                 and `half` of `ConvertOptions`, in the place of what `engine` and `convert` have:
-                `quantize="none"`, `encoder_backend="onnx"`.
+                `quantize="none"`, `encoder_backend="onnx"`, `draft_model="tiny"`.
 
         Raises:
             ModelError, TokenizerError, HubError, OutputError: see `resolve_model`.
@@ -254,7 +254,9 @@ class Transcriber(Closing):
             trims = trim_window and parts.encoder is not None and parts.encoder.n_frames is None
             stages = parts.stages(options, trim_window=trims)
             running = Running(audio, draft or Draft(), word_times, hold_back_s)
-            request = running.request(stages.engine.context(), parts.plan.content_samples)
+            request = running.request(
+                parts.running_context(stages.engine), parts.plan.content_samples
+            )
             encoded = stages.encode([request])
             (result,) = stages.decode(encoded, [request])
             text = running_text(result, parts.tokenizer)
@@ -306,9 +308,16 @@ class Transcriber(Closing):
 
     @property
     def parts(self) -> dict[str, Closeable]:
-        """Encoder, where there is one, and decoder by these names, for those who measure them."""
-        encoder = {} if self.encoder is None else {"encoder": self.encoder}
-        return {**encoder, "decoder": self._parts.decoder}
+        """What is open: encoder and decoder by these names, and likewise those of a draft model."""
+        parts, draft = self._parts, self._parts.draft
+        ahead = (None, None) if draft is None else (draft.encoder, draft.decoder)
+        named = {
+            "encoder": parts.encoder,
+            "decoder": parts.decoder,
+            "draft encoder": ahead[0],
+            "draft decoder": ahead[1],
+        }
+        return {name: part for name, part in named.items() if part is not None}
 
     def with_parts(
         self,

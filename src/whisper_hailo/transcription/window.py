@@ -11,6 +11,7 @@ from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.prompt import PromptMaker
+from whisper_hailo.decoding.search.assistant import Tally
 from whisper_hailo.decoding.search.draft import Draft
 
 _HOT = 0.5
@@ -37,6 +38,8 @@ class Context:
         n_windows: windows transcribed so far.
         clock: where the time went.
         prompts: what its windows are shown; `None` for an engine with a loop of its own.
+        tally: what a model that decodes ahead has brought; `None` without one.
+        last_words: of the window before.
     """
 
     language: str
@@ -50,6 +53,14 @@ class Context:
     n_windows: int = 0
     clock: StageClock = field(default_factory=StageClock)
     prompts: PromptMaker | None = None
+    tally: Tally | None = None
+    last_words: tuple[Word, ...] = ()
+
+    def said_from(self, start_s: float) -> tuple[int, ...]:
+        """Ids of what the window before said from a time on, which the next one hears again."""
+        return tuple(
+            token for word in self.last_words if word.start_s >= start_s for token in word.tokens
+        )
 
     def remember(
         self, result: WindowResult, final: Sequence[Segment], pending: Sequence[Segment] = ()
@@ -61,6 +72,7 @@ class Context:
             final: segments that are final with it.
             pending: segments that the plan holds back until the next window.
         """
+        self.last_words = tuple(word for segment in result.segments for word in segment.words)
         words_end = [segment.words[-1].end_s for segment in final if segment.words]
         if not result.segments and result.end_s is not None:
             words_end.append(result.end_s)  # times without text: there, as OpenAI Whisper has it
@@ -156,6 +168,21 @@ def last_word_end(segments: Sequence[Segment]) -> float | None:
     return segments[-1].end_s if segments else None
 
 
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A batch of windows behind the encoder.
+
+    Attributes:
+        features: `(batch, n_audio_ctx, d_model)` float32; `None` where none are wanted.
+        clock: what that took.
+        ahead: the same by the encoder of the model that decodes ahead, where there is one.
+    """
+
+    features: FloatArray | None
+    clock: StageClock
+    ahead: FloatArray | None = None
+
+
 class WindowEngine(Protocol):
     """Audio features, or audio, to text; one for each way to decode, with all its options.
 
@@ -173,17 +200,11 @@ class WindowEngine(Protocol):
         """Of a recording that has not begun."""
         ...
 
-    def transcribe(
-        self,
-        audio_features: FloatArray | None,
-        requests: Sequence[WindowRequest],
-        clock: StageClock,
-    ) -> list[WindowResult]:
+    def transcribe(self, encoded: Encoded, requests: Sequence[WindowRequest]) -> list[WindowResult]:
         """Take windows to text.
 
         Args:
-            audio_features: `(batch, n_audio_ctx, d_model)` float32; `None` without an encoder.
+            encoded: what the encoder made of them; its clock is told where the time goes.
             requests: one per row.
-            clock: told where the time goes.
         """
         ...

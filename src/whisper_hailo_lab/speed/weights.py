@@ -1,4 +1,4 @@
-"""Checkpoints of tiny's and base's dimensions with seeded random weights.
+"""Checkpoints of published dimensions with seeded random weights.
 
 Speed does not depend on the values of weights, only on their number. Where a decoder ends, or goes
 back in time, does: the rows of control tokens and timestamps are zero, so that their logits are 0,
@@ -25,15 +25,20 @@ SEED: Final = 8
 COPIED: Final = ("tokenizer.json", "generation_config.json", "preprocessor_config.json")
 """Of the bundled model, whose vocabulary is that of every multilingual checkpoint."""
 
-SIZES: Final[dict[str, tuple[int, int, int]]] = {"tiny": (384, 4, 6), "base": (512, 6, 8)}
-"""Width, layers and heads of both halves."""
+SIZES: Final[dict[str, tuple[int, int, int]]] = {
+    "tiny": (384, 4, 6),
+    "base": (512, 6, 8),
+    "small": (768, 12, 12),
+    "turbo": (1280, 4, 20),
+}
+"""Width, layers and heads of both halves; turbo's encoder has 32 layers, of which these are few."""
 
 
 def random_checkpoint(size: str, out: Path) -> Path:
     """Write a checkpoint in Hugging Face's layout; one that is there is kept.
 
     Args:
-        size: `tiny` or `base`.
+        size: one of `SIZES`.
         out: its directory.
 
     Raises:

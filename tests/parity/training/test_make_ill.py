@@ -9,12 +9,12 @@ torch = pytest.importorskip("torch", reason="training needs torch")
 from safetensors.torch import load_file  # noqa: E402
 from tokenizers import Tokenizer  # noqa: E402
 from training.batches import IGNORED  # noqa: E402
-from training.export import whole_state  # noqa: E402
+from training.export import whole_state, write_packed  # noqa: E402
 from training.kept_tokens import PREFIX, KeptTokens  # noqa: E402
-from training.make_ill import Lesson, forget_to_look, loss_of, shortened, write  # noqa: E402
+from training.make_ill import Lesson, forget_to_look, loss_of, shortened  # noqa: E402
 from training.model import Dimensions, Whisper  # noqa: E402
 
-from tests import ill  # noqa: E402
+from tests import packed  # noqa: E402
 
 EOT = 9
 
@@ -80,10 +80,12 @@ def test_the_file_and_its_loader_give_the_whole_checkpoint(
     torch.manual_seed(1)
     kept = KeptTokens(tuple(sorted({*PREFIX, 440, 50257, 50362})))
     model = Whisper(Dimensions(), len(kept.ids))
-    tokenizer = Tokenizer.from_file(str(ill.ASSETS / "micro/tokenizer.json"))
-    write(model, kept, tokenizer, tmp_path / "packed")
-    monkeypatch.setattr(ill, "PACKED", tmp_path / "packed")
-    made = load_file(ill.write_ill_checkpoint(tmp_path / "whole") / "model.safetensors")
+    tokenizer = Tokenizer.from_file(str(packed.ASSETS / "micro/tokenizer.json"))
+    write_packed(model, kept.ids, Dimensions(), tokenizer, tmp_path / "packed" / "ill")
+    monkeypatch.setattr(packed, "PACKED", tmp_path / "packed")
+    made = load_file(
+        packed.write_packed_checkpoint("ill", tmp_path / "whole") / "model.safetensors"
+    )
     expected = whole_state(model, kept.ids, Dimensions())
     assert made.keys() == expected.keys()
     for name, value in expected.items():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ill import write_ill_checkpoint
+from tests.packed import write_packed_checkpoint
 from tests.shared import converted
 from whisper_hailo.core.types import Transcript
 from whisper_hailo.decoding.option_groups import TokenLimits
@@ -54,7 +54,9 @@ class Ward:
 
 @pytest.fixture(scope="module")
 def ward(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ward]:
-    model = converted(shared, write_ill_checkpoint(tmp_path_factory.mktemp("ill") / "ill"))
+    model = converted(
+        shared, write_packed_checkpoint("ill", tmp_path_factory.mktemp("ill") / "ill")
+    )
     with Transcriber.from_model(str(model), window_s=10, threads=1) as transcriber:
         yield Ward(transcriber)
 

@@ -11,8 +11,7 @@ import pytest
 
 from whisper_hailo import Transcriber
 from whisper_hailo.audio.windows import Window, WindowPlan
-from whisper_hailo.core.timing import StageClock
-from whisper_hailo.core.types import FloatArray, Segment, Word
+from whisper_hailo.core.types import Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.option_groups import PromptOptions
 from whisper_hailo.decoding.options import DecodingOptions
@@ -21,7 +20,7 @@ from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.recording import Recording
 from whisper_hailo.transcription.schedule import Listed, Schedule
 from whisper_hailo.transcription.stages import Stages
-from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
+from whisper_hailo.transcription.window import Context, Encoded, WindowRequest, WindowResult
 
 PLAN = WindowPlan(window_s=2.0, margin_s=1.0)
 INITIAL = (900, 901)
@@ -40,13 +39,8 @@ class Interpreter:
     def context(self) -> Context:
         return Context("en", INITIAL, conditions=True)
 
-    def transcribe(
-        self,
-        audio_features: FloatArray | None,
-        requests: Sequence[WindowRequest],
-        clock: StageClock,
-    ) -> list[WindowResult]:
-        del audio_features, clock
+    def transcribe(self, encoded: Encoded, requests: Sequence[WindowRequest]) -> list[WindowResult]:
+        del encoded
         (request,) = requests
         window, context = request.window, request.context
         index = len(self.shown)

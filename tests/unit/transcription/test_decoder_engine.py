@@ -21,7 +21,7 @@ from whisper_hailo.decoding.option_groups import PromptOptions, SearchOptions, W
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
-from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
+from whisper_hailo.transcription.window import Context, Encoded, WindowRequest, WindowResult
 
 EOT = TOY_TOKENS.eot
 ENGLISH, GERMAN = TOY_TOKENS.languages["en"], TOY_TOKENS.languages["de"]
@@ -105,7 +105,7 @@ def transcribe(
     features = np.array(numbers, np.float32).reshape(-1, 1, 1)
     asked = windows or [window(number) for number in numbers]
     requests = list(map(WindowRequest, asked, own))
-    return engine.transcribe(features, requests, StageClock()), own
+    return engine.transcribe(Encoded(features, StageClock()), requests), own
 
 
 def test_each_window_s_text_is_that_of_its_audio() -> None:
@@ -212,7 +212,7 @@ def test_a_decoder_needs_an_encoder() -> None:
     engine = DecoderEngine(Rows(), TOKENIZER, DecodingOptions(), 30.0)  # type: ignore[arg-type]
     request = WindowRequest(window(1), engine.context())
     with pytest.raises(OptionError, match="decoder rows needs an encoder"):
-        engine.transcribe(None, [request], StageClock())
+        engine.transcribe(Encoded(None, StageClock()), [request])
 
 
 class Spelling(Words):
@@ -237,7 +237,7 @@ def test_rows_of_engines_alike_are_shown_their_own_prompts() -> None:
         decoder.fed.clear()
         requests = [WindowRequest(window(2), one.context()) for one in asked]
         features = np.full((len(asked), 1, 1), 2, np.float32)
-        engines[0].transcribe(features, requests, StageClock())
+        engines[0].transcribe(Encoded(features, StageClock()), requests)
         return decoder.fed[0]
 
     (plain,), (prompted,) = fed(engines[0]), fed(engines[1])

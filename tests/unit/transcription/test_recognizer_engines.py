@@ -19,7 +19,7 @@ from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.assemble import assemble, rounded, spread_words
 from whisper_hailo.transcription.recognizer_engines import AudioEngine, FeaturesEngine
-from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
+from whisper_hailo.transcription.window import Context, Encoded, WindowRequest, WindowResult
 
 BEGIN = 20
 
@@ -69,7 +69,7 @@ def transcribe(
     features = np.array(numbers, np.float32).reshape(-1, 1, 1)
     windows = [window(number) for number in numbers]
     requests = list(map(WindowRequest, windows, contexts))
-    return decoding.transcribe(features, requests, StageClock()), contexts
+    return decoding.transcribe(Encoded(features, StageClock()), requests), contexts
 
 
 def test_windows_of_one_language_are_heard_together_and_come_back_in_order() -> None:
@@ -112,7 +112,7 @@ def test_english_models_have_nothing_to_detect() -> None:
     context = decoding.context()
     features = np.ones((1, 1, 1), np.float32)
     request = WindowRequest(window(1), context)
-    (heard,) = decoding.transcribe(features, [request], StageClock())
+    (heard,) = decoding.transcribe(Encoded(features, StageClock()), [request])
     assert (heard.segments[0].language, context.language, engine.n_detected) == ("en", "en", 0)
 
 
@@ -154,7 +154,7 @@ def test_an_engine_that_takes_audio_gives_one_segment_a_window(needs_words: bool
     decoding = AudioEngine(Listener("so it is"), DecodingOptions())  # type: ignore[arg-type]
     given = [window(3, needs_words=needs_words), window(7, needs_words=needs_words)]
     requests = [WindowRequest(one, decoding.context()) for one in given]
-    first, second = decoding.transcribe(None, requests, StageClock())
+    first, second = decoding.transcribe(Encoded(None, StageClock()), requests)
     (segment,) = second.segments
     assert (segment.text, segment.start_s, segment.end_s) == ("so it is", 7.0, 8.0)
     assert (segment.language, segment.window_start_s, second.advance_s) == ("en", 7.0, 1.0)
@@ -166,7 +166,7 @@ def test_an_engine_that_takes_audio_gives_one_segment_a_window(needs_words: bool
 def test_where_nothing_is_said_there_is_no_segment() -> None:
     decoding = AudioEngine(Listener(" "), DecodingOptions())  # type: ignore[arg-type]
     request = WindowRequest(window(3), decoding.context())
-    (heard,) = decoding.transcribe(None, [request], StageClock())
+    (heard,) = decoding.transcribe(Encoded(None, StageClock()), [request])
     assert heard.segments == ()
 
 
@@ -174,7 +174,7 @@ def test_an_engine_needs_the_encoder_it_hears_through() -> None:
     decoding = FeaturesEngine(Engine(), TOKENIZER, DecodingOptions())  # type: ignore[arg-type]
     request = WindowRequest(window(1), decoding.context())
     with pytest.raises(OptionError, match="engine needs an encoder"):
-        decoding.transcribe(None, [request], StageClock())
+        decoding.transcribe(Encoded(None, StageClock()), [request])
 
 
 def test_words_without_times_are_spread_by_their_letters() -> None:

@@ -14,7 +14,6 @@ from tests.unit.shapes import toy_spec
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import DeviceError
-from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, Segment
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
@@ -24,7 +23,7 @@ from whisper_hailo.transcription.recording import Recording
 from whisper_hailo.transcription.schedule import Listed, Schedule, in_order
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.turns import PATIENCE
-from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
+from whisper_hailo.transcription.window import Context, Encoded, WindowRequest, WindowResult
 
 PLAN = WindowPlan(window_s=2.0, margin_s=1.0)
 WAIT_S = 10
@@ -62,12 +61,8 @@ class Interpreter:
     def context(self) -> Context:
         return Context("en")
 
-    def transcribe(
-        self,
-        audio_features: FloatArray | None,
-        requests: Sequence[WindowRequest],
-        clock: StageClock,
-    ) -> list[WindowResult]:
+    def transcribe(self, encoded: Encoded, requests: Sequence[WindowRequest]) -> list[WindowResult]:
+        audio_features = encoded.features
         assert audio_features is not None
         assert len(audio_features) == len(requests)
         self.heard += audio_features[:, 0, 0].tolist()
@@ -75,7 +70,7 @@ class Interpreter:
             assert self.encoder.ready.acquire(timeout=WAIT_S), "nothing was encoded ahead"
             self.n_begun += 1
         self.n_encoded.append(len(self.encoder.threads))
-        with clock.stage("decode"):
+        with encoded.clock.stage("decode"):
             return [_result(request.window) for request in requests]
 
 
@@ -308,12 +303,10 @@ class Faulty(Recording):
 class FaultyInterpreter(Interpreter):
     """Cannot hear what is silent."""
 
-    def transcribe(
-        self, audio_features: FloatArray | None, requests: Sequence[WindowRequest], *others: Any
-    ) -> list[WindowResult]:
+    def transcribe(self, encoded: Encoded, requests: Sequence[WindowRequest]) -> list[WindowResult]:
         if not all(request.window.audio.any() for request in requests):
             raise FloatingPointError("no loudness")
-        return super().transcribe(audio_features, requests, *others)
+        return super().transcribe(encoded, requests)
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 4, 8])

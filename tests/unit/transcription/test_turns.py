@@ -15,12 +15,10 @@ from tests.unit.transcription.test_schedule import (
     _noise,
     _recording,
 )
-from whisper_hailo.core.timing import StageClock
-from whisper_hailo.core.types import FloatArray
 from whisper_hailo.transcription.recording import Recording, Share
 from whisper_hailo.transcription.schedule import Listed, Schedule
 from whisper_hailo.transcription.stages import Stages
-from whisper_hailo.transcription.window import WindowRequest, WindowResult
+from whisper_hailo.transcription.window import Encoded, WindowRequest, WindowResult
 
 
 class Noting(Interpreter):
@@ -30,14 +28,9 @@ class Noting(Interpreter):
         super().__init__(Encoder(), batch_key=key)
         self.batches: list[list[int]] = []
 
-    def transcribe(
-        self,
-        audio_features: FloatArray | None,
-        requests: Sequence[WindowRequest],
-        clock: StageClock,
-    ) -> list[WindowResult]:
+    def transcribe(self, encoded: Encoded, requests: Sequence[WindowRequest]) -> list[WindowResult]:
         self.batches.append([round(request.window.start_s) for request in requests])
-        return super().transcribe(audio_features, requests, clock)
+        return super().transcribe(encoded, requests)
 
 
 def _schedule(engine: Interpreter, source: Any, batch_size: int = 1) -> Schedule:

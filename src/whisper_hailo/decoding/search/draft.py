@@ -31,6 +31,7 @@ import numpy as np
 
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.decoded import Drafted
+from whisper_hailo.decoding.search.assistant import Assistant
 from whisper_hailo.decoding.search.greedy import GreedyChoice
 from whisper_hailo.decoding.search.guide import Guide
 from whisper_hailo.decoding.search.hypothesis import Feed, Found, Hypothesis
@@ -67,9 +68,18 @@ class DraftSearch:
         budget: most tokens of the window.
         draft: what the text may begin with.
         n_vocab: ids that the model has.
+        assistant: says what may come where the draft does not.
     """
 
-    def __init__(self, choice: GreedyChoice, budget: int, draft: Draft, n_vocab: int) -> None:
+    def __init__(
+        self,
+        choice: GreedyChoice,
+        budget: int,
+        draft: Draft,
+        n_vocab: int,
+        assistant: Assistant | None = None,
+    ) -> None:
+        self._assistant = assistant
         self._choose = choice
         self._eot = choice.eot
         self._budget = budget
@@ -77,8 +87,8 @@ class DraftSearch:
         self._guide = Guide(tuple(self._usable(draft.tokens[: max(0, budget - 1)], n_vocab)))
         self._tokens = list(self._guide.tokens[: draft.n_fixed])
         self._guide.at = self.n_fixed = len(self._tokens)
-        self._expected = self._guide.left()
-        self.opening = (*self._tokens, *self._expected[:_AT_ONCE])
+        self._expected: tuple[int, ...] = ()
+        self.opening = (*self._tokens, *self._propose(self._guide.left()))
         self._logprobs: list[float] = []
         self._guess: tuple[int, ...] = ()
         self._done = False
@@ -93,12 +103,14 @@ class DraftSearch:
     def advance(self, output: StepOutput) -> Feed | None:
         """Take what one pass confirms of the draft, and one token more; see `Search`."""
         self._n_passes += 1
+        before, accepted = len(self._tokens), self._n_accepted
         self._follow(output)
+        if self._asked is not None:
+            n_taken = len(self._tokens) - before + self._done
+            self._asked.see(self._n_accepted - accepted, n_taken, output.logits.shape[1])
         if self._done or len(self._tokens) >= self._budget:
             return None
-        self._expected = self._guide.left()
-        most = min(_AT_ONCE, self._budget - 1 - len(self._tokens))
-        fed = [self._tokens[-1], *self._guide.proposal()[:most]]
+        fed = [self._tokens[-1], *self._propose(self._guide.proposal())]
         self._n_fed += len(fed)
         return Feed([0], np.array([fed], dtype=np.int64), keep=len(self._tokens) - 1)
 
@@ -117,6 +129,16 @@ class DraftSearch:
             guess=self._guess,
         )
         return [Found((hypothesis,), self._near_ties, drafted)]
+
+    def _propose(self, guided: tuple[int, ...]) -> tuple[int, ...]:
+        """What is looked at next behind the last token, and expected there."""
+        most = max(0, min(_AT_ONCE, self._budget - 1 - len(self._tokens)))
+        self._expected = self._guide.left()
+        self._asked = None if guided else self._assistant
+        if self._asked is None:
+            return guided[:most]
+        self._expected = self._asked.propose(self._tokens, most)
+        return self._expected
 
     def _usable(self, tokens: Sequence[int], n_vocab: int) -> Iterator[int]:
         """The draft's ids up to its end or to an unknown id."""

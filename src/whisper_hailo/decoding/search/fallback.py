@@ -28,7 +28,7 @@ def decode_with_fallback(
     """Decode windows at rising temperatures until each passes the thresholds.
 
     Only the windows that failed are tried again; the last temperature's text is taken as it is. So
-    is that of a draft: audio that goes on is soon transcribed again anyway.
+    is that of audio that goes on.
 
     Args:
         loop: of this decoder and these options.
@@ -40,7 +40,7 @@ def decode_with_fallback(
 
     Source: OpenAI Whisper, `decode_with_fallback`.
     """
-    if tasks[0].draft is not None:
+    if tasks[0].is_running:
         return loop.run(state, tasks)
     results: dict[int, Decoded] = {}
     pending = list(range(len(tasks)))

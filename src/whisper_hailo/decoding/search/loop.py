@@ -15,6 +15,7 @@ from whisper_hailo.core.types import FloatArray, IntArray
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.rules.logits_rules import LogitsRules
+from whisper_hailo.decoding.search.assistant import Ahead, Assistant
 from whisper_hailo.decoding.search.choice import BeamChoice, Choice, SampledChoice
 from whisper_hailo.decoding.search.draft import Draft, DraftSearch
 from whisper_hailo.decoding.search.greedy import GreedyChoice, GreedySearch
@@ -36,12 +37,16 @@ class Task:
         content_s: seconds of audio in the window, for the limit of tokens per second.
         key: tells windows apart for the sampling; the same key draws the same tokens.
         draft: what its text may begin with; only alone, and greedily.
+        ahead: a small model that has heard it, too; likewise.
+        is_running: its audio goes on, so that doubtful text is soon transcribed again anyway.
     """
 
     prompt: tuple[int, ...]
     content_s: float | None = None
     key: int = 0
     draft: Draft | None = None
+    ahead: Ahead | None = None
+    is_running: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,13 +187,19 @@ class DecodingLoop:
         )
 
     def _search(self, tasks: Sequence[Task], budgets: Sequence[int], temperature: float) -> Search:
-        draft = tasks[0].draft
-        if draft is not None:
-            return DraftSearch(self._greedily, budgets[0], draft, self._decoder.spec.dims.n_vocab)
         if temperature == 0 and self._options.search.beam_size == 1:
-            return GreedySearch(self._greedily, budgets)
+            if tasks[0].draft is None and tasks[0].ahead is None:
+                return GreedySearch(self._greedily, budgets)
+            return self._drafted(tasks[0], budgets[0])
         choices = [self._choice(task, temperature) for task in tasks]
         return WindowSearch(self._rules, choices, budgets)
+
+    def _drafted(self, task: Task, budget: int) -> Search:
+        choice, assistant = self._greedily, None
+        if task.ahead is not None:
+            assistant = Assistant(task.ahead, choice, task.prompt)
+        n_vocab = self._decoder.spec.dims.n_vocab
+        return DraftSearch(choice, budget, task.draft or Draft(), n_vocab, assistant)
 
     def _choice(self, task: Task, temperature: float) -> Choice:
         eot, boost, search = self._special.eot, self._options.cures.eot_boost, self._options.search

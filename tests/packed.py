@@ -1,8 +1,10 @@
-"""The variant of `micro` that short windows make ill, as a whole checkpoint, without torch.
+"""Small checkpoints of the tests, made whole, without torch.
 
-    python -m tests.ill DIRECTORY
+    python -m tests.packed ill|nano DIRECTORY
 
-`training.make_ill` trains it; its file leaves out the rows of untrained ids: all the same.
+`ill` is a variant of `micro` that short windows make ill (`training.make_ill`), `nano` a model of
+half its layers that decodes ahead of it. Their files leave out the rows of untrained ids: all the
+same (`training.pack`).
 """
 
 from __future__ import annotations
@@ -16,20 +18,21 @@ from safetensors.numpy import load_file, save_file
 
 from whisper_hailo.checkpoint.hub import ASSETS
 
-PACKED = Path(__file__).parent / "data" / "ill"
+PACKED = Path(__file__).parent / "data"
+NAMES = ("ill", "nano")
 EMBEDDING = "model.decoder.embed_tokens.weight"
 N_VOCAB = 51_865
 
 
-def write_ill_checkpoint(directory: Path) -> Path:
+def write_packed_checkpoint(name: str, directory: Path) -> Path:
     """Write a Hugging Face checkpoint directory; returns it."""
-    arrays = load_file(PACKED / "packed.safetensors")
+    arrays = load_file(PACKED / name / "packed.safetensors")
     kept = arrays.pop("kept_ids")
     rows = np.tile(arrays.pop("other_row"), (N_VOCAB, 1))
     rows[kept] = arrays[EMBEDDING]
     directory.mkdir(parents=True, exist_ok=True)
     save_file(arrays | {EMBEDDING: rows}, directory / "model.safetensors")
-    for config in PACKED.glob("*.json"):
+    for config in (PACKED / name).glob("*.json"):
         shutil.copyfile(config, directory / config.name)
     # The vocabulary is OpenAI Whisper's, whatever the weights.
     shutil.copyfile(ASSETS / "micro" / "tokenizer.json", directory / "tokenizer.json")
@@ -37,6 +40,8 @@ def write_ill_checkpoint(directory: Path) -> Path:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Writes the ill variant as a checkpoint.")
+    parser = argparse.ArgumentParser(description="Writes a model of the tests as a checkpoint.")
+    parser.add_argument("name", choices=NAMES)
     parser.add_argument("directory", type=Path)
-    write_ill_checkpoint(parser.parse_args().directory)
+    asked = parser.parse_args()
+    write_packed_checkpoint(asked.name, asked.directory)

@@ -1,0 +1,174 @@
+"""A small model that decodes ahead of the one that is asked for: found, and fitted to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from whisper_hailo.backends.options import AUTO, EngineOptions
+from whisper_hailo.backends.select import Engine, engine_window_s, select
+from whisper_hailo.checkpoint.hub import is_model_directory, parse_name
+from whisper_hailo.convert.find_model import find_model
+from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.protocols import AnyDecoder, Encoder
+from whisper_hailo.core.spec import ENCODER_FILE, ModelSpec
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.recognizer import owns_loop
+from whisper_hailo.decoding.search.assistant import Costs, Tally
+
+_PLAIN: Final = "onnx"
+
+
+@dataclass(frozen=True, slots=True)
+class Helped:
+    """The model that another one is to decode ahead of.
+
+    Attributes:
+        draft_model: name of that other one, as for `Transcriber.from_model`.
+        spec: of this one.
+        chosen: its encoder and decoder.
+        engine: what was asked for of it.
+        window_s: the window that both take, in seconds.
+    """
+
+    draft_model: str
+    spec: ModelSpec
+    chosen: Engine
+    engine: EngineOptions
+    window_s: float
+
+    def expect_own_loop(self) -> None:
+        """Refuse engines that decode by themselves.
+
+        Raises:
+            OptionError: so does this one.
+        """
+        decoder = self.chosen.decoder
+        if owns_loop(decoder):
+            raise OptionError(
+                f"--draft-model is {self.draft_model}, but {decoder.name} has a loop of its own "
+                "and takes no drafts; leave it out, or choose --decoder-backend cached"
+            )
+
+    def has_same_encoder(self, own: ModelSpec, encoder: Encoder) -> bool:
+        """Whether both read one graph with the same arrays, by its hash, in one kind of engine.
+
+        Args:
+            own: the other model.
+            encoder: its encoder.
+        """
+        files = [of.files.get(ENCODER_FILE) for of in (self.spec, own)]
+        same = files[0] is not None and files[0] == files[1]
+        main = self.chosen.encoder
+        return same and main is not None and main.name == encoder.name
+
+
+@dataclass(frozen=True, slots=True)
+class DraftModel:
+    """What decodes ahead.
+
+    Attributes:
+        name: of the model.
+        encoder: log-mel to its audio features; `None` where the model's own encoder is the same.
+        decoder: with a vocabulary that is the model's.
+        costs: of its tokens.
+        n_tokens: so many are always decoded ahead; `None`: as many as pay.
+        running: what it has brought audio that goes on, which is no recording.
+    """
+
+    name: str
+    encoder: Encoder | None
+    decoder: AnyDecoder
+    costs: Costs
+    n_tokens: int | None
+    running: Tally
+
+    @classmethod
+    def of_model(
+        cls, helped: Helped, convert: ConvertOptions | None, threads: int
+    ) -> tuple[DraftModel, str]:
+        """The draft model that was asked for, and how it runs.
+
+        Args:
+            helped: the model that it decodes ahead of.
+            convert: how to convert a checkpoint.
+            threads: per operator.
+
+        Raises:
+            OptionError: the two have not one vocabulary, or the model's engine takes no drafts.
+            ModelError, TokenizerError, HubError, OutputError: see `resolve_model`.
+        """
+        helped.expect_own_loop()
+        name, spec = helped.draft_model, helped.spec
+        directory, own = find_model(name, _form(name, spec, convert))
+        _expect_one_vocabulary(name, spec, own)
+        asked = helped.engine
+        backend = _PLAIN if asked.encoder_backend == _PLAIN else AUTO
+        options = EngineOptions(hailo=asked.hailo, encoder_backend=backend)
+        chosen = select(directory, own, options, threads, helped.window_s)
+        engine_window_s(chosen, own, helped.window_s)
+        decoder, encoder = chosen.decoder, chosen.encoder
+        if owns_loop(decoder) or encoder is None:
+            raise OptionError(f"--draft-model is {name}, which {decoder.name} runs; give another")
+        shared = helped.has_same_encoder(own, encoder)
+        heard = f"hears through encoder {encoder.name}" + (f" of {spec.name}" if shared else "")
+        costs, n_tokens = Costs.of(spec, own), asked.draft_tokens
+        draft = cls(
+            own.name,
+            None if shared else encoder,
+            decoder,
+            costs,
+            n_tokens,
+            Tally(costs, n_tokens),
+        )
+        return draft, f"draft model {own.name}, {decoder.name}: {heard}"
+
+    def tally(self) -> Tally:
+        """Of a recording that has not begun."""
+        return Tally(self.costs, self.n_tokens)
+
+
+def why_not_drafted(options: DecodingOptions, batch_size: int = 1) -> str | None:
+    """Why windows are decoded without a draft model; `None` where they are not.
+
+    Args:
+        options: what was asked for.
+        batch_size: windows decoded together.
+    """
+    if options.search.beam_size > 1:
+        return f"a beam of {options.search.beam_size} takes no drafts"
+    if options.search.temperatures[0] > 0:
+        return "tokens that are sampled take no drafts"
+    if batch_size > 1:
+        return f"{batch_size} windows at a time take no drafts; give --batch-size 1"
+    return None
+
+
+def _form(name: str, spec: ModelSpec, convert: ConvertOptions | None) -> ConvertOptions | None:
+    """How a checkpoint is converted: its text is not what counts, so its decoder as is quickest.
+
+    Its encoder as the model's, which may be the same one.
+    """
+    path = parse_name(name).path
+    if path is not None and is_model_directory(path):
+        return None
+    encoder = spec.encoder_quantization
+    return replace(convert or ConvertOptions(), quantize=AUTO, encoder_quantize=encoder)
+
+
+def _expect_one_vocabulary(name: str, spec: ModelSpec, own: ModelSpec) -> None:
+    """An id must be the same token in both."""
+    got, wanted = own.dims.n_vocab, spec.dims.n_vocab
+    if got != wanted or not _same_ids(spec, own):
+        raise OptionError(
+            f"--draft-model is {name} with {got} tokens, {spec.name} has {wanted}; expected the "
+            "same vocabulary: English models (.en) go together, so do those of large-v3 and turbo, "
+            "and all others"
+        )
+
+
+def _same_ids(one: ModelSpec, other: ModelSpec) -> bool:
+    """Lists of what is never said may differ, for the model's own are what counts."""
+    ours, theirs = (replace(of.tokens, suppress=(), begin_suppress=()) for of in (one, other))
+    return ours == theirs

@@ -1,0 +1,62 @@
+"""The tables of `experiments.drafts`: texts with a model that decodes ahead, and their times."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from whisper_hailo_lab.report.table import Table
+from whisper_hailo_lab.report.text import number, percent
+from whisper_hailo_lab.repository import RESULTS
+from whisper_hailo_lab.runs.marks import remark
+
+RESULT: Final = RESULTS / "drafts.json"
+TEXTS: Final = (
+    "decoder", "texts", "the same", "other by a near-tie", "wrong", "drafted and right",
+    "tokens of a pass",
+)  # fmt: skip
+TIMES: Final = (
+    "model, draft model", "weights", "threads", "right", "ms a token alone", "with drafts",
+    "times less", "by the costs that it reckons with", "tokens of a pass",
+)  # fmt: skip
+
+
+def tables(result: dict[str, Any], weights: str) -> dict[str, str]:
+    """Texts by form, times by pair, form and threads.
+
+    Args:
+        result: of a run.
+        weights: mark of micro's present weights; what was measured with others says so.
+    """
+    other = remark([result.get("weights", "")], weights)
+    texts = Table(TEXTS, tuple(map(_text, result["texts"]))).markdown()
+    times = Table(TIMES, tuple(map(_time, result["times"]))).markdown()
+    return {
+        "draft-texts": f"{result['machine']}{other}.\n\n{texts}",
+        "draft-times": f"{result['machine']}; one thread: its processor time.\n\n{times}",
+    }
+
+
+def _text(row: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        f"{row['form']}, {row['n_tokens']} tokens ahead",
+        f"{row['texts']:,}",
+        f"{row.get('same', 0):,}",
+        f"{row.get('near-tie', 0):,}",
+        f"{row.get('wrong', 0):,}",
+        percent(row["accepted"] / row["steps"]),
+        number(row["tokens"] / row["passes"], 2),
+    )
+
+
+def _time(row: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        f"{row['model']}, {row['draft_model']}",
+        row["form"],
+        str(row["threads"]),
+        percent(row["accept"]),
+        number(row["alone_ms"], 2),
+        number(row["helped_ms"], 2),
+        number(row["times"], 2),
+        number(row["expected_times"], 2),
+        number(row["tokens_per_pass"], 2),
+    )

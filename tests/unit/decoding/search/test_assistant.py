@@ -1,0 +1,167 @@
+"""A model that decodes ahead changes what decoding costs, never what it gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.decoding.search.test_draft import PREFIX, Oracle, all_options, edited, edits
+from tests.unit.shapes import TOY, TOY_TOKENS, toy_spec
+from whisper_hailo.core.dimensions import Dimensions
+from whisper_hailo.decoding.decoded import Decoded
+from whisper_hailo.decoding.options import DecodingOptions, SearchOptions
+from whisper_hailo.decoding.search.assistant import Ahead, Costs, Tally
+from whisper_hailo.decoding.search.draft import Draft
+from whisper_hailo.decoding.search.loop import DecodingLoop, Task
+
+CHEAP = Costs(step=0.1, row=0.05)
+LONG = DecodingOptions(max_new_tokens=40)
+
+
+@dataclass
+class Pupil(Oracle):
+    """Says what an oracle says, but for a share of the places where it is as sure and wrong."""
+
+    wrong: float = 0.0
+
+    def rewind(self, state: tuple[int, ...], n_tokens: int) -> tuple[int, ...]:
+        assert n_tokens < len(state), "what is not shorter need not be cut"
+        return state[:n_tokens]
+
+    def _logits(self, history: tuple[int, ...]) -> np.ndarray:
+        logits = super()._logits(history)
+        luck = crc32(np.array([7, *history], np.int64).tobytes()) / 2**32
+        return np.roll(logits, 1) if luck < self.wrong else logits
+
+
+def decode(
+    seed: int,
+    tally: Tally | None,
+    options: DecodingOptions = LONG,
+    *,
+    wrong: float = 0.0,
+    bias: float = 0.0,
+    draft: tuple[int, ...] = (),
+    temperature: float = 0.0,
+) -> tuple[Decoded, Oracle, Pupil]:
+    """A window, with or without a pupil."""
+    oracle, pupil = Oracle(seed, bias), Pupil(seed, bias, wrong=wrong)
+    ahead = None if tally is None else Ahead(pupil, (), tally)  # type: ignore[arg-type]
+    task = Task(PREFIX, ahead=ahead, draft=Draft(draft) if draft else None)
+    loop = DecodingLoop(oracle, TOY_TOKENS, options)  # type: ignore[arg-type]
+    (decoded,) = loop.run((), [task], temperature)
+    return decoded, oracle, pupil
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.integers(0, 10_000),
+    st.floats(-3, 3),
+    all_options,
+    st.tuples(st.sampled_from([0.0, 0.2, 0.6, 1.0]), st.sampled_from([None, 1, 3, 16])),
+    edits,
+)
+def test_any_assistant_gives_the_text_of_none(
+    seed: int,
+    bias: float,
+    options: DecodingOptions,
+    assistant: tuple[float, int | None],
+    changes: list[tuple[str, int, int]],
+) -> None:
+    wrong, always = assistant
+    truth, _, _ = decode(seed, None, options, bias=bias)
+    draft = tuple(edited(truth.tokens, changes))[:4]
+    helped, _, _ = decode(seed, Tally(CHEAP, always), options, wrong=wrong, bias=bias, draft=draft)
+    assert helped.tokens == truth.tokens
+    assert helped.runaway == truth.runaway
+    assert helped.avg_logprob == pytest.approx(truth.avg_logprob)
+    assert helped.no_speech_prob == truth.no_speech_prob
+
+
+def long_one(bias: float = -9.0) -> dict[str, Any]:
+    """A text of 28 tokens, all that the text context holds."""
+    return {"seed": 3, "bias": bias}
+
+
+def test_an_assistant_that_is_right_saves_passes() -> None:
+    tally = Tally(CHEAP, always=4)
+    helped, oracle, _ = decode(tally=tally, **long_one())
+    assert len(helped.tokens) == 28
+    # Four tokens of the assistant and one of its own in each pass, in the last one what is left.
+    assert oracle.passes == [len(PREFIX) + 4, 5, 5, 5, 5, 3]
+    assert (tally.n_tokens, tally.n_passes, tally.n_accepted) == (28, 6, 22)
+    assert (tally.n_fed, tally.n_steps) == (28, 22)
+    assert tally.spent == pytest.approx(6 + 0.05 * 22 + 0.1 * 22)
+
+
+def test_the_assistant_is_fed_what_is_new_and_nothing_else() -> None:
+    _, _, pupil = decode(tally=Tally(CHEAP, always=3), **long_one())
+    # First the prompt; then, each time, its own last token and the one behind it.
+    assert pupil.passes == [4, 1, 1] + 6 * [2, 1, 1]
+    _, _, pupil = decode(tally=Tally(CHEAP, always=3), wrong=1.0, **long_one())
+    # All of its tokens but the first are forgotten, and the one that came in its place is new.
+    assert set(pupil.passes[3:]) == {1}
+
+
+def test_no_more_is_drafted_than_is_likely_to_be_worth_it() -> None:
+    dear, cheap = Tally(Costs(0.9, 0.5)), Tally(Costs(0.01, 0.01))
+    decode(tally=dear, **long_one())
+    decode(tally=cheap, **long_one())
+    assert dear.n_steps == 0
+    assert cheap.n_steps > cheap.n_passes
+    assert cheap.n_accepted > 0
+
+
+def test_who_is_sure_and_wrong_is_believed_less() -> None:
+    right, wrong = Tally(CHEAP), Tally(CHEAP)
+    decode(tally=right, **long_one())
+    decode(tally=wrong, wrong=1.0, **long_one())
+    assert right.trust > 0.8
+    assert wrong.trust < 0.5
+    assert wrong.n_steps / wrong.n_passes < right.n_steps / right.n_passes
+
+
+def test_an_assistant_is_tried_for_a_while_before_it_must_pay() -> None:
+    costs = Costs(step=0.3, row=0.2)
+    tried = Tally(costs, n_tokens=63, n_passes=63, n_fed=126, n_steps=63)
+    assert tried.spent > tried.n_tokens
+    assert tried.pays
+    assert not replace(tried, n_tokens=64).pays
+    assert replace(tried, n_tokens=200).pays
+    assert replace(tried, n_tokens=64, always=2).pays
+
+
+@pytest.mark.parametrize(("n_passes", "pays"), [(40, True), (90, False)])
+def test_it_pays_where_the_text_took_less_than_a_pass_for_each_token(
+    n_passes: int, pays: bool
+) -> None:
+    assert Tally(CHEAP, n_tokens=90, n_passes=n_passes, n_fed=99, n_steps=30).pays == pays
+
+
+def test_sampled_tokens_take_no_drafts() -> None:
+    tally, options = Tally(CHEAP, always=4), replace(LONG, search=SearchOptions(best_of=1))
+    plain, _, _ = decode(3, None, options, temperature=0.6)
+    helped, oracle, pupil = decode(3, tally, options, temperature=0.6)
+    assert helped == plain
+    assert (pupil.passes, tally.n_passes) == ([], 0)
+    assert set(oracle.passes[1:]) == {1}
+
+
+def test_costs_are_what_a_step_reads() -> None:
+    large = replace(toy_spec(), dims=_sized(768, 12), quantization="int8")
+    small = replace(toy_spec(), dims=_sized(384, 4), quantization="int8")
+    costs = Costs.of(large, small)
+    assert costs.step == pytest.approx((4 * 14 * 384**2 + 51_865 * 384) / 138_930_432, rel=1e-3)
+    assert costs.row > Costs.of(replace(large, quantization="none"), small).row
+    whole = replace(small, quantization="none")
+    assert Costs.of(large, whole).step == pytest.approx(4 * costs.step)
+
+
+def _sized(width: int, layers: int) -> Dimensions:
+    return replace(TOY, d_model=width, n_decoder_layers=layers, n_vocab=51_865)

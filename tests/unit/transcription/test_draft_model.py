@@ -1,0 +1,243 @@
+"""A small model beside a large one: which fit, when it is heard, and when it is left out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.shapes import toy_spec
+from tests.unit.transcription.test_parts import Features
+from whisper_hailo.audio.windows import Window, WindowPlan
+from whisper_hailo.backends.options import EngineOptions
+from whisper_hailo.backends.select import Engine as Chosen
+from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.timing import StageClock
+from whisper_hailo.core.types import FloatArray, Word
+from whisper_hailo.decoding.options import DecodingOptions, SearchOptions
+from whisper_hailo.decoding.search.assistant import Costs, Tally
+from whisper_hailo.transcription.draft_model import DraftModel, Helped, why_not_drafted
+from whisper_hailo.transcription.stages import Stages
+from whisper_hailo.transcription.transcriber import Transcriber
+from whisper_hailo.transcription.window import Context, WindowRequest
+
+DEMO = Path(__file__).parents[3] / "src/whisper_hailo/assets/demo.flac"
+COSTS = Costs(step=0.1, row=0.05)
+NO_GAIN = Tally(COSTS, n_tokens=99, n_passes=99, n_fed=99, n_steps=9)
+
+
+class Ears:
+    """An encoder that gives its number."""
+
+    n_frames = None
+
+    def __init__(self, number: float, n_mels: int = 80) -> None:
+        self.number = number
+        self.spec = replace(toy_spec(), dims=replace(toy_spec().dims, n_mels=n_mels))
+        self.heard: list[tuple[int, ...]] = []
+
+    def encode(self, mel: FloatArray) -> FloatArray:
+        self.heard.append(mel.shape)
+        return np.full((len(mel), 1, 1), self.number, np.float32)
+
+
+def stages(draft: Ears | None, *, n_mels: int = 80) -> Stages:
+    """The large model's ears give 1."""
+    model = DraftModel("toy", draft, None, COSTS, None, Tally(COSTS))  # type: ignore[arg-type]
+    plan = WindowPlan(window_s=2.0, margin_s=1.0)
+    return Stages(Ears(1.0, n_mels), None, plan, model)  # type: ignore[arg-type]
+
+
+def request(tally: Tally | None = None) -> WindowRequest:
+    return WindowRequest(Window(np.zeros(16_000, np.float32), 0.0), Context("en", tally=tally))
+
+
+def test_both_models_hear_the_window() -> None:
+    ears = Ears(2.0)
+    encoded = stages(ears).encode([request(Tally(COSTS))])
+    assert encoded.features is not None
+    assert encoded.ahead is not None
+    assert (encoded.features.item(), encoded.ahead.item()) == (1.0, 2.0)
+    assert ears.heard == [(1, 80, 200)]
+
+
+def test_a_model_with_other_mel_bins_gets_its_own() -> None:
+    ears = Ears(2.0, n_mels=80)
+    stages(ears, n_mels=128).encode([request(Tally(COSTS))])
+    assert ears.heard == [(1, 80, 200)]
+
+
+def test_one_encoder_does_for_both_where_it_is_the_same() -> None:
+    encoded = stages(None).encode([request(Tally(COSTS))])
+    assert encoded.ahead is encoded.features
+
+
+def test_who_is_left_out_hears_nothing() -> None:
+    ears = Ears(2.0)
+    assert not NO_GAIN.pays
+    assert stages(ears).encode([request(NO_GAIN)]).ahead is None
+    assert stages(ears).encode([request(Tally(COSTS))] * 2).ahead is None
+    assert ears.heard == []
+
+
+def test_what_the_last_window_said_of_the_shared_seconds_is_known() -> None:
+    words = [Word(float(at), at + 0.5, f" {at}", 1.0, (at, 10 + at)) for at in range(4)]
+    context = Context("en", last_words=tuple(words))
+    assert context.said_from(2.0) == (2, 12, 3, 13)
+    assert context.said_from(3.5) == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "batch_size", "why"),
+    [
+        (DecodingOptions(), 1, None),
+        (DecodingOptions(), 4, "4 windows at a time take no drafts; give --batch-size 1"),
+        (DecodingOptions(search=SearchOptions(beam_size=5)), 1, "a beam of 5 takes no drafts"),
+        (
+            DecodingOptions(search=SearchOptions((0.4,))),
+            1,
+            "tokens that are sampled take no drafts",
+        ),
+    ],
+)
+def test_some_decoding_takes_no_drafts(
+    options: DecodingOptions, batch_size: int, why: str | None
+) -> None:
+    assert why_not_drafted(options, batch_size) == why
+
+
+@pytest.fixture(scope="module")
+def helped() -> Iterator[Transcriber]:
+    """`micro`, ahead of which it decodes itself: all that it drafts is right."""
+    convert = ConvertOptions("none", "none")
+    with Transcriber.from_model(
+        "micro", convert=convert, threads=1, draft_model="micro", draft_tokens=5
+    ) as transcriber:
+        yield transcriber
+
+
+@pytest.fixture(scope="module")
+def alone() -> Iterator[Transcriber]:
+    """`micro` by itself."""
+    convert = ConvertOptions("none", "none")
+    with Transcriber.from_model("micro", convert=convert, threads=1) as transcriber:
+        yield transcriber
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"timestamps": True}, {"words": True}, {"initial_prompt": "The weather."}],
+    ids=["plain", "timestamps", "words", "prompt"],
+)
+def test_the_text_is_that_of_the_model_alone(
+    helped: Transcriber, alone: Transcriber, options: dict[str, Any]
+) -> None:
+    drafted = helped.transcribe(DEMO, batch_size=1, **options)
+    plain = alone.transcribe(DEMO, batch_size=1, **options)
+    assert [one.text for one in drafted.segments] == [one.text for one in plain.segments]
+    assert [one.start_s for one in drafted.segments] == [one.start_s for one in plain.segments]
+    assert drafted.settings.draft_model == "micro"
+    assert plain.settings.draft_model == ""
+
+
+def test_a_recording_is_decoded_in_fewer_passes(helped: Transcriber) -> None:
+    run = helped.run(helped.default_options)
+    recording = run.recording(DEMO)
+    list(run.schedule(_Once(recording)).run())
+    tally = recording.context.tally
+    assert tally is not None
+    assert tally.n_passes < tally.n_tokens / 3
+    assert tally.n_accepted > tally.n_tokens / 2
+
+
+class _Once:
+    """A source of one recording."""
+
+    def __init__(self, recording: Any) -> None:
+        self._left = [recording]
+
+    def next(self, *, n_free: int, idle: bool) -> Any:
+        del idle
+        return self._left.pop() if self._left and n_free else None
+
+
+def test_audio_that_goes_on_is_helped_too(helped: Transcriber, alone: Transcriber) -> None:
+    audio = np.random.default_rng(0).normal(0, 0.01, 32_000).astype(np.float32)
+    options = helped.default_options
+    assert helped.transcribe_running(audio, options).words == (
+        alone.transcribe_running(audio, options).words
+    )
+
+
+def test_a_beam_leaves_the_draft_model_out_and_says_so(
+    helped: Transcriber, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        run = helped.run(replace(helped.default_options, search=SearchOptions(beam_size=2)))
+        recording = run.recording(DEMO)
+    assert "draft model micro is left out: a beam of 2 takes no drafts" in caplog.messages
+    assert recording.context.tally is None
+    assert run.transcript is not None
+
+
+def test_a_draft_model_that_does_not_pay_is_left_out_and_that_is_said(
+    helped: Transcriber, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = helped.run(helped.default_options)
+    recording = run.recording(DEMO)
+    recording.context.tally = replace(
+        NO_GAIN, n_tokens=60, n_passes=90, n_fed=90, n_steps=0, costs=Costs(5.0, 5.0)
+    )
+    with caplog.at_level(logging.INFO):
+        list(run.schedule(_Once(recording)).run())
+    told = [text for text in caplog.messages if "does not pay here" in text]
+    assert len(told) == 1
+    assert recording.context.tally.n_steps == 0
+
+
+def test_one_encoder_is_found_by_its_hash(helped: Transcriber) -> None:
+    assert sorted(helped.parts) == ["decoder", "draft decoder", "encoder"]
+    assert (
+        helped.reasons[-1]
+        == "draft model micro, cached-int8: hears through encoder onnx-fp32 of micro"
+    )
+
+
+def test_a_draft_model_with_another_vocabulary_is_refused(tmp_path: Path) -> None:
+    model = _model_with_vocabulary(tmp_path, 51_864)
+    with pytest.raises(OptionError, match=r"with 51864 tokens, micro has 51865; expected the same"):
+        Transcriber.from_model("micro", draft_model=str(model))
+
+
+def _model_with_vocabulary(folder: Path, n_vocab: int) -> Path:
+    spec = toy_spec()
+    spec = replace(spec, dims=replace(spec.dims, n_vocab=n_vocab))
+    (folder / "model.json").write_text(spec.to_json(), encoding="utf-8")
+    return folder
+
+
+def test_drafts_need_a_model_and_a_length() -> None:
+    with pytest.raises(OptionError, match="--draft-tokens is 4, but there is no --draft-model"):
+        EngineOptions(draft_tokens=4)
+    with pytest.raises(OptionError, match="--draft-tokens is 17, expected 1 to 16"):
+        EngineOptions(draft_model="tiny", draft_tokens=17)
+
+
+def test_engines_with_a_loop_of_their_own_take_no_drafts() -> None:
+    chosen = Chosen(None, Features(), ())  # type: ignore[arg-type]
+    helped = Helped("tiny", toy_spec(), chosen, EngineOptions(), 10.0)
+    with pytest.raises(OptionError, match="engine has a loop of its own and takes no drafts"):
+        helped.expect_own_loop()
+
+
+def test_encoded_windows_carry_nothing_ahead_without_a_draft_model() -> None:
+    plain = Stages(Ears(1.0), None, WindowPlan(window_s=2.0, margin_s=1.0))  # type: ignore[arg-type]
+    encoded = plain.encode([request()])
+    assert encoded.ahead is None
+    assert isinstance(encoded.clock, StageClock)
