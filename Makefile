@@ -43,7 +43,7 @@ OURSELVES := $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test dist test-aarch64 test-processors test-hailort test-cluster e2e fuzz mutants fuzz-guided browser \
+.PHONY: demo test dist test-aarch64 test-processors test-hailort test-cluster e2e fuzz mutants fuzz-guided browser openapi \
 	home-assistant parity environments check bench \
 	bench-speed bench-tables rivals run-book captions emulation windows short-windows fallback drafts lock clean
 
@@ -110,6 +110,10 @@ fuzz-guided: $(VENV)/dev.stamp
 # Drives Debian's chromium; whoever has no browser has no use for it.
 browser: $(VENV)/dev.stamp
 	$(BIN)/python $(LOCKED) -r requirements/browser.txt
+
+# Makes requests of the server's own description, for a test of it.
+openapi: $(VENV)/dev.stamp
+	$(BIN)/python $(LOCKED) -r requirements/openapi.txt
 
 # Home Assistant itself, for the tests of its Assist: one that runs on Python 3.11, in an environment of its own.
 home-assistant: $(HOME_ASSISTANT)/stamp

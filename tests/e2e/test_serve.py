@@ -22,7 +22,11 @@ from tests.e2e.served import serve
 openai = pytest.importorskip("openai", reason="openai is not installed: requirements/dev.txt")
 pytest.importorskip("fastapi", reason="the server extra is not installed")
 
-from whisper_hailo_lab.experiments import server_load  # noqa: E402
+from whisper_hailo_lab.experiments.server_clients import (  # noqa: E402
+    openai_client,
+    realtime_client,
+    wyoming_client,
+)
 
 GERMAN = sorted((ROOT / "tests" / "data" / "micro" / "german").glob("*.ogg"))[0]
 LONG = sorted((ROOT / "tests" / "data" / "micro" / "long").glob("*.ogg"))[0]
@@ -169,9 +173,9 @@ def test_an_address_that_is_taken_is_told_in_one_line(whisper_hailo: Command) ->
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        result = whisper_hailo("serve", "--model", "micro", "--http", address)
+        result = whisper_hailo("serve", "--model", "no-such-model", "--http", address)
     assert result.returncode == 2
-    assert f"cannot listen at http://{address}" in one_line(result)
+    assert f"cannot listen at http://{address}" in one_line(result), "before a model is looked for"
 
 
 @pytest.mark.parametrize(
@@ -224,7 +228,7 @@ def test_a_certificate_that_is_none_is_told_in_one_line(
     result = whisper_hailo(
         "serve",
         "--model",
-        "micro",
+        "no-such-model",
         "--http",
         "127.0.0.1:0",
         "--tls-cert",
@@ -236,13 +240,13 @@ def test_a_certificate_that_is_none_is_told_in_one_line(
     assert "--tls-cert and --tls-key cannot be used" in one_line(result)
 
 
-def test_two_doors_of_one_process_say_what_the_command_prints(
+def test_three_doors_of_one_process_say_what_the_command_prints(
     environment: dict[str, str],
 ) -> None:
     with serve(environment, "--http", "127.0.0.1:0", "--wyoming", "tcp://127.0.0.1:0") as served:
-        by_http = server_load.openai_client(served.wait_for(r"serving at (http\S+)"))
-        by_wyoming = server_load.wyoming_client(served.wait_for(r"serving at (tcp\S+)"))
-        assert by_http() == by_wyoming() == DEMO_TEXT
+        http = served.wait_for(r"serving at (http\S+)")
+        by_wyoming = wyoming_client(served.wait_for(r"serving at (tcp\S+)"))
+        assert openai_client(http)() == by_wyoming() == realtime_client(http)() == DEMO_TEXT
         assert served.end() == 0
 
 

@@ -75,26 +75,28 @@ def _serve(
     safety: SafetyOptions,
 ) -> int:
     from whisper_hailo.serve.build import make_engine, make_worker
+    from whisper_hailo.serve.listeners import bound
     from whisper_hailo.serve.server import Server
 
     if doors.http is None and doors.wyoming is None:
         doors = replace(doors, http=Address.of(DEFAULT_HTTP))
     safety.keys()  # what is wrong is told before a model is looked for
-    transcriber = model.transcriber(Priority.LIVE)
-    step = transcriber.default_fallback if fallback.fallback is None else fallback.fallback
-    options = _decoding(decoding, fallback, transcriber.default_options, step)
-    transcriber.check(options)
-    tell_engine(transcriber)
-    worker = make_worker(transcriber, options, doors, limits)
-    engine = make_engine(worker, step, doors, limits)
-
-    async def run() -> None:
-        await Server(worker, engine, doors, limits, safety, serving=_tell).run()
-
-    if doors.log_json:
-        log_as(JsonLines())
-    with worker:
-        asyncio.run(run())
+    safety.tls.context()  # refuses what HTTPS cannot be served with
+    with bound(doors, tls=safety.tls_cert is not None) as listeners:
+        transcriber = model.transcriber(Priority.LIVE)
+        step = transcriber.default_fallback if fallback.fallback is None else fallback.fallback
+        options = _decoding(decoding, fallback, transcriber.default_options, step)
+        transcriber.check(options)
+        tell_engine(transcriber)
+        worker = make_worker(transcriber, options, doors, limits)
+        engine = make_engine(worker, step, doors, limits)
+        server = Server(
+            worker, engine, listeners, doors=doors, limits=limits, safety=safety, serving=_tell
+        )
+        if doors.log_json:
+            log_as(JsonLines())
+        with worker:
+            asyncio.run(server.run())
     return ExitCode.OK
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from whisper_hailo.core.errors import OptionError
@@ -12,7 +14,14 @@ _WAITING: Final = 1024
 
 
 def listen(host: str, port: int, shown: str, advice: str) -> socket.socket:
-    """A socket at which whoever comes before the server is ready waits.
+    """A socket at which whoever comes before the server is ready waits; see `bind`."""
+    listener = bind(host, port, shown, advice)
+    listener.listen()
+    return listener
+
+
+def bind(host: str, port: int, shown: str, advice: str) -> socket.socket:
+    """A socket that has its address; who comes before it listens is refused.
 
     Args:
         host: a name or an address.
@@ -24,20 +33,39 @@ def listen(host: str, port: int, shown: str, advice: str) -> socket.socket:
         OptionError: the address is taken, or not of this machine.
     """
     listener = _Listener(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listener.shown, listener.advice = shown, advice
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
+    with listener.told():
         listener.bind((host, port))
-        listener.listen()
-    except (OSError, ValueError) as error:  # ValueError: no name at all
-        listener.close()
-        why = getattr(error, "strerror", None) or error
-        raise OptionError(f"cannot listen at {shown} ({why}); {advice}") from error
     return listener
 
 
 class _Listener(socket.socket):
-    """For asyncio, those who may wait are as many as it accepts in one go, which are fewer."""
+    """For asyncio, those who may wait are as many as it accepts in one go, which are fewer.
+
+    Attributes:
+        shown: where it is, for messages.
+        advice: what to do where it cannot be had.
+    """
+
+    shown: str
+    advice: str
 
     def listen(self, _at_once: int = 0, /) -> None:
-        """Let many wait: those who find no room try again after a second only."""
-        super().listen(_WAITING)
+        """Let many wait: those who find no room try again after a second only.
+
+        Raises:
+            OptionError: another one listens there since this one was bound.
+        """
+        with self.told():
+            super().listen(_WAITING)
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """What keeps it from listening is told in one line."""
+        try:
+            yield
+        except (OSError, ValueError) as error:  # ValueError: no name at all
+            self.close()
+            why = getattr(error, "strerror", None) or error
+            raise OptionError(f"cannot listen at {self.shown} ({why}); {self.advice}") from error

@@ -19,6 +19,7 @@ from whisper_hailo.audio.copies import append, new_copy, pieces
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.serve.errors import LeftError, TooLargeError
+from whisper_hailo.serve.room import Lot
 from whisper_hailo.serve.threads import on_thread
 
 _BLOCK_S: Final = 30
@@ -69,13 +70,14 @@ class Decoders:
         self._free = asyncio.Semaphore(_DECODERS)
 
     async def decode(
-        self, file: BinaryIO, name: str | None, heard_s: float | None = None
+        self, file: BinaryIO, name: str | None, lot: Lot, heard_s: float | None = None
     ) -> FloatArray:
         """Audio of any format, as the command reads it.
 
         Args:
             file: from its start.
             name: what the client calls it, for messages.
+            lot: has room for the samples; they are needed no longer than it is held.
             heard_s: only its beginning.
 
         Returns:
@@ -84,18 +86,24 @@ class Decoders:
         Raises:
             AudioError: it cannot be read.
             TooLargeError: it is longer than allowed, whatever its header says.
+            BusyError: there is no room for it.
         """
         label = PurePath(name or "").name or "the file"
-        return await self._run(_decoded, file, label, heard_s)
+        return await self._run(lot, _decoded, file, label, heard_s)
 
     async def decode_pcm(
-        self, data: BinaryIO, form: PcmForm, heard_s: float | None = None
+        self, data: BinaryIO, form: PcmForm, lot: Lot, heard_s: float | None = None
     ) -> FloatArray:
         """Bare samples, as the command reads them in a WAV file; see `decode` and `pcm_file`."""
-        return await self._run(_decoded_pcm, data, form, heard_s)
+        return await self._run(lot, _decoded_pcm, data, form, heard_s)
 
-    async def _run(self, how: Callable[..., FloatArray], *what: Any) -> FloatArray:  # noqa: ANN401
-        bounds = _Bounds(self._limits.seconds)
+    async def _run(
+        self,
+        lot: Lot,
+        how: Callable[..., FloatArray],
+        *what: Any,  # noqa: ANN401 - the function's own
+    ) -> FloatArray:
+        bounds = _Bounds(self._limits.seconds, lot)
         async with self._free:
             return await on_thread(how, *what, bounds, on_cancel=bounds.give_up)
 
@@ -106,10 +114,12 @@ class _Bounds:
 
     Attributes:
         most_s: seconds; more is refused.
+        lot: has room for what is decoded.
         is_wanted: somebody waits for it.
     """
 
     most_s: float
+    lot: Lot
     is_wanted: bool = True
 
     def give_up(self) -> None:
@@ -121,6 +131,7 @@ class _Bounds:
 
         Raises:
             TooLargeError: there are too many.
+            BusyError: there is no room for them.
             LeftError: nobody waits for them any more.
         """
         seconds = 0.0
@@ -129,6 +140,7 @@ class _Bounds:
             expect_seconds(seconds, self.most_s)
             if not self.is_wanted:
                 raise LeftError("the client left")
+            self.lot.take(block.nbytes)
             yield block
 
 

@@ -10,6 +10,7 @@ from whisper_hailo.serve.engine import Served, WorkerEngine
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.options import DoorOptions, LimitOptions
 from whisper_hailo.serve.request import Defaults
+from whisper_hailo.serve.room import Room
 from whisper_hailo.serve.worker import Worker, WorkerOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
@@ -30,6 +31,7 @@ def make_worker(
         batch_size=limits.batch_size,
         queue=limits.queue,
         queue_each=limits.queue_each,
+        live=limits.live,
         release_after_s=limits.release_after_s,
         log_text=doors.log_text,
     )
@@ -54,6 +56,7 @@ def make_engine(
         worker,
         Served(name, doors.alias, languages, int(time.time())),
         Defaults(default, LongOptions(), fallback),
-        AudioLimits(limits.max_upload_mib << 20, limits.max_audio_s),
-        limits.deadline_s,
+        limits=AudioLimits(limits.max_upload_mib << 20, limits.max_audio_s),
+        room=Room(limits.max_stored_mib << 20),
+        deadline_s=limits.deadline_s,
     )

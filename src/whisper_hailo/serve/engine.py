@@ -5,20 +5,21 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_left
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.types import FloatArray, Segment, Transcript
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Transcript
 from whisper_hailo.decoding.option_groups import SearchOptions
 from whisper_hailo.live.engine import TOKENS_PER_SECOND, CaptionEngine
 from whisper_hailo.serve.audio import AudioLimits
-from whisper_hailo.serve.errors import TooLateError
+from whisper_hailo.serve.errors import TooLateError, UnknownModelError
 from whisper_hailo.serve.glance import EngineCaptions
-from whisper_hailo.serve.job import Job, Outcome
+from whisper_hailo.serve.job import Outcome
 from whisper_hailo.serve.metrics import Metrics
-from whisper_hailo.serve.request import Caller, Choices, Defaults, Request
+from whisper_hailo.serve.request import Caller, Choices, Defaults, Heard, Request
+from whisper_hailo.serve.room import Room
 from whisper_hailo.serve.threads import on_thread
 from whisper_hailo.serve.worker import State, Worker
 
@@ -42,24 +43,38 @@ class Served:
     languages: tuple[str, ...]
     created_s: int
 
-    def is_called(self, name: str) -> bool:
-        """Whether clients may call it so."""
-        return name == self.name or name in self.aliases
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that clients may call it by."""
+        return (self.name, *self.aliases)
+
+    def expect(self, name: str) -> None:
+        """Whether clients may call it so.
+
+        Raises:
+            UnknownModelError: they may not.
+        """
+        if name not in self.names:
+            known = ", ".join(self.names)
+            raise UnknownModelError(f"model {name[:80]!r} is not served, expected one of: {known}")
 
 
 class Ticket:
     """A request that was taken up: its segments as they are final, then its transcript.
 
     Args:
+        duration_s: of the recording.
         deadline_s: most seconds to the transcript.
 
     Attributes:
+        duration_s: of the recording.
         transcript: once all segments have come.
     """
 
     transcript: Transcript
 
-    def __init__(self, deadline_s: float) -> None:
+    def __init__(self, duration_s: float, deadline_s: float) -> None:
+        self.duration_s = duration_s
         self._loop = asyncio.get_running_loop()
         self._deadline_s = deadline_s
         self._deadline = self._loop.time() + deadline_s
@@ -101,8 +116,21 @@ class Ticket:
         return self.transcript
 
 
+class Captions(CaptionEngine, Protocol):
+    """Hears one live stream."""
+
+    def leave(self) -> None:
+        """Nobody listens any more: what is being heard is given up. From any thread."""
+        ...
+
+
 class Engine(Protocol):
     """What a door needs; it has nothing else of the server."""
+
+    @property
+    def ending(self) -> asyncio.Event:
+        """Set when the server is about to end: what is under way is still done."""
+        ...
 
     @property
     def served(self) -> Served:
@@ -112,6 +140,11 @@ class Engine(Protocol):
     @property
     def limits(self) -> AudioLimits:
         """How much audio a request may have."""
+        ...
+
+    @property
+    def room(self) -> Room:
+        """For what clients send, and what is decoded of it."""
         ...
 
     @property
@@ -149,12 +182,24 @@ class Engine(Protocol):
         """
         ...
 
-    def captions(self, choices: Choices, caller: Caller) -> CaptionEngine:
-        """The engine for a stream of captions, before all that is not live.
+    def live(self, client: str) -> AbstractContextManager[None]:
+        """Hold one of the places for live streams as long as the block lasts.
 
         Raises:
-            OptionError: a value out of range.
+            BusyError, TooManyError: there is none.
         """
+        ...
+
+    def captions(self, choices: Choices, caller: Caller) -> Captions:
+        """The engine for such a stream, before all that is not live.
+
+        Raises:
+            OptionError: the model cannot honour the options.
+        """
+        ...
+
+    def heard(self, item: Heard) -> None:
+        """An item of a live stream is over: it is counted and logged."""
         ...
 
 
@@ -166,6 +211,7 @@ class WorkerEngine:
         served: the model.
         defaults: options of requests that choose nothing.
         limits: of a request's audio.
+        room: for the audio of all.
         deadline_s: most seconds of a request that brings none of its own.
     """
 
@@ -174,14 +220,18 @@ class WorkerEngine:
         worker: Worker,
         served: Served,
         defaults: Defaults,
+        *,
         limits: AudioLimits,
+        room: Room,
         deadline_s: float,
     ) -> None:
         self._worker = worker
         self._defaults = defaults
         self._deadline_s = deadline_s
+        self.ending = asyncio.Event()
         self.served = served
         self.limits = limits
+        self.room = room
         self.metrics = worker.metrics
 
     @property
@@ -195,9 +245,13 @@ class WorkerEngine:
 
     def request(self, audio: FloatArray, choices: Choices, caller: Caller) -> Request:
         """See `Engine`."""
+        return Request(audio, *self._defaults.with_choices(self._hinted(choices)), caller)
+
+    def _hinted(self, choices: Choices) -> Choices:
+        """The same with hints as words to expect, as far as the model takes them."""
         if choices.hints and not choices.hotwords:
-            choices = replace(choices, hotwords=self._hotwords(choices.hints))
-        return Request(audio, *self._defaults.with_choices(choices), caller)
+            return replace(choices, hotwords=self._hotwords(choices.hints))
+        return choices
 
     def _hotwords(self, hints: tuple[str, ...]) -> str | None:
         """As many hints as the model takes, the first of them first; `None` if it takes none."""
@@ -217,25 +271,30 @@ class WorkerEngine:
             return False
         return True
 
-    def captions(self, choices: Choices, caller: Caller) -> CaptionEngine:
+    def live(self, client: str) -> AbstractContextManager[None]:
+        """See `Engine`."""
+        return self._worker.queue.live(client)
+
+    def captions(self, choices: Choices, caller: Caller) -> Captions:
         """See `Engine`; each look is greedy and bounded, as in the command `caption`."""
-        options, _ = self._defaults.with_choices(choices)
+        options, _ = self._defaults.with_choices(self._hinted(choices))
         limits = replace(options.limits, max_per_second=TOKENS_PER_SECOND)
         search = SearchOptions()
         options = replace(options, search=search, limits=limits, timestamps=False, words=None)
-        return EngineCaptions(self._worker, options, caller)
+        self._worker.transcriber.check(options)
+        return EngineCaptions(self._worker, options, caller, self._deadline_s)
+
+    def heard(self, item: Heard) -> None:
+        """See `Engine`."""
+        self._worker.heard(item)
 
     @asynccontextmanager
     async def submit(self, request: Request) -> AsyncIterator[Ticket]:
         """See `Engine`."""
-        ticket = Ticket(self._deadline_s if request.deadline_s is None else request.deadline_s)
-        job = await on_thread(self._worker.submit, request, ticket.tell, undo=self._leave)
+        deadline_s = self._deadline_s if request.deadline_s is None else request.deadline_s
+        ticket = Ticket(request.audio.size / SAMPLE_RATE_HZ, deadline_s)
+        job = await on_thread(self._worker.submit, request, ticket.tell, undo=self._worker.leave)
         try:
             yield ticket
         finally:
-            self._leave(job)
-
-    def _leave(self, job: Job) -> None:
-        """Nobody waits for a job: its place is free."""
-        job.leave()
-        self._worker.queue.done(job)
+            self._worker.leave(job)

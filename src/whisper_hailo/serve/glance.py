@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.types import FloatArray, Segment
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.live.engine import options_in
+from whisper_hailo.serve.errors import LeftError, TooLateError
 from whisper_hailo.serve.job import Job, Outcome
 from whisper_hailo.serve.request import Caller
 from whisper_hailo.transcription.run import TranscriptionRun
@@ -49,6 +50,8 @@ class _Alone:
 
 class Glance(Job):
     """A recording of one window, which is there already."""
+
+    is_look: ClassVar[bool] = True
 
     _request: WindowRequest
     _result: WindowResult
@@ -95,12 +98,18 @@ class EngineCaptions:
         worker: open.
         options: of the stream; decoded greedily, without times by the model.
         caller: whose stream it is.
+        deadline_s: most seconds of a look.
     """
 
-    def __init__(self, worker: Worker, options: DecodingOptions, caller: Caller) -> None:
+    def __init__(
+        self, worker: Worker, options: DecodingOptions, caller: Caller, deadline_s: float
+    ) -> None:
         self._worker = worker
         self._options = options
         self._caller = caller
+        self._deadline_s = deadline_s
+        self._look: Glance | None = None
+        self._left = False
 
     @property
     def name(self) -> str:
@@ -121,7 +130,7 @@ class EngineCaptions:
         """For the same caller, in another language; see `CaptionEngine`."""
         options = options_in(self._options, language)
         self._worker.transcriber.check(options)
-        return EngineCaptions(self._worker, options, self._caller)
+        return EngineCaptions(self._worker, options, self._caller, self._deadline_s)
 
     def transcribe(
         self,
@@ -135,6 +144,8 @@ class EngineCaptions:
         """See `CaptionEngine`. It waits, so it is called on a thread of its own.
 
         Raises:
+            TooLateError: it was not heard by its deadline.
+            LeftError: nobody wants to know any more.
             WhisperHailoError: what kept it from being heard.
         """
         options = self._options
@@ -149,5 +160,18 @@ class EngineCaptions:
                 heard.set_result(event)
 
         running = Running(audio, draft, word_times, hold_back_s)
-        self._worker.look(running, options, self._caller, tell)
-        return heard.result()
+        look = self._look = self._worker.look(running, options, self._caller, tell)
+        try:
+            if self._left:  # before there was a look to leave
+                raise LeftError("the client left")
+            return heard.result(self._deadline_s)
+        except TimeoutError:
+            raise TooLateError(f"it was not heard in {self._deadline_s:g} s; ask later") from None
+        finally:
+            self._worker.leave(look)
+
+    def leave(self) -> None:
+        """Nobody wants to know any more: a look under way frees its place. From any thread."""
+        self._left = True
+        if self._look is not None:
+            self._look.leave()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.types import Segment, Transcript
@@ -31,10 +33,12 @@ class Job(Recording):
         tell: tells the client.
         asked_s: when it was asked for, by `time.monotonic`.
         begun_s: when its first window was taken up; 0 before.
+        is_look: it is one look of a live stream, which holds a place of its own.
     """
 
     caller: Caller
     tell: Told
+    is_look: ClassVar[bool] = False
 
     def __init__(self, *of_recording: Any, **named: Any) -> None:  # noqa: ANN401 - those of `Recording`
         super().__init__(*of_recording, **named)
@@ -112,6 +116,11 @@ class _Client:
     share: Share
     jobs: set[Job] = field(default_factory=set)
 
+    @property
+    def n_places(self) -> int:
+        """How many it holds."""
+        return sum(not job.is_look for job in self.jobs)
+
 
 class JobQueue:
     """The jobs of all clients: the `WindowSource` of the engine's schedule.
@@ -122,16 +131,22 @@ class JobQueue:
         most: unfinished jobs in all.
         most_each: of one client.
         rest_s: so long without a job ends the source, until there is one; `None` never does.
+        most_live: live streams, half of them of one client. They have places of their own, so that
+            no number of recordings keeps their looks out.
     """
 
-    def __init__(self, most: int, most_each: int, rest_s: float | None = None) -> None:
+    def __init__(
+        self, most: int, most_each: int, rest_s: float | None = None, most_live: int = 16
+    ) -> None:
         self._most = most
         self._most_each = most_each
         self._rest_s = rest_s
+        self._most_live = most_live
+        self._live: Counter[str] = Counter()
         self._new: list[Job] = []
         self._clients: dict[str, _Client] = {}
         self._changed = threading.Condition()
-        self._closed = False
+        self._closed = self._ended = False
 
     def expect_room(self, client: str) -> None:
         """Turn a client away before it has sent all of its recording.
@@ -146,11 +161,42 @@ class JobQueue:
             if self.n_unfinished >= self._most:
                 raise BusyError(f"all {self._most} places are taken; try again soon")
             known = self._clients.get(client)
-            if known is not None and len(known.jobs) >= self._most_each:
+            n_known = 0 if known is None else known.n_places
+            if n_known >= self._most_each:
                 raise TooManyError(
-                    f"{len(known.jobs)} requests of yours are not done yet, expected "
+                    f"{n_known} requests of yours are not done yet, expected "
                     f"{self._most_each} at most; wait for one of them"
                 )
+
+    @contextmanager
+    def live(self, client: str) -> Iterator[None]:
+        """Hold a place for a live stream as long as the block lasts.
+
+        Raises:
+            BusyError: all are taken, or there will be none any more.
+            TooManyError: this client has its own.
+        """
+        each = (self._most_live + 1) // 2
+        with self._changed:
+            if self._closed:
+                raise BusyError("the server is about to end; try again when it is back")
+            if self._live.total() >= self._most_live:
+                raise BusyError(f"{self._most_live} live streams are heard; try again soon")
+            if self._live[client] >= each:
+                raise TooManyError(f"{each} live streams of yours are heard; end one of them")
+            self._live[client] += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._live[client] -= 1
+                self._live += Counter()  # without those that have none
+                self._changed.notify_all()
+
+    @property
+    def n_live(self) -> int:
+        """Live streams that are heard."""
+        return self._live.total()
 
     def _client(self, name: str) -> _Client:
         if name not in self._clients:
@@ -159,13 +205,16 @@ class JobQueue:
         return self._clients[name]
 
     def put(self, job: Job) -> None:
-        """Let a job wait for its turn.
+        """Let a job wait for its turn; a look of a live stream has its place already.
 
         Raises:
             BusyError, TooManyError: see `expect_room`.
         """
         with self._changed:
-            self.expect_room(job.caller.client)
+            if not job.is_look:
+                self.expect_room(job.caller.client)
+            elif self._is_over:
+                raise BusyError("the server is about to end; try again when it is back")
             client = self._client(job.caller.client)
             job.share = client.share
             client.jobs.add(job)
@@ -188,15 +237,19 @@ class JobQueue:
         del n_free  # whose turn it is is decided window by window
         with self._changed:
             while not self._new:
-                waits = idle and not self._closed
+                waits = idle and not self._is_over
                 if not waits or not self._changed.wait(self._rest_s):
                     return None
             return self._new.pop(0)
 
+    def rows(self, most: int) -> int:
+        """See `WindowSource`; as long as live streams are heard none waits for more than one."""
+        return 1 if self._live else most
+
     def wait(self) -> bool:
         """Wait until there is a job; false where there will be none."""
         with self._changed:
-            self._changed.wait_for(lambda: self._new or self._closed)
+            self._changed.wait_for(lambda: self._new or self._is_over)
             return bool(self._new)
 
     def close(self) -> None:
@@ -206,19 +259,27 @@ class JobQueue:
             self._changed.notify_all()
 
     @property
+    def _is_over(self) -> bool:
+        """Nothing comes any more; as long as it may, live streams that are heard look on."""
+        return self._ended or (self._closed and not self._live)
+
+    @property
     def is_closed(self) -> bool:
         """Whether no further job is taken."""
         return self._closed
 
     def wait_until_empty(self, timeout_s: float) -> bool:
-        """Whether all jobs are over in time."""
+        """Whether all jobs and live streams are over in time."""
         with self._changed:
-            return self._changed.wait_for(lambda: not self._clients, timeout_s)
+            return self._changed.wait_for(lambda: not (self._clients or self._live), timeout_s)
 
     def leave_all(self, why: Exception) -> None:
-        """Give up all jobs."""
-        for job in self.unfinished:
-            job.leave(why)
+        """Give up all jobs; live streams look no more."""
+        with self._changed:
+            self._closed = self._ended = True
+            for job in self.unfinished:
+                job.leave(why)
+            self._changed.notify_all()
 
     @property
     def unfinished(self) -> list[Job]:
@@ -228,10 +289,10 @@ class JobQueue:
 
     @property
     def n_unfinished(self) -> int:
-        """How many those are."""
-        return sum(len(client.jobs) for client in self._clients.values())
+        """How many requests those are; looks of live streams are none."""
+        return sum(client.n_places for client in self._clients.values())
 
     @property
     def n_waiting(self) -> int:
         """How many of them no window was taken up of yet."""
-        return sum(not job.begun_s for job in self.unfinished)
+        return sum(not (job.begun_s or job.is_look) for job in self.unfinished)

@@ -13,6 +13,7 @@ from whisper_hailo.serve.errors import outcome_of
 
 if TYPE_CHECKING:
     from whisper_hailo.serve.job import Job
+    from whisper_hailo.serve.request import Caller, Heard
 
 logger = logging.getLogger(__name__)
 
@@ -31,26 +32,39 @@ class RequestLog:
 
     def done(self, job: Job, transcript: Transcript | None, now_s: float) -> None:
         """A job is over."""
-        caller, failure = job.caller, job.failure
-        fields: dict[str, Any] = {
-            "door": caller.door,
-            "client": caller.client,
-            "outcome": outcome_of(failure),
-            "took_s": round(now_s - job.asked_s, 3),
-        }
+        fields: dict[str, Any] = {"took_s": round(now_s - job.asked_s, 3)}
         if transcript is not None:
             fields |= {
                 "audio_s": round(transcript.duration_s, 3),
                 "language": transcript.language,
                 "segments": len(transcript.segments),
             }
-            if self._log_text:
-                fields["text"] = transcript.text
+        text = None if transcript is None else transcript.text
+        # Looks come several times a second.
+        level = logging.DEBUG if job.is_look else logging.INFO
+        self._tell(level, job.caller, job.failure, fields, text)
+
+    def heard(self, item: Heard) -> None:
+        """An item of a live stream is over."""
+        fields = {"audio_s": round(item.seconds, 3), "language": item.language}
+        self._tell(logging.INFO, item.caller, item.failure, fields, item.text)
+
+    def _tell(
+        self,
+        level: int,
+        caller: Caller,
+        failure: Exception | None,
+        fields: dict[str, Any],
+        text: str | None,
+    ) -> None:
+        head = {"door": caller.door, "client": caller.client, "outcome": outcome_of(failure)}
+        fields = head | fields
+        if self._log_text and text is not None:
+            fields["text"] = text
         fault = isinstance(failure, DeviceError) or not isinstance(
             failure, WhisperHailoError | None
         )
-        usual = logging.DEBUG if caller.priority < 0 else logging.INFO  # several times a second
-        level = logging.ERROR if fault else usual
+        level = logging.ERROR if fault else level
         logger.log(level, "%s", _Line(fields), extra={_FIELDS: fields}, exc_info=fault and failure)
 
 

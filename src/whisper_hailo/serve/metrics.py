@@ -14,7 +14,8 @@ from whisper_hailo.core.types import Transcript
 from whisper_hailo.serve.errors import kind_of, outcome_of
 
 if TYPE_CHECKING:
-    from whisper_hailo.serve.job import Job, JobQueue
+    from whisper_hailo.serve.job import Job, JobQueue, Outcome
+    from whisper_hailo.serve.request import Heard
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
 
@@ -37,8 +38,11 @@ class Metrics:
         self._stage = Counter(
             name + "stage_seconds", "Time of the stages.", ["stage"], registry=registry
         )
+        self._looks = Counter(
+            name + "looks", "Looks of live streams, by outcome.", ["outcome"], registry=registry
+        )
         self._wait = Histogram(
-            name + "wait_seconds", "From asking to the first window.",
+            name + "wait_seconds", "From asking to the first window.", ["priority"],
             buckets=_SECONDS, registry=registry,
         )  # fmt: skip
         self._took = Histogram(
@@ -51,11 +55,13 @@ class Metrics:
         self._state = Gauge(name + "state", "1 where the engine is.", ["state"], registry=registry)
         self._unfinished = Gauge(name + "unfinished", "Requests not done.", registry=registry)
         self._waiting = Gauge(name + "queue_depth", "Requests not begun.", registry=registry)
+        self._live = Gauge(name + "live_streams", "Heard as they come.", registry=registry)
 
     def watch(self, queue: JobQueue, celsius: Callable[[], float | None] | None) -> None:
         """Tell of a queue, and of the temperature of the chip, where there is one."""
         self._unfinished.set_function(lambda: queue.n_unfinished)
         self._waiting.set_function(lambda: queue.n_waiting)
+        self._live.set_function(lambda: queue.n_live)
         if celsius is not None:
             name, text = "whisper_hailo_chip_celsius", "Temperature of the chip."
             chip = Gauge(name, text, registry=self.registry)
@@ -70,20 +76,30 @@ class Metrics:
         """A request failed."""
         self._errors.labels(kind_of(error)).inc()
 
-    def done(self, job: Job, transcript: Transcript | None, now_s: float) -> None:
+    def done(self, job: Job, outcome: Outcome | None, now_s: float) -> None:
         """A job is over."""
-        took_s = now_s - job.asked_s
-        self._requests.labels(job.caller.door, outcome_of(job.failure)).inc()
+        became = outcome_of(job.failure)
+        if job.is_look:
+            self._looks.labels(became).inc()
+        else:
+            self._requests.labels(job.caller.door, became).inc()
         if job.begun_s:
-            self._wait.observe(job.begun_s - job.asked_s)
-        if transcript is None:
-            return
-        self._took.observe(took_s)
-        self._audio.inc(transcript.duration_s)
-        self._rtfx.set(transcript.duration_s / max(took_s, 1e-6))
-        for stage, ms in asdict(transcript.timings).items():
-            if stage != "load_ms":
-                self._stage.labels(stage.removesuffix("_ms")).inc(ms / 1000)
+            priority = job.caller.priority.name.lower()
+            self._wait.labels(priority).observe(job.begun_s - job.asked_s)
+        if outcome is not None:
+            for stage, ms in asdict(outcome.timings).items():
+                if stage != "load_ms":
+                    self._stage.labels(stage.removesuffix("_ms")).inc(ms / 1000)
+        if isinstance(outcome, Transcript):
+            took_s = now_s - job.asked_s
+            self._took.observe(took_s)
+            self._audio.inc(outcome.duration_s)
+            self._rtfx.set(outcome.duration_s / max(took_s, 1e-6))
+
+    def heard(self, item: Heard) -> None:
+        """An item of a live stream is over."""
+        self._requests.labels(item.caller.door, outcome_of(item.failure)).inc()
+        self._audio.inc(item.seconds)
 
     def page(self) -> bytes:
         """All of it, in Prometheus's own format."""

@@ -95,8 +95,10 @@ class LimitOptions:
         batch_size: windows decoded together.
         queue: unfinished requests in all.
         queue_each: unfinished requests of one client.
+        live: streams that are heard as they come.
         rate: requests of one client per minute; 0 is any number.
         max_upload_mib: of one request, as it is sent.
+        max_stored_mib: of all requests together, as they are sent and decoded.
         max_audio_s: of one request, as it is heard.
         deadline_s: of one request, from asking to the last word.
         connections: at once.
@@ -106,8 +108,12 @@ class LimitOptions:
     batch_size: int = flag(8, "Windows decoded together.", LIMITS)
     queue: int = flag(64, "Requests under way or waiting.", LIMITS)
     queue_each: int = flag(16, "Of one client.", LIMITS)
+    live: int = flag(16, "Live streams at once.", LIMITS, name="--max-live")
     rate: int = flag(0, "Requests of a client per minute; 0: any.", LIMITS)
     max_upload_mib: int = flag(512, "Of one request.", LIMITS, name="--max-upload", metavar="MIB")
+    max_stored_mib: int = flag(
+        4096, "Of all requests together.", LIMITS, name="--max-stored", metavar="MIB"
+    )
     max_audio_s: float = flag(
         4 * 3600.0, "Of one request.", LIMITS, name="--max-audio", metavar="S"
     )
@@ -121,7 +127,14 @@ class LimitOptions:
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        for name in ("queue", "queue_each", "max_upload_mib", "connections"):
+        for name in (
+            "queue",
+            "queue_each",
+            "live",
+            "max_upload_mib",
+            "max_stored_mib",
+            "connections",
+        ):
             expect(self, name, 1 <= getattr(self, name) <= 1 << 20, "1 or more")
         expect(self, "batch_size", 1 <= self.batch_size <= 256, "1 to 256")
         expect(self, "rate", self.rate >= 0, "0 (any) or a number of requests")

@@ -35,6 +35,25 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
+class Heard:
+    """What became of an item of a live stream.
+
+    Attributes:
+        caller: whose it is.
+        seconds: how long it sounds.
+        language: code; empty where it is not known.
+        text: of it.
+        failure: what kept it from being heard.
+    """
+
+    caller: Caller
+    seconds: float
+    language: str
+    text: str
+    failure: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """One recording to transcribe.
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import Executor
+from functools import partial
+from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
+
+_END: Final = object()
 
 
 async def on_thread(
@@ -14,6 +18,7 @@ async def on_thread(
     *arguments: Any,  # noqa: ANN401 - the function's own
     on_cancel: Callable[[], None] | None = None,
     undo: Callable[[T], None] | None = None,
+    threads: Executor | None = None,
 ) -> T:
     """The result of a function that runs on a thread, which has ended when this does.
 
@@ -25,8 +30,10 @@ async def on_thread(
         arguments: of it.
         on_cancel: may have it end sooner.
         undo: takes back a result that nobody waits for any more.
+        threads: of what may take long; `None` are those for everything.
     """
-    work = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
+    loop = asyncio.get_running_loop()
+    work = asyncio.ensure_future(loop.run_in_executor(threads, partial(function, *arguments)))
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
@@ -36,3 +43,14 @@ async def on_thread(
         if work.exception() is None and undo is not None:
             undo(work.result())
         raise
+
+
+async def each_on_thread(
+    items: Iterator[T], on_cancel: Callable[[], None], threads: Executor
+) -> AsyncIterator[T]:
+    """What an iterator gives that computes on a thread, as it comes; see `on_thread`."""
+    while True:
+        item: Any = await on_thread(next, items, _END, on_cancel=on_cancel, threads=threads)
+        if item is _END:
+            return
+        yield item

@@ -20,7 +20,7 @@ from whisper_hailo.serve.glance import Glance
 from whisper_hailo.serve.job import Job, JobQueue, Told
 from whisper_hailo.serve.logs import RequestLog
 from whisper_hailo.serve.metrics import Metrics
-from whisper_hailo.serve.request import Caller, Priority, Request
+from whisper_hailo.serve.request import Caller, Heard, Priority, Request
 from whisper_hailo.transcription.run import TranscriptionRun
 from whisper_hailo.transcription.running_text import Running
 from whisper_hailo.transcription.transcriber import Transcriber
@@ -54,6 +54,7 @@ class WorkerOptions:
         batch_size: windows decoded together.
         queue: unfinished requests in all.
         queue_each: of one client.
+        live: streams that are heard as they come.
         release_after_s: so long without a request gives the model's memory back; `None` never does.
         log_text: texts of transcripts are logged.
     """
@@ -61,6 +62,7 @@ class WorkerOptions:
     batch_size: int = 8
     queue: int = 64
     queue_each: int = 16
+    live: int = 16
     release_after_s: float | None = None
     log_text: bool = False
 
@@ -90,7 +92,9 @@ class Worker(Closing):
         self._options = options
         self.metrics = metrics
         self._log = RequestLog(log_text=options.log_text)
-        self.queue = JobQueue(options.queue, options.queue_each, options.release_after_s)
+        self.queue = JobQueue(
+            options.queue, options.queue_each, options.release_after_s, options.live
+        )
         metrics.watch(
             self.queue, self._celsius if hasattr(type(transcriber.encoder), _CHIP) else None
         )
@@ -157,9 +161,18 @@ class Worker(Closing):
             raise
         return job
 
+    def heard(self, item: Heard) -> None:
+        """An item of a live stream is over. From any thread."""
+        self.metrics.heard(item)
+        self._log.heard(item)
+
+    def leave(self, job: Job) -> None:
+        """Nobody waits for a job any more: its place is free. From any thread."""
+        job.leave()
+        self.queue.done(job)
+
     def close(self) -> None:
         """Give up what is not done, and give the model back."""
-        self.queue.close()
         self.queue.leave_all(BusyError("the server ends; try again when it is back"))
         if self._thread.is_alive():
             self._thread.join(_CLOSED_S)
@@ -212,7 +225,7 @@ class Worker(Closing):
         outcome = None if job.failure else job.outcome(run)
         self.queue.done(job)
         transcript, now_s = outcome if isinstance(outcome, Transcript) else None, time.monotonic()
-        self.metrics.done(job, transcript, now_s)
+        self.metrics.done(job, outcome, now_s)
         self._log.done(job, transcript, now_s)
         job.tell(outcome or job.failure)  # type: ignore[arg-type]  # it is one of these
 

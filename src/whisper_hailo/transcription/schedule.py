@@ -13,6 +13,7 @@ from whisper_hailo.core.timing import StageClock
 from whisper_hailo.transcription.prefetch import Prefetch
 from whisper_hailo.transcription.recording import Recording
 from whisper_hailo.transcription.stages import Stages
+from whisper_hailo.transcription.turns import Turns
 from whisper_hailo.transcription.window import Encoded, WindowEngine, WindowRequest, WindowResult
 
 Progress: TypeAlias = Callable[[float, float | None], None]
@@ -37,6 +38,10 @@ class WindowSource(Protocol):
         """
         ...
 
+    def rows(self, most: int) -> int:
+        """How many windows the next batch may have, of so many at most."""
+        ...
+
 
 class Listed:
     """Recordings in the order of a list, the next one when there is room.
@@ -52,6 +57,10 @@ class Listed:
         """See `WindowSource`."""
         del idle
         return next(self._recordings, None) if n_free else None
+
+    def rows(self, most: int) -> int:
+        """As many as there are."""
+        return most
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +85,9 @@ class Schedule:
     """Runs recordings through the stages, as many windows at a time as a batch holds.
 
     While a batch is decoded, the next one is encoded; what is more urgent and comes meanwhile goes
-    before it. A recording whose windows wait for each other gives one to a batch, others fill it
-    up, and nothing is encoded ahead. Recordings with engines of their own share a batch where these
-    have the same `batch_key`.
+    before it, as far as `Turns` lets it. A recording whose windows wait for each other gives one to
+    a batch, others fill it up, and nothing is encoded ahead. Recordings with engines of their own
+    share a batch where these have the same `batch_key`.
 
     Args:
         source: of the recordings.
@@ -103,6 +112,7 @@ class Schedule:
         self._progress = progress
         self._encode_ahead = encode_ahead
         self._active: list[Recording] = []
+        self._turns = Turns()
 
     def run(self) -> Iterator[Recording]:
         """Transcribe all that comes.
@@ -122,6 +132,7 @@ class Schedule:
                 batch, waiting = self._next_batch(ahead), None
                 while batch or self._active:
                     if batch:
+                        self._turns.note((one for one, _ in batch.members), self._active)
                         if self._encode_ahead and not (waiting or batch.sequential):
                             waiting = self._next_batch(ahead)
                         self._transcribe(batch)
@@ -138,6 +149,8 @@ class Schedule:
         self, ahead: Prefetch[Sequence[WindowRequest], Encoded], waiting: _Batch | None = None
     ) -> _Batch | None:
         """What is to be decoded next; where a batch waits already, only what is more urgent."""
+        if waiting is not None and self._turns.is_due(waiting.priority):
+            return None
         members = self._fill() if waiting is None else self._fill(waiting.priority)
         if not members:
             return None
@@ -153,12 +166,12 @@ class Schedule:
         while self._begin(n_free=0) is not None:
             pass
         ready = [one for one in self._active if before is None or one.priority < before]
-        while n_free := self._batch_size - len(batch):
+        while (n_free := self._source.rows(self._batch_size) - len(batch)) > 0:
             if not ready and before is None and (new := self._begin(n_free)):
                 ready.append(new)
             if not ready:
                 break
-            recording = min(ready, key=_turn)
+            recording = self._turns.next_of(ready)
             fits = not batch or self._key(recording) == self._key(batch[0][0])
             if not (fits and self._draw(recording, batch)):
                 ready.remove(recording)
@@ -240,11 +253,6 @@ class Schedule:
             if not recording.failure:
                 encoded = partial(self._stages.encode, [request])
                 self._transcribe(_Batch([(recording, request)], encoded))
-
-
-def _turn(recording: Recording) -> tuple[int, int]:
-    """Less goes first; of several alike, the one that came first."""
-    return recording.priority, recording.share.n_windows
 
 
 def _hand_out(recording: Recording, result: WindowResult) -> None:

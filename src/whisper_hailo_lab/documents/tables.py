@@ -22,6 +22,7 @@ from whisper_hailo_lab.documents import (
     interrupted,
     manual,
     processors,
+    server,
     short_windows,
     systems,
     windows,
@@ -53,6 +54,7 @@ KEPT: Final[tuple[tuple[Path, Maker], ...]] = (
     (processors.STEPS, processors.steps_tables),
     (processors.WINDOWS, processors.windows_tables),
     (processors.WORDS, processors.words_tables),
+    (server.RESULT, server.tables),
     (short_windows.RESULT, short_windows.tables),
     (windows.RESULT, windows.tables),
 )

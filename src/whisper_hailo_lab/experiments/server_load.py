@@ -1,54 +1,55 @@
 """Clients of every door at once, on this machine: throughput, waiting, memory, and the same text.
 
-    python -m whisper_hailo_lab.experiments.server_load [--clients 1 4 16] [--requests 32]
+    python -m whisper_hailo_lab.experiments.server_load [--clients 1 4 16 64] [--seconds 10]
 
-Starts `whisper-hailo serve` with the bundled model and asks for the bundled recording, so many
-times in all for each number of clients, first by OpenAI's API, then by Wyoming. Every text has to
-be the one that one client alone gets. Prints a line each; memory and descriptors are those of the
-server behind it.
+Starts `whisper-hailo serve` with the bundled model and asks for the bundled recording, for so many
+seconds by each number of clients: by OpenAI's API, Wyoming and realtime. Every text has to be the
+one that the command prints. Then more clients than there are places ask, and a live stream and a
+request are answered beside recordings. `--keep` writes the result that
+`docs/measurements/server.md` has its tables of.
 """
 
 from __future__ import annotations
 
 import argparse
-import http.client
 import json
 import logging
 import re
-import socket
 import statistics
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import BinaryIO, Final, cast
-from urllib.parse import urlsplit
-
-from wyoming.asr import Transcribe, Transcript
-from wyoming.audio import AudioChunk, AudioStart, AudioStop
-from wyoming.event import read_event, write_event
+from typing import Any, Final
 
 from whisper_hailo.audio import load_audio
 from whisper_hailo.cli.stdout import emit
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.files import write_file
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo_lab.documents.server import RESULT
+from whisper_hailo_lab.experiments.server_clients import (
+    RECORDING,
+    Ask,
+    RefusedError,
+    batch_client,
+    openai_client,
+    realtime_client,
+    wyoming_client,
+)
 from whisper_hailo_lab.program import description, run
-from whisper_hailo_lab.repository import ROOT
 
 logger = logging.getLogger(__name__)
 
-RECORDING: Final = ROOT / "src" / "whisper_hailo" / "assets" / "demo.flac"
-CHUNK_BYTES: Final = 4096
-PATIENCE_S: Final = 600.0
 _MIB: Final = 1 << 20
-
-Ask = Callable[[], str]
-"""Asks once; gives the text."""
+_LOOSE: Final = ("--queue-each", "1024", "--queue", "1024", "--max-live", "1024")
+_STRICT: Final = ("--queue-each", "4", "--queue", "4", "--max-live", "4")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,120 +59,104 @@ class Load:
     Attributes:
         door: that they asked at.
         clients: at once.
-        took_s: of each request.
-        all_s: of all of them.
-        failures: requests that failed, or whose text was another.
-        rss_mib: memory of the server afterwards.
-        descriptors: that it has open then.
+        n_done: requests with the right text.
+        n_wrong: those with another one.
+        n_failed: neither answered nor refused.
+        refused: by 429 or 503.
+        per_s: requests that were done.
+        median_s: of those.
+        last_s: the 99th percentile, likewise.
+        rss_mib: memory of the server before and after.
+        descriptors: that it has open, likewise, a moment later.
     """
 
     door: str
     clients: int
-    took_s: tuple[float, ...]
-    all_s: float
-    failures: int
-    rss_mib: float
-    descriptors: int
+    n_done: int
+    n_wrong: int
+    n_failed: int
+    refused: dict[str, int]
+    per_s: float
+    median_s: float
+    last_s: float
+    rss_mib: tuple[float, float]
+    descriptors: tuple[int, int]
 
     def line(self, audio_s: float) -> str:
         """For people."""
-        ordered = sorted(self.took_s)
-        last = ordered[min(len(ordered) - 1, round(0.99 * len(ordered)))]
         return (
-            f"{self.door:>8} {self.clients:>3} clients: "
-            f"{len(ordered) / self.all_s:6.2f} requests/s, "
-            f"{audio_s * len(ordered) / self.all_s:6.1f} x real time, "
-            f"median {statistics.median(ordered):6.3f} s, 99th percentile {last:6.3f} s, "
-            f"{self.failures} failed; {self.rss_mib:5.0f} MiB, {self.descriptors} descriptors"
+            f"{self.door:>8} {self.clients:>3} clients: {self.per_s:6.2f} requests/s, "
+            f"{audio_s * self.per_s:6.1f} x real time, median {self.median_s:6.3f} s, "
+            f"99th percentile {self.last_s:6.3f} s, {self.n_wrong} wrong, {self.n_failed} failed, "
+            f"refused {self.refused or 0}; {self.rss_mib[1]:5.0f} MiB, "
+            f"{self.descriptors[1]} descriptors"
         )
 
 
-def openai_client(address: str) -> Ask:
-    """One that uploads the file."""
-    content = RECORDING.read_bytes()
-    parts = (
-        b'--x\r\nContent-Disposition: form-data; name="model"\r\n\r\nwhisper-1\r\n'
-        b'--x\r\nContent-Disposition: form-data; name="file"; filename="demo.flac"\r\n\r\n',
-        content,
-        b"\r\n--x--\r\n",
-    )
-    body, headers = b"".join(parts), {"Content-Type": "multipart/form-data; boundary=x"}
-
-    def ask() -> str:
-        connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=PATIENCE_S)
-        try:
-            connection.request("POST", "/v1/audio/transcriptions", body, headers)
-            return str(json.load(connection.getresponse())["text"])
-        finally:
-            connection.close()
-
-    return ask
-
-
-def wyoming_client(address: str) -> Ask:
-    """One that sends samples in chunks."""
-    parts = urlsplit(address)
-    place = (parts.hostname or "", parts.port or 0)
-    data = (load_audio(RECORDING) * 32767).round().astype("<i2").tobytes()
-    form = (SAMPLE_RATE_HZ, 2, 1)
-
-    def ask() -> str:
-        with socket.create_connection(place, PATIENCE_S) as connection:
-            wire = cast(BinaryIO, connection.makefile("rwb"))
-            write_event(Transcribe().event(), wire)
-            write_event(AudioStart(*form).event(), wire)
-            for at in range(0, len(data), CHUNK_BYTES):
-                chunk = AudioChunk(*form, audio=data[at : at + CHUNK_BYTES])
-                write_event(chunk.event(), wire)
-            write_event(AudioStop().event(), wire)
-            while (event := read_event(wire)) is not None:
-                if Transcript.is_type(event.type):
-                    return str(Transcript.from_event(event).text)
-        raise ConnectionError("the server said nothing")
-
-    return ask
-
-
-def measure(door: str, ask: Ask, clients: int, requests: int, server: int) -> Load:
-    """Ask so many times by so many at once.
+def measure(
+    door: str, ask: Ask, clients: int, *, seconds: float, server: int, expected: str
+) -> Load:
+    """Ask for so long by so many at once.
 
     Args:
         door: for the result.
         ask: asks once.
         clients: at once.
-        requests: in all.
+        seconds: after which nobody asks again.
         server: its process.
+        expected: the right text.
     """
-    expected = ask()
-
-    def one(_number: int) -> tuple[float, bool]:
-        begin_s = time.perf_counter()
-        try:
-            heard: str | None = ask()
-        except (OSError, KeyError, ValueError) as error:
-            logger.info("a request failed (%s)", error)
-            heard = None
-        return time.perf_counter() - begin_s, heard == expected
-
+    before = resources(server)
     begin_s = time.perf_counter()
+
+    def one(_number: int) -> tuple[list[float], Counter[str]]:
+        took_s, became = [], Counter[str]()
+        while (asked_s := time.perf_counter()) < begin_s + seconds:
+            try:
+                heard = ask()
+            except RefusedError as error:
+                became[str(error)] += 1
+                time.sleep(0.05)  # a client that is told to come later
+                continue
+            except (OSError, KeyError, ValueError) as error:
+                logger.info("a request failed (%s)", error)
+                became["failed"] += 1
+                continue
+            became["done" if heard == expected else "wrong"] += 1
+            took_s.append(time.perf_counter() - asked_s)
+        return took_s, became
+
     with ThreadPoolExecutor(clients) as pool:
-        results = list(pool.map(one, range(requests)))
+        results = list(pool.map(one, range(clients)))
     all_s = time.perf_counter() - begin_s
-    status = Path(f"/proc/{server}/status").read_text(encoding="ascii")
-    rss = re.search(r"VmRSS:\s+(\d+)", status)
+    took_s = sorted(took for times, _ in results for took in times) or [0.0]
+    became = sum((counted for _, counted in results), Counter())
+    after = resources(server)
     return Load(
         door,
         clients,
-        tuple(took_s for took_s, _ in results),
-        all_s,
-        sum(not right for _, right in results),
-        int(rss[1]) * 1024 / _MIB if rss else 0.0,
-        len(list(Path(f"/proc/{server}/fd").iterdir())),
+        became.pop("done", 0),
+        became.pop("wrong", 0),
+        became.pop("failed", 0),
+        dict(became),
+        round(len(took_s) / all_s, 2),
+        round(statistics.median(took_s), 3),
+        round(took_s[min(len(took_s) - 1, round(0.99 * len(took_s)))], 3),
+        (before[0], after[0]),
+        (before[1], after[1]),
     )
 
 
+def resources(process: int) -> tuple[float, int]:
+    """Memory of a process in MiB, and how many descriptors it has."""
+    status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
+    rss = re.search(r"VmRSS:\s+(\d+)", status)
+    descriptors = len(list(Path(f"/proc/{process}/fd").iterdir()))
+    return round(int(rss[1]) * 1024 / _MIB, 1) if rss else 0.0, descriptors
+
+
 @contextmanager
-def serving(threads: int) -> Iterator[tuple[int, str, str]]:
+def serving(threads: int, *words: str) -> Iterator[tuple[int, str, str]]:
     """A server's process, and its addresses of HTTP and Wyoming.
 
     Raises:
@@ -179,9 +164,7 @@ def serving(threads: int) -> Iterator[tuple[int, str, str]]:
     """
     command = [sys.executable, "-m", "whisper_hailo", "serve", "--model", "micro"]
     command += ["--threads", str(threads), "--http", "127.0.0.1:0", "--wyoming", "127.0.0.1:0"]
-    with subprocess.Popen(
-        [*command, "--queue-each", "1024", "--queue", "1024"], stderr=subprocess.PIPE, text=True
-    ) as process:
+    with subprocess.Popen([*command, *words], stderr=subprocess.PIPE, text=True) as process:
         try:
             addresses = []
             for line in process.stderr or ():
@@ -191,29 +174,91 @@ def serving(threads: int) -> Iterator[tuple[int, str, str]]:
                     break
             else:
                 raise ModelError("the server did not start; run whisper-hailo serve by hand")
-            rest = iter(process.stderr or ())
-            threading.Thread(target=list, args=(rest,), daemon=True).start()  # or it would wait
+            reader = threading.Thread(target=(process.stderr or sys.stderr).read, daemon=True)
+            reader.start()  # or the server would wait for one
             yield process.pid, addresses[0], addresses[1]
+            process.terminate()
+            reader.join()
         finally:
             process.terminate()
+
+
+def printed(threads: int) -> str:
+    """What the command says of the recording."""
+    command = [sys.executable, "-m", "whisper_hailo", "transcribe", "--model", "micro"]
+    command += ["--threads", str(threads), "-l", "auto", str(RECORDING)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return " ".join(said.split())
+
+
+def beside_batch(threads: int, seconds: float, expected: str) -> dict[str, Any]:
+    """Live and interactive clients alone, then while recordings are transcribed behind them."""
+    found: dict[str, Any] = {}
+    with serving(threads, *_LOOSE) as (server, http_address, _):
+        asks = {"realtime": realtime_client(http_address), "openai": openai_client(http_address)}
+        for name, ask in asks.items():
+            found[f"{name}, alone"] = asdict(
+                measure(name, ask, 1, seconds=seconds, server=server, expected=expected)
+            )
+        ending = threading.Event()
+        batch = batch_client(http_address, 40)
+
+        def work() -> None:
+            while not ending.is_set():
+                batch()
+
+        workers = [threading.Thread(target=work) for _ in range(4)]
+        for worker in workers:
+            worker.start()
+        for name, ask in asks.items():
+            found[f"{name}, beside 4 recordings"] = asdict(
+                measure(name, ask, 1, seconds=seconds, server=server, expected=expected)
+            )
+        ending.set()
+        for worker in workers:
+            worker.join()
+    return found
 
 
 def main() -> None:
     """Measure and tell."""
     parser = argparse.ArgumentParser(description=description(__doc__))
-    parser.add_argument("--clients", type=int, nargs="+", default=[1, 4, 16])
-    parser.add_argument("--requests", type=int, default=32, help="for each number of clients")
+    parser.add_argument("--clients", type=int, nargs="+", default=[1, 4, 16, 64])
+    parser.add_argument("--seconds", type=float, default=10.0, help="for each number of clients")
     parser.add_argument("--threads", type=int, default=1, help="of the engine")
+    parser.add_argument("--keep", action="store_true", help="write the kept result")
     arguments = parser.parse_args()
-    audio_s = load_audio(RECORDING).size / SAMPLE_RATE_HZ
-    with serving(arguments.threads) as (server, http_address, wyoming_address):
-        for door, ask in (
-            ("openai", openai_client(http_address)),
-            ("wyoming", wyoming_client(wyoming_address)),
-        ):
-            for clients in arguments.clients:
-                load = measure(door, ask, clients, arguments.requests, server)
-                emit(load.line(audio_s) + "\n")
+    audio_s, expected = load_audio(RECORDING).size / SAMPLE_RATE_HZ, printed(arguments.threads)
+    loads: dict[str, list[Load]] = {"below": [], "above": []}
+    for name, words, clients in (
+        ("below", _LOOSE, arguments.clients),
+        ("above", _STRICT, arguments.clients[-1:]),
+    ):
+        with serving(arguments.threads, *words) as (server, http_address, wyoming_address):
+            for door, ask in (
+                ("openai", openai_client(http_address)),
+                ("wyoming", wyoming_client(wyoming_address)),
+                ("realtime", realtime_client(http_address)),
+            ):
+                for number in clients:
+                    load = measure(
+                        door,
+                        ask,
+                        number,
+                        seconds=arguments.seconds,
+                        server=server,
+                        expected=expected,
+                    )
+                    loads[name].append(load)
+                    emit(load.line(audio_s) + "\n")
+    beside = beside_batch(arguments.threads, arguments.seconds, expected)
+    for name, one in beside.items():
+        emit(f"{name}: median {one['median_s']} s, 99th percentile {one['last_s']} s\n")
+    if arguments.keep:
+        kept = json.loads(RESULT.read_text("utf-8")) if RESULT.is_file() else {}
+        kept |= {name: list(map(asdict, those)) for name, those in loads.items()}
+        kept |= {"beside": beside, "seconds": arguments.seconds, "audio_s": round(audio_s, 2)}
+        write_file(RESULT, json.dumps(kept, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import io
 import json
 import socket
 import threading
 import wave
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -48,6 +49,35 @@ PATHS: Final = (
 )  # fmt: skip
 
 
+MESSAGES: Final[tuple[dict[str, Any], ...]] = (
+    {"type": "input_audio_buffer.append", "audio": base64.b64encode(SOUND).decode()},
+    {"type": "input_audio_buffer.append", "audio": base64.b64encode(bytes(48_000)).decode()},
+    {"type": "input_audio_buffer.commit", "event_id": "a"},
+    {"type": "input_audio_buffer.clear"},
+    {
+        "type": "session.update",
+        "session": {
+            "type": "transcription",
+            "audio": {
+                "input": {
+                    "format": {"type": "audio/pcmu"},
+                    "noise_reduction": {"type": "near_field"},
+                    "transcription": {"model": "toy", "language": "de", "prompt": "x"},
+                    "turn_detection": {"type": "server_vad", "threshold": 0.5,
+                                       "prefix_padding_ms": 300, "silence_duration_ms": 500},
+                }
+            },
+            "include": ["item.input_audio_transcription.logprobs"],
+        },
+    },
+    {
+        "type": "session.update",
+        "session": {"type": "transcription", "audio": {"input": {"turn_detection": None}}},
+    },
+)  # fmt: skip
+QUERIES: Final = ("?intent=transcription", "", "?model=toy", "?model=%00", "?intent=x")
+
+
 class Deaf:
     """An engine that says the same of everything; see `serve.engine.Engine`."""
 
@@ -57,10 +87,13 @@ class Deaf:
         from whisper_hailo.serve.engine import Served
         from whisper_hailo.serve.metrics import Metrics
         from whisper_hailo.serve.request import Defaults
+        from whisper_hailo.serve.room import Room
         from whisper_hailo.serve.worker import State
 
         self.served = Served("toy", ("whisper-1",), ("en", "de"), 0)
+        self.ending = asyncio.Event()
         self.limits = AudioLimits(1 << 20, 10.0)
+        self.room = Room(64 << 20)
         self.metrics = Metrics()
         self.state = State.READY
         self._defaults = Defaults(DecodingOptions())
@@ -81,12 +114,41 @@ class Deaf:
         segment = Segment(0.0, 1.0, "Nothing.", (1,), 0.0, 0.0, language="en")
         settings = Settings("toy", "-", "-", 10.0, 1.0, 0, 1.0, 0.0, "none", 0)
         seconds = request.audio.size / 16_000
-        ticket = Ticket(PATIENCE_S)
+        ticket = Ticket(seconds, PATIENCE_S)
         ticket.tell(segment)
         ticket.tell(
             Transcript("audio", seconds, "en", "transcribe", (segment,), Timings(), settings)
         )
         yield ticket
+
+    @contextmanager
+    def live(self, client: str) -> Iterator[None]:
+        """There is always room."""
+        yield
+
+    def heard(self, item: Any) -> None:
+        """Nobody counts."""
+
+    def captions(self, choices: Any, caller: Any) -> Any:
+        self._defaults.with_choices(choices)
+        return DeafCaptions()
+
+
+class DeafCaptions:
+    """Hears as much of a stream; see `live.engine.CaptionEngine`."""
+
+    name = "toy"
+    content_s = 10.0
+    detects_language = False
+
+    def transcribe(self, audio: Any, draft: Any, **how: Any) -> Any:
+        from whisper_hailo.core.buffers import BufferText, BufferWord
+
+        words = tuple(BufferWord(f" {n}", (n,)) for n in range(audio.size // 8_000))
+        return BufferText(words, how.get("language") or "en")
+
+    def leave(self) -> None:
+        """Nothing is under way for long."""
 
 
 class Fuzzed:
@@ -102,12 +164,10 @@ class Fuzzed:
         opened.wait()
 
     async def _serve(self, opened: threading.Event) -> None:
-        import uvicorn
-
-        from whisper_hailo.live.http import PageProtocol
         from whisper_hailo.serve.doors.wyoming import WyomingDoor
         from whisper_hailo.serve.doors.wyoming_wire import LINE_BYTES
         from whisper_hailo.serve.http.app import make_app
+        from whisper_hailo.serve.http.serving import HttpServer
         from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions
 
         door = WyomingDoor(self._engine, 64)
@@ -118,15 +178,16 @@ class Fuzzed:
             "http": listener.getsockname()[1],
         }
         limits = LimitOptions(max_upload_mib=1)
-        app = make_app(self._engine, Address("127.0.0.1", 1), limits, SafetyOptions())
-        config = uvicorn.Config(app, http=PageProtocol, lifespan="off", log_config=None)
+        safety = SafetyOptions()
+        app = make_app(self._engine, Address("127.0.0.1", 1), limits, safety)
         opened.set()
-        await uvicorn.Server(config).serve([listener])
+        await HttpServer(app, limits, safety).serve([listener])
 
     def make(self, rng: Random, base: Path) -> Input:
         """The door, and what is said there as a Latin-1 text."""
-        door = rng.choice(("wyoming", "http"))
-        said = _events(rng) if door == "wyoming" else _request(rng)
+        door = rng.choice(("wyoming", "http", "realtime"))
+        make = {"wyoming": _events, "http": _request, "realtime": _frames}
+        said = make[door](rng)
         if rng.random() < 0.4:
             said = mutated_bytes(rng, said)
         return "talk.json", json.dumps([door, said.decode("latin-1")]).encode()
@@ -134,6 +195,7 @@ class Fuzzed:
     def run(self, folder: Path, base: Path, name: str, content: bytes) -> None:
         """Say it, and look whether the door still answers."""
         door, said = json.loads(content)
+        door = "http" if door == "realtime" else door
         self._failures.clear()
         with socket.create_connection(("127.0.0.1", self._ports[door]), PATIENCE_S) as talk:
             talk.settimeout(0.05)
@@ -172,6 +234,32 @@ def _events(rng: Random) -> bytes:
         head = mutated_json(rng, event) if rng.random() < 0.5 else json.dumps(event).encode()
         said += head + b"\n" + (SOUND if "payload_length" in event else b"")
     return said
+
+
+def _frames(rng: Random) -> bytes:
+    """A WebSocket's beginning, and frames with messages of all kinds."""
+    said = (
+        f"GET /v1/realtime{rng.choice(QUERIES)} HTTP/1.1\r\nHost: localhost\r\n"
+        "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+    ).encode()
+    for _ in range(rng.choice((1, 2, 4, 8))):
+        message = rng.choice(MESSAGES)
+        text = mutated_json(rng, message) if rng.random() < 0.5 else json.dumps(message).encode()
+        said += _frame(rng, text)
+    return said + (b"\x88\x80\0\0\0\0" if rng.random() < 0.5 else b"")
+
+
+def _frame(rng: Random, data: bytes) -> bytes:
+    """One that a client may send, mostly; its mask changes nothing."""
+    head = rng.choice((0x81, 0x81, 0x81, 0x81, 0x81, 0x82, 0x01, 0x80, 0x89, 0x8A, 0xC1, 0x83))
+    if len(data) < 126:
+        size = bytes([0x80 | len(data)])
+    elif len(data) < 1 << 16:
+        size = b"\xfe" + len(data).to_bytes(2, "big")
+    else:
+        size = b"\xff" + len(data).to_bytes(8, "big")
+    return bytes([head]) + size + bytes(4) + data
 
 
 def _request(rng: Random) -> bytes:

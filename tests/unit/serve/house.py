@@ -14,6 +14,7 @@ from whisper_hailo.serve.audio import AudioLimits
 from whisper_hailo.serve.engine import Served, WorkerEngine
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.request import Caller, Choices, Defaults
+from whisper_hailo.serve.room import Room
 from whisper_hailo.serve.worker import Worker, WorkerOptions
 
 ROOT = Path(__file__).parents[3]
@@ -36,7 +37,7 @@ class House(Closing):
         transcriber = Transcriber.from_model("micro", threads=1)
         self.worker = Worker(transcriber, OPTIONS, options or WorkerOptions(), self.metrics)
         served = Served("micro", ("whisper-1",), ("en", "de"), 0)
-        given = {"limits": AudioLimits(), "deadline_s": 600.0, **of_engine}
+        given = {"limits": AudioLimits(), "room": Room(1 << 32), "deadline_s": 600.0, **of_engine}
         self.engine = WorkerEngine(self.worker, served, Defaults(OPTIONS), **given)
 
     def open(self) -> Self:

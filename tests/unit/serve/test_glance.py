@@ -15,7 +15,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.decoding.option_groups import SearchOptions
 from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.live.engine import TOKENS_PER_SECOND
-from whisper_hailo.serve.errors import BusyError
+from whisper_hailo.serve.errors import BusyError, LeftError
 from whisper_hailo.serve.request import Choices
 from whisper_hailo.serve.worker import WorkerOptions
 
@@ -46,7 +46,7 @@ def test_a_look_hears_what_the_transcriber_hears(house: House, transcriber: Tran
 
 def test_a_look_waits_for_what_is_being_decoded_and_no_more() -> None:
     long = np.tile(load_audio(DEMO), 20)
-    with House(WorkerOptions(batch_size=1)) as house:
+    with House(WorkerOptions(batch_size=8)) as house, house.engine.live("live"):
 
         def ask(number: int) -> Any:
             asked = house.engine.request(long, Choices(), caller(f"archive {number}"))
@@ -63,14 +63,28 @@ def test_a_look_waits_for_what_is_being_decoded_and_no_more() -> None:
 
 
 def test_what_cannot_be_heard_is_told(house: House) -> None:
-    captions = house.engine.captions(Choices(language="xx"), caller())
     with pytest.raises(OptionError, match="xx"):
-        captions.transcribe(load_audio(DEMO)[:16_000], Draft())
+        house.engine.captions(Choices(language="xx"), caller())
 
 
-def test_a_stream_is_told_of_the_end() -> None:
+def test_a_stream_that_is_heard_looks_on_until_it_is_over() -> None:
+    audio = load_audio(DEMO)[:48_000]
     with House() as ending:
         captions = ending.engine.captions(Choices(), caller())
-        ending.worker.queue.close()
+        with ending.engine.live("me"):
+            ending.worker.queue.close()
+            with pytest.raises(BusyError), ending.engine.live("another"):
+                pass
+            assert captions.transcribe(audio, Draft()).text
+            assert not ending.worker.queue.wait_until_empty(0)
         with pytest.raises(BusyError, match="about to end"):
-            captions.transcribe(load_audio(DEMO)[:16_000], Draft())
+            captions.transcribe(audio, Draft())
+        assert ending.worker.queue.wait_until_empty(0)
+
+
+def test_who_leaves_a_stream_is_not_looked_for_any_more(house: House) -> None:
+    captions = house.engine.captions(Choices(), caller())
+    captions.leave()
+    with pytest.raises(LeftError):
+        captions.transcribe(load_audio(DEMO)[:48_000], Draft())
+    assert not house.worker.queue.unfinished

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import io
+import socket
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +16,15 @@ import pytest
 import soundfile
 
 from tests.unit.serve.house import House
+from tests.unit.serve.running import running
 from tests.unit.serve.web import TRANSCRIPTIONS, client, transcribe
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.serve.audio import AudioLimits
 from whisper_hailo.serve.errors import BusyError, TooManyError
-from whisper_hailo.serve.http import guard
+from whisper_hailo.serve.http import guard, serving
 from whisper_hailo.serve.http.guard import Places, Rate
 from whisper_hailo.serve.options import LimitOptions, SafetyOptions
+from whisper_hailo.serve.room import Room
 
 
 def test_a_key_is_needed_where_there_are_some(house: House) -> None:
@@ -164,6 +169,62 @@ def test_a_client_that_stalls_in_the_middle_is_sent_away(
 
     asyncio.run(client(house).app(_upload(), _never, send))
     assert sent[0]["status"] == 408
+
+
+def test_a_client_that_sends_drop_by_drop_is_sent_away_in_the_end(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "_STALL_S", 0.2)
+    sent: list[dict[str, Any]] = []
+    n_drops = 0
+
+    async def drip() -> dict[str, Any]:
+        nonlocal n_drops
+        n_drops += 1
+        await asyncio.sleep(0.01)
+        head = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n'
+        return {"type": "http.request", "body": head if n_drops == 1 else b".", "more_body": True}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    asyncio.run(client(house).app(_upload(), drip, send))
+    assert sent[0]["status"] == 408
+    assert n_drops > 1
+
+
+def test_what_all_clients_send_has_room_or_is_refused() -> None:
+    with House(room=Room(3 << 20)) as house:
+        web = client(house)
+        files = {"file": ("a.wav", bytes(4 << 20))}
+        answer = web.post(TRANSCRIPTIONS, data={"model": "whisper-1"}, files=files)
+        assert answer.status_code == 503
+        assert answer.headers["retry-after"] == "1"
+        assert "expected 3 MiB at most" in answer.json()["error"]["message"]
+        assert house.engine.room.n_bytes == 0
+        for _ in range(3):
+            assert transcribe(web).status_code == 200
+        assert house.engine.room.n_bytes == 0
+
+
+@pytest.mark.parametrize("said", [b"", b"GET /health HTTP/1.1\r\nHost: loc", b"GET /"])
+def test_a_head_that_does_not_end_is_not_waited_for(
+    house: House, monkeypatch: pytest.MonkeyPatch, said: bytes
+) -> None:
+    monkeypatch.setattr(serving, "_HEAD_S", 0.3)
+    whole = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with running(house) as web:
+        for before in (b"", whole):  # the second request of a connection, too
+            with socket.create_connection(("127.0.0.1", web.port), 30) as talk:
+                talk.sendall(before)
+                if before:
+                    assert b"200 OK" in talk.recv(1 << 12)
+                with suppress(ConnectionError):
+                    for byte in said:
+                        talk.sendall(bytes([byte]))
+                        time.sleep(0.01)
+                    while talk.recv(1 << 12):
+                        pass
 
 
 def test_a_server_that_ends_is_not_ready_and_takes_nothing() -> None:

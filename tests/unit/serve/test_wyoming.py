@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -24,6 +26,7 @@ from whisper_hailo.audio import load_audio
 from whisper_hailo.serve.audio import AudioLimits
 from whisper_hailo.serve.doors.wyoming import WyomingDoor
 from whisper_hailo.serve.doors.wyoming_wire import LINE_BYTES
+from whisper_hailo.serve.room import Room
 from whisper_hailo.serve.worker import WorkerOptions
 
 pytestmark = pytest.mark.slow
@@ -282,6 +285,26 @@ def test_what_is_no_event_is_told_and_ends_the_connection(
     assert told in json.loads(rest)["text"]
 
 
+def test_who_is_sent_away_in_the_middle_can_read_why(house: House) -> None:
+    def ask(port: int) -> bytes:
+        with socket.create_connection(("127.0.0.1", port), 30) as talk:
+            talk.sendall(b"[]\n")
+            for _ in range(64):  # and it goes on, as those do who send a recording
+                time.sleep(0.002)
+                talk.sendall(bytes(1 << 15))
+            talk.shutdown(socket.SHUT_WR)
+            answer = b""
+            while piece := talk.recv(1 << 12):
+                answer += piece
+            return answer
+
+    async def asked() -> bytes:
+        async with door(house) as port:
+            return await asyncio.to_thread(ask, port)
+
+    assert b"no JSON object" in asyncio.run(asked())
+
+
 def test_events_of_other_services_are_left(house: House) -> None:
     async def ask() -> str:
         async with door(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
@@ -301,6 +324,29 @@ def test_a_recording_without_an_end_is_stopped() -> None:
         event = asyncio.run(ask(house))
     assert event.data["code"] == "too_large"
     assert "expected 5 s at most" in event.data["text"]
+
+
+def test_recordings_of_all_connections_have_room_or_are_refused() -> None:
+    chunk = bytes(1 << 20)
+
+    async def ask(house: House) -> Event | None:
+        async with door(house) as port, AsyncTcpClient("127.0.0.1", port) as first:
+            await first.write_event(AudioStart(16_000, 2, 1).event())
+            for _ in range(3):
+                await first.write_event(AudioChunk(16_000, 2, 1, chunk).event())
+            await first.write_event(Ping().event())
+            assert await first.read_event() is not None
+            async with AsyncTcpClient("127.0.0.1", port) as second:
+                await second.write_event(AudioChunk(16_000, 2, 1, chunk * 2).event())
+                refused = await second.read_event()
+        while house.engine.room.n_bytes:  # until the first one's connection is gone
+            await asyncio.sleep(0.01)
+        return refused
+
+    with House(room=Room(4 << 20)) as house:
+        event = asyncio.run(ask(house))
+    assert event is not None
+    assert event.data["code"] == "busy"
 
 
 def test_connections_are_so_many_at_most(house: House) -> None:

@@ -22,6 +22,7 @@ from whisper_hailo.transcription.prefetch import Prefetch
 from whisper_hailo.transcription.recording import Recording
 from whisper_hailo.transcription.schedule import Listed, Schedule, in_order
 from whisper_hailo.transcription.stages import Stages
+from whisper_hailo.transcription.turns import PATIENCE
 from whisper_hailo.transcription.window import Context, Encoded, WindowRequest, WindowResult
 
 PLAN = WindowPlan(window_s=2.0, margin_s=1.0)
@@ -355,6 +356,9 @@ class Growing:
                 return self._coming.pop(index)[1]
         return None
 
+    def rows(self, most: int) -> int:
+        return most
+
 
 @pytest.mark.parametrize("batch_size", [1, 2])
 def test_what_is_urgent_goes_before_what_is_under_way(batch_size: int) -> None:
@@ -372,3 +376,43 @@ def test_what_is_urgent_goes_before_what_is_under_way(batch_size: int) -> None:
     stages = Stages(encoder, alone, PLAN)  # type: ignore[arg-type]
     list(Schedule(Listed([_recording(_noise(1, 5))]), stages).run())
     assert loud.index(round(100 * alone.heard[0])) == 3, "behind what was under way"
+
+
+class AtOnce:
+    """Recordings of many clients, whatever room there is."""
+
+    def __init__(self, coming: list[Recording]) -> None:
+        self._coming = coming
+
+    def next(self, *, n_free: int, idle: bool) -> Recording | None:
+        del n_free, idle
+        return self._coming.pop(0) if self._coming else None
+
+    def rows(self, most: int) -> int:
+        return most
+
+
+@pytest.mark.parametrize("strategy", ["seek", "consecutive"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_however_much_is_urgent_what_waits_has_a_share(strategy: str, n_classes: int) -> None:
+    order: list[int] = []
+
+    class Noted(Recording):
+        def take(self, result: WindowResult) -> None:
+            order.append(self.priority)
+            super().take(result)
+
+    def noted(audio: FloatArray, priority: int) -> Recording:
+        recording: Recording = _recording(audio, strategy, priority, Noted)
+        return recording
+
+    encoder = Encoder()
+    stages = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
+    flood = [noted(_noise(1, 50 + n), -1) for n in range(80)]
+    patient = [noted(_noise(3, 7 + n), n) for n in range(n_classes - 1)]
+    assert all(not one.failure for one in Schedule(AtOnce([*flood, *patient]), stages).run())
+    for priority in range(n_classes - 1):
+        places = [place for place, other in enumerate(order) if other == priority][:3]
+        gaps = np.diff([-1, *places])
+        assert max(gaps) <= PATIENCE + n_classes, "nobody waits for ever"
+        assert min(gaps) > PATIENCE, "what is urgent goes first nevertheless"

@@ -67,6 +67,9 @@ def test_who_had_less_goes_first() -> None:
             del n_free, idle
             return coming.pop(0) if coming else None
 
+        def rows(self, most: int) -> int:
+            return most
+
     coming = [*recordings, small]
     done = list(_schedule(engine, All()).run())
     assert done[0] is small

@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from whisper_hailo.core.types import Transcript
 from whisper_hailo.serve.engine import Engine
 from whisper_hailo.serve.http.asking import Asking, while_there
+from whisper_hailo.serve.http.failures import TEXT, answers
 from whisper_hailo.serve.request import Choices
 from whisper_hailo.text.outputs import render, verbose_json
 
@@ -22,7 +23,12 @@ def router(engine: Engine) -> APIRouter:
     routes = APIRouter(tags=["whisper.cpp"])
     asking = Asking(engine, _DOOR)
 
-    @routes.post("/inference", summary="Text of a recording", response_model=None)
+    @routes.post(
+        "/inference",
+        summary="Text of a recording",
+        response_model=None,
+        responses=answers(TEXT),
+    )
     async def inference(
         *,
         request: Request,

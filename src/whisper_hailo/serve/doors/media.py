@@ -16,6 +16,7 @@ from whisper_hailo.core.types import Transcript
 from whisper_hailo.serve.audio import PcmForm
 from whisper_hailo.serve.engine import Engine
 from whisper_hailo.serve.http.asking import Asking, while_there
+from whisper_hailo.serve.http.failures import TEXT, answers
 from whisper_hailo.serve.request import Choices, Priority, Speech
 from whisper_hailo.text.outputs import render, verbose_json
 
@@ -32,7 +33,7 @@ def router(engine: Engine) -> APIRouter:
     routes, door = APIRouter(tags=["media servers"]), _Door(engine)
     routes.add_api_route(
         "/asr", door.asr, methods=["POST"], summary="Text or subtitles of a recording",
-        response_class=Response,
+        response_model=None, responses=answers(TEXT),
     )  # fmt: skip
     routes.add_api_route(
         "/detect-language", door.detect_language, methods=["POST"], summary="Which one is spoken"

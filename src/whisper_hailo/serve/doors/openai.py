@@ -9,23 +9,20 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Form, Request, Response, UploadFile
-from fastapi.responses import StreamingResponse
-from starlette.types import Receive, Scope, Send
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import UNSPACED_LANGUAGES
 from whisper_hailo.serve.doors.openai_json import SUBTITLES, answer, delta, done
 from whisper_hailo.serve.engine import Engine, Served, Ticket
-from whisper_hailo.serve.errors import UnknownModelError
 from whisper_hailo.serve.http.asking import Asking, while_there
-from whisper_hailo.serve.http.failures import body_of
+from whisper_hailo.serve.http.failures import EVENTS, TEXT, answers, body_of
+from whisper_hailo.serve.http.sse import Events, sse
 from whisper_hailo.serve.request import Choices, Speech
 
 Layout = Literal["json", "text", "srt", "vtt", "verbose_json"]
 Granularity = Literal["word", "segment"]
 
 _DOOR: Final = "openai"
-_UNBUFFERED: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 _VERBOSE: Final = "verbose_json"
 
 
@@ -56,11 +53,14 @@ class Wish:
 def router(engine: Engine) -> APIRouter:
     """The routes."""
     routes, door = APIRouter(prefix="/v1", tags=["OpenAI"]), _Door(engine)
-    for path, answer_to, what in (
-        ("/audio/transcriptions", door.transcriptions, "Text of a recording"),
-        ("/audio/translations", door.translations, "The same in English"),
+    for path, answer_to, what, kinds in (
+        ("transcriptions", door.transcriptions, "Text of a recording", (TEXT, EVENTS)),
+        ("translations", door.translations, "The same in English", (TEXT,)),
     ):
-        routes.add_api_route(path, answer_to, methods=["POST"], summary=what, response_model=None)
+        routes.add_api_route(
+            f"/audio/{path}", answer_to, methods=["POST"], summary=what, response_model=None,
+            responses=answers(*kinds),
+        )  # fmt: skip
     routes.add_api_route("/models", door.models, summary="What is served")
     routes.add_api_route("/models/{name:path}", door.model, summary="One of them")
     return routes
@@ -95,7 +95,7 @@ class _Door:
         hotwords: Annotated[str | None, Form()] = None,
     ) -> Response:
         """A recording in its own language."""
-        _expect_served(self._served, model)
+        self._served.expect(model)
         wish = _wish(response_format, timestamp_granularities, include, stream=stream)
         choices = Choices(
             language=language or None,
@@ -119,7 +119,7 @@ class _Door:
         temperature: Annotated[float, Form(ge=0, le=1)] = 0.0,
     ) -> Response:
         """A recording in English."""
-        _expect_served(self._served, model)
+        self._served.expect(model)
         wish = _wish(response_format, None, None, stream=False)
         times = response_format in SUBTITLES or wish.is_verbose
         choices = Choices(task="translate", prompt=prompt, temperature=temperature, times=times)
@@ -127,12 +127,12 @@ class _Door:
 
     async def models(self) -> dict[str, Any]:
         """All names of the model."""
-        names = (self._served.name, *self._served.aliases)
-        return {"object": "list", "data": [_model(self._served, name) for name in names]}
+        data = [_model(self._served, name) for name in self._served.names]
+        return {"object": "list", "data": data}
 
     async def model(self, name: str) -> dict[str, Any]:
         """The model by one of them."""
-        _expect_served(self._served, name)
+        self._served.expect(name)
         return _model(self._served, name)
 
 
@@ -163,12 +163,6 @@ def _wish(
 
 def _model(served: Served, name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": served.created_s, "owned_by": "whisper-hailo"}
-
-
-def _expect_served(served: Served, name: str) -> None:
-    if not served.is_called(name):
-        known = ", ".join((served.name, *served.aliases))
-        raise UnknownModelError(f"model {name[:80]!r} is not served, expected one of: {known}")
 
 
 async def _listed(request: Request, name: str) -> list[str]:
@@ -220,7 +214,7 @@ async def _answer(
     async with AsyncExitStack() as stack:
         ticket = await stack.enter_async_context(asking.ticket(request, file, choices))
         if wish.stream:
-            return _Events(_events(ticket, wish), stack.pop_all())
+            return Events(_events(ticket, wish), stack.pop_all())
         transcript = await while_there(request, ticket.result())
     return answer(
         transcript,
@@ -231,35 +225,13 @@ async def _answer(
     )
 
 
-class _Events(StreamingResponse):
-    """Server-sent events; whoever stops reading leaves.
-
-    Args:
-        events: as they come.
-        stack: holds the ticket.
-    """
-
-    def __init__(self, events: AsyncIterator[str], stack: AsyncExitStack) -> None:
-        super().__init__(events, media_type="text/event-stream", headers=_UNBUFFERED)
-        self._stack = stack
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send them."""
-        async with self._stack:
-            await super().__call__(scope, receive, send)
-
-
 async def _events(ticket: Ticket, wish: Wish) -> AsyncIterator[str]:
     try:
         blank = ""
         async for segment in ticket.segments():
             if segment.text:
-                yield _event(delta(segment, blank, logprobs=wish.logprobs))
+                yield sse(delta(segment, blank, logprobs=wish.logprobs))
                 blank = "" if segment.language in UNSPACED_LANGUAGES else " "
-        yield _event(done(ticket.transcript, logprobs=wish.logprobs))
+        yield sse(done(ticket.transcript, logprobs=wish.logprobs))
     except Exception as error:  # the status is sent already
-        yield _event({"type": "error", **body_of(error)})
-
-
-def _event(content: Mapping[str, Any]) -> str:
-    return f"event: {content['type']}\ndata: {json.dumps(content, ensure_ascii=False)}\n\n"
+        yield sse({"type": "error", **body_of(error)})

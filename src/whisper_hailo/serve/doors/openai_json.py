@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any, Final
 
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
 from whisper_hailo.core.types import Segment, Transcript, Word
+from whisper_hailo.live.events import CaptionWord
 from whisper_hailo.text.outputs import render, verbose_json
 
 _LEAST: Final = 1e-9
@@ -36,7 +38,7 @@ def answer(
         return JSONResponse(_verbose(transcript, words=words, segments=segments))
     body: dict[str, Any] = {"text": transcript.text, "usage": _usage(transcript)}
     if logprobs:
-        body["logprobs"] = word_logprobs(transcript.segments)
+        body["logprobs"] = word_logprobs(_words(transcript.segments))
     return JSONResponse(body)
 
 
@@ -60,15 +62,16 @@ def _words(segments: tuple[Segment, ...]) -> list[Word]:
     return [word for segment in segments for word in segment.words]
 
 
-def word_logprobs(segments: tuple[Segment, ...]) -> list[dict[str, Any]]:
-    """One entry per word: the logarithm of the mean probability of its tokens."""
+def word_logprobs(words: Iterable[Word | CaptionWord]) -> list[dict[str, Any]]:
+    """One entry per word: the logarithm of the mean probability of its tokens, if it is known."""
     return [
         {
             "token": word.text,
             "bytes": list(word.text.encode()),
             "logprob": math.log(max(word.probability, _LEAST)),
         }
-        for word in _words(segments)
+        for word in words
+        if word.probability is not None
     ]
 
 
@@ -76,7 +79,7 @@ def delta(segment: Segment, blank: str, *, logprobs: bool) -> dict[str, Any]:
     """An event of a stream: what was added."""
     event: dict[str, Any] = {"type": "transcript.text.delta", "delta": blank + segment.text}
     if logprobs:
-        event["logprobs"] = word_logprobs((segment,))
+        event["logprobs"] = word_logprobs(segment.words)
     return event
 
 
@@ -84,5 +87,5 @@ def done(transcript: Transcript, *, logprobs: bool) -> dict[str, Any]:
     """The last event of a stream."""
     event: dict[str, Any] = {"type": "transcript.text.done", "text": transcript.text}
     if logprobs:
-        event["logprobs"] = word_logprobs(transcript.segments)
+        event["logprobs"] = word_logprobs(_words(transcript.segments))
     return event

@@ -9,6 +9,7 @@ from fastapi.responses import JSONResponse
 
 from whisper_hailo.core.version import __version__
 from whisper_hailo.serve.engine import Engine
+from whisper_hailo.serve.http.failures import TEXT, answers
 from whisper_hailo.serve.metrics import CONTENT_TYPE
 from whisper_hailo.serve.worker import State
 
@@ -28,7 +29,12 @@ def router(engine: Engine) -> APIRouter:
         is_ready = engine.state in _READY
         return JSONResponse({"status": engine.state.value}, 200 if is_ready else 503)
 
-    @routes.get("/metrics", summary="For Prometheus")
+    @routes.get(
+        "/metrics",
+        summary="For Prometheus",
+        response_model=None,
+        responses=answers(TEXT),
+    )
     async def metrics() -> Response:
         return Response(engine.metrics.page(), media_type=CONTENT_TYPE)
 

@@ -29,7 +29,7 @@ from whisper_hailo.serve.audio import Decoders
 from whisper_hailo.serve.doors.wyoming_pieces import Pieces
 from whisper_hailo.serve.doors.wyoming_wire import MalformedError, read_event
 from whisper_hailo.serve.engine import Engine, Served
-from whisper_hailo.serve.errors import LeftError, UnknownModelError, kind_of
+from whisper_hailo.serve.errors import LeftError, kind_of
 from whisper_hailo.serve.plain import plain_message
 from whisper_hailo.serve.request import Caller, Choices
 
@@ -41,6 +41,9 @@ _IDLE_S: Final = 600.0
 
 _WRITE_S: Final = 30.0
 """So long it may leave what it is told unread."""
+
+_LINGER_S: Final = 2.0
+_LINGER_BYTES: Final = 1 << 16
 
 T = TypeVar("T")
 
@@ -101,23 +104,38 @@ class Session:
         peer = (writer.get_extra_info("peername") or ("",))[0]
         self._caller = Caller(address_of(peer), _DOOR)
         self._choices = Choices()
-        self._pieces = Pieces(engine.limits)
+        self._pieces = Pieces(engine.limits, engine.room)
         self._next: asyncio.Task[Event | None] | None = None
 
     async def run(self) -> None:
         """Answer events until the client leaves, or does what it may not."""
+        refused = False
         try:
             while (event := await self._read()) is not None:
                 await self._take(event)
         except LeftError:
             pass
         except Exception as error:
+            refused = True
             await self._refuse(error)
         finally:
             self._pieces.stack.close()
             if self._next is not None:
                 self._next.cancel()
                 await asyncio.gather(self._next, return_exceptions=True)
+        if refused:
+            await self._linger()
+
+    async def _linger(self) -> None:
+        """Let what the client still sends go by, for a while.
+
+        If nobody read it, the connection would be reset, before the client has read why.
+        """
+        with suppress(OSError):  # a time-out is one
+            async with asyncio.timeout(_LINGER_S):
+                self._writer.write_eof()
+                while await self._reader.read(_LINGER_BYTES):
+                    pass
 
     async def _read(self) -> Event | None:
         task, self._next = self._next or asyncio.ensure_future(read_event(self._reader)), None
@@ -143,7 +161,7 @@ class Session:
 
     def _begin(self) -> None:
         self._pieces.stack.close()
-        self._pieces = Pieces(self._engine.limits)
+        self._pieces = Pieces(self._engine.limits, self._engine.room)
 
     def _chosen(self, event: Event) -> Choices:
         """What a client wants; names and terms are hints, the names first.
@@ -155,10 +173,8 @@ class Session:
         if not _is_plain(event.data):
             raise MalformedError("transcribe has a value that is no text, or no list of texts")
         asked = Transcribe.from_event(event)
-        if asked.name and not self._engine.served.is_called(asked.name):
-            raise UnknownModelError(
-                f"model {asked.name[:80]!r} is not served, expected {self._engine.served.name}"
-            )
+        if asked.name:
+            self._engine.served.expect(asked.name)
         words = [*(asked.transcript_names or ()), *(asked.transcript_terms or ())]
         return Choices(language=asked.language or None, hints=tuple(words))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import BinaryIO, Final, cast
 
 import numpy as np
@@ -15,6 +15,7 @@ from whisper_hailo.core.types import FloatArray
 from whisper_hailo.serve.audio import AudioLimits, Decoders, PcmForm, expect_seconds
 from whisper_hailo.serve.doors.wyoming_wire import MalformedError
 from whisper_hailo.serve.errors import TooLargeError
+from whisper_hailo.serve.room import Lot, Room
 
 _IN_MEMORY_BYTES: Final = 4 << 20
 _MOST_FORMS: Final = 64
@@ -27,15 +28,22 @@ class Pieces:
 
     Attributes:
         limits: of the whole.
+        room: for those of all connections.
         runs: chunks of one form that came on end, with that form.
         stack: holds their files.
+        lot: of the room.
     """
 
     limits: AudioLimits
+    room: InitVar[Room]
     runs: list[tuple[PcmForm, BinaryIO]] = field(default_factory=list)
     stack: ExitStack = field(default_factory=ExitStack)
     n_bytes: int = 0
     seconds: float = 0.0
+    lot: Lot = field(init=False)
+
+    def __post_init__(self, room: Room) -> None:
+        self.lot = self.stack.enter_context(room.lot())
 
     def add(self, event: Event) -> None:
         """Keep a chunk.
@@ -43,6 +51,7 @@ class Pieces:
         Raises:
             MalformedError: it does not say what it is.
             TooLargeError: it is too much.
+            BusyError: there is no room for it.
         """
         form, data = _form(event), event.payload or b""
         frame_rate = form.rate_hz * form.width * form.n_channels
@@ -51,6 +60,7 @@ class Pieces:
         expect_seconds(self.seconds, self.limits.seconds)
         if self.n_bytes > self.limits.bytes:
             raise TooLargeError(f"more than {self.limits.bytes} bytes came; send less at once")
+        self.lot.take(len(data))
         if not self.runs or self.runs[-1][0] != form:
             if len(self.runs) == _MOST_FORMS:
                 raise MalformedError(f"the form of the samples changed {_MOST_FORMS} times")
@@ -67,7 +77,7 @@ class Pieces:
         """
         if not self.n_bytes:
             raise AudioError("no sound came between audio-start and audio-stop; send some")
-        parts = [await decoders.decode_pcm(data, form) for form, data in self.runs]
+        parts = [await decoders.decode_pcm(data, form, self.lot) for form, data in self.runs]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 

@@ -11,9 +11,17 @@ from starlette.types import ASGIApp
 
 from whisper_hailo.core.version import __version__
 from whisper_hailo.live.hosts import Hosts
-from whisper_hailo.serve.doors import inference, media, openai, operations, reference
+from whisper_hailo.serve.doors import (
+    inference,
+    media,
+    openai,
+    operations,
+    page,
+    realtime,
+    reference,
+)
 from whisper_hailo.serve.engine import Engine
-from whisper_hailo.serve.http.failures import answer_failures
+from whisper_hailo.serve.http.failures import RESPONSES, answer_failures
 from whisper_hailo.serve.http.guard import Guard, Keys, Places, Rate
 from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions
 
@@ -26,7 +34,15 @@ _NO_TELEMETRY: Final[TelemetryConfig] = {
 }
 """Nothing is sent anywhere, whatever the environment says."""
 
-DOORS = (operations.router, openai.router, media.router, inference.router, reference.router)
+DOORS = (
+    operations.router,
+    openai.router,
+    realtime.router,
+    media.router,
+    inference.router,
+    reference.router,
+    page.router,
+)
 """A further door is a file with a function like these, and a name here."""
 
 
@@ -51,8 +67,10 @@ def make_app(
         docs_url=None,  # its page is fetched from a foreign server; `operations` has one of its own
         redoc_url=None,
         telemetry=_NO_TELEMETRY,
+        responses=RESPONSES,
     )
-    app.state.metrics = engine.metrics
+    keys = safety.keys()
+    app.state.metrics, app.state.has_keys = engine.metrics, bool(keys)
     answer_failures(app)
     for door in DOORS:
         app.include_router(door(engine))
@@ -60,10 +78,12 @@ def make_app(
         app,
         hosts=Hosts.of(address.host, safety.allow_host, "--allow-host"),
         origins=safety.allow_origin,
-        keys=Keys(safety.keys()),
+        keys=Keys(keys),
+        open_to_all=page.OPEN_TO_ALL,
         rate=Rate(limits.rate),
         places=Places(limits.queue, limits.queue_each),
         most_bytes=limits.max_upload_mib << 20,
+        room=engine.room,
         metrics=engine.metrics,
     )
     if not safety.allow_origin:

@@ -15,6 +15,7 @@ from whisper_hailo.serve.engine import Engine, Ticket
 from whisper_hailo.serve.errors import LeftError
 from whisper_hailo.serve.http.guard import CLIENT
 from whisper_hailo.serve.request import Caller, Choices, Priority
+from whisper_hailo.serve.room import Lot
 
 T = TypeVar("T")
 
@@ -33,22 +34,28 @@ class Asking:
         self._decoders = Decoders(engine.limits)
 
     async def audio(
-        self, file: UploadFile, form: PcmForm | None = None, heard_s: float | None = None
+        self,
+        file: UploadFile,
+        lot: Lot,
+        form: PcmForm | None = None,
+        heard_s: float | None = None,
     ) -> FloatArray:
         """What was uploaded, as samples.
 
         Args:
             file: of any format.
+            lot: has room for the samples.
             form: of bare samples; `None`: the file says what it is.
             heard_s: only its beginning.
 
         Raises:
             AudioError: it cannot be read.
             TooLargeError: it is too long.
+            BusyError: there is no room for it.
         """
         if form is not None:
-            return await self._decoders.decode_pcm(file.file, form, heard_s)
-        return await self._decoders.decode(file.file, file.filename, heard_s)
+            return await self._decoders.decode_pcm(file.file, form, lot, heard_s)
+        return await self._decoders.decode(file.file, file.filename, lot, heard_s)
 
     @asynccontextmanager
     async def ticket(
@@ -64,10 +71,11 @@ class Asking:
         """Have an upload transcribed; see `audio` and `Engine.submit`."""
         caller = Caller(request.scope[CLIENT], self._door, priority)
         self._engine.expect_room(caller.client)
-        audio = await while_there(request, self.audio(file, form, heard_s))
-        asked = self._engine.request(audio, choices, caller)
-        async with self._engine.submit(asked) as ticket:
-            yield ticket
+        with self._engine.room.lot() as lot:
+            audio = await while_there(request, self.audio(file, lot, form, heard_s))
+            asked = self._engine.request(audio, choices, caller)
+            async with self._engine.submit(asked) as ticket:
+                yield ticket
 
 
 async def while_there(request: Request, work: Awaitable[T]) -> T:

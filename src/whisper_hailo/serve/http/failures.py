@@ -7,6 +7,7 @@ from typing import Any, Final
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from whisper_hailo.core.errors import AudioError, DeviceError, OptionError, WhisperHailoError
@@ -20,6 +21,37 @@ _CODES: Final[dict[type[Exception], str]] = {
 }
 _OWN_FAULT: Final = 500
 _NOT_THERE: Final = 503
+
+
+class _Failure(BaseModel):
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class FailureBody(BaseModel):
+    """The body of every answer that is a refusal."""
+
+    error: _Failure
+
+
+TEXT, EVENTS = "text/plain", "text/event-stream"
+
+RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
+    "4XX": {"model": FailureBody, "description": "What was asked cannot be done"},
+    "5XX": {"model": FailureBody, "description": "It cannot be done now"},
+}
+"""For the description of the API."""
+
+
+def answers(*kinds: str) -> dict[int | str, dict[str, Any]]:
+    """What else than JSON an answer may be, for the same.
+
+    Args:
+        kinds: of its content, as HTTP calls them.
+    """
+    return {200: {"content": {kind: {} for kind in kinds}}}
 
 
 def status_of(error: Exception) -> int:

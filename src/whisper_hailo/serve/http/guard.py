@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
@@ -19,8 +19,9 @@ from whisper_hailo.live.hosts import Hosts, address_of
 from whisper_hailo.serve.errors import BadKeyError, BusyError, TooLargeError, TooManyError
 from whisper_hailo.serve.http.failures import response_of
 from whisper_hailo.serve.metrics import Metrics
+from whisper_hailo.serve.room import Lot, Room
 
-OPEN_TO_ALL: Final = frozenset({"/health", "/ready"})
+_FOR_WATCHERS: Final = frozenset({"/health", "/ready"})
 """What watches over the server has no key."""
 
 CLIENT: Final = "whisper_hailo.client"
@@ -28,7 +29,13 @@ CLIENT: Final = "whisper_hailo.client"
 
 _MOST_CLIENTS: Final = 4096
 _STALL_S: Final = 30.0
-"""So long a client may be silent in the middle of what it sends."""
+"""So long a client may be silent in the middle of what it sends, or late in all."""
+
+_SLOWEST: Final = 4096
+"""Bytes a second; a client that sends less holds a place for no good."""
+
+_KEY_PROTOCOL: Final = "openai-insecure-api-key."
+"""Before the key in what a browser calls a protocol; its own name for it is OpenAI's."""
 
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -132,9 +139,11 @@ class Guard:
         hosts: by which names the server may be asked for.
         origins: pages of others that may ask.
         keys: of those who may ask.
+        open_to_all: paths that need none, beside those for programs that watch over the server.
         rate: how often.
         places: for those that send something.
         most_bytes: of what a request sends.
+        room: for what all of them send.
         metrics: told of whom is turned away.
     """
 
@@ -145,18 +154,22 @@ class Guard:
         hosts: Hosts,
         origins: Iterable[str],
         keys: Keys,
+        open_to_all: Iterable[str],
         rate: Rate,
         places: Places,
         most_bytes: int,
+        room: Room,
         metrics: Metrics,
     ) -> None:
         self._app = app
         self._hosts = hosts
         self._origins = frozenset(origins)
         self._keys = keys
+        self._open_to_all = _FOR_WATCHERS.union(open_to_all)
         self._rate = rate
         self._places = places
         self._most_bytes = most_bytes
+        self._room = room
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -173,7 +186,8 @@ class Guard:
                 self._metrics.failed(error)
                 await response_of(error)(scope, receive, send)
                 return
-            await self._app(scope, _Body(receive, self._most_bytes).receive, send)
+            body = _Body(receive, self._most_bytes, place.enter_context(self._room.lot()))
+            await self._app(scope, body.receive, send)
 
     def _admit(self, scope: Scope) -> None:
         """Whether a request may go on; notes who asks.
@@ -190,10 +204,8 @@ class Guard:
         if refusal is not None:
             raise HTTPException(*refusal)
         client = address_of((scope.get("client") or ("", 0))[0])
-        if scope["path"] not in OPEN_TO_ALL:
-            kind, _, key = headers.get("authorization", "").partition(" ")
-            given = key.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "")
-            client = self._keys.owner(given) or client
+        if scope["path"] not in self._open_to_all:
+            client = self._keys.owner(_key(scope, headers)) or client
             self._rate.take(client)
         scope[CLIENT] = client
         length = headers.get("content-length", "0")
@@ -201,12 +213,23 @@ class Guard:
             raise _too_large(self._most_bytes)
 
 
+def _key(scope: Scope, headers: Mapping[str, str]) -> str:
+    """The key that a request brings; a page's WebSocket has only its subprotocols to say it in."""
+    for offered in scope.get("subprotocols", ()):
+        if offered.startswith(_KEY_PROTOCOL):
+            return str(offered.removeprefix(_KEY_PROTOCOL))
+    kind, _, key = headers.get("authorization", "").partition(" ")
+    return key.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "")
+
+
 class _Body:
     """What a client sends, as far as it may."""
 
-    def __init__(self, receive: Receive, most_bytes: int) -> None:
+    def __init__(self, receive: Receive, most_bytes: int, lot: Lot) -> None:
         self._receive = receive
         self._most_bytes = most_bytes
+        self._lot = lot
+        self._begin_s = time.monotonic()
         self._n_bytes = 0
         self._done = False
 
@@ -218,15 +241,20 @@ class _Body:
         """
         if self._done:
             return await self._receive()
+        spent_s = time.monotonic() - self._begin_s - self._n_bytes / _SLOWEST
         try:
-            async with asyncio.timeout(_STALL_S):
+            async with asyncio.timeout(max(0.0, _STALL_S - max(0.0, spent_s))):
                 message: dict[str, Any] = dict(await self._receive())
         except TimeoutError:
-            raise HTTPException(408, f"nothing came for {_STALL_S:g} s; send it again") from None
+            raise HTTPException(408, f"too little came for {_STALL_S:g} s; send it again") from None
         self._n_bytes += len(message.get("body", b""))
         self._done = not message.get("more_body", False)
         if self._n_bytes > self._most_bytes:
             raise HTTPException(413, str(_too_large(self._most_bytes)))
+        try:
+            self._lot.take(len(message.get("body", b"")))
+        except BusyError as error:
+            raise HTTPException(503, str(error), {"Retry-After": str(error.retry_s)}) from None
         return message
 
 

@@ -1,0 +1,185 @@
+"""One realtime session: what a client says is done in its order, what is heard is told at once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import suppress
+from typing import Any, Final
+
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from whisper_hailo.core.errors import WhisperHailoError
+from whisper_hailo.serve.doors.realtime_items import Items, Told, new_id
+from whisper_hailo.serve.doors.realtime_settings import RealtimeSettings
+from whisper_hailo.serve.doors.realtime_wire import (
+    APPEND,
+    COMMIT,
+    UPDATE,
+    Order,
+    order_of,
+    refusal,
+)
+from whisper_hailo.serve.engine import Engine
+from whisper_hailo.serve.errors import LeftError
+from whisper_hailo.serve.request import Caller
+from whisper_hailo.serve.threads import each_on_thread
+
+logger = logging.getLogger(__name__)
+
+_WAITING_BYTES: Final = 4 << 20
+"""When so much is not heard yet, the next message is not read."""
+
+_PIECE_BYTES: Final = 1 << 20
+"""What waits is heard in pieces of about this size, so that text comes in between."""
+
+_IDLE_S: Final = 600.0
+"""So long a client may be silent."""
+
+_WRITE_S: Final = 30.0
+"""So long it may leave what it is told unread."""
+
+_GONE, _INTERNAL, _RESTART = 1001, 1011, 1012
+_FINISH: Final = Order("")
+
+
+class Session:
+    """One connection that was accepted.
+
+    Args:
+        engine: behind the door.
+        caller: whose it is.
+        websocket: of the connection.
+        threads: one of them hears it.
+
+    Raises:
+        OptionError: this server cannot hear what goes on.
+    """
+
+    def __init__(
+        self, engine: Engine, caller: Caller, websocket: WebSocket, threads: Executor
+    ) -> None:
+        self._engine = engine
+        self._websocket = websocket
+        self._threads = threads
+        self._id = new_id("sess")
+        self._items = Items(engine, caller, RealtimeSettings.of(engine.served.name))
+        self._orders: deque[Order] = deque()
+        self._n_waiting = 0
+        self._changed = asyncio.Condition()
+
+    async def run(self) -> None:
+        """Answer until the client leaves, or the server ends."""
+        speaking = asyncio.ensure_future(self._speak())
+        reading = asyncio.ensure_future(self._read())
+        ending = asyncio.ensure_future(self._engine.ending.wait())
+        code: int | None = None
+        try:
+            await asyncio.wait({speaking, reading, ending}, return_when=asyncio.FIRST_COMPLETED)
+            if ending.done() and not (reading.done() or speaking.done()):
+                reading.cancel()
+                self._orders.append(_FINISH)
+                await self._wake()
+                await speaking
+                code = _RESTART
+            elif speaking.done():
+                speaking.result()
+            elif reading.result():
+                code = _GONE
+        except (LeftError, WebSocketDisconnect, OSError):  # a time-out is one
+            pass
+        except Exception as error:
+            code = _INTERNAL
+            self._engine.metrics.failed(error)
+            logger.exception("a realtime session failed")
+        finally:
+            self._items.leave()
+            for task in (speaking, reading, ending):
+                task.cancel()
+            await asyncio.gather(speaking, reading, ending, return_exceptions=True)
+        if code is not None:
+            with suppress(WebSocketDisconnect, RuntimeError, OSError):  # it has left meanwhile
+                async with asyncio.timeout(_WRITE_S):
+                    await self._websocket.close(code)
+
+    async def _read(self) -> bool:
+        """Take what comes; whether the client is still there, and silent."""
+        while True:
+            try:
+                async with asyncio.timeout(_IDLE_S):
+                    message = await self._websocket.receive()
+            except TimeoutError:
+                return True
+            if message["type"] != "websocket.receive":
+                return False
+            order = order_of(message.get("text"))
+            async with self._changed:
+                self._orders.append(order)
+                self._n_waiting += order.n_bytes
+                self._changed.notify_all()
+                await self._changed.wait_for(lambda: self._n_waiting < _WAITING_BYTES)
+
+    async def _wake(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def _next(self) -> Order:
+        """What comes next; sound that waits as one piece."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._orders)
+            first = self._orders.popleft()
+            taken, n_bytes = [first], len(first.sound)
+            while first.kind == APPEND and n_bytes < _PIECE_BYTES:
+                if not self._orders or self._orders[0].kind != APPEND:
+                    break
+                taken.append(self._orders.popleft())
+                n_bytes += len(taken[-1].sound)
+            self._n_waiting -= sum(order.n_bytes for order in taken)
+            self._changed.notify_all()
+        if len(taken) == 1:
+            return first
+        return Order(APPEND, first.event_id, sound=b"".join(order.sound for order in taken))
+
+    async def _speak(self) -> None:
+        """Do what the client says, and tell it what comes of it."""
+        await self._tell({"type": "session.created", "session": self._session()})
+        while (order := await self._next()) is not _FINISH:
+            try:
+                await self._do(order)
+            except LeftError:
+                raise
+            except WhisperHailoError as error:
+                self._engine.metrics.failed(error)
+                await self._tell(refusal(error, order.event_id))
+        await self._tell_all(self._items.finish())
+
+    async def _do(self, order: Order) -> None:
+        if order.wrong is not None:
+            raise order.wrong
+        if order.kind == APPEND:
+            await self._tell_all(self._items.hear(order.sound))
+        elif order.kind == COMMIT:
+            await self._tell_all(self._items.commit())
+        elif order.kind == UPDATE:
+            settings = self._items.settings.updated(order.changes or {})
+            self._engine.served.expect(settings.input.transcription.model)
+            await self._tell_all(self._items.update(settings))
+            await self._tell({"type": "session.updated", "session": self._session()})
+        else:
+            await self._tell_all(self._items.clear())
+
+    async def _tell_all(self, events: Iterator[Told]) -> None:
+        async for event in each_on_thread(events, self._items.leave, self._threads):
+            await self._tell(event)
+
+    async def _tell(self, event: Told) -> None:
+        async with asyncio.timeout(_WRITE_S):
+            await self._websocket.send_text(json.dumps({"event_id": new_id("event"), **event}))
+
+    def _session(self) -> dict[str, Any]:
+        head = {"id": self._id, "object": "realtime.transcription_session"}
+        return head | self._items.settings.model_dump()

@@ -1,0 +1,160 @@
+"""Clients of a speech server, for measurements: each asks once and gives the text."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, Final, cast
+from urllib.parse import urlsplit
+
+import numpy as np
+import soxr
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+from wyoming.asr import Transcribe, Transcript
+from wyoming.audio import AudioChunk, AudioStart, AudioStop
+from wyoming.event import read_event, write_event
+
+from whisper_hailo.audio import load_audio
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo_lab.repository import ROOT
+
+RECORDING: Final = ROOT / "src" / "whisper_hailo" / "assets" / "demo.flac"
+PATIENCE_S: Final = 600.0
+
+_CHUNK_BYTES: Final = 4096
+_REALTIME_HZ: Final = 24_000
+_DONE: Final = "conversation.item.input_audio_transcription.completed"
+
+Ask = Callable[[], str]
+"""Asks once; gives the text."""
+
+
+class RefusedError(Exception):
+    """The server says that it has no room now: 429 or 503."""
+
+
+def openai_client(address: str) -> Ask:
+    """One that uploads the file."""
+    parts = (
+        b'--x\r\nContent-Disposition: form-data; name="model"\r\n\r\nwhisper-1\r\n'
+        b'--x\r\nContent-Disposition: form-data; name="file"; filename="demo.flac"\r\n\r\n',
+        RECORDING.read_bytes(),
+        b"\r\n--x--\r\n",
+    )
+    body, headers = b"".join(parts), {"Content-Type": "multipart/form-data; boundary=x"}
+
+    def ask() -> str:
+        return str(json.loads(_posted(address, "/v1/audio/transcriptions", body, headers))["text"])
+
+    return ask
+
+
+def batch_client(address: str, times: int) -> Ask:
+    """One that uploads the recording as a film, so many times on end, behind all others."""
+    samples = np.tile(load_audio(RECORDING), times)
+    head = b'--x\r\nContent-Disposition: form-data; name="audio_file"; filename="a"\r\n\r\n'
+    body, headers = (
+        head + pcm(samples) + b"\r\n--x--\r\n",
+        {"Content-Type": "multipart/form-data; boundary=x"},
+    )
+    return lambda: _posted(address, "/asr?encode=false", body, headers).decode()
+
+
+def _posted(address: str, path: str, body: bytes, headers: dict[str, str]) -> bytes:
+    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=PATIENCE_S)
+    try:
+        connection.request("POST", path, body, headers)
+        answer = connection.getresponse()
+        content = answer.read()
+    finally:
+        connection.close()
+    if answer.status in (429, 503):
+        raise RefusedError(str(answer.status))
+    if answer.status != http.client.OK:
+        raise ConnectionError(f"the server answers {answer.status}")
+    return content
+
+
+def wyoming_client(address: str, samples: FloatArray | None = None) -> Ask:
+    """One that sends samples in chunks.
+
+    Args:
+        address: of the door.
+        samples: `(n_samples,)` at 16 kHz; `None` is the bundled recording.
+    """
+    parts = urlsplit(address)
+    place = (parts.hostname or "", parts.port or 0)
+    data = pcm(load_audio(RECORDING) if samples is None else samples)
+    form = (SAMPLE_RATE_HZ, 2, 1)
+
+    def ask() -> str:
+        with socket.create_connection(place, PATIENCE_S) as connection:
+            wire = cast(BinaryIO, connection.makefile("rwb"))
+            write_event(Transcribe(language="en").event(), wire)
+            write_event(AudioStart(*form).event(), wire)
+            for at in range(0, len(data), _CHUNK_BYTES):
+                chunk = AudioChunk(*form, audio=data[at : at + _CHUNK_BYTES])
+                write_event(chunk.event(), wire)
+            write_event(AudioStop().event(), wire)
+            while (event := read_event(wire)) is not None:
+                if Transcript.is_type(event.type):
+                    return str(Transcript.from_event(event).text)
+                if event.type == "error" and event.data.get("code") in ("busy", "too_many"):
+                    raise RefusedError(event.data["code"])
+        raise ConnectionError("the server said nothing")
+
+    return ask
+
+
+def realtime_client(address: str) -> Ask:
+    """One that sends samples by WebSocket, and commits them."""
+    place = urlsplit(address)._replace(scheme="ws", path="/v1/realtime").geturl()
+    data = pcm(soxr.resample(load_audio(RECORDING), SAMPLE_RATE_HZ, _REALTIME_HZ))
+    messages = [
+        json.dumps(
+            {
+                "type": "input_audio_buffer.append",
+                "audio": base64.b64encode(data[at : at + 9_600]).decode(),
+            }
+        )
+        for at in range(0, len(data), 9_600)
+    ]
+    update = {"type": "transcription", "audio": {"input": {"turn_detection": None}}}
+
+    def ask() -> str:
+        with _opened(place) as talk:
+            talk.send(json.dumps({"type": "session.update", "session": update}))
+            for message in messages:
+                talk.send(message)
+            talk.send('{"type": "input_audio_buffer.commit"}')
+            while True:
+                event = json.loads(talk.recv(PATIENCE_S))
+                if event["type"] == _DONE:
+                    return str(event["transcript"])
+                if event["type"] in ("error", _DONE.replace("completed", "failed")):
+                    raise ConnectionError(event["error"]["message"])
+
+    return ask
+
+
+@contextmanager
+def _opened(address: str) -> Iterator[ClientConnection]:
+    try:
+        with connect(address, open_timeout=PATIENCE_S, close_timeout=1) as talk:
+            yield talk
+    except ConnectionClosed as error:
+        raise ConnectionError(str(error)) from error
+    except InvalidStatus as error:
+        if error.response.status_code in (429, 503):
+            raise RefusedError(str(error.response.status_code)) from None
+        raise ConnectionError(str(error)) from error
+
+
+def pcm(samples: FloatArray) -> bytes:
+    """16-bit samples, little-endian."""
+    return (samples * 32767).round().astype("<i2").tobytes()

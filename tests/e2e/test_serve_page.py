@@ -1,0 +1,231 @@
+"""The page of `serve` in a real browser: recordings dropped, segments seen, files kept."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import soundfile
+
+from tests.e2e.browser import WAIT_MS, browser, contrast, opened
+from tests.e2e.conftest import DEMO, DEMO_TEXT, ROOT, Command
+from tests.e2e.served import serve
+
+pytest.importorskip("fastapi", reason="the server extra is not installed")
+
+LONG = sorted((ROOT / "tests" / "data" / "micro" / "long").glob("*.ogg"))[0]
+KEY = "a key of this test"
+PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1366, "height": 768}
+DONE = "article .files:not([hidden])"
+FORMATS = {"Text": "txt", "SubRip": "srt", "WebVTT": "vtt", "JSON": "json"}
+
+
+COUNT_BEFORE_THE_END = """
+() => {
+  window.seen = 0;
+  new MutationObserver(() => {
+    if (document.querySelector("article .files[hidden]"))
+      window.seen = document.querySelectorAll("article li").length;
+  }).observe(document.getElementById("results"), { childList: true, subtree: true });
+}
+"""
+"""Counts segments that are there while the files are not."""
+
+
+@pytest.fixture(scope="module")
+def address(environment: dict[str, str]) -> Iterator[str]:
+    """Of the page."""
+    with serve(environment, "--http", "127.0.0.1:0") as served:
+        yield served.wait_for(r"serving at (http\S+)")
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A browser with a microphone that hears the demo, and that nobody has to allow."""
+    said = tmp_path_factory.mktemp("microphone") / "said.wav"
+    samples, rate_hz = soundfile.read(DEMO)
+    soundfile.write(said, samples, rate_hz)
+    flags = (
+        "--use-fake-device-for-media-stream",
+        "--use-fake-ui-for-media-stream",
+        f"--use-file-for-fake-audio-capture={said}",
+    )
+    with browser(*flags) as one:
+        yield one
+
+
+def ready(chromium: Any, address: str, **options: Any) -> Any:
+    """The page, once it knows its server."""
+    page = opened(chromium, address, **options)
+    page.wait_for_selector("html[data-ready]")
+    return page
+
+
+def picture(page: Any, name: str) -> None:
+    """Keep what is seen, where somebody wants to look at it."""
+    if folder := os.environ.get("PAGE_PICTURES"):
+        page.screenshot(path=Path(folder) / f"{name}.png")
+
+
+def test_a_recording_is_seen_as_it_comes_and_kept_as_the_command_writes_it(
+    address: str, chromium: Any, whisper_hailo: Command, tmp_path: Path
+) -> None:
+    page = ready(chromium, address, viewport=DESKTOP)
+    foreign: list[str] = []
+    page.on("request", lambda sent: foreign.append(sent.url))
+    picture(page, "empty")
+    page.evaluate(COUNT_BEFORE_THE_END)
+    page.get_by_label("Choose recordings").set_input_files(LONG)
+    page.wait_for_selector(DONE)
+    assert page.evaluate("window.seen") > 1, "segments come before the end"
+    picture(page, "done")
+    whisper_hailo(
+        "transcribe", "--model", "micro", "--threads", "1", "-l", "auto", "--timestamps",
+        "-f", "all", "-o", tmp_path, LONG,
+    )  # fmt: skip
+    for label, ending in FORMATS.items():
+        with page.expect_download() as download:
+            page.get_by_role("button", name=label, exact=True).click()
+        kept, written = Path(download.value.path()), tmp_path / f"{LONG.stem}.{ending}"
+        assert download.value.suggested_filename == written.name
+        if ending == "json":
+            texts = [
+                [segment["text"] for segment in json.loads(path.read_text())["segments"]]
+                for path in (kept, written)
+            ]
+            assert texts[0] == texts[1]
+        else:
+            assert kept.read_text() == written.read_text()
+    assert all(url.startswith((address, "blob:", "data:")) for url in foreign)
+    page.close()
+
+
+def test_several_are_dropped_and_one_is_stopped(address: str, chromium: Any) -> None:
+    page = ready(chromium, address, viewport=DESKTOP)
+    page.evaluate(
+        """async ([demo]) => {
+          const data = new DataTransfer();
+          const bytes = Uint8Array.from(atob(demo), (c) => c.charCodeAt(0));
+          for (const name of ["first.flac", "second.flac", "third.flac"])
+            data.items.add(new File([name === "second.flac" ? "no sound" : bytes], name));
+          document.dispatchEvent(new DragEvent("drop", { dataTransfer: data }));
+          document.querySelector("[aria-label='third.flac'] [data-action=stop]").click();
+        }""",
+        [base64.b64encode(DEMO.read_bytes()).decode()],
+    )
+    page.wait_for_selector("[aria-label='first.flac'] .files:not([hidden])")
+    page.wait_for_selector("[aria-label='third.flac'] [data-action=remove]")
+    states = {
+        name: page.locator(f"[aria-label='{name}.flac'] .state").inner_text()
+        for name in ("first", "second", "third")
+    }
+    assert re.fullmatch(r"0:1\d, English", states["first"])
+    assert "second.flac" in states["second"]
+    assert states["third"] == "stopped"
+    text = " ".join(page.locator("[aria-label='first.flac'] li span").all_inner_texts())
+    assert text == DEMO_TEXT
+    assert contrast(page, ".state.wrong") >= 7.0
+    page.locator("[aria-label='third.flac']").get_by_role("button", name="Remove").click()
+    assert page.locator("article").count() == 2
+    page.close()
+
+
+def test_what_is_said_into_the_microphone_is_transcribed(address: str, chromium: Any) -> None:
+    page = ready(chromium, address, viewport=PHONE)
+    button = page.get_by_role("button", name=re.compile("Record$"))
+    button.click()
+    page.wait_for_selector("#record[aria-pressed=true]")
+    page.wait_for_selector("#recording >> text=/0:(09|1)/")
+    picture(page, "recording")
+    assert contrast(page, "#record", "#record") >= 7.0, "pressed, and the pointer still on it"
+    button.click()
+    page.wait_for_selector(DONE)
+    picture(page, "recorded")
+    heard = set(re.findall(r"\w+", page.locator("article ol").inner_text().lower()))
+    said = set(re.findall(r"\w+", DEMO_TEXT.lower()))
+    assert len(heard & said) >= len(said) // 3
+    assert button.get_attribute("aria-pressed") == "false"
+    page.close()
+
+
+def test_a_server_with_keys_is_asked_with_one(environment: dict[str, str], chromium: Any) -> None:
+    with serve(environment, "--http", "127.0.0.1:0", "--api-key", KEY) as served:
+        page = ready(chromium, served.wait_for(r"serving at (http\S+)"))
+        page.get_by_label("Choose recordings").set_input_files(DEMO)
+        page.wait_for_selector(".state.wrong")
+        assert "API key" in page.locator(".state").inner_text()
+        assert page.evaluate("document.activeElement.id") == "key"
+        page.keyboard.type(KEY)
+        page.get_by_label("Choose recordings").set_input_files(DEMO)
+        page.wait_for_selector(DONE)
+        page.close()
+
+
+@pytest.mark.parametrize("size", [PHONE, DESKTOP], ids=["phone", "desktop"])
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_it_fits_and_is_readable(
+    address: str, chromium: Any, size: dict[str, int], scheme: str
+) -> None:
+    page = ready(chromium, address, viewport=size, color_scheme=scheme)
+    page.get_by_label("Choose recordings").set_input_files(DEMO)
+    page.wait_for_selector(DONE)
+    picture(page, f"{size['width']}-{scheme}")
+    assert page.evaluate("document.documentElement.scrollWidth") == size["width"]
+    for selector in ("h1", "#model", "#drop span", "li span", "time", ".state", "a[href=docs]"):
+        assert contrast(page, selector) >= 7.0, selector
+    small = page.evaluate(
+        """[...document.querySelectorAll("button, select, body > header a")]
+          .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 44)
+          .map((one) => one.outerHTML)"""
+    )
+    assert small == []
+    page.close()
+
+
+def test_it_is_used_by_keys_alone(address: str, chromium: Any) -> None:
+    page = ready(chromium, address, viewport=DESKTOP)
+    seen = []
+    for _ in range(6):
+        page.keyboard.press("Tab")
+        seen.append(
+            page.evaluate("document.activeElement.id || document.activeElement.textContent")
+        )
+    assert seen == ["Skip to the transcripts", "API", "files", "language", "task", "record"]
+    page.locator("#files").focus()
+    with page.expect_file_chooser() as chooser:
+        page.keyboard.press("Enter")
+    chooser.value.set_files(DEMO)
+    page.wait_for_selector(DONE)
+    page.locator("#record").focus()
+    for name in ("Remove", *FORMATS):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.tagName") == "OL":  # a list that scrolls
+            page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == name
+    page.locator("[data-action=remove]").focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "results"
+    page.close()
+
+
+def test_nothing_from_elsewhere_may_run(address: str, chromium: Any) -> None:
+    page = chromium.new_page()
+    page.set_default_timeout(WAIT_MS)
+    policy = page.goto(address).headers["content-security-policy"]
+    assert "unsafe" not in policy
+    assert "default-src 'none'" in policy
+    page.evaluate(
+        """() => {
+          const script = document.createElement("script");
+          script.textContent = "document.title = 'foreign'";
+          document.body.append(script);
+        }"""
+    )
+    assert page.title() == "Transcribe"
+    page.close()

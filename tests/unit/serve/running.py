@@ -1,0 +1,58 @@
+"""The HTTP application behind a real socket, as the command serves it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from tests.unit.serve.house import House
+from whisper_hailo.live.listening import listen
+from whisper_hailo.serve.http.app import make_app
+from whisper_hailo.serve.http.serving import HttpServer
+from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions
+
+
+@dataclass
+class Running:
+    """A server.
+
+    Attributes:
+        port: at which it listens.
+        loop: that it runs on.
+    """
+
+    port: int
+    loop: asyncio.AbstractEventLoop
+
+
+@contextmanager
+def running(
+    house: House, limits: LimitOptions | None = None, safety: SafetyOptions | None = None
+) -> Iterator[Running]:
+    """Serve, until the block ends."""
+    limits, safety = limits or LimitOptions(), safety or SafetyOptions()
+    listener = listen("127.0.0.1", 0, "a test", "try again")
+    port = listener.getsockname()[1]
+    app = make_app(house.engine, Address("127.0.0.1", port), limits, safety)
+    server = HttpServer(app, limits, safety)
+    opened: list[asyncio.AbstractEventLoop] = []
+    ready = threading.Event()
+
+    async def serve() -> None:
+        opened.append(asyncio.get_running_loop())
+        ready.set()
+        await server.serve(sockets=[listener])
+
+    before, house.engine.ending = house.engine.ending, asyncio.Event()  # one for each loop
+    thread = threading.Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    ready.wait()
+    try:
+        yield Running(port, opened[0])
+    finally:
+        server.should_exit = True
+        thread.join()
+        house.engine.ending = before
