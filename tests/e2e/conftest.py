@@ -6,12 +6,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.shared import made_once
+
+if TYPE_CHECKING:
+    from whisper_hailo.live.web import WebView
 
 ROOT = Path(__file__).parents[2]
 ASSETS = ROOT / "src" / "whisper_hailo" / "assets"
@@ -78,6 +82,24 @@ def _convert(whisper_hailo: Command, out: Path, *words: str) -> None:
     assert result.returncode == 0, result.stderr
     forms = "hailo/encoder-10s.onnx, hailo/decoder-10s-32.onnx"
     assert (forms in result.stdout) is ("--hailo" in words)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """A browser, where there is one."""
+    from tests.e2e.browser import browser
+
+    with browser() as started:
+        yield started
+
+
+@pytest.fixture
+def view() -> Iterator[WebView]:
+    """The server of a page of captions."""
+    from tests.e2e.talk import stage
+
+    with stage() as started:
+        yield started
 
 
 def heeds_interrupts() -> None:

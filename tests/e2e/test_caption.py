@@ -282,6 +282,8 @@ def test_standard_output_may_fail_while_captions_go_on(
         (("--real-time", "--replay", DEMO), 2, "--real-time goes with a FILE"),
         (("--max-line-width", 30, "--output", "a.txt", DEMO), 2, "go with --output of .srt"),
         (("--channels", "split", "-"), 2, "--channels goes with a FILE or --mic"),
+        (("--web-frame", "http://a.example", DEMO), 2, "--web-frame goes with --web"),
+        (("--web", "--web-frame", "*", DEMO), 2, "expected the origin of a page"),
         (("--web-token", "12345678", DEMO), 2, "--web-token goes with --web"),
         (("--web", "--web-token", "short", DEMO), 2, "8 to 128"),
         (("--web", "--web-cert", "a.pem", DEMO), 2, "--web-cert and --web-key need each other"),

@@ -131,7 +131,7 @@ def test_the_page_is_alive_beside_more_connections_than_descriptors(
     with serving(environment, *browser, descriptors=128) as (process, address), ExitStack() as many:
         events, place = address.replace("http", "ws") + "events", urlsplit(address)
         with connect(events) as before:
-            assert json.loads(before.recv())["event"] == "snapshot"
+            assert json.loads(before.recv())["event"] == "hello"
             for index in range(300):
                 client = socket.create_connection((place.hostname, place.port), PATIENCE_S)
                 many.enter_context(client)
@@ -140,7 +140,7 @@ def test_the_page_is_alive_beside_more_connections_than_descriptors(
                     assert status(address, place.netloc) == 200
             assert before.ping().wait(PATIENCE_S)
             with connect(events) as after:
-                assert json.loads(after.recv())["event"] == "snapshot"
+                assert json.loads(after.recv())["event"] == "hello"
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=PATIENCE_S)
     assert "Traceback" not in err

@@ -97,7 +97,7 @@ def caption(
             stack.enter_context(view)
             _tell_address(view, place)
             sinks.append(view)
-            stream.came_to = view.come_to
+            stream.came_to, stream.hear = view.come_to, view.hear
         logger.info("%s, listening to %s", engine.name, stream_source.name)
         supervisor.ready(f"listening to {stream_source.name}")
         try:

@@ -125,6 +125,9 @@ class ShowOptions:
     web_allow_host: tuple[str, ...] = flag(
         (), "A name by which the page may be asked for, too.", _PAGE, metavar="NAME"
     )
+    web_frame: tuple[str, ...] = flag(
+        (), "Whose pages may frame it: http://homeassistant.local:8123.", _PAGE, metavar="ORIGIN"
+    )
 
     web_token: str | None = flag(
         None,
@@ -150,7 +153,8 @@ class ShowOptions:
         kept = bool(self.events or self.output or self.record)
         refuse_idle(self, "rotate", kept, "--events, --output or --record")
         for name in (
-            "web_host", "web_port", "web_allow_host", "web_token", "web_cert", "web_key",
+            "web_host", "web_port", "web_allow_host", "web_frame",
+            "web_token", "web_cert", "web_key",
         ):  # fmt: skip
             refuse_idle(self, name, self.web, "--web")
         refuse_idle(self, "colour", not self.as_json, "a terminal, not --json")
@@ -211,8 +215,8 @@ class ShowOptions:
         """Where and for whom the page is, if there is one.
 
         Raises:
-            OptionError: names that are none, a token that could be guessed, or a certificate that
-                cannot be used.
+            OptionError: names or origins that are none, a token that could be guessed, or a
+                certificate that cannot be used.
         """
         from whisper_hailo.live.web import Place
 
@@ -222,6 +226,7 @@ class ShowOptions:
             self.web_host,
             self.web_port,
             names=self.web_allow_host,
+            framed_by=self.web_frame,
             token=self.web_token,
             tls=Tls(self.web_cert, self.web_key, ("--web-cert", "--web-key")),
         )

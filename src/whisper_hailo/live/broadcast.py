@@ -31,22 +31,29 @@ _FIGURES: Final = 60
 _LONGEST_QUEUE: Final = 64
 """Messages that may wait for one browser."""
 
+STILL: Final[Message] = {"event": "still"}
+"""The connection lives; a page that hears nothing for long connects anew."""
+
 _END: Final[Message] = {"event": "end"}
 
 
 class Client:
     """Messages on their way to one browser.
 
-    A newer partial takes the place of the one that waits. When too much waits, all of it is put in
-    one snapshot, from which the page sees what it has already. That the stream is over always comes
-    last.
+    A newer partial takes the place of the one that waits, and so does a newer level. When too much
+    waits, all of it is put in one snapshot, from which the page sees what it has already. That the
+    stream is over always comes last.
     """
 
     def __init__(self, broadcast: Broadcast) -> None:
         self._broadcast = broadcast
         self._waiting = deque(broadcast.summary())
+        self._level: Message | None = None
 
     def put(self, message: Message) -> None:
+        if message["event"] == "level":
+            self._level = message
+            return
         newest = self._waiting[-1]["event"] if self._waiting else ""
         if message["event"] == "partial" and newest == "partial":
             self._waiting.pop()
@@ -56,7 +63,10 @@ class Client:
 
     def take(self) -> Message | None:
         """The next message; `None` when nothing waits."""
-        return self._waiting.popleft() if self._waiting else None
+        if self._waiting:
+            return self._waiting.popleft()
+        level, self._level = self._level, None
+        return level
 
 
 class Broadcast:
@@ -75,7 +85,9 @@ class Broadcast:
     ) -> None:
         self._run = secrets.token_hex(8)  # ids count from 0 again when the program is started anew
         self._browser_microphone = browser_microphone
+        self._recording = False
         self._completed: deque[Message] = deque(maxlen=HISTORY)
+        self._dropped = False  # there was more than that
         self._figures: deque[Message] = deque(maxlen=_FIGURES)
         self._partial: Message | None = None
         self._away: Message | None = None
@@ -109,11 +121,12 @@ class Broadcast:
         if isinstance(event, Completed):
             self._partial = None
             if event.text:
-                self._completed.append(message)
+                self._keep(message)
         elif isinstance(event, Lost | Back | Marker):
-            self._completed.append(message)
+            self._keep(message)
         elif isinstance(event, Cleared):
             self._completed.clear()
+            self._dropped = False
             self._n_cleared += 1
         elif isinstance(event, Settings):
             self._settings = event.settings
@@ -126,6 +139,15 @@ class Broadcast:
             self._figures.append(figures)
             self._tell({"event": "figures", **figures})
 
+    def put_level(self, level_db: float) -> None:
+        """How loud it was, in dB below full scale; of no use later."""
+        self._tell({"event": "level", "level_db": round(level_db, 1)})
+
+    def put_recording(self, recording: bool) -> None:
+        """Whether a browser's microphone is heard."""
+        self._recording = recording
+        self._tell({"event": "recording", "recording": recording})
+
     def end(self) -> None:
         self._ended = True
         self._tell(_END)
@@ -136,7 +158,9 @@ class Broadcast:
             "event": "snapshot",
             "run": self._run,
             "browser_microphone": self._browser_microphone,
+            "recording": self._recording,
             "completed": list(self._completed),
+            "more": self._dropped,
             "partial": self._partial,
             "away": self._away,
             "cleared": self._n_cleared,
@@ -144,6 +168,10 @@ class Broadcast:
             "figures": list(self._figures),
         }
         return [snapshot, _END] if self._ended else [snapshot]
+
+    def _keep(self, message: Message) -> None:
+        self._dropped |= len(self._completed) == HISTORY
+        self._completed.append(message)
 
     def _tell(self, message: Message) -> None:
         for client, wake in self._clients.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from importlib import resources
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from whisper_hailo.live.access import Access
@@ -28,14 +29,15 @@ if TYPE_CHECKING:
 MOST_BYTES: Final = 1 << 16
 """Of a message: two seconds of sound."""
 
-_FILES: Final = {
-    "/": ("index.html", "text/html"),
-    "/page.css": ("page.css", "text/css"),
-    "/page.js": ("page.js", "text/javascript"),
-    "/recorder.js": ("recorder.js", "text/javascript"),
-}
+_TYPES: Final = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; "
+    "trusted-types 'none'; frame-ancestors "
+)
+"""Nothing of others, and no text that becomes code."""
+
 _HEADERS: Final = {
-    "Content-Security-Policy": "default-src 'self'; img-src data:; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
@@ -61,6 +63,7 @@ class Pages:
         access: who may do what.
         controls: of the captions.
         pieces: of the captions, for players.
+        framed_by: whose pages may show it in theirs, as `frame_ancestors` says it.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class Pages:
         access: Access,
         controls: Controls,
         pieces: Pieces,
+        framed_by: str,
     ) -> None:
         from starlette.applications import Starlette
         from starlette.routing import Route, WebSocketRoute
@@ -84,9 +88,13 @@ class Pages:
         self._pieces = pieces
         self._recording = False
         self._recorded = ""  # what the page calls the recording that was heard last
+        self._headers = {**_HEADERS, "Content-Security-Policy": _POLICY + framed_by}
+        self._folder = resources.files("whisper_hailo.live").joinpath("page")
+        names = sorted(file.name for file in self._folder.iterdir())
         self._routes = Starlette(
             routes=[
-                *(Route(path, self._page) for path in _FILES),
+                Route("/", self._page),
+                *(Route(f"/{name}", self._page) for name in names),
                 Route("/captions.m3u8", self._playlist),
                 Route("/captions/{number:int}.vtt", self._piece),
                 WebSocketRoute("/events", self._events),
@@ -112,9 +120,10 @@ class Pages:
     async def _page(self, request: Request) -> Response:
         from starlette.responses import Response
 
-        name, kind = _FILES[request.scope["path"]]
-        content = resources.files("whisper_hailo.live").joinpath("page", name).read_bytes()
-        return Response(content, media_type=kind, headers=_HEADERS)
+        name = request.scope["path"].removeprefix("/") or "index.html"
+        content = self._folder.joinpath(name).read_bytes()
+        kind = _TYPES[PurePosixPath(name).suffix]
+        return Response(content, media_type=kind, headers=self._headers)
 
     async def _playlist(self, request: Request) -> Response:
         from starlette.responses import PlainTextResponse
@@ -123,7 +132,7 @@ class Pages:
             return PlainTextResponse("captions need the token: /captions.m3u8?token=...", 403)
         query = request.url.query
         text = self._pieces.playlist(f"?{query}" if query else "")
-        return PlainTextResponse(text, media_type=_PLAYLIST, headers=_HEADERS)
+        return PlainTextResponse(text, media_type=_PLAYLIST, headers=self._headers)
 
     async def _piece(self, request: Request) -> Response:
         from starlette.responses import PlainTextResponse
@@ -131,7 +140,7 @@ class Pages:
         piece = self._pieces.piece(request.path_params["number"])
         if not self._may_look(request) or piece is None:
             return PlainTextResponse("not there, not any more, or not without the token", 404)
-        return PlainTextResponse(piece.text(), media_type="text/vtt", headers=_HEADERS)
+        return PlainTextResponse(piece.text(), media_type="text/vtt", headers=self._headers)
 
     def _may_look(self, request: Request) -> bool:
         return "look" in (self._access.rights(request.query_params.get("token")) or ())
@@ -161,6 +170,7 @@ class Pages:
             return
         finally:
             self._recording = False  # whether or not the other side agrees to the end
+            self._broadcast.put_recording(False)
         await websocket.close(code)
 
     async def _record(self, websocket: WebSocket, browser: BrowserSource) -> int:
@@ -174,6 +184,7 @@ class Pages:
         again = bool(name) and name == self._recorded
         self._recorded = name
         await websocket.send_text("again" if again else "new")
+        self._broadcast.put_recording(True)
         websocket.state.line.stay(_SPEAKER_BYTES)
         while True:
             try:

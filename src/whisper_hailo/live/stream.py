@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.backlog import LOOK_S, Backlog
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.controls import Controls
@@ -33,6 +33,7 @@ class CaptionStream:
 
     Attributes:
         came_to: called before each piece with the second of the stream that was heard last.
+        hear: called with each piece of audio, `(n_samples,)`, before it is captioned.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class CaptionStream:
         alive: Callable[[], None] = lambda: None,
         controls: Controls | None = None,
     ) -> None:
+        self.hear: Callable[[FloatArray], None] = lambda _audio: None
         self._alive = alive
         self.came_to: Callable[[float], None] = lambda _: None
         self._controls = controls or Controls()
@@ -115,6 +117,7 @@ class CaptionStream:
             figures.longest_backlog_s = max(figures.longest_backlog_s, waited_s)
         if block.recorded_s is not None:
             self._captioner.note_recorded(block.recorded_s)
+        self.hear(block.audio)
         yield from self._captioner.feed(block.audio, block.captured_s, block.voices)
         if block.n_lost:
             yield from self._captioner.lose(block.n_lost)

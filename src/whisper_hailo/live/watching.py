@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.live.access import Access, Right
-from whisper_hailo.live.broadcast import Broadcast, Message
+from whisper_hailo.live.broadcast import STILL, Broadcast, Message
 from whisper_hailo.live.controls import Controls
 from whisper_hailo.live.protocol import MOST_LETTERS, answer, hello, obey, understood
 
@@ -20,6 +20,10 @@ NOT_UNDERSTOOD, NOT_ALLOWED, TOO_LONG = 1003, 1008, 1009
 
 _LISTENER_BYTES: Final = 1 << 16
 """Who only looks sends nothing but its side of the pings, so much in a day and a half."""
+
+
+_STILL_S: Final = 10.0
+"""Where nothing is to be told for so long, it is told that the connection lives."""
 
 
 class Watcher:
@@ -98,7 +102,11 @@ class Watcher:
                     if message["event"] == "end":
                         return 1000
                 wake.clear()
-                await wake.wait()
+                try:
+                    async with asyncio.timeout(_STILL_S):
+                        await wake.wait()
+                except TimeoutError:
+                    await self._send(STILL)
         finally:
             self._broadcast.leave(client)
 

@@ -14,6 +14,7 @@ from typing import Any, Final, Self
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.types import FloatArray
 from whisper_hailo.live.access import Access
 from whisper_hailo.live.broadcast import Broadcast, Message
 from whisper_hailo.live.browser import BrowserSource
@@ -21,9 +22,11 @@ from whisper_hailo.live.controls import Controls
 from whisper_hailo.live.cues import CUES
 from whisper_hailo.live.door import Door, Line
 from whisper_hailo.live.events import Completed, Event
+from whisper_hailo.live.framing import frame_ancestors
 from whisper_hailo.live.hls import PIECE_S, Pieces
 from whisper_hailo.live.hosts import Hosts
 from whisper_hailo.live.listening import listen
+from whisper_hailo.live.meter import Meter
 from whisper_hailo.live.once import only_once
 from whisper_hailo.live.pages import MOST_BYTES, Pages
 from whisper_hailo.live.statistics import CaptionStatistics
@@ -48,6 +51,7 @@ class Place:
         port: 0 takes any free one.
         hosts: by which names the page may be asked for.
         access: who may do what.
+        framed_by: whose pages may show it in theirs, as `frame_ancestors` says it.
         tls: what HTTPS is served with; `None`: it is HTTP.
     """
 
@@ -55,6 +59,7 @@ class Place:
     port: int
     hosts: Hosts
     access: Access
+    framed_by: str = frame_ancestors(())
     tls: ssl.SSLContext | None = None
 
     @classmethod
@@ -64,17 +69,24 @@ class Place:
         port: int = 8765,
         *,
         names: Iterable[str] = (),
+        framed_by: Iterable[str] = (),
         token: str | None = None,
         tls: Tls | None = None,
     ) -> Self:
         """As it is typed; the default is reached from this machine only.
 
         Raises:
-            OptionError: no host, names that are none, a token that could be guessed, or a
-                certificate that cannot be used.
+            OptionError: no host, names or origins that are none, a token that could be guessed, or
+                a certificate that cannot be used.
         """
-        hosts, access = Hosts.of(host, names), Access.of(token, host)
-        return cls(host, port, hosts, access, None if tls is None else tls.context())
+        return cls(
+            host,
+            port,
+            Hosts.of(host, names),
+            Access.of(token, host),
+            frame_ancestors(framed_by),
+            None if tls is None else tls.context(),
+        )
 
 
 class WebView(Closing):
@@ -106,6 +118,7 @@ class WebView(Closing):
         self._controls = controls or Controls()
         self._broadcast = Broadcast(browser_microphone=browser is not None, settings=settings)
         self._pieces = Pieces(layout)
+        self._meter = Meter()
         self._told_s = 0.0
         self._server: Any = None
         self._door = Door(logger.warning)
@@ -149,6 +162,7 @@ class WebView(Closing):
                 access=place.access,
                 controls=self._controls,
                 pieces=self._pieces,
+                framed_by=place.framed_by,
             ),
             http=self._line,  # type: ignore[arg-type]  # it is called like a class
             backlog=self._door.at_once,
@@ -199,6 +213,12 @@ class WebView(Closing):
     def _take(self, event: Event, figures: Message | None) -> None:
         self._broadcast.put(event, figures)
         self._pieces.put(event)
+
+    def hear(self, audio: FloatArray) -> None:
+        """Show how loud `(n_samples,)` of the stream are."""
+        level_db = self._meter.level_db(audio)
+        if self._loop is not None and level_db is not None:
+            self._loop.call_soon_threadsafe(self._broadcast.put_level, level_db)
 
     def _figures(self) -> Message:
         statistics = self._statistics()

@@ -28,8 +28,8 @@ def tables(result: dict[str, Any], weights: str) -> dict[str, str]:
         weights: mark of micro's present weights; what was measured with others says so.
     """
     other = remark([result.get("weights", "")], weights)
-    texts = Table(TEXTS, tuple(map(_text, result["texts"]))).markdown()
-    times = Table(TIMES, tuple(map(_time, result["times"]))).markdown()
+    texts = Table(TEXTS, tuple(map(_text, result.get("texts", ())))).markdown()
+    times = Table(TIMES, tuple(map(_time, result.get("times", ())))).markdown()
     return {
         "draft-texts": f"{result['machine']}{other}.\n\n{texts}",
         "draft-times": f"{result['machine']}; one thread: its processor time.\n\n{times}",

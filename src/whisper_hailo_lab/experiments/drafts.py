@@ -119,7 +119,8 @@ def main() -> int:
     parser.add_argument("--only", choices=("texts", "times"), help="keep the other as it was")
     asked = parser.parse_args()
     use_cache(BUILD / "speed-cache")
-    result = json.loads(RESULT.read_text(encoding="utf-8")) if asked.only else {}
+    has_other = asked.only and RESULT.is_file()
+    result = json.loads(RESULT.read_text(encoding="utf-8")) if has_other else {}
     result |= measured_on(asked.limit)
     if asked.only != "times":
         result["texts"] = [measure_texts(asked.nano, form, asked.limit) for form in FORMS]

