@@ -7,6 +7,7 @@
 #   make test-processors  demo and decoder steps on older x86-64 processors, emulated
 #   make test-hailort  the device layer under the vendor's own Python layers, from the git copy HAILORT_GIT
 #   make test-cluster  archives on a Ray cluster of this machine and in a bucket, with processes killed
+#   make dist    wheel and sdist in dist, tried in an empty environment
 #   make check   all that CI runs
 #   make fuzz    100,000 broken inputs of all kinds, in processes with limits; FUZZ="--target audio": some
 #   make mutants   small faults, one at a time: do the unit tests notice? MUTANTS="--area live --lines 200"
@@ -42,7 +43,7 @@ OURSELVES := $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-aarch64 test-processors test-hailort test-cluster e2e fuzz mutants fuzz-guided browser \
+.PHONY: demo test dist test-aarch64 test-processors test-hailort test-cluster e2e fuzz mutants fuzz-guided browser \
 	home-assistant parity environments check bench \
 	bench-speed bench-tables rivals run-book captions emulation windows short-windows fallback drafts lock clean
 
@@ -149,6 +150,13 @@ $(CLUSTER)/cluster.stamp: requirements/base.txt requirements/build.txt requireme
 test-cluster: $(CLUSTER)/cluster.stamp
 	$(CLUSTER)/bin/python -m pytest tests/cluster -p no:randomly
 
+# Built by what is locked; tried outside of this checkout.
+dist: $(VENV)/dev.stamp
+	rm -rf dist
+	$(BIN)/python -m hatchling build -d dist
+	du --apparent-size -h dist/*
+	$(BIN)/python -m pytest tests/packages -p no:randomly
+
 check: environments
 	scripts/check
 
@@ -197,4 +205,4 @@ lock:
 	scripts/lock
 
 clean:
-	rm -rf $(VENV) $(PARITY) $(HOME_ASSISTANT) build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(PARITY) $(HOME_ASSISTANT) $(CLUSTER) build dist .mypy_cache .pytest_cache .ruff_cache

@@ -1,19 +1,22 @@
-"""Recordings and results in a bucket of a real S3 server, which may vanish."""
+"""Recordings and results in a bucket of a real S3 server, which may vanish and come back."""
 
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import fsspec
 import pytest
 
-from tests.cluster.conftest import CLIPS, run
+from tests.cluster.conftest import CLIPS, PATIENCE_S, command, run
 
 PORT = 5397
 ADDRESS = f"http://127.0.0.1:{PORT}"
@@ -45,13 +48,62 @@ def bucket() -> Iterator[subprocess.Popen[bytes]]:
     process.wait()
 
 
+class Door:
+    """The way to a server, which keeps what it has while the way is shut."""
+
+    def __init__(self, port: int) -> None:
+        self._to = ("127.0.0.1", port)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self._ways: list[socket.socket] = []
+        self._go_on()
+
+    def __enter__(self) -> Door:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shut()
+
+    def open(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", self.port))
+        self._go_on()
+
+    def shut(self) -> None:
+        for way in (self._listener, *self._ways):
+            with suppress(OSError):
+                way.shutdown(socket.SHUT_RDWR)
+            way.close()
+        self._ways.clear()
+
+    def _go_on(self) -> None:
+        threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
+
+    def _accept(self, listener: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                client, server = listener.accept()[0], socket.create_connection(self._to)
+                self._ways += [client, server]
+                for ends in ((client, server), (server, client)):
+                    threading.Thread(target=self._carry, args=ends, daemon=True).start()
+
+    def _carry(self, source: socket.socket, sink: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65_536):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+
+
+def config(folder: Path, settings: dict[str, Any]) -> dict[str, str]:
+    """Settings of fsspec, for the environment."""
+    (folder / "fsspec").mkdir()
+    (folder / "fsspec" / "conf.json").write_text(json.dumps(settings))
+    return {"FSSPEC_CONFIG_DIR": str(folder / "fsspec")}
+
+
 @pytest.fixture
 def reaches(environment: dict[str, str], tmp_path: Path) -> dict[str, str]:
     """An environment whose settings lead to the server."""
-    settings = {"s3": {"endpoint_url": ADDRESS, **KEYS}}
-    (tmp_path / "fsspec").mkdir()
-    (tmp_path / "fsspec" / "conf.json").write_text(json.dumps(settings))
-    return {**environment, "FSSPEC_CONFIG_DIR": str(tmp_path / "fsspec")}
+    return environment | config(tmp_path, {"s3": {"endpoint_url": ADDRESS, **KEYS}})
 
 
 def test_a_job_in_a_bucket_is_that_of_a_folder(
@@ -77,3 +129,38 @@ def test_a_job_in_a_bucket_is_that_of_a_folder(
     assert gone.returncode == 7
     (line,) = gone.stderr.splitlines()[-1:]
     assert line.startswith("whisper-hailo: cannot read s3://archive/other/job.json (")
+
+
+def test_a_bucket_that_vanishes_in_the_middle_costs_a_run_and_no_work(
+    bucket: subprocess.Popen[bytes], environment: dict[str, str], tmp_path: Path
+) -> None:
+    items = [{"audio": str(CLIPS[n % 60]), "id": f"{n:04}"} for n in range(400)]
+    (tmp_path / "archive.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
+    words = (tmp_path / "archive.jsonl", "--workers", 1, "-o")
+    assert run(environment, *words, tmp_path / "job").returncode == 0
+    with Door(PORT) as door:
+        settings = {"s3": {"endpoint_url": f"http://127.0.0.1:{door.port}", **KEYS}}
+        reaches = environment | config(tmp_path, settings)
+        job = subprocess.Popen(
+            command(*words, "s3://archive/job"), env=reaches, stderr=subprocess.PIPE, text=True
+        )
+        while not (files().exists("archive/job/ledger") or job.poll() is not None):
+            time.sleep(0.1)
+        door.shut()
+        _, told = job.communicate(timeout=PATIENCE_S)
+        assert job.returncode == 7, told
+        assert "s3://archive/job/" in told.splitlines()[-1]
+        assert "run the same command again" in told.splitlines()[-1]
+        door.open()
+        again = run(reaches, *words, "s3://archive/job")
+    assert again.returncode == 0, again.stderr
+    names = sorted(path.name for path in (tmp_path / "job" / "transcripts").iterdir())
+    assert len(names) == 2
+    for name in names:
+        written = files().cat_file(f"archive/job/transcripts/{name}")
+        assert written == (tmp_path / "job" / "transcripts" / name).read_bytes()
+    (straight,) = (tmp_path / "job" / "runs").iterdir()
+    n_tasks = json.loads(straight.read_text())["tasks"]
+    runs = [json.loads(files().cat_file(path)) for path in files().ls("archive/job/runs")]
+    last = max(runs, key=lambda one: str(one["begin"]))
+    assert 0 < last["tasks"] < n_tasks, "what was done before is not done again"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
 from tests.e2e.conftest import ROOT, Command, one_line
 
@@ -89,6 +91,49 @@ def test_killed_again_and_again_it_gives_the_same_bytes(
     last = subprocess.run(command, env=environment, capture_output=True, check=False)
     assert last.returncode == 3, last.stderr
     assert results(tmp_path / "job") == written
+
+
+def _little_room() -> None:
+    """Writing more than 12 KiB to one file fails, as on a full disk."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (12_288, 12_288))
+
+
+def test_a_full_disk_is_one_line_and_the_same_command_goes_on(
+    environment: dict[str, str], straight: tuple[Path, dict[str, bytes]], tmp_path: Path
+) -> None:
+    source, written = straight
+    words = ("batch", source, *OPTIONS, "-o", tmp_path / "job", "--workers", 1, "-q")
+    command = [sys.executable, "-m", "whisper_hailo", *map(str, words)]
+    full = subprocess.run(
+        command, env=environment, capture_output=True, text=True, preexec_fn=_little_room,
+        check=False,
+    )  # fmt: skip
+    assert full.returncode == 7
+    (line,) = full.stderr.splitlines()
+    assert "free some space" in line
+    assert "run the same command again" in line
+    assert not [name for name in results(tmp_path / "job") if name.startswith("transcripts")]
+    again = subprocess.run(command, env=environment, capture_output=True, check=False)
+    assert again.returncode == 3, again.stderr
+    assert results(tmp_path / "job") == written
+
+
+def test_parquet_has_the_same_bytes_whatever_the_number_of_workers(
+    whisper_hailo: Command, straight: tuple[Path, dict[str, bytes]], tmp_path: Path
+) -> None:
+    source, written = straight
+    files = []
+    for workers in (1, 3):
+        job = tmp_path / str(workers)
+        words = ("-o", job, "--workers", workers, "--results", "parquet", "-q")
+        assert whisper_hailo("batch", source, *OPTIONS, *words).returncode == 3
+        (path,) = (job / "transcripts").iterdir()
+        files.append(path.read_bytes())
+    assert path.name == "part-00000.parquet"
+    assert files[0] == files[1]
+    texts = parquet.read_table(path, columns=["id", "text"]).to_pylist()
+    lines = map(json.loads, written["transcripts/part-00000.jsonl"].splitlines())
+    assert texts == [{"id": line["id"], "text": line.get("text")} for line in lines]
 
 
 def _children(pid: int) -> list[int]:

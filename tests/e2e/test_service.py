@@ -15,7 +15,8 @@ import pytest
 
 from tests.e2e.conftest import PATIENCE_S, ROOT
 
-UNIT = ROOT / "packaging" / "systemd" / "whisper-hailo-caption.service"
+SYSTEMD = ROOT / "packaging" / "systemd"
+CAPTION, SERVE = SYSTEMD / "whisper-hailo-caption.service", SYSTEMD / "whisper-hailo-serve.service"
 
 
 def analyze(*words: object) -> str:
@@ -27,33 +28,46 @@ def analyze(*words: object) -> str:
     return done.stdout + done.stderr
 
 
-def test_systemd_has_nothing_against_the_unit(tmp_path: Path) -> None:
-    text = UNIT.read_text(encoding="utf-8")
-    (tmp_path / UNIT.name).write_text(
+@pytest.mark.parametrize("unit", [CAPTION, SERVE], ids=["caption", "serve"])
+def test_systemd_has_nothing_against_the_unit(unit: Path, tmp_path: Path) -> None:
+    text = unit.read_text(encoding="utf-8")
+    (tmp_path / unit.name).write_text(
         text.replace("/opt/whisper-hailo/bin/whisper-hailo", "/bin/true")
     )
-    assert analyze("verify", tmp_path / UNIT.name) == ""
+    assert analyze("verify", tmp_path / unit.name) == ""
 
 
-def test_the_unit_is_exposed_as_little_as_a_microphone_and_a_page_allow() -> None:
+@pytest.mark.parametrize("unit", [CAPTION, SERVE], ids=["caption", "serve"])
+def test_the_unit_is_exposed_as_little_as_a_chip_and_a_port_allow(unit: Path) -> None:
     found = re.search(
-        r"exposure level for .*: ([\d.]+) ", analyze("security", "--offline=true", UNIT)
+        r"exposure level for .*: ([\d.]+) ", analyze("security", "--offline=true", unit)
     )
     assert found is not None
     assert float(found[1]) <= 1.8
 
 
-def test_the_options_of_the_unit_are_the_command_s(environment: dict[str, str]) -> None:
-    text = UNIT.read_text(encoding="utf-8").replace("\\\n", " ")
+@pytest.mark.parametrize(
+    ("unit", "more", "codes"),
+    [
+        (CAPTION, ("--list-devices",), (0, 6)),  # 6: a machine without microphone
+        (SERVE, ("--config", "none.toml"), (2,)),
+    ],
+    ids=["caption", "serve"],
+)
+def test_the_options_of_the_unit_are_the_command_s(
+    environment: dict[str, str], unit: Path, more: tuple[str, ...], codes: tuple[int, ...]
+) -> None:
+    text = unit.read_text(encoding="utf-8").replace("\\\n", " ")
     found = re.search(r"^ExecStart=\S+ (.*)$", text, re.MULTILINE)
     assert found is not None
-    words = found[1].split()
     done = subprocess.run(
-        [sys.executable, "-m", "whisper_hailo", *words, "--list-devices"],
+        [sys.executable, "-m", "whisper_hailo", *found[1].split(), *more],
         env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
     assert "No such option" not in done.stderr
-    assert done.returncode in (0, 6), done.stderr  # 6: a machine without microphone
+    assert done.returncode in codes, done.stderr
+    if unit is SERVE:
+        assert "none.toml" in done.stderr  # nothing was wrong with what stands before it
 
 
 def test_a_service_manager_is_told_that_captions_run_live_and_end(

@@ -3,7 +3,8 @@
     job.json            the settings, which a later run has to have, too
     items.jsonl         the manifest, as it was read
     ledger/             outcomes of tasks whose results are not written yet
-    transcripts/        the results, 256 items to a file, in the order of the manifest
+    transcripts/        the results, 256 items to a file, in the order of the manifest: JSON lines
+                        or Parquet
     shards/             a summary beside each such file; one that is there says that it is whole
     srt/, vtt/ ...      files of the items, where they were asked for
     failures.jsonl      items that could not be transcribed, and why: a manifest of its own
@@ -42,6 +43,7 @@ from whisper_hailo.batch.results import (
     files_of,
     first_group,
     item_results,
+    shard,
 )
 from whisper_hailo.batch.run_log import RunLog
 from whisper_hailo.batch.store import Store
@@ -63,6 +65,7 @@ class JobSettings:
         settings: for the results' own.
         task: `transcribe` or `translate`.
         formats: of files for each item.
+        results: layout of the files of results.
         layout: of subtitles.
     """
 
@@ -70,6 +73,7 @@ class JobSettings:
     settings: Settings
     task: str = "transcribe"
     formats: tuple[str, ...] = ()
+    results: str = "jsonl"
     layout: Layout = field(default_factory=Layout)
 
 
@@ -111,7 +115,8 @@ class Job(Closing):
             for outcome in self._ledger.read():
                 if not self._is_known(outcome):
                     self._put(outcome)
-            self._settle()
+            for number in sorted({group // SHARD_GROUPS for group in self._results}):
+                self._settle(number)
             self._n_known = self.n_done
             self._stack = opened.pop_all()
         return self
@@ -126,7 +131,7 @@ class Job(Closing):
             self._store.write(ITEMS_FILE, data)
             head = Head(
                 VERSION, self._settings.identity, data.count(b"\n"), _hash(data),
-                self._settings.formats,
+                self._settings.formats, self._settings.results,
             )  # fmt: skip
             self._store.write(JOB_FILE, _json(asdict(head)))
             return data
@@ -134,7 +139,9 @@ class Job(Closing):
         differs = None
         if _hash(own) != known.items_sha256:
             differs = "other recordings"
-        elif (known.identity, known.formats) != (self._settings.identity, self._settings.formats):
+        elif (known.identity, known.formats, known.results) != (
+            self._settings.identity, self._settings.formats, self._settings.results
+        ):  # fmt: skip
             differs = "another model, other options or another version"
         if differs:
             raise OptionError(
@@ -159,7 +166,8 @@ class Job(Closing):
             return
         self._ledger.add(outcome)
         self._put(outcome)
-        self._settle()
+        if outcome.group in self._results:
+            self._settle(outcome.group // SHARD_GROUPS)
         self.log.note(outcome)
 
     def _is_known(self, outcome: Outcome) -> bool:
@@ -185,32 +193,31 @@ class Job(Closing):
             )
             del self._outcomes[outcome.group]
 
-    def _settle(self) -> None:
-        """Write the files of results whose groups are all whole."""
-        for shard in sorted({group // SHARD_GROUPS for group in self._results}):
-            first = first_group(shard)
-            groups = range(first, min(first + SHARD_GROUPS, len(self._groups)))
-            if all(group in self._results for group in groups):
-                self._write(shard, [one for group in groups for one in self._results.pop(group)])
-                self._ledger.forget(self._is_written)
+    def _settle(self, number: int) -> None:
+        """Write a file of results if all of its groups are whole."""
+        first = first_group(number)
+        groups = range(first, min(first + SHARD_GROUPS, len(self._groups)))
+        if all(group in self._results for group in groups):
+            self._write(number, [one for group in groups for one in self._results.pop(group)])
+            self._ledger.forget(self._is_written)
 
-    def _write(self, shard: int, results: Sequence[ItemResult]) -> None:
+    def _write(self, number: int, results: Sequence[ItemResult]) -> None:
         for result in results:
             for name, data in files_of(result, self._settings.formats, self._settings.layout):
                 self._store.write(name, data)
-        lines = "".join(result.line() for result in results)
-        self._store.write(f"{TRANSCRIPTS}/part-{shard:05}.jsonl", lines.encode())
+        layout = self._settings.results
+        self._store.write(f"{TRANSCRIPTS}/part-{number:05}.{layout}", shard(results, layout))
         failures = tuple(result.failure_line() for result in results if result.failure)
         audio_s = round(sum(result.duration_s for result in results), 3)
         summary = Summary(len(results), audio_s, failures)
-        self._store.write(f"{SUMMARIES}/part-{shard:05}.json", _json(asdict(summary)))
-        self._summaries[shard] = summary
+        self._store.write(f"{SUMMARIES}/part-{number:05}.json", _json(asdict(summary)))
+        self._summaries[number] = summary
 
     @property
     def failures(self) -> list[str]:
         """Lines of the items that failed, as far as their files are written."""
         return [
-            line for shard in sorted(self._summaries) for line in self._summaries[shard].failures
+            line for number in sorted(self._summaries) for line in self._summaries[number].failures
         ]
 
     @property

@@ -27,6 +27,7 @@ class Head:
         items: how many there are.
         items_sha256: of `items.jsonl`.
         formats: of files for each item.
+        results: layout of the files of results.
     """
 
     version: int
@@ -34,6 +35,7 @@ class Head:
     items: int
     items_sha256: str
     formats: tuple[str, ...] = ()
+    results: str = "jsonl"
 
 
 @dataclass(frozen=True, slots=True)

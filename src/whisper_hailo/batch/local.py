@@ -94,6 +94,10 @@ class LocalEngine:
         self._busy: dict[Child, _Attempt] = {}
         self._again: deque[_Attempt] = deque()
 
+    def prepare(self) -> None:
+        """Have a worker load its model before there is something for it."""
+        self._idle.append(Child(work, self._setup))
+
     def run(self, groups: Iterable[Group]) -> Iterator[Outcome]:
         """Outcomes of all tasks of some groups, as they come.
 

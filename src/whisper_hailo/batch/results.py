@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from whisper_hailo.batch.parquet import as_parquet
 from whisper_hailo.batch.records import Failure, Group, Item, Outcome, PieceResult
 from whisper_hailo.core.types import Segment, Settings, Timings, Transcript
 from whisper_hailo.text.outputs import JSON_VERSION, render, verbose_json
@@ -35,15 +36,15 @@ class ItemResult:
     def duration_s(self) -> float:
         return 0.0 if self.transcript is None else self.transcript.duration_s
 
-    def line(self) -> str:
-        """As a line of JSON: nothing in it tells when, where or how quickly it was made."""
+    def record(self) -> dict[str, Any]:
+        """For JSON and Parquet: nothing in it tells when, where or how quickly it was made."""
         record: dict[str, Any] = {"version": JSON_VERSION, "id": self.item.id}
         record["audio"] = self.item.audio
         if self.transcript is None:
             record["error"] = self._error()
         else:
             record |= verbose_json(self.transcript)
-        return _dumped(record | {"metadata": self.item.metadata})
+        return record | {"metadata": self.item.metadata}
 
     def failure_line(self) -> str:
         """As a line of a manifest, with which the item can be tried again."""
@@ -59,6 +60,19 @@ class ItemResult:
 
 def _dumped(record: dict[str, Any]) -> str:
     return json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def shard(results: Sequence[ItemResult], layout: str) -> bytes:
+    """A whole file of results.
+
+    Args:
+        results: in the order of the manifest.
+        layout: `jsonl` or `parquet`.
+    """
+    records = [result.record() for result in results]
+    if layout == "parquet":
+        return as_parquet(records)
+    return "".join(map(_dumped, records)).encode()
 
 
 def item_results(

@@ -24,7 +24,7 @@ UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 """Click's base of wrong options and missing arguments: newer Typers carry their own Click."""
 
 
-def _app(arguments: list[str]) -> typer.Typer:
+def app_of(arguments: list[str]) -> typer.Typer:
     """With the command that is called, or all of them for help."""
     app = typer.Typer(
         name=PROGRAM,
@@ -77,7 +77,7 @@ def run(arguments: list[str]) -> int:
         the exit code, as documented in `docs/errors.md`.
     """
     try:
-        app = _app(_completed() or arguments)
+        app = app_of(_completed() or arguments)
         code = int(app(args=arguments, prog_name=PROGRAM, standalone_mode=False) or 0)
     except UsageError as error:
         complain(f"{_usage_text(error, arguments)} (see --help)")

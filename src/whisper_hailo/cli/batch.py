@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from whisper_hailo.transcription.transcriber import Transcriber
 
 ENGINES: Final = ("local", "ray")
+RESULTS: Final = ("jsonl", "parquet")
 STATUS: Final = "status"
 MOST_WORKERS: Final = 4096
 
@@ -59,6 +60,7 @@ class JobOptions:
         (), f"Files beside the JSON: {', '.join(FORMATS)}, {ALL_FORMATS}.", name="--format",
         short="-f", metavar="LIST",
     )  # fmt: skip
+    results: str = flag("jsonl", "Files of all results", choices=RESULTS)
     workers: int | None = flag(
         None, "Processes with a model each.", _WORK, shown="cores; 1 with a chip"
     )
@@ -100,6 +102,8 @@ def batch(
         raise OptionError("--output-dir is missing: the folder of the job")
     if job.engine == "ray":
         require("cluster", "--engine ray", "ray")
+    if job.results == "parquet":
+        require("parquet", "--results parquet", "pyarrow")
     files = OutputOptions(fmt=job.fmt or ("json",), output_dir=Path(job.output_dir))
     wanted = decoding_options(decoding, fallback, files, DecodingOptions(), FALLBACK_STEP)
     model.expect_language(wanted)
@@ -138,6 +142,7 @@ def _run(
         transcriber.settings(options, long, wanted.batch_size),
         options.task,
         files.formats if wanted.fmt else (),
+        wanted.results,
         wanted.layout,
     )
     setup = Setup(model.arguments(), options, long, wanted.batch_size)

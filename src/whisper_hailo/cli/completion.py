@@ -27,11 +27,16 @@ def completion(
 
     fish: whisper-hailo completion fish > ~/.config/fish/conf.d/whisper.fish
     """
-    from typer import completion as shells
-
     if shell not in SHELLS:
         raise OptionError(f"cannot complete in {shell!r}, expected one of: {', '.join(SHELLS)}")
-    script = shells.get_completion_script(  # type: ignore[attr-defined]
+    emit(script(shell))
+
+
+def script(shell: str) -> str:
+    """What one of `SHELLS` reads at its start, or where it looks for completions."""
+    from typer import completion as shells
+
+    text = shells.get_completion_script(  # type: ignore[attr-defined]
         prog_name=PROGRAM, complete_var=VARIABLE, shell=shell
     )
-    emit(f"{script}\n")
+    return f"{text}\n"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import Literal, TypeAlias
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
 
 from whisper_hailo.core.errors import OptionError
 
@@ -20,8 +21,13 @@ Extra: TypeAlias = Literal[
     "onnx-asr",
     "moonshine",
     "cluster",
+    "parquet",
 ]
 """Those of `pyproject.toml` that the program can lack."""
+
+
+_ROOT: Final = Path(__file__).resolve().parents[3]
+"""Of the clone; some other folder where there is only an installed package."""
 
 
 def to_add(extra: Extra) -> str:
@@ -29,7 +35,9 @@ def to_add(extra: Extra) -> str:
 
     Only the clone has the locks: what an extra needs, version by version, with hashes.
     """
-    return f"pip install -r requirements/{extra}.txt in the clone"
+    if (_ROOT / "requirements" / f"{extra}.txt").is_file():
+        return f"pip install -r requirements/{extra}.txt in the clone"
+    return f"pip install 'whisper-hailo[{extra}]'"
 
 
 def require(extra: Extra, what: str, *modules: str) -> None:

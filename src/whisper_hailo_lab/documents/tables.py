@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.files import write_file
 from whisper_hailo_lab.documents import (
+    archives,
     backends,
     captions,
     device_faults,
@@ -19,6 +20,7 @@ from whisper_hailo_lab.documents import (
     emulation,
     fallback,
     interrupted,
+    manual,
     processors,
     short_windows,
     systems,
@@ -39,6 +41,8 @@ Maker: TypeAlias = Callable[[Any, str], Tables]
 """Tables of a kept result, given the mark of the present weights."""
 
 KEPT: Final[tuple[tuple[Path, Maker], ...]] = (
+    (archives.RESULT, archives.tables),
+    (archives.SCALE, archives.scale_tables),
     (backends.RESULT, backends.tables),
     (captions.RESULT, captions.tables),
     (device_faults.RESULT, device_faults.tables),
@@ -94,7 +98,7 @@ def places(text: str) -> set[str]:
 
 
 def stale() -> dict[Path, str]:
-    """Documents that are not what the results say, with what they should be.
+    """Documents that are not what results and commands say, with what they should be.
 
     Raises:
         OptionError: a place without a table, or a table without a place.
@@ -111,6 +115,7 @@ def stale() -> dict[Path, str]:
     run = read_run(speed.RESULT)
     if speed.run_mark(run) not in _read(CHART):
         wanted[CHART] = speed.chart_svg(run)
+    wanted |= manual.files()
     return {path: text for path, text in wanted.items() if text != _read(path)}
 
 

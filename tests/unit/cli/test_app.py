@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from whisper_hailo.cli.app import _app, run
+from whisper_hailo.cli.app import app_of, run
 from whisper_hailo.cli.commands import OWN
 
 MEASURING = ("compare", "cures", "evaluate", "prepare", "report", "time")
@@ -17,13 +17,13 @@ def test_every_command_is_found_by_itself(command: str, capsys: pytest.CaptureFi
 
 @pytest.mark.parametrize("command", ["check", "time"])
 def test_only_the_command_that_is_called_is_loaded(command: str) -> None:
-    app = _app(["--quiet", command, "g.onnx"])
+    app = app_of(["--quiet", command, "g.onnx"])
     assert [one.name for one in app.registered_commands] == [command]
 
 
 @pytest.mark.parametrize("words", [[], ["--help"], ["chekc"]])
 def test_help_and_unknown_words_see_all_commands(words: list[str]) -> None:
-    names = [str(one.name) for one in _app(words).registered_commands]
+    names = [str(one.name) for one in app_of(words).registered_commands]
     assert names[: len(OWN)] == list(OWN)
     assert sorted(names[len(OWN) :]) == list(MEASURING)
 

@@ -5,6 +5,7 @@ from typing import get_args
 
 import pytest
 
+from whisper_hailo.core import extras
 from whisper_hailo.core.extras import Extra, to_add
 
 PROJECT = Path(__file__).parents[3] / "pyproject.toml"
@@ -19,3 +20,10 @@ def test_every_extra_that_is_advised_can_be_installed() -> None:
 def test_what_to_type_installs_from_a_lock(extra: Extra) -> None:
     (lock,) = re.findall(r"^pip install -r (\S+) in the clone$", to_add(extra))
     assert (PROJECT.parent / lock).is_file()
+
+
+def test_who_has_no_clone_takes_the_extra_of_the_package(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(extras, "_ROOT", tmp_path)
+    assert to_add("server") == "pip install 'whisper-hailo[server]'"

@@ -1,0 +1,1 @@
+complete --command whisper-hailo --no-files --arguments "(env _WHISPER_HAILO_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args _TYPER_COMPLETE_ARGS=(commandline -cp) whisper-hailo)" --condition "env _WHISPER_HAILO_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=is-args _TYPER_COMPLETE_ARGS=(commandline -cp) whisper-hailo"

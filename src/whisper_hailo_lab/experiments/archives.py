@@ -1,0 +1,206 @@
+"""An archive by one worker, by several and on Ray: the same bytes, how long, how much memory.
+
+    make test-cluster  # once: makes the environment that has Ray
+    .venv-cluster/bin/python -m whisper_hailo_lab.experiments.archives [--hours N] [--pairs N]
+
+A recording of hours, of the frozen clips of `micro` with silence and noise between them, goes
+through every engine; then many short clips go through both engines in turns. Keeps the result,
+from which `python -m whisper_hailo_lab.documents` of the usual environment makes the tables of
+`docs/cluster.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from whisper_hailo.audio import load_audio
+from whisper_hailo.batch.records import GROUP_ITEMS
+from whisper_hailo.core.errors import ExitCode
+from whisper_hailo.core.files import write_file
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo_lab.data.clips import measured_on, recordings
+from whisper_hailo_lab.documents.archives import RESULT
+from whisper_hailo_lab.program import description, run
+from whisper_hailo_lab.runs.processes_of import cpu_s, peaks_mib
+
+COMMAND: Final = (sys.executable, "-m", "whisper_hailo")
+MODEL: Final = ("--model", "micro", "--language", "en", "--quiet")
+ENGINES: Final = {
+    "one worker": ("--workers", "1"),
+    "two workers": ("--workers", "2"),
+    "Ray, two workers": ("--workers", "2", "--engine", "ray"),
+}
+_LOOK_S: Final = 0.5
+_NOISE: Final = 0.003
+_BLOCK_S: Final = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A command that ended.
+
+    Attributes:
+        wall_s: that it took.
+        driver_cpu_s: seconds of the processor that its own process took, without its children.
+        cpu_s: that all of its processes took.
+        worker_mib: the most memory of any process with a model or a reader.
+    """
+
+    wall_s: float
+    driver_cpu_s: float
+    cpu_s: float
+    worker_mib: float
+
+
+def write_recording(path: Path, hours: float, seed: int) -> None:
+    """Write frozen clips in random order, with silence or noise between, as one WAV file."""
+    import soundfile
+
+    rng = np.random.default_rng(seed)
+    clips = [load_audio(clip) for clip in recordings("seen", "unseen", "noisy", "long")]
+    left = round(3600 * hours * SAMPLE_RATE_HZ)
+    with soundfile.SoundFile(path, "w", SAMPLE_RATE_HZ, 1, subtype="PCM_16") as file:
+        while left > 0:
+            n_gap = round(rng.uniform(0.5, 3.0) * SAMPLE_RATE_HZ)
+            noise = _NOISE * rng.standard_normal(n_gap) * (rng.random() < 0.5)
+            part = np.concatenate([clips[rng.integers(len(clips))], noise.astype(np.float32)])
+            file.write(part[:left])
+            left -= part.size
+
+
+def watched(*words: object, code: int = 0) -> Ran:
+    """Run a command of ours, and look at its processes meanwhile; it has to end with a code."""
+    memory: dict[int, float] = {}
+    taken: dict[int, float] = {}
+    begin = time.perf_counter()
+    with subprocess.Popen(
+        [*COMMAND, *map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        while process.poll() is None:
+            time.sleep(_LOOK_S)
+            memory |= peaks_mib(process.pid)
+            # One that has ended tells of nothing any more.
+            taken |= {pid: taken_s for pid, taken_s in cpu_s(process.pid).items() if taken_s}
+    wall_s = time.perf_counter() - begin
+    if process.returncode != code:
+        raise subprocess.CalledProcessError(process.returncode, list(map(str, words)))
+    most_mib = max(memory.values(), default=0.0)
+    return Ran(wall_s, taken[process.pid], sum(taken.values()), most_mib)
+
+
+def one_long(hours: float, seed: int, work: Path) -> dict[str, Any]:
+    """A recording of hours, by each engine, and by `transcribe`."""
+    folder = work / "long"
+    folder.mkdir()
+    recording = folder / "recording.wav"
+    write_recording(recording, hours, seed)
+    rows, written = [], []
+    for name, words in ENGINES.items():
+        job = work / "job"
+        ran = watched("batch", folder, "-o", job, *MODEL, *words)
+        written.append((job / "transcripts" / "part-00000.jsonl").read_bytes())
+        rows.append({
+            "engine": name, "seconds": ran.wall_s, "worker_mib": ran.worker_mib,
+            "same": written[-1] == written[0],
+        })  # fmt: skip
+        shutil.rmtree(job)
+    ran = watched("transcribe", recording, *MODEL, "--threads", "1", "-f", "json", "-o", work)
+    straight = json.loads((work / "recording.json").read_text(encoding="utf-8"))["text"].split()
+    recording.unlink()
+    words = json.loads(written[0])["text"].split()
+    return {
+        "hours": hours,
+        "rows": rows,
+        "transcribe": {"seconds": ran.wall_s, "mib": ran.worker_mib},
+        "words": len(words),
+        "words_changed": _changed(straight, words),
+    }
+
+
+def _changed(one: list[str], other: list[str]) -> int:
+    """Words of the longer of two texts that the other does not have at that place."""
+    blocks = difflib.SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks()
+    return max(len(one), len(other)) - sum(block.size for block in blocks)
+
+
+def both_engines(n_clips: int, n_pairs: int, work: Path) -> None:
+    """Short clips through both engines, in turns, the first of a pair being now one, now other."""
+    clips = recordings("seen", "unseen", "noisy")
+    few, many = work / "few.jsonl", work / "many.jsonl"
+    for path, n_items in ((few, 16), (many, n_clips)):
+        items = ({"audio": str(clips[n % len(clips)]), "id": f"{n:06}"} for n in range(n_items))
+        path.write_text("".join(json.dumps(item) + "\n" for item in items), encoding="utf-8")
+    names = ["two workers", "Ray, two workers"]
+    pairs: list[dict[str, Any]] = []
+    for number in range(n_pairs):
+        pair: dict[str, Any] = {}
+        for name in names if number % 2 == 0 else reversed(names):
+            start = watched("batch", few, "-o", work / "start", *MODEL, *ENGINES[name])
+            ran = watched("batch", many, "-o", work / "job", *MODEL, *ENGINES[name])
+            told = json.loads(next((work / "job" / "runs").iterdir()).read_text(encoding="utf-8"))
+            pair[name] = {
+                "start_s": start.wall_s, "seconds": ran.wall_s,
+                "start_cpu_s": start.cpu_s, "cpu_s": ran.cpu_s,
+                "driver_cpu_s": ran.driver_cpu_s - start.driver_cpu_s,
+                "tasks": told["tasks"], "worker_s": told["worker_s"], "audio_s": told["audio_s"],
+            }  # fmt: skip
+            shutil.rmtree(work / "start")
+            shutil.rmtree(work / "job")
+        pairs.append(pair)
+        _keep(clips=n_clips, pairs=pairs)
+
+
+def scheduling(n_tasks: int, work: Path) -> dict[str, Any]:
+    """Tasks of recordings that are not there: what remains is reading, Ray and the driver."""
+    runs = {}
+    for name, n_items in (("start", GROUP_ITEMS), ("job", n_tasks * GROUP_ITEMS)):
+        items = (f'{{"audio": "none-{number:07}.wav"}}\n' for number in range(n_items))
+        (work / "none.jsonl").write_text("".join(items), encoding="utf-8")
+        words = (work / "none.jsonl", "-o", work / name, *MODEL, *ENGINES["Ray, two workers"])
+        runs[name] = watched("batch", *words, code=ExitCode.AUDIO)
+        shutil.rmtree(work / name)
+    return {
+        "tasks": n_tasks,
+        "seconds": runs["job"].wall_s - runs["start"].wall_s,
+        "driver_cpu_s": runs["job"].driver_cpu_s - runs["start"].driver_cpu_s,
+    }
+
+
+def main() -> None:
+    """Entry point of the command line."""
+    parser = argparse.ArgumentParser(description=description(__doc__))
+    parser.add_argument("--hours", type=float, default=10)
+    parser.add_argument("--clips", type=int, default=1000)
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--tasks", type=int, default=1000, help="with nothing to transcribe")
+    parser.add_argument("--seed", type=int, default=0, help="of the long recording")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as work:
+        if given.hours:
+            _keep(long=one_long(given.hours, given.seed, Path(work)))
+        if given.tasks:
+            _keep(scheduling=scheduling(given.tasks, Path(work)))
+        if given.pairs:
+            both_engines(given.clips, given.pairs, Path(work))
+
+
+def _keep(**parts: object) -> None:
+    """Put parts in the place of those that were measured before."""
+    found = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.is_file() else {}
+    write_file(RESULT, json.dumps(found | parts | measured_on(None)) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

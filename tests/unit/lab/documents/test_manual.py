@@ -1,0 +1,59 @@
+"""The manual page tells what the help tells, and troff reads it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from whisper_hailo.cli.app import run
+from whisper_hailo.cli.commands import OWN
+from whisper_hailo.core.errors import ExitCode
+from whisper_hailo_lab.documents.manual import COMPLETIONS, MAN, SHARE, files
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return files()[SHARE / MAN]
+
+
+def test_every_command_and_exit_code_is_in_it(page: str) -> None:
+    named = re.findall(r"^\.SS (\S+)", page, re.MULTILINE)
+    assert [name.replace("\\-", "-") for name in named] == list(OWN)
+    codes = page.partition(".SH EXIT STATUS")[2]
+    assert [int(code) for code in re.findall(r"^\.B (\d+)$", codes, re.MULTILINE)] == [*ExitCode]
+
+
+def test_a_command_s_options_are_those_of_its_help(
+    page: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["batch", "--help"]) == 0
+    told = set(re.findall(r"--[a-z-]+", capsys.readouterr().out.replace("[no-]", "")))
+    own = page.partition(".SS batch")[2].partition(".SS ")[0]
+    found = own.replace("\\-", "-").replace("[no-]", "")
+    assert told - {"--help"} <= set(re.findall(r"--[a-z-]+", found))
+    assert "--results" in found
+
+
+def test_no_word_is_taken_for_a_request_and_every_dash_is_one(page: str) -> None:
+    lines = page.splitlines()
+    requests = {line.split()[0] for line in lines if line.startswith(".")}
+    assert requests == {".TH", ".SH", ".SS", ".PP", ".TP", ".B"}
+    assert [line for line in lines if re.search(r"(?<!\\)-", line) and ".TH" not in line] == []
+
+
+@pytest.mark.slow
+def test_troff_has_nothing_against_it(page: str) -> None:
+    if shutil.which("groff") is None:
+        pytest.skip("groff is not installed")
+    words = ["groff", "-man", "-ww", "-Kutf8", "-Tutf8"]
+    done = subprocess.run(words, input=page, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert "whisper-hailo" in done.stdout
+
+
+def test_each_shell_asks_the_command() -> None:
+    for shell, path in COMPLETIONS.items():
+        assert f"complete_{shell}" in files()[SHARE / path]

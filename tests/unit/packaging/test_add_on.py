@@ -1,0 +1,123 @@
+"""The add-on for Home Assistant: what its Supervisor takes, and what becomes of its options."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from runpy import run_path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from whisper_hailo.cli.app import run
+from whisper_hailo.core.version import __version__
+
+ADD_ON = Path(__file__).parents[3] / "packaging" / "home-assistant" / "whisper_hailo"
+PROGRAM = run_path(str(ADD_ON / "run.py"))
+
+ELEMENT = (
+    r"^(bool|email|url|port|str|password|int|float|device|match\(.*\)|list\(.+\))(\(\d*,\d*\))?\??$"
+)
+CONFIG = {
+    "type": "object",
+    "required": ["name", "version", "slug", "description", "arch"],
+    "additionalProperties": False,
+    "properties": {
+        "name": {"type": "string"},
+        "version": {"type": "string", "pattern": r"^\d+\.\d+\.\d+$"},
+        "slug": {"type": "string", "pattern": r"^[-_.A-Za-z0-9]+$"},
+        "description": {"type": "string"},
+        "arch": {
+            "type": "array",
+            "uniqueItems": True,
+            "items": {"enum": ["aarch64", "amd64"]},
+        },
+        "startup": {"enum": ["initialize", "system", "services", "application", "once"]},
+        "homeassistant": {"type": "string"},
+        "discovery": {"type": "array", "items": {"type": "string"}},
+        "ports": {
+            "type": "object",
+            "patternProperties": {
+                r"^\d+/(tcp|udp)$": {"type": ["integer", "null"], "minimum": 1, "maximum": 65535}
+            },
+            "additionalProperties": False,
+        },
+        "ports_description": {"type": "object", "additionalProperties": {"type": "string"}},
+        "watchdog": {"pattern": r"^(https?|\[PROTO:\w+\]|tcp)://\[HOST\]:(\[PORT:\d+\]|\d+).*$"},
+        "devices": {"type": "array", "items": {"type": "string", "pattern": "^/dev/[^:]+$"}},
+        "backup_exclude": {"type": "array", "items": {"type": "string"}},
+        "options": {"type": "object"},
+        "schema": {"additionalProperties": {"type": "string", "pattern": ELEMENT}},
+    },
+}
+"""What of https://developers.home-assistant.io/docs/add-ons/configuration is used here."""
+
+
+def read(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((ADD_ON / name).read_text(encoding="utf-8"))
+    return found
+
+
+def test_the_supervisor_takes_the_configuration() -> None:
+    config = read("config.yaml")
+    jsonschema.validate(config, CONFIG)
+    assert config["version"] == __version__
+    required = {name for name, kind in config["schema"].items() if not kind.endswith("?")}
+    assert config["options"].keys() == required
+    assert config["ports"].keys() == config["ports_description"].keys()
+
+
+def test_the_image_is_that_of_the_same_version_for_each_architecture() -> None:
+    config, images = read("config.yaml"), read("build.yaml")["build_from"]
+    assert sorted(images) == sorted(config["arch"])
+    assert {image.rpartition(":")[2] for image in images.values()} == {__version__}
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_every_option_and_port_is_named_in_each_language(language: str) -> None:
+    config, told = read("config.yaml"), read(f"translations/{language}.yaml")
+    assert told["configuration"].keys() == config["schema"].keys()
+    assert all(one.keys() == {"name", "description"} for one in told["configuration"].values())
+    assert told["network"].keys() == config["ports"].keys()
+
+
+def test_its_options_are_those_of_the_server(capsys: pytest.CaptureFixture[str]) -> None:
+    config = read("config.yaml")
+    options = dict.fromkeys(config["schema"], "1") | config["options"] | {"log_text": True}
+    program, *words = PROGRAM["words"](options)
+    assert program == "whisper-hailo"
+    assert run([*words, "--config", "/no/such/file.toml"]) == 2
+    told = capsys.readouterr().err
+    assert "/no/such/file.toml" in told  # nothing was wrong with what stands before it
+    assert words[-1] == "--log-text"
+    assert "--hotwords" not in PROGRAM["words"]({"hotwords": "", "log_text": False})
+
+
+def test_home_assistant_is_told_once_the_server_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUPERVISOR_TOKEN", "secret")
+    told: list[tuple[str | None, Any]] = []
+
+    class Supervisor(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            told.append((self.headers["Authorization"], json.loads(body)))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    supervisor = HTTPServer(("127.0.0.1", 0), Supervisor)
+    with supervisor, socket.create_server(("127.0.0.1", 0)) as server:
+        answering = threading.Thread(target=supervisor.handle_request)
+        answering.start()
+        port = server.getsockname()[1]
+        PROGRAM["announce"](port, f"http://127.0.0.1:{supervisor.server_port}/discovery")
+        answering.join()
+    uri = f"tcp://{socket.gethostname()}:{port}"
+    assert told == [("Bearer secret", {"service": "wyoming", "config": {"uri": uri}})]
