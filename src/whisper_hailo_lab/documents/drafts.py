@@ -32,7 +32,7 @@ def tables(result: dict[str, Any], weights: str) -> dict[str, str]:
     times = Table(TIMES, tuple(map(_time, result.get("times", ())))).markdown()
     return {
         "draft-texts": f"{result['machine']}{other}.\n\n{texts}",
-        "draft-times": f"{result['machine']}; one thread: its processor time.\n\n{times}",
+        "draft-times": f"{result['machine']}; one thread: its processor time{other}.\n\n{times}",
     }
 
 

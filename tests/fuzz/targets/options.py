@@ -34,11 +34,11 @@ class Fuzzed:
     def __init__(self) -> None:
         from typer.main import get_group
 
-        from whisper_hailo.cli.app import _app  # with the groups of options spread
+        from whisper_hailo.cli.app import app_of  # with the groups of options spread
 
         self.options = {
             name: options
-            for name, made in get_group(_app([])).commands.items()
+            for name, made in get_group(app_of([])).commands.items()
             if name not in LEFT_OUT and (options := _options_of(made))
         }
 

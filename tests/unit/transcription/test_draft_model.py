@@ -23,6 +23,7 @@ from whisper_hailo.core.types import FloatArray, Word
 from whisper_hailo.decoding.options import DecodingOptions, SearchOptions
 from whisper_hailo.decoding.search.assistant import Costs, Tally
 from whisper_hailo.transcription.draft_model import DraftModel, Helped, why_not_drafted
+from whisper_hailo.transcription.schedule import Listed
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo.transcription.window import Context, WindowRequest
@@ -149,22 +150,11 @@ def test_the_text_is_that_of_the_model_alone(
 def test_a_recording_is_decoded_in_fewer_passes(helped: Transcriber) -> None:
     run = helped.run(helped.default_options)
     recording = run.recording(DEMO)
-    list(run.schedule(_Once(recording)).run())
+    list(run.schedule(Listed([recording])).run())
     tally = recording.context.tally
     assert tally is not None
     assert tally.n_passes < tally.n_tokens / 3
     assert tally.n_accepted > tally.n_tokens / 2
-
-
-class _Once:
-    """A source of one recording."""
-
-    def __init__(self, recording: Any) -> None:
-        self._left = [recording]
-
-    def next(self, *, n_free: int, idle: bool) -> Any:
-        del idle
-        return self._left.pop() if self._left and n_free else None
 
 
 def test_audio_that_goes_on_is_helped_too(helped: Transcriber, alone: Transcriber) -> None:
@@ -195,7 +185,7 @@ def test_a_draft_model_that_does_not_pay_is_left_out_and_that_is_said(
         NO_GAIN, n_tokens=60, n_passes=90, n_fed=90, n_steps=0, costs=Costs(5.0, 5.0)
     )
     with caplog.at_level(logging.INFO):
-        list(run.schedule(_Once(recording)).run())
+        list(run.schedule(Listed([recording])).run())
     told = [text for text in caplog.messages if "does not pay here" in text]
     assert len(told) == 1
     assert recording.context.tally.n_steps == 0

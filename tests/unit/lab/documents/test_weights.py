@@ -9,14 +9,14 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from whisper_hailo_lab.documents import backends, device_faults, emulation, processors
+from whisper_hailo_lab.documents import backends, device_faults, emulation, processors, server
 from whisper_hailo_lab.documents.tables import KEPT, Maker
 from whisper_hailo_lab.emulation.__main__ import EmulationBench
 from whisper_hailo_lab.experiments import fallback, short_windows, windows
 from whisper_hailo_lab.repository import MICRO
 from whisper_hailo_lab.runs.marks import OTHER, mark_of
 
-ON_ANY_WEIGHTS = {processors.STEPS, processors.WINDOWS, device_faults.RESULT}
+ON_ANY_WEIGHTS = {processors.STEPS, processors.WINDOWS, device_faults.RESULT, server.RESULT}
 OF_WEIGHTS = [pytest.param(*one, id=one[0].stem) for one in KEPT if one[0] not in ON_ANY_WEIGHTS]
 
 
