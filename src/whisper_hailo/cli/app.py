@@ -77,6 +77,9 @@ def run(arguments: list[str]) -> int:
         the exit code, as documented in `docs/errors.md`.
     """
     try:
+        if arguments == ["--version"]:  # needs no command, of which help imports all
+            emit(f"{PROGRAM} {__version__}\n")
+            return ExitCode.OK
         app = app_of(_completed() or arguments)
         code = int(app(args=arguments, prog_name=PROGRAM, standalone_mode=False) or 0)
     except UsageError as error:

@@ -40,7 +40,7 @@ SETS: Final = ("seen", "unseen", "noisy", "german", "phrases", "long")
 FORMS: Final = ("none", "int8", "int4")
 N_TOKENS: Final = 4
 ACCEPT: Final = (0.6, 0.7, 0.8, 0.9)
-PAIRS: Final = (("small", "tiny"), ("base", "tiny"), ("turbo", "tiny"))
+PAIRS: Final = (("small", "tiny"), ("base", "tiny"))
 THREADS: Final = (1, 2)
 ROUNDS: Final = 9
 
