@@ -16,8 +16,8 @@ from whisper_hailo.core.protocols import Padding
 from whisper_hailo.core.types import FloatArray, Transcript
 from whisper_hailo.decoding.option_groups import SearchOptions
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.decoding.search.hypothesis import NEAR_TIE, near_tie
+from whisper_hailo.decoding.search.verify_draft import Draft
 
 DATA = ROOT / "tests" / "data" / "micro"
 

@@ -14,14 +14,14 @@ from typing import Any, Final, Self
 import numpy as np
 
 from whisper_hailo.backends.checks import check_features
+from whisper_hailo.backends.graph_run import running
 from whisper_hailo.backends.host_side import with_zero_rows
-from whisper_hailo.backends.running import running
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.core.strict import MismatchError, decode, read_json, read_json_object
+from whisper_hailo.core.strict_json import MismatchError, decode, read_json, read_json_object
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions

@@ -16,7 +16,7 @@ from whisper_hailo.core.files import inside
 from whisper_hailo.core.hailo import HailoForm
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.core.strict import MismatchError, decode, read_json_object
+from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
 from whisper_hailo.core.types import FRAMES_PER_SECOND, FloatArray
 
 

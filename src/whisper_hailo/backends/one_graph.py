@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from numpy.typing import NDArray
 
-from whisper_hailo.backends.running import CONVERT_AGAIN, running_graph
+from whisper_hailo.backends.graph_run import CONVERT_AGAIN, running_graph
 from whisper_hailo.backends.session import open_graph
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import ModelError

@@ -13,8 +13,8 @@ from whisper_hailo.backends.arrays import bind_in_place
 from whisper_hailo.backends.cache import Cache, CacheNames
 from whisper_hailo.backends.checks import check_features, check_mel, check_rewind, check_step
 from whisper_hailo.backends.cross import CrossKV, CrossNames, alignment_weights, heads_by_layer
+from whisper_hailo.backends.graph_run import running_graph
 from whisper_hailo.backends.pieces import in_pieces
-from whisper_hailo.backends.running import running_graph
 from whisper_hailo.backends.session import GraphFile, open_session
 from whisper_hailo.backends.state import (
     CachedState,

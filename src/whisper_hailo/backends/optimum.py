@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from whisper_hailo.backends.checks import check_features, check_rewind, check_step
 from whisper_hailo.backends.foreign_encoder import precision
+from whisper_hailo.backends.graph_run import EXPORT_AGAIN, running_graph
 from whisper_hailo.backends.host_side import logsumexp, with_zero_rows
 from whisper_hailo.backends.optimum_files import (
     AUDIO_MASK,
@@ -22,7 +23,6 @@ from whisper_hailo.backends.optimum_files import (
     TEXT_MASKS,
     find_graphs,
 )
-from whisper_hailo.backends.running import EXPORT_AGAIN, running_graph
 from whisper_hailo.backends.saturation import saturates, warn_of_slow_products
 from whisper_hailo.backends.session import open_graph
 from whisper_hailo.backends.signature import Port, Signature

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from whisper_hailo.audio.windows import DEFAULT_WINDOW_S
-from whisper_hailo.backends.make import DECODERS, ENCODERS, AnyBackEnd, Request
 from whisper_hailo.backends.options import AUTO, EngineOptions
+from whisper_hailo.backends.registry import DECODERS, ENCODERS, AnyBackEnd, Request
 from whisper_hailo.core.errors import OptionError, ShapeError
 from whisper_hailo.core.protocols import Encoder
 from whisper_hailo.core.spec import DECODER_FILE, ENCODER_FILE, ModelSpec
@@ -149,7 +149,7 @@ def find_npu() -> Npu:
 def _encoder_choice(
     request: Request, window_s: float | None, n_positions: int | None
 ) -> BackendChoice:
-    from whisper_hailo.backends.kinds import without_own_name
+    from whisper_hailo.backends.file_kinds import without_own_name
 
     options = request.options
     path = without_own_name(options.encoder, ENCODER_FILE)
@@ -174,7 +174,7 @@ def _encoder_choice(
 
 
 def _decoder_choice(request: Request) -> BackendChoice:
-    from whisper_hailo.backends.kinds import decoder_backend, without_own_name
+    from whisper_hailo.backends.file_kinds import decoder_backend, without_own_name
 
     options, path = request.options, without_own_name(request.path, DECODER_FILE)
     graphs_there = options.decoder_backend in {AUTO, "cached", "optimum"}

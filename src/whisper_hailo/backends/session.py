@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from whisper_hailo.backends.graph_run import CONVERT_AGAIN, reason_of, took_too_long
 from whisper_hailo.backends.model_files import model_file
 from whisper_hailo.backends.operators import BRANCHES, LOOPS, refuse_operators
-from whisper_hailo.backends.running import CONVERT_AGAIN, reason_of, took_too_long
 from whisper_hailo.backends.saturation import ask_for_exact_products
 from whisper_hailo.backends.watch import WATCH
 from whisper_hailo.backends.wire import WireError, mapped

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from whisper_hailo.backends.graph_run import EXPORT_AGAIN
 from whisper_hailo.backends.onnx_message import load_message
-from whisper_hailo.backends.running import EXPORT_AGAIN
 from whisper_hailo.backends.value_sizes import refuse_large_values
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.names import shown

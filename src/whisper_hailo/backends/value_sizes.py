@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from whisper_hailo.backends.running import EXPORT_AGAIN
+from whisper_hailo.backends.graph_run import EXPORT_AGAIN
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.names import shown
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from whisper_hailo.batch.store import Store
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.strict import MismatchError, decode, parse_json
+from whisper_hailo.core.strict_json import MismatchError, decode, parse_json
 
 JOB_FILE: Final = "job.json"
 ITEMS_FILE: Final = "items.jsonl"

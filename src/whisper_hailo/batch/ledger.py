@@ -12,7 +12,7 @@ from typing import Final
 from whisper_hailo.batch.records import Outcome
 from whisper_hailo.batch.store import Store
 from whisper_hailo.core.errors import OutputError
-from whisper_hailo.core.strict import MismatchError, decode, parse_json
+from whisper_hailo.core.strict_json import MismatchError, decode, parse_json
 
 FOLDER: Final = "ledger"
 

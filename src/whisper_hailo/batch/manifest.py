@@ -16,7 +16,7 @@ from whisper_hailo.core.files import read_text
 from whisper_hailo.core.folders import files_below
 from whisper_hailo.core.languages import language_code
 from whisper_hailo.core.names import shown
-from whisper_hailo.core.strict import MismatchError, decode, parse_json
+from whisper_hailo.core.strict_json import MismatchError, decode, parse_json
 
 _NAMES: Final = ("audio", "audio_filepath", "path")
 """Of the field that names a recording; the second is NeMo's."""

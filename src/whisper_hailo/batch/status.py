@@ -15,7 +15,7 @@ from whisper_hailo.batch.run_log import FOLDER as RUNS
 from whisper_hailo.batch.run_log import RunRecord
 from whisper_hailo.batch.store import Store
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.strict import MismatchError, decode, parse_json
+from whisper_hailo.core.strict_json import MismatchError, decode, parse_json
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Protocol
 from whisper_hailo.core.errors import OutputError
 from whisper_hailo.core.files import read_plain, unwritable, write_file
 from whisper_hailo.core.names import shown
-from whisper_hailo.core.sole import sole
+from whisper_hailo.core.one_process import sole
 
 _ADVICE = "free some space, or see that it can be reached, and run the same command again"
 _LARGEST_BYTES = 1 << 30

@@ -8,7 +8,7 @@ from typing import Any
 
 from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.strict import MismatchError, decode
+from whisper_hailo.core.strict_json import MismatchError, decode
 
 logger = logging.getLogger(__name__)
 

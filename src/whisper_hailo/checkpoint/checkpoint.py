@@ -20,7 +20,7 @@ from whisper_hailo.checkpoint.weights import AnyArray, Weight
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import check_name
 from whisper_hailo.core.names import shown
-from whisper_hailo.core.strict import MismatchError, decode, read_json_object
+from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
 
 MAX_LISTED = 3
 COMPARED_ROWS = 4096

@@ -11,7 +11,7 @@ from pathlib import Path
 from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.names import shown
-from whisper_hailo.core.strict import MismatchError, decode, read_json_object
+from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
 
 SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"

@@ -18,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 from whisper_hailo.checkpoint.weights import AnyArray
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.names import shown
-from whisper_hailo.core.strict import LARGEST_BYTES, MismatchError, decode, parse_json
+from whisper_hailo.core.strict_json import LARGEST_BYTES, MismatchError, decode, parse_json
 
 DTYPES: Final[dict[str, Any]] = {
     "F32": np.dtype("<f4"),

@@ -15,7 +15,7 @@ from typing import Any
 from whisper_hailo.core.errors import ModelError, TokenizerError
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import SpecialTokens
-from whisper_hailo.core.strict import MismatchError, decode, read_bounded, read_json_object
+from whisper_hailo.core.strict_json import MismatchError, decode, read_bounded, read_json_object
 from whisper_hailo.text.tokenizer import TASKS, TOKENIZER_FILE
 
 ENGLISH_N_VOCAB = 51_864

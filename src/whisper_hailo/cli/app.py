@@ -16,7 +16,7 @@ from whisper_hailo.cli.habits import Habits
 from whisper_hailo.cli.help import Command, Group
 from whisper_hailo.cli.stdout import emit
 from whisper_hailo.cli.streams import ReaderGoneError
-from whisper_hailo.cli.talk import Loudness, Talk, begin_to_talk, set_loudness
+from whisper_hailo.cli.verbosity import Loudness, Talk, begin_to_talk, set_loudness
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.version import __version__
 

@@ -16,12 +16,12 @@ from whisper_hailo.cli.model import ModelOptions, tell_engine
 from whisper_hailo.cli.output import OutputOptions
 from whisper_hailo.cli.progress import clock
 from whisper_hailo.cli.stdout import emit, emit_json
-from whisper_hailo.cli.talk import is_quiet, note
 from whisper_hailo.cli.transcribe import decoding_options
+from whisper_hailo.cli.verbosity import is_quiet, note
 from whisper_hailo.core.errors import ExitCode, OptionError
 from whisper_hailo.core.extras import require
 from whisper_hailo.core.flags import expect, expect_choices, flag, group
-from whisper_hailo.core.given import Given
+from whisper_hailo.core.given_options import Given
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.processor import available_cores
 from whisper_hailo.decoding.option_groups import FALLBACK_STEP

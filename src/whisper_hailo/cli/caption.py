@@ -23,10 +23,10 @@ from whisper_hailo.cli.caption_options import CaptionModel, ShowOptions, SourceO
 from whisper_hailo.cli.groups import Only
 from whisper_hailo.cli.stdout import emit
 from whisper_hailo.cli.streams import patient_results
-from whisper_hailo.cli.talk import is_verbose
+from whisper_hailo.cli.verbosity import is_verbose
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.extras import require
-from whisper_hailo.core.given import Given
+from whisper_hailo.core.given_options import Given
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.supervisor import Supervisor
 from whisper_hailo.decoding.options import Cures, DecodingOptions

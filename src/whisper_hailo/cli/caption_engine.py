@@ -12,7 +12,7 @@ from whisper_hailo.cli.caption_options import CaptionModel
 from whisper_hailo.cli.model import tell_reasons
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import refuse_idle
-from whisper_hailo.core.given import Given
+from whisper_hailo.core.given_options import Given
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.live.options import CaptionOptions
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from whisper_hailo.cli.stdout import emit_json
-from whisper_hailo.cli.talk import is_verbose, note
+from whisper_hailo.cli.verbosity import is_verbose, note
 from whisper_hailo.core.languages import language_name
 from whisper_hailo.live.statistics import CaptionStatistics
 

@@ -14,7 +14,7 @@ from whisper_hailo.live.rotation import Rotation
 from whisper_hailo.live.tls import Tls
 
 if TYPE_CHECKING:
-    from whisper_hailo.core.given import Given
+    from whisper_hailo.core.given_options import Given
     from whisper_hailo.live.recording import Recording
     from whisper_hailo.live.replacements import Replacements
     from whisper_hailo.live.web import Place

@@ -10,7 +10,7 @@ import typer
 
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.given import Given
+from whisper_hailo.core.given_options import Given
 from whisper_hailo.core.names import shown
 from whisper_hailo.hailo_tools.compile_options import CompileOptions
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from whisper_hailo.cli.stdout import emit, emit_json
-from whisper_hailo.cli.talk import note
+from whisper_hailo.cli.verbosity import note
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.names import shown

@@ -26,7 +26,7 @@ import typer
 from whisper_hailo.cli.help import ON_OFF, UNBROKEN
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import Flag, expect_choice, flag_of, is_needed, only_of, typed_name
-from whisper_hailo.core.given import Given, default_of, inner_type
+from whisper_hailo.core.given_options import Given, default_of, inner_type
 
 T = TypeVar("T")
 

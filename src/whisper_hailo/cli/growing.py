@@ -10,7 +10,7 @@ from whisper_hailo.cli.inputs import Input
 from whisper_hailo.cli.progress import Progress, clock
 from whisper_hailo.cli.sink import Sink, unfinished
 from whisper_hailo.cli.stdout import emit
-from whisper_hailo.cli.talk import note
+from whisper_hailo.cli.verbosity import note
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.files import unwritable
 from whisper_hailo.core.languages import language_name

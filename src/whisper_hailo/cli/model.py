@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from whisper_hailo.backends.hailo.options import Priority
 from whisper_hailo.backends.options import EngineOptions
-from whisper_hailo.cli.talk import is_verbose
+from whisper_hailo.cli.verbosity import is_verbose
 from whisper_hailo.convert.options import WINDOW, ConvertOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import expect, flag, group

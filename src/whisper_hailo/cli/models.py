@@ -9,7 +9,7 @@ import typer
 
 from whisper_hailo.cli.groups import Only
 from whisper_hailo.cli.stdout import emit, emit_json
-from whisper_hailo.cli.talk import note
+from whisper_hailo.cli.verbosity import note
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ExitCode, OptionError
 

@@ -6,7 +6,7 @@ import sys
 from time import monotonic
 from typing import Final
 
-from whisper_hailo.cli.talk import is_quiet
+from whisper_hailo.cli.verbosity import is_quiet
 
 MIN_DURATION_S: Final = 60.0
 """Shorter recordings are done before anyone wonders."""

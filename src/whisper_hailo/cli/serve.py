@@ -12,10 +12,10 @@ from whisper_hailo.cli.fallback import Fallback
 from whisper_hailo.cli.groups import Only
 from whisper_hailo.cli.model import ModelOptions, tell_engine
 from whisper_hailo.cli.settings import ConfigOptions, Settings
-from whisper_hailo.cli.talk import log_as
+from whisper_hailo.cli.verbosity import log_as
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.extras import require
-from whisper_hailo.core.given import Given
+from whisper_hailo.core.given_options import Given
 from whisper_hailo.decoding.option_groups import FALLBACK_STEP, SearchOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.serve.logs import JsonLines

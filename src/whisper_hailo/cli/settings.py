@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_origin, ge
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import flag, flag_of, typed_name
-from whisper_hailo.core.given import Given
+from whisper_hailo.core.given_options import Given
 from whisper_hailo.core.names import shown
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Final
 from whisper_hailo.cli.failures import describe, report, tell, was_interrupted
 from whisper_hailo.cli.inputs import Input
 from whisper_hailo.cli.stdout import emit, emit_json
-from whisper_hailo.cli.talk import note
+from whisper_hailo.cli.verbosity import note
 from whisper_hailo.core.errors import ExitCode, OptionError, OutputError
 from whisper_hailo.core.files import write_file
 from whisper_hailo.core.names import shown

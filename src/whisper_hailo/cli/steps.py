@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Final
 
 from whisper_hailo.cli.progress import clock
-from whisper_hailo.cli.talk import is_quiet
+from whisper_hailo.cli.verbosity import is_quiet
 
 _TERMINAL_INTERVAL_S: Final = 0.1
 _LOG_INTERVAL_S: Final = 15.0

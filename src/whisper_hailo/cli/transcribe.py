@@ -14,11 +14,11 @@ from whisper_hailo.cli.model import ModelOptions, tell_engine
 from whisper_hailo.cli.output import OutputOptions
 from whisper_hailo.cli.progress import Progress
 from whisper_hailo.cli.streams import ReaderGoneError
-from whisper_hailo.cli.talk import note
+from whisper_hailo.cli.verbosity import note
 from whisper_hailo.core.errors import ExitCode, OptionError
 from whisper_hailo.core.extras import require
 from whisper_hailo.core.flags import CHANNELS, expect_choices, flag
-from whisper_hailo.core.given import Given
+from whisper_hailo.core.given_options import Given
 from whisper_hailo.core.names import shown
 from whisper_hailo.decoding.option_groups import FALLBACK_STEP, SearchOptions
 from whisper_hailo.decoding.options import DecodingOptions

@@ -41,7 +41,7 @@ from whisper_hailo.core.spec import (
     ModelSource,
     ModelSpec,
 )
-from whisper_hailo.core.strict import MismatchError, decode, read_json_object
+from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE
 
 logger = logging.getLogger(__name__)

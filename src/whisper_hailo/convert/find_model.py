@@ -16,7 +16,7 @@ from whisper_hailo.checkpoint.tokens import read_special_tokens
 from whisper_hailo.convert.model_cache import expect_form, resolve_model
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.spec import ModelSource, ModelSpec
-from whisper_hailo.core.strict import read_json_object
+from whisper_hailo.core.strict_json import read_json_object
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE
 
 CONFIG_FILE: Final = "config.json"

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import cache_root, replace_file, sha256
 from whisper_hailo.core.names import shown
-from whisper_hailo.core.strict import MismatchError, decode, read_json
+from whisper_hailo.core.strict_json import MismatchError, decode, read_json
 
 logger = logging.getLogger(__name__)
 

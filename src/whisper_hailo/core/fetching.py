@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from whisper_hailo.core.apart import LOOK_S, DiedError, Waitable, run_apart
 from whisper_hailo.core.errors import HubError
+from whisper_hailo.core.own_process import LOOK_S, DiedError, Waitable, run_apart
 
 PATIENCE_S: Final = 60.0
 LEAST_BYTES: Final = 64 << 10

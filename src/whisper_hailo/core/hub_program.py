@@ -9,8 +9,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from whisper_hailo.core.apart import answer
 from whisper_hailo.core.errors import HubError
+from whisper_hailo.core.own_process import answer
 
 _PIECE_BYTES: Final = 1 << 16
 """The client writes pieces of 10 MiB, which would be much to wait for on a slow line."""

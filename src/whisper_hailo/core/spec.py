@@ -11,7 +11,7 @@ from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import check_name
 from whisper_hailo.core.hailo import HailoForm, HefRecord
 from whisper_hailo.core.names import shown
-from whisper_hailo.core.strict import MismatchError, decode, parse_json, read_bounded
+from whisper_hailo.core.strict_json import MismatchError, decode, parse_json, read_bounded
 
 SPEC_FILE = "model.json"
 ENCODER_FILE = "encoder.onnx"

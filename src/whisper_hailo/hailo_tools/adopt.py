@@ -10,7 +10,7 @@ from whisper_hailo.core.errors import ModelError, OutputError
 from whisper_hailo.core.files import inside, sha256, written_whole
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.core.strict import read_json_object
+from whisper_hailo.core.strict_json import read_json_object
 from whisper_hailo.hailo_tools.calibrate.rows import net_name
 from whisper_hailo.hailo_tools.compile import Hef, record_hef
 from whisper_hailo.hailo_tools.hef_build.stages import HEF, SCRIPT

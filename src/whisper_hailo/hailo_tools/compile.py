@@ -21,7 +21,7 @@ from whisper_hailo.core.files import alone_with, inside, unwritable, write_file
 from whisper_hailo.core.hailo import HefRecord
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import SPEC_FILE, ModelSpec
-from whisper_hailo.core.strict import MismatchError, decode
+from whisper_hailo.core.strict_json import MismatchError, decode
 from whisper_hailo.hailo_tools.calibrate.rows import net_name
 from whisper_hailo.hailo_tools.compile_options import CompileOptions
 from whisper_hailo.hailo_tools.hef_build.calibration import load_calibration

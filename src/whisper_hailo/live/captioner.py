@@ -12,7 +12,7 @@ from whisper_hailo.audio.vad import FRAME_SAMPLES, SpeechDetector
 from whisper_hailo.core.buffers import BufferText, BufferWord
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.decoding.search.draft import Draft
+from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.clock import Moment, StreamClock
 from whisper_hailo.live.console import Console
 from whisper_hailo.live.cut import cut_place
@@ -22,8 +22,8 @@ from whisper_hailo.live.frames import Frames
 from whisper_hailo.live.gaps import Gaps
 from whisper_hailo.live.listener import Listener, RunningSegment
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.live.running import RunningText, caption_words
 from whisper_hailo.live.segmenter import Segmenter, Signal
+from whisper_hailo.live.settling import RunningText, caption_words
 from whisper_hailo.live.statistics import CaptionStatistics
 from whisper_hailo.live.voices import Voices
 

@@ -12,7 +12,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.option_groups import TokenLimits
 from whisper_hailo.decoding.options import Cures, DecodingOptions
-from whisper_hailo.decoding.search.draft import Draft
+from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.transcription.transcriber import Transcriber
 
 TOKENS_PER_SECOND: Final = 20.0

@@ -10,10 +10,10 @@ from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.decoding.search.draft import Draft
+from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.engine import CaptionEngine
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.live.running import RunningText
+from whisper_hailo.live.settling import RunningText
 from whisper_hailo.live.statistics import CaptionStatistics
 
 _ATTEMPTS: Final = 3

@@ -10,7 +10,7 @@ from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.decoding.search.draft import Draft
+from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.transcription.running_text import text_words
 
 LONGEST_S: Final = 9.0

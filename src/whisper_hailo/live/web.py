@@ -18,16 +18,16 @@ from whisper_hailo.core.types import FloatArray
 from whisper_hailo.live.access import Access
 from whisper_hailo.live.broadcast import Broadcast, Message
 from whisper_hailo.live.browser import BrowserSource
+from whisper_hailo.live.connections import Door, Line
 from whisper_hailo.live.controls import Controls
 from whisper_hailo.live.cues import CUES
-from whisper_hailo.live.door import Door, Line
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.framing import frame_ancestors
 from whisper_hailo.live.hls import PIECE_S, Pieces
 from whisper_hailo.live.hosts import Hosts
 from whisper_hailo.live.listening import listen
+from whisper_hailo.live.log_once import only_once
 from whisper_hailo.live.meter import Meter
-from whisper_hailo.live.once import only_once
 from whisper_hailo.live.pages import MOST_BYTES, Pages
 from whisper_hailo.live.statistics import CaptionStatistics
 from whisper_hailo.live.tls import Tls

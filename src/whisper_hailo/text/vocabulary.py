@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.core.errors import TokenizerError
-from whisper_hailo.core.strict import MismatchError, decode, parse_json, read_bounded
+from whisper_hailo.core.strict_json import MismatchError, decode, parse_json, read_bounded
 
 _VOCABULARY: Final = b'"vocab":'
 _MERGES: Final = b'"merges":'

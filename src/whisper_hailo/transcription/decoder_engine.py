@@ -18,10 +18,10 @@ from whisper_hailo.decoding.language import detect_languages
 from whisper_hailo.decoding.option_groups import PromptOptions, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.prompt import PromptMaker
-from whisper_hailo.decoding.search.assistant import Ahead, Tally
-from whisper_hailo.decoding.search.draft import Draft
+from whisper_hailo.decoding.search.decode_ahead import Ahead, Tally
 from whisper_hailo.decoding.search.fallback import decode_with_fallback
 from whisper_hailo.decoding.search.loop import DecodingLoop, Task
+from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.decoding.words.align import align_words
 from whisper_hailo.decoding.words.cleanup import words_into_segments
 from whisper_hailo.text.tokenizer import Tokenizer

@@ -15,7 +15,7 @@ from whisper_hailo.core.protocols import AnyDecoder, Encoder
 from whisper_hailo.core.spec import ENCODER_FILE, ModelSpec
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.recognizer import owns_loop
-from whisper_hailo.decoding.search.assistant import Costs, Tally
+from whisper_hailo.decoding.search.decode_ahead import Costs, Tally
 
 _PLAIN: Final = "onnx"
 

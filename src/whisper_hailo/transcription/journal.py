@@ -12,7 +12,7 @@ from typing import BinaryIO, Final, Self
 
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.files import unwritable
-from whisper_hailo.core.strict import MismatchError, decode, parse_json
+from whisper_hailo.core.strict_json import MismatchError, decode, parse_json
 from whisper_hailo.transcription.memory import Remembered
 
 _VERSION: Final = 1

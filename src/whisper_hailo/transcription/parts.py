@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from whisper_hailo.audio.windows import WindowPlan
-from whisper_hailo.backends.make import AnyBackEnd
 from whisper_hailo.backends.model_files import model_file
 from whisper_hailo.backends.options import EngineOptions
+from whisper_hailo.backends.registry import AnyBackEnd
 from whisper_hailo.backends.select import engine_window_s, select
 from whisper_hailo.convert.find_model import find_model
 from whisper_hailo.convert.options import ConvertOptions

@@ -11,7 +11,7 @@ from whisper_hailo.core.types import UNSPACED_LANGUAGES, FloatArray, Word
 from whisper_hailo.decoding.decoded import Drafted
 from whisper_hailo.decoding.option_groups import PromptOptions
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.draft import Draft
+from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.decoding.words.split import split_words
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult

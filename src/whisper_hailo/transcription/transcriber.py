@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Self, TypeAlias
 
 from whisper_hailo.audio import AudioSource
-from whisper_hailo.backends.make import AnyBackEnd
 from whisper_hailo.backends.options import EngineOptions
+from whisper_hailo.backends.registry import AnyBackEnd
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.closing import Closing
@@ -18,7 +18,7 @@ from whisper_hailo.core.threads import checked_threads
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, Settings, Transcript
 from whisper_hailo.decoding.options import Cures, DecodingOptions
-from whisper_hailo.decoding.search.draft import Draft
+from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.asked import Asked, AskedModel, at_rate
 from whisper_hailo.transcription.longform.plan import LongOptions

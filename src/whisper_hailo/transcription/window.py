@@ -11,8 +11,8 @@ from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.prompt import PromptMaker
-from whisper_hailo.decoding.search.assistant import Tally
-from whisper_hailo.decoding.search.draft import Draft
+from whisper_hailo.decoding.search.decode_ahead import Tally
+from whisper_hailo.decoding.search.verify_draft import Draft
 
 _HOT = 0.5
 """Text found at a higher temperature is not shown to the next window, as in OpenAI Whisper."""

@@ -11,9 +11,9 @@ import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, numpy_helper
 
+from whisper_hailo.backends.graph_run import EXPORT_AGAIN, running, running_graph
 from whisper_hailo.backends.onnx_message import parse_message, read_graph_bytes
 from whisper_hailo.backends.operators import LOOPS, refuse_operators
-from whisper_hailo.backends.running import EXPORT_AGAIN, running, running_graph
 from whisper_hailo.backends.saturation import saturates
 from whisper_hailo.backends.session import FATAL_ONLY, PROVIDERS
 from whisper_hailo.backends.unsigned_codes import without_signs

@@ -12,7 +12,7 @@ from whisper_hailo.convert.hailo import encoder as hailo_encoder
 from whisper_hailo.core.files import inside
 from whisper_hailo.core.hailo import HailoForm
 from whisper_hailo.validate import ladder
-from whisper_hailo.validate.chip import emulated_graph
+from whisper_hailo.validate.emulated import emulated_graph
 from whisper_hailo.validate.hef import find_hef, hef_decoder, hef_encoder
 from whisper_hailo.validate.inner import InnerGraph
 from whisper_hailo.validate.ladder import RungResult, not_run

@@ -25,8 +25,8 @@ from whisper_hailo.core.protocols import AnyDecoder, Padding, StepOutput
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import IntArray
 from whisper_hailo.decoding.options import Cures, DecodingOptions
-from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.decoding.search.loop import DecodingLoop, Task
+from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo_lab.around import DecoderAround
 from whisper_hailo_lab.captions.comparison import EngineCall
 from whisper_hailo_lab.repository import MICRO

@@ -16,8 +16,8 @@ from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.engine import CaptionEngine
+from whisper_hailo.live.event_checks import EventChecker
 from whisper_hailo.live.events import Completed, Event
-from whisper_hailo.live.guarantees import EventChecker
 from whisper_hailo.live.source import Block
 from whisper_hailo.live.sources import FileSource
 from whisper_hailo.live.stream import CaptionStream

@@ -22,7 +22,7 @@ from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.core.protocols import Encoder
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
-from whisper_hailo.decoding.search.draft import Draft
+from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.transcription.parts import Parts
 from whisper_hailo_lab.around import EncoderAround
 from whisper_hailo_lab.repository import CLIPS

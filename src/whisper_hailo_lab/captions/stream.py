@@ -14,8 +14,8 @@ from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.engine import TranscriberEngine, warm_up
+from whisper_hailo.live.event_checks import violations
 from whisper_hailo.live.events import Completed, Event
-from whisper_hailo.live.guarantees import violations
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.sources import FileSource
 from whisper_hailo.live.stream import CaptionStream

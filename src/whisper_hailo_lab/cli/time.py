@@ -13,7 +13,7 @@ from whisper_hailo.cli.model import ModelOptions, tell_engine
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.cli.steps import Steps
 from whisper_hailo.core.errors import ExitCode
-from whisper_hailo.core.given import Given
+from whisper_hailo.core.given_options import Given
 from whisper_hailo.decoding.options import DecodingOptions
 
 if TYPE_CHECKING:

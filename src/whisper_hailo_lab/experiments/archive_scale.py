@@ -28,7 +28,7 @@ from whisper_hailo.batch.pieces import audio_s, tasks_of
 from whisper_hailo.batch.records import MOST_PIECES, PIECE_S, Group, Item, Outcome, PieceResult
 from whisper_hailo.batch.store import Folder
 from whisper_hailo.batch.worker import Setup, Worker
-from whisper_hailo.core.strict import decode, parse_json
+from whisper_hailo.core.strict_json import decode, parse_json
 from whisper_hailo.core.types import Segment, Settings
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.batch_size import USUAL_BATCH

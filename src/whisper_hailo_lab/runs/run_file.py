@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 from whisper_hailo.core.errors import OptionError, OutputError
 from whisper_hailo.core.files import read_text
 from whisper_hailo.core.names import shown
-from whisper_hailo.core.strict import decode
+from whisper_hailo.core.strict_json import decode
 from whisper_hailo_lab.runs.records import (
     CaseRecord,
     ComparisonRecord,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from whisper_hailo.backends.kinds import hailo_form
+from whisper_hailo.backends.file_kinds import hailo_form
 from whisper_hailo.backends.model_files import check_all, model_file
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.core.errors import ModelError

@@ -11,9 +11,9 @@ import onnxruntime
 import pytest
 from onnx import ModelProto, TensorProto, helper
 
-from whisper_hailo.backends import running
+from whisper_hailo.backends import graph_run
+from whisper_hailo.backends.graph_run import running_graph
 from whisper_hailo.backends.operators import BRANCHES, LOOPS, refuse_operators
-from whisper_hailo.backends.running import running_graph
 from whisper_hailo.backends.session import FATAL_ONLY, open_graph
 from whisper_hailo.backends.watch import Watch
 from whisper_hailo.core.errors import ModelError
@@ -96,7 +96,7 @@ def test_what_is_no_graph_is_refused_in_one_line(tmp_path: Path, content: bytes)
 
 
 def test_a_run_that_goes_on_for_ever_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "WATCH", Watch(limit_s=0.2, look_s=0.05))
+    monkeypatch.setattr(graph_run, "WATCH", Watch(limit_s=0.2, look_s=0.05))
     quiet = onnxruntime.SessionOptions()
     quiet.log_severity_level = FATAL_ONLY
     session = onnxruntime.InferenceSession(_endless().SerializeToString(), quiet)

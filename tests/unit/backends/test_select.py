@@ -16,12 +16,12 @@ from tests.checkpoints import TOY, config_of, random_arrays, write_checkpoint
 from tests.unit.backends.test_optimum import GOLDENS
 from whisper_hailo.backends import select as module
 from whisper_hailo.backends.ctranslate2 import HONOURED
+from whisper_hailo.backends.file_kinds import decoder_backend
 from whisper_hailo.backends.fixed import FixedDecoder
 from whisper_hailo.backends.foreign_encoder import ForeignEncoder
-from whisper_hailo.backends.kinds import decoder_backend
-from whisper_hailo.backends.make import DECODERS, ENCODERS
 from whisper_hailo.backends.onnx import OnnxEncoder
 from whisper_hailo.backends.options import DECODER_BACKENDS, ENCODER_BACKENDS, EngineOptions
+from whisper_hailo.backends.registry import DECODERS, ENCODERS
 from whisper_hailo.backends.select import Npu, engine_window_s, select
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions

@@ -12,7 +12,7 @@ from whisper_hailo.cli.app import run
 from whisper_hailo.cli.groups import Only, flattened
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import expect, expect_choices, flag, group
-from whisper_hailo.core.given import Given
+from whisper_hailo.core.given_options import Given
 
 
 @dataclass(frozen=True)

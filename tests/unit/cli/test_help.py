@@ -19,8 +19,8 @@ from whisper_hailo.cli.fallback import Fallback
 from whisper_hailo.cli.groups import parameters_of
 from whisper_hailo.cli.model import ModelOptions
 from whisper_hailo.cli.output import OutputOptions
-from whisper_hailo.cli.talk import Loudness
 from whisper_hailo.cli.transcribe import Together
+from whisper_hailo.cli.verbosity import Loudness
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.flags import Flag, flag_of, typed_name
 from whisper_hailo.decoding.option_groups import (

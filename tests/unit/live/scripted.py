@@ -10,7 +10,7 @@ import numpy as np
 
 from whisper_hailo.core.buffers import BufferText, BufferWord
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.decoding.search.draft import Draft
+from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.transcription.running_text import text_words
 
 

@@ -17,8 +17,8 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.option_groups import SearchOptions
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
 from whisper_hailo.live.blocks import BlockCaptions, Samples, stream, stream_async
+from whisper_hailo.live.event_checks import violations
 from whisper_hailo.live.events import Completed, Event
-from whisper_hailo.live.guarantees import violations
 from whisper_hailo.transcription.transcriber import Transcriber
 
 OPTIONS = DecodingOptions(cures=PRESETS["conservative"])

@@ -16,10 +16,10 @@ from tests.unit.live.scripted import Fickle, Loudness, Speller, silence, speech,
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.decoding.search.draft import Draft
+from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.captioner import Captioner
+from whisper_hailo.live.event_checks import violations
 from whisper_hailo.live.events import Away, Back, Completed, Event, Lost, Partial, Started
-from whisper_hailo.live.guarantees import violations
 from whisper_hailo.live.options import CaptionOptions
 
 

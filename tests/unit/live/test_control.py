@@ -20,8 +20,8 @@ from whisper_hailo.live.access import Access
 from whisper_hailo.live.browser import BrowserSource
 from whisper_hailo.live.captioner import Captioner
 from whisper_hailo.live.controls import Controls
+from whisper_hailo.live.event_checks import violations
 from whisper_hailo.live.events import Away, Cleared, Completed, Event, Marker, Settings
-from whisper_hailo.live.guarantees import violations
 from whisper_hailo.live.paused import PausableSource
 from whisper_hailo.live.source import Absence, Block, Pace
 from whisper_hailo.live.stream import CaptionStream

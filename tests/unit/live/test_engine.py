@@ -16,7 +16,7 @@ from whisper_hailo.core.buffers import BufferWord
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.decoding.option_groups import PromptOptions, Thresholds
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.draft import Draft
+from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.engine import TranscriberEngine, caption_defaults
 
 

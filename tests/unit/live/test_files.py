@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from whisper_hailo.core.errors import OptionError, OutputError
+from whisper_hailo.live.event_checks import violations
 from whisper_hailo.live.events import (
     CaptionWord,
     Completed,
@@ -18,7 +19,6 @@ from whisper_hailo.live.events import (
     Started,
 )
 from whisper_hailo.live.files import CaptionFile, EventFile, caption_files
-from whisper_hailo.live.guarantees import violations
 from whisper_hailo.text.subtitles import Layout
 
 

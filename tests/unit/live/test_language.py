@@ -10,10 +10,10 @@ import numpy as np
 from tests.unit.live.scripted import Loudness, Speller, silence, speech
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.decoding.search.draft import Draft
+from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.captioner import Captioner
+from whisper_hailo.live.event_checks import violations
 from whisper_hailo.live.events import Completed, Event, Partial
-from whisper_hailo.live.guarantees import violations
 
 
 @dataclass

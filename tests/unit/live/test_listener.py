@@ -8,10 +8,10 @@ import numpy as np
 
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.decoding.search.draft import Draft
+from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.listener import Listener, RunningSegment
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.live.running import RunningText
+from whisper_hailo.live.settling import RunningText
 from whisper_hailo.live.statistics import CaptionStatistics
 
 

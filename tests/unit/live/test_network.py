@@ -17,8 +17,8 @@ from tests.unit.sounds import similarity, tone
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.captioner import Captioner
+from whisper_hailo.live.event_checks import violations
 from whisper_hailo.live.events import Completed
-from whisper_hailo.live.guarantees import violations
 from whisper_hailo.live.network import NetworkSource
 from whisper_hailo.live.reopened import ReopenedSource
 from whisper_hailo.live.source import Block, Pace

@@ -12,8 +12,8 @@ from tests.unit.live.scripted import Loudness, Speller, speech
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.live.captioner import Captioner
+from whisper_hailo.live.event_checks import violations
 from whisper_hailo.live.events import Away, Back, Completed, Event
-from whisper_hailo.live.guarantees import violations
 from whisper_hailo.live.reopened import ReopenedSource
 from whisper_hailo.live.source import Block, Pace, nothing
 from whisper_hailo.live.stream import CaptionStream

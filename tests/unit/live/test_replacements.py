@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.unit.live.scripted import Fickle, Loudness
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.live.captioner import Captioner
+from whisper_hailo.live.event_checks import violations
 from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, Started
-from whisper_hailo.live.guarantees import violations
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.replacements import Replacements
 

@@ -15,9 +15,9 @@ from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.live.backlog import Backlog
 from whisper_hailo.live.captioner import Captioner
+from whisper_hailo.live.event_checks import violations
 from whisper_hailo.live.events import Completed, Event, Started
 from whisper_hailo.live.files import CaptionFile
-from whisper_hailo.live.guarantees import violations
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.source import Block
 from whisper_hailo.live.sources import FileSource

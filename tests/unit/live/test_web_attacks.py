@@ -104,7 +104,7 @@ def told(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_the_page_answers_beside_hundreds_of_half_open_connections(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.live.door.MOST", 16)
+    monkeypatch.setattr("whisper_hailo.live.connections.MOST", 16)
     with served() as view, connect(view, "events") as before, ExitStack() as clients:
         before.recv()
         first = clients.enter_context(dial(view))
@@ -128,7 +128,7 @@ def test_slow_headers_idle_bodies_and_unread_answers_have_a_limit(
 ) -> None:
     with served() as view, connect(view, "events") as page:
         page.recv()
-        monkeypatch.setattr("whisper_hailo.live.door.ASK_S", 0.2)
+        monkeypatch.setattr("whisper_hailo.live.connections.ASK_S", 0.2)
         for request in (
             b"",
             b"GET / HTTP/1.1\r\nHost: localhost\r\nX-",

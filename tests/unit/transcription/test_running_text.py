@@ -21,7 +21,7 @@ from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.core.spec import ModelSpec, SpecialTokens
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Word
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
-from whisper_hailo.decoding.search.draft import Draft
+from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.transcription.parts import Parts
 from whisper_hailo.transcription.running_text import joined, text_words
 from whisper_hailo.transcription.transcriber import Transcriber

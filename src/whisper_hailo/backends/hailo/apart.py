@@ -20,8 +20,8 @@ from whisper_hailo.backends.hailo.faults import Faults
 from whisper_hailo.backends.hailo.lease import Lease
 from whisper_hailo.backends.hailo.options import ChipOptions
 from whisper_hailo.backends.hef.read import read_hef
-from whisper_hailo.core.apart import DiedError, Waitable, answer, run_apart, wait_at_most
 from whisper_hailo.core.errors import DeviceError, DeviceTimeoutError
+from whisper_hailo.core.own_process import DiedError, Waitable, answer, run_apart, wait_at_most
 
 _LOOK_S: Final = 10.0
 _RUN_S: Final = 60.0

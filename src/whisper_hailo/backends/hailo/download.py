@@ -10,10 +10,10 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Final
 
-from whisper_hailo.core.apart import answer
 from whisper_hailo.core.errors import HubError, ModelError, OutputError
 from whisper_hailo.core.files import ANOTHER_CACHE
 from whisper_hailo.core.names import shown
+from whisper_hailo.core.own_process import answer
 
 LARGEST_BYTES: Final = 512 << 20
 """Base's decoder, the largest that is published, has less than a third of it."""

@@ -12,17 +12,17 @@ from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.spec import SpecialTokens
 from whisper_hailo.core.types import SECONDS_PER_TIMESTAMP, FloatArray
 from whisper_hailo.decoding.options import Cures, DecodingOptions
-from whisper_hailo.decoding.rules.logits import (
-    block_ngrams,
-    penalise_repetition,
-    suppress,
-)
-from whisper_hailo.decoding.rules.times import (
+from whisper_hailo.decoding.rules.time_rules import (
     begin_with_timestamp,
     keep_order,
     keep_pairs,
     prefer_timestamps,
     stay_inside,
+)
+from whisper_hailo.decoding.rules.token_rules import (
+    block_ngrams,
+    penalise_repetition,
+    suppress,
 )
 
 _LARGEST_PART = 0.9

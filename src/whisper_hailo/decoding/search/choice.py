@@ -13,8 +13,8 @@ from typing import Final, Protocol
 import numpy as np
 
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.decoding.rules.logits import end_lead
 from whisper_hailo.decoding.rules.logits_rules import Ruled
+from whisper_hailo.decoding.rules.token_rules import end_lead
 from whisper_hailo.decoding.search.hypothesis import Hypothesis
 
 _LARGEST_EXPONENT: Final = 700.0

@@ -9,8 +9,8 @@ import numpy as np
 
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.decoding.rules.logits import choose, lead
 from whisper_hailo.decoding.rules.logits_rules import LogitsRules
+from whisper_hailo.decoding.rules.token_rules import choose, lead
 from whisper_hailo.decoding.search.hypothesis import Feed, Found, Hypothesis, OneByOne
 
 

@@ -15,12 +15,12 @@ from whisper_hailo.core.types import FloatArray, IntArray
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.rules.logits_rules import LogitsRules
-from whisper_hailo.decoding.search.assistant import Ahead, Assistant
 from whisper_hailo.decoding.search.choice import BeamChoice, Choice, SampledChoice
-from whisper_hailo.decoding.search.draft import Draft, DraftSearch
+from whisper_hailo.decoding.search.decode_ahead import Ahead, Assistant
 from whisper_hailo.decoding.search.greedy import GreedyChoice, GreedySearch
 from whisper_hailo.decoding.search.hypothesis import Found, Search, near_tie
 from whisper_hailo.decoding.search.ranking import best_of, is_close_call
+from whisper_hailo.decoding.search.verify_draft import Draft, DraftSearch
 from whisper_hailo.decoding.search.windows import WindowSearch
 
 _LAST = np.zeros(1, np.int64)

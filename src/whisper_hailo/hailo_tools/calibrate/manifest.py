@@ -9,7 +9,7 @@ from typing import Any
 
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import replace_file
-from whisper_hailo.core.strict import MismatchError, decode, read_json_object
+from whisper_hailo.core.strict_json import MismatchError, decode, read_json_object
 
 MANIFEST_VERSION = 1
 

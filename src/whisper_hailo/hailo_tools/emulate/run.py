@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 
-from whisper_hailo.backends.running import running_graph
+from whisper_hailo.backends.graph_run import running_graph
 from whisper_hailo.backends.session import open_graph
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import ModelError

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from whisper_hailo.audio import open_audio
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.live.event_checks import EventChecker
 from whisper_hailo.live.events import (
     Away,
     Back,
@@ -23,7 +24,6 @@ from whisper_hailo.live.events import (
     Partial,
     Started,
 )
-from whisper_hailo.live.guarantees import EventChecker
 from whisper_hailo_lab.captions.soak.room import Played
 
 _KINDS: Final = {

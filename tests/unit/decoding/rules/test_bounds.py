@@ -11,9 +11,9 @@ import pytest
 from tests.unit.shapes import TINY, TOY_TOKENS
 from whisper_hailo.decoding.option_groups import TokenLimits
 from whisper_hailo.decoding.options import Cures, DecodingOptions
-from whisper_hailo.decoding.rules.logits import block_ngrams, choose, end_lead, lead
 from whisper_hailo.decoding.rules.logits_rules import LogitsRules, allowed_logsumexp
-from whisper_hailo.decoding.rules.times import prefer_timestamps
+from whisper_hailo.decoding.rules.time_rules import prefer_timestamps
+from whisper_hailo.decoding.rules.token_rules import block_ngrams, choose, end_lead, lead
 
 BEGIN = 20
 EOT = TOY_TOKENS.eot

@@ -18,7 +18,7 @@ from tests.unit.live.scripted import Loudness, Speller, silence, speech
 from whisper_hailo.core.errors import HubError, OptionError
 from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import Timings
-from whisper_hailo.decoding.search.draft import Draft
+from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.events import Partial
 from whisper_hailo.live.moonshine import MoonshineEngine
 from whisper_hailo.live.options import CaptionOptions

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.unit.decoding.search.test_draft import Oracle
+from tests.unit.decoding.search.test_verify_draft import Oracle
 from tests.unit.shapes import TOY_TOKENS
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.draft import Draft
 from whisper_hailo.decoding.search.loop import DecodingLoop, Task
+from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo_lab.captions.conversation import conversation, reading
 from whisper_hailo_lab.captions.cost import ForcedDecoder
 from whisper_hailo_lab.documents.captions import PARTS, RESULT

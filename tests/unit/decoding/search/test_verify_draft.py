@@ -18,9 +18,9 @@ from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.decoded import Decoded, Drafted
 from whisper_hailo.decoding.options import Cures, DecodingOptions
-from whisper_hailo.decoding.rules.logits import choose, lead
-from whisper_hailo.decoding.search.draft import Draft
+from whisper_hailo.decoding.rules.token_rules import choose, lead
 from whisper_hailo.decoding.search.loop import DecodingLoop, Task
+from whisper_hailo.decoding.search.verify_draft import Draft
 
 PREFIX = (11, 12, 14, 19)
 EOT = TOY_TOKENS.eot
@@ -154,7 +154,7 @@ def test_a_long_draft_is_looked_at_in_parts(
 ) -> None:
     truth = from_scratch(Oracle(seed), options)
     draft, oracle = edited(truth.tokens, changes), Oracle(seed)
-    with patch("whisper_hailo.decoding.search.draft._AT_ONCE", at_once):
+    with patch("whisper_hailo.decoding.search.verify_draft._AT_ONCE", at_once):
         drafted = run(oracle, options, draft)
     assert drafted.tokens == truth.tokens
     assert oracle.passes[0] <= len(PREFIX) + at_once
@@ -170,7 +170,7 @@ def test_nothing_of_a_long_draft_is_lost_between_its_parts(
     truth = from_scratch(Oracle(seed), options)
     draft = truth.tokens[: options.budget(TOY, len(PREFIX)) - 1]
     whole = run(Oracle(seed), options, draft, horizon=horizon)
-    with patch("whisper_hailo.decoding.search.draft._AT_ONCE", at_once):
+    with patch("whisper_hailo.decoding.search.verify_draft._AT_ONCE", at_once):
         free = run(Oracle(seed), options, draft)
         parts = run(Oracle(seed), options, draft, horizon=horizon)
     assert saved(free).n_accepted == len(draft)

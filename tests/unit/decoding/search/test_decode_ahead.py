@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.decoding.search.test_draft import PREFIX, Oracle, all_options, edited, edits
+from tests.unit.decoding.search.test_verify_draft import PREFIX, Oracle, all_options, edited, edits
 from tests.unit.shapes import TOY, TOY_TOKENS, toy_spec
 from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions, SearchOptions
-from whisper_hailo.decoding.search.assistant import Ahead, Costs, Tally
-from whisper_hailo.decoding.search.draft import Draft
+from whisper_hailo.decoding.search.decode_ahead import Ahead, Costs, Tally
 from whisper_hailo.decoding.search.loop import DecodingLoop, Task
+from whisper_hailo.decoding.search.verify_draft import Draft
 
 CHEAP = Costs(step=0.1, row=0.05)
 LONG = DecodingOptions(max_new_tokens=40)

@@ -31,7 +31,7 @@ import numpy as np
 
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.decoded import Drafted
-from whisper_hailo.decoding.search.assistant import Assistant
+from whisper_hailo.decoding.search.decode_ahead import Assistant
 from whisper_hailo.decoding.search.greedy import GreedyChoice
 from whisper_hailo.decoding.search.guide import Guide
 from whisper_hailo.decoding.search.hypothesis import Feed, Found, Hypothesis

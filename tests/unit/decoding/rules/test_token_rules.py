@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from whisper_hailo.decoding.rules.logits import choose, penalise_repetition, suppress
+from whisper_hailo.decoding.rules.token_rules import choose, penalise_repetition, suppress
 
 EOT = 3
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from whisper_hailo.core.buffers import BufferText, BufferWord
-from whisper_hailo.decoding.search.draft import Draft
+from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.events import CaptionWord
 
 _MARKS: Final = " .,;:!?\"'()[]{}«»“”„…-"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from whisper_hailo.core import strict
+from whisper_hailo.core import strict_json
 from whisper_hailo.core.errors import ModelError, TokenizerError
-from whisper_hailo.core.strict import MismatchError, decode, parse_json, read_json_object
+from whisper_hailo.core.strict_json import MismatchError, decode, parse_json, read_json_object
 
 
 @pytest.mark.parametrize(
@@ -39,14 +39,14 @@ def test_what_is_no_json_of_a_model_is_refused(raw: bytes) -> None:
 def test_more_lists_than_any_model_has_are_not_even_parsed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(strict, "MOST_CONTAINERS", 100)
+    monkeypatch.setattr(strict_json, "MOST_CONTAINERS", 100)
     assert len(parse_json(b"[" + b"[]," * 98 + b"[]]")) == 99
     with pytest.raises(MismatchError, match="more than 100 lists and objects"):
         parse_json(b"[" + b"[]," * 99 + b"[]]")
 
 
 def test_depth_ends_where_it_says() -> None:
-    deepest = strict.DEEPEST
+    deepest = strict_json.DEEPEST
     assert parse_json(b"[" * deepest + b"]" * deepest)
     with pytest.raises(MismatchError, match=f"over {deepest} levels deep"):
         parse_json(b"[" * (deepest + 1) + b"]" * (deepest + 1))
@@ -69,7 +69,7 @@ def test_files_are_plain_small_and_hold_objects(
     path.write_text("[]", encoding="utf-8")
     with pytest.raises(TokenizerError, match="holds a list, expected a JSON object"):
         read_json_object(path, TokenizerError)
-    monkeypatch.setattr(strict, "LARGEST_BYTES", 1)
+    monkeypatch.setattr(strict_json, "LARGEST_BYTES", 1)
     with pytest.raises(ModelError, match="more than any of its kind"):
         read_json_object(path)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from whisper_hailo.core.buffers import BufferText, BufferWord
-from whisper_hailo.decoding.search.draft import Draft
-from whisper_hailo.live.running import RunningText
+from whisper_hailo.decoding.search.verify_draft import Draft
+from whisper_hailo.live.settling import RunningText
 
 
 def heard(*ids: int, guess: tuple[int, ...] = ()) -> BufferText:

@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, TypeVar, Union, get_args, get_origin, ge
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import expect_choice, flag_of, is_needed, only_of, typed_name
-from whisper_hailo.core.strict import MismatchError, decode
+from whisper_hailo.core.strict_json import MismatchError, decode
 
 T = TypeVar("T")
 

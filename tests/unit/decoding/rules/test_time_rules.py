@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.shapes import TINY, TOY_TOKENS
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.rules.logits_rules import LogitsRules
-from whisper_hailo.decoding.rules.times import prefer_timestamps
+from whisper_hailo.decoding.rules.time_rules import prefer_timestamps
 from whisper_hailo.decoding.segments import split_at_timestamps
 
 BEGIN = TOY_TOKENS.timestamp_begin

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from whisper_hailo.live.door import _DESCRIPTORS_EACH, MOST, Door, Line, _most_connections
+from whisper_hailo.live.connections import _DESCRIPTORS_EACH, MOST, Door, Line, _most_connections
 
 HERE = "127.0.0.1"
 PATIENCE_S = 60
@@ -171,7 +171,7 @@ def test_there_are_fewer_places_where_descriptors_are_few(monkeypatch: pytest.Mo
 def test_whoever_asks_for_nothing_in_time_is_cut_and_a_page_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("whisper_hailo.live.door.ASK_S", 0.01)
+    monkeypatch.setattr("whisper_hailo.live.connections.ASK_S", 0.01)
     told: list[str] = []
 
     async def run() -> None:
@@ -187,7 +187,7 @@ def test_whoever_asks_for_nothing_in_time_is_cut_and_a_page_is_not(
 
 
 def test_whoever_does_not_read_the_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("whisper_hailo.live.door.LINGER_S", 0.01)
+    monkeypatch.setattr("whisper_hailo.live.connections.LINGER_S", 0.01)
 
     async def run() -> None:
         line, transport = come(Door(print))

@@ -38,8 +38,8 @@ class Request:
 
 
 def _onnx_encoder(request: Request) -> Encoder:
+    from whisper_hailo.backends.file_kinds import encoder_file, is_model_directory, model_directory
     from whisper_hailo.backends.foreign_encoder import ForeignEncoder
-    from whisper_hailo.backends.kinds import encoder_file, is_model_directory, model_directory
     from whisper_hailo.backends.onnx import OnnxEncoder
 
     if request.path is None:
@@ -51,7 +51,7 @@ def _onnx_encoder(request: Request) -> Encoder:
 
 
 def _cached_decoder(request: Request) -> AnyDecoder:
-    from whisper_hailo.backends.kinds import is_model_directory, model_directory
+    from whisper_hailo.backends.file_kinds import is_model_directory, model_directory
     from whisper_hailo.backends.onnx import CachedDecoder
 
     if request.path is None:
@@ -66,9 +66,9 @@ def _cached_decoder(request: Request) -> AnyDecoder:
 
 
 def _fixed_decoder(request: Request) -> AnyDecoder:
+    from whisper_hailo.backends.file_kinds import hailo_form
     from whisper_hailo.backends.fixed import FixedDecoder
     from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
-    from whisper_hailo.backends.kinds import hailo_form
 
     path = request.path or hailo_form(request.directory, request.spec, "decoder")
     return FixedDecoder(OnnxFixedRunner(path, request.spec, request.threads), request.spec)
