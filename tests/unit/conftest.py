@@ -18,7 +18,8 @@ settings.load_profile("steady")
 @pytest.fixture(autouse=True)
 def own_logging() -> Iterator[None]:
     """A command writes its log to a stream that ends with its test, at a level of its own."""
-    loggers = (logging.getLogger(), logging.getLogger("whisper_hailo"))
+    names = (None, "whisper_hailo", "whisper_hailo_lab")
+    loggers = [logging.getLogger(name) for name in names]
     before = [(logger.level, [*logger.handlers]) for logger in loggers]
     yield
     for logger, (level, handlers) in zip(loggers, before, strict=True):
