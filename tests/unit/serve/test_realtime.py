@@ -323,21 +323,26 @@ def test_bytes_are_no_message(web: Running) -> None:
 
 @pytest.mark.parametrize("frame", [b"\x83\x80\0\0\0\0", b"\xc1\x80\0\0\0\0", b"\x81\x01a"])
 def test_frames_that_are_none_end_the_session_and_nothing_else(
-    web: Running, caplog: pytest.LogCaptureFixture, frame: bytes
+    house: House,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    frame: bytes,
 ) -> None:
+    monkeypatch.setattr("whisper_hailo.serve.http.serving._PING_S", 0.2)
     head = (
         "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
         "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
     )
     asked = f"GET {URL} HTTP/1.1\r\nHost: localhost\r\n{head}\r\n".encode()
-    with socket.create_connection(("127.0.0.1", web.port), 30) as raw:
-        raw.sendall(asked)
-        assert b"session.created" in raw.recv(1 << 12) + raw.recv(1 << 12)
-        raw.sendall(frame)
-        while raw.recv(1 << 12):
-            pass
-    with talk(web) as said:
-        said.update()
+    with running(house) as web:
+        with socket.create_connection(("127.0.0.1", web.port), 30) as raw:
+            raw.sendall(asked)
+            assert b"session.created" in raw.recv(1 << 12) + raw.recv(1 << 12)
+            raw.sendall(frame)
+            while raw.recv(1 << 12):
+                pass
+        with talk(web) as said:
+            said.update()
     assert not [record for record in caplog.records if record.exc_info]
 
 

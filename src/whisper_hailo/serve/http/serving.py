@@ -20,6 +20,9 @@ _HEAD_S: Final = 10.0
 """From the beginning of a connection, or of a request, to the end of the request's head."""
 
 _KEEP_ALIVE_S: Final = 5
+_PING_S: Final = 20.0
+"""After which a client that broke off with nonsense is hung up on, too."""
+
 _PONG_S: Final = 300.0
 """Who sends faster than it is heard is not read for a while, nor are its answers to pings."""
 
@@ -50,6 +53,7 @@ class HttpServer(uvicorn.Server):
                 server_header=False,
                 ws_max_size=MOST_BYTES,
                 ws_per_message_deflate=False,  # a few bytes would become megabytes
+                ws_ping_interval=_PING_S,
                 ws_ping_timeout=_PONG_S,
                 limit_concurrency=limits.connections,
                 timeout_keep_alive=_KEEP_ALIVE_S,
