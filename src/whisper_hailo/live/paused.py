@@ -31,12 +31,6 @@ class PausableSource(SourceAround):
         super().__init__(source)
         self.is_paused = False
         self._sleep = sleep
-        self._closed = False
-
-    def close(self) -> None:
-        """End, paused or not."""
-        self._closed = True
-        super().close()
 
     def blocks(self) -> Iterator[Block]:
         """What the source gives; while it is paused, empty pieces.

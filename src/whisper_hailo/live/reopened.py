@@ -48,12 +48,6 @@ class ReopenedSource(SourceAround):
         self._patience_s = patience_s
         self._now = now
         self._sleep = sleep
-        self._closed = False
-
-    def close(self) -> None:
-        """End for good."""
-        self._closed = True
-        super().close()
 
     def blocks(self) -> Iterator[Block]:
         """All that it gives, with the times that it was away between.

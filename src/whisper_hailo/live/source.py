@@ -107,6 +107,7 @@ class SourceAround(Closing):
 
     def __init__(self, source: AudioSource) -> None:
         self._source = source
+        self._closed = False
 
     @property
     def name(self) -> str:
@@ -132,7 +133,8 @@ class SourceAround(Closing):
         return self
 
     def close(self) -> None:
-        """End the source."""
+        """End the source, whatever it is doing; for good."""
+        self._closed = True
         self._source.close()
 
 
