@@ -91,8 +91,8 @@ class DecoderEngine:
             decoded = decode_with_fallback(
                 self._loop, self._decoder, self._tokenizer, self._options, state=state, tasks=tasks
             )
-            if ahead is not None and not ahead.tally.pays:
-                self._tell_of_leaving(ahead.tally)
+            if self._draft_model is not None and ahead is not None and not ahead.tally.pays:
+                _tell_of_leaving(self._draft_model.name, ahead.tally)
             rows = zip(requests, decoded, languages, strict=True)
             return [self._result(state, row, *of) for row, of in enumerate(rows)]
 
@@ -113,17 +113,6 @@ class DecoderEngine:
         if draft is None or tally is None or encoded.ahead is None or not tally.pays:
             return None
         return Ahead(draft.decoder, draft.decoder.start(encoded.ahead, (self._padding,)), tally)
-
-    def _tell_of_leaving(self, tally: Tally) -> None:
-        name = "" if self._draft_model is None else self._draft_model.name
-        logger.info(
-            "draft model %s does not pay here and is left out from now on: %d of %d tokens that it "
-            "decoded ahead were right, and each costs %.0f %% of a token without it",
-            name,
-            tally.n_accepted,
-            tally.n_steps,
-            100 * tally.costs.step,
-        )
 
     def _task(self, request: WindowRequest, language: str, ahead: Ahead | None) -> Task:
         window, context = request.window, request.context
@@ -217,3 +206,14 @@ class DecoderEngine:
             content_s=result.window.content_s,
             language=result.language,
         )
+
+
+def _tell_of_leaving(name: str, tally: Tally) -> None:
+    logger.info(
+        "draft model %s does not pay here and is left out from now on: %d of %d tokens that it "
+        "decoded ahead were right, and each costs %.0f %% of a token without it",
+        name,
+        tally.n_accepted,
+        tally.n_steps,
+        100 * tally.costs.step,
+    )

@@ -59,9 +59,10 @@ class Helped:
             encoder: its encoder.
         """
         files = [of.files.get(ENCODER_FILE) for of in (self.spec, own)]
-        same = files[0] is not None and files[0] == files[1]
         main = self.chosen.encoder
-        return same and main is not None and main.name == encoder.name
+        if main is None or self.engine.encoder is not None or files[0] is None:
+            return False
+        return files[0] == files[1] and main.name == encoder.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +73,12 @@ class DraftModel:
         name: of the model.
         encoder: log-mel to its audio features; `None` where the model's own encoder is the same.
         decoder: with a vocabulary that is the model's.
-        costs: of its tokens.
-        n_tokens: so many are always decoded ahead; `None`: as many as pay.
         running: what it has brought audio that goes on, which is no recording.
     """
 
     name: str
     encoder: Encoder | None
     decoder: AnyDecoder
-    costs: Costs
-    n_tokens: int | None
     running: Tally
 
     @classmethod
@@ -113,20 +110,13 @@ class DraftModel:
             raise OptionError(f"--draft-model is {name}, which {decoder.name} runs; give another")
         shared = helped.has_same_encoder(own, encoder)
         heard = f"hears through encoder {encoder.name}" + (f" of {spec.name}" if shared else "")
-        costs, n_tokens = Costs.of(spec, own), asked.draft_tokens
-        draft = cls(
-            own.name,
-            None if shared else encoder,
-            decoder,
-            costs,
-            n_tokens,
-            Tally(costs, n_tokens),
-        )
+        running = Tally(Costs.of(spec, own), asked.draft_tokens)
+        draft = cls(own.name, None if shared else encoder, decoder, running)
         return draft, f"draft model {own.name}, {decoder.name}: {heard}"
 
     def tally(self) -> Tally:
         """Of a recording that has not begun."""
-        return Tally(self.costs, self.n_tokens)
+        return Tally(self.running.costs, self.running.always)
 
 
 def why_not_drafted(options: DecodingOptions, batch_size: int = 1) -> str | None:

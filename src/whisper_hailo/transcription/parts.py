@@ -169,15 +169,19 @@ class Parts:
         self.tokenizer.prefix(language, options.task)
         self.window_engine(options)
 
-    def window_engine(self, options: DecodingOptions) -> WindowEngine:
+    def window_engine(self, options: DecodingOptions, batch_size: int = 1) -> WindowEngine:
         """What takes audio features, or audio, to text.
+
+        Args:
+            options: checked before.
+            batch_size: windows decoded together.
 
         Raises:
             OptionError: something that this kind of decoder cannot do.
         """
         decoder, tokenizer = self.decoder, self.tokenizer
         if not owns_loop(decoder):
-            draft = self._draft(options)
+            draft = self._draft(options, batch_size)
             return DecoderEngine(decoder, tokenizer, options, self.plan.window_s, draft)
         if isinstance(decoder, AudioRecognizer):
             return AudioEngine(decoder, options)
@@ -194,26 +198,26 @@ class Parts:
             context.tally = self.draft.running
         return context
 
-    def stages(self, options: DecodingOptions, *, trim_window: bool = False) -> Stages:
+    def stages(
+        self, options: DecodingOptions, *, trim_window: bool = False, batch_size: int = 1
+    ) -> Stages:
         """All that a window goes through.
 
         Args:
             options: checked before.
             trim_window: encode only as much of a window as its audio fills.
+            batch_size: windows decoded together.
 
         Raises:
             OptionError: something that this kind of decoder cannot do.
         """
         plan = replace(self.plan, trim_window=trim_window)
-        draft = self._draft(options)
-        return Stages(self.encoder, self.window_engine(options), plan, draft)
+        draft = self._draft(options, batch_size)
+        return Stages(self.encoder, self.window_engine(options, batch_size), plan, draft)
 
-    def _draft_name(self, options: DecodingOptions) -> str:
-        draft = self._draft(options)
-        return "" if draft is None else draft.name
-
-    def _draft(self, options: DecodingOptions) -> DraftModel | None:
-        return self.draft if why_not_drafted(options) is None else None
+    def _draft(self, options: DecodingOptions, batch_size: int) -> DraftModel | None:
+        """What decodes ahead with these options, if anything does."""
+        return self.draft if why_not_drafted(options, batch_size) is None else None
 
     def long(self, long: LongOptions | None, options: DecodingOptions) -> LongOptions:
         """Windows that overlap are joined by the times of their words, which not all can tell.
@@ -243,7 +247,7 @@ class Parts:
         self, options: DecodingOptions, long: LongOptions | None, batch_size: int
     ) -> Settings:
         """What shapes the results of these options."""
-        spec = self.decoder.spec
+        spec, draft = self.decoder.spec, self._draft(options, batch_size)
         return Settings(
             model=spec.name,
             encoder="-" if self.encoder is None else self.encoder.name,
@@ -261,7 +265,7 @@ class Parts:
             timestamps=options.timestamps,
             batch_size=batch_size,
             trim_window=long is not None and long.trim_window,
-            draft_model=self._draft_name(options),
+            draft_model="" if draft is None else draft.name,
         )
 
 

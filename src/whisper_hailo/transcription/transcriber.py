@@ -264,7 +264,7 @@ class Transcriber(Closing):
             if translate and text.words and text.language != "en":
                 engine = parts.window_engine(in_english(options, text.language))
                 again = Running(audio, Draft())
-                request = again.request(engine.context(), parts.plan.content_samples)
+                request = again.request(parts.running_context(engine), parts.plan.content_samples)
                 (result,) = stages.decode(encoded, [request], engine)
                 text = replace(text, translation=running_text(result, parts.tokenizer).text)
         clock.add(encoded.clock)

@@ -50,7 +50,7 @@ class Ears:
 
 def stages(draft: Ears | None, *, n_mels: int = 80) -> Stages:
     """The large model's ears give 1."""
-    model = DraftModel("toy", draft, None, COSTS, None, Tally(COSTS))  # type: ignore[arg-type]
+    model = DraftModel("toy", draft, None, Tally(COSTS))  # type: ignore[arg-type]
     plan = WindowPlan(window_s=2.0, margin_s=1.0)
     return Stages(Ears(1.0, n_mels), None, plan, model)  # type: ignore[arg-type]
 
@@ -173,7 +173,15 @@ def test_a_beam_leaves_the_draft_model_out_and_says_so(
         recording = run.recording(DEMO)
     assert "draft model micro is left out: a beam of 2 takes no drafts" in caplog.messages
     assert recording.context.tally is None
-    assert run.transcript is not None
+
+
+def test_several_windows_at_a_time_leave_the_draft_model_out(
+    helped: Transcriber, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        drafted = helped.transcribe(DEMO, batch_size=4)
+    assert any("4 windows at a time take no drafts" in text for text in caplog.messages)
+    assert drafted.settings.draft_model == ""
 
 
 def test_a_draft_model_that_does_not_pay_is_left_out_and_that_is_said(

@@ -36,7 +36,8 @@ _TRIED: Final = 64
 
 _ROWS: Final = {"none": 0.06, "int8": 0.27, "int4": 0.5}
 """What a further token of a pass costs, by the large model's weights: float ones are read from
-memory, whole; to unpack few bits takes as long as to multiply. Measured: docs/decoding.md."""
+memory, whole; to unpack few bits takes as long as to multiply. Measured:
+`docs/measurements/drafts.md`."""
 _BITS: Final = {"none": 32, "int8": 8, "int4": 5}
 """Of a weight that a step reads; in 4 bits some products keep 8."""
 

@@ -187,10 +187,12 @@ class DecodingLoop:
         )
 
     def _search(self, tasks: Sequence[Task], budgets: Sequence[int], temperature: float) -> Search:
-        if temperature == 0 and self._options.search.beam_size == 1:
-            if tasks[0].draft is None and tasks[0].ahead is None:
-                return GreedySearch(self._greedily, budgets)
-            return self._drafted(tasks[0], budgets[0])
+        greedy = temperature == 0 and self._options.search.beam_size == 1
+        first = tasks[0]
+        if first.is_running or (greedy and (first.draft or first.ahead)):
+            return self._drafted(first, budgets[0])
+        if greedy:
+            return GreedySearch(self._greedily, budgets)
         choices = [self._choice(task, temperature) for task in tasks]
         return WindowSearch(self._rules, choices, budgets)
 

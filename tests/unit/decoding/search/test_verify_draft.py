@@ -17,7 +17,7 @@ from tests.unit.shapes import TOY, TOY_TOKENS, toy_spec
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.decoded import Decoded, Drafted
-from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.options import Cures, DecodingOptions, SearchOptions
 from whisper_hailo.decoding.rules.token_rules import choose, lead
 from whisper_hailo.decoding.search.loop import DecodingLoop, Task
 from whisper_hailo.decoding.search.verify_draft import Draft
@@ -335,3 +335,13 @@ def test_near_ties_are_counted(quantization: str, behind: float, n_ties: int) ->
     close = Close(behind=behind)
     close.spec = replace(toy_spec(), quantization=quantization)
     assert run(close, DecodingOptions(), [1, 1]).near_ties == n_ties
+
+
+def test_audio_that_goes_on_keeps_what_is_settled_whatever_the_beam() -> None:
+    options = DecodingOptions(search=SearchOptions(beam_size=3))
+    settled = from_scratch(Oracle(5), DecodingOptions()).tokens[:2]
+    task = Task(PREFIX, draft=Draft(settled, n_fixed=2), is_running=True)
+    loop = DecodingLoop(Oracle(5), TOY_TOKENS, options)  # type: ignore[arg-type]
+    (decoded,) = loop.run((), [task])
+    assert decoded.tokens[:2] == settled
+    assert saved(decoded).n_fixed == 2
