@@ -1,4 +1,4 @@
-"""Cutting a stream of audio into the fixed windows that an encoder takes."""
+"""The windows that an encoder takes: their sizes, and a stretch of audio that fills one."""
 
 from __future__ import annotations
 

@@ -138,6 +138,32 @@ class Ran:
     driver_bytes: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """Seconds that each step of a task takes, and how likely its node dies meanwhile."""
+
+    reading: float
+    fetch: float
+    send: float
+    work: float
+    handle: float
+    deadly: float
+
+    @classmethod
+    def of(cls, task_s: float, archive: Archive, cluster: Cluster, costs: Costs) -> _Steps:
+        """Of tasks of so many seconds of audio."""
+        send_s = task_s * SOUND_BYTES / cluster.node_bytes_s
+        work_s = task_s / cluster.speed
+        return cls(
+            task_s / costs.reading,
+            task_s * archive.sound_bytes / cluster.storage_bytes_s,
+            send_s,
+            work_s,
+            costs.dispatch_s + costs.note_s,
+            (work_s + send_s) / (cluster.days_up * 86_400),
+        )
+
+
 def simulate(archive: Archive, cluster: Cluster, costs: Costs, seed: int) -> Ran:
     """Run a job in simulated time.
 
@@ -147,47 +173,24 @@ def simulate(archive: Archive, cluster: Cluster, costs: Costs, seed: int) -> Ran
         costs: of each step.
         seed: of all that is uneven, and of deaths.
     """
-    chance = Random(seed).random  # noqa: S311 - of machines, not of keys
     task_s = min(archive.item_s, PIECE_S)
     n_tasks = ceil(3600 * archive.hours / task_s)
-    reading_s = task_s / costs.reading
-    fetch_s = task_s * archive.sound_bytes / cluster.storage_bytes_s
-    send_s = task_s * SOUND_BYTES / cluster.node_bytes_s
-    work_s = task_s / cluster.speed
-    handle_s = costs.dispatch_s + costs.note_s
-    deadly = (work_s + send_s) / (cluster.days_up * 86_400)
-    readers, workers = [0.0] * cluster.n_readers, [0.0] * cluster.n_workers
-    storage = driver = end = 0.0
-    again = 0
-    for _ in range(n_tasks):  # of millions: comparisons are quicker than calls of `max`
-        reader = readers[0]
-        storage = (storage if storage > reader else reader) + fetch_s
-        read = reader + reading_s
-        read = read if read > storage else storage
-        heapreplace(readers, read)
-        driver = (driver if driver > read else read) + handle_s
-        took_s = work_s * (1 - UNEVEN + 2 * UNEVEN * chance()) + send_s
-        if chance() < deadly:
-            again += 1
-            took_s += RESTART_S + work_s * chance()
-        free = workers[0]
-        done = (driver if driver > free else free) + took_s
-        heapreplace(workers, done)
-        end = done if done > end else end
+    steps = _Steps.of(task_s, archive, cluster, costs)
+    end, again = _timeline(n_tasks, cluster, steps, seed)
     shards = ceil(archive.n_items / (GROUP_ITEMS * SHARD_GROUPS))
     per_item = ceil(archive.item_s / task_s)
     held = min(archive.n_items, GROUP_ITEMS * (cluster.n_readers + SHARD_GROUPS))
     busy = {
-        "readers": n_tasks * reading_s / (cluster.n_readers * end),
-        "driver": n_tasks * handle_s / end,
-        "storage": n_tasks * fetch_s / end,
-        "network": n_tasks * send_s / (cluster.n_nodes * end),
-        "workers": n_tasks * work_s / (cluster.n_workers * end),
+        "readers": n_tasks * steps.reading / (cluster.n_readers * end),
+        "driver": n_tasks * steps.handle / end,
+        "storage": n_tasks * steps.fetch / end,
+        "network": n_tasks * steps.send / (cluster.n_nodes * end),
+        "workers": n_tasks * steps.work / (cluster.n_workers * end),
     }
     return Ran(
         n_tasks,
         end,
-        n_tasks * work_s / cluster.n_workers,
+        n_tasks * steps.work / cluster.n_workers,
         busy,
         again,
         (2 + shards + ceil(shards / PAGE)) * cluster.request_s,
@@ -196,3 +199,27 @@ def simulate(archive: Archive, cluster: Cluster, costs: Costs, seed: int) -> Ran
         n_tasks * costs.result_bytes,
         archive.n_items * costs.item_bytes + held * per_item * costs.outcome_bytes,
     )
+
+
+def _timeline(n_tasks: int, cluster: Cluster, steps: _Steps, seed: int) -> tuple[float, int]:
+    """When the last task is done, and how many were done twice."""
+    chance = Random(seed).random  # noqa: S311 - of machines, not of keys
+    readers, workers = [0.0] * cluster.n_readers, [0.0] * cluster.n_workers
+    storage = driver = end = 0.0
+    again = 0
+    for _ in range(n_tasks):  # of millions: comparisons are quicker than calls of `max`
+        reader = readers[0]
+        storage = (storage if storage > reader else reader) + steps.fetch
+        read = reader + steps.reading
+        read = read if read > storage else storage
+        heapreplace(readers, read)
+        driver = (driver if driver > read else read) + steps.handle
+        took_s = steps.work * (1 - UNEVEN + 2 * UNEVEN * chance()) + steps.send
+        if chance() < steps.deadly:
+            again += 1
+            took_s += RESTART_S + steps.work * chance()
+        free = workers[0]
+        done = (driver if driver > free else free) + took_s
+        heapreplace(workers, done)
+        end = done if done > end else end
+    return end, again
