@@ -70,7 +70,7 @@ class Diary:
 
     def note(self, entry: Entry) -> None:
         """Add one, from any thread."""
-        line = json.dumps({"kind": type(entry).__name__.lower(), **asdict(entry)})
+        line = json.dumps({"entry": type(entry).__name__.lower(), **asdict(entry)})
         with self._lock, self._path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
 
@@ -84,7 +84,7 @@ class Diary:
         """All that were noted, in order."""
         for line in self._path.read_text(encoding="utf-8").splitlines():
             entry = json.loads(line)
-            yield _KINDS[entry.pop("kind")](**entry)
+            yield _KINDS[entry.pop("entry")](**entry)
 
     def shown(self) -> Shown:
         """What was noted of the page last."""
