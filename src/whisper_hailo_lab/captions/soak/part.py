@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from whisper_hailo.core.closing import Closing
-from whisper_hailo.live.listening import listen
+from whisper_hailo.http.listening import listen
 from whisper_hailo_lab.captions.browser import Browser
 from whisper_hailo_lab.captions.soak.diary import Diary, Fault
 from whisper_hailo_lab.captions.soak.room import Sound, Speaker
