@@ -21,10 +21,10 @@ def main() -> None:
     import whisper_online
 
     class OnProcessor(whisper_online.FasterWhisperASR):
-        def load_model(self, modelsize=None, cache_dir=None, model_dir=None):
-            return WhisperModel(model_dir, device="cpu", compute_type="int8")
+        def load_model(self, *_: object) -> WhisperModel:
+            return WhisperModel(weights, device="cpu", compute_type="int8")
 
-    heard = OnProcessor(lan="en", model_dir=weights)
+    heard = OnProcessor(lan="en")
     heard.use_vad()
     heard.transcribe(whisper_online.load_audio(warm_up))
     online = whisper_online.OnlineASRProcessor(heard, buffer_trimming=("segment", 15))

@@ -7,9 +7,11 @@ Each line says what its page would show; nothing of its server or its socket is 
 import asyncio
 import json
 import sys
+from collections.abc import AsyncIterator
 
 import soundfile
 from whisperlivekit import AudioProcessor, TranscriptionEngine
+from whisperlivekit.timed_objects import FrontData
 
 BLOCK_BYTES = 3200  # 0.1 s
 
@@ -25,7 +27,7 @@ async def stream(engine: TranscriptionEngine) -> None:
     await processor.cleanup()
 
 
-async def tell(results) -> None:
+async def tell(results: AsyncIterator[FrontData]) -> None:
     before = None
     async for result in results:
         settled = "".join(line.text or "" for line in result.lines)

@@ -50,7 +50,9 @@ def reading(path: Path, minutes: float) -> Path:
         minutes: it is at least that long.
     """
     sentences = cycle(recordings("long"))
-    _written(path, minutes, lambda: (next(sentences), 1.0, READING_PAUSE_S), np.random.default_rng(0))
+    _written(
+        path, minutes, lambda: (next(sentences), 1.0, READING_PAUSE_S), np.random.default_rng(0)
+    )
     return path
 
 

@@ -48,7 +48,7 @@ def spoken_clips(name: str, limit: int | None = None) -> list[SpokenClip]:
 
 
 def sentences_said() -> dict[Path, list[tuple[str, float, float]]]:
-    """What is said in each clip of all sets, sentence by sentence, with true starts and ends in s."""
+    """What is said in each clip of all sets, sentence by sentence, with true times in s."""
     return {
         CLIPS / entry["set"] / f"{entry['id']}.ogg": [
             (one["text"], one["start_s"], one["end_s"]) for one in entry["sentences"]

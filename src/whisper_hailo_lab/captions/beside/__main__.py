@@ -1,12 +1,12 @@
 """Our command beside other programs of live captions: the same weights and stream, in turns.
 
     python -m whisper_hailo_lab.captions.beside SYSTEM ... --python OTHER/bin/python
-                                                [--streaming FOLDER] [--minutes 4] [--keep]
+                                                [--streaming FOLDER] [--minutes 4] [--out FILE]
 
 SYSTEM is any of: ours, whisperlivekit, whisper_streaming. The other Python has `whisperlivekit`,
 which brings faster-whisper; FOLDER is a copy of `ufal/whisper_streaming`. All have one thread and
 the bundled model's weights, the others in 8 bits as CTranslate2 has them. Each SYSTEM hears the
-stream once, in real time; turns of before are kept with `--keep`, so that several starts make pairs.
+stream once, in real time; the turns are added to those of before.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--streaming", default="", help="copy of ufal/whisper_streaming")
     parser.add_argument("--minutes", type=float, default=4.0)
     parser.add_argument("--note", default="", help="what else the machine was doing")
-    parser.add_argument("--keep", action="store_true", help="add to the kept result")
+    parser.add_argument("--out", type=Path, default=RESULT)
     return parser.parse_args()
 
 
@@ -82,25 +82,23 @@ def main() -> None:
             write_ctranslate2(MICRO, weights, "int8")
             common = (arguments.python, weights, str(WARM_UP))
             programs["whisperlivekit"] = rival("whisperlivekit", *common)
-            programs["whisper_streaming"] = rival(
-                "whisper_streaming", *common, arguments.streaming
-            )
+            programs["whisper_streaming"] = rival("whisper_streaming", *common, arguments.streaming)
         turns = [(name, turn(programs[name], audio)) for name in arguments.systems]
     for name, figures in turns:
         logger.info("%s: %s", name, figures)
-    if arguments.keep:
-        kept: dict[str, Any] = json.loads(RESULT.read_text("utf-8"))
-        before = kept.get("beside", {}).get("turns", [])
-        kept["beside"] = {
-            "model": "micro",
-            "weights": mark_of(MICRO),
-            "threads": 1,
-            "note": arguments.note,
-            "machine": this_machine().label,
-            "versions": package_versions(("onnxruntime", "numpy")),
-            "turns": [*before, *turns],
-        }
-        write_file(RESULT, json.dumps(kept, indent=1) + "\n")
+    out: Path = arguments.out
+    kept: dict[str, Any] = json.loads(out.read_text("utf-8")) if out.is_file() else {}
+    kept["beside"] = {
+        "model": "micro",
+        "weights": mark_of(MICRO),
+        "threads": 1,
+        "note": arguments.note,
+        "machine": this_machine().label,
+        "versions": package_versions(("onnxruntime", "numpy")),
+        "turns": [*kept.get("beside", {}).get("turns", []), *turns],
+    }
+    write_file(out, json.dumps(kept, indent=1) + "\n")
+    if out == RESULT:
         write()
 
 

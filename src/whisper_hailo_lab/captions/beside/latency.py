@@ -73,8 +73,8 @@ def words_of(text: str) -> list[str]:
 def latency(said: Sequence[Utterance], shown: Sequence[Shown]) -> Latency:
     """When each utterance was there, by the place of its words in the last text shown.
 
-    Settled text only grows, so that the words of an utterance keep their places; running text stands
-    behind it, and its first word counts when so many words are shown.
+    Settled text only grows, so that the words of an utterance keep their places; running text
+    stands behind it, and its first word counts when so many words are shown.
 
     Args:
         said: in order.
@@ -110,6 +110,4 @@ def latency(said: Sequence[Utterance], shown: Sequence[Shown]) -> Latency:
 def _places(expected: list[str], got: list[str]) -> dict[int, int]:
     """Where in a text the words that were recognised stand, by their places in what was said."""
     blocks = SequenceMatcher(None, expected, got, autojunk=False).get_matching_blocks()
-    return {
-        block.a + offset: block.b + offset for block in blocks for offset in range(block.size)
-    }
+    return {block.a + offset: block.b + offset for block in blocks for offset in range(block.size)}

@@ -141,9 +141,7 @@ def _running(program: Program) -> Iterator[subprocess.Popen[bytes]]:
     )
     said: list[str] = []
     ready = threading.Event()
-    threading.Thread(
-        target=_watch, args=(process, program.ready, said, ready), daemon=True
-    ).start()
+    threading.Thread(target=_watch, args=(process, program.ready, said, ready), daemon=True).start()
     try:
         if not ready.wait(_PATIENCE_S) or process.poll() is not None:
             raise WhisperHailoError(f"{program.command[1]} does not listen ({said[-1:]})")
