@@ -57,7 +57,7 @@ def times_less(part: dict[str, Any]) -> str:
 
     return "\n".join(
         f"{NAMES[name]} takes {times(row, 'first_s_median')} times as long to the first text,\n"
-        f"{times(row, 'final_s_median')} times to the final one, and {times(row, 'share')} times the "
-        "processor time."
+        f"{times(row, 'final_s_median')} times to the final one, and {times(row, 'share')} times "
+        "the processor time."
         for name, row in found.items()
     )
