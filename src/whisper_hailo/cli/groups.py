@@ -192,7 +192,7 @@ def _annotation(one: Field[Any], how: Flag, inner: type[Any]) -> Any:  # noqa: A
         kind, name = bool, f"{name}/--no-{name.removeprefix('--')}"
         metavar = ON_OFF if default or how.shown else ""
     elif get_origin(inner) is tuple:
-        kind = list[str]
+        kind = list[get_args(inner)[0]]  # type: ignore[misc] # Typer makes each of them
     option = typer.Option(
         *filter(None, (name, how.short, *how.also)),
         help=_help(how, default) + " [required]" * is_needed(one),
