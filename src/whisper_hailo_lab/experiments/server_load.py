@@ -173,7 +173,7 @@ def main() -> None:
     arguments = parser.parse_args()
     audio_s, expected = load_audio(RECORDING).size / SAMPLE_RATE_HZ, printed(arguments.threads)
     name, words = ("above", _STRICT) if arguments.above else ("below", LOOSE)
-    with serving(arguments.threads, *words) as (server, *addresses):
+    with serving(arguments.threads, *words) as (server, addresses):
         asks = clients_of(*addresses)
         for door, number in product(arguments.doors, arguments.clients):
             load = measure(

@@ -17,33 +17,42 @@ from whisper_hailo_lab.experiments.server_clients import RECORDING
 
 _MIB: Final = 1 << 20
 _EVERY_S: Final = 0.5
+_DOORS: Final = {"http": "--http", "tcp": "--wyoming"}
 
 Held = tuple[float, int]
 """Memory in MiB, and open descriptors."""
 
 
 @contextmanager
-def serving(threads: int, *words: str) -> Iterator[tuple[int, str, str]]:
-    """A server's process, and its addresses of HTTP and Wyoming.
+def serving(threads: int, *words: str, door: str | None = None) -> Iterator[tuple[int, list[str]]]:
+    """A server's process, and the addresses of its doors.
+
+    Args:
+        threads: of the engine.
+        words: more of the command.
+        door: `http` or `tcp`, which is Wyoming; `None` is both, in this order.
 
     Raises:
         ModelError: it does not start.
     """
     command = [sys.executable, "-m", "whisper_hailo", "serve", "--model", "micro"]
-    command += ["--threads", str(threads), "--http", "127.0.0.1:0", "--wyoming", "127.0.0.1:0"]
-    with subprocess.Popen([*command, *words], stderr=subprocess.PIPE, text=True) as process:
+    command += ["--threads", str(threads), *words]
+    doors = [option for scheme, option in _DOORS.items() if door in (scheme, None)]
+    for option in doors:
+        command += [option, "127.0.0.1:0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
-            addresses = []
+            addresses: list[str] = []
             for line in process.stderr or ():
                 if found := re.search(r"serving at (\S+)", line):
                     addresses.append(found[1])
-                if len(addresses) == 2:
+                if len(addresses) == len(doors):
                     break
             else:
                 raise ModelError("the server did not start; run whisper-hailo serve by hand")
             reader = threading.Thread(target=(process.stderr or sys.stderr).read, daemon=True)
             reader.start()  # or the server would wait for one
-            yield process.pid, addresses[0], addresses[1]
+            yield process.pid, addresses
             process.terminate()
             reader.join()
         finally:

@@ -38,7 +38,7 @@ _AT_ONCE: Final = {_MANY: 24, _FEW: 2}
 def beside_batch(threads: int, seconds: float, expected: str) -> dict[str, Any]:
     """Live and interactive clients alone, then while recordings are transcribed behind them."""
     found: dict[str, Any] = {}
-    with serving(threads, *LOOSE) as (server, http_address, _):
+    with serving(threads, *LOOSE) as (server, (http_address, _)):
         asks = {"realtime": realtime_client(http_address), "openai": openai_client(http_address)}
         for name, ask in asks.items():
             found[f"{name}, alone"] = asdict(
@@ -68,7 +68,7 @@ def shares(threads: int, seconds: float, expected: str) -> dict[str, Any]:
     """Two clients: one that always waits for many requests at once, one that does for few."""
     words = [word for key in _AT_ONCE for word in ("--api-key", key)]
     found: dict[str, Any] = {}
-    with serving(threads, *LOOSE, *words) as (server, http_address, _):
+    with serving(threads, *LOOSE, *words) as (server, (http_address, _)):
 
         def ask(name: str) -> dict[str, Any]:
             client = openai_client(http_address, name)
