@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import os
 import statistics
 import sys
 import tempfile
@@ -40,6 +41,7 @@ _ASKED: Final = 8
 
 _FIGURES: Final = {
     "latency": ("s for a command of 3 s", "4 x"),
+    "work": ("processor s for such a command", ""),
     "rate": ("commands/s of 8 clients", "3 x"),
     "memory": ("MiB after them", "2 x"),
     "own memory": ("of these, in no file", ""),
@@ -81,6 +83,12 @@ def compared(pairs: Pairs, target: str, *, less: bool) -> dict[str, Any]:
     }
 
 
+def busy_s(process: int) -> float:
+    """Processor time of a process so far: of what else the machine does there is little in it."""
+    words = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def held(process: int) -> tuple[float, float]:
     """What a process has of memory, and what of that is its own alone and in no file; in MiB."""
     status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
@@ -100,13 +108,16 @@ def measured(rival: Rival, program: str, threads: int, n_pairs: int) -> dict[str
         serving(threads, *words, door=rival.scheme) as (us, (here,)),
         rival.serving(program, threads, Path(folder)) as (they, there),
     ):
+        processes = (us, they)
         asks = [rival.client(address, clip) for address in (here, there)]
         emit(f"ours: {asks[0]()!r}\ntheirs: {asks[1]()!r}\n")
         for pair in range(n_pairs):
             for which in (0, 1) if pair % 2 else (1, 0):
+                begin_s = busy_s(processes[which])
                 found["latency"][which].append(latency_s(asks[which]))
+                found["work"][which].append((busy_s(processes[which]) - begin_s) / _ASKED)
                 found["rate"][which].append(per_s(asks[which]))
-        for which, process in enumerate((us, they)):
+        for which, process in enumerate(processes):
             for name, mib in zip(("memory", "own memory"), held(process), strict=True):
                 found[name][which].append(mib)
     return found
