@@ -90,7 +90,9 @@ class Worker:
         self._current: int | str | None = None
         self._since, self._busy_s = time.monotonic(), 0.0
         self._rest, self._why = b"", CRASH
-        self._n_done, self._settled, self._last = 0, {}, {}
+        self._n_done = 0
+        self._settled: dict[str, Any] = {}
+        self._last: dict[str, Any] = {}
 
     def fileno(self) -> int:
         """For a selector."""
