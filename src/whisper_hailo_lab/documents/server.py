@@ -12,7 +12,7 @@ _LOAD: Final = (
     "door", "clients", "requests/s", "x real time", "median s", "99th percentile s", "wrong text",
     "failed", "429, 503", "MiB, first and last third", "peak MiB", "descriptors, likewise",
 )  # fmt: skip
-_ASKED: Final = ("client", "requests at once", "done", "median s", "99th percentile s")
+_ASKED: Final = ("client", "requests at once", "done in time", "median s", "99th percentile s")
 _KILLED: Final = ("door", "killed", "done before that")
 _RIVAL: Final = ("", "", "ours", "the other", "ratio", "range of pairs", "target")
 
@@ -39,7 +39,7 @@ def tables(kept: dict[str, Any], _weights: str) -> dict[str, str]:
 
 def _asked(name: str, one: dict[str, Any]) -> tuple[str, ...]:
     times = (f"{one['median_s']:.3f}", f"{one['last_s']:.3f}")
-    return (name, str(one["clients"]), str(one["n_done"]), *times)
+    return (name, str(one["clients"]), str(one["n_in_time"]), *times)
 
 
 def _killed(one: dict[str, Any]) -> Table:

@@ -55,6 +55,7 @@ class Load:
         door: that they asked at.
         clients: at once.
         n_done: requests with the right text.
+        n_in_time: those of them that were done before nobody asked any more.
         n_wrong: those with another one.
         n_failed: neither answered nor refused.
         refused: by 429 or 503.
@@ -69,6 +70,7 @@ class Load:
     door: str
     clients: int
     n_done: int
+    n_in_time: int
     n_wrong: int
     n_failed: int
     refused: dict[str, int]
@@ -119,6 +121,7 @@ def measure(
                 became["failed"] += 1
                 continue
             became["done" if heard == expected else "wrong"] += 1
+            became["in time"] += heard == expected and time.perf_counter() < begin_s + seconds
             took_s.append(time.perf_counter() - asked_s)
         return took_s, became
 
@@ -132,6 +135,7 @@ def measure(
         door,
         clients,
         became.pop("done", 0),
+        became.pop("in time", 0),
         became.pop("wrong", 0),
         became.pop("failed", 0),
         dict(became),

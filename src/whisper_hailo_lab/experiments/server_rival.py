@@ -36,7 +36,7 @@ from whisper_hailo_lab.program import description, run
 
 COMMAND_S: Final = 3.0
 CLIENTS: Final = 8
-_ASKED: Final = 8
+_ASKED: Final = 4
 """Commands one after the other, and of each of the clients at once."""
 
 _FIGURES: Final = {

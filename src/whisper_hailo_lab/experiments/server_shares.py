@@ -1,10 +1,10 @@
-"""Clients that get in each other's way: live and quick ones beside films, few requests beside many.
+"""Clients that get in each other's way: quick ones beside films, few requests beside many.
 
     python -m whisper_hailo_lab.experiments.server_shares [--seconds 20] [--keep]
 
 Starts `whisper-hailo serve` with the bundled model. A live stream and a request are answered alone,
-and beside recordings; then a client that has many requests at once and one that has few ask for as
-long, each with a key of its own. `--keep` writes the result that `docs/measurements/server.md` has
+and beside recordings; then clients that have many, some and few requests at once ask for as long,
+each with a key of its own. `--keep` writes the result that `docs/measurements/server.md` has
 its tables of.
 """
 
@@ -30,8 +30,7 @@ from whisper_hailo_lab.experiments.server_load import LOOSE, measure
 from whisper_hailo_lab.experiments.server_process import printed, serving
 from whisper_hailo_lab.program import description, run
 
-_MANY, _FEW = "many", "few"
-_AT_ONCE: Final = {_MANY: 24, _FEW: 2}
+_AT_ONCE: Final = {"many": 24, "some": 8, "few": 2}
 """Requests of a client."""
 
 
@@ -65,9 +64,8 @@ def beside_batch(threads: int, seconds: float, expected: str) -> dict[str, Any]:
 
 
 def shares(threads: int, seconds: float, expected: str) -> dict[str, Any]:
-    """Two clients: one that always waits for many requests at once, one that does for few."""
+    """Clients that always wait for so many requests at once."""
     words = [word for key in _AT_ONCE for word in ("--api-key", key)]
-    found: dict[str, Any] = {}
     with serving(threads, *LOOSE, *words) as (server, (http_address, _)):
 
         def ask(name: str) -> dict[str, Any]:
@@ -77,10 +75,8 @@ def shares(threads: int, seconds: float, expected: str) -> dict[str, Any]:
             )
             return asdict(load)
 
-        found[f"{_FEW}, alone"] = ask(_FEW)
         with ThreadPoolExecutor() as pool:
-            found |= zip(_AT_ONCE, pool.map(ask, _AT_ONCE), strict=True)
-    return found
+            return dict(zip(_AT_ONCE, pool.map(ask, _AT_ONCE), strict=True))
 
 
 def main() -> None:
@@ -97,8 +93,8 @@ def main() -> None:
     }
     for name, one in (pair for part in results.values() for pair in part.items()):
         emit(
-            f"{name}: {one['clients']} at once, {one['n_done']} done, median {one['median_s']} s, "
-            f"99th percentile {one['last_s']} s\n"
+            f"{name}: {one['clients']} at once, {one['n_in_time']} done, "
+            f"median {one['median_s']} s, 99th percentile {one['last_s']} s\n"
         )
     if arguments.keep:
         kept = json.loads(RESULT.read_text("utf-8")) if RESULT.is_file() else {}
