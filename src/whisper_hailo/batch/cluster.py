@@ -91,6 +91,7 @@ def _stages(
     context.enable_progress_bars = False
     context.max_errored_blocks = 0
     context.memory_usage_poll_interval_s = None
+    context.target_max_block_size = 1  # each task goes alone: a block of many would keep one actor
     # An actor that waits for a reader is kept: in another one its model would be loaded again.
     context.autoscaling_config.actor_pool_util_downscaling_threshold = -1.0
     groups = ray.data.from_items(rows, override_num_blocks=min(len(rows), _MOST_BLOCKS))
