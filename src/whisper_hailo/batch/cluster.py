@@ -147,6 +147,7 @@ def _nobody_asked() -> Iterator[None]:
 
     What that does without one is to report Ray's use. Where this is switched off it still asks the
     metadata servers of three clouds whether it runs there, and Ray has no option for that.
+    `Node` is none of Ray's interface: pyproject.toml names the versions that have it.
     """
     from ray._private.node import Node
 
