@@ -70,15 +70,10 @@ def caption(
 
     if source.list_devices:
         return _list_devices()
-    # What is wrong is told before a model is looked for.
     audio = source.played(audio)
-    source.expect_use(audio)
-    show.expect_use(source)
-    show.expect_subtitles(layout)
+    _expect_use(source, audio, show, layout)
     expect_heard(model, options)
     model.expect_language(decoding_of(decoding, Cures()))
-    _expect_parts(source if audio is None else SourceOptions(), show)
-    _expect_recording(audio)
     detector = SileroDetector("live")  # where it is missing, before a model is fetched
     browser, place, replacements = _browser(source), show.place(), show.replacements()
     with contextlib.ExitStack() as stack:
@@ -94,10 +89,8 @@ def caption(
         stream = CaptionStream(stream_source, captioner, supervisor.alive, controls=controls)
         if place is not None:
             view = _web(captioner, place, browser, controls, layout.on(CUES))
-            stack.enter_context(view)
-            _tell_address(view, place)
-            sinks.append(view)
-            stream.came_to, stream.hear = view.come_to, view.hear
+            sinks.append(stack.enter_context(view))
+            _follow(view, stream, place)
         logger.info("%s, listening to %s", engine.name, stream_source.name)
         supervisor.ready(f"listening to {stream_source.name}")
         try:
@@ -106,6 +99,22 @@ def caption(
             supervisor.stopping()
             report(captioner.statistics, as_json=show.as_json)
     return ExitCode.INTERRUPTED if interrupted and not stream_source.endless else ExitCode.OK
+
+
+def _expect_use(
+    source: SourceOptions, audio: str | None, show: ShowOptions, layout: Given[Layout]
+) -> None:
+    """Refuse what cannot be heard or shown as it is wished, before a model is looked for.
+
+    Raises:
+        OptionError: options that go not together, or whose extra is not installed.
+        AudioError: a file that is not there, or empty.
+    """
+    source.expect_use(audio)
+    show.expect_use(source)
+    show.expect_subtitles(layout)
+    _expect_parts(source if audio is None else SourceOptions(), show)
+    _expect_recording(audio)
 
 
 def _expect_parts(source: SourceOptions, show: ShowOptions) -> None:
@@ -208,7 +217,9 @@ def _web(
     )
 
 
-def _tell_address(view: WebView, place: Place) -> None:
+def _follow(view: WebView, stream: CaptionStream, place: Place) -> None:
+    """Show how far a stream has come and how loud it is, and tell where."""
+    stream.came_to, stream.hear = view.come_to, view.hear
     logger.info("captions at %s", view.address)
     if place.access.is_generated:
         logger.info("to control them: %s", view.address_to_control)
