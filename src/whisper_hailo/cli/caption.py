@@ -62,7 +62,6 @@ def caption(
     from whisper_hailo.audio.vad import SileroDetector
     from whisper_hailo.live.captioning.captioner import Captioner
     from whisper_hailo.live.captioning.controls import Controls
-    from whisper_hailo.live.captioning.engine import warm_up
     from whisper_hailo.live.outputs.cues import CUES
     from whisper_hailo.live.outputs.files import caption_files
     from whisper_hailo.live.sources.paused import PausableSource
@@ -74,13 +73,13 @@ def caption(
     _expect_use(source, audio, show, layout)
     expect_heard(model, options)
     model.expect_language(decoding_of(decoding, Cures()))
+    _expect_recording(audio)
     detector = SileroDetector("live")  # where it is missing, before a model is fetched
     browser, place, replacements = _browser(source), show.place(), show.replacements()
     with contextlib.ExitStack() as stack:
         files = caption_files(audio, show.events, show.output, show.rotate, layout.on(CUES))
         recording, heard = show.recording(audio), browser or _source(source, audio)
         engine = caption_engine(model, decoding, options, show.hotwords(), stack)
-        warm_up(engine)
         pausable = PausableSource(heard)
         stream_source, controls = _recorded(pausable, recording, stack), Controls(pausable)
         captioner = Captioner(engine, detector, options)
@@ -104,28 +103,17 @@ def caption(
 def _expect_use(
     source: SourceOptions, audio: str | None, show: ShowOptions, layout: Given[Layout]
 ) -> None:
-    """Refuse what cannot be heard or shown as it is wished, before a model is looked for.
-
-    Raises:
-        OptionError: options that go not together, or whose extra is not installed.
-        AudioError: a file that is not there, or empty.
-    """
-    source.expect_use(audio)
-    show.expect_use(source)
-    show.expect_subtitles(layout)
-    _expect_parts(source if audio is None else SourceOptions(), show)
-    _expect_recording(audio)
-
-
-def _expect_parts(source: SourceOptions, show: ShowOptions) -> None:
-    """Refuse what needs an extra that is not installed.
+    """Refuse what does not go together, or needs an extra that is not installed.
 
     Raises:
         OptionError: so it is.
     """
+    source.expect_use(audio)
+    show.expect_use(source)
+    show.expect_subtitles(layout)
     if show.web:
         require("web", "--web", "starlette", "uvicorn", "websockets")
-    if source.mic not in (None, "browser"):
+    if audio is None and source.mic not in (None, "browser"):
         require("live", "--mic", "sounddevice")
 
 
