@@ -7,9 +7,13 @@ is imported for nothing else.
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
 
 from typer.core import TyperArgument, TyperOption
+
+_FEW_DIGITS: Final = re.compile(r"[0-9]{1,9}")
+"""What is a number in any reading; others are left to Typer, and so is a number with bounds."""
 
 
 def take_as_typed(parameters: list[Any]) -> list[Any]:
@@ -25,18 +29,25 @@ def take_as_typed(parameters: list[Any]) -> list[Any]:
 
 
 def _quick(one: TyperOption | TyperArgument) -> Any:  # noqa: ANN401 - Click's `process_value`
-    converted, of = one.process_value, getattr(one, "type_descriptor", None)
-    annotation = getattr(of, "annotation", None)  # older Typers have none, and convert as ever
+    converted, kind = one.process_value, _kind(one)
 
     def process_value(context: Any, value: Any) -> Any:  # noqa: ANN401 - of any option
         if value is None and not one.required:
             taken: Any = () if one.multiple or one.nargs == -1 else None
-        elif annotation is str and isinstance(value, str):
+        elif kind is str and isinstance(value, str):
             taken = value
-        elif annotation == list[str] and value and isinstance(value, tuple):
+        elif kind is int and isinstance(value, str) and _FEW_DIGITS.fullmatch(value):
+            taken = int(value)
+        elif kind == list[str] and value and isinstance(value, tuple):
             taken = list(value)
         else:
             return converted(context, value)
         return taken if one.callback is None else one.callback(context, one, taken)
 
     return process_value
+
+
+def _kind(one: TyperOption | TyperArgument) -> Any:  # noqa: ANN401 - a type
+    """What an option is; `None` where it has bounds, and of older Typers, which convert as ever."""
+    of = getattr(one, "type_descriptor", None)
+    return None if of is None or of.is_ranged else of.annotation

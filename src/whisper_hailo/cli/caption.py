@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from whisper_hailo.live.captioning.captioner import Captioner
     from whisper_hailo.live.captioning.controls import Controls
     from whisper_hailo.live.outputs.files import CaptionFile, EventFile
-    from whisper_hailo.live.outputs.recording import Recording
+    from whisper_hailo.live.outputs.recording import FlacRecording
     from whisper_hailo.live.outputs.replacements import Replacements
     from whisper_hailo.live.outputs.sinks import EventSink
     from whisper_hailo.live.sources.browser import BrowserSource
@@ -152,7 +152,7 @@ def _source(source: SourceOptions, audio: str | None) -> AudioSource:
 
 
 def _recorded(
-    source: AudioSource, recording: Recording | None, stack: contextlib.ExitStack
+    source: AudioSource, recording: FlacRecording | None, stack: contextlib.ExitStack
 ) -> AudioSource:
     """A source that is recorded, if that is wanted, open until the stack ends."""
     from whisper_hailo.live.outputs.recording import RecordedSource

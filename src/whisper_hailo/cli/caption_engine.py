@@ -7,7 +7,7 @@ import logging
 from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from whisper_hailo.backends.hailo.options import Priority
+from whisper_hailo.backends.hailo.options import ChipPriority
 from whisper_hailo.cli.caption_options import CaptionModel
 from whisper_hailo.cli.model import tell_reasons
 from whisper_hailo.core.errors import OptionError
@@ -78,7 +78,7 @@ def caption_engine(
 
     engine: CaptionEngine
     if model.moonshine is None:
-        transcriber = model.transcriber(Priority.LIVE)
+        transcriber = model.transcriber(ChipPriority.LIVE)
         decoding = _expecting(hotwords, decoding_of(given, transcriber.default_cures), transcriber)
         engine = TranscriberEngine(transcriber, decoding, trim_window=options.trim_window)
         tell_reasons(transcriber)

@@ -28,11 +28,9 @@ class _Alone:
         self.batch_key: Hashable = object()
 
     def context(self) -> Context:
-        """See `WindowEngine`."""
         return self._engine.context()
 
     def transcribe(self, encoded: Encoded, requests: Sequence[WindowRequest]) -> list[WindowResult]:
-        """See `WindowEngine`."""
         return self._engine.transcribe(encoded, requests)
 
 
@@ -61,19 +59,16 @@ class Glance(Job):
         return True
 
     def window(self) -> WindowRequest | None:
-        """See `Job`."""
         if self._exhausted:
             return None
         self._exhausted, self._n_waiting = True, 1
         return self._request
 
     def note(self, result: WindowResult) -> None:
-        """See `Job`."""
         self._n_waiting, self._result = 0, result
 
     def finish(self) -> None:
         """Nothing is left."""
 
     def outcome(self, run: TranscriptionRun) -> Outcome:
-        """See `Job`."""
         return run.text(self._result)

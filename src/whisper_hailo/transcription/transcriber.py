@@ -25,7 +25,7 @@ from whisper_hailo.transcription.memory import Memory
 from whisper_hailo.transcription.parts import Parts
 from whisper_hailo.transcription.run import TranscriptionRun
 from whisper_hailo.transcription.running_text import Running, in_english, running_text
-from whisper_hailo.transcription.schedule import Progress, in_order
+from whisper_hailo.transcription.schedule import Listed, Progress, in_order
 from whisper_hailo.transcription.segments import Segments
 
 AudioInput: TypeAlias = AudioSource
@@ -121,10 +121,12 @@ class Transcriber(LoadedModel):
         """
         asked = Asked(options or self.default_options, long, named)
         run = self.run(asked.options, asked.long, batch_size, progress)
-        segments = Segments(run, run.recording(at_rate(audio, sample_rate)))
-        for _ in segments:
+        recording = run.recording(at_rate(audio, sample_rate))
+        for _ in run.schedule(Listed([recording])).steps():
             pass
-        return segments.transcript
+        if recording.failure is not None:
+            raise recording.failure
+        return run.transcript(recording)
 
     def segments(
         self,

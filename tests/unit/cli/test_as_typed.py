@@ -16,7 +16,7 @@ from whisper_hailo.core.errors import ExitCode
 WORDS = """
 import sys
 from whisper_hailo.cli.app import run
-code = run(["transcribe", "--model", "micro", "--language", "en", "no-such-file.wav"])
+code = run(["transcribe", "--model", "micro", "--language", "en", "-t", "1", "no-such-file.wav"])
 print(int(code), *{"pydantic"} & sys.modules.keys())
 """
 
@@ -39,9 +39,11 @@ def _asked(*words: str) -> tuple[int, str]:
     @app.command(cls=Command)
     def ask(
         names: Annotated[list[str], typer.Argument()],
+        *,
         number: Annotated[int | None, typer.Option()] = None,
         word: Annotated[str | None, typer.Option()] = None,
         many: Annotated[list[str] | None, typer.Option()] = None,
+        few: Annotated[int, typer.Option(max=3)] = 1,
         called: Annotated[str | None, typer.Option(callback=_told)] = None,
     ) -> None:
         typer.echo(repr((names, number, word, list(many or ()), called)))
@@ -65,7 +67,9 @@ def test_options_have_their_values_and_callbacks_are_asked(words: str, expected:
     assert output.strip() == repr(expected)
 
 
-@pytest.mark.parametrize("words", ["", "a --number three", "--word w"])
+@pytest.mark.parametrize(
+    "words", ["", "a --number three", "a --number 1e3", "--word w", "a --few 4"]
+)
 def test_what_is_missing_or_no_number_is_refused(words: str) -> None:
     code, _ = _asked(*words.split())
     assert code == int(ExitCode.USAGE)
