@@ -49,5 +49,5 @@ def _quick(one: TyperOption | TyperArgument) -> Any:  # noqa: ANN401 - Click's `
 
 def _kind(one: TyperOption | TyperArgument) -> Any:  # noqa: ANN401 - a type
     """What an option is; `None` where it has bounds, and of older Typers, which convert as ever."""
-    of = getattr(one, "type_descriptor", None)
-    return None if of is None or of.is_ranged else of.annotation
+    of: Any = getattr(one, "type_descriptor", None)
+    return None if getattr(of, "is_ranged", True) else of.annotation
