@@ -48,6 +48,8 @@ def _quick(one: TyperOption | TyperArgument) -> Any:  # noqa: ANN401 - Click's `
 
 
 def _kind(one: TyperOption | TyperArgument) -> Any:  # noqa: ANN401 - a type
-    """What an option is; `None` where it has bounds, and of older Typers, which convert as ever."""
+    """What an option is; `None` where Typer has to look: at bounds, by a parser, in older ones."""
     of: Any = getattr(one, "type_descriptor", None)
-    return None if getattr(of, "is_ranged", True) else of.annotation
+    if getattr(of, "is_ranged", True) or of.parameter_info.parser is not None:
+        return None
+    return of.annotation

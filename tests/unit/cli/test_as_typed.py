@@ -44,9 +44,10 @@ def _asked(*words: str) -> tuple[int, str]:
         word: Annotated[str | None, typer.Option()] = None,
         many: Annotated[list[str] | None, typer.Option()] = None,
         few: Annotated[int, typer.Option(max=3)] = 1,
+        loud: Annotated[str | None, typer.Option(parser=str.upper)] = None,
         called: Annotated[str | None, typer.Option(callback=_told)] = None,
     ) -> None:
-        typer.echo(repr((names, number, word, list(many or ()), called)))
+        typer.echo(repr((names, number, word, list(many or ()), loud, called)))
 
     result = CliRunner().invoke(app, list(words))
     return result.exit_code, result.output
@@ -55,10 +56,11 @@ def _asked(*words: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("a b", (["a", "b"], None, None, [], "<None>")),
-        ("a --number 3 --word w", (["a"], 3, "w", [], "<None>")),
-        ("a --many x --many y --called c", (["a"], None, None, ["x", "y"], "<c>")),
-        ("a --word 3", (["a"], None, "3", [], "<None>")),
+        ("a b", (["a", "b"], None, None, [], None, "<None>")),
+        ("a --number 3 --word w", (["a"], 3, "w", [], None, "<None>")),
+        ("a --many x --many y --called c", (["a"], None, None, ["x", "y"], None, "<c>")),
+        ("a --loud w", (["a"], None, None, [], "W", "<None>")),
+        ("a --word 3", (["a"], None, "3", [], None, "<None>")),
     ],
 )
 def test_options_have_their_values_and_callbacks_are_asked(words: str, expected: object) -> None:
