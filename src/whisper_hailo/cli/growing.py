@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
 from typing import Final
@@ -31,11 +32,13 @@ class Growing(Closing):
     Args:
         entry: the input.
         sink: where its results go.
-        identity: of the run, for those that go on with it.
+        identity: gives that of the run, for those that go on with it.
         timed: lines on standard output have times.
     """
 
-    def __init__(self, entry: Input, sink: Sink, identity: str, *, timed: bool) -> None:
+    def __init__(
+        self, entry: Input, sink: Sink, identity: Callable[[], str], *, timed: bool
+    ) -> None:
         self._entry = entry
         self._sink = sink
         self._timed = timed
@@ -44,7 +47,7 @@ class Growing(Closing):
         self._last_s = -_INTERVAL_S
         self._told = self._finished = False
         kept = sink.journal(entry)
-        self.journal = None if kept is None else Journal(kept, identity, go_on=sink.goes_on)
+        self.journal = None if kept is None else Journal(kept, identity(), go_on=sink.goes_on)
         self.progress = Progress(shown(Path(entry.name).name))
 
     def open(self) -> Growing:

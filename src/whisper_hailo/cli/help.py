@@ -7,6 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
+from whisper_hailo.cli.as_typed import take_as_typed
 from whisper_hailo.core.flags import CHIP, ENGINE
 
 ON_OFF: Final = "[no-]"
@@ -33,6 +34,10 @@ Formatter: TypeAlias = Any
 
 class Command(TyperCommand):
     """A command whose help is short lines, and whose switches take OpenAI's `True` and `False`."""
+
+    def get_params(self, ctx: Context) -> list[Any]:
+        """Its parameters, and `--help`."""
+        return take_as_typed(super().get_params(ctx))
 
     def get_help(self, ctx: Context) -> str:
         return super().get_help(ctx).replace(UNBROKEN, " ")
@@ -82,6 +87,10 @@ class Command(TyperCommand):
 
 class Group(TyperGroup):
     """All commands, in the groups that they are in."""
+
+    def get_params(self, ctx: Context) -> list[Any]:
+        """Its parameters, and `--help`."""
+        return take_as_typed(super().get_params(ctx))
 
     def format_options(self, ctx: Context, formatter: Formatter) -> None:
         """Write the commands, then the options."""

@@ -7,7 +7,7 @@ import logging
 from dataclasses import replace
 from typing import Annotated
 
-from whisper_hailo.backends.hailo.options import Priority
+from whisper_hailo.backends.hailo.options import ChipPriority
 from whisper_hailo.cli.fallback import Fallback
 from whisper_hailo.cli.groups import Only
 from whisper_hailo.cli.model import ModelOptions, tell_engine
@@ -85,7 +85,7 @@ def _serve(
     safety.keys()  # what is wrong is told before a model is looked for
     safety.tls.context()  # refuses what HTTPS cannot be served with
     with bound(doors, tls=safety.tls_cert is not None) as listeners:
-        transcriber = model.transcriber(Priority.LIVE)
+        transcriber = model.transcriber(ChipPriority.LIVE)
         step = transcriber.default_fallback if fallback.fallback is None else fallback.fallback
         options = _decoding(decoding, fallback, transcriber.default_options, step)
         transcriber.check(options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -148,7 +149,7 @@ class _Run:
         self._together = together
         self._sink = sink
         self._timed = timed
-        self._identity = transcriber.identity(options, long, together.batch_size)
+        self._identity = cache(lambda: transcriber.identity(options, long, together.batch_size))
 
     def all(self, inputs: Sequence[Input]) -> Iterator[ExitCode]:
         """Results in order; whatever an input's error, it is reported and the next has its turn."""

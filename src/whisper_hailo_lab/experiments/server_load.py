@@ -106,27 +106,9 @@ def measure(
         expected: the right text.
     """
     begin_s = time.perf_counter()
-
-    def one(_number: int) -> tuple[list[float], Counter[str]]:
-        took_s, became = [], Counter[str]()
-        while (asked_s := time.perf_counter()) < begin_s + seconds:
-            try:
-                heard = ask()
-            except RefusedError as error:
-                became[str(error)] += 1
-                time.sleep(0.05)  # a client that is told to come later
-                continue
-            except (OSError, KeyError, ValueError) as error:
-                logger.info("a request failed (%s)", error)
-                became["failed"] += 1
-                continue
-            became["done" if heard == expected else "wrong"] += 1
-            became["in time"] += heard == expected and time.perf_counter() < begin_s + seconds
-            took_s.append(time.perf_counter() - asked_s)
-        return took_s, became
-
     with Watch(server) as watch, ThreadPoolExecutor(clients) as pool:
-        results = list(pool.map(one, range(clients)))
+        asking = [pool.submit(_ask_until, begin_s + seconds, ask, expected) for _ in range(clients)]
+        results = [client.result() for client in asking]
     all_s = time.perf_counter() - begin_s
     took_s = sorted(took for times, _ in results for took in times) or [0.0]
     became = sum((counted for _, counted in results), Counter())
@@ -157,6 +139,26 @@ def clients_of(http_address: str, wyoming_address: str) -> dict[str, Ask]:
         "asr": asr_client(http_address),
         "inference": inference_client(http_address),
     }
+
+
+def _ask_until(end_s: float, ask: Ask, expected: str) -> tuple[list[float], Counter[str]]:
+    """One client: seconds of each answer, and how often what came of a request."""
+    took_s, became = [], Counter[str]()
+    while (asked_s := time.perf_counter()) < end_s:
+        try:
+            heard = ask()
+        except RefusedError as error:
+            became[str(error)] += 1
+            time.sleep(0.05)  # a client that is told to come later
+            continue
+        except (OSError, KeyError, ValueError) as error:
+            logger.info("a request failed (%s)", error)
+            became["failed"] += 1
+            continue
+        became["done" if heard == expected else "wrong"] += 1
+        became["in time"] += heard == expected and time.perf_counter() < end_s
+        took_s.append(time.perf_counter() - asked_s)
+    return took_s, became
 
 
 def merged(kept: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -51,7 +51,7 @@ def test_lines_are_printed_when_they_come_and_once(
     tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = sink(tmp_path, "txt")
-    with Growing(results.inputs[0], results, "", timed=False) as grown:
+    with Growing(results.inputs[0], results, str, timed=False) as grown:
         grown.take(segments, next(segments))  # type: ignore[arg-type]
         assert capsys.readouterr().out == "Grüße.\n"
         grown.take(segments, next(segments))  # type: ignore[arg-type]
@@ -64,7 +64,7 @@ def test_lines_have_their_times_and_their_recording(
 ) -> None:
     results = sink(tmp_path, "txt")
     two = find_inputs([str(tmp_path / name) for name in ("a.wav", "b.wav")])
-    with Growing(two[1], replace(results, inputs=two), "", timed=True) as grown:
+    with Growing(two[1], replace(results, inputs=two), str, timed=True) as grown:
         grown.take(segments, next(segments))  # type: ignore[arg-type]
     told = capsys.readouterr()
     assert told.out == f"{tmp_path}/b.wav: [00:00.000 --> 00:09.000]  Grüße.\n"
@@ -75,7 +75,7 @@ def test_what_is_printed_whole_waits_for_its_end(
     tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = sink(tmp_path, "srt")
-    with Growing(results.inputs[0], results, "", timed=False) as grown:
+    with Growing(results.inputs[0], results, str, timed=False) as grown:
         for segment in segments:
             grown.take(segments, segment)  # type: ignore[arg-type]
         assert not capsys.readouterr().out
@@ -89,7 +89,7 @@ def test_files_grow_beside_their_place_and_come_to_it_whole(
     now = [0.0]
     monkeypatch.setattr(growing, "monotonic", lambda: now[0])
     results = sink(tmp_path, "txt", "srt", "json", out="out")
-    with Growing(results.inputs[0], results, "", timed=False) as grown:
+    with Growing(results.inputs[0], results, str, timed=False) as grown:
         grown.take(segments, next(segments))  # type: ignore[arg-type]
         found = {path.name: path.read_text() for path in (tmp_path / "out").iterdir()}
         assert set(found) == {"a.txt.part", "a.srt.part"}
@@ -103,6 +103,6 @@ def test_files_grow_beside_their_place_and_come_to_it_whole(
 
 def test_what_was_not_finished_stays(tmp_path: Path, segments: Coming) -> None:
     results = sink(tmp_path, "txt", out="out")
-    with Growing(results.inputs[0], results, "", timed=False) as grown:
+    with Growing(results.inputs[0], results, str, timed=False) as grown:
         grown.take(segments, next(segments))  # type: ignore[arg-type]
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["a.txt.part"]
