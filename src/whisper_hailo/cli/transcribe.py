@@ -70,6 +70,7 @@ def transcribe(
         find_inputs(audio),
         output.layout,
         output.skip_existing,
+        decoding.typed.get("timestamps", False),
     )
     sink.expect_writable()
     inputs = [looked_at(entry) for entry in sink.checked()]
@@ -86,8 +87,7 @@ def transcribe(
     transcriber.check(options, long)
     tell_engine(transcriber)
     with transcriber:
-        timed = decoding.typed.get("timestamps", False)
-        run = _Run(transcriber, options, long, together, sink, timed=timed)
+        run = _Run(transcriber, options, long, together, sink)
         codes |= zip(sound, run.all(list(sound.values())), strict=True)
     return next((codes[at] for at in sorted(codes) if codes[at]), ExitCode.OK)
 
@@ -139,15 +139,12 @@ class _Run:
         long: LongOptions,
         together: Together,
         sink: Sink,
-        *,
-        timed: bool,
     ) -> None:
         self._transcriber = transcriber
         self._options = options
         self._long = long
         self._together = together
         self._sink = sink
-        self._timed = timed
         self._identity = transcriber.identity(options, long, together.batch_size)
 
     def all(self, inputs: Sequence[Input]) -> Iterator[ExitCode]:
@@ -166,7 +163,7 @@ class _Run:
         from whisper_hailo.cli.growing import Growing
 
         try:
-            with Growing(entry, self._sink, self._identity, timed=self._timed) as growing:
+            with Growing(entry, self._sink, self._identity) as growing:
                 segments = self._transcriber.segments(
                     entry.source(),
                     self._options,
@@ -175,9 +172,7 @@ class _Run:
                     batch_size=self._together.batch_size,
                     memory=growing.journal,
                 )
-                for segment in segments:
-                    growing.take(segments, segment)
-                growing.finish(segments)
+                growing.follow(segments)
         except ReaderGoneError:
             raise
         except Exception as error:
