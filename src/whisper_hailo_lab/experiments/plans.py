@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from whisper_hailo.convert.options import AUTO_QUANTIZE
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab.runs.case import Case, Row
 from whisper_hailo_lab.systems.table import SYSTEMS, entry
@@ -16,6 +17,9 @@ OURS: Final[dict[str, dict[str, Any]]] = {
     "30 s, INT8 decoder": {"window_s": 30.0, "quantize": "int8"},
 }
 """Ours without a chip."""
+
+AS_IT_COMES: Final[dict[str, Any]] = {"quantize": AUTO_QUANTIZE, "encoder_quantize": AUTO_QUANTIZE}
+"""Ours for those who say nothing."""
 
 STUDY: Final[dict[str, dict[str, Any]]] = {
     "fixed decoder": {"decoder_backend": "fixed", "hailo_window_s": 10, "hailo_length": 32},
@@ -67,6 +71,9 @@ class Device:
 def machine_plan(model: str, threads: int, language: str = "en") -> tuple[Case, ...]:
     """Everything that runs without a chip: ours, and the rivals in both rows."""
     cases = ours(OURS, "matched", model, threads, language)
+    cases.append(
+        Case("whisper-hailo, default", "ours", "default", model, language, threads, AS_IT_COMES)
+    )
     for name in RIVALS:
         rows: tuple[Row, ...] = ("matched", "default")
         cases += [rival(name, row, model, threads, language) for row in rows]
