@@ -115,8 +115,7 @@ def _usage_text(error: BaseException, arguments: list[str]) -> str:
     text = str(format_message() if format_message else error)
     named = next((word for word in arguments if not word.startswith("-")), "")
     if text.startswith("Missing argument 'audio'"):
-        hint = "; recordings are named without -f" * ("-f" in arguments)
-        return f"no recording is named, expected files, folders, or - for a pipe{hint}"
+        return "no recording is named, expected files, folders, or - for a pipe"
     if text.startswith("No such command") and os.path.exists(named):
         return f"{text} To make text of {Path(named).name}, type: {PROGRAM} transcribe"
     return text

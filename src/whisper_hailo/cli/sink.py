@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Final
 
 from whisper_hailo.cli.failures import describe, report, tell, was_interrupted
 from whisper_hailo.cli.inputs import Input
+from whisper_hailo.cli.shades import in_shades
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.cli.verbosity import note
 from whisper_hailo.core.errors import ExitCode, OptionError, OutputError
@@ -45,6 +47,7 @@ class Sink:
         layout: of subtitles.
         goes_on: what is there is left out, what was begun is gone on with.
         timed: lines of text on standard output have times.
+        colour: their words are shaded, where that is a terminal.
 
     Raises:
         OptionError: a file would replace another one or an input.
@@ -57,6 +60,7 @@ class Sink:
     layout: Layout = field(default_factory=Layout)
     goes_on: bool = False
     timed: bool = False
+    colour: bool = False
 
     def __post_init__(self) -> None:
         if self.output_dir is None:
@@ -151,6 +155,8 @@ class Sink:
         fmt = self.formats[0]
         several = len(self.inputs) > 1 and fmt == "txt"
         prefix = f"{shown(entry.name)}: " if several else ""
+        if self.colour and sys.stdout.isatty():
+            segments = map(in_shades, segments)
         for part in parts(segments, fmt, self.layout, timed=self.timed):
             yield prefix + part
 

@@ -20,7 +20,7 @@ from whisper_hailo.core.extras import require
 from whisper_hailo.core.flags import CHANNELS, expect_choices, flag
 from whisper_hailo.core.given_options import Given
 from whisper_hailo.core.names import shown
-from whisper_hailo.decoding.option_groups import FALLBACK_STEP, SearchOptions
+from whisper_hailo.decoding.option_groups import FALLBACK_STEP, SearchOptions, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.batch_size import checked_batch
 from whisper_hailo.transcription.longform.plan import LONG, LongOptions
@@ -71,6 +71,7 @@ def transcribe(
         output.layout,
         output.skip_existing,
         decoding.typed.get("timestamps", False),
+        output.colour,
     )
     sink.expect_writable()
     inputs = [looked_at(entry) for entry in sink.checked()]
@@ -99,7 +100,7 @@ def decoding_options(
     default: DecodingOptions,
     step: float,
 ) -> DecodingOptions:
-    """What was typed, and times of segments where a format or another option is of no use without.
+    """What was typed, and times where a format or another option is of no use without.
 
     Args:
         given: what was typed of it.
@@ -115,6 +116,8 @@ def decoding_options(
     options = given.on(replace(default, search=search))
     if output.layout.highlight_words and options.words is None:
         raise OptionError("--highlight-words needs --word-timestamps; give both")
+    if output.colour and options.words is None:
+        options = replace(options, words=WordOptions())
     drops = options.words is not None and options.words.hallucination_silence_s is not None
     if "timestamps" in given.typed or not (output.wants_times or drops):
         return options

@@ -93,7 +93,8 @@ def test_segments_without_word_times_break_as_well() -> None:
 
 def test_highlighting_underlines_each_word_in_its_time() -> None:
     marked = [
-        (c.start_s, c.end_s, c.text) for c in cues(spoken("a b").segments, Layout(highlight_words=True))
+        (c.start_s, c.end_s, c.text)
+        for c in cues(spoken("a b").segments, Layout(highlight_words=True))
     ]
     assert marked == [(0.0, 0.4, "<u>a</u> b"), (0.4, 0.5, "a b"), (0.5, 0.9, "a <u>b</u>")]
 
@@ -106,7 +107,9 @@ def test_highlighting_underlines_each_word_in_its_time() -> None:
 def test_no_word_is_lost_and_no_line_too_long(
     words: list[str], width: int, count: int | None
 ) -> None:
-    shown = list(cues(spoken(" ".join(words)).segments, Layout(max_line_width=width, max_line_count=count)))
+    shown = list(
+        cues(spoken(" ".join(words)).segments, Layout(max_line_width=width, max_line_count=count))
+    )
     assert " ".join(cue.text for cue in shown).split() == words
     for cue in shown:
         lines = cue.text.split("\n")
