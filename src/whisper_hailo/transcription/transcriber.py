@@ -14,7 +14,6 @@ from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.protocols import Closeable, Encoder
-from whisper_hailo.core.threads import checked_threads
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, Settings, Transcript
 from whisper_hailo.decoding.options import Cures, DecodingOptions
@@ -82,7 +81,7 @@ class Transcriber(Closing):
             ModelError, ShapeError, DeviceError: encoder and decoder that are not there, or that
                 do not fit the model or each other.
         """
-        chosen = AskedModel(convert or ConvertOptions(), engine or EngineOptions(), named)
+        chosen = AskedModel(convert or ConvertOptions(), engine or EngineOptions(), threads, named)
         return cls(
             Parts.of_model(
                 model,
@@ -90,7 +89,7 @@ class Transcriber(Closing):
                 convert=chosen.convert,
                 window_s=window_s,
                 margin_s=margin_s,
-                threads=checked_threads(threads),
+                threads=chosen.threads,
                 engine=chosen.engine,
             )
         )
@@ -140,7 +139,7 @@ class Transcriber(Closing):
             OptionError: options that the model cannot honour, or that there are not.
         """
         asked = Asked(options or self.default_options, long, named)
-        run = self.run(asked.options, asked.long, batch_size, progress)
+        run = self.run(asked.options, asked.long, batch_size, progress or asked.progress)
         segments = Segments(run, run.recording(at_rate(audio, sample_rate)))
         for _ in segments:
             pass
@@ -169,7 +168,8 @@ class Transcriber(Closing):
             OptionError: options that the model cannot honour, or that there are not.
         """
         asked = Asked(options or self.default_options, long, named)
-        run = self.run(asked.options, asked.long, batch_size, progress, memory)
+        told = progress or asked.progress
+        run = self.run(asked.options, asked.long, batch_size, told, memory)
         return Segments(run, run.recording(at_rate(audio, sample_rate)))
 
     def transcribe_many(
@@ -196,7 +196,7 @@ class Transcriber(Closing):
             OptionError: options that the model cannot honour, or that there are not.
         """
         asked = Asked(options or self.default_options, long, named)
-        run = self.run(asked.options, asked.long, batch_size, progress)
+        run = self.run(asked.options, asked.long, batch_size, progress or asked.progress)
         recordings = (run.recording(at_rate(one, sample_rate)) for one in audio)
         return (
             run.transcript(recording) if recording.failure is None else recording.failure
