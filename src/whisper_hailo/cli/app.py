@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+import shlex
 from typing import Annotated
 
 import typer
@@ -18,6 +18,7 @@ from whisper_hailo.cli.stdout import emit
 from whisper_hailo.cli.streams import ReaderGoneError
 from whisper_hailo.cli.verbosity import Loudness, Talk, begin_to_talk, set_loudness
 from whisper_hailo.core.errors import ExitCode
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.version import __version__
 
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]
@@ -80,6 +81,8 @@ def run(arguments: list[str]) -> int:
         if arguments == ["--version"]:  # needs no command, of which help imports all
             emit(f"{PROGRAM} {__version__}\n")
             return ExitCode.OK
+        if arguments[:1] == ["help"]:
+            arguments = [*arguments[1:2], "--help"]
         app = app_of(_completed() or arguments)
         code = int(app(args=arguments, prog_name=PROGRAM, standalone_mode=False) or 0)
     except UsageError as error:
@@ -115,7 +118,12 @@ def _usage_text(error: BaseException, arguments: list[str]) -> str:
     text = str(format_message() if format_message else error)
     named = next((word for word in arguments if not word.startswith("-")), "")
     if text.startswith("Missing argument 'audio'"):
-        return "no recording is named, expected files, folders, or - for a pipe"
+        text = "no recording is named, expected files, folders, or - for a pipe"
+    if any(word.startswith("-") and os.path.exists(word) for word in arguments):
+        return f"{text}; a name that begins with - stands behind --"
     if text.startswith("No such command") and os.path.exists(named):
-        return f"{text} To make text of {Path(named).name}, type: {PROGRAM} transcribe"
+        words = shlex.join(arguments)
+        return (
+            f"{shown(named)} is no command; to make text of it, type: {PROGRAM} transcribe {words}"
+        )
     return text

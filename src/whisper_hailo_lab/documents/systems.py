@@ -23,18 +23,25 @@ def tables(group: MachineRuns, weights: str) -> dict[str, str]:
     if source is not None:
         origin = _origin(source, _remark(source, weights))
         made = {
-            "headline": headline_table(source),
             "latency": report.latency_table(source),
             "accuracy": report.accuracy_table(source.systems),
             "invented": report.hallucination_table(source.systems),
             "memory": report.memory_table(source.systems),
         }
         found |= {name: f"{origin}\n\n{table.markdown()}" for name, table in made.items()}
+    if (source := next(filter(_has_ours, reversed(group.sources)), None)) is not None:
+        origin = _origin(source, _remark(source, weights))
+        found["headline"] = f"{origin}\n\n{headline_table(source).markdown()}"
     for name, (of, record) in group.comparisons.items():
         of_a_model = "model" in record.settings  # log-mels are compared without one
         origin = _origin(of, _remark(of, weights) if of_a_model else "")
         found[name] = f"{origin}\n\n{comparison_table(record).markdown()}"
     return found
+
+
+def _has_ours(source: RunSource) -> bool:
+    """Whether a run has ours as it comes, beside whatever else."""
+    return any(s.case.row == "default" and s.case.system == "ours" for s in source.systems)
 
 
 def headline_table(source: RunSource) -> Table:

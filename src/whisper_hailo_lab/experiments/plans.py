@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -111,15 +112,21 @@ def rival(name: str, row: Row, model: str, threads: int, language: str = "en") -
     return Case(f"{label}, {row}", name, row, loads, language, threads)
 
 
-def only(cases: tuple[Case, ...], systems: list[str]) -> tuple[Case, ...]:
-    """The cases of some systems; none named is all.
+def only(
+    cases: tuple[Case, ...], systems: Sequence[str], rows: Sequence[str] = ()
+) -> tuple[Case, ...]:
+    """The cases of some systems and rows; none named is all.
 
     Raises:
-        OptionError: no such system.
+        OptionError: no such system, or no such row of them.
     """
     for name in systems:
         entry(name)
-    kept = tuple(case for case in cases if not systems or case.system in systems)
+    kept = tuple(
+        case
+        for case in cases
+        if (not systems or case.system in systems) and (not rows or case.row in rows)
+    )
     if not kept:
-        raise OptionError(f"the plan has no case of {', '.join(systems)}")
+        raise OptionError(f"the plan has no case of {', '.join([*systems, *rows])}")
     return kept

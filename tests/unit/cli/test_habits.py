@@ -212,8 +212,33 @@ def test_a_value_that_stands_for_nothing_is_refused() -> None:
 def test_a_recording_in_the_place_of_a_command_is_told(
     tmp_path: object, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run([str(tmp_path)]) == 2
-    assert "type: whisper-hailo transcribe" in capsys.readouterr().err
+    assert run([str(tmp_path), "-f", "srt"]) == 2
+    told = capsys.readouterr().err
+    assert (
+        f"is no command; to make text of it, type: whisper-hailo transcribe {tmp_path} -f srt"
+        in told
+    )
+
+
+@pytest.mark.parametrize("name", ["-dash.flac", "-xylophone.flac"])
+def test_a_name_that_begins_as_options_do_goes_behind_two_hyphens(
+    name: str, listener: Listener, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(name).write_text("some sound")
+    assert run(["transcribe", name]) == 2
+    told = capsys.readouterr().err
+    assert "; a name that begins with - stands behind --" in told
+    assert told.count("\n") == 1
+    assert run(["transcribe", "--", name]) == 0
+    assert len(listener.asked) == 1
+
+
+@pytest.mark.parametrize("words", [["help"], ["help", "transcribe"], ["help", "models", "list"]])
+def test_help_is_a_word_too(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(words) == 0
+    said = capsys.readouterr().out
+    assert run([*words[1:2], "--help"]) == 0
+    assert capsys.readouterr().out == said
 
 
 def test_a_recording_that_is_not_named_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
