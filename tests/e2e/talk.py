@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from whisper_hailo.live.browser import BrowserSource
-from whisper_hailo.live.controls import Controls
+from whisper_hailo.live.captioning.controls import Controls
 from whisper_hailo.live.events import CaptionWord, Completed, Partial
+from whisper_hailo.live.sources.browser import BrowserSource
 from whisper_hailo.live.statistics import CaptionStatistics
-from whisper_hailo.live.web import Place, WebView
+from whisper_hailo.live.web.view import Place, WebView
 
 SENTENCES: Final = (
     "Good evening, and welcome to everybody who is here in the room, and to all who follow us from "

@@ -17,9 +17,9 @@ pytest.importorskip("websockets", reason="the web extra is not installed")
 
 from tests.e2e.browser import WAIT_MS, opened
 from tests.e2e.talk import SENTENCES, give, said, saying, stage
-from whisper_hailo.live.browser import BrowserSource
 from whisper_hailo.live.events import Away, CaptionWord
-from whisper_hailo.live.web import WebView
+from whisper_hailo.live.sources.browser import BrowserSource
+from whisper_hailo.live.web.view import WebView
 
 SIZE = "() => parseFloat(getComputedStyle(document.getElementById('log')).fontSize)"
 

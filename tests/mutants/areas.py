@@ -66,7 +66,7 @@ AREAS: Final = {
         ("backends/hailo", "backends/hef"),
         ("backends/hailo", "backends/hef", "cli/test_doctor_hailo.py"),
     ),
-    "live": Area(("live",), ("live",)),
+    "live": Area(("live", "http"), ("live", "http")),
     "subtitles": Area(("text",), ("text",)),
     "scores": Area(
         ("score.py", "rates.py", "runs/summary.py"),

@@ -34,17 +34,17 @@ from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.text.subtitles import Layout
 
 if TYPE_CHECKING:
-    from whisper_hailo.live.browser import BrowserSource
-    from whisper_hailo.live.captioner import Captioner
-    from whisper_hailo.live.controls import Controls
-    from whisper_hailo.live.files import CaptionFile, EventFile
-    from whisper_hailo.live.recording import Recording
-    from whisper_hailo.live.replacements import Replacements
-    from whisper_hailo.live.sinks import EventSink
-    from whisper_hailo.live.source import AudioSource
+    from whisper_hailo.live.captioning.captioner import Captioner
+    from whisper_hailo.live.captioning.controls import Controls
+    from whisper_hailo.live.outputs.files import CaptionFile, EventFile
+    from whisper_hailo.live.outputs.recording import Recording
+    from whisper_hailo.live.outputs.replacements import Replacements
+    from whisper_hailo.live.outputs.sinks import EventSink
+    from whisper_hailo.live.sources.browser import BrowserSource
+    from whisper_hailo.live.sources.source import AudioSource
     from whisper_hailo.live.statistics import CaptionStatistics
     from whisper_hailo.live.stream import CaptionStream
-    from whisper_hailo.live.web import Place, WebView
+    from whisper_hailo.live.web.view import Place, WebView
 
 logger = logging.getLogger(__name__)
 
@@ -60,12 +60,12 @@ def caption(
 ) -> int:
     """Caption a microphone, a file, an address such as rtsp://..., raw PCM from -."""
     from whisper_hailo.audio.vad import SileroDetector
-    from whisper_hailo.live.captioner import Captioner
-    from whisper_hailo.live.controls import Controls
-    from whisper_hailo.live.cues import CUES
-    from whisper_hailo.live.engine import warm_up
-    from whisper_hailo.live.files import caption_files
-    from whisper_hailo.live.paused import PausableSource
+    from whisper_hailo.live.captioning.captioner import Captioner
+    from whisper_hailo.live.captioning.controls import Controls
+    from whisper_hailo.live.captioning.engine import warm_up
+    from whisper_hailo.live.outputs.cues import CUES
+    from whisper_hailo.live.outputs.files import caption_files
+    from whisper_hailo.live.sources.paused import PausableSource
     from whisper_hailo.live.stream import CaptionStream
 
     if source.list_devices:
@@ -141,7 +141,7 @@ def _source(source: SourceOptions, audio: str | None) -> AudioSource:
     Raises:
         OptionError: none, or several.
     """
-    from whisper_hailo.live.sources import open_source
+    from whisper_hailo.live.sources.select import open_source
 
     return open_source(
         audio,
@@ -158,7 +158,7 @@ def _recorded(
     source: AudioSource, recording: Recording | None, stack: contextlib.ExitStack
 ) -> AudioSource:
     """A source that is recorded, if that is wanted, open until the stack ends."""
-    from whisper_hailo.live.recording import RecordedSource
+    from whisper_hailo.live.outputs.recording import RecordedSource
 
     if recording is not None:
         source = RecordedSource(source, stack.enter_context(recording))
@@ -173,7 +173,7 @@ def _sinks(
 ) -> list[EventSink]:
     """Where events go, but for the page: on the disk before they are shown."""
     from whisper_hailo.cli.caption_verbose import VerboseView
-    from whisper_hailo.live.sinks import RetriedSink
+    from whisper_hailo.live.outputs.sinks import RetriedSink
 
     stack.enter_context(patient_results(alone=not (files or show.web or show.record)))
     verbose = [VerboseView(statistics)] if is_verbose() else []
@@ -183,7 +183,7 @@ def _sinks(
 
 def _browser(source: SourceOptions) -> BrowserSource | None:
     """A browser's microphone, where that is asked for."""
-    from whisper_hailo.live.browser import BrowserSource
+    from whisper_hailo.live.sources.browser import BrowserSource
 
     return BrowserSource() if source.mic == "browser" else None
 
@@ -196,7 +196,7 @@ def _web(
     layout: Layout,
 ) -> WebView:
     """The page, not open yet."""
-    from whisper_hailo.live.web import WebView
+    from whisper_hailo.live.web.view import WebView
 
     return WebView(
         lambda: captioner.statistics,
@@ -255,7 +255,7 @@ def _view(show: ShowOptions, stack: contextlib.ExitStack) -> EventSink:
 
 
 def _list_devices() -> int:
-    from whisper_hailo.live.microphone import input_devices
+    from whisper_hailo.live.sources.microphone import input_devices
 
     for device in input_devices():
         mark = "*" if device.is_default else " "

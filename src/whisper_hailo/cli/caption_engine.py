@@ -17,7 +17,7 @@ from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.live.options import CaptionOptions
 
 if TYPE_CHECKING:
-    from whisper_hailo.live.engine import CaptionEngine
+    from whisper_hailo.live.captioning.engine import CaptionEngine
     from whisper_hailo.transcription.transcriber import Transcriber
 
 logger = logging.getLogger(__name__)
@@ -73,8 +73,8 @@ def caption_engine(
         OptionError: a rule that Moonshine cannot honour.
     """
     from whisper_hailo.decoding.recognizer import refuse_unhonoured
-    from whisper_hailo.live.engine import TranscriberEngine
-    from whisper_hailo.live.moonshine import LONGEST_S, MoonshineEngine
+    from whisper_hailo.live.captioning.engine import TranscriberEngine
+    from whisper_hailo.live.captioning.moonshine import LONGEST_S, MoonshineEngine
 
     if model.moonshine is None:
         transcriber = model.transcriber(Priority.LIVE)
@@ -91,7 +91,7 @@ def caption_engine(
 
 def decoding_of(given: Given[DecodingOptions], cures: Cures) -> DecodingOptions:
     """What was typed, on the engine's own cures and with a bound on the tokens."""
-    from whisper_hailo.live.engine import caption_defaults
+    from whisper_hailo.live.captioning.engine import caption_defaults
 
     return given.on(caption_defaults(cures))
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from whisper_hailo.cli.model import ModelOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import CHANNELS, ENGINE, expect, expect_choices, flag, refuse_idle
-from whisper_hailo.live.rotation import Rotation
-from whisper_hailo.live.tls import Tls
+from whisper_hailo.http.tls import Tls
+from whisper_hailo.live.outputs.rotation import Rotation
 
 if TYPE_CHECKING:
     from whisper_hailo.core.given_options import Given
-    from whisper_hailo.live.recording import Recording
-    from whisper_hailo.live.replacements import Replacements
-    from whisper_hailo.live.web import Place
+    from whisper_hailo.live.outputs.recording import Recording
+    from whisper_hailo.live.outputs.replacements import Replacements
+    from whisper_hailo.live.web.view import Place
     from whisper_hailo.text.subtitles import Layout
 
 _SOURCE = "Source"
@@ -178,7 +178,7 @@ class ShowOptions:
         Raises:
             OptionError: a file of them cannot be read.
         """
-        from whisper_hailo.live.replacements import Replacements
+        from whisper_hailo.live.outputs.replacements import Replacements
 
         given = Replacements({}) if self.replace is None else Replacements.read(self.replace)
         return given if self.mask is None else given | Replacements.masks(self.mask)
@@ -189,7 +189,7 @@ class ShowOptions:
         Raises:
             OptionError: their file cannot be read.
         """
-        from whisper_hailo.live.replacements import Replacements
+        from whisper_hailo.live.outputs.replacements import Replacements
 
         if self.replace is None:
             return ""
@@ -204,8 +204,8 @@ class ShowOptions:
         """
         if self.record is None:
             return None
-        from whisper_hailo.live.files import identity
-        from whisper_hailo.live.recording import Recording
+        from whisper_hailo.live.outputs.files import identity
+        from whisper_hailo.live.outputs.recording import Recording
 
         recording = Recording(self.record, self.rotate)
         recording.file.check(identity(audio))
@@ -218,7 +218,7 @@ class ShowOptions:
             OptionError: names or origins that are none, a token that could be guessed, or a
                 certificate that cannot be used.
         """
-        from whisper_hailo.live.web import Place
+        from whisper_hailo.live.web.view import Place
 
         if not self.web:
             return None

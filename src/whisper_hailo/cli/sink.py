@@ -16,7 +16,7 @@ from whisper_hailo.cli.shades import in_shades
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.cli.verbosity import note
 from whisper_hailo.core.errors import ExitCode, OptionError, OutputError
-from whisper_hailo.core.files import write_file
+from whisper_hailo.core.files import expect_folder, write_file
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.targets import file_id, refuse_foreign
 from whisper_hailo.core.types import Segment, Transcript
@@ -87,18 +87,8 @@ class Sink:
         Raises:
             OutputError: it is none, or it belongs to others.
         """
-        if self.output_dir is None:
-            return
-        there = self.output_dir.absolute()
-        while not os.path.lexists(there) and there != there.parent:
-            there = there.parent
-        if not os.path.isdir(there):
-            why = f"{shown(there)} is no folder"
-        elif not os.access(there, os.W_OK | os.X_OK):
-            why = f"{shown(there)} may not be written to by this user"
-        else:
-            return
-        raise OutputError(f"cannot write to {shown(self.output_dir)} ({why}); {self.advice}")
+        if self.output_dir is not None:
+            expect_folder(self.output_dir, self.advice)
 
     def checked(self) -> list[Input]:
         """The inputs, with a fault where a result would replace what no run wrote."""

@@ -41,9 +41,12 @@ def validate(
     as_json: Annotated[bool, typer.Option("--json", help="Print parity.json instead.")] = False,
 ) -> int:
     """Compare every form of a model with its checkpoint; exit code 4 if one is too far off."""
+    from whisper_hailo.core.files import expect_folder
     from whisper_hailo.validate.picture import write_report
     from whisper_hailo.validate.validate import validate as run
 
+    if out is not None or model_dir.is_dir():
+        expect_folder(out or model_dir, "give --out DIR")
     report = run(model_dir, options)
     files = write_report(report, out or model_dir)
     if as_json:

@@ -164,6 +164,39 @@ def written_whole(path: Path) -> Iterator[Path]:
         scratch.replace(path)
 
 
+def expect_folder(folder: Path, advice: str) -> None:
+    """Refuse a folder that nothing can be written to, before there is something to write.
+
+    Args:
+        folder: it may be missing.
+        advice: for the message: what to do then.
+
+    Raises:
+        OutputError: it is none, or it belongs to others.
+    """
+    there = folder.absolute()
+    while not os.path.lexists(there) and there != there.parent:
+        there = there.parent
+    if not there.is_dir():
+        why = f"{shown(there)} is no folder"
+    elif not os.access(there, os.W_OK | os.X_OK):
+        why = f"{shown(there)} may not be written to by this user"
+    else:
+        return
+    raise OutputError(f"cannot write to {shown(folder)} ({why}); {advice}")
+
+
+def expect_file(path: Path, advice: str = "give another place") -> None:
+    """Refuse the place of a file before there is something to write.
+
+    Raises:
+        OutputError: it is a folder, or its own folder is not to be written to.
+    """
+    if path.is_dir():
+        raise OutputError(f"cannot write {shown(path)} (it is a folder); {advice}")
+    expect_folder(path.parent, advice)
+
+
 @contextmanager
 def unwritable(path: Path, advice: str) -> Iterator[None]:
     """What the system says of a place that cannot be written, as one of our errors.

@@ -1,1 +1,1 @@
-"""Live captions: sources, segmenter, captioner, events, views."""
+"""Live captions: sources, captioning, events, outputs, the page."""

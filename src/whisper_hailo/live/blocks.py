@@ -9,15 +9,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from whisper_hailo.audio.resampler import Resampler
 from whisper_hailo.audio.vad import SileroDetector, SpeechDetector
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.live.captioner import Captioner
-from whisper_hailo.live.engine import TranscriberEngine, caption_defaults, warm_up
+from whisper_hailo.live.captioning.captioner import Captioner
+from whisper_hailo.live.captioning.engine import TranscriberEngine, caption_defaults, warm_up
 from whisper_hailo.live.events import Event
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.live.source import Resampler
 from whisper_hailo.transcription.transcriber import Transcriber
 
 Samples: TypeAlias = NDArray[Any]

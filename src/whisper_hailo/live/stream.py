@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from typing import Final
 
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.live.backlog import LOOK_S, Backlog
-from whisper_hailo.live.captioner import Captioner
-from whisper_hailo.live.controls import Controls
+from whisper_hailo.live.captioning.captioner import Captioner
+from whisper_hailo.live.captioning.controls import Controls
 from whisper_hailo.live.events import Event
-from whisper_hailo.live.source import AudioSource, Block, Pace
+from whisper_hailo.live.sources.backlog import LOOK_S, Backlog
+from whisper_hailo.live.sources.source import AudioSource, Block, Pace
 
 _END_WAIT_S: Final = 2.0
 """A source that was told to end and gives nothing for so long is left alone."""

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Transcript
 from whisper_hailo.decoding.option_groups import SearchOptions
-from whisper_hailo.live.engine import TOKENS_PER_SECOND, CaptionEngine
+from whisper_hailo.live.captioning.engine import TOKENS_PER_SECOND, CaptionEngine
 from whisper_hailo.serve.audio import AudioLimits
 from whisper_hailo.serve.errors import TooLateError, UnknownModelError
 from whisper_hailo.serve.glance import EngineCaptions

@@ -10,7 +10,7 @@ from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.types import FloatArray, Segment
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.live.engine import options_in
+from whisper_hailo.live.captioning.engine import options_in
 from whisper_hailo.serve.errors import LeftError, TooLateError
 from whisper_hailo.serve.job import Job, Outcome
 from whisper_hailo.serve.request import Caller

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from whisper_hailo.live.listening import bind
+from whisper_hailo.http.listening import bind
 from whisper_hailo.serve.options import Address, DoorOptions
 
 _ADVICE: Final = "give another port, or an address that this machine has"

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import expect, flag
 from whisper_hailo.core.names import shown
-from whisper_hailo.live.tls import Tls
+from whisper_hailo.http.tls import Tls
 
 LIMITS: Final = "Limits"
 SAFETY: Final = "Safety"

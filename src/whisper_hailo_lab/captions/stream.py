@@ -12,12 +12,12 @@ from whisper_hailo import Transcriber
 from whisper_hailo.audio.vad import SileroDetector
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.live.captioner import Captioner
-from whisper_hailo.live.engine import TranscriberEngine, warm_up
+from whisper_hailo.live.captioning.captioner import Captioner
+from whisper_hailo.live.captioning.engine import TranscriberEngine, warm_up
 from whisper_hailo.live.event_checks import violations
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo.live.sources import FileSource
+from whisper_hailo.live.sources.file import FileSource
 from whisper_hailo.live.stream import CaptionStream
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo_lab.captions.engines import Common, engine_of

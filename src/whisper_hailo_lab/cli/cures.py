@@ -57,7 +57,7 @@ def cures(
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
 ) -> int:
     """Compare the cures against hallucination on recordings of yours."""
-    from whisper_hailo.core.files import write_file
+    from whisper_hailo.core.files import expect_file, write_file
     from whisper_hailo.decoding.options import DecodingOptions
     from whisper_hailo_lab.cures.grid import Grid
     from whisper_hailo_lab.cures.run import compare
@@ -68,6 +68,7 @@ def cures(
     if chart is not None:
         require("bench", "a chart", "matplotlib")
         refuse_foreign(chart, "svg")
+        expect_file(chart)
     grid = Grid(
         pad_to=tuple(map(int, _numbers("--pad-to", pad_to))),
         repetition_penalty=_numbers("--repetition-penalty", repetition_penalty),

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import functools
 import json
 import shutil
 import subprocess
@@ -69,13 +70,14 @@ def write_recording(path: Path, hours: float, seed: int) -> None:
     import soundfile
 
     rng = np.random.default_rng(seed)
-    clips = [load_audio(clip) for clip in recordings("seen", "unseen", "noisy", "long")]
+    clips = recordings("seen", "unseen", "noisy", "long")
+    load = functools.cache(load_audio)
     left = round(3600 * hours * SAMPLE_RATE_HZ)
     with soundfile.SoundFile(path, "w", SAMPLE_RATE_HZ, 1, subtype="PCM_16") as file:
         while left > 0:
             n_gap = round(rng.uniform(0.5, 3.0) * SAMPLE_RATE_HZ)
             noise = _NOISE * rng.standard_normal(n_gap) * (rng.random() < 0.5)
-            part = np.concatenate([clips[rng.integers(len(clips))], noise.astype(np.float32)])
+            part = np.concatenate([load(clips[rng.integers(len(clips))]), noise.astype(np.float32)])
             file.write(part[:left])
             left -= part.size
 

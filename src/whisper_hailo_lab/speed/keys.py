@@ -18,7 +18,7 @@ from whisper_hailo_lab.runs.machine import package_versions
 
 NOT_ENGINE: Final = frozenset(
     {
-        *("assets", "cli", "live", "serve", "batch", "validate", "hailo_tools"),
+        *("assets", "cli", "http", "live", "serve", "batch", "validate", "hailo_tools"),
         *("backends/hailo", "backends/hef", "convert/hailo", "core/errors.py"),
     }
 )

@@ -135,7 +135,7 @@ class Deaf:
 
 
 class DeafCaptions:
-    """Hears as much of a stream; see `live.engine.CaptionEngine`."""
+    """Hears as much of a stream; see `live.captioning.engine.CaptionEngine`."""
 
     name = "toy"
     content_s = 10.0

@@ -5,6 +5,7 @@ import pytest
 
 from whisper_hailo.cli.app import app_of, run
 from whisper_hailo.cli.commands import OWN
+from whisper_hailo.core.errors import ExitCode
 
 MEASURING = ("compare", "cures", "evaluate", "prepare", "report", "time")
 
@@ -103,3 +104,25 @@ def test_odd_names_are_quoted_in_every_command(
     last = capsys.readouterr().err.splitlines()[-1]
     assert r"'two\nlines\x1b[31m'" in last
     assert len(last) <= 500
+
+
+@pytest.mark.parametrize(
+    ("words", "computes"),
+    [
+        (["validate", ".", "--out", "file"], "whisper_hailo.validate.validate.validate"),
+        (
+            ["cures", "file", "--model", "micro", "--chart", "."],
+            "whisper_hailo_lab.cures.run.compare",
+        ),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_result_that_could_not_be_written_is_not_computed(
+    words: list[str], computes: str, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(computes, lambda *_, **__: pytest.fail("it was computed"))
+    assert run(words) == ExitCode.OUTPUT
+    assert "cannot write" in capsys.readouterr().err

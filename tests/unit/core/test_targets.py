@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.live.test_files import EVENTS
+from tests.unit.live.outputs.test_files import EVENTS
 from tests.unit.sounds import tone, write
 from tests.unit.text.test_outputs import transcript
 from whisper_hailo.core.errors import OutputError
 from whisper_hailo.core.targets import file_id, refuse_foreign
-from whisper_hailo.live.files import CaptionFile, EventFile
+from whisper_hailo.live.outputs.files import CaptionFile, EventFile
 from whisper_hailo.text.outputs import FORMATS, render
 
 CUE = "1\r\n00:00:00,000 --> 00:00:01,250\r\nsomebody else's\r\n"

@@ -15,11 +15,11 @@ from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError, DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.live.backlog import Backlog
-from whisper_hailo.live.captioner import Captioner
+from whisper_hailo.live.captioning.captioner import Captioner
 from whisper_hailo.live.event_checks import violations
 from whisper_hailo.live.events import Completed, Event, Lost, Partial
-from whisper_hailo.live.source import Block, Pace
+from whisper_hailo.live.sources.backlog import Backlog
+from whisper_hailo.live.sources.source import Block, Pace
 from whisper_hailo.live.stream import CaptionStream
 
 

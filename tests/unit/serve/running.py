@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tests.unit.serve.house import House
-from whisper_hailo.live.listening import listen
+from whisper_hailo.http.listening import listen
 from whisper_hailo.serve.http.app import make_app
 from whisper_hailo.serve.http.serving import HttpServer
 from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,9 +36,9 @@ PLANS = [
 
 @pytest.fixture(scope="module")
 def long() -> FloatArray:
-    """Six sentences with two seconds between them."""
+    """Four sentences with two seconds between them."""
     pause = np.zeros(2 * SAMPLE_RATE_HZ, np.float32)
-    clips = [load_audio(DATA / "micro" / "seen" / f"seen-00{index}.ogg") for index in range(6)]
+    clips = [load_audio(DATA / "micro" / "seen" / f"seen-00{index}.ogg") for index in range(4)]
     return np.concatenate([part for clip in clips for part in (clip, pause)])
 
 
@@ -52,34 +53,41 @@ def text_of(transcript: Transcript) -> Transcript:
     )))  # fmt: skip
 
 
-@pytest.mark.parametrize(("options", "strategy", "batch_size"), PLANS)
+@dataclass(frozen=True)
+class Straight:
+    """One of `PLANS`, and what it gives where nothing interrupts it."""
+
+    arguments: dict[str, Any]
+    transcript: Transcript
+    n_windows: int
+
+
+@pytest.fixture(scope="module", params=PLANS, ids=lambda plan: plan[1])
+def straight(request: pytest.FixtureRequest, micro: Transcriber, long: FloatArray) -> Straight:
+    options, strategy, batch_size = request.param
+    cut = LongOptions(strategy=strategy)
+    arguments = {"options": options, "long": cut, "batch_size": batch_size}
+    whole, windows = watched(micro)
+    return Straight(arguments, whole.transcribe(long, **arguments), len(windows.shapes))
+
+
 @pytest.mark.parametrize("n_segments", [1, 3, 100])
-def test_an_interrupted_run_goes_on_with_the_same_text(  # noqa: PLR0917
-    micro: Transcriber,
-    long: FloatArray,
-    tmp_path: Path,
-    options: DecodingOptions,
-    strategy: str,
-    batch_size: int,
-    n_segments: int,
+def test_an_interrupted_run_goes_on_with_the_same_text(
+    micro: Transcriber, long: FloatArray, tmp_path: Path, straight: Straight, n_segments: int
 ) -> None:
     """Whatever a plan of windows and a recording know of what was before."""
-    cut = LongOptions(strategy=strategy)
-    straight = micro.transcribe(long, options, long=cut, batch_size=batch_size)
     with Journal(tmp_path / "j.jsonl", "a", go_on=True) as journal:
-        begun = micro.segments(long, options, long=cut, batch_size=batch_size, memory=journal)
+        begun = micro.segments(long, **straight.arguments, memory=journal)
         n_given = len(list(islice(begun, n_segments)))
         begun.close()
     again, encoder = watched(micro)
     with Journal(tmp_path / "j.jsonl", "a", go_on=True) as journal:
         assert (journal.known_s > 0) is (n_given > 0)
-        rest = again.segments(long, options, long=cut, batch_size=batch_size, memory=journal)
-        assert len(list(rest)) == len(straight.segments)
-    assert text_of(rest.transcript) == text_of(straight)
-    whole, all_windows = watched(micro)
-    whole.transcribe(long, options, long=cut, batch_size=batch_size)
-    assert len(encoder.shapes) < len(all_windows.shapes), "something was known"
-    if n_segments > len(straight.segments):
+        rest = again.segments(long, **straight.arguments, memory=journal)
+        assert len(list(rest)) == len(straight.transcript.segments)
+    assert text_of(rest.transcript) == text_of(straight.transcript)
+    assert len(encoder.shapes) < straight.n_windows, "something was known"
+    if n_segments > len(straight.transcript.segments):
         assert not encoder.shapes
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.standin import FOLDER
+from tests.standin import chip_here
 from tests.standin.make_hef import write_hefs
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
@@ -25,16 +25,8 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The stand-in's machine with a chip of its own kind; no rule of the binding is broken."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    monkeypatch.setenv("PYTHONPATH", str(FOLDER))  # for what is asked in a process of its own
-    from hailo_platform._machine import MACHINE
-
-    MACHINE.set()
-    MACHINE.plan = None
-    MACHINE.folder = None
-    MACHINE.violations.clear()
-    yield MACHINE
-    assert MACHINE.violations == []
+    with chip_here(monkeypatch) as found:
+        yield found
 
 
 def _compiled(model: Path, out: Path) -> Path:

@@ -14,7 +14,7 @@ from onnx import ModelProto
 from whisper_hailo.backends.model_files import model_file
 from whisper_hailo.convert.graphs.onnx_file import DATA_SUFFIX, PROTOBUF_LIMIT_BYTES
 from whisper_hailo.core.errors import ModelError, OptionError
-from whisper_hailo.core.files import inside, read_text, sha256, write_file
+from whisper_hailo.core.files import expect_file, inside, read_text, sha256, write_file
 from whisper_hailo.core.hailo import HailoForm
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.scratch import temporary_directory
@@ -73,6 +73,8 @@ def emulate_part(directory: Path, options: EmulateOptions) -> Emulation:
     form = spec.hailo_form(options.part)
     model = load_form(model_file(directory, spec, form.file))
     path = inside(directory, form.emulated_file)
+    for file in (path, path.with_suffix(".json")):
+        expect_file(file)
     network = read_network(model, form.start_nodes, form.end_nodes)
     text = _script(spec, form, options, network)
     name = options.plan if options.script is None else options.script.stem

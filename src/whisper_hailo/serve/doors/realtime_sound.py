@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
+from whisper_hailo.audio.resampler import Resampler
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo.live.source import Resampler
 
 PCM, PCMU, PCMA = "audio/pcm", "audio/pcmu", "audio/pcma"
 

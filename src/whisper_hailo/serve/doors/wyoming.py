@@ -24,7 +24,7 @@ from wyoming.ping import Ping, Pong
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.types import UNSPACED_LANGUAGES
 from whisper_hailo.core.version import __version__
-from whisper_hailo.live.hosts import address_of
+from whisper_hailo.http.hosts import address_of
 from whisper_hailo.serve.audio import Decoders
 from whisper_hailo.serve.doors.wyoming_pieces import Pieces
 from whisper_hailo.serve.doors.wyoming_wire import MalformedError, read_event

@@ -10,7 +10,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
 from whisper_hailo.core.version import __version__
-from whisper_hailo.live.hosts import Hosts
+from whisper_hailo.http.hosts import Hosts
 from whisper_hailo.serve.doors import (
     inference,
     media,

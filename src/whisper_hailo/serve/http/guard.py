@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.keys import is_one_of
-from whisper_hailo.live.hosts import Hosts, address_of
+from whisper_hailo.http.hosts import Hosts, address_of
 from whisper_hailo.serve.errors import BadKeyError, BusyError, TooLargeError, TooManyError
 from whisper_hailo.serve.http.failures import response_of
 from whisper_hailo.serve.metrics import Metrics

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from whisper_hailo.live.http import PageProtocol
+from whisper_hailo.http.protocol import PageProtocol
 from whisper_hailo.serve.doors.realtime_wire import MOST_BYTES
 from whisper_hailo.serve.options import LimitOptions, SafetyOptions
 

@@ -17,7 +17,7 @@ import soundfile
 
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.listening import listen
+from whisper_hailo.http.listening import listen
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo_lab.captions.browser import Browser
 from whisper_hailo_lab.captions.soak.room import Played, Sound, Speaker

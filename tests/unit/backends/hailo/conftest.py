@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.standin import FOLDER
+from tests.standin import chip_here
 from tests.standin.make_hef import write_hefs
 from whisper_hailo.backends.hailo import apart, choose, lease
 from whisper_hailo.backends.hailo.options import ChipOptions
@@ -56,20 +55,11 @@ def hefs_10h(hailo_directory: Path, tmp_path_factory: pytest.TempPathFactory) ->
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The stand-in's machine; afterwards the chip is closed, its threads gone, no rule broken."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    monkeypatch.setenv("PYTHONPATH", str(FOLDER))  # for what is asked in a process of its own
     # However busy this machine is, its chips are found.
     monkeypatch.setattr(choose, "chips", partial(apart.chips, timeout_s=PATIENCE_S))
-    monkeypatch.delitem(sys.modules, "hailo_platform.genai", raising=False)  # asked for a version
-    from hailo_platform._machine import MACHINE
-
-    MACHINE.set()
-    MACHINE.plan = None
-    MACHINE.folder = None
-    MACHINE.violations.clear()
-    yield MACHINE
-    assert [held.users for held in lease._HELD.values()] == [0, 0]
-    assert [held.chip for held in lease._HELD.values()] == [None, None]
-    left = [thread.name for thread in threading.enumerate() if thread.name == "standin chip"]
-    assert left == []
-    assert MACHINE.violations == []
+    with chip_here(monkeypatch) as found:
+        yield found
+        assert [held.users for held in lease._HELD.values()] == [0, 0]
+        assert [held.chip for held in lease._HELD.values()] == [None, None]
+        left = [thread.name for thread in threading.enumerate() if thread.name == "standin chip"]
+        assert left == []

@@ -21,6 +21,12 @@ GROUP = group([("run.jsonl", AS_THEY_COME)])[0]
 DOCUMENT = "Before.\n\n<!-- table: {} -->\nold\n<!-- end of table -->\n\nAfter.\n"
 
 
+@pytest.fixture(scope="module")
+def kept() -> dict[str, str]:
+    """The tables of all kept results."""
+    return kept_tables()
+
+
 def filled(name: str, weights: str = "cd34") -> str:
     return fill(DOCUMENT.format(name), tables(GROUP, weights))
 
@@ -73,10 +79,9 @@ def test_unknown_tables_are_refused() -> None:
 
 
 def test_a_table_that_no_document_shows_is_told_of(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, kept: dict[str, str]
 ) -> None:
-    found = kept_tables()
-    monkeypatch.setattr(module, "kept_tables", lambda: found | {"colour": "none\n"})
+    monkeypatch.setattr(module, "kept_tables", lambda: kept | {"colour": "none\n"})
     with pytest.raises(OptionError, match="no document has a place for the table colour"):
         stale()
 
@@ -98,11 +103,11 @@ def test_the_documents_of_this_repository_are_what_their_results_say() -> None:
 
 
 def test_the_check_names_what_is_stale_and_writes_nothing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kept: dict[str, str]
 ) -> None:
     document: Path = module.ROOT / "docs" / "measurements" / "speed.md"
     before = document.read_bytes()
-    changed = kept_tables() | {"speed-steps": "another\n"}
+    changed = kept | {"speed-steps": "another\n"}
     monkeypatch.setattr(module, "kept_tables", lambda: changed)
     monkeypatch.setattr("sys.argv", ["documents", "--check"])
     assert program.main() == 1

@@ -158,11 +158,11 @@ def test_speech_is_packed_once_and_in_order(probabilities: list[float]) -> None:
 
 @st.composite
 def speeches(draw: st.DrawFn) -> list[Word]:
-    """A minute of words with pauses; words may repeat."""
+    """Half a minute of words with pauses; words may repeat."""
     every = ["the", "a", "cat", "dog", "tree", "very", "no", "yes", "runs"]
     vocabulary = st.sampled_from(every[: draw(st.sampled_from([3, 9]))])
     words, at = [], 0.0
-    for _ in range(draw(st.integers(0, 80))):
+    for _ in range(draw(st.integers(0, 40))):
         at += draw(st.sampled_from([0.02, 0.05, 0.1, 0.4, 3.0]))
         length = draw(st.floats(0.15, 0.7))
         words.append(Word(at, at + length, " " + draw(vocabulary), 0.9))
@@ -197,7 +197,7 @@ def sound_of(words: list[Word], *, pauses: bool) -> FloatArray:
 @cache
 def noise() -> NDArray[np.float64]:
     """As long as the longest of the speeches."""
-    return np.random.default_rng(0).standard_normal(301 * SAMPLE_RATE_HZ)
+    return np.random.default_rng(0).standard_normal(151 * SAMPLE_RATE_HZ)
 
 
 @pytest.mark.parametrize("pauses", [False, True], ids=["overlapping", "between pauses"])

@@ -1,0 +1,1 @@
+"""From blocks of audio to events: segments, and their text while it grows."""

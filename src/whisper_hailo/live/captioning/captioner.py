@@ -1,0 +1,298 @@
+"""From a stream of audio to events: segments, partials while they run, final texts."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from time import perf_counter
+from typing import Final
+
+from whisper_hailo.audio.vad import FRAME_SAMPLES, SpeechDetector
+from whisper_hailo.core.buffers import BufferText, BufferWord
+from whisper_hailo.core.errors import DeviceError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.decoding.search.verify_draft import Draft
+from whisper_hailo.live.captioning.clock import Moment, StreamClock
+from whisper_hailo.live.captioning.console import Console
+from whisper_hailo.live.captioning.cut import cut_place
+from whisper_hailo.live.captioning.engine import CaptionEngine
+from whisper_hailo.live.captioning.frames import Frames
+from whisper_hailo.live.captioning.gaps import Gaps
+from whisper_hailo.live.captioning.listener import Listener, RunningSegment
+from whisper_hailo.live.captioning.segmenter import Segmenter, Signal
+from whisper_hailo.live.captioning.settling import RunningText, caption_words
+from whisper_hailo.live.events import Completed, Event, Partial, Reason, Started
+from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.live.sources.voices import Voices
+from whisper_hailo.live.statistics import CaptionStatistics
+
+logger = logging.getLogger(__name__)
+
+_LEAST_HEARD_S: Final = 0.1
+"""Less audio than this says nothing and is no partial."""
+
+
+class Captioner:
+    """Turns audio into events; see `live.guarantees` for what holds for them.
+
+    Args:
+        engine: hears buffers.
+        detector: tells speech from silence.
+        options: when segments begin and end.
+        now: a clock in seconds that never runs backwards.
+
+    Attributes:
+        statistics: of everything so far.
+        console: what users change while it runs.
+
+    Raises:
+        OptionError: segments longer than the engine can hear.
+    """
+
+    def __init__(
+        self,
+        engine: CaptionEngine,
+        detector: SpeechDetector,
+        options: CaptionOptions | None = None,
+        now: Callable[[], float] = perf_counter,
+    ) -> None:
+        options = options or CaptionOptions()
+        self._longest = round(options.longest_s(engine.content_s) * SAMPLE_RATE_HZ)
+        self._segmenter = Segmenter(detector, options)
+        self._clock = StreamClock(now)
+        self._frames = Frames()
+        self._running: RunningSegment | None = None
+        self._n_segments = 0
+        self.statistics = CaptionStatistics()
+        self._listener = Listener(engine, options, self.statistics)
+        self._gaps = Gaps(self._segmenter, self._frames, self._clock, self.statistics)
+        self.console = Console(self._listener, self._segmenter, self._clock)
+
+    def feed(
+        self, audio: FloatArray, captured_s: float | None = None, voices: Voices | None = None
+    ) -> Iterator[Event]:
+        """Take audio of any length; at most one partial is made, of all of it.
+
+        Args:
+            audio: `(n_samples,)` float32 at 16 kHz mono, following what was fed before.
+            captured_s: when its last sample was captured, by the captioner's clock, for latencies;
+                `None` for audio that is not live.
+            voices: `(n_samples,)` speakers, where they are told apart.
+        """
+        if captured_s is not None:
+            self._clock.note_capture(captured_s, self._n_come + audio.size)
+        for frame, speaker in self._frames.push(audio, voices):
+            yield from self._frame(frame, speaker)
+        if self._running is not None and self._is_due(self._running):
+            yield from self._partial(self._running)
+
+    def lose(self, n_samples: int) -> Iterator[Event]:
+        """Complete what is running and go on behind audio that was lost.
+
+        Args:
+            n_samples: how much; what was fed before and is no whole frame yet is lost with it.
+        """
+        if self._running is not None:
+            yield from self._end(self._running, "loss")
+        yield self._gaps.lose(n_samples)
+
+    def leave(self, why: str, *, paused: bool = False) -> Iterator[Event]:
+        """Complete what is running: the source gives nothing any more.
+
+        Args:
+            why: what is wrong, in words for the user.
+            paused: nothing is: it is not to be heard.
+        """
+        if self._running is not None:
+            yield from self._end(self._running, "away")
+        yield self._gaps.leave(why, paused=paused)
+
+    def come_back(self, n_samples: int) -> Iterator[Event]:
+        """Go on behind the time that the source was away.
+
+        Args:
+            n_samples: how long that was; see `lose`.
+        """
+        yield self._gaps.come_back(n_samples)
+
+    def note_recorded(self, recorded_s: float) -> None:
+        """What follows was recorded then, in seconds since 1970."""
+        self._clock.note_recorded(recorded_s, self._n_come)
+
+    def finish(self) -> Iterator[Event]:
+        """Complete what is running at the end of the stream."""
+        rest = self._frames.rest()
+        if rest is not None:
+            yield from self._frame(*rest)
+        if self._running is not None:
+            yield from self._end(self._running, "end")
+
+    def _frame(self, frame: FloatArray, speaker: int | None) -> Iterator[Event]:
+        self.statistics.n_stream_samples += frame.size
+        signal = self._segmenter.push(frame, speaker)
+        if signal is Signal.STARTED:
+            yield self._start()
+        elif self._running is None:
+            return
+        elif signal is Signal.ENDED:
+            yield from self._end(self._running, "silence")
+        elif signal is Signal.TURNED:
+            yield from self._turn(self._running)
+        elif self._segmenter.n_samples >= self._longest:
+            yield from self._cut(self._running)
+
+    def _end(self, running: RunningSegment, reason: Reason) -> Iterator[Completed]:
+        try:
+            yield from self._complete(running, self._segmenter.n_samples, reason)
+        finally:
+            self._segmenter.end()
+
+    def _start(self, carried: Draft | None = None) -> Started:
+        if carried is None:
+            self._listener.begin()
+        self._running = RunningSegment(
+            self._n_segments,
+            RunningText(self._listener.options.settle_s),
+            self._segmenter.start,
+            carried=carried,
+            speaker=self._segmenter.speaker,
+        )
+        self._n_segments += 1
+        start_s = self._running.start / SAMPLE_RATE_HZ
+        return Started(
+            self._running.segment_id,
+            start_s=start_s,
+            speaker=self._running.speaker,
+            **self._moment(start_s),
+        )
+
+    def _is_due(self, running: RunningSegment) -> bool:
+        new = self._segmenter.n_samples - running.shown
+        enough = self._segmenter.n_samples >= _LEAST_HEARD_S * SAMPLE_RATE_HZ
+        return 0 < self._due <= new and enough
+
+    def _partial(self, running: RunningSegment) -> Iterator[Partial]:
+        """Hear the running segment again; a device that fails has its next chance later."""
+        n_samples = self._segmenter.n_samples
+        self._count_skipped(running, n_samples)
+        try:
+            result = self._listener.transcribe_partial(running, self._segmenter.audio)
+        except DeviceError as error:
+            logger.warning("a partial was skipped: %s", error)
+            running.shown = n_samples
+            self._skip(running, 1)
+            return
+        running.text.update(result, n_samples / SAMPLE_RATE_HZ, may_stay=running.is_decided)
+        start_s = running.start / SAMPLE_RATE_HZ
+        event = Partial(
+            running.segment_id,
+            start_s=start_s,
+            end_s=(running.start + n_samples) / SAMPLE_RATE_HZ,
+            committed=caption_words(running.text.committed),
+            tentative=caption_words([tentative.word for tentative in running.text.tentative]),
+            n_skipped=running.n_skipped,
+            language=running.language or "",
+            speaker=running.speaker,
+            **self._moment(start_s),
+        )
+        self._note_first_text(running, event.text)
+        yield event
+
+    def _complete(
+        self, running: RunningSegment, n_samples: int, reason: Reason
+    ) -> Iterator[Completed]:
+        """Hear a segment for the last time, all of it.
+
+        Raises:
+            DeviceError: it kept failing; the segment is completed before with what is known.
+        """
+        self._count_skipped(running, n_samples)
+        audio = self._segmenter.audio[:n_samples]
+        speech_end = min(self._segmenter.last_speech, running.start + n_samples)
+        failure: DeviceError | None = None
+        try:
+            result = self._listener.transcribe_all(running, audio)
+            words = running.text.finish(result)
+        except DeviceError as error:
+            words, failure = running.text.known, error
+            result = BufferText(words, running.language or "")
+        start_s = running.start / SAMPLE_RATE_HZ
+        end_s = (running.start + n_samples) / SAMPLE_RATE_HZ
+        event = Completed(
+            running.segment_id,
+            start_s=start_s,
+            end_s=end_s,
+            words=caption_words(words, start_s, end_s),
+            reason=reason,
+            n_skipped=running.n_skipped,
+            language=result.language,
+            translation=result.translation,
+            speaker=running.speaker,
+            **self._moment(start_s),
+        )
+        self._note_first_text(running, event.text)
+        if reason in ("silence", "end"):  # others are no end of speech
+            self.statistics.final_latency_s.add(self._clock.since(speech_end))
+        self.statistics.note_segment(
+            event.language, n_samples, len(words), running.text.n_corrected
+        )
+        self._running = None
+        yield event
+        if failure is not None:
+            raise failure
+
+    def _cut(self, running: RunningSegment) -> Iterator[Event]:
+        """Complete the first part of a segment that has become too long, go on with the rest."""
+        audio = self._segmenter.audio
+        words: tuple[BufferWord, ...] = ()
+        with suppress(DeviceError):  # without the times of words it is cut where it is quiet
+            words = self._listener.transcribe_words(running, audio).words
+        place = cut_place(self._segmenter, words, running.text.settled_s)
+        yield from self._complete(running, place, "length")
+        place_s = place / SAMPLE_RATE_HZ
+        rest = [word for word in words if (word.start_s or 0.0) >= place_s]
+        self._segmenter.cut(place)
+        yield self._start(Draft(tuple(token for word in rest for token in word.tokens)))
+
+    def _turn(self, running: RunningSegment) -> Iterator[Event]:
+        """Complete what one speaker said, go on with the other; what was committed stays theirs."""
+        place = max(self._segmenter.turn(), round(running.text.settled_s * SAMPLE_RATE_HZ))
+        yield from self._complete(running, place, "turn")
+        self._segmenter.cut(place)
+        yield self._start()
+
+    def _count_skipped(self, running: RunningSegment, n_samples: int) -> None:
+        """Partials that were due since the last one, but for the one (or final text) made now."""
+        if self._due:
+            n_due = (n_samples - running.shown) // max(self._due, FRAME_SAMPLES)
+            self._skip(running, max(0, n_due - 1))
+
+    def _skip(self, running: RunningSegment, n_partials: int) -> None:
+        running.n_skipped += n_partials
+        self.statistics.n_skipped += n_partials
+
+    def _note_first_text(self, running: RunningSegment, text: str) -> None:
+        if text and not running.first_text:
+            running.first_text = True
+            if running.carried is None:
+                self.statistics.first_latency_s.add(self._clock.since(running.start))
+
+    def _moment(self, start_s: float) -> Moment:
+        """When an event is told that begins at a place of the stream."""
+        return self._clock.moment(start_s, self.heard_s)
+
+    @property
+    def _due(self) -> int:
+        """Samples after which a partial is due; 0: none is."""
+        return round(self._listener.options.min_partial_s * SAMPLE_RATE_HZ)
+
+    @property
+    def _n_come(self) -> int:
+        """Samples of the stream so far, with those that are no whole frame yet."""
+        return self._segmenter.n_heard + self._frames.n_waiting
+
+    @property
+    def heard_s(self) -> float:
+        """How far the stream has come."""
+        return self._segmenter.heard_s

@@ -1,0 +1,181 @@
+"""Asks the engine for the running segment's text: with which draft, how often, and what it cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Final
+
+from whisper_hailo.core.buffers import BufferText
+from whisper_hailo.core.errors import DeviceError
+from whisper_hailo.core.languages import AUTO_LANGUAGE
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.decoding.search.verify_draft import Draft
+from whisper_hailo.live.captioning.engine import CaptionEngine
+from whisper_hailo.live.captioning.settling import RunningText
+from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.live.statistics import CaptionStatistics
+
+_ATTEMPTS: Final = 3
+"""A final text is asked for so often from a device that fails."""
+
+_ENOUGH_S: Final = 2.0
+"""Less speech says too little of its language."""
+
+
+@dataclass(slots=True)
+class RunningSegment:
+    """The segment that is active.
+
+    Attributes:
+        segment_id: its id.
+        text: hypotheses so far.
+        start: its first sample in the stream.
+        carried: it begins where another was cut, and what that one had of its text.
+        speaker: whose it is, where they are told apart.
+        shown: samples of it that were heard last.
+        n_skipped: partials that were due but not made.
+        language: of its text so far.
+        is_decided: it was found in enough speech, or set: words may stay.
+        first_text: whether some text was shown.
+    """
+
+    segment_id: int
+    text: RunningText
+    start: int
+    carried: Draft | None = None
+    speaker: int | None = None
+    shown: int = 0
+    n_skipped: int = 0
+    language: str | None = None
+    is_decided: bool = False
+    first_text: bool = False
+
+    @property
+    def draft(self) -> Draft:
+        """What its text may begin with."""
+        draft = self.text.draft
+        if draft.tokens or self.carried is None or self.shown:
+            return draft
+        return self.carried
+
+
+class Listener:
+    """Hears running segments.
+
+    Args:
+        engine: hears buffers.
+        options: whether drafts are used, and what of a partial is held back.
+        statistics: where the calls are counted.
+
+    Attributes:
+        options: those of now.
+    """
+
+    def __init__(
+        self, engine: CaptionEngine, options: CaptionOptions, statistics: CaptionStatistics
+    ) -> None:
+        self._engine = self._next = engine
+        self.options = options
+        self._statistics = statistics
+        self._language: str | None = None  # of the last segment in which it was found
+
+    @property
+    def language(self) -> str:
+        """What the next segment is heard in; `auto`: what is found out."""
+        return self._next.language
+
+    @language.setter
+    def language(self, language: str) -> None:
+        self._next = self._next.in_language(language)
+
+    def begin(self) -> None:
+        """A segment begins: in the language that was asked for last."""
+        if self._next is not self._engine:
+            self._engine, self._language = self._next, None
+
+    def transcribe_partial(self, running: RunningSegment, audio: FloatArray) -> BufferText:
+        """What a segment holds so far, more of which is to come.
+
+        Raises:
+            DeviceError: the device failed.
+        """
+        language = running.language if running.is_decided else self._expected(audio)
+        hold_back_s = self.options.hold_back_s
+        result = self._transcribe(running, audio, language, hold_back_s=hold_back_s)
+        running.is_decided = _is_enough(audio) or self._engine.language != AUTO_LANGUAGE
+        self._statistics.n_partials += 1
+        self._statistics.partial_passes += result.passes
+        self._statistics.partial_decode_ms += result.timings.decode_ms
+        return result
+
+    def transcribe_words(self, running: RunningSegment, audio: FloatArray) -> BufferText:
+        """Likewise, to its end and with the times of words where the engine gives them.
+
+        Raises:
+            DeviceError: the device failed.
+        """
+        return self._transcribe(running, audio, self._expected(audio), word_times=True)
+
+    def transcribe_all(self, running: RunningSegment, audio: FloatArray) -> BufferText:
+        """The final text of a segment with the times of its words, its language decided anew.
+
+        It is asked for again where a device fails.
+
+        Raises:
+            DeviceError: it kept failing.
+        """
+        language = self._expected(audio)
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                result = self._transcribe(running, audio, language, word_times=True)
+            except DeviceError:
+                if attempt == _ATTEMPTS:
+                    raise
+            else:
+                break
+        if _is_enough(audio):
+            self._language = result.language
+        return result
+
+    def _expected(self, audio: FloatArray) -> str | None:
+        """In which language a segment is heard: too little speech is of the one before."""
+        return None if _is_enough(audio) else self._language
+
+    def _transcribe(
+        self,
+        running: RunningSegment,
+        audio: FloatArray,
+        language: str | None,
+        *,
+        word_times: bool = False,
+        hold_back_s: float = 0.0,
+    ) -> BufferText:
+        draft = running.draft
+        if not self.options.drafts:
+            draft = Draft(draft.tokens[: draft.n_fixed], draft.n_fixed)
+        figures, begin = self._statistics, perf_counter()
+        try:
+            result = self._engine.transcribe(
+                audio,
+                draft,
+                language=language,
+                word_times=word_times,
+                hold_back_s=hold_back_s,
+            )
+        except DeviceError:
+            figures.n_engine_faults += 1
+            raise
+        finally:
+            figures.compute_s += perf_counter() - begin
+        figures.n_calls += 1
+        figures.n_heard_samples += audio.size
+        figures.near_ties += result.near_ties
+        running.language = result.language
+        running.shown = audio.size
+        return result
+
+
+def _is_enough(audio: FloatArray) -> bool:
+    """Whether a buffer says in which language it is."""
+    return bool(audio.size >= _ENOUGH_S * SAMPLE_RATE_HZ)

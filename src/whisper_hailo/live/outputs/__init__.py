@@ -1,0 +1,1 @@
+"""What is written while captions run: subtitles, records, sound."""

@@ -1,0 +1,134 @@
+"""Files that grow with the captions: whatever happens, what was completed is in them."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.names import shown
+from whisper_hailo.core.targets import FileId, file_id
+from whisper_hailo.live.events import Completed, Event, as_json
+from whisper_hailo.live.outputs.cues import CUES, cues_of
+from whisper_hailo.live.outputs.growing_file import GrowingFile
+from whisper_hailo.live.outputs.rotation import Rotation
+from whisper_hailo.text.subtitles import Layout, label, srt_cue, vtt_cue
+
+FORMATS: Final = ("srt", "vtt", "txt")
+
+
+class EventFile(GrowingFile):
+    """All events as JSON Lines; those of a run follow a line that has its name and its time."""
+
+    def __init__(self, path: Path, rotation: Rotation | None = None) -> None:
+        super().__init__(path, "jsonl", rotation, joins=True)
+        self._run = secrets.token_hex(8)
+
+    def put(self, event: Event) -> None:
+        self.append(_json_line(as_json(event)), durable=isinstance(event, Completed))
+
+    def _head(self) -> bytes:
+        now = datetime.now().astimezone().isoformat(timespec="milliseconds")
+        return _json_line({"event": "run", "run": self._run, "at": now})
+
+
+class CaptionFile(GrowingFile):
+    """Completed segments as subtitles or plain text.
+
+    Args:
+        path: its ending says which: `.srt`, `.vtt` or `.txt`.
+        rotation: when to go on in another file.
+        layout: lines of a cue and their width.
+
+    Raises:
+        OptionError: another ending.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        rotation: Rotation | None = None,
+        layout: Layout = CUES,
+    ) -> None:
+        ending = path.suffix.lower().removeprefix(".")
+        if ending not in FORMATS:
+            raise OptionError(
+                f"--output is {shown(path)}, expected a name that ends in "
+                f"{', '.join('.' + ending for ending in FORMATS)}"
+            )
+        super().__init__(path, ending, rotation)
+        self._layout = layout
+
+    def put(self, event: Event) -> None:
+        """Append a completed segment; one without words leaves no trace."""
+        if isinstance(event, Completed) and event.text:
+            self.append(*(record.encode() for record in self._records(event)), durable=True)
+
+    def _records(self, event: Completed) -> Iterator[str]:
+        if self._format == "txt":
+            yield f"{label(event.speaker)}{event.text}\n"
+            if event.translation:
+                yield f"{event.translation}\n"
+            return
+        shown = srt_cue if self._format == "srt" else vtt_cue
+        yield from map(shown, cues_of(event, self._layout))
+
+    def _head(self) -> bytes:
+        return b"WEBVTT\n\n" if self._format == "vtt" else b""
+
+    def _joined(self, records: Sequence[bytes], n_before: int) -> bytes:
+        """SubRip counts its cues."""
+        if self._format != "srt":
+            return super()._joined(records, n_before)
+        return b"".join(b"%d\n%b" % (n, cue) for n, cue in enumerate(records, n_before + 1))
+
+
+def _json_line(fields: dict[str, Any]) -> bytes:
+    return json.dumps(fields, allow_nan=False).encode() + b"\n"
+
+
+def caption_files(
+    audio: str | None,
+    events: Path | None,
+    output: Path | None,
+    rotation: Rotation | None = None,
+    layout: Layout = CUES,
+) -> list[EventFile | CaptionFile]:
+    """The files that a command line names, not open yet: that is for when the source is.
+
+    Args:
+        audio: what is captioned: a file, `-` for standard input, or something else.
+        events: of all events.
+        output: of what is said.
+        rotation: when they go on in other files.
+        layout: of subtitles.
+
+    Raises:
+        OptionError: a file would replace the input or the other one, or has another ending.
+        OutputError: a file would replace what captions did not write.
+    """
+    files: list[EventFile | CaptionFile] = []
+    if events is not None:
+        files.append(EventFile(events, rotation))
+    if output is not None:
+        files.append(CaptionFile(output, rotation, layout))
+    for file in files:
+        file.check(identity(audio))
+    if events and output and os.path.realpath(events) == os.path.realpath(output):
+        raise OptionError(f"--events and --output are both {shown(output)}; name two files")
+    return files
+
+
+def identity(audio: str | None) -> FileId | None:
+    """Which file is captioned, if it is one.
+
+    Args:
+        audio: as `caption_files` has it.
+    """
+    return None if audio is None else file_id(sys.stdin if audio == "-" else audio)

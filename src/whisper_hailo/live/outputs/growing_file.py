@@ -1,0 +1,259 @@
+"""Files that grow by whole records: each run has its own, nothing of before is emptied."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import Final, Self
+
+from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.errors import OptionError, OutputError
+from whisper_hailo.core.names import shown
+from whisper_hailo.core.targets import FileId, file_id, refuse_foreign
+from whisper_hailo.live.outputs.rotation import Rotation
+
+_PASSING: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EAGAIN, errno.ENXIO)
+"""No room, and pipes that nobody reads: it may be otherwise later, in the same file."""
+
+
+class GrowingFile(Closing):
+    """Takes records, each of which is in the file as a whole or not at all.
+
+    A file that is there already, or that another process writes to, is left as it is, and the next
+    free name is taken: `talk.srt`, `talk-2.srt`, `talk-3.srt`. A pipe or a device is written to as
+    it is.
+
+    Args:
+        path: the first name.
+        fmt: of `core.targets`, for what may be there already.
+        rotation: when to go on in another file.
+        joins: a file of before goes on to grow; half a line at its end is taken away.
+    """
+
+    def __init__(
+        self, path: Path, fmt: str, rotation: Rotation | None = None, *, joins: bool = False
+    ) -> None:
+        self._path = path
+        self._format = fmt
+        self._rotation = rotation or Rotation()
+        self._joins = joins
+        self._descriptor: int | None = None
+        self._part = path
+        self._regular = False
+        self._opened = False
+        self._size = self._n_records = 0
+        self._day = ""
+        self._rest = b""  # of a record that a pipe took a part of
+        self.name = shown(path)
+
+    def check(self, source: FileId | None) -> None:
+        """Refuse names of other things, before any work.
+
+        Args:
+            source: the file that is captioned, if it is one.
+
+        Raises:
+            OptionError: this is that file.
+            OutputError: something else than earlier output is there.
+        """
+        if source is not None and file_id(self._path) == source:
+            raise OptionError(
+                f"captions would replace the input {shown(self._path)}; name another file"
+            )
+        refuse_foreign(self._path, self._format)
+
+    def open(self) -> Self:
+        """Begin a file of this run; where that fails for a while, the first record does.
+
+        Raises:
+            OutputError: the place is not writable, or something else is there.
+        """
+        self.check(None)
+        self._opened = True
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._begin()
+        except OSError as error:
+            if error.errno not in _PASSING:
+                raise self._failure(error, "give another place") from error
+        return self
+
+    def close(self) -> None:
+        """Close the file; closing twice is harmless."""
+        self._opened = False
+        self._leave()
+
+    def append(self, *records: bytes, durable: bool) -> None:
+        """Write records in one go.
+
+        Args:
+            records: with their line ends.
+            durable: wait until they are on the disk, for what a power cut must not take.
+
+        Raises:
+            OutputError: none of them is in the file; they may be tried again.
+        """
+        if not self._opened:
+            raise OutputError(f"{self.name} is not open; call open() or use a with block")
+        try:
+            self._find_place(sum(map(len, records)))
+            self._write(self._joined(records, self._n_records), durable=durable)
+            self._n_records += len(records)
+        except OSError as error:
+            if error.errno not in _PASSING:
+                self._leave()  # the disk or the reader is gone: another may come
+            raise self._failure(error, "free some space") from error
+
+    def patch(self, at: int, data: bytes) -> None:
+        """Write over what is in the file, as far as it is one that this run began.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
+        if self._descriptor is None or not self._regular:
+            return
+        try:
+            with self._part.open("r+b", buffering=0) as again:  # the other one only appends
+                os.pwrite(again.fileno(), data, at)
+        except OSError as error:
+            raise self._failure(error, "free some space") from error
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether there is a file that the next record goes to."""
+        return self._descriptor is not None
+
+    def begin_anew(self) -> None:
+        """Leave the file; the next record begins another."""
+        self._leave()
+
+    def _head(self) -> bytes:
+        """What a new file begins with, and each run in one that goes on."""
+        return b""
+
+    def _joined(self, records: Sequence[bytes], n_before: int) -> bytes:
+        """Records as they are written behind so many others."""
+        del n_before
+        return b"".join(records)
+
+    def _find_place(self, n_bytes: int) -> None:
+        """Leave a file that is full or of yesterday, begin one where there is none."""
+        if self._is_full(n_bytes):
+            self._leave()
+        if self._descriptor is None:
+            self._begin()
+
+    def _is_full(self, n_bytes: int) -> bool:
+        """Whether so much more belongs into the next file."""
+        most = self._rotation.most_bytes
+        full = most is not None and self._n_records > 0 and self._size + n_bytes > most
+        return self._regular and (full or self._day != self._rotation.day)
+
+    def _write(self, record: bytes, *, durable: bool = False) -> None:
+        descriptor = self._descriptor
+        if descriptor is None:
+            raise BlockingIOError(errno.EAGAIN, "no file is open")
+        data, done = self._rest + record, 0
+        before = _size(descriptor)
+        try:
+            while done < len(data):
+                done += os.write(descriptor, data[done:])
+            if durable and self._regular:
+                os.fsync(descriptor)
+        except OSError:
+            if self._regular:
+                os.ftruncate(descriptor, before)
+                raise
+            if done <= len(self._rest):
+                self._rest = self._rest[done:]
+                raise
+            # A pipe keeps what it got: the rest goes before the next record.
+        self._rest = b"" if self._regular else data[done:]
+        self._size += len(data)
+
+    def _begin(self) -> None:
+        """Open the next free file.
+
+        Raises:
+            OSError: it cannot be opened.
+        """
+        self._day = self._rotation.day
+        path, descriptor = next(filter(None, map(self._free, self._names())))
+        self._descriptor, self._part, self.name = descriptor, path, shown(path)
+        self._regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        self._size = _size(descriptor) if self._regular else 0
+        try:
+            self._write(self._head())
+        except OSError:
+            self._leave()
+            raise
+
+    def _names(self) -> Iterator[Path]:
+        stem, ending = f"{self._path.stem}{self._day}", self._path.suffix
+        yield self._path.with_name(stem + ending)
+        for number in count(2):
+            yield self._path.with_name(f"{stem}-{number}{ending}")
+
+    def _free(self, path: Path) -> tuple[Path, int] | None:
+        """A file, open, unless it is another's."""
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
+        with suppress(FileNotFoundError):
+            mode = path.stat().st_mode
+            if not stat.S_ISREG(mode):
+                # Without it, opening a pipe would wait for a reader.
+                return path, os.open(path, flags | os.O_NONBLOCK * stat.S_ISFIFO(mode))
+        descriptor = os.open(path, (flags & ~os.O_WRONLY) | os.O_RDWR | os.O_CREAT, 0o666)
+        if _is_ours(descriptor) and (_size(descriptor) == 0 or self._goes_on(descriptor)):
+            return path, descriptor
+        os.close(descriptor)
+        return None
+
+    def _goes_on(self, descriptor: int) -> bool:
+        """Whether a file of before is to grow; half a line of it is taken away."""
+        size, most = _size(descriptor), self._rotation.most_bytes
+        if not self._joins or (most is not None and size >= most):
+            return False
+        os.ftruncate(descriptor, _end_of_lines(descriptor, size))
+        return True
+
+    def _leave(self) -> None:
+        descriptor, self._descriptor = self._descriptor, None
+        self._regular, self._rest = False, b""
+        self._size = self._n_records = 0
+        if descriptor is not None:
+            with suppress(OSError):  # what was to be on the disk was waited for
+                os.close(descriptor)
+
+    def _failure(self, error: OSError, advice: str) -> OutputError:
+        return OutputError(f"cannot write {self.name} ({error.strerror}); {advice}")
+
+
+def _is_ours(descriptor: int) -> bool:
+    """Whether no other process writes to a file, as far as its place has locks."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno not in (errno.EAGAIN, errno.EACCES)
+    return True
+
+
+def _size(descriptor: int) -> int:
+    return os.fstat(descriptor).st_size
+
+
+def _end_of_lines(descriptor: int, size: int) -> int:
+    """Behind the last line end of a file."""
+    end = size
+    while end:
+        begin = max(0, end - 4096)
+        at = os.pread(descriptor, end - begin, begin).rfind(b"\n")
+        if at >= 0:
+            return begin + at + 1
+        end = begin
+    return 0

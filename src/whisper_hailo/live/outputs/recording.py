@@ -1,0 +1,217 @@
+"""The sound beside its captions: a FLAC file that can be read whenever the program is killed."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whisper_hailo.audio.flac import FlacBytes
+from whisper_hailo.core.errors import OptionError, OutputError
+from whisper_hailo.core.names import shown
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.core.waits import GrowingWait
+from whisper_hailo.live.outputs.growing_file import GrowingFile
+from whisper_hailo.live.outputs.rotation import Rotation
+from whisper_hailo.live.outputs.sinks import ClosingOutput
+from whisper_hailo.live.sources.source import AudioSource, Block, SourceAround
+
+logger = logging.getLogger(__name__)
+
+_MOST_WAITING_S: Final = 600.0
+"""Sound that waits until there is room for it: 19 MB."""
+
+_MOST_SILENCE_S: Final = 600.0
+"""A source that was away for longer is recorded in a new file."""
+
+_SYNC_S: Final = 5.0
+"""So much a power cut may take."""
+
+
+class _FlacFile(GrowingFile):
+    """Its parts begin where the encoder begins, not between two records."""
+
+    def __init__(self, path: Path, rotation: Rotation) -> None:
+        super().__init__(path, "flac", rotation)
+
+    def _is_full(self, n_bytes: int) -> bool:
+        del n_bytes
+        return False
+
+    def is_due(self) -> bool:
+        """Whether another part is to begin."""
+        return super()._is_full(0)
+
+
+class Recording(ClosingOutput):
+    """Writes the sound of a source into a FLAC file, 16 kHz mono, at the times of its captions.
+
+    What nobody heard is silence in it, so that its times are those of the captions. A disk that is
+    full ends nothing: the sound waits for `_MOST_WAITING_S`.
+
+    Args:
+        path: the first file's name; each run has files of its own.
+        rotation: when to go on in another one.
+        now: a clock in seconds that never runs backwards.
+
+    Raises:
+        OptionError: a name that does not end in `.flac`.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        rotation: Rotation | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if path.suffix.lower() != ".flac":
+            raise OptionError(f"--record is {shown(path)}, expected a name that ends in .flac")
+        self.file = _FlacFile(path, rotation or Rotation())
+        self._flac: FlacBytes | None = None
+        self._waiting: deque[NDArray[np.int16]] = deque()
+        self._n_waiting = 0
+        self._n_lost = 0
+        self._torn = False  # what waits does not follow what was written
+        self._wait = GrowingWait(now)
+        self._now = now
+        self._synced_s = now()
+
+    def open(self) -> Self:
+        """Begin a file.
+
+        Raises:
+            OutputError: the place is not writable, or something else is there.
+        """
+        self.file.open()
+        return self
+
+    def put(self, block: Block) -> None:
+        """Take a piece of the stream, and what is missing behind it."""
+        self._add(np.rint(np.clip(block.audio, -1.0, 1.0) * 32767.0).astype(np.int16))
+        away = block.absence.n_samples if block.absence is not None else 0
+        if away > _MOST_SILENCE_S * SAMPLE_RATE_HZ:
+            self._insist(self._finish_part)
+        else:
+            self._add(np.zeros(block.n_lost + away, np.int16))
+
+    def close(self) -> None:
+        """Write the rest.
+
+        Raises:
+            OutputError: some of the sound could not be written.
+        """
+        try:
+            self._write()
+            self._finish_part()
+        except OutputError as error:
+            self._n_lost += self._n_waiting
+            self._waiting.clear()
+            self._n_waiting, self._flac = 0, None
+            raise OutputError(f"{error}; {self._lost_s:.1f} s of sound are not in it") from error
+        finally:
+            self.file.close()
+        if self._n_lost:
+            raise OutputError(
+                f"{self.file.name} could not be written for too long; {self._lost_s:.1f} s of "
+                "sound are not in it"
+            )
+
+    @property
+    def _lost_s(self) -> float:
+        return self._n_lost / SAMPLE_RATE_HZ
+
+    def _add(self, samples: NDArray[np.int16]) -> None:
+        if not samples.size:
+            return
+        self._waiting.append(samples)
+        self._n_waiting += samples.size
+        while self._n_waiting > _MOST_WAITING_S * SAMPLE_RATE_HZ and len(self._waiting) > 1:
+            gone = self._waiting.popleft().size
+            self._n_waiting -= gone
+            self._n_lost += gone
+            self._torn = True
+        self._insist(self._write)
+
+    def _insist(self, step: Callable[[], None]) -> None:
+        """Do something that may fail, unless it is not yet time to try again."""
+        if not self._wait.is_over:
+            return
+        try:
+            step()
+        except OutputError as error:
+            if not self._wait.n_failures:
+                logger.warning("%s; captions go on, and it is tried again", error)
+            self._wait.fail()
+            return
+        if self._wait.n_failures:
+            logger.warning("%s is written again", self.file.name)
+            self._wait.succeed()
+
+    def _write(self) -> None:
+        """Encode and write what waits.
+
+        Raises:
+            OutputError: it cannot be written; what was not encoded goes on waiting.
+        """
+        if self._torn or self.file.is_due():
+            self._finish_part()
+            self._torn = False
+        while self._waiting:
+            self._write_fresh()
+            if self._flac is None:
+                self._flac = FlacBytes()
+            samples = self._waiting.popleft()
+            self._n_waiting -= samples.size
+            self._flac.add(samples)
+        self._write_fresh()
+
+    def _write_fresh(self) -> None:
+        flac = self._flac
+        if flac is None or not flac.fresh:
+            return
+        durable = self._now() - self._synced_s >= _SYNC_S
+        try:
+            self.file.append(bytes(flac.fresh), durable=durable)
+        except OutputError:
+            if not self.file.has_begun:
+                self._flac = None  # the file is gone, and another begins with a header
+            raise
+        if durable:
+            self._synced_s = self._now()
+        flac.note_written()
+
+    def _finish_part(self) -> None:
+        flac = self._flac
+        if flac is None:
+            return
+        flac.finish()
+        self._write_fresh()
+        for at, data in flac.patches:
+            self.file.patch(at, data)
+        self._flac = None
+        self.file.begin_anew()
+
+
+class RecordedSource(SourceAround):
+    """A source whose sound is recorded as it is read, whatever becomes of it.
+
+    Args:
+        source: opened and closed with this one.
+        recording: open while it is read.
+    """
+
+    def __init__(self, source: AudioSource, recording: Recording) -> None:
+        super().__init__(source)
+        self._recording = recording
+
+    def blocks(self) -> Iterator[Block]:
+        """What the source gives."""
+        for block in self._source.blocks():
+            self._recording.put(block)
+            yield block

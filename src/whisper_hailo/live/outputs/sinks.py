@@ -1,0 +1,132 @@
+"""Sinks whose failures end nothing: what they did not take waits, and is tried again."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final, Protocol
+
+from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.errors import OutputError
+from whisper_hailo.core.protocols import Closeable
+from whisper_hailo.core.waits import GrowingWait
+from whisper_hailo.live.events import Event, Partial
+
+logger = logging.getLogger(__name__)
+
+MOST_WAITING: Final = 20_000
+"""Events that wait for a sink, partials not among them: those of a day, some 20 MiB."""
+
+
+class EventSink(Protocol):
+    """Takes events in order."""
+
+    def put(self, event: Event) -> None:
+        """Take one.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
+        ...
+
+
+class ClosingSink(EventSink, Closeable, Protocol):
+    """One that is opened and closed."""
+
+    name: str
+
+
+class ClosingOutput(Closing):
+    """Closing it may fail; an error that is on its way is told rather than that."""
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            self.close()
+        except OutputError as error:
+            if exc is None:
+                raise
+            logger.warning("%s", error)
+
+
+class RetriedSink(ClosingOutput):
+    """A sink that is tried again with growing waits when it fails.
+
+    Meanwhile captions go on, and what it did not take waits; partials do not, which others take
+    the place of.
+
+    Args:
+        sink: not open yet; opened and closed with this one.
+        now: a clock in seconds that never runs backwards.
+    """
+
+    def __init__(self, sink: ClosingSink, now: Callable[[], float] = time.monotonic) -> None:
+        self._sink = sink
+        self._waiting: deque[Event] = deque()
+        self._n_dropped = 0
+        self._wait = GrowingWait(now)
+
+    def open(self) -> RetriedSink:
+        """Open the sink; where it cannot be opened at all, that is told at once.
+
+        Raises:
+            OutputError: it cannot.
+        """
+        self._sink.open()
+        return self
+
+    def put(self, event: Event) -> None:
+        """Take an event, whatever the sink does with it."""
+        self._waiting.append(event)
+        if not self._wait.is_over:
+            self._keep_few()
+            return
+        failure = self._write()
+        if failure is None:
+            return
+        if not self._wait.n_failures:
+            logger.warning("%s; captions go on, and it is tried again", failure)
+        self._wait.fail()
+        self._keep_few()
+
+    def close(self) -> None:
+        """Write what waits, for the last time.
+
+        Raises:
+            OutputError: that failed; this is how much is not there.
+        """
+        failure = self._write()
+        self._sink.close()
+        n_lost = len(self._waiting) + self._n_dropped
+        self._waiting.clear()
+        self._n_dropped = 0
+        if failure is not None or n_lost:
+            why = failure or f"{self._sink.name} could not be written for too long"
+            raise OutputError(f"{why}; {n_lost} events are not in it")
+
+    def _write(self) -> OutputError | None:
+        """Hand over what waits, as far as the sink takes it."""
+        try:
+            while self._waiting:
+                self._sink.put(self._waiting[0])
+                self._waiting.popleft()
+        except OutputError as error:
+            return error
+        if self._wait.n_failures:
+            logger.warning("%s is written again", self._sink.name)
+            self._wait.succeed()
+        return None
+
+    def _keep_few(self) -> None:
+        if isinstance(self._waiting[-1], Partial):
+            self._waiting.pop()
+        if len(self._waiting) > MOST_WAITING:
+            self._waiting.popleft()
+            self._n_dropped += 1

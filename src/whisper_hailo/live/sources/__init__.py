@@ -1,0 +1,1 @@
+"""Where live audio comes from: microphones, the network, browsers, files, pipes."""

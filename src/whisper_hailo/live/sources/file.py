@@ -1,0 +1,111 @@
+"""A recording as a source."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+from whisper_hailo.audio import AudioStream, open_audio
+from whisper_hailo.audio.flac import recorded_s
+from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.live.sources.source import BLOCK_S, Block, Pace
+from whisper_hailo.live.sources.voices import SplitStream
+
+
+class FileSource(Closing):
+    """A recording, as fast as it can be heard or at the speed at which it was spoken.
+
+    Args:
+        path: an audio file of any format and rate.
+        real_time: play it in real time.
+        loops: how often it is played.
+        split: each channel is a speaker.
+        block_s: length of its pieces.
+        now: clock; `sleep` waits on it.
+    """
+
+    endless = False
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        real_time: bool = False,
+        loops: int = 1,
+        split: bool = False,
+        block_s: float = BLOCK_S,
+        now: Callable[[], float] = time.perf_counter,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.name = str(path)
+        self.pace = Pace.AHEAD if real_time else Pace.ASKED
+        self._real_time = real_time
+        self._path = path
+        self._loops = loops
+        self._split = split
+        self._block = max(1, round(block_s * SAMPLE_RATE_HZ))
+        self._now = now
+        self._sleep = sleep
+        self._closed = False
+        self._recorded_s: float | None = None
+        self._ready: list[AudioStream | SplitStream] = []  # whoever takes it out closes it
+
+    def open(self) -> Self:
+        """Open the file, once: a pipe comes but once.
+
+        Raises:
+            AudioError: it is none that can be heard, or has one channel that is to be split.
+        """
+        self._ready.append(self._opened())
+        if Path(self._path).is_file():
+            self._recorded_s = recorded_s(Path(self._path))
+        return self
+
+    def _stream(self) -> AudioStream | SplitStream:
+        try:
+            return self._ready.pop()
+        except IndexError:
+            return self._opened()
+
+    def _opened(self) -> AudioStream | SplitStream:
+        return SplitStream(self._path).open() if self._split else open_audio(self._path)
+
+    def _pieces(self, stream: AudioStream | SplitStream) -> Iterator[Block]:
+        """Its sound, and who is heard in it where that is asked for."""
+        if isinstance(stream, SplitStream):
+            yield from (Block(audio, voices=voices) for audio, voices in stream.blocks(self._block))
+        else:
+            yield from map(Block, stream.blocks(self._block))
+
+    def blocks(self) -> Iterator[Block]:
+        """Pieces of the file; in real time, each when its last sample would have been spoken."""
+        begin_s, n_samples = self._now(), 0
+        for _ in range(self._loops):
+            if self._closed:
+                return
+            with self._stream() as stream:
+                for heard in self._pieces(stream):
+                    if self._closed:
+                        return
+                    n_samples += heard.audio.size
+                    piece = replace(heard, recorded_s=self._recorded_s)
+                    self._recorded_s = None
+                    if not self._real_time:
+                        yield piece
+                        continue
+                    due_s = begin_s + n_samples / SAMPLE_RATE_HZ
+                    wait_s = due_s - self._now()
+                    if wait_s > 0:
+                        self._sleep(wait_s)
+                    yield replace(piece, captured_s=due_s)
+
+    def close(self) -> None:
+        """End at the next piece."""
+        self._closed = True
+        with suppress(IndexError):
+            self._ready.pop().close()

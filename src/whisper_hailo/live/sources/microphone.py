@@ -1,0 +1,208 @@
+"""Microphones through PortAudio (`sounddevice`); the only file that knows it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whisper_hailo.audio.resampler import Resampler
+from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.errors import AudioError, DeviceError, OptionError
+from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.names import shown
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.live.sources.backlog import LOOK_S, Backlog
+from whisper_hailo.live.sources.lag import Lag
+from whisper_hailo.live.sources.reopened import awake_s
+from whisper_hailo.live.sources.source import BLOCK_S, Absence, Block, Pace, nothing
+from whisper_hailo.live.sources.voices import Loudest, voices
+
+_SILENT_S: Final = 5.0
+"""A device that gives nothing for so long is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputDevice:
+    """A device that hears.
+
+    Attributes:
+        index: its number.
+        name: as the system calls it.
+        n_channels: that it records.
+        rate_hz: that it likes best.
+        is_default: it is taken when none is asked for.
+    """
+
+    index: int
+    name: str
+    n_channels: int
+    rate_hz: int
+    is_default: bool
+
+
+def input_devices() -> list[InputDevice]:
+    """All devices that hear, at least one.
+
+    Raises:
+        DeviceError: there is none, the library is not there, or PortAudio has a fault.
+    """
+    sounddevice = _sounddevice()
+    try:
+        found = list(sounddevice.query_devices())
+        default = int(sounddevice.default.device[0])
+    except sounddevice.PortAudioError as error:
+        raise DeviceError(f"sound devices cannot be listed ({error}); is ALSA set up?") from error
+    devices = [
+        InputDevice(
+            index,
+            str(device["name"]),
+            int(device["max_input_channels"]),
+            round(device["default_samplerate"]),
+            index == default,
+        )
+        for index, device in enumerate(found)
+        if device["max_input_channels"] > 0
+    ]
+    if not devices:
+        raise DeviceError("no microphone found; plug one in, or give a file or - for raw PCM")
+    return devices
+
+
+def choose_device(wanted: str, before: str = "") -> InputDevice:
+    """A device by its number or a part of its name; the default one when nothing is wanted.
+
+    Args:
+        wanted: number or part of the name; empty is the default one.
+        before: name of the device that it was before, whose number may be another by now.
+
+    Raises:
+        DeviceError: as `input_devices`.
+        OptionError: none of that name or number, or several.
+    """
+    devices = input_devices()
+    listed = "; ".join(f"{device.index}: {device.name}" for device in devices)
+    if not wanted:
+        return next((device for device in devices if device.is_default), devices[0])
+    if wanted.isdigit() and before:
+        fitting = [device for device in devices if _model(device.name) == _model(before)][:1]
+    elif wanted.isdigit():
+        fitting = [device for device in devices if device.index == int(wanted)]
+    else:
+        fitting = [device for device in devices if wanted.casefold() in device.name.casefold()]
+    if len(fitting) != 1:
+        how_many = "several devices fit" if fitting else "no input device fits"
+        raise OptionError(f"--mic is {wanted!r}, {how_many}; there are {shown(listed)}")
+    return fitting[0]
+
+
+def _model(name: str) -> str:
+    """A device's name without the place where it is plugged in, such as `(hw:1,0)`."""
+    return re.sub(r"\s*\(hw:[^)]*\)", "", name).casefold()
+
+
+class MicrophoneSource(Closing):
+    """Records at the device's own rate and gives 16 kHz mono.
+
+    Args:
+        wanted: number or part of the name of a device; empty is the default one.
+        split: each channel is a speaker.
+    """
+
+    pace = Pace.ASKED  # PortAudio's thread keeps what comes meanwhile
+    endless = True
+
+    def __init__(self, wanted: str = "", *, split: bool = False) -> None:
+        self._wanted = wanted
+        self._split = split
+        self.name = f"microphone {wanted}".strip()
+        self._device_name = ""
+        self._stream: Any = None
+        self._backlog: Backlog | None = None
+
+    def open(self) -> Self:
+        """Begin to record; again, from the device that has that name by now.
+
+        Raises:
+            DeviceError, OptionError: as `choose_device`; or the device cannot be opened.
+        """
+        sounddevice = _sounddevice()
+        if self._device_name:  # PortAudio knows the devices that there were when it began
+            sounddevice._terminate()
+            sounddevice._initialize()
+        device = choose_device(self._wanted, self._device_name)
+        if self._split and device.n_channels < 2:
+            raise OptionError(f"{device.name} has 1 channel, --channels split takes 2; use mix")
+        self.name = self._device_name = device.name
+        self._backlog = Backlog()
+        heard = _callback(self._backlog, device.rate_hz, split=self._split)
+        try:
+            self._stream = sounddevice.InputStream(
+                device=device.index,
+                samplerate=device.rate_hz,
+                channels=min(device.n_channels, 2),
+                blocksize=round(device.rate_hz * BLOCK_S),
+                dtype="float32",
+                callback=heard,
+            )
+            self._stream.start()
+        except sounddevice.PortAudioError as error:
+            raise DeviceError(
+                f"{device.name} cannot be opened ({error}); close other programs that record, or "
+                "choose another with --mic"
+            ) from error
+        return self
+
+    def blocks(self) -> Iterator[Block]:
+        """What was recorded, until the source is closed."""
+        if self._backlog is None:
+            raise AudioError(f"{self.name} is not open; call open() or use a with block")
+        quiet_s = 0.0
+        for block in self._backlog.blocks():
+            quiet_s = 0.0 if block.audio.size else quiet_s + LOOK_S
+            if quiet_s > _SILENT_S:
+                raise DeviceError(f"{self.name} gives no sound any more; was it unplugged?")
+            yield block
+
+    def close(self) -> None:
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.abort()  # one that is gone would be waited for
+            stream.close()
+        if self._backlog is not None:
+            self._backlog.end()
+
+
+def _callback(backlog: Backlog, rate_hz: int, *, split: bool) -> Callable[..., None]:
+    """What PortAudio calls, on its own thread, with each piece: it takes a tenth of a ms."""
+    resampler, lag, loudest = Resampler(rate_hz), Lag(), Loudest()
+
+    def heard(data: NDArray[np.float32], n_frames: int, _time: object, status: Any) -> None:  # noqa: ANN401 - PortAudio's flags
+        mono: FloatArray = data.mean(axis=1, dtype=np.float32)
+        missing_s = lag.missing_s(n_frames / rate_hz, awake_s())
+        if missing_s:
+            why = f"no sound came for {missing_s:.1f} s: the program or the machine slept"
+            backlog.put(nothing(Absence(why)))
+            backlog.put(nothing(Absence("", round(missing_s * SAMPLE_RATE_HZ))))
+        captured_s = time.perf_counter()
+        audio = resampler.push(mono)
+        who = voices(loudest.of(data), audio.size) if split else None
+        backlog.put(Block(audio, captured_s, n_faults=int(bool(status)), voices=who))
+
+    return heard
+
+
+def _sounddevice() -> Any:  # noqa: ANN401 - a module without types
+    try:
+        import sounddevice
+    except (ImportError, OSError) as error:  # OSError: the PortAudio library itself is missing
+        raise DeviceError(
+            f"microphones need sounddevice and PortAudio ({error}); "
+            f"sudo apt install libportaudio2, and {to_add('live')}"
+        ) from error
+    return sounddevice

@@ -1,0 +1,172 @@
+"""RTSP, HTTP and other streams through FFmpeg (`av`)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import numpy as np
+
+from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.errors import AudioError
+from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.live.sources.source import Block, Pace
+
+_TIMEOUT_S: Final = 10.0
+"""For each answer."""
+
+_LOOK_S: Final = 30.0
+_LEAST_SOUND_S: Final = 3.0
+"""A sender that was waited for so long has given so much sound, or it will not do."""
+
+_OWN_SPEED: Final = ("rtsp:", "rtsps:", "rtmp:", "rtp:", "udp:", "srt:")
+"""Senders that wait for nobody."""
+
+
+class NetworkSource(Closing):
+    """A stream at an address.
+
+    What has a length is a recording and is read as fast as it is heard; what has none is heard as
+    it comes, and so is what comes at its own speed.
+
+    Args:
+        address: such as `rtsp://camera/audio` or `https://host/stream.mp3`.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.name = address
+        self.pace = Pace.OWN
+        self.endless = True
+        self._container: Any = None
+        self._closed = False
+        self._reading = False
+        self._ending = threading.Lock()
+
+    def open(self) -> Self:
+        """Connect.
+
+        Raises:
+            AudioError: PyAV is not installed, the address does not answer, or gives no sound.
+        """
+        try:
+            import av
+        except ImportError as error:
+            raise AudioError(
+                f"{self.name} needs PyAV, which is not installed ({error}); {to_add('media')}"
+            ) from error
+        self._closed = self._reading = False
+        options = {"rtsp_transport": "tcp"} if self.name.startswith("rtsp") else {}
+        try:
+            self._container = av.open(self.name, timeout=_TIMEOUT_S, options=options)
+        except av.ExitError as error:
+            raise AudioError(
+                f"{self.name} does not answer within {_TIMEOUT_S:g} s; check the address and the "
+                "network"
+            ) from error
+        except (av.FFmpegError, OSError, ValueError) as error:
+            raise AudioError(
+                f"{self.name} cannot be opened ({error}); check the address and the network"
+            ) from error
+        if not self._container.streams.audio:
+            self._container.close()
+            raise AudioError(f"{self.name} has no sound; give an address with an audio stream")
+        self.endless = self._container.duration is None
+        if self.name.lower().startswith(_OWN_SPEED):
+            self.pace = Pace.OWN
+        else:
+            self.pace = Pace.AHEAD if self.endless else Pace.ASKED
+        return self
+
+    def blocks(self) -> Iterator[Block]:
+        """Decoded sound as it arrives."""
+        with self._ending:
+            if self._closed or self._container is None:
+                return
+            self._reading = True
+        try:
+            yield from self._decoded()
+        finally:
+            self._container.close()
+
+    def _decoded(self) -> Iterator[Block]:
+        import av
+
+        try:
+            yield from self._resampled(
+                av.AudioResampler(format="flt", layout="mono", rate=SAMPLE_RATE_HZ)
+            )
+        except av.ExitError as error:
+            raise AudioError(
+                f"{self.name} broke off: nothing came for {_TIMEOUT_S:g} s; check its sender"
+            ) from error
+        except (av.FFmpegError, OSError) as error:
+            raise AudioError(f"{self.name} broke off ({error}); check its sender") from error
+
+    def _resampled(self, resampler: Any) -> Iterator[Block]:  # noqa: ANN401 - a class without types
+        """What is heard of all packets, as long as enough of it comes."""
+        sound, wait = self._container.streams.audio[0], _Wait()
+        packets = self._container.demux()
+        while (packet := wait.for_next(packets)) is not None and not self._closed:
+            if packet.stream is sound:
+                captured_s = None if self.pace is Pace.ASKED else time.perf_counter()
+                for frame in packet.decode():
+                    for out in resampler.resample(frame):
+                        wait.n_samples += out.samples
+                        yield Block(_samples(out), captured_s)
+            if wait.is_in_vain():
+                raise AudioError(
+                    f"{self.name} gave less than {_LEAST_SOUND_S:g} s of sound while it was waited "
+                    f"for {_LOOK_S:g} s; check the address and the network"
+                )
+        if self._closed:
+            return
+        for out in resampler.resample(None):
+            yield Block(_samples(out))
+        if self.endless:  # a recording that breaks off is told by FFmpeg
+            raise AudioError(f"{self.name} broke off: its sender ended the stream; see why it did")
+
+    def close(self) -> None:
+        """Disconnect at the next piece.
+
+        Whoever reads closes the connection: FFmpeg would go on in memory that is gone.
+        """
+        with self._ending:
+            self._closed = True
+            if self._reading or self._container is None:
+                return
+        self._container.close()
+
+
+@dataclass(slots=True)
+class _Wait:
+    """How long a sender was waited for, and what came of it.
+
+    FFmpeg has a limit for each packet, but packets may be small, or hold no sound.
+    """
+
+    waited_s: float = 0.0
+    n_samples: int = 0
+
+    def for_next(self, packets: Iterator[Any]) -> Any:  # noqa: ANN401 - a class without types
+        """The next packet; `None` at the end."""
+        begin_s = time.perf_counter()
+        packet = next(packets, None)
+        self.waited_s += time.perf_counter() - begin_s
+        return packet
+
+    def is_in_vain(self) -> bool:
+        """Whether too little came; asked again and again."""
+        if self.waited_s <= _LOOK_S:
+            return False
+        too_little = self.n_samples < _LEAST_SOUND_S * SAMPLE_RATE_HZ
+        self.waited_s, self.n_samples = 0.0, 0
+        return too_little
+
+
+def _samples(frame: Any) -> FloatArray:  # noqa: ANN401 - a class without types
+    samples: FloatArray = frame.to_ndarray().reshape(-1).astype(np.float32)
+    return samples

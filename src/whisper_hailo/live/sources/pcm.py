@@ -1,0 +1,105 @@
+"""Raw samples from a pipe."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import time
+from collections.abc import Iterator
+from typing import Final, Self
+
+import numpy as np
+
+from whisper_hailo.audio.resampler import Resampler
+from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.errors import AudioError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.live.sources.source import Block, Pace
+
+_FILES: Final = {
+    "a WAV file": re.compile(rb"RIFF|RF64"),
+    "a FLAC file": re.compile(rb"fLaC"),
+    "an OGG file": re.compile(rb"OggS"),
+    "an MP3 file": re.compile(rb"ID3[\x02-\x04]|\xff[\xfb\xf3\xf2][\x10-\xeb]"),
+    "an MP4 or M4A file": re.compile(rb"....ftyp", re.DOTALL),
+    "a Matroska or WebM file": re.compile(rb"\x1aE\xdf\xa3"),
+    "an AIFF file": re.compile(rb"FORM....AIF", re.DOTALL),
+    "a CAF file": re.compile(rb"caff\x00"),
+}
+"""How files of sound begin."""
+
+_LOOK_MS: Final = 100
+"""So often a pipe that nothing comes from is left, to see whether it is still wanted."""
+
+
+class PcmSource(Closing):
+    """Raw 16-bit little-endian mono samples, such as `arecord` or `ffmpeg` write to a pipe.
+
+    Args:
+        descriptor: file descriptor to read; 0 is standard input.
+        rate_hz: rate of the samples.
+        name: for messages.
+    """
+
+    pace = Pace.AHEAD
+    endless = True
+
+    def __init__(
+        self, descriptor: int = 0, rate_hz: int = SAMPLE_RATE_HZ, name: str = "standard input"
+    ) -> None:
+        self.name = name
+        self._descriptor = descriptor
+        self._resampler = Resampler(rate_hz)
+        self._closed = False
+
+    def open(self) -> Self:
+        return self
+
+    def blocks(self) -> Iterator[Block]:
+        """What comes, as soon as it comes."""
+        odd, begun = b"", False
+        coming = select.poll()
+        coming.register(self._descriptor, select.POLLIN)
+        while not self._closed:
+            if not coming.poll(_LOOK_MS):
+                continue
+            try:
+                raw = os.read(self._descriptor, 1 << 16)
+            except OSError as error:
+                raise AudioError(
+                    f"{self.name} cannot be read ({error.strerror}); pipe raw 16-bit samples in"
+                ) from error
+            if not raw:
+                break
+            captured_s = time.perf_counter()
+            if not begun:
+                begun = True
+                _expect_samples(raw, self.name)
+            data = odd + raw
+            odd = data[len(data) & ~1 :]
+            samples = np.frombuffer(data[: len(data) & ~1], dtype="<i2")
+            audio = self._resampler.push(samples.astype(np.float32) / 32768.0)
+            if audio.size:
+                yield Block(audio, captured_s)
+        rest = self._resampler.finish()
+        if rest.size:
+            yield Block(rest)
+
+    def close(self) -> None:
+        """End soon, whether something comes or not."""
+        self._closed = True
+
+
+def _expect_samples(begin: bytes, name: str) -> None:
+    """Refuse a file where samples are expected: it would be heard as noise, or as silence.
+
+    Raises:
+        AudioError: so it begins.
+    """
+    kind = next((kind for kind, first in _FILES.items() if first.match(begin)), None)
+    if kind is not None:
+        raise AudioError(
+            f"{name} begins as {kind}, expected raw 16-bit mono samples; name the file, or pipe it "
+            "through ffmpeg -i - -f s16le -ac 1 -ar 16000 -"
+        )

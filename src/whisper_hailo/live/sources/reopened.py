@@ -1,0 +1,103 @@
+"""Sources that come back: opened again with growing waits, however long they were away."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Generator, Iterator
+from typing import Final
+
+from whisper_hailo.core.errors import WhisperHailoError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.core.waits import GrowingWait
+from whisper_hailo.live.sources.backlog import LOOK_S
+from whisper_hailo.live.sources.source import Absence, AudioSource, Block, SourceAround, nothing
+
+logger = logging.getLogger(__name__)
+
+ADDRESS_PATIENCE_S: Final = 600.0
+"""An address that is away for so long does not come back by itself."""
+
+
+def awake_s() -> float:
+    """A clock that never runs backwards and goes on while the machine is suspended, if there is."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+class ReopenedSource(SourceAround):
+    """Opens an endless source again whenever it fails; what has an end fails as it does.
+
+    The first time it has to be there.
+
+    Args:
+        source: may be opened again after it was closed.
+        patience_s: away for so long, it has failed; `None` is for ever.
+        now: a clock in seconds that never runs backwards.
+        sleep: waits on it.
+    """
+
+    def __init__(
+        self,
+        source: AudioSource,
+        patience_s: float | None = None,
+        *,
+        now: Callable[[], float] = awake_s,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        super().__init__(source)
+        self._patience_s = patience_s
+        self._now = now
+        self._sleep = sleep
+
+    def blocks(self) -> Iterator[Block]:
+        """All that it gives, with the times that it was away between.
+
+        Raises:
+            AudioError, DeviceError: it has an end, or was away for too long.
+        """
+        while True:
+            sound_s = self._now()
+            try:
+                for block in self._source.blocks():
+                    sound_s = self._now() if block.audio.size else sound_s
+                    yield block
+                return
+            except WhisperHailoError as error:
+                if self._closed or not self.endless or self._patience_s == 0:
+                    raise
+                failure = error
+            logger.warning("%s; it is opened again as soon as it is back", failure)
+            yield nothing(Absence(str(failure)))
+            if not (yield from self._reopened(failure)):
+                return
+            away_s = self._now() - sound_s  # it was noticed after a while only
+            logger.warning("%s is back after %.1f s", self.name, away_s)
+            yield nothing(Absence("", round(away_s * SAMPLE_RATE_HZ)))
+
+    def _reopened(self, failure: WhisperHailoError) -> Generator[Block, None, bool]:
+        """Open it again and again; whether that succeeded before it was to end.
+
+        Raises:
+            WhisperHailoError: it was away for too long.
+        """
+        wait, left_s = GrowingWait(self._now), self._now()
+        while not self._closed:
+            if wait.is_over:
+                self._source.close()
+                try:
+                    self._source.open()
+                except WhisperHailoError as error:
+                    failure = error
+                    wait.fail()
+                else:
+                    break
+            if self._patience_s is not None and self._now() - left_s >= self._patience_s:
+                raise type(failure)(
+                    f"{self.name} was away for {self._patience_s:g} s, longer than "
+                    f"--wait-for-source: {failure}"
+                )
+            self._sleep(LOOK_S)
+            yield nothing()
+        if self._closed:
+            self._source.close()  # it may have been opened meanwhile
+        return not self._closed

@@ -1,0 +1,1 @@
+"""The page in a browser: captions to look at, a microphone, controls."""

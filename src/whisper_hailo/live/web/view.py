@@ -1,0 +1,258 @@
+"""The web page: captions for every browser that looks, over WebSockets."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.types import FloatArray
+from whisper_hailo.http.hosts import Hosts
+from whisper_hailo.http.listening import listen
+from whisper_hailo.http.tls import Tls
+from whisper_hailo.live.captioning.controls import Controls
+from whisper_hailo.live.events import Completed, Event
+from whisper_hailo.live.outputs.cues import CUES
+from whisper_hailo.live.sources.browser import BrowserSource
+from whisper_hailo.live.statistics import CaptionStatistics
+from whisper_hailo.live.web.access import Access
+from whisper_hailo.live.web.broadcast import Broadcast, Message
+from whisper_hailo.live.web.connections import Door, Line
+from whisper_hailo.live.web.framing import frame_ancestors
+from whisper_hailo.live.web.hls import PIECE_S, Pieces
+from whisper_hailo.live.web.log_once import only_once
+from whisper_hailo.live.web.meter import Meter
+from whisper_hailo.live.web.pages import MOST_BYTES, Pages
+from whisper_hailo.text.subtitles import Layout
+
+logger = logging.getLogger(__name__)
+
+_END_LOOKS: Final = 20
+"""Tenths of a second that pages have to read that the stream is over."""
+
+_CLOSED_S: Final = 60.0
+"""No wait is so long; a server that hangs does not keep the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the page is served, and to whom.
+
+    Attributes:
+        host: address to listen at.
+        port: 0 takes any free one.
+        hosts: by which names the page may be asked for.
+        access: who may do what.
+        framed_by: whose pages may show it in theirs, as `frame_ancestors` says it.
+        tls: what HTTPS is served with; `None`: it is HTTP.
+    """
+
+    host: str
+    port: int
+    hosts: Hosts
+    access: Access
+    framed_by: str = frame_ancestors(())
+    tls: ssl.SSLContext | None = None
+
+    @classmethod
+    def of(
+        cls,
+        host: str = "127.0.0.1",
+        port: int = 8765,
+        *,
+        names: Iterable[str] = (),
+        framed_by: Iterable[str] = (),
+        token: str | None = None,
+        tls: Tls | None = None,
+    ) -> Self:
+        """As it is typed; the default is reached from this machine only.
+
+        Raises:
+            OptionError: no host, names or origins that are none, a token that could be guessed, or
+                a certificate that cannot be used.
+        """
+        return cls(
+            host,
+            port,
+            Hosts.of(host, names),
+            Access.of(token, host),
+            frame_ancestors(framed_by),
+            None if tls is None else tls.context(),
+        )
+
+
+class WebView(Closing):
+    """Serves the page on a thread of its own; an event sink for the captioner's thread.
+
+    Args:
+        statistics: read after each completed segment.
+        place: where, and to whom.
+        browser: where a browser's microphone is to go, if it may be used.
+        controls: of the captions.
+        settings: what may be changed while they run, as it is at first.
+        layout: of subtitles for players.
+    """
+
+    def __init__(
+        self,
+        statistics: Callable[[], CaptionStatistics],
+        place: Place,
+        *,
+        browser: BrowserSource | None = None,
+        controls: Controls | None = None,
+        settings: dict[str, float | str] | None = None,
+        layout: Layout = CUES,
+    ) -> None:
+        self._statistics = statistics
+        self._place = place
+        self._port = place.port
+        self._browser = browser
+        self._controls = controls or Controls()
+        self._broadcast = Broadcast(browser_microphone=browser is not None, settings=settings)
+        self._pieces = Pieces(layout)
+        self._meter = Meter()
+        self._told_s = 0.0
+        self._server: Any = None
+        self._door = Door(logger.warning)
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def address(self) -> str:
+        host = self._place.host
+        scheme = "http" if self._place.tls is None else "https"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self._port}/"
+
+    @property
+    def address_to_control(self) -> str:
+        """With the token: whoever has this address may do everything."""
+        return f"{self.address}?token={self._place.access.token}"
+
+    def open(self) -> Self:
+        """Listen and serve.
+
+        Raises:
+            OptionError: the packages are not installed, or the address cannot be listened at.
+        """
+        try:
+            import starlette  # noqa: F401 - told of here, not at the first page
+            import uvicorn
+            import websockets  # noqa: F401 - uvicorn speaks WebSocket through it
+        except ImportError as error:
+            raise OptionError(
+                f"--web needs starlette, uvicorn and websockets ({error}); {to_add('web')}"
+            ) from error
+        advice = "give another --web-port, or a --web-host that this machine has"
+        place = self._place
+        listener = listen(place.host, self._port, self.address, advice)
+        self._port = listener.getsockname()[1]
+        config = uvicorn.Config(
+            Pages(
+                self._broadcast,
+                browser=self._browser,
+                hosts=place.hosts,
+                access=place.access,
+                controls=self._controls,
+                pieces=self._pieces,
+                framed_by=place.framed_by,
+            ),
+            http=self._line,  # type: ignore[arg-type]  # it is called like a class
+            backlog=self._door.at_once,
+            ws_max_size=MOST_BYTES,
+            ws_per_message_deflate=False,  # a few bytes would become megabytes
+            lifespan="off",
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            proxy_headers=False,
+        )
+        self._server = uvicorn.Server(config)
+        ready = threading.Event()
+        self._thread = threading.Thread(
+            target=self._serve, args=(listener, ready), name="caption-web", daemon=True
+        )
+        self._thread.start()
+        ready.wait()
+        return self
+
+    def _line(self, *, app_state: dict[str, Any], **given: Any) -> Line:  # noqa: ANN401 - uvicorn's
+        """The protocol of a new connection; who answers it finds it in the request's state."""
+        from whisper_hailo.http.protocol import PageProtocol
+
+        line = Line(self._door, self._place.tls)
+        line.inner = PageProtocol(app_state={**app_state, "line": line}, **given)
+        return line
+
+    def close(self) -> None:
+        """Tell the pages that it is over, and stop."""
+        loop, self._loop = self._loop, None
+        if loop is not None and self._thread is not None:
+            asyncio.run_coroutine_threadsafe(self._end(), loop)
+            self._thread.join(_CLOSED_S)
+
+    def put(self, event: Event) -> None:
+        """Hand an event to the server's thread."""
+        if self._loop is not None:
+            figures = self._figures() if isinstance(event, Completed) else None
+            self._loop.call_soon_threadsafe(self._take, event, figures)
+
+    def come_to(self, heard_s: float) -> None:
+        """The stream has come so far, whether anything was said or not."""
+        if self._loop is not None and heard_s >= self._told_s + PIECE_S:
+            self._told_s = heard_s
+            self._loop.call_soon_threadsafe(self._pieces.come_to, heard_s)
+
+    def _take(self, event: Event, figures: Message | None) -> None:
+        self._broadcast.put(event, figures)
+        self._pieces.put(event)
+
+    def hear(self, audio: FloatArray) -> None:
+        """Show how loud `(n_samples,)` of the stream are."""
+        level_db = self._meter.level_db(audio)
+        if self._loop is not None and level_db is not None:
+            self._loop.call_soon_threadsafe(self._broadcast.put_level, level_db)
+
+    def _figures(self) -> Message:
+        statistics = self._statistics()
+        latencies, figures = statistics.final_latency_s.seconds, statistics.as_json()
+        return {
+            "final_latency_s": round(latencies[-1], 4) if latencies else None,
+            "rtfx": figures["rtfx"],
+        }
+
+    def _serve(self, listener: socket.socket, ready: threading.Event) -> None:
+        async def run() -> None:
+            self._loop = asyncio.get_running_loop()
+            self._loop.set_exception_handler(_tell)
+            ready.set()
+            await self._server.serve(sockets=[listener])
+            self._door.close()
+
+        with only_once(logger, logging.getLogger("uvicorn.error"), logging.getLogger("asyncio")):
+            asyncio.run(run())
+        listener.close()
+
+    async def _end(self) -> None:
+        """Pages that read are told; sockets of those that do not are cut."""
+        self._pieces.end()
+        self._broadcast.end()
+        for _ in range(_END_LOOKS):
+            if not self._broadcast.n_clients:
+                break
+            await asyncio.sleep(0.1)
+        self._door.close(unread_only=True)
+        self._server.should_exit = True
+        self._server.force_exit = True
+
+
+def _tell(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What nobody else takes care of."""
+    logger.error(context["message"], exc_info=context.get("exception"))

@@ -1,0 +1,187 @@
+"""Who may ask for the page: DNS rebinding and foreign pages are refused, however they are spelt."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.http.hosts import BAD_REQUEST, FORBIDDEN, MISDIRECTED, Address, Hosts
+
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - nothing listens here
+
+
+def asked(
+    *hosts: str,
+    origins: tuple[str, ...] = (),
+    at: str = "192.168.1.5",
+    path: str = "/events",
+    kind: str = "websocket",
+) -> dict[str, Any]:
+    """A request as uvicorn hands it over."""
+    headers = [(b"host", host.encode("latin-1")) for host in hosts]
+    headers += [(b"origin", origin.encode("latin-1")) for origin in origins]
+    return {"type": kind, "path": path, "headers": headers, "server": (at, 8765)}
+
+
+def status(scope: dict[str, Any], hosts: Hosts | None = None) -> int | None:
+    refusal = (hosts or Hosts.of(EVERYWHERE)).refusal(scope)
+    return refusal[0] if refusal else None
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "localhost",
+        "LocalHost.:8765",
+        "127.0.0.1:8765",
+        "127.0.0.1.",
+        "[::1]:8765",
+        "[0:0:0:0:0:0:0:1]",
+        "[::FFFF:127.0.0.1]",
+        "192.168.1.5:80",
+        "0.0.0.0:8765",
+    ],
+)
+@pytest.mark.parametrize("kind", ["http", "websocket"])
+def test_a_server_is_asked_for_by_its_addresses(host: str, kind: str) -> None:
+    assert status(asked(host, kind=kind)) is None
+
+
+def test_a_server_is_asked_for_by_the_names_of_its_machine() -> None:
+    own = socket.gethostname()
+    assert status(asked(f"{own.upper()}:8765")) is None
+    assert status(asked(f"{own.split('.')[0]}.local")) is None
+
+
+@pytest.mark.parametrize("listens_at", ["127.0.0.1", "127.0.0.2", EVERYWHERE, "::", "localhost"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "evil.example:8765",
+        "localhost.evil.example",
+        "evil-localhost",
+        "127.0.0.1.evil.example",
+        "192.168.1.6",
+        "127.1",
+        "[fe80::1]",
+    ],
+)
+def test_foreign_names_are_refused_wherever_it_listens(listens_at: str, host: str) -> None:
+    hosts = Hosts.of(listens_at)
+    origin = f"http://{host}"
+    for kind in ("http", "websocket"):
+        assert status(asked(host, origins=(origin,), kind=kind), hosts) == MISDIRECTED
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "",
+        ":8765",
+        "localhost:",
+        "localhost:port",
+        "localhost:65536",
+        "localhost:-1",
+        "localhost..",
+        ".localhost",
+        "local host",
+        "localhost/",
+        "user@localhost",
+        "localhost#",
+        "[::1",
+        "::1",
+        "[::1]x",
+        "[127.0.0.1]",
+        "[::1%eth0]",
+        "[1:2]",
+        "löcalhost",
+        "localhost,localhost",
+        "127.0.0.1\x00",
+        "a" * 1000,
+    ],
+)
+def test_what_no_browser_sends_is_a_bad_request(host: str) -> None:
+    assert status(asked(host)) == BAD_REQUEST
+    assert status(asked(host, kind="http")) == BAD_REQUEST
+
+
+def test_a_request_without_a_host_or_with_several_is_bad() -> None:
+    assert status(asked()) == BAD_REQUEST
+    assert status(asked("localhost", "localhost")) == BAD_REQUEST
+    assert status(asked("localhost", "evil.example")) == BAD_REQUEST
+
+
+@pytest.mark.parametrize("target", ["http://localhost/events", "//evil", "*", "localhost:8765"])
+def test_only_paths_are_asked_for(target: str) -> None:
+    expected = None if target.startswith("/") else BAD_REQUEST
+    assert status(asked("localhost", path=target)) == expected
+
+
+@pytest.mark.parametrize(
+    ("host", "origin"),
+    [
+        ("localhost:8765", "http://localhost:8765"),
+        ("LOCALHOST.:8765", "HTTP://localhost:8765"),
+        ("[::1]:8765", "http://[::1]:8765"),
+        ("192.168.1.5", "http://192.168.1.5"),
+        ("192.168.1.5:80", "http://192.168.1.5"),
+        ("192.168.1.5", "https://192.168.1.5:443"),  # a proxy that speaks TLS
+    ],
+)
+def test_the_page_itself_may_connect(host: str, origin: str) -> None:
+    assert status(asked(host, origins=(origin,))) is None
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "http://evil.example",
+        "http://localhost",
+        "http://localhost:3000",
+        "http://127.0.0.1:8765",
+        "http://localhost:8765.evil.example",
+        "http://user@localhost:8765",
+        "https://localhost",
+        "file://localhost:8765",
+        "chrome-extension://localhost:8765",
+        "localhost:8765",
+        "http://",
+        "null",
+        "",
+    ],
+)
+def test_foreign_pages_may_not_connect(origin: str) -> None:
+    assert status(asked("localhost:8765", origins=(origin,))) == FORBIDDEN
+
+
+def test_a_page_has_one_origin() -> None:
+    own, foreign = "http://localhost:8765", "http://evil.example"
+    assert status(asked("localhost:8765", origins=(own, foreign))) == FORBIDDEN
+
+
+def test_names_are_listed() -> None:
+    hosts = Hosts.of(EVERYWHERE, ["Captions.Example.", "10.0.0.7", "fe80:0::1"])
+    for host in ("captions.example:80", "10.0.0.7", "[fe80::1]"):
+        assert status(asked(host), hosts) is None
+    assert status(asked("www.captions.example"), hosts) == MISDIRECTED
+
+
+@pytest.mark.parametrize("name", ["", "*", "http://a", "a:80", "a b", "[::1]:80", "a/b"])
+def test_what_is_no_name_is_not_listed(name: str) -> None:
+    with pytest.raises(OptionError, match=r"--web-allow-host is .* expected a name"):
+        Hosts.of(EVERYWHERE, [name])
+
+
+@pytest.mark.parametrize("host", ["", " "])
+def test_an_empty_address_is_not_everyone(host: str) -> None:
+    with pytest.raises(OptionError, match=r"--web-host is empty.*0\.0\.0\.0 for everyone"):
+        Hosts.of(host)
+
+
+def test_a_place_is_read_as_browsers_write_it() -> None:
+    assert Address.of("[2001:DB8::0:1]:80") == Address("2001:db8::1", 80)
+    assert Address.of("A-b_c.d.:443") == Address("a-b_c.d", 443)

@@ -1,0 +1,340 @@
+"""The guarantees of `live.events`, over random streams and engines; words at cuts; statistics."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.live.scripted import Fickle, Loudness, Speller, silence, speech, spoken
+from whisper_hailo.core.buffers import BufferText
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.decoding.search.verify_draft import Draft
+from whisper_hailo.live.captioning.captioner import Captioner
+from whisper_hailo.live.event_checks import violations
+from whisper_hailo.live.events import Away, Back, Completed, Event, Lost, Partial, Started
+from whisper_hailo.live.options import CaptionOptions
+
+
+def run(
+    audio: FloatArray,
+    engine: Any,
+    options: CaptionOptions | None = None,
+    sizes: Sequence[int] = (3200,),
+) -> tuple[list[Event], Captioner]:
+    ticks = itertools.count()
+    captioner = Captioner(engine, Loudness(), options, now=lambda: next(ticks) / 100)
+    events: list[Event] = []
+    at = 0
+    for size in itertools.cycle(sizes):
+        if at >= audio.size:
+            break
+        events += captioner.feed(audio[at : at + size])
+        at += size
+    events += captioner.finish()
+    return events, captioner
+
+
+def completed(events: Sequence[Event]) -> list[Completed]:
+    return [event for event in events if isinstance(event, Completed)]
+
+
+def texts(events: Sequence[Event]) -> str:
+    return " ".join(event.text for event in completed(events))
+
+
+streams = st.lists(
+    st.tuples(st.booleans(), st.integers(0, 40_000)), max_size=8
+)  # speech or silence, samples
+sizes = st.lists(st.integers(300, 30_000), min_size=1, max_size=4)
+options = st.builds(
+    CaptionOptions,
+    min_silence_s=st.sampled_from([0.032, 0.1, 0.5]),
+    min_speech_s=st.sampled_from([0.0, 0.1]),
+    pre_roll_s=st.sampled_from([0.0, 0.1, 0.4]),
+    min_partial_s=st.sampled_from([0.0, 0.01, 0.2]),
+    max_segment_s=st.sampled_from([None, 1.0, 2.5]),
+    settle_s=st.sampled_from([0.0, 0.4, 1.0]),
+    drafts=st.booleans(),
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(streams, sizes, options, st.integers(0, 999), st.booleans())
+def test_the_guarantees_hold_whatever_happens(
+    stream: list[tuple[bool, int]], sizes: list[int], options: CaptionOptions, seed: int, ids: bool
+) -> None:
+    parts = [np.full(n, 0.1 * on, np.float32) for on, n in stream]
+    audio = np.concatenate([np.zeros(0, np.float32), *parts])
+    events, captioner = run(audio, Fickle(seed, tokens=ids), options, sizes)
+    assert list(violations(events)) == []
+    figures = captioner.statistics
+    assert figures.n_full == len(completed(events))
+    assert figures.n_partials == sum(isinstance(event, Partial) for event in events)
+    assert figures.n_skipped == sum(event.n_skipped for event in completed(events))
+
+
+@settings(max_examples=80, deadline=None)
+@given(streams, sizes, options)
+def test_no_speech_is_dropped_and_none_is_heard_twice(
+    stream: list[tuple[bool, int]], sizes: list[int], options: CaptionOptions
+) -> None:
+    parts = [np.full(n, 0.1 * on, np.float32) for on, n in stream]
+    audio = np.concatenate([np.zeros(0, np.float32), *parts])
+    events, _ = run(audio, Fickle(1), options, sizes)
+    heard = np.zeros(audio.size + 512, np.int64)
+    for event in completed(events):
+        begin, end = (round(s * SAMPLE_RATE_HZ) for s in (event.start_s, event.end_s))
+        heard[begin:end] += 1
+    assert heard.max(initial=0) <= 1
+    least = max(1, round(options.min_speech_s * SAMPLE_RATE_HZ / 512)) * 512 + 1024
+    at = 0
+    for on, n in stream:
+        if on and n >= least:  # shorter ones may be clicks
+            assert heard[at : at + n].all()
+        at += n
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(st.tuples(st.booleans(), st.integers(0, 40_000), st.integers(1, 99_999)), max_size=8),
+    options,
+    st.integers(0, 999),
+)
+def test_the_guarantees_hold_where_the_source_goes_away(
+    stream: list[tuple[bool, int, int]], options: CaptionOptions, seed: int
+) -> None:
+    captioner = Captioner(Fickle(seed), Loudness(), options)
+    events: list[Event] = []
+    for index, (on, n_heard, n_away) in enumerate(stream):
+        if index:
+            events += captioner.come_back(n_away)
+        events += captioner.feed(np.full(n_heard, 0.1 * on, np.float32))
+        events += captioner.leave("unplugged")
+    assert list(violations(events)) == []
+    absences = [event for event in events if isinstance(event, Back)]
+    away = round(sum(event.end_s - event.start_s for event in absences) * SAMPLE_RATE_HZ)
+    assert away == captioner.statistics.n_away_samples
+    assert captioner.statistics.n_away == len(stream)
+    assert list(captioner.finish()) == []  # nothing is told while it is away
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(st.tuples(st.booleans(), st.integers(0, 40_000), st.integers(1, 99_999)), max_size=8),
+    options,
+    st.integers(0, 999),
+)
+def test_the_guarantees_hold_where_audio_is_lost(
+    stream: list[tuple[bool, int, int]], options: CaptionOptions, seed: int
+) -> None:
+    captioner = Captioner(Fickle(seed), Loudness(), options)
+    events: list[Event] = []
+    n_samples = 0
+    for on, n_heard, n_lost in stream:
+        events += captioner.feed(np.full(n_heard, 0.1 * on, np.float32))
+        events += captioner.lose(n_lost)
+        n_samples += n_heard + n_lost
+    assert list(violations(events)) == []
+    losses = [event for event in events if isinstance(event, Lost)]
+    assert len(losses) == len(stream)
+    lost = round(sum(event.end_s - event.start_s for event in losses) * SAMPLE_RATE_HZ)
+    assert lost == captioner.statistics.n_lost_samples
+    assert lost + captioner.statistics.n_stream_samples == n_samples
+    if losses:
+        assert losses[-1].end_s == n_samples / SAMPLE_RATE_HZ
+    assert list(captioner.finish()) == []  # nothing runs behind a loss
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 40), st.sampled_from([0.2, 0.7, 2.0])), max_size=4),
+    sizes,
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([1.5, 3.0, 9.0]),
+    st.sampled_from([0.0, 0.2]),
+)
+def test_no_word_is_lost_doubled_or_cut(  # noqa: PLR0917
+    sentences: list[tuple[int, float]],
+    sizes: list[int],
+    timed: bool,
+    ids: bool,
+    longest_s: float,
+    min_partial_s: float,
+) -> None:
+    numbers = itertools.count()
+    parts, expected = [silence(0.3)], []
+    for n_words, pause_s in sentences:
+        indices = list(itertools.islice(numbers, n_words))
+        expected += [f"w{index}" for index in indices]
+        parts += [speech(indices), silence(pause_s)]
+    options = CaptionOptions(max_segment_s=longest_s, min_partial_s=min_partial_s)
+    events, _ = run(np.concatenate(parts), Speller(timed=timed, tokens=ids), options, sizes)
+    assert list(violations(events)) == []
+    assert texts(events).split() == expected
+
+
+def test_a_segment_from_start_to_end() -> None:
+    audio = np.concatenate([silence(0.5), speech(range(8)), silence(0.5)])
+    events, captioner = run(audio, Speller())
+    kinds = [type(event).__name__ for event in events]
+    assert kinds[0] == "Started"
+    assert kinds[-1] == "Completed"
+    assert set(kinds[1:-1]) == {"Partial"}
+    assert isinstance(events[0], Started)
+    assert events[0].start_s == pytest.approx(0.5 - 0.1, abs=0.05)
+    last = events[-1]
+    assert isinstance(last, Completed)
+    assert last.reason == "silence"
+    assert last.text == "w0 w1 w2 w3 w4 w5 w6 w7"
+    figures = captioner.statistics.as_json()
+    assert figures["calls"] == figures["partials"] + 1
+    assert figures["passes_per_partial"] == 1
+    assert figures["rtfx_recounted"] > figures["rtfx"]
+    assert figures["first_partial_latency_s_median"] is None
+
+
+def test_words_are_committed_when_hypotheses_of_a_second_agree() -> None:
+    events, _ = run(speech(range(12)), Speller())
+    partials = [event for event in events if isinstance(event, Partial)]
+    assert all(not event.committed for event in partials if event.end_s < 1.2)
+    assert partials[-1].committed_text == "w0 w1 w2 w3 w4 w5 w6"[: len(partials[-1].committed_text)]
+    assert len(partials[-1].committed) >= 6
+    assert partials[-1].tentative
+
+
+def test_what_was_fed_at_once_gives_one_partial_and_counts_the_others() -> None:
+    audio = speech(range(8))
+    (events, captioner) = run(audio, Speller(), sizes=(audio.size,))
+    assert [type(event).__name__ for event in events] == ["Started", "Partial", "Completed"]
+    assert captioner.statistics.n_skipped == audio.size // 3200 - 1
+    (final,) = completed(events)
+    assert final.n_skipped == captioner.statistics.n_skipped
+
+
+def test_what_follows_a_loss_has_its_place_in_time_and_no_pre_roll_from_before() -> None:
+    captioner = Captioner(Speller(), Loudness())
+    events = list(captioner.feed(np.concatenate([silence(0.5), speech(range(8))])))
+    events += captioner.lose(80_000)
+    events += captioner.feed(np.concatenate([speech(range(8, 12)), silence(0.5)]))
+    assert list(violations(events)) == []
+    kinds = [type(event).__name__ for event in events]
+    assert kinds[: kinds.index("Lost") + 2][-3:] == ["Completed", "Lost", "Started"]
+    first, second = completed(events)
+    assert (first.reason, second.reason) == ("loss", "silence")
+    assert second.text == "w8 w9 w10 w11"
+    begin_s = 0.5 + speech(range(8)).size / SAMPLE_RATE_HZ + 5.0
+    assert second.start_s == pytest.approx(begin_s, abs=1e-6)
+    assert captioner.statistics.as_json()["lost_s"] == pytest.approx(5.0, abs=0.032)
+
+
+def test_a_source_that_was_away_is_told_and_its_time_counts() -> None:
+    captioner = Captioner(Speller(), Loudness())
+    events = list(captioner.feed(np.concatenate([silence(0.5), speech(range(8))])))
+    events += captioner.leave("the microphone was unplugged")
+    events += captioner.come_back(80_000)
+    events += captioner.feed(np.concatenate([speech(range(8, 12)), silence(0.5)]))
+    assert list(violations(events)) == []
+    kinds = [type(event).__name__ for event in events]
+    at = kinds.index("Away")
+    assert kinds[at - 1 : at + 3] == ["Completed", "Away", "Back", "Started"]
+    away, back = events[at : at + 2]
+    assert isinstance(away, Away)
+    assert isinstance(back, Back)
+    assert away.why == "the microphone was unplugged"
+    first, second = completed(events)
+    assert (first.reason, second.reason) == ("away", "silence")
+    assert first.end_s == away.start_s == back.start_s
+    assert back.end_s - back.start_s == pytest.approx(5.0, abs=0.032)
+    begin_s = 0.5 + speech(range(8)).size / SAMPLE_RATE_HZ + 5.0
+    assert second.start_s == pytest.approx(begin_s, abs=1e-6)
+    figures = captioner.statistics.as_json()
+    assert (figures["absences"], figures["lost_s"]) == (1, 0.0)
+    assert figures["away_s"] == pytest.approx(5.0, abs=0.032)
+
+
+def test_latencies_count_what_was_lost_in_between() -> None:
+    captioner = Captioner(Speller(), Loudness(), now=lambda: 109.0)
+    list(captioner.feed(silence(1.024), captured_s=101.024))
+    list(captioner.lose(5 * SAMPLE_RATE_HZ))
+    list(captioner.feed(np.concatenate([speech(range(4)), silence(0.5)])))
+    (latency_s,) = captioner.statistics.final_latency_s.seconds
+    end_s = 100 + 1.024 + 5 + speech(range(4)).size / SAMPLE_RATE_HZ
+    assert latency_s == pytest.approx(109.0 - end_s, abs=0.1)
+
+
+def test_clicks_start_nothing() -> None:
+    audio = np.concatenate([silence(0.2), spoken(3, 0.03), silence(0.5), spoken(4, 0.02)])
+    events, _ = run(audio, Speller())
+    assert events == []
+
+
+def test_no_partials_on_request() -> None:
+    events, captioner = run(speech(range(8)), Speller(), CaptionOptions(min_partial_s=0))
+    assert [type(event).__name__ for event in events] == ["Started", "Completed"]
+    assert captioner.statistics.n_skipped == 0
+
+
+@dataclass
+class Noting(Speller):
+    """Notes what it was asked to hold back, and how much it was given."""
+
+    asked: list[tuple[int, float]] = field(default_factory=list)
+
+    def transcribe(self, audio: FloatArray, draft: Draft, **named: Any) -> BufferText:
+        self.asked.append((audio.size, named["hold_back_s"]))
+        return super().transcribe(audio, draft, **named)
+
+
+def test_only_partials_are_held_back() -> None:
+    engine = Noting()
+    audio = np.concatenate([speech(range(6)), silence(0.5)])
+    events, captioner = run(audio, engine, CaptionOptions(hold_back_s=0.3))
+    assert texts(events) == "w0 w1 w2 w3 w4 w5"
+    assert [size for size, held in engine.asked if held == 0.0] == [engine.asked[-1][0]]
+    assert {held for _, held in engine.asked[:-1]} == {0.3}
+    assert captioner.statistics.n_partials == len(engine.asked) - 1
+
+
+def test_latencies_of_live_audio_run_from_its_capture() -> None:
+    clock = {"now": 100.0}
+    captioner = Captioner(Speller(), Loudness(), CaptionOptions(), now=lambda: clock["now"])
+    audio = np.concatenate([silence(0.5), speech(range(4)), silence(0.5)])
+    for end in range(1600, audio.size + 1600, 1600):
+        clock["now"] = 100.0 + end / SAMPLE_RATE_HZ + 0.05
+        list(captioner.feed(audio[end - 1600 : end], captured_s=clock["now"] - 0.05))
+    list(captioner.finish())
+    figures = captioner.statistics.as_json()
+    # 100 ms of pre-roll, 200 ms to a partial; 100 ms of silence; up to 100 ms per block.
+    assert 0.2 <= figures["first_partial_latency_s_median"] <= 0.5
+    assert 0.1 <= figures["final_latency_s_median"] <= 0.35
+
+
+def test_segments_longer_than_the_engine_hears_are_refused() -> None:
+    with pytest.raises(OptionError, match="--max-segment is 12 s, the model's window takes 9 s"):
+        Captioner(Speller(), Loudness(), CaptionOptions(max_segment_s=12))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"vad_threshold": 0.0},
+        {"vad_threshold": 1.5},
+        {"min_silence_s": 0.0},
+        {"pre_roll_s": -1.0},
+        {"min_partial_s": float("nan")},
+        {"max_segment_s": 0.5},
+        {"settle_s": 99.0},
+    ],
+)
+def test_settings_out_of_range_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(OptionError, match="expected"):
+        CaptionOptions(**wrong)  # type: ignore[arg-type]

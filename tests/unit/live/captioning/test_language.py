@@ -1,0 +1,91 @@
+"""The language of a segment: found in enough speech, and anew in all of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tests.unit.live.scripted import Loudness, Speller, silence, speech
+from whisper_hailo.core.buffers import BufferText
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.decoding.search.verify_draft import Draft
+from whisper_hailo.live.captioning.captioner import Captioner
+from whisper_hailo.live.event_checks import violations
+from whisper_hailo.live.events import Completed, Event, Partial
+
+
+@dataclass
+class Guessing(Speller):
+    """Takes up to a second and a half of any speech for English."""
+
+    language: str = "auto"
+    asked: list[tuple[float, str | None]] = field(default_factory=list)
+
+    def transcribe(self, audio: FloatArray, draft: Draft, **named: Any) -> BufferText:
+        seconds = audio.size / SAMPLE_RATE_HZ
+        self.asked.append((seconds, named["language"]))
+        named["language"] = named["language"] or ("en" if seconds < 1.5 else "de")
+        return super().transcribe(audio, draft, **named)
+
+
+def run(audio: FloatArray, engine: Speller) -> list[Event]:
+    captioner = Captioner(engine, Loudness())
+    events: list[Event] = []
+    for at in range(0, audio.size, 3200):
+        events += captioner.feed(audio[at : at + 3200])
+    return [*events, *captioner.finish()]
+
+
+LONG, SHORT = speech(range(14)), speech([20, 21])
+PAUSE = silence(0.5)
+
+
+def test_a_language_is_decided_when_enough_was_said_and_again_at_the_end() -> None:
+    engine = Guessing()
+    events = run(np.concatenate([LONG, PAUSE]), engine)
+    assert list(violations(events)) == []
+    (final,) = [event for event in events if isinstance(event, Completed)]
+    assert final.language == "de"
+    assert engine.asked[-1][1] is None, "the whole segment is listened to without prejudice"
+    assert all(language is None for seconds, language in engine.asked if seconds < 2.0)
+    later = [language for seconds, language in engine.asked[:-1] if seconds > 2.5]
+    assert later
+    assert set(later) == {"de"}
+
+
+def test_no_word_stays_while_its_language_is_open() -> None:
+    audio = np.concatenate([LONG, PAUSE])
+    for engine, first_s in ((Guessing(), 2.0), (Speller(), 1.0)):
+        partials = [event for event in run(audio, engine) if isinstance(event, Partial)]
+        settled = [event.end_s - event.start_s for event in partials if event.committed]
+        assert first_s <= settled[0] < first_s + 0.9
+
+
+def test_too_little_speech_is_in_the_language_of_the_segment_before() -> None:
+    engine = Guessing()
+    events = run(np.concatenate([SHORT, PAUSE, LONG, PAUSE, SHORT, PAUSE]), engine)
+    finals = [event for event in events if isinstance(event, Completed)]
+    assert [event.language for event in finals] == ["en", "de", "de"]
+    partials = [event for event in events if isinstance(event, Partial) and event.segment_id == 2]
+    assert {event.language for event in partials} == {"de"}
+
+
+def test_words_of_final_texts_have_their_times_in_the_stream_those_that_stayed_too() -> None:
+    events = run(np.concatenate([silence(1.0), LONG, PAUSE]), Speller())
+    (final,) = [event for event in events if isinstance(event, Completed)]
+    (*_, partial) = [event for event in events if isinstance(event, Partial)]
+    assert partial.committed
+    assert len(final.words) == 14
+    for index, word in enumerate(final.words):
+        begin_s = 1.0 + index * 0.28
+        assert word.start_s is not None
+        assert word.end_s is not None
+        np.testing.assert_allclose([word.start_s, word.end_s], [begin_s, begin_s + 0.25], atol=1e-3)
+
+
+def test_where_the_engine_knows_no_times_words_have_none() -> None:
+    events = run(np.concatenate([LONG, PAUSE]), Speller(timed=False))
+    (final,) = [event for event in events if isinstance(event, Completed)]
+    assert {(word.start_s, word.end_s) for word in final.words} == {(None, None)}

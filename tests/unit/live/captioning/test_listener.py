@@ -1,0 +1,66 @@
+"""In which language a segment is heard."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from whisper_hailo.core.buffers import BufferText
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.decoding.search.verify_draft import Draft
+from whisper_hailo.live.captioning.listener import Listener, RunningSegment
+from whisper_hailo.live.captioning.settling import RunningText
+from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.live.statistics import CaptionStatistics
+
+
+@dataclass
+class Guesser:
+    """Takes what it is not told to be in the language that a script says."""
+
+    script: list[str]
+    told: list[str | None] = field(default_factory=list)
+    name: str = "guesser"
+    language: str = "auto"
+    content_s: float = 9.0
+
+    def transcribe(
+        self, audio: FloatArray, draft: Draft, *, language: str | None = None, **_: object
+    ) -> BufferText:
+        self.told.append(language)
+        return BufferText((), language or self.script.pop(0))
+
+
+def audio(seconds: float) -> FloatArray:
+    return np.zeros(round(seconds * SAMPLE_RATE_HZ), np.float32)
+
+
+def listening(engine: Guesser) -> tuple[Listener, CaptionStatistics]:
+    statistics = CaptionStatistics()
+    return Listener(engine, CaptionOptions(), statistics), statistics
+
+
+def segment() -> RunningSegment:
+    return RunningSegment(0, RunningText(1.0), 0)
+
+
+def test_a_word_or_two_do_not_settle_the_language() -> None:
+    engine = Guesser(["nn", "cy", "de"])
+    listener, _ = listening(engine)
+    running = segment()
+    for seconds in (0.2, 1.9, 2.1, 4.0):
+        listener.transcribe_partial(running, audio(seconds))
+    assert engine.told == [None, None, None, "de"]
+
+
+def test_a_short_segment_is_taken_to_be_in_the_language_before_it_and_a_long_one_is_asked() -> None:
+    engine = Guesser(["de", "en"])
+    listener, _ = listening(engine)
+    listener.transcribe_all(segment(), audio(3.0))
+    short, long = segment(), segment()
+    listener.transcribe_all(short, audio(1.0))
+    listener.transcribe_partial(long, audio(0.5))
+    listener.transcribe_all(long, audio(3.0))
+    assert engine.told == [None, "de", "de", None]
+    assert (short.language, long.language) == ("de", "en")

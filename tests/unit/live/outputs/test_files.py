@@ -1,0 +1,244 @@
+"""Files that grow, and events as JSON."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from whisper_hailo.core.errors import OptionError, OutputError
+from whisper_hailo.live.event_checks import violations
+from whisper_hailo.live.events import (
+    CaptionWord,
+    Completed,
+    Event,
+    Lost,
+    Partial,
+    Started,
+)
+from whisper_hailo.live.outputs.files import CaptionFile, EventFile, caption_files
+from whisper_hailo.text.subtitles import Layout
+
+
+def word(text: str, probability: float | None = 0.123456) -> CaptionWord:
+    return CaptionWord(f" {text}", probability)
+
+
+EVENTS: list[Event] = [
+    Started(0, 0.0, 0.3, 0.1),
+    Partial(0, 0.0, 0.5, (word("One"),), (word("too"),), 0, 0.5, 0.2),
+    Completed(0, 0.0, 1.25, (word("One"), word("two", None)), "silence", 1, 1.5, 0.3),
+    Started(1, 2.0, 2.3, 0.4),
+    Completed(1, 2.0, 2.5, (), "silence", 0, 2.6, 0.5),
+    Lost(2.6, 3000.0, 3000.0, 0.55),
+    Started(2, 3661.0, 3661.3, 0.6),
+    Completed(2, 3661.0, 3662.5, (word("a"), word("-->"), word("b")), "end", 0, 3662.5, 0.7),
+]
+
+
+def written(path: Path) -> str:
+    with CaptionFile(path) as file:
+        for event in EVENTS:
+            file.put(event)
+    return path.read_text(encoding="utf-8")
+
+
+def test_subrip(tmp_path: Path) -> None:
+    assert written(tmp_path / "a.srt") == (
+        "1\n00:00:00,000 --> 00:00:01,250\nOne two\n\n2\n01:01:01,000 --> 01:01:02,500\na -> b\n\n"
+    )
+
+
+def test_webvtt(tmp_path: Path) -> None:
+    assert written(tmp_path / "a.vtt") == (
+        "WEBVTT\n\n00:00:00.000 --> 00:00:01.250\nOne two\n\n"
+        "01:01:01.000 --> 01:01:02.500\na -> b\n\n"
+    )
+
+
+LONG = (
+    "Ladies and gentlemen, I am very glad that so many of you have come tonight. We shall begin "
+    "with the report of the treasurer, who has waited long enough."
+)
+
+
+def spoken(*, timed: bool) -> Completed:
+    words = [
+        CaptionWord(f" {text}", 1.0, *((10.0 + at / 2, 10.4 + at / 2) if timed else ()))
+        for at, text in enumerate(LONG.split())
+    ]
+    return Completed(0, 9.9, 25.0, tuple(words), "silence", 0, 25.0, 1.0)
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_long_segments_are_cues_of_two_lines_that_end_with_their_clauses(
+    tmp_path: Path, timed: bool
+) -> None:
+    with CaptionFile(tmp_path / "a.srt") as file:
+        file.put(spoken(timed=timed))
+        file.put(EVENTS[-1])
+    blocks = [block.split("\n") for block in (tmp_path / "a.srt").read_text().strip().split("\n\n")]
+    assert [block[0] for block in blocks] == [str(n) for n in range(1, len(blocks) + 1)]
+    cues = [block[2:] for block in blocks[:-1]]
+    assert " ".join(" ".join(cue) for cue in cues) == LONG
+    assert max(len(line) for cue in cues for line in cue) <= 42
+    assert max(map(len, cues)) == 2
+    assert cues[0][-1].endswith("come tonight.")
+    times = [block[1].split(" --> ") for block in blocks[:-1]]
+    assert times[0][0] == "00:00:09,900"
+    assert times[-1][1] == "00:00:25,000"
+    assert [end for _, end in times[:-1]] == [begin for begin, _ in times[1:]]
+    if timed:  # "We" is the 16th word
+        assert times[1][0] == "00:00:17,500"
+
+
+def test_lines_are_as_wide_as_they_are_wanted(tmp_path: Path) -> None:
+    layout = Layout(max_line_width=20, max_line_count=1)
+    with CaptionFile(tmp_path / "a.vtt", layout=layout) as file:
+        file.put(spoken(timed=True))
+    _, *blocks = (tmp_path / "a.vtt").read_text().strip().split("\n\n")
+    assert all(len(block.split("\n")) == 2 for block in blocks)
+    assert max(len(block.split("\n")[1]) for block in blocks) <= 20
+
+
+def test_text(tmp_path: Path) -> None:
+    assert written(tmp_path / "deep" / "a.txt") == "One two\na --> b\n"
+
+
+def test_every_record_is_there_as_soon_as_it_was_put(tmp_path: Path) -> None:
+    path = tmp_path / "a.srt"
+    with CaptionFile(path) as file:
+        for event in EVENTS[:3]:
+            file.put(event)
+        assert path.read_text().endswith("One two\n\n")
+
+
+def test_events_as_json_lines(tmp_path: Path) -> None:
+    path = tmp_path / "e.jsonl"
+    with EventFile(path) as file:
+        for event in EVENTS:
+            file.put(event)
+    run, *lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert (run["event"], len(run["run"])) == ("run", 16)
+    assert datetime.fromisoformat(run["at"]).tzinfo is not None
+    assert [line["event"] for line in lines[:3]] == ["started", "partial", "completed"]
+    assert lines[1]["committed_text"] == "One"
+    assert lines[1]["text"] == "One too"
+    assert lines[1]["tentative"] == [{"text": " too", "probability": 0.1235}]
+    assert lines[2]["words"][1]["probability"] is None
+    lost = {"event": "lost", "start_s": 2.6, "end_s": 3000.0, "heard_s": 3000.0, "at_s": 0.55}
+    assert lines[5] == lost
+
+
+def test_other_endings_and_bad_places_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"ends in \.srt, \.vtt, \.txt"):
+        CaptionFile(tmp_path / "a.doc")
+    with pytest.raises(OutputError, match="cannot write"), CaptionFile(Path("/dev/null/a.srt")):
+        pass
+    with pytest.raises(OutputError, match="not open"):
+        EventFile(tmp_path / "a").put(EVENTS[0])
+
+
+def test_a_full_disk_is_told() -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full on this system")
+    with pytest.raises(OutputError, match="free some space"), EventFile(Path("/dev/full")) as file:
+        file.put(EVENTS[0])
+
+
+def breaches(*events: Event) -> str:
+    return "; ".join(violations(events))
+
+
+def test_good_events_breach_nothing() -> None:
+    assert breaches(*EVENTS) == ""
+
+
+def test_every_breach_is_told() -> None:
+    started, partial, done, second = EVENTS[0], EVENTS[1], EVENTS[2], EVENTS[3]
+    assert "never completed" in breaches(started, partial)
+    assert "not active" in breaches(started, done, partial)
+    assert "within segment 0" in breaches(started, second)
+    assert "expected 0" in breaches(second, EVENTS[4])
+    assert "time runs backwards" in breaches(started, done, partial)
+    changed = Completed(0, 0.0, 1.25, (word("Two"),), "silence", 0, 1.5, 0.3)
+    assert "committed 'One' became 'Two'" in breaches(started, partial, changed)
+    longer = Completed(0, 0.0, 9.0, (word("One"),), "silence", 0, 1.5, 0.3)
+    assert "do not fit" in breaches(started, longer)
+    again = Partial(0, 0.0, 0.5, (word("One"),), (), 3, 0.5, 0.2)
+    assert "decrease" in breaches(started, again, done)
+    early = Started(1, 1.0, 2.3, 0.4)
+    assert "starts before 1.25 s" in breaches(started, partial, done, early)
+    assert "lost within segment 0" in breaches(started, Lost(0.3, 0.5, 0.5, 0.2), done)
+    assert "begins before 1.25 s" in breaches(started, done, Lost(1.0, 2.0, 2.0, 0.4))
+    assert "no stretch of the stream" in breaches(Lost(1.0, 1.0, 1.0, 0.4))
+    assert "no stretch of the stream" in breaches(Lost(1.0, 2.0, 1.5, 0.4))
+    assert "starts before 3.0 s" in breaches(Lost(1.0, 3.0, 3.0, 0.0), Started(0, 2.9, 3.1, 0.1))
+
+
+def recording(folder: Path) -> Path:
+    path = folder / "rec.flac"
+    path.write_bytes(b"fLaC" + bytes(100))
+    return path
+
+
+def test_captions_do_not_replace_what_they_are_of(tmp_path: Path) -> None:
+    path, other = recording(tmp_path), tmp_path / "rec.srt"
+    other.hardlink_to(path)
+    for events, output in ((path, None), (None, other)):
+        with pytest.raises(OptionError, match="would replace the input"):
+            caption_files(str(path), events, output)
+    assert path.stat().st_size == 104
+
+
+def test_captions_do_not_replace_standard_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = recording(tmp_path)
+    with path.open() as opened:
+        monkeypatch.setattr("sys.stdin", opened)
+        with pytest.raises(OptionError, match="would replace the input"):
+            caption_files("-", path, None)
+
+
+def test_two_files_of_captions_have_two_names(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    with pytest.raises(OptionError, match="--events and --output are both"):
+        caption_files(None, tmp_path / "link" / "a.txt", tmp_path / "a.txt")
+
+
+@pytest.mark.parametrize("name", ["rec.srt", "rec.vtt", "rec.txt", "rec.jsonl"])
+def test_what_is_not_of_captions_is_not_replaced(tmp_path: Path, name: str) -> None:
+    path = recording(tmp_path).rename(tmp_path / name)
+    file = EventFile(path) if name == "rec.jsonl" else CaptionFile(path)
+    for begin in (lambda: file.check(None), file.open):
+        with pytest.raises(OutputError, match="as this program writes them"):
+            begin()
+    assert path.stat().st_size == 104
+
+
+@pytest.mark.parametrize("ending", ["srt", "vtt", "txt"])
+def test_a_run_has_captions_of_its_own_and_those_of_before_stay(
+    tmp_path: Path, ending: str
+) -> None:
+    first = written(tmp_path / f"a.{ending}")
+    for number in (2, 3):
+        written(tmp_path / f"a.{ending}")
+        assert (tmp_path / f"a-{number}.{ending}").read_text() == first
+    assert (tmp_path / f"a.{ending}").read_text() == first
+
+
+def test_events_go_on_behind_those_of_before_without_half_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "e.jsonl"
+    for _ in range(2):
+        with EventFile(path) as file:
+            file.put(EVENTS[0])
+        with path.open("a") as killed:
+            killed.write('{"event": "comp')
+    with EventFile(path):
+        pass
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["event"] for line in lines] == ["run", "started", "run", "started", "run"]
+    assert len({line["run"] for line in lines if line["event"] == "run"}) == 3

@@ -1,0 +1,205 @@
+"""Files that grow: whole records or none, a name of its own for each run, parts of some size."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from contextlib import suppress
+from datetime import date
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from whisper_hailo.core.errors import OutputError
+from whisper_hailo.live.outputs import rotation
+from whisper_hailo.live.outputs.growing_file import GrowingFile
+from whisper_hailo.live.outputs.rotation import Rotation
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_file_that_another_process_writes_to_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    with GrowingFile(path, "txt") as one, GrowingFile(path, "txt") as other:
+        one.append(b"one\n", durable=True)
+        other.append(b"other\n", durable=True)
+    assert (path.read_bytes(), (tmp_path / "a-2.txt").read_bytes()) == (b"one\n", b"other\n")
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_the_disk_is_waited_for_where_a_record_may_not_be_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, durable: bool
+) -> None:
+    waited: list[int] = []
+    monkeypatch.setattr(os, "fsync", waited.append)
+    with GrowingFile(tmp_path / "a.txt", "txt") as file:
+        file.append(b"one\n", durable=durable)
+        assert bool(waited) is durable
+
+
+def test_an_empty_file_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").touch()
+    with GrowingFile(tmp_path / "a.txt", "txt") as file:
+        file.append(b"one\n", durable=False)
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_a_file_that_would_become_too_large_is_left_for_the_next(tmp_path: Path) -> None:
+    with GrowingFile(tmp_path / "a.txt", "txt", Rotation(most_bytes=10)) as file:
+        for record in (b"12345\n", b"123\n", b"6\n", b"more than ten bytes\n", b"7\n"):
+            file.append(record, durable=False)
+    contents = {name: (tmp_path / name).read_bytes() for name in names(tmp_path)}
+    assert contents == {
+        "a.txt": b"12345\n123\n",
+        "a-2.txt": b"6\n",
+        "a-3.txt": b"more than ten bytes\n",
+        "a-4.txt": b"7\n",
+    }
+
+
+def test_each_day_has_a_file_with_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    today = [date(2026, 2, 28)]
+
+    class Day(date):
+        @classmethod
+        def today(cls) -> date:
+            return today[0]
+
+    monkeypatch.setattr(rotation, "date", Day)
+    for _ in range(2):
+        with GrowingFile(tmp_path / "a.srt", "srt", Rotation(daily=True)) as file:
+            file.append(b"before midnight\n", durable=False)
+    with GrowingFile(tmp_path / "a.srt", "srt", Rotation(daily=True)) as file:
+        today[0] = date(2026, 3, 1)
+        file.append(b"after midnight\n", durable=False)
+    assert names(tmp_path) == [
+        "a.2026-02-28-2.srt", "a.2026-02-28-3.srt", "a.2026-02-28.srt", "a.2026-03-01.srt",
+    ]  # fmt: skip
+    assert (tmp_path / "a.2026-03-01.srt").read_bytes() == b"after midnight\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("day", Rotation(daily=True)),
+        ("100MB", Rotation(most_bytes=100_000_000)),
+        ("2g", Rotation(most_bytes=2_000_000_000)),
+        ("5 kb", None),
+        ("week", None),
+        ("0MB", None),
+        ("", None),
+    ],
+)
+def test_a_rotation_as_it_is_typed(typed: str, meant: Rotation | None) -> None:
+    if meant is not None:
+        assert Rotation.of(typed) == meant
+        return
+    with pytest.raises(ValueError, match="day, or a size such as 100MB"):
+        Rotation.of(typed)
+
+
+class Disk:
+    """`os.write` that has room for so many bytes."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, room: int, code: int) -> None:
+        self.room, self.most = room, 4  # bytes in all, and at once
+        self._code, self._write = code, os.write
+        monkeypatch.setattr("whisper_hailo.live.outputs.growing_file.os.write", self)
+
+    def __call__(self, descriptor: int, data: bytes) -> int:
+        taken = data[: min(self.room, self.most)]
+        if data and not taken:
+            raise OSError(self._code, os.strerror(self._code))
+        self.room -= len(taken)
+        return self._write(descriptor, taken)
+
+
+def test_a_disk_that_becomes_full_has_no_half_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, disk = tmp_path / "a.txt", Disk(monkeypatch, 9, errno.ENOSPC)
+    with GrowingFile(path, "txt") as file:
+        file.append(b"first\n", durable=True)
+        for _ in range(2):
+            with pytest.raises(OutputError, match="free some space"):
+                file.append(b"second\n", durable=True)
+            assert path.read_bytes() == b"first\n"
+        disk.room = 100
+        file.append(b"second\n", durable=True)
+    assert path.read_bytes() == b"first\nsecond\n"
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_a_disk_that_is_gone_is_looked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk(monkeypatch, 6, errno.EIO)
+    with GrowingFile(tmp_path / "a.txt", "txt") as file:
+        file.append(b"first\n", durable=False)
+        with pytest.raises(OutputError, match="Input/output error"):
+            file.append(b"second\n", durable=False)
+        disk.room = 100
+        file.append(b"second\n", durable=False)
+    assert (tmp_path / "a.txt").read_bytes() == b"first\n"
+    assert (tmp_path / "a-2.txt").read_bytes() == b"second\n"
+
+
+def test_a_pipe_without_a_reader_is_written_to_when_one_comes(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    os.mkfifo(path)
+    with GrowingFile(path, "txt") as file:
+        with pytest.raises(OutputError, match="No such device"):
+            file.append(b"first\n", durable=True)
+        reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        file.append(b"first\n", durable=True)
+        assert os.read(reading, 100) == b"first\n"
+        os.close(reading)
+        with pytest.raises(OutputError, match="Broken pipe"):
+            file.append(b"second\n", durable=True)
+        reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        file.append(b"second\n", durable=True)
+        assert os.read(reading, 100) == b"second\n"
+        os.close(reading)
+
+
+def insist(file: GrowingFile, record: bytes) -> int:
+    """Append a record, as often as that fails; how often that was."""
+    for n_failures in count():
+        try:
+            file.append(record, durable=False)
+        except OutputError:
+            continue
+        return n_failures
+    raise AssertionError
+
+
+def test_a_pipe_that_is_full_gets_every_record_once_and_whole(tmp_path: Path) -> None:
+    path, records = tmp_path / "a.txt", [b"%d" % n * 20_000 + b"\n" for n in range(10)]
+    os.mkfifo(path)
+    reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    os.set_blocking(reading, True)
+    got: list[bytes] = []
+
+    def read() -> None:
+        while data := os.read(reading, 9_999):
+            got.append(data)
+
+    reader = threading.Thread(target=read)
+    with GrowingFile(path, "txt") as file:
+        n_taken = 0
+        with suppress(OutputError):
+            for record in records:
+                file.append(record, durable=False)
+                n_taken += 1
+        reader.start()
+        for record in records[n_taken:]:
+            insist(file, record)
+        insist(file, b"")  # and what the pipe has not taken yet
+    reader.join()
+    os.close(reading)
+    assert 0 < n_taken < len(records)
+    assert b"".join(got) == b"".join(records)

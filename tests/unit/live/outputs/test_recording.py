@@ -1,0 +1,168 @@
+"""The sound beside its captions: whole, in step, and readable whatever happened."""
+
+from __future__ import annotations
+
+import errno
+import logging
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from tests.unit.live.outputs.test_growing import Disk
+from tests.unit.live.test_stream import Played
+from tests.unit.sounds import similarity, tone
+from whisper_hailo.audio import open_audio
+from whisper_hailo.audio.flac import recorded_s
+from whisper_hailo.core.errors import OptionError, OutputError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.live.outputs import recording as module
+from whisper_hailo.live.outputs.recording import RecordedSource, Recording
+from whisper_hailo.live.outputs.rotation import Rotation
+from whisper_hailo.live.sources.file import FileSource
+from whisper_hailo.live.sources.source import Absence, Block, nothing
+
+NOISE = np.random.default_rng(0).uniform(-0.5, 0.5, 40 * 4096).astype(np.float32)
+
+
+def pieces(audio: FloatArray) -> list[Block]:
+    return [Block(audio[at : at + 512]) for at in range(0, audio.size, 512)]
+
+
+def heard(path: Path) -> FloatArray:
+    with open_audio(path) as stream:
+        return np.concatenate(list(stream.blocks(4096)))
+
+
+def test_what_is_recorded_is_what_was_heard(tmp_path: Path) -> None:
+    path = tmp_path / "a.flac"
+    with Recording(path) as recording:
+        for block in pieces(NOISE):
+            recording.put(block)
+    np.testing.assert_allclose(heard(path), NOISE, atol=1 / 32767)
+    assert soundfile.info(path).frames == NOISE.size, "the header is complete"
+
+
+def test_a_recording_can_be_read_while_it_grows_as_after_a_kill(tmp_path: Path) -> None:
+    path = tmp_path / "a.flac"
+    with Recording(path) as recording:
+        for block in pieces(NOISE):
+            recording.put(block)
+        (tmp_path / "killed.flac").write_bytes(path.read_bytes())
+    audio = heard(tmp_path / "killed.flac")
+    assert audio.size >= NOISE.size - 2 * 4096
+    np.testing.assert_allclose(audio, NOISE[: audio.size], atol=1 / 32767)
+
+
+def test_what_nobody_heard_is_silence_so_that_times_agree(tmp_path: Path) -> None:
+    sound = tone(SAMPLE_RATE_HZ, 1.0)
+    with Recording(tmp_path / "a.flac") as recording:
+        recording.put(Block(sound, n_lost=8_000))
+        recording.put(nothing(Absence("unplugged")))
+        recording.put(nothing(Absence("", 16_000)))
+        recording.put(Block(sound))
+    audio = heard(tmp_path / "a.flac")
+    assert audio.size == 2 * sound.size + 24_000
+    assert not audio[sound.size : sound.size + 24_000].any()
+    assert similarity(audio[-sound.size :], sound) > 0.99
+
+
+def test_behind_a_long_absence_is_a_new_file(tmp_path: Path) -> None:
+    with Recording(tmp_path / "a.flac") as recording:
+        recording.put(Block(NOISE))
+        recording.put(nothing(Absence("", 11 * 60 * SAMPLE_RATE_HZ)))
+        recording.put(Block(NOISE[:8_000]))
+    assert heard(tmp_path / "a.flac").size == NOISE.size
+    assert heard(tmp_path / "a-2.flac").size == 8_000
+
+
+def test_parts_of_some_size_are_whole_files_and_nothing_is_between_them(tmp_path: Path) -> None:
+    with Recording(tmp_path / "a.flac", Rotation(most_bytes=50_000)) as recording:
+        for block in pieces(NOISE):
+            recording.put(block)
+    names = ["a.flac", *(f"a-{n}.flac" for n in range(2, len(list(tmp_path.iterdir())) + 1))]
+    assert len(names) > 3
+    assert all((tmp_path / name).stat().st_size < 80_000 for name in names)
+    audio = np.concatenate([heard(tmp_path / name) for name in names])
+    np.testing.assert_allclose(audio, NOISE, atol=1 / 32767)
+
+
+def test_a_disk_that_was_full_for_a_while_misses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    disk, clock = Disk(monkeypatch, 30_000, errno.ENOSPC), [0.0]
+    monkeypatch.setattr(disk, "most", 1 << 20)
+    with Recording(tmp_path / "a.flac", now=lambda: clock[0]) as recording:
+        for index, block in enumerate(pieces(NOISE)):
+            recording.put(block)
+            clock[0] += 0.032
+            if index == 200:
+                disk.room = 1 << 30
+    np.testing.assert_allclose(heard(tmp_path / "a.flac"), NOISE, atol=1 / 32767)
+    first, again = caplog.messages
+    assert "No space left on device" in first
+    assert "is written again" in again
+
+
+def test_a_disk_that_stays_full_is_told_with_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk(monkeypatch, 30_000, errno.ENOSPC)
+    disk.most = 1 << 20
+    recording = Recording(tmp_path / "a.flac").open()
+    for block in pieces(NOISE):
+        recording.put(block)
+    with pytest.raises(OutputError, match=r"No space left.*[1-9][\d.]* s of sound are not in it"):
+        recording.close()
+    assert heard(tmp_path / "a.flac").size > 4096
+
+
+def test_sound_that_waited_for_too_long_is_missing_and_what_follows_has_a_file_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_MOST_WAITING_S", 2.0)
+    disk, clock = Disk(monkeypatch, 30_000, errno.ENOSPC), [0.0]
+    disk.most = 1 << 20
+    recording = Recording(tmp_path / "a.flac", now=lambda: clock[0]).open()
+    for block in pieces(NOISE):
+        recording.put(block)
+        clock[0] += 0.032
+    disk.room, clock[0] = 1 << 30, 100.0
+    recording.put(Block(NOISE[:512]))
+    with pytest.raises(OutputError, match=r"[1-9][\d.]* s of sound are not in it"):
+        recording.close()
+    behind = heard(tmp_path / "a-2.flac")
+    np.testing.assert_allclose(behind[-512:], NOISE[:512], atol=1 / 32767)
+    assert behind.size == pytest.approx(2.0 * SAMPLE_RATE_HZ, abs=1024)
+
+
+def test_a_recording_says_when_it_began(tmp_path: Path) -> None:
+    before = datetime.now(UTC).timestamp()
+    with Recording(tmp_path / "a.flac") as recording:
+        recording.put(Block(NOISE))
+    began_s = recorded_s(tmp_path / "a.flac")
+    assert began_s is not None
+    assert before - 0.01 <= began_s <= datetime.now(UTC).timestamp()
+    soundfile.write(tmp_path / "b.flac", NOISE, SAMPLE_RATE_HZ)
+    assert recorded_s(tmp_path / "b.flac") is None
+    with FileSource(tmp_path / "a.flac", loops=2) as source:
+        times = [block.recorded_s for block in source.blocks()]
+    assert times[0] == began_s
+    assert set(times[1:]) == {None}
+
+
+def test_a_source_is_recorded_as_it_is_read(tmp_path: Path) -> None:
+    with (
+        Recording(tmp_path / "a.flac") as recording,
+        RecordedSource(Played(NOISE), recording) as source,
+    ):
+        assert sum(block.audio.size for block in source.blocks()) == NOISE.size
+    assert heard(tmp_path / "a.flac").size == NOISE.size
+
+
+def test_another_ending_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"--record is .*a\.wav, expected .* \.flac"):
+        Recording(tmp_path / "a.wav")

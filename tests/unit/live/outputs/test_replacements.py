@@ -1,0 +1,110 @@
+"""Words that are shown as others, and committed text that stays all the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.live.scripted import Fickle, Loudness
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.live.captioning.captioner import Captioner
+from whisper_hailo.live.event_checks import violations
+from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, Started
+from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.live.outputs.replacements import Replacements
+
+HAILO = Replacements({("high", "low"): "Hailo", ("whisper",): "Whisper"})
+
+
+def words(text: str) -> tuple[CaptionWord, ...]:
+    return tuple(CaptionWord(f" {word}", 0.5, at, at + 1.0) for at, word in enumerate(text.split()))
+
+
+def done(text: str) -> Completed:
+    return Completed(0, 0.0, 9.0, words(text), "silence", 0, 9.0, 1.0)
+
+
+def partial(committed: str, tentative: str) -> Partial:
+    return Partial(0, 0.0, 9.0, words(committed), words(tentative), 0, 9.0, 1.0)
+
+
+def test_a_translation_shows_the_same_words() -> None:
+    shown = HAILO.apply(replace(done("Es ist leise"), translation="It is whisper, on high low!"))
+    assert isinstance(shown, Completed)
+    assert (shown.text, shown.translation) == ("Es ist leise", "It is Whisper, on Hailo!")
+
+
+def test_words_and_phrases_are_shown_as_others_with_their_marks_and_times() -> None:
+    shown = HAILO.apply(done("It is whisper, on High low!"))
+    assert isinstance(shown, Completed)
+    assert shown.text == "It is Whisper, on Hailo!"
+    assert shown.words[-1] == CaptionWord(" Hailo!", 0.5, 4, 6.0)
+    start = Started(0, 0.0, 0.0, 0.0)
+    assert HAILO.apply(start) is start
+
+
+@pytest.mark.parametrize(
+    ("committed", "tentative", "stays", "may_change"),
+    [
+        ("on high", "low today", "on", "Hailo today"),
+        ("on high", "five", "on", "high five"),
+        ("on high low", "today", "on Hailo", "today"),
+        ("on high five", "", "on high five", ""),
+        ("whisper", "", "Whisper", ""),
+    ],
+)
+def test_what_may_be_the_beginning_of_a_phrase_is_not_committed(
+    committed: str, tentative: str, stays: str, may_change: str
+) -> None:
+    shown = HAILO.apply(partial(committed, tentative))
+    assert isinstance(shown, Partial)
+    assert shown.committed_text == stays
+    assert "".join(word.text for word in shown.tentative).strip() == may_change
+
+
+phrases = st.dictionaries(
+    st.lists(st.sampled_from(["w0", "w1", "w2"]), min_size=1, max_size=3).map(tuple),
+    st.sampled_from(["A", "B C", ""]),
+    max_size=4,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(2_000, 40_000), max_size=5), st.integers(0, 999), phrases)
+def test_the_guarantees_hold_for_what_is_shown(
+    parts: list[int], seed: int, phrases: dict[tuple[str, ...], str]
+) -> None:
+    captioner = Captioner(Fickle(seed), Loudness(), CaptionOptions(settle_s=0.2))
+    events: list[Event] = []
+    for n_samples in parts:
+        for _ in range(0, n_samples, 3_200):
+            events += captioner.feed(np.full(3_200, 0.1, np.float32))
+        events += captioner.feed(np.zeros(8_000, np.float32))
+    events += captioner.finish()
+    assert list(violations(map(Replacements(phrases).apply, events))) == []
+
+
+def test_files_of_replacements_and_of_words_to_mask(tmp_path: Path) -> None:
+    (tmp_path / "words").write_text("# names\nhigh low => Hailo\n\nWhisper=>whisper # small\n")
+    assert Replacements.read(tmp_path / "words").phrases == {
+        ("high", "low"): "Hailo", ("whisper",): "whisper",
+    }  # fmt: skip
+    (tmp_path / "rude").write_text("darn\nbloody hell\n")
+    masks = Replacements.masks(tmp_path / "rude")
+    shown = (HAILO | masks).apply(done("Darn, bloody hell whisper"))
+    assert isinstance(shown, Completed)
+    assert shown.text == "d***, b***** h*** Whisper"
+
+
+@pytest.mark.parametrize("line", ["no arrow", "=> nothing before"])
+def test_a_line_that_says_nothing_is_refused(tmp_path: Path, line: str) -> None:
+    (tmp_path / "words").write_text(f"a => b\n{line}\n")
+    with pytest.raises(OptionError, match=r"line 2 is .*, expected HEARD => SHOWN"):
+        Replacements.read(tmp_path / "words")
+    with pytest.raises(OptionError, match=r"--mask .* cannot be read"):
+        Replacements.masks(tmp_path / "no such file")

@@ -1,0 +1,138 @@
+"""What waits to be heard: one piece, never more than there is room for; losses are told."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from whisper_hailo.core.errors import AudioError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.live.sources.backlog import Backlog
+from whisper_hailo.live.sources.source import Absence, Block, nothing
+
+
+def ramp(begin: int, end: int) -> Block:
+    """Samples that say where they stand; captured at the end of it."""
+    return Block(np.arange(begin, end, dtype=np.float32), captured_s=float(end))
+
+
+def room_for(n_samples: int) -> Backlog:
+    return Backlog(n_samples / SAMPLE_RATE_HZ)
+
+
+def test_all_that_waits_is_one_piece() -> None:
+    backlog = room_for(100)
+    backlog.put(ramp(0, 10))
+    backlog.put(Block(np.arange(10, 30, dtype=np.float32), 30.0, n_faults=2))
+    block = next(backlog.blocks())
+    np.testing.assert_array_equal(block.audio, np.arange(30))
+    assert (block.captured_s, block.n_faults, block.n_lost) == (30.0, 2, 0)
+
+
+def test_what_there_is_no_room_for_is_lost_behind_what_waits() -> None:
+    backlog = room_for(100)
+    blocks = backlog.blocks()
+    assert [backlog.put(ramp(at, at + 40)) for at in range(0, 200, 40)] == [0, 0, 20, 40, 40]
+    block = next(blocks)
+    np.testing.assert_array_equal(block.audio, np.arange(100))
+    assert (block.captured_s, block.n_lost) == (120.0, 100)
+    assert backlog.put(ramp(200, 240)) == 0
+    np.testing.assert_array_equal(next(blocks).audio, np.arange(200, 240))
+
+
+def test_a_loss_lasts_until_somebody_takes_so_that_nothing_stands_in_the_wrong_place() -> None:
+    backlog = room_for(100)
+    backlog.put(ramp(0, 120))
+    next(backlog.blocks())
+    backlog.put(ramp(120, 300))
+    assert backlog.put(ramp(300, 301)) == 1
+    block = next(backlog.blocks())
+    assert (block.audio[-1], block.n_lost) == (219.0, 81)
+
+
+@pytest.mark.parametrize("way", [Backlog.put, Backlog.put_all])
+def test_an_absence_lies_behind_what_came_before_and_never_in_the_middle(
+    way: Callable[[Backlog, Block], object],
+) -> None:
+    backlog = room_for(100)
+    gone, back = Absence("unplugged"), Absence("", 16_000)
+    for block in (ramp(0, 30), nothing(gone), nothing(back), ramp(30, 50), nothing(gone)):
+        way(backlog, block)
+    backlog.end()
+    blocks = list(backlog.blocks())
+    sounds = [block.audio.tolist() for block in blocks]
+    assert sounds == [list(range(30)), [], list(range(30, 50))]
+    assert [block.absence for block in blocks] == [gone, back, gone]
+    assert [block.captured_s for block in blocks] == [30.0, 30.0, 50.0]
+
+
+def test_when_sound_was_recorded_goes_with_it() -> None:
+    backlog = room_for(100)
+    backlog.put(ramp(0, 32))
+    backlog.put(Block(np.zeros(16, np.float32), recorded_s=1000.0))
+    backlog.put(ramp(48, 64))
+    blocks = backlog.blocks()
+    assert next(blocks).recorded_s == 1000.0 - 32 / SAMPLE_RATE_HZ
+    backlog.put(ramp(64, 96))
+    assert next(blocks).recorded_s is None
+
+
+def test_losses_on_both_sides_of_an_absence_keep_their_places() -> None:
+    backlog = room_for(100)
+    backlog.put(ramp(0, 120))
+    backlog.put(nothing(Absence("unplugged")))
+    backlog.put(nothing(Absence("", 16_000)))
+    backlog.put(ramp(120, 150))
+    blocks = backlog.blocks()
+    got = [next(blocks) for _ in range(4)]
+    assert [(block.audio.size, block.n_lost) for block in got] == [
+        (100, 20),
+        (0, 0),
+        (0, 0),
+        (0, 30),
+    ]
+    assert [block.absence is not None for block in got] == [False, True, True, False]
+
+
+def test_whoever_can_wait_loses_nothing_however_large_its_pieces() -> None:
+    backlog = room_for(100)
+
+    def bring() -> None:
+        for at in range(0, 3000, 750):
+            backlog.put_all(ramp(at, at + 750))
+        backlog.end()
+
+    thread = threading.Thread(target=bring)
+    thread.start()
+    blocks = list(backlog.blocks())
+    thread.join()
+    assert max(block.audio.size for block in blocks) <= 100
+    assert sum(block.n_lost for block in blocks) == 0
+    np.testing.assert_array_equal(np.concatenate([b.audio for b in blocks]), np.arange(3000))
+
+
+def test_whoever_waits_for_room_is_let_go_at_the_end() -> None:
+    backlog = room_for(10)
+    thread = threading.Thread(target=backlog.put_all, args=(ramp(0, 1000),))
+    thread.start()
+    backlog.end()
+    thread.join()
+    np.testing.assert_array_equal(next(backlog.blocks()).audio, np.arange(10))
+
+
+def test_a_failure_comes_behind_what_waits() -> None:
+    backlog = room_for(10)
+    backlog.put(ramp(0, 5))
+    backlog.end(AudioError("it broke off"))
+    backlog.end()
+    blocks = backlog.blocks()
+    assert next(blocks).audio.size == 5
+    with pytest.raises(AudioError, match="it broke off"):
+        next(blocks)
+
+
+def test_while_nothing_comes_whoever_waits_may_look_around() -> None:
+    assert next(room_for(10).blocks()).audio.size == 0

@@ -1,0 +1,61 @@
+"""Time that is missing in sound: where something slept, not where the sound system is unsteady."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from whisper_hailo.live.sources.lag import Lag
+
+BLOCK_S = 0.032
+
+
+def missing(lag: Lag, times: list[float]) -> list[float]:
+    return [found for now_s in times if (found := lag.missing_s(BLOCK_S, now_s))]
+
+
+def steady(begin_s: float, n_blocks: int, pace: float = 1.0) -> list[float]:
+    return [begin_s + index * BLOCK_S * pace for index in range(n_blocks)]
+
+
+def test_sound_that_comes_at_its_pace_misses_nothing_for_hours() -> None:
+    jitter = np.random.default_rng(0).uniform(0, 0.3, 400_000)
+    for pace in (1.0, 1.0003, 0.9997):  # clocks that differ
+        times = [t + j for t, j in zip(steady(50.0, 400_000, pace), jitter, strict=True)]
+        assert missing(Lag(), times) == []
+
+
+def test_a_program_that_slept_misses_that_time_once() -> None:
+    lag = Lag()
+    assert missing(lag, steady(50.0, 100)) == []
+    found = missing(lag, steady(50.0 + 100 * BLOCK_S + 20.0, 1000))
+    assert found == [pytest.approx(20.0, abs=0.01)]
+
+
+def test_what_was_kept_meanwhile_is_not_missing() -> None:
+    """Two seconds come at once behind a sleep of twenty."""
+    lag = Lag()
+    missing(lag, steady(50.0, 100))
+    now_s = 50.0 + 100 * BLOCK_S + 20.0
+    kept = round(2.0 / BLOCK_S)
+    assert missing(lag, [now_s + index * 1e-4 for index in range(kept)]) == []
+    assert missing(lag, steady(now_s + 0.04, 100)) == [pytest.approx(18.0, abs=0.1)]
+
+
+def test_what_was_kept_and_comes_little_by_little_is_not_missing() -> None:
+    """As PulseAudio has it: at twice its pace, behind a second at its own."""
+    lag = Lag()
+    missing(lag, steady(50.0, 100))
+    now_s = 50.0 + 100 * BLOCK_S + 5.0
+    assert missing(lag, steady(now_s, round(1.0 / BLOCK_S))) == []
+    assert missing(lag, steady(now_s + 1.0, round(10.0 / BLOCK_S), 0.5)) == []
+    assert missing(lag, steady(now_s + 6.0, 1000)) == []
+
+
+def test_a_program_that_was_held_up_and_catches_up_misses_nothing() -> None:
+    lag = Lag()
+    missing(lag, steady(50.0, 100))
+    now_s = 50.0 + 100 * BLOCK_S + 3.0
+    late = [now_s + index * 1e-4 for index in range(round(3.0 / BLOCK_S))]
+    assert missing(lag, late) == []
+    assert missing(lag, steady(now_s + BLOCK_S, 100)) == []

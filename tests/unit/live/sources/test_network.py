@@ -1,0 +1,230 @@
+"""Streams from a real server on this machine: recordings, endless ones, and how they end."""
+
+from __future__ import annotations
+
+import io
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+import soundfile
+
+from tests.unit.live.scripted import Fickle, Loudness
+from tests.unit.sounds import similarity, tone
+from whisper_hailo.core.errors import AudioError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.live.captioning.captioner import Captioner
+from whisper_hailo.live.event_checks import violations
+from whisper_hailo.live.events import Completed
+from whisper_hailo.live.sources.network import NetworkSource
+from whisper_hailo.live.sources.reopened import ReopenedSource
+from whisper_hailo.live.sources.source import Block, Pace
+from whisper_hailo.live.stream import CaptionStream
+
+av = pytest.importorskip("av", reason="the media extra is not installed")
+
+RATE_HZ = 22_050
+TS_PACKET = 188
+
+
+def encoded(kind: str) -> bytes:
+    file = io.BytesIO()
+    soundfile.write(file, tone(RATE_HZ, 2.0), RATE_HZ, format=kind)
+    return file.getvalue()
+
+
+def pictures() -> tuple[bytes, bytes]:
+    """A stream of pictures with a second of sound, and how it goes on without any."""
+    file = io.BytesIO()
+    with av.open(file, "w", format="mpegts") as container:
+        video = container.add_stream("mpeg2video", rate=25)
+        video.width = video.height = 64
+        video.pix_fmt = "yuv420p"
+        audio = container.add_stream("mp2", rate=RATE_HZ)
+        audio.layout = "mono"
+        for index in range(500):
+            picture = av.VideoFrame.from_ndarray(np.full((96, 64), index % 99, np.uint8), "yuv420p")
+            picture.pts = index
+            container.mux(video.encode(picture))
+            if index < 20:
+                sound = av.AudioFrame.from_ndarray(np.zeros((1, 1152), np.int16), "s16", "mono")
+                sound.sample_rate, sound.pts = RATE_HZ, index * 1152
+                container.mux(audio.encode(sound))
+    whole = file.getvalue()
+    third = len(whole) // TS_PACKET // 3 * TS_PACKET
+    return whole, whole[third : 2 * third]  # its end has the last of the sound
+
+
+class Radio(BaseHTTPRequestHandler):
+    """`/recording` has a length; `/live` plays for ever, in small pieces; others play no fair."""
+
+    def do_GET(self) -> None:
+        if self.path == "/recording":
+            body = encoded("FLAC")
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+        elif self.path == "/live":
+            self.send_response(200)
+            self.send_header("Content-Type", "audio/mpeg")
+            self.end_headers()
+            self._play(encoded("MP3"))
+        elif self.path == "/trickle":
+            self.send_response(200)
+            self.send_header("Content-Type", "audio/mpeg")
+            self.end_headers()
+            body = encoded("MP3")
+            self.wfile.write(4 * body)
+            self._play(body, n_bytes=50)
+        elif self.path == "/pictures":
+            self.send_response(200)
+            self.send_header("Content-Type", "video/mp2t")
+            self.end_headers()
+            whole, rest = pictures()
+            self.wfile.write(whole)
+            self._play(rest, n_bytes=TS_PACKET)
+        elif self.path == "/dying":
+            body = encoded("MP3")
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            self.wfile.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body))
+        elif self.path == "/half":
+            body = encoded("FLAC")
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body[: len(body) // 2])
+        elif self.path == "/never":
+            self.rfile.read(1)  # until the listener leaves
+        else:
+            self.send_error(404)
+
+    def _play(self, body: bytes, n_bytes: int = 500) -> None:
+        try:
+            while True:
+                for at in range(0, len(body), n_bytes):
+                    self.wfile.write(body[at : at + n_bytes])
+                    time.sleep(0.01)
+        except OSError:
+            return  # the listener left
+
+    def log_message(self, *_: object) -> None:
+        """Nothing on standard error."""
+
+
+@pytest.fixture(scope="module")
+def radio() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Radio)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The radio is on a machine that may do much else."""
+    monkeypatch.setattr("whisper_hailo.live.sources.network._TIMEOUT_S", 300.0)
+
+
+def test_a_recording_is_read_as_fast_as_it_is_heard(radio: str) -> None:
+    with NetworkSource(f"{radio}/recording") as source:
+        assert source.pace is Pace.ASKED
+        assert not source.endless
+        blocks = list(source.blocks())
+    audio = np.concatenate([block.audio for block in blocks])
+    assert audio.size == pytest.approx(2.0 * SAMPLE_RATE_HZ, abs=50)
+    assert similarity(audio, tone(SAMPLE_RATE_HZ, 2.0)) > 0.9
+    assert all(block.captured_s is None for block in blocks)
+
+
+@pytest.mark.parametrize("attempt", range(5))
+def test_an_endless_stream_is_stopped_while_it_is_read(radio: str, attempt: int) -> None:
+    """The thread that reads is deep in FFmpeg then: to close under its feet ends the process."""
+    with NetworkSource(f"{radio}/live") as source:
+        assert source.pace is Pace.AHEAD
+        assert source.endless
+        stream = CaptionStream(source, Captioner(Fickle(attempt), Loudness()))
+        events = []
+        for event in stream.events():
+            events.append(event)
+            if len(events) == 2 + attempt:
+                stream.stop()
+    assert list(violations(events)) == []
+    assert isinstance(events[-1], Completed)
+    for thread in threading.enumerate():
+        if thread.name == "caption-source":
+            thread.join()  # it ends with the next piece that the radio sends, however late that is
+
+
+def test_a_source_that_is_closed_before_it_is_read_gives_nothing(radio: str) -> None:
+    source = NetworkSource(f"{radio}/recording").open()
+    source.close()
+    source.close()
+    assert list(source.blocks()) == []
+
+
+def test_an_address_that_is_not_there_is_one_line(radio: str) -> None:
+    with pytest.raises(AudioError, match="404"), NetworkSource(f"{radio}/none"):
+        pass
+
+
+def test_an_address_that_does_not_answer_is_one_line(
+    radio: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("whisper_hailo.live.sources.network._TIMEOUT_S", 0.2)
+    with (
+        pytest.raises(AudioError, match=r"does not answer within 0\.2 s; check the address"),
+        NetworkSource(f"{radio}/never"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(("path", "endless"), [("dying", True), ("half", False)])
+def test_a_sender_that_dies_is_an_error_behind_what_it_sent(
+    radio: str, path: str, endless: bool
+) -> None:
+    heard: list[Block] = []
+    with NetworkSource(f"{radio}/{path}") as source:
+        assert source.endless == endless
+        with pytest.raises(AudioError, match=f"{path} broke off"):
+            heard.extend(source.blocks())  # keeps what came before the error
+    assert sum(block.audio.size for block in heard) > 0.5 * SAMPLE_RATE_HZ
+
+
+def test_a_sender_that_died_is_listened_to_again(radio: str) -> None:
+    with ReopenedSource(NetworkSource(f"{radio}/dying"), sleep=lambda _: None) as source:
+        heard, n_back = 0, 0
+        for block in source.blocks():
+            heard += block.audio.size
+            n_back += block.absence is not None and not block.absence.why
+            if n_back == 3:
+                source.close()
+    assert heard == pytest.approx(3 * 2.0 * SAMPLE_RATE_HZ, rel=0.1)
+
+
+@pytest.mark.parametrize("path", ["trickle", "pictures"])
+def test_an_address_that_gives_next_to_no_sound_is_given_up(
+    radio: str, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("whisper_hailo.live.sources.network._LOOK_S", 0.5)
+    told: list[str] = []
+
+    def listen(source: NetworkSource) -> None:
+        try:
+            list(source.blocks())
+        except AudioError as error:
+            told.append(str(error))
+
+    with NetworkSource(f"{radio}/{path}") as source:
+        thread = threading.Thread(target=listen, args=(source,), daemon=True)
+        thread.start()
+        thread.join(60)
+    assert len(told) == 1
+    assert "gave less than 3 s of sound while it was waited for 0.5 s" in told[0]

@@ -1,0 +1,143 @@
+"""What each browser gets: everything, or when it is slow, all of it at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tests.unit.live.test_events import AWAY, BACK, DONE, FIRST, GONE, NEXT, SECOND, START
+from whisper_hailo.live.web.broadcast import HISTORY, Broadcast, Client
+
+
+def all_of(client: Client) -> list[dict[str, Any]]:
+    messages = []
+    while (message := client.take()) is not None:
+        messages.append(message)
+    return messages
+
+
+def kinds(client: Client) -> list[str]:
+    return [message["event"] for message in all_of(client)]
+
+
+def test_a_browser_that_keeps_up_gets_every_event() -> None:
+    broadcast, calls = Broadcast(), []
+    client = broadcast.join(lambda: calls.append(1))
+    assert kinds(client) == ["snapshot"]
+    for event in (START, FIRST, DONE, GONE):
+        broadcast.put(event)
+    assert kinds(client) == ["started", "partial", "completed", "lost"]
+    assert len(calls) == 4
+    broadcast.put(DONE, {"rtfx": 2.0})
+    assert all_of(client)[1] == {"event": "figures", "rtfx": 2.0}
+
+
+def test_a_newer_partial_takes_the_place_of_the_one_that_waits() -> None:
+    broadcast = Broadcast()
+    client = broadcast.join(lambda: None)
+    all_of(client)
+    for event in (START, FIRST, SECOND):
+        broadcast.put(event)
+    waiting = all_of(client)
+    assert [message["event"] for message in waiting] == ["started", "partial"]
+    assert waiting[1]["text"] == "a b c"
+
+
+def test_a_browser_that_comes_late_sees_what_was_said() -> None:
+    broadcast = Broadcast(browser_microphone=True)
+    for event in (START, FIRST, DONE, GONE, NEXT):
+        broadcast.put(event, {"rtfx": 1.0} if event is DONE else None)
+    (snapshot,) = all_of(broadcast.join(lambda: None))
+    assert [message["event"] for message in snapshot["completed"]] == ["completed", "lost"]
+    assert snapshot["partial"] is None
+    assert snapshot["figures"] == [{"rtfx": 1.0}]
+    assert snapshot["browser_microphone"] is True
+    assert Broadcast().summary()[0]["browser_microphone"] is False
+    broadcast.put(FIRST)
+    assert all_of(broadcast.join(lambda: None))[0]["partial"]["text"] == "a b"
+
+
+def test_a_browser_that_comes_late_sees_that_the_source_is_away_and_where_it_was() -> None:
+    broadcast = Broadcast()
+    broadcast.put(AWAY)
+    (snapshot,) = all_of(broadcast.join(lambda: None))
+    assert snapshot["away"]["why"] == "the microphone was unplugged"
+    broadcast.put(BACK)
+    (snapshot,) = all_of(broadcast.join(lambda: None))
+    assert snapshot["away"] is None
+    assert [message["event"] for message in snapshot["completed"]] == ["back"]
+
+
+def test_segments_without_words_are_no_history() -> None:
+    broadcast = Broadcast()
+    broadcast.put(replace(DONE, words=()))
+    assert broadcast.summary()[0]["completed"] == []
+
+
+def test_a_browser_that_is_far_behind_gets_a_snapshot_instead() -> None:
+    """64 messages may wait; the snapshot replaces them."""
+    broadcast = Broadcast()
+    client = broadcast.join(lambda: None)
+    all_of(client)
+    for _ in range(64):
+        broadcast.put(DONE)
+    assert len(all_of(client)) == 64
+    for _ in range(65):
+        broadcast.put(DONE)
+    (snapshot,) = all_of(client)
+    assert (snapshot["event"], len(snapshot["completed"])) == ("snapshot", 129)
+
+
+def test_history_is_as_long_as_it_is_said_to_be() -> None:
+    broadcast = Broadcast()
+    for _ in range(HISTORY + 5):
+        broadcast.put(DONE)
+    for n in range(70):
+        broadcast.put(START, {"n": n})
+    (snapshot,) = broadcast.summary()
+    assert len(snapshot["completed"]) == 200
+    assert [figure["n"] for figure in snapshot["figures"]] == [*range(10, 70)]
+
+
+def test_the_end_comes_last_for_everybody() -> None:
+    broadcast = Broadcast()
+    before = broadcast.join(lambda: None)
+    broadcast.end()
+    after = broadcast.join(lambda: None)
+    assert kinds(before) == kinds(after) == ["snapshot", "end"]
+
+
+def test_whoever_left_is_told_nothing_more() -> None:
+    broadcast = Broadcast()
+    client, other = broadcast.join(lambda: None), broadcast.join(lambda: None)
+    assert broadcast.n_clients == 2
+    broadcast.leave(client)
+    broadcast.leave(client)
+    broadcast.put(START)
+    assert (broadcast.n_clients, kinds(client), kinds(other)) == (
+        1,
+        ["snapshot"],
+        ["snapshot", "started"],
+    )
+
+
+def test_a_browser_knows_whether_what_it_gets_is_all_that_was_said() -> None:
+    broadcast = Broadcast()
+    for _ in range(HISTORY):
+        broadcast.put(DONE)
+    assert broadcast.summary()[0]["more"] is False
+    broadcast.put(DONE)
+    assert broadcast.summary()[0]["more"] is True
+
+
+def test_of_levels_the_newest_comes_and_behind_what_was_said() -> None:
+    broadcast = Broadcast()
+    client = broadcast.join(lambda: None)
+    all_of(client)
+    for level_db in (-50.0, -31.25):
+        broadcast.put_level(level_db)
+        broadcast.put(FIRST)
+    told = all_of(client)
+    assert [message["event"] for message in told] == ["partial", "level"]
+    assert told[1]["level_db"] == -31.2
+    assert all_of(client) == []

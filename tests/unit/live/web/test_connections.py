@@ -1,0 +1,271 @@
+"""Places at the door: who makes room, who is sent away, who is cut."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import ssl
+from typing import Any
+
+import pytest
+
+from whisper_hailo.live.web.connections import (
+    _DESCRIPTORS_EACH,
+    MOST,
+    Door,
+    Line,
+    _most_connections,
+)
+
+HERE = "127.0.0.1"
+PATIENCE_S = 60
+"""Ends what hangs, and decides nothing."""
+
+
+class Transport:
+    """A socket that notes what becomes of it; nobody reads what is written."""
+
+    def __init__(self, peer: str) -> None:
+        self._peer = peer
+        self.written = b""
+        self.closing = False
+        self.aborted = asyncio.Event()
+
+    def get_extra_info(self, _name: str) -> tuple[str, int]:
+        return self._peer, 50_000
+
+    def write(self, data: bytes) -> None:
+        self.written += data
+
+    def close(self) -> None:
+        self.closing = True
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def abort(self) -> None:
+        self.aborted.set()
+
+
+class Inner(asyncio.Protocol):
+    """Notes what it is told."""
+
+    def __init__(self) -> None:
+        self.received = b""
+        self.transport: Any = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.received += data
+
+
+def come(door: Door, peer: str = HERE) -> tuple[Line, Any]:
+    """A new connection."""
+    line, transport = Line(door), Transport(peer)
+    line.inner = Inner()
+    line.connection_made(transport)  # type: ignore[arg-type]
+    return line, transport
+
+
+def test_what_comes_with_the_last_word_of_a_handshake_is_heard(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def run() -> tuple[bytes, bytes]:
+        line, secured = Line(Door(lambda _: None), ssl.create_default_context()), Transport(HERE)
+        line.inner = inner = Inner()
+
+        async def shake(*_: Any, **__: Any) -> Transport:
+            line.data_received(b"GET /")
+            return secured
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "start_tls", shake)
+        line.connection_made(Transport(HERE))  # type: ignore[arg-type]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        line.data_received(b" HTTP/1.1")
+        inner.transport.write(b"200")
+        return inner.received, secured.written
+
+    assert asyncio.run(run()) == (b"GET / HTTP/1.1", b"200")
+
+
+def test_whoever_has_not_asked_yet_makes_room_the_oldest_first() -> None:
+    told: list[str] = []
+
+    async def run() -> None:
+        door = Door(told.append, most=3)
+        page, first, second = (come(door) for _ in range(3))
+        page[0].stay(100)
+        third = come(door)
+        assert [seat[1].aborted.is_set() for seat in (page, first, second, third)] == [0, 1, 0, 0]
+        come(door)
+        assert [seat[1].aborted.is_set() for seat in (page, first, second, third)] == [0, 1, 1, 0]
+
+    asyncio.run(run())
+    assert set(told) == {"all places are taken; those who have not asked for anything make room"}
+
+
+def test_newcomers_are_sent_away_where_all_places_are_those_of_pages() -> None:
+    told: list[str] = []
+
+    async def run() -> None:
+        door = Door(told.append, most=2)
+        pages = [come(door) for _ in range(2)]
+        for line, _ in pages:
+            line.stay(100)
+        late, transport = come(door)
+        assert transport.written.startswith(b"HTTP/1.1 503 ")
+        head, body = transport.written.split(b"\r\n\r\n")
+        assert f"Content-Length: {len(body)}".encode() in head
+        assert transport.closing
+        late.data_received(b"GET / HTTP/1.1\r\n")
+        late.connection_lost(None)
+        pages[0][0].connection_lost(None)
+        _, transport = come(door)
+        assert transport.written == b""
+
+    asyncio.run(run())
+    assert told == ["all places are taken by open pages; others are sent away"]
+
+
+@pytest.mark.parametrize(
+    ("one", "same", "other"),
+    [
+        ("192.168.1.7", "192.168.1.7", "192.168.1.8"),
+        ("192.168.1.7", "::ffff:192.168.1.7", "::ffff:192.168.1.8"),
+        ("2001:db8::1", "2001:db8::ffff:2", "2001:db8:0:1::1"),
+        ("fe80::1%eth0", "fe80::2%eth1", "fe80:0:0:1::1"),
+    ],
+)
+def test_nobody_has_more_than_half_of_all_places(one: str, same: str, other: str) -> None:
+    async def run() -> None:
+        door = Door(lambda _: None, most=4)
+        for _ in range(2):
+            come(door, one)[0].stay(100)
+        assert come(door, same)[1].closing
+        assert not come(door, other)[1].closing
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("peer", [HERE, "127.0.0.9", "::1", "::ffff:127.0.0.1"])
+def test_this_machine_may_have_all_for_a_proxy_stands_for_many(peer: str) -> None:
+    async def run() -> None:
+        door = Door(lambda _: None, most=4)
+        lines = [come(door, peer) for _ in range(4)]
+        for line, transport in lines:
+            line.stay(100)
+            assert not transport.closing
+
+    asyncio.run(run())
+
+
+def test_there_are_fewer_places_where_descriptors_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"soft": 128}
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (given["soft"], 9999))
+    assert Door(print).at_once == 8
+    given["soft"] = 1_000_000
+    assert Door(print).at_once == MOST // 4
+    given["soft"] = resource.RLIM_INFINITY
+    assert Door(print).at_once == MOST // 4
+    given["soft"] = 3
+    assert Door(print).at_once == 1
+
+
+def test_whoever_asks_for_nothing_in_time_is_cut_and_a_page_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("whisper_hailo.live.web.connections.ASK_S", 0.01)
+    told: list[str] = []
+
+    async def run() -> None:
+        door = Door(told.append)
+        (page, looked_at), (slow, transport) = come(door), come(door)
+        page.stay(100)
+        slow.data_received(b"GET / HTTP/1.1\r\n")
+        await asyncio.wait_for(transport.aborted.wait(), PATIENCE_S)
+        assert not looked_at.aborted.is_set()
+
+    asyncio.run(run())
+    assert told == ["some connections asked for nothing in time and were cut"]
+
+
+def test_whoever_does_not_read_the_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("whisper_hailo.live.web.connections.LINGER_S", 0.01)
+
+    async def run() -> None:
+        line, transport = come(Door(print))
+        line.stay(100)
+        inner = line.inner
+        assert isinstance(inner, Inner)
+        inner.transport.close()
+        assert transport.closing
+        await asyncio.wait_for(transport.aborted.wait(), PATIENCE_S)
+
+    asyncio.run(run())
+
+
+def test_what_never_becomes_a_message_ends_the_connection() -> None:
+    told: list[str] = []
+
+    async def run() -> None:
+        line, transport = come(Door(told.append))
+        line.data_received(b"x" * 500)  # a request; HTTP has limits of its own
+        line.stay(100)
+        for _ in range(50):
+            line.data_received(b"x" * 60)
+            line.heard()
+        assert not transport.aborted.is_set()
+        line.data_received(b"x" * 60)
+        line.data_received(b"y" * 60)
+        assert transport.aborted.is_set()
+        assert isinstance(line.inner, Inner)
+        assert b"y" not in line.inner.received
+
+    asyncio.run(run())
+    assert told == ["some pages sent much that was no message and were cut"]
+
+
+def test_messages_are_no_excuse_for_answers_that_are_not_read() -> None:
+    async def run() -> None:
+        line, transport = come(Door(lambda _: None))
+        line.stay(100)
+        line.pause_writing()
+        line.data_received(b"x" * 60)
+        line.heard()
+        line.resume_writing()
+        line.heard()
+        line.pause_writing()
+        line.data_received(b"x" * 60)
+        line.heard()
+        assert not transport.aborted.is_set()
+        line.data_received(b"x" * 60)
+        assert transport.aborted.is_set()
+
+    asyncio.run(run())
+
+
+def test_the_protocol_may_hand_its_connection_over() -> None:
+    async def run() -> None:
+        line, _ = come(Door(print))
+        http, websocket = line.inner, Inner()
+        assert isinstance(http, Inner)
+        http.transport.set_protocol(websocket)
+        line.data_received(b"frame")
+        assert (http.received, websocket.received) == (b"", b"frame")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("descriptors", "connections"),
+    [(1, 1), (_DESCRIPTORS_EACH, 1), (3 * _DESCRIPTORS_EACH, 3), (10**9, MOST),
+     (resource.RLIM_INFINITY, MOST)],
+)  # fmt: skip
+def test_connections_leave_the_program_its_files(
+    monkeypatch: pytest.MonkeyPatch, descriptors: int, connections: int
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (descriptors, descriptors))
+    assert _most_connections() == connections

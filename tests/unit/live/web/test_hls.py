@@ -1,0 +1,171 @@
+"""Captions for players: pieces that never change, read by a player's own parser."""
+
+from __future__ import annotations
+
+import re
+import urllib.error
+import urllib.request
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.live.web.test_web import PATIENCE_S, needs_web
+from whisper_hailo.live.events import Away, Back, CaptionWord, Completed, Started
+from whisper_hailo.live.statistics import CaptionStatistics
+from whisper_hailo.live.web.hls import N_PIECES, PIECE_S, Pieces
+from whisper_hailo.text.subtitles import Layout
+
+
+def started(index: int, start_s: float) -> Started:
+    return Started(index, start_s, start_s + 0.2, start_s, 1_000_000 + start_s)
+
+
+def completed(index: int, start_s: float, end_s: float, text: str, **fields: Any) -> Completed:
+    words = tuple(CaptionWord(f" {word}") for word in text.split())
+    fields = {"wall_s": 1_000_000 + start_s, **fields}
+    return Completed(index, start_s, end_s, words, "silence", 0, end_s + 0.1, end_s, **fields)
+
+
+def names(pieces: Pieces) -> list[int]:
+    return [int(number) for number in re.findall(r"captions/(\d+).vtt", pieces.playlist())]
+
+
+def shown(pieces: Pieces, number: int) -> list[str]:
+    piece = pieces.piece(number)
+    assert piece is not None
+    return [cue.text for cue in piece.cues]
+
+
+def test_a_piece_is_there_when_nothing_can_change_in_it() -> None:
+    pieces = Pieces()
+    pieces.come_to(4.9)
+    assert names(pieces) == []
+    pieces.come_to(5.0)
+    assert names(pieces) == [0]
+    pieces.put(started(0, 7.0))
+    pieces.come_to(30.0)
+    assert names(pieces) == [0], "what is said in the next one is not known yet"
+    pieces.put(completed(0, 7.0, 13.0, "said"))
+    pieces.come_to(17.1)
+    assert names(pieces) == [0, 1, 2, 3]
+    assert [shown(pieces, number) for number in range(4)] == [[], ["said"], ["said"], ["said"]]
+
+
+def test_a_piece_never_changes_and_what_comes_too_late_is_in_the_next() -> None:
+    pieces = Pieces()
+    pieces.come_to(9.0)
+    before = pieces.piece(1)
+    pieces.put(completed(0, 6.0, 7.5, "late"))
+    pieces.come_to(13.0)
+    assert pieces.piece(1) == before
+    assert shown(pieces, 2) == ["late"]
+    assert [(cue.start_s, cue.end_s) for cue in pieces.piece(2).cues] == [(8.0, 9.0)]  # type: ignore[union-attr]
+
+
+def test_memory_is_bounded_and_old_pieces_go() -> None:
+    pieces = Pieces()
+    for index in range(1000):
+        pieces.put(started(index, 3.0 * index))
+        pieces.put(completed(index, 3.0 * index, 3.0 * index + 2.0, f"said{index}"))
+    last = int((3.0 * 999 + 2.1 - 1) // PIECE_S) - 1
+    assert names(pieces) == list(range(last - N_PIECES + 1, last + 1))
+    assert f"#EXT-X-MEDIA-SEQUENCE:{last - N_PIECES + 1}\n" in pieces.playlist()
+    assert pieces.piece(last - N_PIECES) is None
+    assert pieces.piece(last + 1) is None
+    assert len(pieces._cues) < 10
+    pieces.come_to(1e6)
+    assert len(names(pieces)) == N_PIECES
+    assert names(pieces)[-1] == int((1e6 - 1) // PIECE_S) - 1
+
+
+def test_an_absence_leaves_times_in_step() -> None:
+    pieces = Pieces()
+    pieces.put(Away(3.0, "unplugged", 3.0, 3.0, 1_000_003.0))
+    pieces.put(Back(3.0, 603.0, 603.0, 603.0, 1_000_003.0))
+    pieces.put(completed(0, 610.0, 612.0, "again"))
+    pieces.end()
+    assert shown(pieces, 152) == ["again"]
+    first = names(pieces)[0]
+    began = 1_000_000 + first * PIECE_S
+    assert f"#EXT-X-PROGRAM-DATE-TIME:{np.datetime64(int(began), 's')}" in pieces.playlist()
+
+
+def test_the_last_piece_is_there_when_the_stream_is_over() -> None:
+    pieces = Pieces()
+    pieces.put(completed(0, 0.5, 1.5, "all"))
+    assert names(pieces) == []
+    pieces.end()
+    assert names(pieces) == [0]
+    assert pieces.playlist().endswith("#EXT-X-ENDLIST\n")
+
+
+def test_a_translation_and_speakers_are_shown() -> None:
+    pieces = Pieces()
+    pieces.put(completed(0, 0.5, 1.5, "Guten Tag", translation="Good day", speaker=1))
+    pieces.end()
+    piece = pieces.piece(0)
+    assert piece is not None
+    assert piece.text().startswith("WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:0,LOCAL:00:00:00.000\n\n")
+    assert re.findall("--> .*\n(.*)", piece.text()) == [
+        "<v Speaker 2>Guten Tag",
+        "<v Speaker 2>Good day",
+    ]
+
+
+def test_a_players_own_parser_reads_all_captions() -> None:
+    av = pytest.importorskip("av", reason="the media extra is not installed")
+    needs_web()
+    from whisper_hailo.live.web.view import Place, WebView
+
+    said = {index: f"sentence number {index}" for index in range(12)}
+    with WebView(CaptionStatistics, Place.of(port=0)) as view:
+        for index, text in said.items():
+            view.put(started(index, 5.0 * index + 1))
+            view.put(completed(index, 5.0 * index + 1, 5.0 * index + 3, text))
+        view.come_to(81.0)
+        assert "#EXTM3U" in got(f"{view.address}captions.m3u8")
+        heard: dict[float, str] = {}
+        view._pieces._ended = True  # a player that reads to the end needs one
+        with av.open(
+            f"{view.address}captions.m3u8", options={"allowed_extensions": "ALL"}
+        ) as media:
+            (stream,) = media.streams.subtitles
+            assert stream.codec_context.name == "webvtt"
+            for packet in media.demux(stream):
+                if packet.size:
+                    heard[float(packet.pts * packet.time_base)] = bytes(packet).decode()
+    assert list(heard.values()) == list(said.values())
+    assert list(heard) == [5.0 * index + 1 for index in said]
+
+
+def test_with_a_token_players_need_it_for_the_playlist_and_for_what_it_names() -> None:
+    needs_web()
+    from whisper_hailo.live.web.view import Place, WebView
+
+    with WebView(CaptionStatistics, Place.of(port=0, token="sesame-open")) as view:  # noqa: S106
+        view.come_to(9.0)
+        for path in ("captions.m3u8", "captions/0.vtt", "captions/0.vtt?token=guessed1"):
+            with pytest.raises(urllib.error.HTTPError, match=r"40[34]") as refused:
+                got(view.address + path)
+            refused.value.close()
+        playlist = got(f"{view.address}captions.m3u8?token=sesame-open")
+        (_, second) = re.findall("captions/.*", playlist)
+        assert got(view.address + second).startswith("WEBVTT")
+        with pytest.raises(urllib.error.HTTPError, match="404") as refused:
+            got(f"{view.address}captions/2.vtt?token=sesame-open")
+        refused.value.close()
+
+
+def got(address: str) -> str:
+    with urllib.request.urlopen(address, timeout=PATIENCE_S) as response:  # noqa: S310
+        text: str = response.read().decode()
+    return text
+
+
+def test_cues_are_as_wide_as_asked_for() -> None:
+    pieces = Pieces(Layout(max_line_width=10, max_line_count=1))
+    pieces.put(completed(0, 0.5, 3.5, "one two three four five"))
+    pieces.end()
+    assert all(len(text) <= 10 for text in shown(pieces, 0))
+    assert " ".join(shown(pieces, 0)) == "one two three four five"

@@ -1,0 +1,122 @@
+"""The page over TLS: the same page, the same limits."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import ssl
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.unit.live.web.test_web import PATIENCE_S, completed, needs_web
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.http.tls import Tls
+from whisper_hailo.live.statistics import CaptionStatistics
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl is not installed")
+    folder = tmp_path_factory.mktemp("tls")
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    subprocess.run(
+        [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-keyout", key,
+         "-out", cert, "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"],
+        check=True,
+        capture_output=True,
+    )  # fmt: skip
+    return cert, key
+
+
+@contextmanager
+def served(certificate: tuple[Path, Path]) -> Iterator[Any]:
+    needs_web()
+    from whisper_hailo.live.web.view import Place, WebView
+
+    with WebView(CaptionStatistics, Place.of(port=0, tls=Tls(*certificate))) as view:
+        yield view
+
+
+def dial(view: Any) -> socket.socket:
+    place = urlsplit(view.address)
+    return socket.create_connection((place.hostname, place.port), timeout=PATIENCE_S)
+
+
+def page_of(view: Any, certificate: tuple[Path, Path]) -> bytes:
+    trusting = ssl.create_default_context(cafile=str(certificate[0]))
+    with trusting.wrap_socket(dial(view), server_hostname="127.0.0.1") as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        return b"".join(iter(lambda: client.recv(65_536), b""))
+
+
+def test_page_and_events_come_encrypted(certificate: tuple[Path, Path]) -> None:
+    from websockets.sync.client import connect
+
+    trusting = ssl.create_default_context(cafile=str(certificate[0]))
+    with served(certificate) as view:
+        assert view.address.startswith("https://")
+        assert b'role="log"' in page_of(view, certificate)
+        address = view.address.replace("https", "wss") + "events"
+        origin = view.address.rstrip("/")
+        with connect(address, ssl=trusting, origin=origin, open_timeout=PATIENCE_S) as page:
+            kinds = [json.loads(page.recv(PATIENCE_S))["event"] for _ in range(2)]
+            view.put(completed(0))
+            kinds.append(json.loads(page.recv(PATIENCE_S))["event"])
+        assert kinds == ["hello", "snapshot", "completed"]
+
+
+def test_who_does_not_shake_hands_makes_room_for_others(
+    certificate: tuple[Path, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr("whisper_hailo.live.web.connections.MOST", 8)
+    monkeypatch.setattr("whisper_hailo.live.web.connections.ASK_S", PATIENCE_S)
+    with served(certificate) as view, ExitStack() as clients:
+        first = clients.enter_context(dial(view))
+        for _ in range(50):
+            clients.enter_context(dial(view))
+        assert page_of(view, certificate).startswith(b"HTTP/1.1 200 ")
+        assert first.recv(1) == b""
+        monkeypatch.setattr("whisper_hailo.live.web.connections.ASK_S", 0.2)
+        late = clients.enter_context(dial(view))
+        assert late.recv(1) == b""
+    assert not any(record.exc_info for record in caplog.records)
+
+
+@pytest.mark.parametrize("said", [b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"\x16\x03\x01"])
+def test_who_speaks_no_tls_is_cut(
+    certificate: tuple[Path, Path], said: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    with served(certificate) as view:
+        with dial(view) as client:
+            client.sendall(said)
+            client.shutdown(socket.SHUT_WR)
+            with suppress(ConnectionResetError):
+                while client.recv(4096):
+                    pass
+        assert page_of(view, certificate).startswith(b"HTTP/1.1 200 ")
+    assert not any(record.exc_info for record in caplog.records)
+
+
+def test_a_certificate_without_its_key_or_with_another_is_refused(
+    certificate: tuple[Path, Path], tmp_path: Path
+) -> None:
+    cert, key = certificate
+    with pytest.raises(OptionError, match="--tls-cert and --tls-key need each other"):
+        Tls(cert, None)
+    wrong = tmp_path / "wrong.pem"
+    wrong.write_text("no key")
+    for files in ((cert, wrong), (key, cert), (cert, tmp_path / "none.pem")):
+        with pytest.raises(OptionError, match="--web-cert and --web-key cannot be used"):
+            Tls(*files, ("--web-cert", "--web-key")).context()
+    assert Tls(None, None).context() is None

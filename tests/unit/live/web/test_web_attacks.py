@@ -1,0 +1,311 @@
+"""The page's server against those who mean no good, over real sockets on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import struct
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+
+from tests.unit.live.web.test_web import PATIENCE_S, connect, needs_web
+from whisper_hailo.live.events import CaptionWord, Completed
+from whisper_hailo.live.sources.backlog import Backlog
+from whisper_hailo.live.sources.browser import BrowserSource
+from whisper_hailo.live.statistics import CaptionStatistics
+
+TEXT, BINARY, PING = 1, 2, 9
+CLOSED = b"\x88"
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - who may ask is what is tested
+
+
+@contextmanager
+def served(host: str = "127.0.0.1", **options: Any) -> Iterator[Any]:
+    needs_web()
+    from whisper_hailo.live.web.view import Place, WebView
+
+    with WebView(CaptionStatistics, Place.of(host, 0), **options) as view:
+        yield view
+
+
+def dial(view: Any) -> socket.socket:
+    place = urlsplit(view.address)
+    return socket.create_connection((place.hostname, place.port), timeout=PATIENCE_S)
+
+
+def answer(view: Any, request: bytes) -> bytes:
+    """All that comes back until the server has closed."""
+    with dial(view) as client:
+        client.sendall(request)
+        return b"".join(iter(lambda: client.recv(65_536), b""))
+
+
+def upgrade(path: str = "/events", *headers: str) -> bytes:
+    lines = [
+        f"GET {path} HTTP/1.1",
+        "Connection: Upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        *headers,
+    ]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1")
+
+
+def frame(opcode: int, data: bytes = b"", *, end: bool = True) -> bytes:
+    """A frame with a mask of zeros."""
+    head = bytes([(0x80 if end else 0) | opcode])
+    size = bytes([0x80 | len(data)]) if len(data) < 126 else b"\xfe" + struct.pack(">H", len(data))
+    return head + size + bytes(4) + data
+
+
+def wait_for_end(client: socket.socket) -> None:
+    """Read until the other side has closed; a reset is an end, too."""
+    with suppress(ConnectionError):
+        while client.recv(65_536):
+            pass
+
+
+def wait_for_goodbye(client: socket.socket) -> None:
+    """Read until the other side says that it closes the WebSocket."""
+    said = b""
+    while CLOSED not in said:
+        said += (came := client.recv(65_536))
+        assert came, "it closed without a word"
+
+
+def has_ipv6() -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+def page_of(view: Any) -> int:
+    with urllib.request.urlopen(view.address, timeout=PATIENCE_S) as response:  # noqa: S310
+        return int(response.status)
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+    assert not any(record.exc_info for record in caplog.records)
+    return [record.getMessage() for record in caplog.records if record.levelno > logging.INFO]
+
+
+def test_the_page_answers_beside_hundreds_of_half_open_connections(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("whisper_hailo.live.web.connections.MOST", 16)
+    with served() as view, connect(view, "events") as before, ExitStack() as clients:
+        before.recv()
+        first = clients.enter_context(dial(view))
+        for index in range(200):
+            client = clients.enter_context(dial(view))
+            client.sendall(b"GET / HTTP/1.1\r\nHost: " if index % 2 else b"")
+            if index % 50 == 0:
+                assert page_of(view) == 200
+        wait_for_end(first)
+        with connect(view, "events") as page:
+            assert page.recv()
+        assert before.ping().wait(PATIENCE_S)
+    assert told(caplog) == [
+        "the page: all places are taken; those who have not asked for anything make room "
+        "(told once)"
+    ]
+
+
+def test_slow_headers_idle_bodies_and_unread_answers_have_a_limit(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with served() as view, connect(view, "events") as page:
+        page.recv()
+        monkeypatch.setattr("whisper_hailo.live.web.connections.ASK_S", 0.2)
+        for request in (
+            b"",
+            b"GET / HTTP/1.1\r\nHost: localhost\r\nX-",
+            upgrade("/events", "Host: localhost").replace(b"GET", b"PUT"),
+        ):
+            with dial(view) as client:
+                client.sendall(request)
+                wait_for_end(client)
+        assert page.ping().wait(PATIENCE_S)
+    assert "the page: some connections asked for nothing in time and were cut (told once)" in told(
+        caplog
+    )
+
+
+def test_a_request_is_answered_once_and_its_body_is_not_waited_for() -> None:
+    request = b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\n"
+    with served() as view:
+        assert answer(view, request).startswith(b"HTTP/1.1 200 ")
+        both = answer(view, 2 * b"GET /page.css HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert both.count(b"HTTP/1.1 200 ") == 1
+        assert b"connection: close" in both
+
+
+CHUNKED = b"GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+BAD = {
+    "no request": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+    "no host": b"GET / HTTP/1.1\r\n\r\n",
+    "no host, long ago": b"GET / HTTP/1.0\r\n\r\n",
+    "two hosts": b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n",
+    "half a host": b"GET / HTTP/1.1\r\nHost: [::1\r\n\r\n",
+    "host of letters": b"GET / HTTP/1.1\r\nHost: \xff\xfe\r\n\r\n",
+    "an address as target": b"GET http://localhost/ HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a star as target": b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a tunnel": b"CONNECT localhost:22 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "endless header": b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 20_000,
+    "many headers": b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X: y\r\n" * 4000,
+    "a broken body": CHUNKED + b"zz\r\n",
+    "a body that breaks": CHUNKED + b"5\r\nabcdeXX\r\n",
+    "a broken end": CHUNKED + b"0\r\n\x00:bad\r\n\r\n",
+    "a broken body that is not asked for": CHUNKED.replace(b"GET", b"HEAD") + b"zz\r\n",
+    "half a host of a socket": upgrade("/events", "Host: [::1"),
+    "no host of a socket": upgrade("/audio"),
+    "an address as target of a socket": upgrade("http://localhost/events", "Host: localhost"),
+}
+
+
+@pytest.mark.parametrize("request_bytes", BAD.values(), ids=BAD.keys())
+def test_malformed_requests_are_bad_requests_without_a_traceback(
+    request_bytes: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    with served(browser=BrowserSource()) as view:
+        for _ in range(3):
+            assert answer(view, request_bytes).startswith(b"HTTP/1.1 400 ")
+        assert page_of(view) == 200
+    assert set(told(caplog)) <= {"the page: Invalid HTTP request received. (told once)"}
+    assert len(told(caplog)) <= 1
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", EVERYWHERE, "::"])
+def test_foreign_names_and_foreign_pages_are_refused_wherever_it_listens(host: str) -> None:
+    if host == "::" and not has_ipv6():
+        pytest.skip("this machine has no IPv6")
+    own = "[::1]" if host == "::" else "127.0.0.1" if host == EVERYWHERE else host
+    with served(host=host, browser=BrowserSource()) as serving:
+        port = urlsplit(serving.address).port
+        view = SimpleNamespace(address=f"http://{own}:{port}/")
+        page = f"GET / HTTP/1.1\r\nHost: evil.example:{port}\r\n\r\n".encode()
+        assert answer(view, page).startswith(b"HTTP/1.1 421 ")
+        for path in ("/events", "/audio"):
+            there = f"evil.example:{port}"
+            rebound = upgrade(path, f"Host: {there}", f"Origin: http://{there}")
+            assert answer(view, rebound).startswith(b"HTTP/1.1 421 ")
+            foreign = upgrade(path, f"Host: {own}:{port}", "Origin: http://evil.example")
+            assert answer(view, foreign).startswith(b"HTTP/1.1 403 ")
+        with dial(view) as client:
+            origin = f"Origin: http://{own}:{port}"
+            client.sendall(upgrade("/events", f"Host: {own}:{port}", origin))
+            assert client.recv(12) == b"HTTP/1.1 101"
+
+
+@pytest.mark.parametrize(
+    "flood",
+    [
+        frame(PING, b"p" * 125),  # whose answers nobody reads
+        frame(0, end=False),  # a message that does not end
+    ],
+)
+@pytest.mark.parametrize("path", ["/events", "/audio"])
+def test_what_is_no_message_is_taken_in_a_limited_amount(
+    flood: bytes, path: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("whisper_hailo.live.web.pages._SPEAKER_BYTES", 1 << 17)
+    with served(browser=BrowserSource()) as view:
+        with dial(view) as client:
+            client.sendall(upgrade(path, "Host: localhost"))
+            assert client.recv(12) == b"HTTP/1.1 101"
+            client.sendall(frame(BINARY, end=False) if flood[0] == 0 else b"")
+            with pytest.raises(ConnectionError):
+                client.sendall(flood * (10_000_000 // len(flood)))
+        assert page_of(view) == 200
+    assert told(caplog) == [
+        "the page: some pages sent much that was no message and were cut (told once)"
+    ]
+
+
+def test_a_page_that_looks_on_has_nothing_to_say() -> None:
+    with served() as view, dial(view) as client:
+        client.sendall(upgrade("/events", "Host: localhost") + b"")
+        assert client.recv(12) == b"HTTP/1.1 101"
+        client.sendall(frame(TEXT, b"hello"))
+        wait_for_goodbye(client)
+
+
+def test_a_page_that_reads_nothing_is_cut_at_the_end(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("whisper_hailo.live.web.view._END_LOOKS", 1)
+    long = (CaptionWord("x" * 10_000, 0.5),)
+    with socket.socket() as client:
+        with served() as view:
+            place = urlsplit(view.address)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+            client.connect((place.hostname, place.port))
+            client.sendall(upgrade("/events", "Host: localhost"))
+            assert client.recv(12) == b"HTTP/1.1 101"
+            for index in range(2000):
+                view.put(Completed(index, index, index, long, "silence", 0, index, index))
+            with connect(view, "events", max_size=None) as page:  # by now there is too much
+                assert page.recv()
+        wait_for_end(client)
+    assert told(caplog) == []
+
+
+def test_messages_are_not_unpacked() -> None:
+    offer = "Sec-WebSocket-Extensions: permessage-deflate"
+    with served() as view, dial(view) as client:
+        client.sendall(upgrade("/events", "Host: localhost", offer))
+        assert b"deflate" not in client.recv(4096)
+
+
+def test_a_microphone_that_sends_nothing_makes_room_for_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from websockets.exceptions import ConnectionClosed
+
+    monkeypatch.setattr("whisper_hailo.live.web.pages._QUIET_S", 0.1)
+    with served(browser=BrowserSource()) as view:
+        with connect(view, "audio") as silent:
+            assert silent.recv() == "new"
+            with pytest.raises(ConnectionClosed, match="1013"):
+                silent.recv(timeout=60)
+        with connect(view, "audio"):
+            pass  # it is let in
+
+
+def test_a_browser_that_floods_is_taken_at_the_speed_of_speech_and_its_loss_is_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from websockets.exceptions import ConnectionClosed
+
+    monkeypatch.setattr("whisper_hailo.live.sources.browser.Backlog", partial(Backlog, limit_s=3.0))
+    waits: list[float] = []
+    wait = asyncio.sleep
+
+    async def noted(seconds: float) -> None:
+        waits.append(seconds)
+        await wait(min(seconds, 0.1))
+
+    monkeypatch.setattr(asyncio, "sleep", noted)
+    browser = BrowserSource()
+    with served(browser=browser) as view, connect(view, "audio") as microphone:
+        for _ in range(4):
+            microphone.send(np.ones(32_000, "<i2").tobytes())
+        microphone.send("that is all")
+        assert microphone.recv() == "new"
+        with pytest.raises(ConnectionClosed):
+            microphone.recv()
+        assert [seconds for seconds in waits if 0.1 < seconds < 10] == [1.0, 2.0, 2.0]
+    block = next(browser.blocks())
+    assert (block.audio.size, block.n_lost) == (48_000, 80_000)
