@@ -235,6 +235,17 @@ def test_quiet_is_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "1 of 1 are there already" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("listener")
+def test_results_go_to_a_home_that_no_shell_has_put_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shells leave the `~` behind a `=`, and a folder of that name is a trap."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert run(["transcribe", "a.wav", "--output-dir=~/out"]) == 0
+    assert (tmp_path / "out" / "a.txt").is_file()
+    assert not Path("~").exists()
+
+
 def test_quiet_and_verbose_work_behind_the_command_and_before_it(
     listener: Listener, capsys: pytest.CaptureFixture[str]
 ) -> None:
