@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from itertools import pairwise
 from typing import Annotated
 
 import typer
@@ -23,6 +24,10 @@ from whisper_hailo.core.version import __version__
 
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 """Click's base of wrong options and missing arguments: newer Typers carry their own Click."""
+
+
+_NUMBERS = (("integer", "whole number"), ("float", "number"), ("number", "number"))
+"""Of what Click, old and new, says of a value that is none, and what we say."""
 
 
 def app_of(arguments: list[str]) -> typer.Typer:
@@ -112,11 +117,24 @@ def _completed() -> list[str]:
     return words.split()[1:]
 
 
+def _given(error: BaseException, arguments: list[str]) -> str:
+    """The option of an error with what was typed behind it; nothing where that is not known."""
+    names = getattr(getattr(error, "param", None), "opts", ())
+    for word, behind in pairwise([*arguments, ""]):
+        name, joined, value = word.partition("=")
+        if word.startswith("-") and name.replace("_", "-") in names:
+            return f"{names[0]} is {(value if joined else behind)!r}"
+    return ""
+
+
 def _usage_text(error: BaseException, arguments: list[str]) -> str:
     """Click's own wording, such as `No such option: --windw`; a recording is no command."""
     format_message = getattr(error, "format_message", None)
     text = str(format_message() if format_message else error)
     named = next((word for word in arguments if not word.startswith("-")), "")
+    kind = next((kind for word, kind in _NUMBERS if word in text), None)
+    if kind and text.startswith("Invalid value") and (given := _given(error, arguments)):
+        return f"{given}, expected a {kind}"
     if text.startswith("Missing argument 'audio'"):
         text = "no recording is named, expected files, folders, or - for a pipe"
     if any(word.startswith("-") and os.path.exists(word) for word in arguments):

@@ -233,6 +233,22 @@ def test_a_name_that_begins_as_options_do_goes_behind_two_hyphens(
     assert len(listener.asked) == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--beam-size five", "--beam-size is 'five', expected a whole number (see --help)"),
+        ("--beam_size five", "--beam-size is 'five', expected a whole number (see --help)"),
+        ("-bs 2.5", "--beam-size is '2.5', expected a whole number (see --help)"),
+        ("--temperature=hot", "--temperature is 'hot', expected a number (see --help)"),
+    ],
+)
+def test_what_is_no_number_is_told_with_what_was_typed(
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["transcribe", "a.wav", *words.split()]) == 2
+    assert capsys.readouterr().err == f"whisper-hailo: {said}\n"
+
+
 @pytest.mark.parametrize("words", [["help"], ["help", "transcribe"], ["help", "models", "list"]])
 def test_help_is_a_word_too(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(words) == 0
