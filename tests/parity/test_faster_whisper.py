@@ -123,7 +123,7 @@ def advance_as_ctranslate2(
         (
             (hypothesis.extended(token, float(row.logits[token]) - row.logsumexp, beam._eot), index)
             for index, (hypothesis, row) in enumerate(zip(beam._live, ruled, strict=True))
-            for token in map(int, np.argsort(-row.logits)[: 2 * size])
+            for token in map(int, np.argpartition(-row.logits, 2 * size)[: 2 * size])
             if row.logits[token] > -np.inf
         ),
         key=lambda candidate: -candidate[0].sum_logprob,

@@ -45,7 +45,7 @@ WORD_S = 0.1
 """Largest difference of a word's start."""
 
 N_CLIPS = int(os.environ.get("WHISPER_HAILO_PARITY_CLIPS", "3"))
-ASTRAY_S = min(openai.LONG_S, 120.0)
+ASTRAY_S = min(openai.LONG_S, 60.0)
 """Of the cases in which text goes astray: both programs then step 0.02 to 0.04 s at a time."""
 
 PREFIX = "Good morning"
