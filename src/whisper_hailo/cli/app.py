@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Annotated
 
@@ -119,7 +120,7 @@ def _completed() -> list[str]:
 
 def _given(error: BaseException, arguments: list[str]) -> str:
     """The option of an error with what was typed behind it; nothing where that is not known."""
-    names = getattr(getattr(error, "param", None), "opts", ())
+    names: Sequence[str] = getattr(getattr(error, "param", None), "opts", ())
     for word, behind in pairwise([*arguments, ""]):
         name, joined, value = word.partition("=")
         if word.startswith("-") and name.replace("_", "-") in names:
