@@ -150,13 +150,8 @@ HABITS: Final = (
     _switch("--no-gpu", "-ng", encoder_backend="onnx"),
     _switch("--print-progress", "-pp", instead="leave it out: long recordings show it"),
     *(
-        _switch(f"--output-{fmt}", *short, format=[fmt], output_dir=Path())
-        for fmt, *short in (
-            ("txt", "-otxt"),
-            ("srt", "-osrt"),
-            ("vtt", "-ovtt"),
-            ("json", "-oj"),
-        )
+        _switch(f"--output-{fmt}", short, format=[fmt], output_dir=Path())
+        for fmt, short in (("txt", "-otxt"), ("srt", "-osrt"), ("vtt", "-ovtt"), ("json", "-oj"))
     ),
     *(
         _switch(f"--output-{name}", f"-o{name}", instead=f"there are {', '.join(FORMATS)}")
