@@ -12,7 +12,6 @@ from whisper_hailo.backends.registry import AnyBackEnd
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.protocols import Encoder
-from whisper_hailo.core.threads import checked_threads
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
@@ -75,7 +74,7 @@ class Transcriber(LoadedModel):
             ModelError, ShapeError, DeviceError: encoder and decoder that are not there, or that
                 do not fit the model or each other.
         """
-        chosen = AskedModel(convert or ConvertOptions(), engine or EngineOptions(), named)
+        chosen = AskedModel(convert or ConvertOptions(), engine or EngineOptions(), threads, named)
         return cls(
             Parts.of_model(
                 model,
@@ -83,7 +82,7 @@ class Transcriber(LoadedModel):
                 convert=chosen.convert,
                 window_s=window_s,
                 margin_s=margin_s,
-                threads=checked_threads(threads),
+                threads=chosen.threads,
                 engine=chosen.engine,
             )
         )
@@ -120,7 +119,7 @@ class Transcriber(LoadedModel):
             OptionError: options that the model cannot honour, or that there are not.
         """
         asked = Asked(options or self.default_options, long, named)
-        run = self.run(asked.options, asked.long, batch_size, progress)
+        run = self.run(asked.options, asked.long, batch_size, progress or asked.progress)
         recording = run.recording(at_rate(audio, sample_rate))
         for _ in run.schedule(Listed([recording])).steps():
             pass
@@ -151,7 +150,8 @@ class Transcriber(LoadedModel):
             OptionError: options that the model cannot honour, or that there are not.
         """
         asked = Asked(options or self.default_options, long, named)
-        run = self.run(asked.options, asked.long, batch_size, progress, memory)
+        told = progress or asked.progress
+        run = self.run(asked.options, asked.long, batch_size, told, memory)
         return Segments(run, run.recording(at_rate(audio, sample_rate)))
 
     def transcribe_many(
@@ -178,7 +178,7 @@ class Transcriber(LoadedModel):
             OptionError: options that the model cannot honour, or that there are not.
         """
         asked = Asked(options or self.default_options, long, named)
-        run = self.run(asked.options, asked.long, batch_size, progress)
+        run = self.run(asked.options, asked.long, batch_size, progress or asked.progress)
         recordings = (run.recording(at_rate(one, sample_rate)) for one in audio)
         return (
             run.transcript(recording) if recording.failure is None else recording.failure
