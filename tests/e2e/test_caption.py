@@ -37,14 +37,17 @@ def pcm() -> bytes:
 
 
 def test_a_file_becomes_lines_events_and_subtitles(whisper_hailo: Command, tmp_path: Path) -> None:
-    srt, jsonl = tmp_path / "a.srt", tmp_path / "a.jsonl"
-    result = whisper_hailo("caption", *QUICK, "--output", srt, "--events", jsonl, DEMO)
+    srt, txt, jsonl = tmp_path / "a.srt", tmp_path / "a.txt", tmp_path / "a.jsonl"
+    result = whisper_hailo(
+        "caption", *QUICK, "--output", srt, "--output", txt, "--events", jsonl, DEMO
+    )
     assert result.returncode == 0, result.stderr
     run, *events = [json.loads(line) for line in jsonl.read_text().splitlines()]
     assert run["event"] == "run"
     final = [event for event in events if event["event"] == "completed"]
     assert result.stdout.splitlines() == [event["text"] for event in final if event["text"]]
     assert srt.read_text().count(" --> ") == len(result.stdout.splitlines())
+    assert txt.read_text() == result.stdout
     *_, heard, cost, felt = result.stderr.splitlines()
     assert re.fullmatch(
         r"\d+ words \(English\) in \d+ segments: [\d.]+ s of speech in [\d.]+ s of sound", heard

@@ -99,7 +99,9 @@ class ShowOptions:
     """What becomes of the captions."""
 
     events: Path | None = flag(None, "Write all events there.", metavar="F.jsonl")
-    output: Path | None = flag(None, "Grow a .srt, .vtt or .txt file.", short="-o", metavar="FILE")
+    output: tuple[Path, ...] = flag(
+        (), "Grow a .srt, .vtt or .txt file; once for each.", short="-o", metavar="FILE"
+    )
     rotate: Rotation | None = flag(
         None,
         "Go on in new files: each day, or beyond a size such as 100MB.",
@@ -165,7 +167,7 @@ class ShowOptions:
         Raises:
             OptionError: it is given.
         """
-        written = self.output is not None and self.output.suffix.lower() in (".srt", ".vtt")
+        written = any(path.suffix.lower() in (".srt", ".vtt") for path in self.output)
         if layout.typed and not (written or self.web):
             raise OptionError(
                 "--max-line-width and --max-line-count go with --output of .srt or .vtt, or --web, "

@@ -188,14 +188,14 @@ def _annotation(one: Field[Any], how: Flag, inner: type[Any]) -> Any:  # noqa: A
     """What Typer is told of a field; nothing typed is `None`, for defaults are the dataclass's."""
     name, default = typed_name(one), default_of(one)
     metavar = how.metavar or ("NAME" if how.choices else _METAVARS.get(inner, "X"))
-    kind = inner
+    kind: Any = inner
     if how.parse is not None:
         kind = str
     elif inner is bool or is_dataclass(inner):
         kind, name = bool, f"{name}/--no-{name.removeprefix('--')}"
         metavar = ON_OFF if default or how.shown else ""
     elif get_origin(inner) is tuple:
-        kind = list[str]
+        kind = list[get_args(inner)[0]]  # type: ignore[misc] # known when it runs
     option = typer.Option(
         *filter(None, (name, how.short, *how.also)),
         help=_help(how, default) + " [required]" * is_needed(one),

@@ -47,6 +47,9 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--loops", type=int, default=0, help="of the hour; 0: as many as it takes")
     parser.add_argument("--soak", type=int, default=120, help="minutes of real time of `soak`")
+    parser.add_argument(
+        "--keep", type=Path, help="folder of `soak`; what a soak that was cut left there is scored"
+    )
     parser.add_argument("--buffers", type=int, default=700, help="of `same`, per kind of weights")
     parser.add_argument("--resume", action="store_true", help="keep what is finished and valid")
     parser.add_argument("--note", default="", help="what else the machine was doing")

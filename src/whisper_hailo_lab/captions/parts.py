@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import logging
 import math
+import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from whisper_hailo_lab.captions.cost import SIZES, decoder_of, replayed
 from whisper_hailo_lab.captions.engines import Common, compare_captions
 from whisper_hailo_lab.captions.hour import hour
 from whisper_hailo_lab.captions.same import same_texts
+from whisper_hailo_lab.captions.soak.outcome import outcome
 from whisper_hailo_lab.captions.soak.part import soak
 from whisper_hailo_lab.captions.stream import real_time, warm_engine
 from whisper_hailo_lab.repository import MICRO, PACKAGE
@@ -92,7 +95,11 @@ def looped(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def soaked(arguments: argparse.Namespace) -> dict[str, Any]:
     """A microphone of minutes of real time, a fault in each."""
-    return soak(arguments.model, arguments.soak)
+    with ExitStack() as stack:
+        folder = arguments.keep or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        if not (folder / "diary.jsonl").exists():
+            soak(arguments.model, arguments.soak, folder)
+        return outcome(folder, arguments.model)
 
 
 def first_minute(path: Path) -> Path:

@@ -34,8 +34,7 @@ class SpokenClip:
 
 def spoken_clips(name: str, limit: int | None = None) -> list[SpokenClip]:
     """So many clips of a frozen set, in order."""
-    lines = (CLIPS / "manifest.jsonl").read_text(encoding="utf-8").splitlines()
-    entries = [entry for entry in map(json.loads, lines) if entry["set"] == name]
+    entries = [entry for entry in _manifest() if entry["set"] == name]
     return [
         SpokenClip(
             entry["id"],
@@ -46,6 +45,21 @@ def spoken_clips(name: str, limit: int | None = None) -> list[SpokenClip]:
         )
         for entry in entries[:limit]
     ]
+
+
+def sentences_said() -> dict[Path, list[tuple[str, float, float]]]:
+    """What is said in each clip of all sets, sentence by sentence, with true times in s."""
+    return {
+        CLIPS / entry["set"] / f"{entry['id']}.ogg": [
+            (one["text"], one["start_s"], one["end_s"]) for one in entry["sentences"]
+        ]
+        for entry in _manifest()
+    }
+
+
+def _manifest() -> list[dict[str, Any]]:
+    lines = (CLIPS / "manifest.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
 
 
 def recordings(*names: str) -> list[Path]:

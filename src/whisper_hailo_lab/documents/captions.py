@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+from whisper_hailo_lab.documents.captions_beside import beside_table, times_less
 from whisper_hailo_lab.report.comparisons import comparison_table
 from whisper_hailo_lab.report.table import Table, table_of
 from whisper_hailo_lab.report.text import percent
@@ -183,10 +184,11 @@ PARTS: Final[dict[str, Callable[[dict[str, Any]], Table]]] = {
     "reading": _paired,
     "same": _same,
     "cost": _cost,
+    "beside": beside_table,
     "live": partial(_facts, facts=LIVE),
     "hour": partial(_facts, facts=HOUR),
     "soak": partial(_facts, facts=SOAK),
 }
 
-NOTES: Final = {"paired": _drafts_alone, "reading": _drafts_alone}
+NOTES: Final = {"paired": _drafts_alone, "reading": _drafts_alone, "beside": times_less}
 """Sentences behind a table that hold its figures."""

@@ -8,6 +8,7 @@ import secrets
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
@@ -96,7 +97,7 @@ def _json_line(fields: dict[str, Any]) -> bytes:
 def caption_files(
     audio: str | None,
     events: Path | None,
-    output: Path | None,
+    outputs: Sequence[Path],
     rotation: Rotation | None = None,
     layout: Layout = CUES,
 ) -> list[EventFile | CaptionFile]:
@@ -105,23 +106,25 @@ def caption_files(
     Args:
         audio: what is captioned: a file, `-` for standard input, or something else.
         events: of all events.
-        output: of what is said.
+        outputs: of what is said.
         rotation: when they go on in other files.
         layout: of subtitles.
 
     Raises:
-        OptionError: a file would replace the input or the other one, or has another ending.
+        OptionError: a file would replace the input or another one, or has another ending.
         OutputError: a file would replace what captions did not write.
     """
     files: list[EventFile | CaptionFile] = []
     if events is not None:
         files.append(EventFile(events, rotation))
-    if output is not None:
-        files.append(CaptionFile(output, rotation, layout))
+    files += [CaptionFile(output, rotation, layout) for output in outputs]
     for file in files:
         file.check(identity(audio))
-    if events and output and os.path.realpath(events) == os.path.realpath(output):
-        raise OptionError(f"--events and --output are both {shown(output)}; name two files")
+    named = [path for path in (events, *outputs) if path is not None]
+    for one, other in combinations(named, 2):
+        if os.path.realpath(one) == os.path.realpath(other):
+            first = "--events" if one is events else "--output"
+            raise OptionError(f"{first} and --output are both {shown(other)}; name two files")
     return files
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import logging
 import re
+import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -23,8 +27,13 @@ from whisper_hailo.live.sources.reopened import awake_s
 from whisper_hailo.live.sources.source import BLOCK_S, Absence, Block, Pace, nothing
 from whisper_hailo.live.sources.voices import Loudest, voices
 
+logger = logging.getLogger(__name__)
+
 _SILENT_S: Final = 5.0
 """A device that gives nothing for so long is gone."""
+
+_CLOSING_S: Final = 5.0
+"""A stream that is not closed by then never will be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +131,7 @@ class MicrophoneSource(Closing):
         self._split = split
         self.name = f"microphone {wanted}".strip()
         self._device_name = ""
+        self._hangs = False
         self._stream: Any = None
         self._backlog: Backlog | None = None
 
@@ -132,7 +142,9 @@ class MicrophoneSource(Closing):
             DeviceError, OptionError: as `choose_device`; or the device cannot be opened.
         """
         sounddevice = _sounddevice()
-        if self._device_name:  # PortAudio knows the devices that there were when it began
+        # PortAudio knows the devices that there were when it began; its end would wait for a stream
+        # that hangs, too.
+        if self._device_name and not self._hangs:
             sounddevice._terminate()
             sounddevice._initialize()
         device = choose_device(self._wanted, self._device_name)
@@ -171,18 +183,44 @@ class MicrophoneSource(Closing):
 
     def close(self) -> None:
         stream, self._stream = self._stream, None
-        if stream is not None:
-            stream.abort()  # one that is gone would be waited for
-            stream.close()
+        if stream is not None and not _closed(stream):
+            self._hangs = True
+            atexit.unregister(_sounddevice()._exit_handler)
+            logger.warning("%s does not let go of its stream, which is left alone", self.name)
         if self._backlog is not None:
             self._backlog.end()
 
 
+def _closed(stream: Any) -> bool:  # noqa: ANN401 - sounddevice's
+    """Whether a stream could be closed.
+
+    PulseAudio's library may wait for itself for ever when the server dies while sound is taken from
+    it (seen with 16.1): captions would, too, and no signal could end them.
+    """
+
+    def close() -> None:
+        stream.abort()  # one that is gone would be waited for
+        stream.close()
+
+    closing = threading.Thread(target=close, name="microphone-close", daemon=True)
+    closing.start()
+    closing.join(_CLOSING_S)
+    return not closing.is_alive()
+
+
 def _callback(backlog: Backlog, rate_hz: int, *, split: bool) -> Callable[..., None]:
-    """What PortAudio calls, on its own thread, with each piece: it takes a tenth of a ms."""
+    """What PortAudio calls, on its own thread, with each piece: it takes a tenth of a ms.
+
+    A stream of `sounddevice` and what it calls hold each other, also when it is closed, until
+    Python looks for such rings, which may take hours: the backlog's 18 MiB must not be in it.
+    """
     resampler, lag, loudest = Resampler(rate_hz), Lag(), Loudest()
+    of_stream = weakref.ref(backlog)
 
     def heard(data: NDArray[np.float32], n_frames: int, _time: object, status: Any) -> None:  # noqa: ANN401 - PortAudio's flags
+        backlog = of_stream()
+        if backlog is None:
+            return
         mono: FloatArray = data.mean(axis=1, dtype=np.float32)
         missing_s = lag.missing_s(n_frames / rate_hz, awake_s())
         if missing_s:

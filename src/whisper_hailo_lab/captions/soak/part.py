@@ -3,106 +3,83 @@
 from __future__ import annotations
 
 import logging
-import tempfile
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
-import soundfile
-
-from whisper_hailo.audio import load_audio
-from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.core.closing import Closing
 from whisper_hailo.http.listening import listen
-from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo_lab.captions.browser import Browser
-from whisper_hailo_lab.captions.soak.room import Played, Sound, Speaker
-from whisper_hailo_lab.captions.soak.score import (
-    Run,
-    cues_of,
-    heard_in,
-    overlaps,
-    recorded_s,
-    runs_of,
-    texts_of,
-    undisturbed,
-)
-from whisper_hailo_lab.captions.soak.service import PARTIAL_S, Service, Weight
-from whisper_hailo_lab.captions.stream import captioned, percent_wrong
+from whisper_hailo_lab.captions.soak.diary import Diary, Fault
+from whisper_hailo_lab.captions.soak.room import Sound, Speaker
+from whisper_hailo_lab.captions.soak.service import Service
 from whisper_hailo_lab.data.clips import recordings
 
 logger = logging.getLogger(__name__)
 
-_KILL_EACH, _FIRST_KILL = 30, 10
-"""Minutes; oftener, and no process would be old enough to say how its memory grows."""
-
 _AWAY_S, _FULL_S, _STOPPED_S = 8.0, 15.0, 20.0
-_FLAT_FROM_S: Final = 600.0
+_WEIGHED_S: Final = 10.0
 _CALM_S: Final = 30.0
 """Into each minute the fault comes: what was said before it is in files, what follows is heard."""
 
+_KILL_EACH, _KILLS_END = 5, 20
+"""Minutes; none later, so that the process that follows grows old enough to tell of its memory."""
 
-def soak(model: str, minutes: int, keep: Path | None = None, seed: int = 0) -> dict[str, Any]:
+_SHORT: Final = frozenset({"disk full", "page reloaded"})
+"""Faults that take no sound away."""
+
+
+def soak(model: str, minutes: int, folder: Path, seed: int = 0) -> None:
     """Captions of a microphone with a fault each minute, by the real command.
 
     Args:
         model: checkpoint.
         minutes: of real time.
-        keep: where its files are to stay.
+        folder: of its files and its diary.
         seed: of what is said.
     """
+    folder.mkdir(parents=True, exist_ok=True)
+    diary = Diary(folder)
     with ExitStack() as stack:
-        folder = keep or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        folder.mkdir(parents=True, exist_ok=True)
         sound = stack.enter_context(Sound(folder))
         service = stack.enter_context(Service(model, folder, sound.environment, _free_port()))
         clips = recordings("seen", "unseen")
-        speaker = stack.enter_context(Speaker(clips, sound, folder, seed))
-        watch = stack.enter_context(_Watch(service))
+        speaker = stack.enter_context(Speaker(clips, sound, folder, seed, diary.note))
+        stack.enter_context(_Watch(service, diary))
         browser = stack.enter_context(Browser(service.address, seed))
-        faults = _faults(minutes, sound, service, browser)
+        _faults(minutes, _causes(sound, service, browser), diary, browser)
         speaker.close()
         time.sleep(5.0)  # the last words are heard
         browser.close()
         service.close()
-        (folder / "told.txt").write_text("\n".join(service.stderr), encoding="utf-8")
-        runs = runs_of(folder / "a.jsonl")
-        found = _found(runs, faults, speaker.played, model, folder)
-        return {
-            "minutes_real": minutes,
-            "faults": dict(Counter(kind for kind, _, _ in faults)),
-            "starts": service.n_starts,
-            **found,
-            **_page(runs, browser),
-            **_memory(watch.weights),
-        }
+        diary.note_page(browser)
 
 
-class _Watch(ExitStack):
-    """Weighs the program each ten seconds."""
+class _Watch(Closing):
+    """Weighs the program again and again."""
 
-    def __init__(self, service: Service) -> None:
-        super().__init__()
+    def __init__(self, service: Service, diary: Diary) -> None:
         self._service = service
+        self._diary = diary
         self._ended = threading.Event()
-        self.weights: list[Weight] = []
+        self._thread = threading.Thread(target=self._weigh, name="watch", daemon=True)
 
-    def __enter__(self) -> _Watch:
-        thread = threading.Thread(target=self._weigh, name="watch", daemon=True)
-        thread.start()
-        self.callback(thread.join)
-        self.callback(self._ended.set)
+    def open(self) -> _Watch:
+        self._thread.start()
         return self
 
+    def close(self) -> None:
+        self._ended.set()
+        self._thread.join()
+
     def _weigh(self) -> None:
-        while not self._ended.wait(10.0):
+        while not self._ended.wait(_WEIGHED_S):
             weight = self._service.weigh()
             if weight is not None:
-                self.weights.append(weight)
+                self._diary.note(weight)
 
 
 def _free_port() -> int:
@@ -111,11 +88,9 @@ def _free_port() -> int:
         return port
 
 
-def _faults(
-    minutes: int, sound: Sound, service: Service, browser: Browser
-) -> list[tuple[str, float, float]]:
-    """One in each minute, and when each was."""
-
+def _causes(
+    sound: Sound, service: Service, browser: Browser
+) -> list[tuple[str, Callable[[], None]]]:
     def away() -> None:
         sound.close()
         time.sleep(_AWAY_S)
@@ -126,100 +101,31 @@ def _faults(
         service.stop(_STOPPED_S)
         time.sleep(10.0)
 
-    kinds: list[tuple[str, Callable[[], None]]] = [
+    return [
+        ("killed", service.kill),
         ("microphone away", away),
         ("disk full", lambda: service.fill_disk(_FULL_S)),
         ("page reloaded", browser.reload),
         ("stopped", stop),
     ]
-    harmless, done = {"disk full", "page reloaded"}, []
+
+
+def _faults(
+    minutes: int, causes: list[tuple[str, Callable[[], None]]], diary: Diary, browser: Browser
+) -> None:
+    """One in each minute, and when each was."""
     begin_s = time.monotonic()
+    (killed, *others), n_others = causes, 0
     for minute in range(minutes):
         time.sleep(max(0.0, begin_s + 60 * minute + _CALM_S - time.monotonic()))
-        name, cause = kinds[minute % len(kinds)]
-        if minute % _KILL_EACH == _FIRST_KILL:
-            name, cause = "killed", service.kill
+        if minute < _KILLS_END and minute % _KILL_EACH == _KILL_EACH - 1:
+            name, cause = killed
+        else:
+            name, cause = others[n_others % len(others)]
+            n_others += 1
         at_s = time.time()
         cause()
-        done.append((name, at_s, at_s if name in harmless else time.time()))
+        diary.note(Fault(name, at_s, at_s if name in _SHORT else time.time()))
+        diary.note_page(browser)
         logger.info("minute %d: %s", minute, name)
     time.sleep(max(0.0, begin_s + 60 * minutes - time.monotonic()))
-    return done
-
-
-def _found(
-    runs: list[Run],
-    faults: list[tuple[str, float, float]],
-    played: list[Played],
-    model: str,
-    folder: Path,
-) -> dict[str, Any]:
-    """Against the guarantees, and against what was played while no fault took its sound away."""
-    taking = [fault for fault in faults if fault[1] < fault[2]]
-    calm = undisturbed(played, taking)
-    heard = [heard_in(runs, clip.start_s, clip.end_s) for clip in calm]
-    reference = " ".join(clip.text for clip in calm)
-    return {
-        "violations": [
-            breach for run in runs for breach in run.breaches(killed=run is not runs[-1])
-        ],
-        "doubled": overlaps(runs, taking),
-        "clips": len(played),
-        "clips_undisturbed": len(calm),
-        "clips_not_heard": [clip.text for clip, text in zip(calm, heard, strict=True) if not text],
-        "wer": percent_wrong(reference, " ".join(heard)),
-        "wer_as_file": percent_wrong(reference, _as_file(calm, folder, model)),
-        "segments": sum(len(run.completed) for run in runs),
-        "subtitles_differ": int(cues_of(folder) != texts_of(runs)),
-        "recorded_s": round(recorded_s(folder), 1),
-        "away": sum(line["event"] == "away" for run in runs for line in run.lines),
-        "lost": sum(line["event"] == "lost" for run in runs for line in run.lines),
-    }
-
-
-def _as_file(clips: list[Played], folder: Path, model: str) -> str:
-    """What is heard of the same clips where nothing happens."""
-    pause = np.zeros(2 * SAMPLE_RATE_HZ, np.float32)
-    sound = [part for clip in clips for part in (load_audio(clip.path), pause)]
-    path = folder / "same.wav"
-    soundfile.write(path, np.concatenate(sound), SAMPLE_RATE_HZ)
-    return captioned(path, model, CaptionOptions(min_partial_s=PARTIAL_S))
-
-
-def _page(runs: list[Run], browser: Browser) -> dict[str, Any]:
-    """What the page showed, against what was written; runs have their ids for themselves."""
-    written = [{line["segment_id"]: line["text"] for line in run.completed} for run in runs]
-    shown = list(browser.runs.values())
-    return {
-        "page_visits": browser.n_visits,
-        "page_lost": sum(
-            len(texts.keys() - seen.keys()) for texts, seen in zip(written, shown, strict=False)
-        ),
-        "page_doubled": len(browser.twice),
-        "page_not_written": sum(
-            seen[index] != texts.get(index)
-            for texts, seen in zip(written, shown, strict=False)
-            for index in seen
-        ),
-    }
-
-
-def _memory(weights: list[Weight]) -> dict[str, Any]:
-    """Of the oldest process: medians of each five minutes, and how much it grows after ten."""
-    oldest = max(weights, key=lambda weight: weight.age_s).run if weights else 0
-    own = [weight for weight in weights if weight.run == oldest]
-    late = [weight for weight in own if weight.age_s >= _FLAT_FROM_S]
-    slope = (
-        float(np.polyfit([w.age_s / 60 for w in late], [w.rss_mib for w in late], 1)[0])
-        if len(late) > 2
-        else None
-    )
-    return {
-        "memory_mib": [
-            round(float(np.median([w.rss_mib for w in own if w.age_s // 300 == part])), 1)
-            for part in sorted({w.age_s // 300 for w in own})
-        ],
-        "memory_mib_per_minute_after_ten": slope,
-        "descriptors": max((w.n_descriptors for w in own), default=0),
-        "threads_of_process": max((w.n_threads for w in own), default=0),
-    }

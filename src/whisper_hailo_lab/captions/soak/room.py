@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +42,7 @@ class Played:
         whole: the player had nothing to complain of.
     """
 
-    path: Path
+    path: str
     text: str
     start_s: float
     end_s: float
@@ -108,19 +108,24 @@ class Speaker(Closing):
         sound: where.
         folder: for what is played.
         seed: of the order.
-
-    Attributes:
-        played: so far.
+        told: each clip that was played.
     """
 
-    def __init__(self, clips: Sequence[Path], sound: Sound, folder: Path, seed: int) -> None:
+    def __init__(
+        self,
+        clips: Sequence[Path],
+        sound: Sound,
+        folder: Path,
+        seed: int,
+        told: Callable[[Played], None],
+    ) -> None:
         self._clips = clips
         self._sound = sound
         self._wav = folder / "clip.wav"
         self._rng = np.random.default_rng(seed)
+        self._told = told
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._speak, name="speaker", daemon=True)
-        self.played: list[Played] = []
 
     def open(self) -> Self:
         self._thread.start()
@@ -145,5 +150,5 @@ class Speaker(Closing):
                     check=False,
                 )
                 whole = done.returncode == 0
-            self.played.append(Played(clip, said(clip), start_s, time.time(), whole))
+            self._told(Played(str(clip), said(clip), start_s, time.time(), whole))
             self._closed.wait(float(self._rng.uniform(*_PAUSES_S)))

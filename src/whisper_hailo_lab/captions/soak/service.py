@@ -31,6 +31,7 @@ class Weight:
         age_s: of the process.
         run: how often it had been started before.
         rss_mib: resident.
+        anonymous_mib: of that, what no file is behind.
         n_descriptors: open ones.
         n_threads: of the process.
     """
@@ -38,6 +39,7 @@ class Weight:
     age_s: float
     run: int
     rss_mib: float
+    anonymous_mib: float
     n_descriptors: int
     n_threads: int
 
@@ -119,12 +121,17 @@ class Service(Closing):
             n_descriptors = len(os.listdir(proc / "fd"))
         except OSError:
             return None
-        figures = dict(re.findall(r"^(VmRSS|Threads):\s+(\d+)", status, re.MULTILINE))
-        if "VmRSS" not in figures:
+        found = dict(re.findall(r"^(VmRSS|RssAnon|Threads):\s+(\d+)", status, re.MULTILINE))
+        if "VmRSS" not in found:
             return None  # a zombie
-        age_s = time.monotonic() - self._began_s
-        rss_mib = int(figures["VmRSS"]) / 1024
-        return Weight(age_s, self.n_starts, rss_mib, n_descriptors, int(figures["Threads"]))
+        return Weight(
+            age_s=time.monotonic() - self._began_s,
+            run=self.n_starts,
+            rss_mib=int(found["VmRSS"]) / 1024,
+            anonymous_mib=int(found["RssAnon"]) / 1024,
+            n_descriptors=n_descriptors,
+            n_threads=int(found["Threads"]),
+        )
 
     def _start(self) -> None:
         self._process = subprocess.Popen(

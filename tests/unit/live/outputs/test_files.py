@@ -187,9 +187,9 @@ def recording(folder: Path) -> Path:
 def test_captions_do_not_replace_what_they_are_of(tmp_path: Path) -> None:
     path, other = recording(tmp_path), tmp_path / "rec.srt"
     other.hardlink_to(path)
-    for events, output in ((path, None), (None, other)):
+    for events, outputs in ((path, ()), (None, (other,))):
         with pytest.raises(OptionError, match="would replace the input"):
-            caption_files(str(path), events, output)
+            caption_files(str(path), events, outputs)
     assert path.stat().st_size == 104
 
 
@@ -200,13 +200,21 @@ def test_captions_do_not_replace_standard_input(
     with path.open() as opened:
         monkeypatch.setattr("sys.stdin", opened)
         with pytest.raises(OptionError, match="would replace the input"):
-            caption_files("-", path, None)
+            caption_files("-", path, ())
 
 
 def test_two_files_of_captions_have_two_names(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     with pytest.raises(OptionError, match="--events and --output are both"):
-        caption_files(None, tmp_path / "link" / "a.txt", tmp_path / "a.txt")
+        caption_files(None, tmp_path / "link" / "a.txt", (tmp_path / "a.txt",))
+    with pytest.raises(OptionError, match="--output and --output are both"):
+        caption_files(None, None, (tmp_path / "a.srt", tmp_path / "a.vtt", tmp_path / "a.srt"))
+
+
+def test_what_is_said_goes_into_each_output(tmp_path: Path) -> None:
+    names = ("a.srt", "a.vtt", "b.txt")
+    files = caption_files(None, None, [tmp_path / name for name in names])
+    assert [file.name for file in files] == [str(tmp_path / name) for name in names]
 
 
 @pytest.mark.parametrize("name", ["rec.srt", "rec.vtt", "rec.txt", "rec.jsonl"])

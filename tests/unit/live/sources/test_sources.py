@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import re
 import sys
 import threading
+import weakref
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -186,6 +188,7 @@ def sounddevice(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         PortAudioError=PortAudioError,
         _terminate=lambda: None,
         _initialize=lambda: None,
+        _exit_handler=lambda: None,
     )
     monkeypatch.setitem(sys.modules, "sounddevice", module)
     return module
@@ -274,6 +277,54 @@ def test_a_microphone_that_was_unplugged_is_found_again_by_its_name(
         assert FakeStream.last is not None
         assert FakeStream.last.settings["device"] == 2
     assert began == ["again", "again"], "PortAudio knows only devices that were there at first"
+
+
+def test_the_sound_that_waited_at_a_microphone_goes_when_it_is_opened_again(
+    sounddevice: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Real streams that were closed stay, in a ring with what they call."""
+    streams: list[FakeStream] = []
+    made: list[weakref.ref[Backlog]] = []
+
+    def stream(**settings: Any) -> FakeStream:
+        streams.append(FakeStream(**settings))
+        return streams[-1]
+
+    class Noted(Backlog):
+        def __init__(self) -> None:
+            super().__init__()
+            made.append(weakref.ref(self))
+
+    monkeypatch.setattr(sounddevice, "InputStream", stream)
+    monkeypatch.setattr("whisper_hailo.live.sources.microphone.Backlog", Noted)
+    monkeypatch.setattr("whisper_hailo.live.sources.microphone._SILENT_S", 0.01)
+    monkeypatch.setattr("whisper_hailo.live.sources.microphone.LOOK_S", 1.0)
+    gc.disable()  # which runs seldom where few things are made
+    try:
+        with ReopenedSource(MicrophoneSource("micro"), sleep=lambda _: None) as source:
+            for _ in source.blocks():
+                if len(made) > 3:
+                    source.close()
+            assert [ref() is None for ref in made[:-1]] == [True] * (len(made) - 1)
+    finally:
+        gc.enable()
+
+
+def test_a_microphone_whose_library_hangs_is_left_and_opened_again(
+    sounddevice: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    let_go, ended = threading.Event(), []
+    monkeypatch.setattr("whisper_hailo.live.sources.microphone._CLOSING_S", 0.01)
+    monkeypatch.setattr(FakeStream, "abort", lambda _self: let_go.wait())
+    monkeypatch.setattr(sounddevice, "_terminate", lambda: ended.append("waits for it"))
+    source = MicrophoneSource("micro")
+    with source:
+        pass
+    with source:
+        assert any(block.audio.size for block in source.blocks()), "it is heard again"
+        let_go.set()
+    assert not ended
+    assert "does not let go of its stream" in caplog.text
 
 
 @pytest.mark.usefixtures("sounddevice")

@@ -1,0 +1,1 @@
+"""Our command beside other programs of live captions: latency and processor time."""

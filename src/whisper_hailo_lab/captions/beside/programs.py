@@ -1,0 +1,186 @@
+"""Programs that take a stream of sound on standard input and tell what they show, line by line."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from whisper_hailo.core.errors import WhisperHailoError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo_lab.captions.beside.latency import Shown
+from whisper_hailo_lab.systems.environments import script
+
+BLOCK_S: Final = 0.1
+_PATIENCE_S: Final = 120.0
+_TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
+
+Reader: TypeAlias = Callable[[dict[str, Any]], tuple[str, str]]
+"""Makes settled and running text, from the stream's beginning on, of each line in turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program and how it is understood.
+
+    Attributes:
+        command: words that start it; it takes 16 kHz mono 16-bit samples.
+        ready: what its standard error says when it listens.
+        reader: makes a reader of its lines.
+    """
+
+    command: tuple[str, ...]
+    ready: str
+    reader: Callable[[], Reader]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One stream through a program.
+
+    Attributes:
+        shown: all that it showed.
+        processor_s: processor time, from when it listened to its end.
+        peak_mib: of its memory.
+    """
+
+    shown: tuple[Shown, ...]
+    processor_s: float
+    peak_mib: float
+
+
+def ours(model: str) -> Program:
+    """`whisper-hailo caption` with its defaults, on one thread."""
+    command = (sys.executable, "-m", "whisper_hailo", "caption", "-", "--model", model)
+    return Program((*command, "--threads", "1", "--language", "en", "--json"), "listening", Ours)
+
+
+def rival(name: str, python: str, weights: Path, *arguments: str) -> Program:
+    """A script of `benchmarks/rivals` in an environment of its own, which says how it shows text.
+
+    Raises:
+        OptionError: there is no such script here.
+    """
+    command = (python, str(script(f"live_{name}.py")), str(weights), *arguments)
+    return Program(command, "ready", lambda: lambda line: (line["settled"], line["running"]))
+
+
+@dataclass
+class Ours:
+    """Reads our own events: completed segments, and the partial text of the one that runs."""
+
+    completed: list[str] = field(default_factory=list)
+    committed: str = ""
+    tentative: str = ""
+
+    def __call__(self, event: dict[str, Any]) -> tuple[str, str]:
+        if event["event"] == "completed":
+            self.completed.append(event["text"])
+            self.committed = self.tentative = ""
+        elif event["event"] == "partial":
+            self.committed = event["committed_text"]
+            self.tentative = "".join(word["text"] for word in event["tentative"])
+        return " ".join([*self.completed, self.committed]), self.tentative
+
+
+def stream_to(program: Program, audio: FloatArray) -> Run:
+    """Play a stream to it at the speed of speech.
+
+    Args:
+        program: started, and ended.
+        audio: `(n_samples,)` float32 at 16 kHz mono.
+
+    Raises:
+        WhisperHailoError: it does not start, or ends early.
+    """
+    pcm = np.round(audio * 32767).astype("<i2")
+    with _running(program) as process:
+        listened_s = _processor_s(process.pid)
+        begin_s, shown = time.monotonic(), list[Shown]()
+        listener = threading.Thread(
+            target=_listen, args=(process, program.reader(), shown, begin_s), daemon=True
+        )
+        listener.start()
+        n_block = round(BLOCK_S * SAMPLE_RATE_HZ)
+        for at in range(0, pcm.size, n_block):
+            block = pcm[at : at + n_block]
+            due_s = begin_s + (at + block.size) / SAMPLE_RATE_HZ  # when its last sample was said
+            time.sleep(max(0.0, due_s - time.monotonic()))
+            try:
+                _pipe(process.stdin).write(block.tobytes())
+                _pipe(process.stdin).flush()
+            except OSError as error:
+                raise WhisperHailoError(f"{program.command[1]} ended early ({error})") from error
+        _pipe(process.stdin).close()
+        listener.join(_PATIENCE_S)
+        took_s, peak_mib = _resources(process)
+    return Run(tuple(shown), took_s - listened_s, peak_mib)
+
+
+@contextmanager
+def _running(program: Program) -> Iterator[subprocess.Popen[bytes]]:
+    """The program, listening."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(
+        program.command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+    )
+    said: list[str] = []
+    ready = threading.Event()
+    threading.Thread(target=_watch, args=(process, program.ready, said, ready), daemon=True).start()
+    try:
+        if not ready.wait(_PATIENCE_S) or process.poll() is not None:
+            raise WhisperHailoError(f"{program.command[1]} does not listen ({said[-1:]})")
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _watch(
+    process: subprocess.Popen[bytes], pattern: str, said: list[str], ready: threading.Event
+) -> None:
+    for line in _pipe(process.stderr):
+        said.append(line.decode(errors="replace").rstrip())
+        if re.search(pattern, said[-1]):
+            ready.set()
+    ready.set()  # it ended
+
+
+def _listen(
+    process: subprocess.Popen[bytes], read: Reader, shown: list[Shown], begin_s: float
+) -> None:
+    for line in _pipe(process.stdout):
+        at_s = time.monotonic() - begin_s
+        settled, running = read(json.loads(line))
+        shown.append(Shown(at_s, settled, running))
+
+
+def _pipe(pipe: Any) -> Any:  # noqa: ANN401 - a pipe that was asked for is there
+    return pipe
+
+
+def _processor_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / _TICKS_PER_S
+
+
+def _resources(process: subprocess.Popen[bytes]) -> tuple[float, float]:
+    """Processor time and peak memory of a program that is about to end."""
+    _, _, usage = os.wait4(process.pid, 0)
+    process.returncode = 0
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
