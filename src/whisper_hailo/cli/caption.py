@@ -27,7 +27,7 @@ from whisper_hailo.cli.verbosity import is_verbose
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.extras import require
 from whisper_hailo.core.given_options import Given
-from whisper_hailo.core.memory import give_back_freed
+from whisper_hailo.core.heap import give_back_what_is_free
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.supervisor import Supervisor
 from whisper_hailo.decoding.options import Cures, DecodingOptions
@@ -77,7 +77,7 @@ def caption(
     _expect_recording(audio)
     detector = SileroDetector("live")  # where it is missing, before a model is fetched
     browser, place, replacements = _browser(source), show.place(), show.replacements()
-    give_back_freed()
+    give_back_what_is_free()
     with contextlib.ExitStack() as stack:
         files = caption_files(audio, show.events, show.output, show.rotate, layout.on(CUES))
         recording, heard = show.recording(audio), browser or _source(source, audio)
