@@ -74,7 +74,6 @@ class DecoderAround(Closing):
         paddings: tuple[Padding, ...],
         n_positions: IntArray | None = None,
     ) -> Any:  # noqa: ANN401
-        """Begin; see `core.protocols.Decoder`."""
         return self._decoder.start(audio_features, paddings, n_positions)
 
     def step(
@@ -86,7 +85,6 @@ class DecoderAround(Closing):
         first: IntArray | None = None,
         alignment: bool = False,
     ) -> tuple[StepOutput, Any]:
-        """Append tokens; see `core.protocols.Decoder`."""
         return self._decoder.step(tokens, state, positions, first=first, alignment=alignment)
 
     def batch_size(self, state: Any) -> int:  # noqa: ANN401

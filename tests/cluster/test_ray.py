@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
-from tests.cluster.conftest import command, run, transcripts
+import pytest
+
+from tests.cluster.conftest import PATIENCE_S, command, run, transcripts
+from tests.e2e.closed_world import closed, why_not
 
 TRANSCRIBES = "ray::MapWorker"
 RUNS_A_NODE = "raylet/raylet"
@@ -28,6 +33,21 @@ def listening() -> set[str]:
     return {words[3] for words in lines if any(name in words[-1] for name in names)}
 
 
+def kill_one(
+    name: str, spared: list[int], driver: subprocess.Popen[bytes], chance: random.Random
+) -> list[int]:
+    """Kill a process some time after there is one; none where the driver has ended before."""
+    while driver.poll() is None:
+        if others := [pid for pid in processes(name) if pid not in spared]:
+            time.sleep(chance.uniform(0, 3))
+            victim = chance.choice(others)
+            with suppress(ProcessLookupError):
+                os.kill(victim, signal.SIGKILL)
+                return [victim]
+        time.sleep(0.1)
+    return []
+
+
 def test_a_cluster_of_our_own_hears_nobody_else_and_gives_the_same_bytes(
     environment: dict[str, str], manifest: Path, straight: bytes, tmp_path: Path
 ) -> None:
@@ -43,23 +63,37 @@ def test_a_cluster_of_our_own_hears_nobody_else_and_gives_the_same_bytes(
     assert transcripts(tmp_path / "job") == straight
 
 
+def test_a_cluster_of_our_own_asks_nobody_outside(
+    environment: dict[str, str], manifest: Path, tmp_path: Path
+) -> None:
+    if reason := why_not():
+        pytest.skip(reason)
+    report = tmp_path / "report.json"
+    words = command(manifest, "-o", tmp_path / "job", "--engine", "ray", "--workers", 2)
+    done = subprocess.run(
+        closed(report, *words), env=environment, capture_output=True, text=True, check=False,
+        timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert done.returncode == 3, done.stderr
+    sent = json.loads(report.read_text())
+    assert sent["names"] == []
+    assert {packet for packet in sent["packets"] if not packet.startswith("127.0.0.1 ")} == set()
+
+
 def test_workers_nodes_and_drivers_are_killed_and_nothing_is_lost_or_doubled(
     environment: dict[str, str], manifest: Path, straight: bytes, tmp_path: Path, cluster: str
 ) -> None:
     chance = random.Random(1)
     words = (manifest, "-o", tmp_path / "job", "--engine", "ray", "--address", cluster)
-    killed: list[str] = []
-    for _ in range(2):
+    killed: dict[str, list[int]] = {TRANSCRIBES: [], RUNS_A_NODE: processes(RUNS_A_NODE)[:1]}
+    for names in ((TRANSCRIBES, TRANSCRIBES, RUNS_A_NODE), (TRANSCRIBES,)):
         driver = subprocess.Popen(command(*words), env=environment, stderr=subprocess.DEVNULL)
-        for name in (TRANSCRIBES, TRANSCRIBES, RUNS_A_NODE):
-            time.sleep(chance.uniform(4, 8))
-            others = processes(name)[1 if name == RUNS_A_NODE else 0 :]  # the head's stays
-            if others and driver.poll() is None and killed.count(RUNS_A_NODE) == 0:
-                os.kill(chance.choice(others), signal.SIGKILL)
-                killed.append(name)
+        for name in names:
+            killed[name] += kill_one(name, killed[name], driver, chance)
         driver.kill()
         driver.wait()
-    assert TRANSCRIBES in killed
+    assert killed[TRANSCRIBES]
+    assert len(killed[RUNS_A_NODE]) == 2  # the head's is spared
     last = run(environment, *words)
     assert last.returncode == 3, last.stderr
     assert transcripts(tmp_path / "job") == straight

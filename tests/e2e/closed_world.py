@@ -9,6 +9,8 @@ by a name server that lies. The program's exit code is ours; what it sent is in 
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import socket
 import struct
 import subprocess
@@ -41,6 +43,25 @@ def main(report: Path, command: list[str]) -> int:
     threading.Event().wait(LISTEN_S)
     report.write_text(json.dumps(sent), encoding="utf-8")
     return code
+
+
+def closed(report: Path, *command: object) -> list[str]:
+    """A command that runs another one in a closed world."""
+    rights = [] if os.geteuid() == 0 else ["--map-root-user"]
+    world = ["unshare", "--net", "--mount", *rights]
+    return [*world, sys.executable, *map(str, (Path(__file__), report, *command))]
+
+
+def why_not() -> str:
+    """Why this machine cannot have a closed world; empty if it can."""
+    for program in ("unshare", "ip", "mount"):
+        if shutil.which(program) is None:
+            return f"{program} is not installed"
+    with tempfile.NamedTemporaryFile() as report:
+        command = closed(Path(report.name), "true")
+        tried = subprocess.run(command, capture_output=True, text=True, check=False)
+    why = tried.stderr.strip().rpartition("\n")[2]
+    return f"no closed world here: {why}" if tried.returncode else ""
 
 
 def close_the_world() -> None:

@@ -11,10 +11,14 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+import soundfile
 from pyarrow import parquet
 
 from tests.e2e.conftest import ROOT, Command, one_line
+from whisper_hailo.audio import load_audio
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
 
 CLIPS = sorted((ROOT / "tests" / "data" / "micro" / "seen").glob("*.ogg"))
 OPTIONS = ("--model", "micro", "--language", "en", "--format", "srt")
@@ -72,6 +76,31 @@ def test_each_recording_is_transcribed_and_what_is_none_is_listed(
     assert again.returncode == 3
     told = json.loads(whisper_hailo("batch", "status", tmp_path / "again", "--json").stdout)
     assert (told["items"], told["failed"]) == (2, 2)
+
+
+def test_a_recording_that_is_not_cut_says_what_transcribe_says(
+    whisper_hailo: Command, tmp_path: Path
+) -> None:
+    sounds = [load_audio(clip) for clip in CLIPS[:20]]
+    long = tmp_path / "long.wav"  # of many windows
+    soundfile.write(long, np.concatenate(sounds), SAMPLE_RATE_HZ, subtype="PCM_16")
+    recordings = [*CLIPS[:20], long]
+    lines = [json.dumps({"audio": str(path), "id": path.stem}) for path in recordings]
+    manifest = tmp_path / "archive.jsonl"
+    manifest.write_text("\n".join(lines))
+    words = ("--model", "micro", "--language", "en", "-q")
+    job = ("-o", tmp_path / "job", "--batch-size", 1)
+    assert whisper_hailo("batch", manifest, *words, *job).returncode == 0
+    files = ("-f", "json", "-o", tmp_path / "texts")
+    assert whisper_hailo("transcribe", *recordings, *words, *files).returncode == 0
+    written = (tmp_path / "job" / "transcripts" / "part-00000.jsonl").read_text().splitlines()
+    for path, line in zip(recordings, written, strict=True):
+        said = json.loads(line)
+        straight = json.loads((tmp_path / "texts" / f"{path.stem}.json").read_text())
+        spoken = [(one["start"], one["end"], one["text"]) for one in straight["segments"]]
+        assert said["text"] == straight["text"]
+        assert [(one["start"], one["end"], one["text"]) for one in said["segments"]] == spoken
+    assert said["duration"] > 60
 
 
 def test_killed_again_and_again_it_gives_the_same_bytes(

@@ -59,6 +59,23 @@ def test_what_failed_is_kept_and_runs_first(
     assert lane.main(["--target", "planted", "--cases", "0", *folder]) == 1
 
 
+def test_what_a_process_grows_by_once_it_has_settled_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(pool, "SETTLED", 2)
+    paths = []
+    for number, kind in enumerate(("leak", "ok", "leak", "leak", "ok", "leak")):
+        path = tmp_path / f"{number}-fault.z"
+        path.write_bytes(zlib.compress(kind.encode()))
+        paths.append(str(path))
+    seen = pool.run_inputs(tmp_path, "planted", paths)
+    assert (seen.counts, seen.grown_descriptors) == ({"ok": 6}, 3)
+    seen += pool.Seen("planted", grown_descriptors=2)
+    assert seen.grown_descriptors == 3
+    lane.main(["--target", "planted", "--folder", str(tmp_path), "--input", *paths])
+    assert "and 3 descriptors" in capsys.readouterr().out
+
+
 def test_inputs_depend_on_their_number_alone() -> None:
     data, value = bytes(range(256)) * 8, {"a": [1, 2, {"b": "c"}], "d": None}
     for name in NAMES:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.closed_world import closed, why_not
 from tests.e2e.conftest import DEMO, PATIENCE_S, ROOT
 
-CLOSED_WORLD = Path(__file__).with_name("closed_world.py")
 CLIPS = ROOT / "tests" / "data" / "micro" / "seen"
 MODEL = ("--model", "micro", "--threads", "1")
 COMMAND = (sys.executable, "-m", "whisper_hailo")
@@ -53,21 +52,6 @@ class Seen:
 Watch = Callable[..., Seen]
 
 
-def why_not() -> str:
-    """Why this machine cannot have a closed world; empty if it can."""
-    for program in ("unshare", "ip", "mount"):
-        if shutil.which(program) is None:
-            return f"{program} is not installed"
-    command = [*namespace(), "sh", "-c", "ip link set lo up && mount --bind /dev/null /etc/hosts"]
-    tried = subprocess.run(command, capture_output=True, text=True, check=False)
-    return f"no network namespaces here: {tried.stderr.strip()}" if tried.returncode else ""
-
-
-def namespace() -> list[str]:
-    rights = [] if os.geteuid() == 0 else ["--map-root-user"]
-    return ["unshare", "--net", "--mount", *rights]
-
-
 @pytest.fixture(scope="module", autouse=True)
 def closed_world() -> None:
     if reason := why_not():
@@ -90,7 +74,7 @@ def watch(tmp_path: Path) -> Watch:
             **{name: str(place) for name, place in places.items()},
             **variables,
         }
-        words = [*namespace(), sys.executable, str(CLOSED_WORLD), str(report), *map(str, command)]
+        words = closed(report, *command)
         done = subprocess.run(
             words, env=environment, cwd=home / "out", capture_output=True, text=True,
             timeout=PATIENCE_S, check=False,

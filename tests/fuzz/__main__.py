@@ -17,7 +17,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
-from tests.fuzz.pool import Seen, run_inputs, run_seed
+from tests.fuzz.pool import CHUNK, Seen, run_inputs, run_seed
 from tests.fuzz.target import FAILURES, NAMES, draw, load
 
 ROOT: Final = Path(__file__).parents[2]
@@ -43,7 +43,15 @@ def main(words: list[str]) -> int:
         seen = run_inputs(base, target, sorted(map(str, (CORPUS / target).glob("*.z"))))
         seconds = options.seconds / len(options.target) - seen.wall_s
         numbers = range(options.first, options.first + options.cases)
-        seen += run_seed(base, target, options.seed, numbers, jobs=options.jobs, seconds=seconds)
+        seen += run_seed(
+            base,
+            target,
+            options.seed,
+            numbers,
+            jobs=options.jobs,
+            chunk=options.chunk,
+            seconds=seconds,
+        )
         n_failed += _tell(base, seen, options.seed, keep=options.keep)
     return min(1, n_failed)
 
@@ -57,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--seed", type=int, default=0)
     add("--first", type=int, default=0, help="number of the first case")
     add("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2))
+    add("--chunk", type=int, default=CHUNK, help="inputs of one process: many show what leaks")
     add("--case", metavar="TARGET:SEED:NUMBER", help="run this one again")
     add("--input", nargs="+", metavar="FILE", help="run kept inputs again, of one --target")
     add("--keep", action="store_true", help="put what fails into the corpus")
@@ -87,11 +96,13 @@ def _tell(
     told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
     print(
         f"{seen.target}: {sum(counts.values())} inputs ({told}); "
-        f"{len(failed)} failed; peak {seen.peak_mib} MiB, slowest {seen.slowest_s:.1f} s, "
+        f"{len(failed)} failed; peak {seen.peak_mib} MiB, grown by {seen.grown_mib} MiB and "
+        f"{seen.grown_descriptors} descriptors, slowest {seen.slowest_s:.1f} s, "
         f"{seen.wall_s:.0f} s in all",
         flush=True,
     )
     summary = {"target": seen.target, "seed": seed, "counts": counts, "peak_mib": seen.peak_mib}
+    summary |= {"grown_mib": seen.grown_mib, "grown_descriptors": seen.grown_descriptors}
     with (base / "summary.jsonl").open("a", encoding="utf-8") as file:
         times = {"slowest_s": round(seen.slowest_s, 2), "wall_s": round(seen.wall_s, 1)}
         file.write(json.dumps(summary | times) + "\n")

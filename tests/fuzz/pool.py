@@ -23,6 +23,8 @@ START_S: Final = 120.0
 """For a process to begin: imports, and the good inputs where they are not there yet."""
 CHUNK: Final = 500
 """Inputs of one process, so that what leaks in libraries does not add up."""
+SETTLED: Final = 200
+"""Inputs after which a process has all that it keeps: what it grows by from there on is a leak."""
 
 
 @dataclass
@@ -33,6 +35,8 @@ class Seen:
     results: list[dict[str, Any]] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     peak_mib: int = 0
+    grown_mib: int = 0
+    grown_descriptors: int = 0
     slowest_s: float = 0.0
     wall_s: float = 0.0
 
@@ -45,11 +49,19 @@ class Seen:
         if outcome in FAILURES or sum(self.counts.values()) < 10:
             self.results.append(result)
 
+    def grew(self, settled: dict[str, Any], last: dict[str, Any]) -> None:
+        """Note what a process holds more than when it had settled."""
+        self.grown_mib = max(self.grown_mib, last["mib"] - settled["mib"])
+        grown = last["descriptors"] - settled["descriptors"]
+        self.grown_descriptors = max(self.grown_descriptors, grown)
+
     def __iadd__(self, other: Seen) -> Seen:
         self.results += other.results
         for outcome, count in other.counts.items():
             self.counts[outcome] = self.counts.get(outcome, 0) + count
         self.peak_mib = max(self.peak_mib, other.peak_mib)
+        self.grown_mib = max(self.grown_mib, other.grown_mib)
+        self.grown_descriptors = max(self.grown_descriptors, other.grown_descriptors)
         self.slowest_s = max(self.slowest_s, other.slowest_s)
         self.wall_s += other.wall_s
         return self
@@ -78,6 +90,9 @@ class Worker:
         self._current: int | str | None = None
         self._since, self._busy_s = time.monotonic(), 0.0
         self._rest, self._why = b"", CRASH
+        self._n_done = 0
+        self._settled: dict[str, Any] = {}
+        self._last: dict[str, Any] = {}
 
     def fileno(self) -> int:
         """For a selector."""
@@ -95,7 +110,12 @@ class Worker:
                 self._busy_s = _busy_s(self._process.pid)
             else:
                 self._seen.note(told, now - self._since)
-                self._current = None
+                self._current, self._last = None, told
+                self._n_done += 1
+                if self._n_done == SETTLED:
+                    self._settled = told
+        if not data and self._settled:
+            self._seen.grew(self._settled, self._last)
         return bool(data)
 
     def watch(self) -> None:
@@ -156,19 +176,26 @@ def run_inputs(base: Path, target: str, paths: list[str]) -> Seen:
 
 
 def run_seed(
-    base: Path, target: str, seed: int, numbers: range, *, jobs: int = 1, seconds: float = 3600
+    base: Path,
+    target: str,
+    seed: int,
+    numbers: range,
+    *,
+    jobs: int = 1,
+    chunk: int = CHUNK,
+    seconds: float = 3600,
 ) -> Seen:
     """Cases of a seed, in chunks of a process, until they are done or time is up."""
     seen, begun = Seen(target), time.monotonic()
     deadline = begun + seconds
     _together([Worker(base, [target, str(seed), "0", "0"], seen)])  # makes the good inputs
-    chunks = iter(range(numbers.start, numbers.stop, CHUNK))
+    chunks = iter(range(numbers.start, numbers.stop, chunk))
 
     def more() -> Worker | None:
         start = next(chunks, None) if time.monotonic() < deadline else None
         if start is None:
             return None
-        stop = min(start + CHUNK, numbers.stop)
+        stop = min(start + chunk, numbers.stop)
         return Worker(base, [target, str(seed), str(start), str(stop)], seen)
 
     first = [worker for _ in range(jobs) if (worker := more()) is not None]

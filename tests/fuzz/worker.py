@@ -52,6 +52,7 @@ def main(words: list[str]) -> None:
             out.write(json.dumps({"begin": key}) + "\n")
             result, mib = _run(target, Path(scratch) / "case", base, one, noise)
             told: dict[str, Any] = {"end": key, "outcome": result.outcome, "mib": mib}
+            told["descriptors"] = len(os.listdir("/proc/self/fd"))
             out.write(json.dumps(told | {"said": result.said[:600]}) + "\n")
         os.chdir(base)
     out.flush()

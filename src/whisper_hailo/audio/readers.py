@@ -15,6 +15,7 @@ from typing import BinaryIO, Final, Protocol
 import numpy as np
 
 from whisper_hailo.audio.foreign import BrokenOffError, ForeignReader
+from whisper_hailo.audio.unclosed_wav import as_closed
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 
@@ -58,6 +59,8 @@ def open_reader(file: BinaryIO, label: str) -> Reader:
     file.seek(0)
     mpeg = head[:3] == b"ID3" or (head[:1] == b"\xff" and head[1:2] >= b"\xe0")
     aiff = head[:4] == b"FORM" and head[8:] in {b"AIFF", b"AIFC"}
+    if head.startswith(b"RIFF"):
+        file = as_closed(file)
     if mpeg or aiff or head.startswith(_PLAIN):
         with contextlib.suppress(soundfile.SoundFileError):
             return _SoundfileReader(file, mpeg=mpeg)

@@ -62,7 +62,6 @@ class running_graph(running):  # noqa: N801 - used as a function
         return self._options
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """See `running`."""
         if WATCH.end(self._number) and isinstance(error, Exception):
             raise took_too_long(self._name, self._advice) from error
         super().__exit__(kind, error, trace)

@@ -85,7 +85,6 @@ class Moonshine(Closing):
         return self
 
     def close(self) -> None:
-        """Let the weights go."""
         self._leave_stream()
         model, self._model = self._model, None
         if model is not None:

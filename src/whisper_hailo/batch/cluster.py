@@ -28,15 +28,20 @@ from whisper_hailo.core.errors import DeviceError
 CHIP: Final = "hailo"
 """Ray's resource of a node for each chip: `ray start --resources '{"hailo": 1}'`."""
 
-_QUIET: Final = ("RAY_DATA_LOG_LEVEL", "ERROR")
-_AT_HOME: Final = ("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
-"""Ray listens on the loopback device only, as it does where firewalls would ask; see its
-`services.get_node_ip_address`."""
+_QUIET: Final = {"RAY_DATA_LOG_LEVEL": "ERROR"}
+_AT_HOME: Final = {
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    "RAY_enable_metrics_collection": "0",
+    "RAY_task_events_report_interval_ms": "0",
+}
+"""Of a cluster of our own: Ray listens on the loopback device only, as it does where firewalls
+would ask (see its `services.get_node_ip_address`), and gathers nothing for a dashboard."""
 
 WORKERS_PER_READER: Final = 4
 """Reading takes a seventh of the time of transcribing with the quickest model, a hundredth with
 others. It asks for no core: where actors have taken all of them it would never begin."""
 
+_INIT: Final[dict[str, Any]] = {"logging_level": logging.ERROR, "log_to_driver": False}
 _MOST_BLOCKS: Final = 2000
 _PATIENCE_S: Final = 10.0
 
@@ -62,30 +67,8 @@ def run_on_ray(
     if not rows:
         return
     with _connected(address) as ray:
-        chips = int(ray.cluster_resources().get(CHIP, 0))
-        n_workers = n_workers or chips or max(1, int(ray.cluster_resources().get("CPU", 1)))
-        context = ray.data.DataContext.get_current()
-        context.enable_progress_bars = False
-        context.max_errored_blocks = 0
-        stream = ray.data.from_items(rows, override_num_blocks=min(len(rows), _MOST_BLOCKS))
-        stream = stream.map_batches(
-            _read,
-            batch_size=1,
-            batch_format="numpy",
-            num_cpus=0,
-            concurrency=1 + n_workers // WORKERS_PER_READER,
-        ).map_batches(
-            type("Transcribing", (_Actor,), {"setup": pickle.dumps(setup)}),
-            batch_size=1,
-            batch_format="numpy",
-            compute=ray.data.ActorPoolStrategy(
-                min_size=1, max_size=n_workers, initial_size=n_workers
-            ),
-            num_cpus=0 if chips else 1,
-            resources={CHIP: 1} if chips else None,
-        )
         try:
-            for row in stream.iter_rows():
+            for row in _stages(ray, rows, setup, n_workers).iter_rows():
                 yield pickle.loads(row["outcome"])  # noqa: S301 - of our own actor
         except ray.exceptions.RayError as error:
             cause = getattr(error, "cause", None) or error
@@ -95,6 +78,40 @@ def run_on_ray(
             ) from error
 
 
+def _stages(
+    ray: Any,  # noqa: ANN401 - a module without types
+    rows: list[dict[str, bytes]],
+    setup: Setup,
+    n_workers: int | None,
+) -> Any:  # noqa: ANN401 - Ray's `Dataset`
+    """The job as a stream of Ray's: nothing is done before somebody takes its rows."""
+    chips = int(ray.cluster_resources().get(CHIP, 0))
+    n_workers = n_workers or chips or max(1, int(ray.cluster_resources().get("CPU", 1)))
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.max_errored_blocks = 0
+    context.memory_usage_poll_interval_s = None
+    context.target_max_block_size = 1  # each task goes alone: a block of many would keep one actor
+    # An actor that waits for a reader is kept: in another one its model would be loaded again.
+    context.autoscaling_config.actor_pool_util_downscaling_threshold = -1.0
+    groups = ray.data.from_items(rows, override_num_blocks=min(len(rows), _MOST_BLOCKS))
+    tasks = groups.map_batches(
+        _read,
+        batch_size=1,
+        batch_format="numpy",
+        num_cpus=0,
+        concurrency=1 + n_workers // WORKERS_PER_READER,
+    )
+    return tasks.map_batches(
+        type("Transcribing", (_Actor,), {"setup": pickle.dumps(setup)}),
+        batch_size=1,
+        batch_format="numpy",
+        compute=ray.data.ActorPoolStrategy(min_size=1, max_size=n_workers, initial_size=n_workers),
+        num_cpus=0 if chips else 1,
+        resources={CHIP: 1} if chips else None,
+    )
+
+
 @contextmanager
 def _connected(address: str | None) -> Iterator[Any]:
     """Ray's module, connected.
@@ -102,18 +119,17 @@ def _connected(address: str | None) -> Iterator[Any]:
     Raises:
         DeviceError: there is no cluster at the address.
     """
-    os.environ.setdefault(*_QUIET)
-    if address is None:
-        os.environ.setdefault(*_AT_HOME)
+    for name, value in (_QUIET if address else _QUIET | _AT_HOME).items():
+        os.environ.setdefault(name, value)
     import ray
 
-    own = {"include_dashboard": False} if address is None else {}
     try:
-        if address is not None:
+        if address is None:
+            with _nobody_asked():
+                ray.init("local", include_dashboard=False, **_INIT)
+        else:
             _expect_listener(address)
-        ray.init(
-            address=address or "local", logging_level=logging.ERROR, log_to_driver=False, **own
-        )
+            ray.init(address, **_INIT)
     except (OSError, RuntimeError, ValueError) as error:
         raise DeviceError(
             f"no Ray cluster at {address or 'this machine'} ({error}); start one with: ray start "
@@ -123,6 +139,28 @@ def _connected(address: str | None) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _nobody_asked() -> Iterator[None]:
+    """Start Ray without the process that would have the dashboard.
+
+    What that does without one is to report Ray's use. Where this is switched off it still asks the
+    metadata servers of three clouds whether it runs there, and Ray has no option for that.
+    `Node` is none of Ray's interface: pyproject.toml names the versions that have it.
+    """
+    from ray._private.node import Node
+
+    usual = Node.start_api_server
+    Node.start_api_server = _no_process
+    try:
+        yield
+    finally:
+        Node.start_api_server = usual
+
+
+def _no_process(*_: object, **__: object) -> None:
+    """In the place of the start of one."""
 
 
 def _expect_listener(address: str) -> None:

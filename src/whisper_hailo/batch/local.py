@@ -6,6 +6,7 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import wait
 from typing import Final, TypeAlias
@@ -128,7 +129,7 @@ class LocalEngine:
         while True:
             if self._again and not self._busy:
                 self._begin(self._again.popleft())
-            for outcome in self._collect():
+            for outcome in self._collect(patience_s=None):
                 return outcome
 
     def _hand_out(self, coming: Coming) -> bool:
@@ -149,15 +150,17 @@ class LocalEngine:
     def _begin(self, attempt: _Attempt) -> None:
         child = self._idle.pop() if self._idle else Child(work, self._setup)
         self._busy[child] = attempt
-        try:
+        with suppress(EOFError):  # it died: what of is read from it, as whenever it dies
             child.send(attempt.task)
-        except EOFError:
-            self._died(child)
 
-    def _collect(self) -> Iterator[Outcome]:
-        """What workers have done meanwhile."""
+    def _collect(self, patience_s: float | None = _LOOK_S) -> Iterator[Outcome]:
+        """What workers have done meanwhile.
+
+        Args:
+            patience_s: `None` waits until one has done something.
+        """
         pipes = {child.pipe: child for child in self._busy}
-        for pipe in wait(list(pipes), timeout=_LOOK_S):
+        for pipe in wait(list(pipes), timeout=patience_s):
             child = pipes[pipe]  # type: ignore[index]
             try:
                 outcome: Outcome | None = child.receive()

@@ -65,7 +65,6 @@ class Reader(Closing):
             self._child = None
 
     def close(self) -> None:
-        """End the process."""
         self._end()
 
 

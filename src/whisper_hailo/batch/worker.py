@@ -58,7 +58,6 @@ class Worker(Closing):
         return self
 
     def close(self) -> None:
-        """Free model and device."""
         self._transcriber.close()
 
     def do(self, task: Task) -> Outcome:

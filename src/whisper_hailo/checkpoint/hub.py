@@ -6,6 +6,7 @@ import logging
 import os
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
@@ -57,6 +58,8 @@ _INSTEAD: Final = (
 )
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+_OTHERS_FILE: Final = re.compile(r"(?:ggml-)?(.+?)(?:-q\d_\d)?\.(?:bin|gguf|pt)")
+"""Such as whisper.cpp's `ggml-base.en-q5_1.bin` and OpenAI's `base.en.pt`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,12 @@ def parse_name(name: str) -> CheckpointName:
         return CheckpointName(label=name, hub_id=SHORT_NAMES[name])
     # os.path answers False where pathlib raises: no permission, a name too long, no such user.
     path = Path(os.path.expanduser(name))
+    same = _OTHERS_FILE.fullmatch(os.path.basename(name))
+    if same is not None and same[1] in SHORT_NAMES and not os.path.isdir(path):
+        raise ModelError(
+            f"{shown(name)} is a model file of another program; give {same[1]}, which has the same "
+            "weights"
+        )
     if name and os.path.isdir(path):
         return CheckpointName(label=os.path.basename(os.path.realpath(path)), path=path)
     if name and os.path.exists(path):
@@ -97,9 +106,12 @@ def parse_name(name: str) -> CheckpointName:
         )
     if _HUB_ID.fullmatch(name):
         return CheckpointName(label=name.split("/")[1].removeprefix("whisper-"), hub_id=name)
+    near = get_close_matches(name.lower(), (BUNDLED, *SHORT_NAMES), 1)
+    meant = f" (did you mean {near[0]}?)" if near else ""
     raise ModelError(
-        f"{shown(name)} is no model: expected {BUNDLED} (bundled), a model directory, a checkpoint "
-        f"directory, a hub id such as openai/whisper-tiny, or one of: {', '.join(SHORT_NAMES)}"
+        f"{shown(name)} is no model{meant}: expected {BUNDLED} (bundled), a model directory, a "
+        "checkpoint directory, a hub id such as openai/whisper-tiny, or one of: "
+        f"{', '.join(SHORT_NAMES)}"
     )
 
 

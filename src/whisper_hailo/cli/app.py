@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+import shlex
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Annotated
 
 import typer
@@ -18,10 +20,15 @@ from whisper_hailo.cli.stdout import emit
 from whisper_hailo.cli.streams import ReaderGoneError
 from whisper_hailo.cli.verbosity import Loudness, Talk, begin_to_talk, set_loudness
 from whisper_hailo.core.errors import ExitCode
+from whisper_hailo.core.names import shown
 from whisper_hailo.core.version import __version__
 
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 """Click's base of wrong options and missing arguments: newer Typers carry their own Click."""
+
+
+_NUMBERS = (("integer", "whole number"), ("float", "number"), ("number", "number"))
+"""Of what Click, old and new, says of a value that is none, and what we say."""
 
 
 def app_of(arguments: list[str]) -> typer.Typer:
@@ -80,6 +87,8 @@ def run(arguments: list[str]) -> int:
         if arguments == ["--version"]:  # needs no command, of which help imports all
             emit(f"{PROGRAM} {__version__}\n")
             return ExitCode.OK
+        if arguments[:1] == ["help"]:
+            arguments = [*arguments[1:2], "--help"]
         app = app_of(_completed() or arguments)
         code = int(app(args=arguments, prog_name=PROGRAM, standalone_mode=False) or 0)
     except UsageError as error:
@@ -109,14 +118,31 @@ def _completed() -> list[str]:
     return words.split()[1:]
 
 
+def _given(error: BaseException, arguments: list[str]) -> str:
+    """The option of an error with what was typed behind it; nothing where that is not known."""
+    names: Sequence[str] = getattr(getattr(error, "param", None), "opts", ())
+    for word, behind in pairwise([*arguments, ""]):
+        name, joined, value = word.partition("=")
+        if word.startswith("-") and name.replace("_", "-") in names:
+            return f"{names[0]} is {(value if joined else behind)!r}"
+    return ""
+
+
 def _usage_text(error: BaseException, arguments: list[str]) -> str:
     """Click's own wording, such as `No such option: --windw`; a recording is no command."""
     format_message = getattr(error, "format_message", None)
     text = str(format_message() if format_message else error)
     named = next((word for word in arguments if not word.startswith("-")), "")
+    kind = next((kind for word, kind in _NUMBERS if word in text), None)
+    if kind and text.startswith("Invalid value") and (given := _given(error, arguments)):
+        return f"{given}, expected a {kind}"
     if text.startswith("Missing argument 'audio'"):
-        hint = "; recordings are named without -f" * ("-f" in arguments)
-        return f"no recording is named, expected files, folders, or - for a pipe{hint}"
+        text = "no recording is named, expected files, folders, or - for a pipe"
+    if any(word.startswith("-") and os.path.exists(word) for word in arguments):
+        return f"{text}; a name that begins with - stands behind --"
     if text.startswith("No such command") and os.path.exists(named):
-        return f"{text} To make text of {Path(named).name}, type: {PROGRAM} transcribe"
+        words = shlex.join(arguments)
+        return (
+            f"{shown(named)} is no command; to make text of it, type: {PROGRAM} transcribe {words}"
+        )
     return text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -15,9 +14,10 @@ from whisper_hailo.cli.fallback import Fallback
 from whisper_hailo.cli.model import ModelOptions, tell_engine
 from whisper_hailo.cli.output import OutputOptions
 from whisper_hailo.cli.progress import clock
+from whisper_hailo.cli.status_line import StatusLine
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.cli.transcribe import decoding_options
-from whisper_hailo.cli.verbosity import is_quiet, note
+from whisper_hailo.cli.verbosity import note
 from whisper_hailo.core.errors import ExitCode, OptionError
 from whisper_hailo.core.extras import require
 from whisper_hailo.core.flags import expect, expect_choices, flag, group
@@ -44,8 +44,6 @@ STATUS: Final = "status"
 MOST_WORKERS: Final = 4096
 
 _WORK: Final = "Workers"
-_INTERVAL_S: Final = 15.0
-_TERMINAL_INTERVAL_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,30 +185,22 @@ class _Progress:
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self._terminal = sys.stderr.isatty()
-        self._interval_s = _TERMINAL_INTERVAL_S if self._terminal else _INTERVAL_S
-        self._last_s = monotonic()
-        self._shown = False
+        self._line = StatusLine(monotonic())
 
     def __call__(self, outcome: Outcome) -> None:
         """Tell of a task."""
         del outcome
-        now_s = monotonic()
-        if is_quiet() or now_s - self._last_s < self._interval_s:
+        if not self._line.is_due(now_s := monotonic()):
             return
-        self._last_s = now_s
-        self._shown = True
         n_done, record = self._job.n_done, self._job.log.record
         line = f"{n_done} of {self._job.n_items} items, {record.speed:.1f} x real time"
         if (left_s := self._job.left_s) is not None:
             line += f", about {clock(left_s)} left"
-        begin, end = ("\r\x1b[K", "") if self._terminal else ("", "\n")
-        print(begin + line, end=end, file=sys.stderr, flush=True)
+        self._line.show(now_s, line)
 
     def close(self) -> None:
         """Clear the line."""
-        if self._shown and self._terminal:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        self._line.close()
 
 
 def _tell_status(store: Store, *, as_json: bool) -> int:

@@ -27,7 +27,7 @@ from whisper_hailo.cli.verbosity import is_verbose
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.extras import require
 from whisper_hailo.core.given_options import Given
-from whisper_hailo.core.memory import give_back_freed
+from whisper_hailo.core.heap import give_back_what_is_free
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.supervisor import Supervisor
 from whisper_hailo.decoding.options import Cures, DecodingOptions
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from whisper_hailo.live.captioning.captioner import Captioner
     from whisper_hailo.live.captioning.controls import Controls
     from whisper_hailo.live.outputs.files import CaptionFile, EventFile
-    from whisper_hailo.live.outputs.recording import Recording
+    from whisper_hailo.live.outputs.recording import FlacRecording
     from whisper_hailo.live.outputs.replacements import Replacements
     from whisper_hailo.live.outputs.sinks import EventSink
     from whisper_hailo.live.sources.browser import BrowserSource
@@ -63,7 +63,6 @@ def caption(
     from whisper_hailo.audio.vad import SileroDetector
     from whisper_hailo.live.captioning.captioner import Captioner
     from whisper_hailo.live.captioning.controls import Controls
-    from whisper_hailo.live.captioning.engine import warm_up
     from whisper_hailo.live.outputs.cues import CUES
     from whisper_hailo.live.outputs.files import caption_files
     from whisper_hailo.live.sources.paused import PausableSource
@@ -71,23 +70,18 @@ def caption(
 
     if source.list_devices:
         return _list_devices()
-    # What is wrong is told before a model is looked for.
     audio = source.played(audio)
-    source.expect_use(audio)
-    show.expect_use(source)
-    show.expect_subtitles(layout)
+    _expect_use(source, audio, show, layout)
     expect_heard(model, options)
     model.expect_language(decoding_of(decoding, Cures()))
-    _expect_parts(source if audio is None else SourceOptions(), show)
     _expect_recording(audio)
     detector = SileroDetector("live")  # where it is missing, before a model is fetched
     browser, place, replacements = _browser(source), show.place(), show.replacements()
-    give_back_freed()
+    give_back_what_is_free()
     with contextlib.ExitStack() as stack:
         files = caption_files(audio, show.events, show.output, show.rotate, layout.on(CUES))
         recording, heard = show.recording(audio), browser or _source(source, audio)
         engine = caption_engine(model, decoding, options, show.hotwords(), stack)
-        warm_up(engine)
         pausable = PausableSource(heard)
         stream_source, controls = _recorded(pausable, recording, stack), Controls(pausable)
         captioner = Captioner(engine, detector, options)
@@ -96,10 +90,8 @@ def caption(
         stream = CaptionStream(stream_source, captioner, supervisor.alive, controls=controls)
         if place is not None:
             view = _web(captioner, place, browser, controls, layout.on(CUES))
-            stack.enter_context(view)
-            _tell_address(view, place)
-            sinks.append(view)
-            stream.came_to, stream.hear = view.come_to, view.hear
+            sinks.append(stack.enter_context(view))
+            _follow(view, stream, place)
         logger.info("%s, listening to %s", engine.name, stream_source.name)
         supervisor.ready(f"listening to {stream_source.name}")
         try:
@@ -110,15 +102,20 @@ def caption(
     return ExitCode.INTERRUPTED if interrupted and not stream_source.endless else ExitCode.OK
 
 
-def _expect_parts(source: SourceOptions, show: ShowOptions) -> None:
-    """Refuse what needs an extra that is not installed.
+def _expect_use(
+    source: SourceOptions, audio: str | None, show: ShowOptions, layout: Given[Layout]
+) -> None:
+    """Refuse what does not go together, or needs an extra that is not installed.
 
     Raises:
         OptionError: so it is.
     """
+    source.expect_use(audio)
+    show.expect_use(source)
+    show.expect_subtitles(layout)
     if show.web:
         require("web", "--web", "starlette", "uvicorn", "websockets")
-    if source.mic not in (None, "browser"):
+    if audio is None and source.mic not in (None, "browser"):
         require("live", "--mic", "sounddevice")
 
 
@@ -157,7 +154,7 @@ def _source(source: SourceOptions, audio: str | None) -> AudioSource:
 
 
 def _recorded(
-    source: AudioSource, recording: Recording | None, stack: contextlib.ExitStack
+    source: AudioSource, recording: FlacRecording | None, stack: contextlib.ExitStack
 ) -> AudioSource:
     """A source that is recorded, if that is wanted, open until the stack ends."""
     from whisper_hailo.live.outputs.recording import RecordedSource
@@ -210,7 +207,9 @@ def _web(
     )
 
 
-def _tell_address(view: WebView, place: Place) -> None:
+def _follow(view: WebView, stream: CaptionStream, place: Place) -> None:
+    """Show how far a stream has come and how loud it is, and tell where."""
+    stream.came_to, stream.hear = view.come_to, view.hear
     logger.info("captions at %s", view.address)
     if place.access.is_generated:
         logger.info("to control them: %s", view.address_to_control)

@@ -7,7 +7,7 @@ import logging
 from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from whisper_hailo.backends.hailo.options import Priority
+from whisper_hailo.backends.hailo.options import ChipPriority
 from whisper_hailo.cli.caption_options import CaptionModel
 from whisper_hailo.cli.model import tell_reasons
 from whisper_hailo.core.errors import OptionError
@@ -67,26 +67,29 @@ def caption_engine(
     hotwords: str,
     stack: contextlib.ExitStack,
 ) -> CaptionEngine:
-    """Our own engine or Moonshine, open until the stack ends.
+    """Our own engine or Moonshine, open until the stack ends, and warm.
 
     Raises:
         OptionError: a rule that Moonshine cannot honour.
     """
     from whisper_hailo.decoding.recognizer import refuse_unhonoured
-    from whisper_hailo.live.captioning.engine import TranscriberEngine
+    from whisper_hailo.live.captioning.engine import TranscriberEngine, warm_up
     from whisper_hailo.live.captioning.moonshine import LONGEST_S, MoonshineEngine
 
+    engine: CaptionEngine
     if model.moonshine is None:
-        transcriber = model.transcriber(Priority.LIVE)
+        transcriber = model.transcriber(ChipPriority.LIVE)
         decoding = _expecting(hotwords, decoding_of(given, transcriber.default_cures), transcriber)
         engine = TranscriberEngine(transcriber, decoding, trim_window=options.trim_window)
         tell_reasons(transcriber)
         stack.enter_context(transcriber)
-        return engine
-    bounded = frozenset({"limits.max_per_second"})  # it has a bound of its own
-    refuse_unhonoured(decoding_of(given, Cures()), bounded, "Moonshine")
-    longest_s = LONGEST_S if options.max_segment_s is None else options.max_segment_s
-    return stack.enter_context(MoonshineEngine(model.moonshine, longest_s))
+    else:
+        bounded = frozenset({"limits.max_per_second"})  # it has a bound of its own
+        refuse_unhonoured(decoding_of(given, Cures()), bounded, "Moonshine")
+        longest_s = LONGEST_S if options.max_segment_s is None else options.max_segment_s
+        engine = stack.enter_context(MoonshineEngine(model.moonshine, longest_s))
+    warm_up(engine)
+    return engine
 
 
 def decoding_of(given: Given[DecodingOptions], cures: Cures) -> DecodingOptions:

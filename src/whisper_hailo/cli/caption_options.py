@@ -15,7 +15,7 @@ from whisper_hailo.live.outputs.rotation import Rotation
 
 if TYPE_CHECKING:
     from whisper_hailo.core.given_options import Given
-    from whisper_hailo.live.outputs.recording import Recording
+    from whisper_hailo.live.outputs.recording import FlacRecording
     from whisper_hailo.live.outputs.replacements import Replacements
     from whisper_hailo.live.web.view import Place
     from whisper_hailo.text.subtitles import Layout
@@ -197,7 +197,7 @@ class ShowOptions:
             return ""
         return ", ".join(filter(None, Replacements.read(self.replace).phrases.values()))
 
-    def recording(self, audio: str | None) -> Recording | None:
+    def recording(self, audio: str | None) -> FlacRecording | None:
         """What the sound is kept in, if it is; not open yet.
 
         Raises:
@@ -207,9 +207,9 @@ class ShowOptions:
         if self.record is None:
             return None
         from whisper_hailo.live.outputs.files import identity
-        from whisper_hailo.live.outputs.recording import Recording
+        from whisper_hailo.live.outputs.recording import FlacRecording
 
-        recording = Recording(self.record, self.rotate)
+        recording = FlacRecording(self.record, self.rotate)
         recording.file.check(identity(audio))
         return recording
 

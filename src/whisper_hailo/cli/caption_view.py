@@ -11,14 +11,13 @@ from typing import Final
 
 from rich.cells import cell_len
 
+from whisper_hailo.cli.shades import shaded
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.live.events import CaptionWord, Completed, Event, Partial, as_json
 from whisper_hailo.text.subtitles import label
 
 _ERASE: Final = "\r\x1b[K"
 _DIM, _RESET = "\x1b[2m", "\x1b[0m"
-_SHADES: Final = ((0.5, "\x1b[31m"), (0.8, "\x1b[33m"), (1.01, "\x1b[32m"))
-"""Red, yellow and green: the probability up to which a word has the colour."""
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _ELLIPSIS: Final = "…"
@@ -87,12 +86,7 @@ class TerminalView:
         return f"{dots}{settled}{_DIM}{rest}{_RESET}" if rest else dots + settled
 
     def _shaded(self, words: Sequence[CaptionWord]) -> str:
-        parts = []
-        for word in words:
-            probability = 1.0 if word.probability is None else word.probability
-            shade = next(code for limit, code in _SHADES if probability < limit)
-            parts.append(f"{shade}{clean(word.text)}{_RESET}")
-        return "".join(parts)
+        return "".join(shaded(clean(word.text), word.probability) for word in words)
 
 
 def _of_speaker(speaker: int | None, words: Sequence[CaptionWord]) -> list[CaptionWord]:

@@ -25,6 +25,7 @@ import typer
 
 from whisper_hailo.cli.help import ON_OFF, UNBROKEN
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.files import at_home
 from whisper_hailo.core.flags import Flag, expect_choice, flag_of, is_needed, only_of, typed_name
 from whisper_hailo.core.given_options import Given, default_of, inner_type
 
@@ -149,6 +150,8 @@ def _parsed(one: Field[Any], how: Flag, value: Any) -> Any:  # noqa: ANN401 - of
     """
     if isinstance(value, list):
         return tuple(value)
+    if isinstance(value, Path):
+        return Path(at_home(str(value)))
     if how.parse is None:
         return value
     expect_choice(one, value)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
-from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 
+from whisper_hailo.cli.as_typed import take_as_typed
+from whisper_hailo.cli.words import in_our_order
 from whisper_hailo.core.flags import CHIP, ENGINE
 
 ON_OFF: Final = "[no-]"
@@ -24,7 +25,6 @@ _WHOLE: Final = 1000
 """Characters of a command's first sentence: all of them."""
 
 _TYPES: Final = {"str": "TEXT", "path": "PATH", "int": "N", "float": "X"}
-_TRUTHS: Final = {"True": True, "False": False}
 
 Context: TypeAlias = Any
 Formatter: TypeAlias = Any
@@ -32,31 +32,18 @@ Formatter: TypeAlias = Any
 
 
 class Command(TyperCommand):
-    """A command whose help is short lines, and whose switches take OpenAI's `True` and `False`."""
+    """A command whose help is short lines, and which takes its words in others' order, too."""
+
+    def get_params(self, ctx: Context) -> list[Any]:
+        """Its parameters, and `--help`."""
+        return take_as_typed(super().get_params(ctx))
 
     def get_help(self, ctx: Context) -> str:
         return super().get_help(ctx).replace(UNBROKEN, " ")
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         """Read the words behind the command."""
-        return super().parse_args(ctx, self._without_truths(args))
-
-    def _without_truths(self, words: Sequence[str]) -> list[str]:
-        """`--word_timestamps True` is the switch, `False` its opposite, or nothing."""
-        switches = {
-            name: param
-            for param in self.params
-            if isinstance(param, TyperOption) and param.is_bool_flag
-            for name in param.opts
-        }
-        left: list[str] = []
-        for word in words:
-            before = switches.get(left[-1].replace("_", "-")) if left else None
-            if before is None or word not in _TRUTHS:
-                left.append(word)
-            elif not _TRUTHS[word]:
-                left[-1:] = before.secondary_opts[:1]
-        return left
+        return super().parse_args(ctx, in_our_order(args, self.params))
 
     def collect_usage_pieces(self, ctx: Context) -> list[str]:
         """`[OPTIONS] AUDIO...`, as everyone writes it."""
@@ -82,6 +69,10 @@ class Command(TyperCommand):
 
 class Group(TyperGroup):
     """All commands, in the groups that they are in."""
+
+    def get_params(self, ctx: Context) -> list[Any]:
+        """Its parameters, and `--help`."""
+        return take_as_typed(super().get_params(ctx))
 
     def format_options(self, ctx: Context, formatter: Formatter) -> None:
         """Write the commands, then the options."""

@@ -16,6 +16,7 @@ from whisper_hailo.audio.files import fault_of
 from whisper_hailo.audio.suffixes import AUDIO_SUFFIXES, MEDIA_SUFFIXES
 from whisper_hailo.core.errors import AudioError, OptionError, WhisperHailoError
 from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.files import at_home
 from whisper_hailo.core.folders import files_below
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.targets import FileId, file_id
@@ -73,6 +74,7 @@ def _told_apart(inputs: list[Input]) -> list[Input]:
 
 
 def _expand(word: str) -> Iterator[Input]:
+    word = at_home(word)
     if word == STDIN:
         closed = AudioError("standard input is closed; pipe a recording into it, or name a file")
         yield Input("stdin", None, Path("stdin"), closed if sys.stdin is None else None)

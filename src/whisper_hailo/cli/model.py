@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from whisper_hailo.backends.hailo.options import Priority
+from whisper_hailo.backends.hailo.options import ChipPriority
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.cli.verbosity import is_verbose
 from whisper_hailo.convert.options import WINDOW, ConvertOptions
@@ -73,7 +73,7 @@ class ModelOptions:
         if options.task == "translate":
             raise OptionError(f"--task is translate, {self.model} cannot; give --model {other}")
 
-    def transcriber(self, priority: Priority = Priority.BATCH) -> Transcriber:
+    def transcriber(self, priority: ChipPriority = ChipPriority.BATCH) -> Transcriber:
         """A transcriber, not opened yet.
 
         Args:
@@ -86,7 +86,7 @@ class ModelOptions:
 
         return Transcriber.from_model(**self.arguments(priority))
 
-    def arguments(self, priority: Priority = Priority.BATCH) -> dict[str, Any]:
+    def arguments(self, priority: ChipPriority = ChipPriority.BATCH) -> dict[str, Any]:
         """Those of `Transcriber.from_model`; see `transcriber`."""
         chip = replace(self.engine.hailo, priority=priority)
         return {

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.flags import flag, group
+from whisper_hailo.core.flags import flag, group, refuse_idle
 from whisper_hailo.text.outputs import ALL_FORMATS, FORMATS
 from whisper_hailo.text.subtitles import Layout
 
@@ -33,19 +33,21 @@ class OutputOptions:
         False, "Leave out what is done, go on in the rest.", also=("--resume",)
     )
     as_json: bool = flag(False, "Print one JSON object per input.", name="--json")
+    colour: bool = flag(False, "Shade words by confidence.", also=("--color",))
     layout: Layout = group(Layout)
 
     def __post_init__(self) -> None:
         wrong = [fmt for fmt in self._named if fmt not in (*FORMATS, ALL_FORMATS)]
         if wrong:
             known = ", ".join((*FORMATS, ALL_FORMATS))
-            hint = "; recordings are named without -f" if Path(wrong[0]).suffix else ""
-            raise OptionError(f"--format is {wrong[0]!r}, expected one of: {known}{hint}")
+            raise OptionError(f"--format is {wrong[0]!r}, expected one of: {known}")
         if self.output_dir is None and len(self.formats) > 1:
             several = " ".join(self._named)
             raise OptionError(f"--format {several} writes several files; give --output-dir")
         if self.output_dir is None and self.skip_existing:
             raise OptionError("--skip-existing needs --output-dir; give both")
+        as_text = self.output_dir is None and not self.as_json and self.formats == ("txt",)
+        refuse_idle(self, "colour", as_text, "text on a terminal")
 
     @property
     def _named(self) -> list[str]:

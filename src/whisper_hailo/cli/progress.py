@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import sys
 from time import monotonic
 from typing import Final
 
-from whisper_hailo.cli.verbosity import is_quiet
+from whisper_hailo.cli.status_line import StatusLine
 
 MIN_DURATION_S: Final = 60.0
 """Shorter recordings are done before anyone wonders."""
 
-_TERMINAL_INTERVAL_S: Final = 0.2
-_LOG_INTERVAL_S: Final = 15.0
+_LEAST_S: Final = 0.2
+"""A speed is told of so long at least."""
 
 
 class Progress:
-    """One line that is rewritten on a terminal, a line now and then elsewhere."""
+    """How far one input is, how fast, and what is left.
+
+    Args:
+        name: of the input.
+    """
 
     def __init__(self, name: str) -> None:
-        """Begin for one input, called `name` in the line."""
         self._name = name
-        self._terminal = sys.stderr.isatty()
-        self._interval_s = _TERMINAL_INTERVAL_S if self._terminal else _LOG_INTERVAL_S
         self._begin_s = monotonic()
-        self._last_s = self._begin_s
-        self._shown = False
+        self._line = StatusLine(self._begin_s)
         self._known_s = 0.0
 
     def skip(self, known_s: float) -> None:
@@ -37,24 +36,18 @@ class Progress:
         now_s = monotonic()
         if done_s <= self._known_s:
             self._begin_s = now_s
-        soon = now_s - self._last_s < self._interval_s
-        if soon or is_quiet() or (duration_s or done_s) < MIN_DURATION_S:
+        if (duration_s or done_s) < MIN_DURATION_S or not self._line.is_due(now_s):
             return
-        self._last_s = now_s
-        self._shown = True
         of = f" of {clock(duration_s)}" if duration_s is not None else ""
-        speed = max(0.0, done_s - self._known_s) / max(now_s - self._begin_s, _TERMINAL_INTERVAL_S)
-        line = f"{self._name}: {clock(done_s)}{of}, {speed:.1f} x real time"
+        speed = max(0.0, done_s - self._known_s) / max(now_s - self._begin_s, _LEAST_S)
+        line = f"{clock(done_s)}{of}, {speed:.1f} x real time"
         if duration_s is not None and speed:
             line += f", {clock(max(0.0, duration_s - done_s) / speed)} left"
-        print(f"\r\x1b[K{line}" if self._terminal else line, end="", file=sys.stderr)
-        print("", end="" if self._terminal else "\n", file=sys.stderr, flush=True)
+        self._line.show(now_s, line, self._name)
 
     def close(self) -> None:
         """Clear the line, which may come again."""
-        if self._shown and self._terminal:
-            self._shown = False
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        self._line.close()
 
 
 def clock(seconds: float) -> str:

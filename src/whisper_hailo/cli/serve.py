@@ -7,7 +7,7 @@ import logging
 from dataclasses import replace
 from typing import Annotated
 
-from whisper_hailo.backends.hailo.options import Priority
+from whisper_hailo.backends.hailo.options import ChipPriority
 from whisper_hailo.cli.fallback import Fallback
 from whisper_hailo.cli.groups import Only
 from whisper_hailo.cli.model import ModelOptions, tell_engine
@@ -16,6 +16,7 @@ from whisper_hailo.cli.verbosity import log_as
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.extras import require
 from whisper_hailo.core.given_options import Given
+from whisper_hailo.core.heap import give_back_what_is_free
 from whisper_hailo.decoding.option_groups import FALLBACK_STEP, SearchOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.serve.logs import JsonLines
@@ -80,10 +81,11 @@ def _serve(
 
     if doors.http is None and doors.wyoming is None:
         doors = replace(doors, http=Address.of(DEFAULT_HTTP))
+    give_back_what_is_free()
     safety.keys()  # what is wrong is told before a model is looked for
     safety.tls.context()  # refuses what HTTPS cannot be served with
     with bound(doors, tls=safety.tls_cert is not None) as listeners:
-        transcriber = model.transcriber(Priority.LIVE)
+        transcriber = model.transcriber(ChipPriority.LIVE)
         step = transcriber.default_fallback if fallback.fallback is None else fallback.fallback
         options = _decoding(decoding, fallback, transcriber.default_options, step)
         transcriber.check(options)

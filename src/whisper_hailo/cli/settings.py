@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import Field, dataclass, fields, replace
@@ -96,6 +97,8 @@ def _listed(value: Any) -> Any:  # noqa: ANN401 - of any field
 
 
 def _read(options: Mapping[str, Any], config: Path | None) -> dict[str, Any]:
+    if config is None and not any(name.upper().startswith(PREFIX) for name in os.environ):
+        return {}  # without the 10 MiB that reading nothing would take
     from pydantic import BeforeValidator, ValidationError, create_model
     from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 

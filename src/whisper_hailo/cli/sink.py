@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from whisper_hailo.cli.failures import describe, report, tell, was_interrupted
 from whisper_hailo.cli.inputs import Input
+from whisper_hailo.cli.shades import in_shades
 from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.cli.verbosity import note
 from whisper_hailo.core.errors import ExitCode, OptionError, OutputError
 from whisper_hailo.core.files import expect_folder, write_file
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.targets import file_id, refuse_foreign
-from whisper_hailo.core.types import Transcript
-from whisper_hailo.text.outputs import as_json, failure_json, render, timings_json
+from whisper_hailo.core.types import Segment, Transcript
+from whisper_hailo.text.outputs import JSON, as_json, failure_json, parts, render, timings_json
 from whisper_hailo.text.subtitles import Layout
 from whisper_hailo.transcription.journal import BEGINNING
 
@@ -44,6 +46,8 @@ class Sink:
         inputs: all of them, none of which an output may replace.
         layout: of subtitles.
         goes_on: what is there is left out, what was begun is gone on with.
+        timed: lines of text on standard output have times.
+        colour: their words are shaded, where that is a terminal.
 
     Raises:
         OptionError: a file would replace another one or an input.
@@ -55,6 +59,8 @@ class Sink:
     inputs: Sequence[Input]
     layout: Layout = field(default_factory=Layout)
     goes_on: bool = False
+    timed: bool = False
+    colour: bool = False
 
     def __post_init__(self) -> None:
         if self.output_dir is None:
@@ -125,13 +131,24 @@ class Sink:
         return "free some space or give another --output-dir"
 
     @property
-    def prints_text(self) -> bool:
-        """Whether text goes to standard output, line by line."""
-        return self.output_dir is None and not self.as_json and self.formats[0] == "txt"
+    def prints_parts(self) -> bool:
+        """Whether a result goes to standard output while it comes."""
+        return self.output_dir is None and not self.as_json and self.formats[0] != JSON
 
-    def prefix(self, entry: Input) -> str:
-        """Begins the lines of text of an input that is not alone."""
-        return f"{shown(entry.name)}: " if len(self.inputs) > 1 else ""
+    def printed(self, entry: Input, segments: Iterable[Segment]) -> Iterator[str]:
+        """What goes to standard output, part by part; lines of several inputs say whose they are.
+
+        Args:
+            entry: the input.
+            segments: of it; they may still be coming.
+        """
+        fmt = self.formats[0]
+        several = len(self.inputs) > 1 and fmt == "txt"
+        prefix = f"{shown(entry.name)}: " if several else ""
+        if self.colour and sys.stdout.isatty():
+            segments = map(in_shades, segments)
+        for part in parts(segments, fmt, self.layout, timed=self.timed):
+            yield prefix + part
 
     def has(self, entry: Input) -> bool:
         """Whether all results of an input are there; each is complete or not there at all."""
@@ -144,7 +161,7 @@ class Sink:
         Args:
             entry: the input.
             transcript: what came of it.
-            printed: its lines of text are on standard output already.
+            printed: it is on standard output already.
 
         Raises:
             OutputError: it cannot be written.
@@ -164,10 +181,10 @@ class Sink:
         if self.as_json:
             # A stream has no name of its own, or the number of a temporary file.
             emit_json(as_json(replace(transcript, audio=entry.name)) | timings_json(transcript))
+        elif self.prints_parts and not printed:
+            emit("".join(self.printed(entry, transcript.segments)))
         elif self.output_dir is None and not printed:
-            text, prefix = render(transcript, self.formats[0], self.layout), self.prefix(entry)
-            lines = text.splitlines(keepends=True) if prefix and self.prints_text else []
-            emit("".join(prefix + line for line in lines) or text)
+            emit(render(transcript, JSON))
 
     def put_error(self, entry: Input, error: Exception) -> ExitCode:
         """Report an input that failed; returns its exit code.

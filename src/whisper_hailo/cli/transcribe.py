@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +21,7 @@ from whisper_hailo.core.extras import require
 from whisper_hailo.core.flags import CHANNELS, expect_choices, flag
 from whisper_hailo.core.given_options import Given
 from whisper_hailo.core.names import shown
-from whisper_hailo.decoding.option_groups import FALLBACK_STEP, SearchOptions
+from whisper_hailo.decoding.option_groups import FALLBACK_STEP, SearchOptions, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.batch_size import checked_batch
 from whisper_hailo.transcription.longform.plan import LONG, LongOptions
@@ -70,6 +71,8 @@ def transcribe(
         find_inputs(audio),
         output.layout,
         output.skip_existing,
+        decoding.typed.get("timestamps", False),
+        output.colour,
     )
     sink.expect_writable()
     inputs = [looked_at(entry) for entry in sink.checked()]
@@ -86,8 +89,7 @@ def transcribe(
     transcriber.check(options, long)
     tell_engine(transcriber)
     with transcriber:
-        timed = decoding.typed.get("timestamps", False)
-        run = _Run(transcriber, options, long, together, sink, timed=timed)
+        run = _Run(transcriber, options, long, together, sink)
         codes |= zip(sound, run.all(list(sound.values())), strict=True)
     return next((codes[at] for at in sorted(codes) if codes[at]), ExitCode.OK)
 
@@ -99,7 +101,7 @@ def decoding_options(
     default: DecodingOptions,
     step: float,
 ) -> DecodingOptions:
-    """What was typed, and times of segments where a format or another option is of no use without.
+    """What was typed, and times where a format or another option is of no use without.
 
     Args:
         given: what was typed of it.
@@ -115,6 +117,8 @@ def decoding_options(
     options = given.on(replace(default, search=search))
     if output.layout.highlight_words and options.words is None:
         raise OptionError("--highlight-words needs --word-timestamps; give both")
+    if output.colour and options.words is None:
+        options = replace(options, words=WordOptions())
     drops = options.words is not None and options.words.hallucination_silence_s is not None
     if "timestamps" in given.typed or not (output.wants_times or drops):
         return options
@@ -139,16 +143,13 @@ class _Run:
         long: LongOptions,
         together: Together,
         sink: Sink,
-        *,
-        timed: bool,
     ) -> None:
         self._transcriber = transcriber
         self._options = options
         self._long = long
         self._together = together
         self._sink = sink
-        self._timed = timed
-        self._identity = transcriber.identity(options, long, together.batch_size)
+        self._identity = cache(lambda: transcriber.identity(options, long, together.batch_size))
 
     def all(self, inputs: Sequence[Input]) -> Iterator[ExitCode]:
         """Results in order; whatever an input's error, it is reported and the next has its turn."""
@@ -166,7 +167,7 @@ class _Run:
         from whisper_hailo.cli.growing import Growing
 
         try:
-            with Growing(entry, self._sink, self._identity, timed=self._timed) as growing:
+            with Growing(entry, self._sink, self._identity) as growing:
                 segments = self._transcriber.segments(
                     entry.source(),
                     self._options,
@@ -175,9 +176,7 @@ class _Run:
                     batch_size=self._together.batch_size,
                     memory=growing.journal,
                 )
-                for segment in segments:
-                    growing.take(segments, segment)
-                growing.finish(segments)
+                growing.follow(segments)
         except ReaderGoneError:
             raise
         except Exception as error:

@@ -34,6 +34,14 @@ def cache_root() -> Path:
     return Path(base) / "whisper-hailo"
 
 
+def at_home(name: str) -> str:
+    """A path as it was typed: the `~` that shells leave in `--output-dir=~/x` is the home.
+
+    What is there by that very name is meant itself.
+    """
+    return name if os.path.lexists(name) else os.path.expanduser(name)
+
+
 def inside(directory: Path, name: str) -> Path:
     """Path of a file that a file of a directory names: in that directory, also behind links.
 

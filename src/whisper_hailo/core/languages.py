@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
+from functools import cache
 from typing import Final
 
 AUTO_LANGUAGE: Final = "auto"
@@ -70,8 +71,13 @@ def _letters(name: str) -> str:
     return "".join(char for char in letters if unicodedata.category(char) != _MODIFIER)
 
 
+@cache
+def _by_letters() -> dict[str, str]:
+    """Codes by those; only whoever names no code waits for two hundred names to be taken apart."""
+    return {_letters(name): code for name, code in _NAMES.items()}
+
+
 _NAMES: Final = _names()
-_BY_LETTERS: Final = {_letters(name): code for name, code in _NAMES.items()}
 KNOWN_LANGUAGES: Final = frozenset(_NAMES.values())
 """Codes of those that Whisper was made for."""
 
@@ -87,7 +93,7 @@ def language_code(language: str) -> str:
     text = language.strip().casefold()
     if text == AUTO_LANGUAGE or text in KNOWN_LANGUAGES:
         return text
-    if (code := _BY_LETTERS.get(_letters(text))) is not None:
+    if (code := _by_letters().get(_letters(text))) is not None:
         return code
     tag = text.replace("_", "-")
     if not _TAG.fullmatch(tag):

@@ -14,8 +14,8 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Transc
 from whisper_hailo.decoding.option_groups import SearchOptions
 from whisper_hailo.live.captioning.engine import TOKENS_PER_SECOND, CaptionEngine
 from whisper_hailo.serve.audio import AudioLimits
+from whisper_hailo.serve.captions import EngineCaptions
 from whisper_hailo.serve.errors import TooLateError, UnknownModelError
-from whisper_hailo.serve.glance import EngineCaptions
 from whisper_hailo.serve.job import Outcome
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.request import Caller, Choices, Defaults, Heard, Request

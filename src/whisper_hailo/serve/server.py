@@ -1,4 +1,8 @@
-"""All doors in one process and one event loop, from the first request to the last."""
+"""All doors in one process and one event loop, from the first request to the last.
+
+What a door needs is imported when it is opened: HTTP's libraries take 20 MiB, those that announce
+Wyoming 9.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,7 @@ import signal
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
-from whisper_hailo.serve.announce import announce
-from whisper_hailo.serve.doors.wyoming import WyomingDoor
-from whisper_hailo.serve.doors.wyoming_wire import LINE_BYTES
 from whisper_hailo.serve.engine import Engine
-from whisper_hailo.serve.http.app import make_app
-from whisper_hailo.serve.http.serving import HttpServer
 from whisper_hailo.serve.listeners import Listener, Listeners
 from whisper_hailo.serve.options import DoorOptions, LimitOptions, SafetyOptions
 from whisper_hailo.serve.worker import Worker
@@ -90,6 +89,9 @@ class Server:
             logger.warning("%d requests were given up", queue.n_unfinished)
 
     async def _open_http(self, listener: Listener, stack: AsyncExitStack) -> None:
+        from whisper_hailo.serve.http.app import make_app
+        from whisper_hailo.serve.http.serving import HttpServer
+
         app = make_app(self._engine, listener.address, self._limits, self._safety)
         server = HttpServer(app, self._limits, self._safety)
         listener.socket.listen()
@@ -103,12 +105,17 @@ class Server:
         self._serving(str(listener))
 
     async def _open_wyoming(self, listener: Listener, stack: AsyncExitStack) -> None:
+        from whisper_hailo.serve.doors.wyoming import WyomingDoor
+        from whisper_hailo.serve.doors.wyoming_wire import LINE_BYTES
+
         door = WyomingDoor(self._engine, self._limits.connections)
         server = await asyncio.start_server(door.connected, sock=listener.socket, limit=LINE_BYTES)
         stack.push_async_callback(door.close)
         stack.callback(server.close)
         self._serving(str(listener))
         if self._doors.zeroconf is not None:
+            from whisper_hailo.serve.announce import announce
+
             port = listener.socket.getsockname()[1]
             announced = announce(self._doors.zeroconf, listener.address.host, port)
             await stack.enter_async_context(announced)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -16,10 +17,16 @@ JSON_VERSION: Final = 1
 
 SCHEMA_FILE: Final = Path(__file__).with_name("transcript.schema.json")
 
-FORMATS: Final = ("txt", "srt", "vtt", "tsv", "json")
+JSON: Final = "json"
+
+FORMATS: Final = ("txt", "srt", "vtt", "tsv", JSON)
 
 ALL_FORMATS: Final = "all"
 """Stands for every one of `FORMATS`."""
+
+_SUBTITLES: Final[Mapping[str, Callable[[Iterable[Segment], Layout], Iterator[str]]]] = {
+    "srt": srt, "vtt": vtt, "tsv": tsv,
+}  # fmt: skip
 
 
 def render(transcript: Transcript, fmt: str, layout: Layout | None = None) -> str:
@@ -34,23 +41,42 @@ def render(transcript: Transcript, fmt: str, layout: Layout | None = None) -> st
     Raises:
         OptionError: no such format.
     """
-    layout = layout or Layout()
-    if fmt == "txt":
-        return _plain(transcript)
-    if fmt == "srt":
-        return srt(transcript, layout)
-    if fmt == "vtt":
-        return vtt(transcript, layout)
-    if fmt == "tsv":
-        return tsv(transcript)
-    if fmt == "json":
+    if fmt == JSON:
         return json.dumps(as_json(transcript), ensure_ascii=False, indent=2) + "\n"
-    raise OptionError(f"--format is {fmt!r}, expected one of: {', '.join((*FORMATS, ALL_FORMATS))}")
+    return "".join(parts(transcript.segments, fmt, layout or Layout()))
 
 
-def _plain(transcript: Transcript) -> str:
-    segments = transcript.segments
-    return "".join(text_line(segment) for segment in segments if segment.text) or "\n"
+def parts(
+    segments: Iterable[Segment], fmt: str, layout: Layout, *, timed: bool = False
+) -> Iterator[str]:
+    """What `render` puts together, each part as soon as it is known.
+
+    Args:
+        segments: of one input, in order; they may still be coming.
+        fmt: one of `FORMATS` but `json`, which cannot be read before its last bracket.
+        layout: of subtitles.
+        timed: lines of `txt` begin with their times, as on OpenAI Whisper's terminal.
+
+    Raises:
+        OptionError: no such format.
+    """
+    if fmt == "txt":
+        return _lines(segments, timed=timed)
+    if (make := _SUBTITLES.get(fmt)) is None:
+        known = ", ".join((*FORMATS, ALL_FORMATS))
+        raise OptionError(f"--format is {fmt!r}, expected one of: {known}")
+    return make(segments, layout)
+
+
+def _lines(segments: Iterable[Segment], *, timed: bool) -> Iterator[str]:
+    """A line for each segment with text; an empty one where nothing was said."""
+    said = False
+    for segment in segments:
+        if segment.text:
+            said = True
+            yield text_line(segment, timed=timed)
+    if not said:
+        yield "\n"
 
 
 def text_line(segment: Segment, *, timed: bool = False) -> str:

@@ -1,14 +1,17 @@
-"""Subtitles: which words stand together on screen, for how long, in which notation."""
+"""Subtitles: which words stand together on screen, for how long, in which notation.
+
+They are made while segments come: a cue is given as soon as nothing can be added to it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import expect, flag
-from whisper_hailo.core.types import Segment, Transcript, Word
+from whisper_hailo.core.types import Segment, Word
 
 _SUBTITLES: Final = "Subtitles"
 
@@ -65,11 +68,10 @@ class Cue:
     speaker: int | None = None
 
 
-def srt(transcript: Transcript, layout: Layout) -> str:
+def srt(segments: Iterable[Segment], layout: Layout) -> Iterator[str]:
     """SubRip: numbered cues."""
-    return "".join(
-        f"{number}\n{srt_cue(cue)}" for number, cue in enumerate(cues(transcript, layout), start=1)
-    )
+    for number, cue in enumerate(cues(segments, layout), start=1):
+        yield f"{number}\n{srt_cue(cue)}"
 
 
 def srt_cue(cue: Cue) -> str:
@@ -78,9 +80,9 @@ def srt_cue(cue: Cue) -> str:
     return f"{times}\n{label(cue.speaker)}{_safe(cue.text)}\n\n"
 
 
-def vtt(transcript: Transcript, layout: Layout) -> str:
+def vtt(segments: Iterable[Segment], layout: Layout) -> Iterator[str]:
     """WebVTT; speakers as voices."""
-    return "WEBVTT\n\n" + "".join(map(vtt_cue, cues(transcript, layout)))
+    return _headed("WEBVTT\n\n", map(vtt_cue, cues(segments, layout)))
 
 
 def vtt_cue(cue: Cue) -> str:
@@ -90,19 +92,28 @@ def vtt_cue(cue: Cue) -> str:
     return f"{times}\n{voice}{_safe(cue.text)}\n\n"
 
 
-def tsv(transcript: Transcript) -> str:
+def tsv(segments: Iterable[Segment], _: Layout) -> Iterator[str]:
     """Start and end in milliseconds and text, with tabs between, as OpenAI Whisper writes it."""
-    rows = [
+    rows = (
         f"{round(s.start_s * 1000)}\t{round(s.end_s * 1000)}\t"
         f"{label(s.speaker)}{' '.join(s.text.split())}\n"
-        for s in transcript.segments
-    ]
-    return "start\tend\ttext\n" + "".join(rows)
+        for s in segments
+    )
+    return _headed("start\tend\ttext\n", rows)
 
 
-def cues(transcript: Transcript, layout: Layout) -> Iterator[Cue]:
+def _headed(heading: str, parts: Iterable[str]) -> Iterator[str]:
+    """The heading with the first part, or alone: what fails at once has written nothing."""
+    for part in parts:
+        yield heading + part
+        heading = ""
+    if heading:
+        yield heading
+
+
+def cues(segments: Iterable[Segment], layout: Layout) -> Iterator[Cue]:
     """Cues in order; one per segment where the layout says nothing."""
-    for words, speaker in _groups(transcript.segments, layout):
+    for words, speaker in _groups(segments, layout):
         if layout.highlight_words:
             yield from _highlighted(words, speaker)
         else:
@@ -110,7 +121,7 @@ def cues(transcript: Transcript, layout: Layout) -> Iterator[Cue]:
 
 
 def _groups(
-    segments: Sequence[Segment], layout: Layout
+    segments: Iterable[Segment], layout: Layout
 ) -> Iterator[tuple[Sequence[Word], int | None]]:
     """Words of each cue; a word whose text begins with a line end begins a line."""
     if not layout.breaks_lines:

@@ -6,8 +6,10 @@ encoding needs, the merges above all; a transcript without a prompt never encode
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from array import array
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,15 +37,22 @@ _BYTES: Final = _byte_letters()
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The texts of a byte-level vocabulary.
+    """The texts of a byte-level vocabulary, as one: a text for each token takes five times as much.
 
     Attributes:
-        letters: by token id, in the letters that stand for bytes; empty for ids that have none.
+        letters: that stand for the bytes of all tokens, in the order of their ids.
+        ends: by token id, how many letters there are up to the end of its own.
         added: ids of control tokens and others outside the vocabulary, by name.
     """
 
-    letters: tuple[str, ...]
+    letters: str
+    ends: array[int]
     added: dict[str, int]
+
+    @classmethod
+    def of(cls, letters: Sequence[str], added: dict[str, int]) -> Vocabulary:
+        """By the letters of each token; empty for ids that have none."""
+        return cls("".join(letters), array("L", accumulate(map(len, letters))), added)
 
     @classmethod
     def read(cls, path: Path) -> Vocabulary | None:
@@ -69,15 +78,19 @@ class Vocabulary:
             if not _is_byte_level(around):
                 return None
             added = {token["content"]: token["id"] for token in around["added_tokens"]}
-            return cls(_by_id(decode(dict[str, int], vocabulary)), decode(dict[str, int], added))
+            letters = _by_id(decode(dict[str, int], vocabulary))
+            return cls.of(letters, decode(dict[str, int], added))
         except (MismatchError, TypeError, LookupError):
             return None
 
     def text(self, tokens: Iterable[int]) -> str:
         """Text of token ids; ids without a text give none, incomplete UTF-8 gives U+FFFD."""
-        known = range(len(self.letters))
-        parts = (_as_bytes(self.letters[token]) for token in tokens if token in known)
+        known = range(len(self.ends))
+        parts = (_as_bytes(self._letters(token)) for token in tokens if token in known)
         return b"".join(parts).decode("utf-8", errors="replace")
+
+    def _letters(self, token: int) -> str:
+        return self.letters[self.ends[token - 1] if token else 0 : self.ends[token]]
 
 
 def _as_bytes(letters: str) -> bytes:
@@ -92,7 +105,7 @@ def _is_byte_level(around: dict[str, Any]) -> bool:
     return (around["model"]["type"], around["decoder"]["type"]) == ("BPE", "ByteLevel")
 
 
-def _by_id(vocabulary: dict[str, int]) -> tuple[str, ...]:
+def _by_id(vocabulary: dict[str, int]) -> list[str]:
     """Names in the order of their ids.
 
     Raises:
@@ -103,4 +116,4 @@ def _by_id(vocabulary: dict[str, int]) -> tuple[str, ...]:
     letters: list[str] = [""] * (2 * len(vocabulary))
     for name, number in vocabulary.items():
         letters[number] = name
-    return tuple(letters[: 1 + max(vocabulary.values(), default=-1)])
+    return letters[: 1 + max(vocabulary.values(), default=-1)]

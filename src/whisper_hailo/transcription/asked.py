@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -12,9 +13,14 @@ from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.given_options import named, refuse_unknown
+from whisper_hailo.core.languages import AUTO_LANGUAGE
+from whisper_hailo.core.threads import checked_threads
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.plan import STRATEGIES, LongOptions
+from whisper_hailo.transcription.schedule import Progress
+
+logger = logging.getLogger(__name__)
 
 _OF_CONVERSION: Final = ("quantize", "encoder_quantize", "half")
 
@@ -26,13 +32,11 @@ _PEERS: Final[Mapping[str, str]] = {
     "language_detection_threshold": "leave it out: the first window tells the language",
     "language_detection_segments": "leave it out: the first window tells the language",
     "chunk_length": "give window_s to from_model",
-    "log_progress": "give progress, a function of seconds done and seconds in all",
     "verbose": "give progress, a function of seconds done and seconds in all",
     "fp16": 'leave it out, or give quantize to from_model: "auto", "none", "int8", "int4"',
     "compute_type": 'give quantize: "auto", "none" (float32), "int8" or "int4"',
     "device": 'give encoder_backend: "auto", "onnx" (the CPU) or "hailo"',
     "device_index": "leave it out: the chip that is free is taken",
-    "cpu_threads": "give threads",
     "num_workers": "give batch_size to transcribe_many",
     "download_root": "set WHISPER_HAILO_CACHE",
     "local_files_only": "set HF_HUB_OFFLINE=1",
@@ -42,6 +46,7 @@ _PEERS: Final[Mapping[str, str]] = {
 _MEANT: Final[Mapping[tuple[str, object], Mapping[str, Any]]] = {
     ("vad_filter", True): {"strategy": "vad"},
     ("vad_filter", False): {},
+    ("language", None): {"language": AUTO_LANGUAGE},
     ("without_timestamps", True): {"timestamps": False},
     ("without_timestamps", False): {"timestamps": True},
     ("compute_type", "auto"): {},
@@ -59,7 +64,7 @@ def _as_ours(names: Mapping[str, Any]) -> dict[str, Any]:
     meant: dict[str, Any] = {}
     left: dict[str, Any] = {}
     for name, value in names.items():
-        means = _MEANT.get((name, value)) if isinstance(value, str | bool) else None
+        means = _MEANT.get((name, value)) if isinstance(value, str | bool | None) else None
         if means is None:
             left[name] = value
         else:
@@ -78,6 +83,7 @@ class Asked:
     Attributes:
         options: with the names.
         long: likewise.
+        progress: what `log_progress=True` asks for, as of faster-whisper; `None` where nobody does.
 
     Raises:
         OptionError: a name that there is not, or a value of a wrong type or out of range.
@@ -89,6 +95,10 @@ class Asked:
         if isinstance(long, str):
             names, long = {"strategy": long, **names}, None
         names = _as_ours(names)
+        logs = names.pop("log_progress", False)
+        if not isinstance(logs, bool):
+            raise OptionError(f"log_progress is {logs!r}, expected True or False")
+        self.progress: Progress | None = _log if logs else None
         if "temperature" in names:
             names["temperatures"] = names.pop("temperature")
         _expect(options, DecodingOptions, "options")
@@ -99,26 +109,35 @@ class Asked:
         self.long = cut.on(long or LongOptions())
 
 
+def _log(done_s: float, duration_s: float | None) -> None:
+    """How far a recording is, to who listens to the package's log."""
+    logger.info("%.0f s%s", done_s, "" if duration_s is None else f" of {duration_s:.0f} s")
+
+
 class AskedModel:
     """Which model is to be run, and how.
 
     Args:
         convert: that names are put on.
         engine: likewise.
+        threads: per operator; 0 may be `cpu_threads` among the names, as of faster-whisper.
         names: of `from_model`.
 
     Attributes:
         convert: with the names.
         engine: likewise.
+        threads: likewise.
 
     Raises:
         OptionError: a name that there is not, or a value of a wrong type or out of range.
     """
 
     def __init__(
-        self, convert: ConvertOptions, engine: EngineOptions, names: dict[str, Any]
+        self, convert: ConvertOptions, engine: EngineOptions, threads: int, names: dict[str, Any]
     ) -> None:
         names = _as_ours(names)
+        elsewhere = names.pop("cpu_threads", 0)
+        self.threads = checked_threads(threads or elsewhere)
         of_engine = named(EngineOptions, names)
         of_convert = named(ConvertOptions, names, _OF_CONVERSION)
         refuse_unknown(names, _PEERS, EngineOptions, ConvertOptions)

@@ -87,7 +87,6 @@ class Journal(Closing):
         return self._end > 0
 
     def recall(self, key: str) -> Remembered | None:
-        """See `Memory`."""
         return self._known.get(key)
 
     def remember(self, batch: Sequence[Remembered]) -> None:

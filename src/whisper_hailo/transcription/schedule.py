@@ -54,7 +54,6 @@ class Listed:
         self._recordings = iter(recordings)
 
     def next(self, *, n_free: int, idle: bool) -> Recording | None:
-        """See `WindowSource`."""
         del idle
         return next(self._recordings, None) if n_free else None
 

@@ -192,9 +192,7 @@ class WindowEngine(Protocol):
     """
 
     @property
-    def batch_key(self) -> Hashable:
-        """See above."""
-        ...
+    def batch_key(self) -> Hashable: ...
 
     def context(self) -> Context:
         """Of a recording that has not begun."""

@@ -55,7 +55,6 @@ class Browser(Closing):
         return list(self.runs.values())[-1] if self.runs else {}
 
     def reload(self) -> None:
-        """Leave and come back."""
         self._leaves = True
 
     def read_to(self, segment_id: int) -> None:

@@ -69,7 +69,7 @@ def to_json(timing: FileTiming) -> dict[str, Any]:
 
 
 def to_text(timing: FileTiming) -> str:
-    """Tables for people."""
+    """Stages, tokens and parts as tables, one line each."""
     settings, transcript = timing.settings, timing.transcript
     lines = [
         f"{transcript.audio}, {transcript.duration_s:.2f} s: {settings.model}, encoder "

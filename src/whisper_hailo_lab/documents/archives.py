@@ -65,10 +65,11 @@ def _engines(result: dict[str, Any], weights: str) -> str:
     more = sorted(100 * overhead(pair) for pair in pairs)
     text = (
         f"{result['clips']:,} clips of {pairs[0][LOCAL]['audio_s'] / result['clips']:.1f} s, "
-        f"{len(pairs)} pairs in turns, {_where(result, weights)}; the start is what a job of 16 "
-        f"clips takes. Beside the start Ray takes {median(more):+.0f} % of the local engine's "
-        f"processor time (median; {more[0]:+.0f} to {more[-1]:+.0f} %). {none['tasks']:,} tasks "
-        f"without anything to transcribe went through Ray in {none['seconds']:.0f} s.\n\n"
+        f"{len(pairs)} pairs in turns, {_where(result, weights)}; the start is what a job of "
+        f"{pairs[0][LOCAL]['start_clips']} clips takes. Beside the start Ray takes "
+        f"{median(more):+.0f} % of the local engine's processor time (median; {more[0]:+.0f} to "
+        f"{more[-1]:+.0f} %). {none['tasks']:,} tasks without anything to transcribe went through "
+        f"Ray in {none['seconds']:.0f} s.\n\n"
     )
     rows = tuple(_engine(name, [pair[name] for pair in pairs]) for name in (LOCAL, RAY))
     heads = ("engine", "start, s", "of the processor", "whole job, s", "of the processor")

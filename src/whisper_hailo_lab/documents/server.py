@@ -1,4 +1,4 @@
-"""The tables of `experiments.server_load` and `experiments.server_rival`."""
+"""The tables of `experiments.server_load`, `server_shares`, `server_killed` and `server_rival`."""
 
 from __future__ import annotations
 
@@ -10,30 +10,44 @@ from whisper_hailo_lab.repository import RESULTS
 RESULT: Final = RESULTS / "server.json"
 _LOAD: Final = (
     "door", "clients", "requests/s", "x real time", "median s", "99th percentile s", "wrong text",
-    "failed", "429, 503", "MiB before, after", "descriptors",
+    "failed", "429, 503", "MiB, first and last third", "peak MiB", "descriptors, likewise",
 )  # fmt: skip
-_RIVAL: Final = ("", "ours", "wyoming-faster-whisper", "ratio", "range of pairs", "target")
+_ASKED: Final = ("client", "requests at once", "done in time", "median s", "99th percentile s")
+_KILLED: Final = ("door", "killed", "done before that")
+_RIVAL: Final = ("", "", "ours", "the other", "ratio", "range of pairs", "target")
 
 
 def tables(kept: dict[str, Any], _weights: str) -> dict[str, str]:
-    """Load below and above the limits, clients beside recordings, and ours beside another."""
+    """Load below and above the limits, clients in each other's way, and ours beside others."""
     audio_s = kept["audio_s"]
-    below, above = (
-        Table(_LOAD, tuple(_load(one, audio_s) for one in kept[name])).markdown()
-        for name in ("below", "above")
+    made = {
+        name: Table(_LOAD, tuple(_load(one, audio_s) for one in kept[part])).markdown()
+        for name, part in (("server-load", "below"), ("server-limits", "above"))
+    }
+    for part in ("beside", "shares"):
+        rows = tuple(_asked(name, one) for name, one in kept[part].items())
+        made[f"server-{part}"] = Table(_ASKED, rows).markdown()
+    made["server-killed"] = _killed(kept["killed"]).markdown()
+    rivals = (
+        _rival(server, name, one)
+        for server, figures in kept["rivals"].items()
+        for name, one in figures.items()
     )
-    beside = Table(
-        ("one client", "median s", "99th percentile s", "requests"),
-        tuple(
-            (name, f"{one['median_s']:.3f}", f"{one['last_s']:.3f}", str(one["n_done"]))
-            for name, one in kept["beside"].items()
-        ),
-    ).markdown()
-    made = {"server-load": below, "server-limits": above, "server-beside": beside}
-    if "rival" in kept:
-        rows = tuple(_rival(name, one) for name, one in kept["rival"].items())
-        made["server-rival"] = Table(_RIVAL, rows).markdown()
+    made["server-rivals"] = Table(_RIVAL, tuple(rivals)).markdown()
     return made
+
+
+def _asked(name: str, one: dict[str, Any]) -> tuple[str, ...]:
+    times = (f"{one['median_s']:.3f}", f"{one['last_s']:.3f}")
+    return (name, str(one["clients"]), str(one["n_in_time"]), *times)
+
+
+def _killed(one: dict[str, Any]) -> Table:
+    counts = (one["killed"], one["done"])
+    doors = sorted(one["killed"])
+    rows = [(door, *(str(those.get(door, 0)) for those in counts)) for door in doors]
+    rows.append(("all", *(str(sum(those.values())) for those in counts)))
+    return Table(_KILLED, tuple(rows))
 
 
 def _load(one: dict[str, Any], audio_s: float) -> tuple[str, ...]:
@@ -49,13 +63,15 @@ def _load(one: dict[str, Any], audio_s: float) -> tuple[str, ...]:
         str(one["n_failed"]),
         refused,
         "{:.0f}, {:.0f}".format(*one["rss_mib"]),
+        f"{one['peak_mib']:.0f}",
         "{}, {}".format(*one["descriptors"]),
     )
 
 
-def _rival(name: str, one: dict[str, Any]) -> tuple[str, ...]:
+def _rival(server: str, name: str, one: dict[str, Any]) -> tuple[str, ...]:
     low, high = one["range"]
     return (
+        server,
         name,
         f"{one['ours']:.3g}",
         f"{one['theirs']:.3g}",

@@ -28,7 +28,7 @@ from whisper_hailo_lab.program import description
 from whisper_hailo_lab.program import run as run_program
 from whisper_hailo_lab.report.build import report
 from whisper_hailo_lab.repository import BUILD, CLIPS
-from whisper_hailo_lab.runs.case import Case
+from whisper_hailo_lab.runs.case import ROWS, Case
 from whisper_hailo_lab.systems import environments
 from whisper_hailo_lab.systems.table import SYSTEMS
 
@@ -66,6 +66,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--together", type=int, default=8, help="systems alive at once")
     parser.add_argument("--systems", nargs="*", default=[], help="only these")
+    parser.add_argument("--rows", nargs="*", default=[], choices=ROWS, help="only these")
     parser.add_argument("--comparisons", nargs="*", default=list(COMPARISONS))
     parser.add_argument("--hef-encoder", default="", help="encoder HEF for the study's plan")
     parser.add_argument("--hef-decoder", default="")
@@ -88,7 +89,7 @@ def run(words: argparse.Namespace) -> Path:
     )
     out: Path = words.out / "run.jsonl"
     out.unlink(missing_ok=True)
-    wanted = runnable(only(cases, words.systems))
+    wanted = runnable(only(cases, words.systems, words.rows))
     with closing(Steps()) as steps:
         evaluate(wanted, data, out, steps, together=words.together, note=words.note)
         common = Case("", "ours", "matched", model, "en", words.threads)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from whisper_hailo.convert.options import AUTO_QUANTIZE
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo_lab.runs.case import Case, Row
 from whisper_hailo_lab.systems.table import SYSTEMS, entry
@@ -16,6 +18,9 @@ OURS: Final[dict[str, dict[str, Any]]] = {
     "30 s, INT8 decoder": {"window_s": 30.0, "quantize": "int8"},
 }
 """Ours without a chip."""
+
+AS_IT_COMES: Final[dict[str, Any]] = {"quantize": AUTO_QUANTIZE, "encoder_quantize": AUTO_QUANTIZE}
+"""Ours for those who say nothing."""
 
 STUDY: Final[dict[str, dict[str, Any]]] = {
     "fixed decoder": {"decoder_backend": "fixed", "hailo_window_s": 10, "hailo_length": 32},
@@ -67,6 +72,9 @@ class Device:
 def machine_plan(model: str, threads: int, language: str = "en") -> tuple[Case, ...]:
     """Everything that runs without a chip: ours, and the rivals in both rows."""
     cases = ours(OURS, "matched", model, threads, language)
+    cases.append(
+        Case("whisper-hailo, default", "ours", "default", model, language, threads, AS_IT_COMES)
+    )
     for name in RIVALS:
         rows: tuple[Row, ...] = ("matched", "default")
         cases += [rival(name, row, model, threads, language) for row in rows]
@@ -104,15 +112,21 @@ def rival(name: str, row: Row, model: str, threads: int, language: str = "en") -
     return Case(f"{label}, {row}", name, row, loads, language, threads)
 
 
-def only(cases: tuple[Case, ...], systems: list[str]) -> tuple[Case, ...]:
-    """The cases of some systems; none named is all.
+def only(
+    cases: tuple[Case, ...], systems: Sequence[str], rows: Sequence[str] = ()
+) -> tuple[Case, ...]:
+    """The cases of some systems and rows; none named is all.
 
     Raises:
-        OptionError: no such system.
+        OptionError: no such system, or no such row of them.
     """
     for name in systems:
         entry(name)
-    kept = tuple(case for case in cases if not systems or case.system in systems)
+    kept = tuple(
+        case
+        for case in cases
+        if (not systems or case.system in systems) and (not rows or case.row in rows)
+    )
     if not kept:
-        raise OptionError(f"the plan has no case of {', '.join(systems)}")
+        raise OptionError(f"the plan has no case of {', '.join([*systems, *rows])}")
     return kept

@@ -6,8 +6,9 @@ import base64
 import http.client
 import json
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import BinaryIO, Final, cast
 from urllib.parse import urlsplit
 
@@ -38,34 +39,50 @@ class RefusedError(Exception):
     """The server says that it has no room now: 429 or 503."""
 
 
-def openai_client(address: str) -> Ask:
-    """One that uploads the file."""
-    parts = (
-        b'--x\r\nContent-Disposition: form-data; name="model"\r\n\r\nwhisper-1\r\n'
-        b'--x\r\nContent-Disposition: form-data; name="file"; filename="demo.flac"\r\n\r\n',
-        RECORDING.read_bytes(),
-        b"\r\n--x--\r\n",
-    )
-    body, headers = b"".join(parts), {"Content-Type": "multipart/form-data; boundary=x"}
+def openai_client(address: str, key: str = "", file: bytes | None = None) -> Ask:
+    """One that uploads a file to OpenAI's API.
 
-    def ask() -> str:
-        return str(json.loads(_posted(address, "/v1/audio/transcriptions", body, headers))["text"])
+    Args:
+        address: of the server.
+        key: that it has.
+        file: any that the server can read; `None` is the bundled recording.
+    """
+    body = _form("file", file or RECORDING.read_bytes(), {"model": "whisper-1", "language": "en"})
+    path = "/v1/audio/transcriptions"
+    return lambda: str(json.loads(_posted(address, path, body, key))["text"]).strip()
 
-    return ask
+
+def asr_client(address: str) -> Ask:
+    """One that uploads the recording as Bazarr does."""
+    body = _form("audio_file", RECORDING.read_bytes())
+    path = "/asr?output=txt&language=en"
+    return lambda: " ".join(_posted(address, path, body).decode().split())
+
+
+def inference_client(address: str, file: bytes | None = None) -> Ask:
+    """One that uploads a file as whisper.cpp's server takes it; see `openai_client`."""
+    fields = {"response_format": "json", "language": "en"}
+    body = _form("file", file or RECORDING.read_bytes(), fields)
+    return lambda: " ".join(json.loads(_posted(address, "/inference", body))["text"].split())
 
 
 def batch_client(address: str, times: int) -> Ask:
     """One that uploads the recording as a film, so many times on end, behind all others."""
     samples = np.tile(load_audio(RECORDING), times)
-    head = b'--x\r\nContent-Disposition: form-data; name="audio_file"; filename="a"\r\n\r\n'
-    body, headers = (
-        head + pcm(samples) + b"\r\n--x--\r\n",
-        {"Content-Type": "multipart/form-data; boundary=x"},
-    )
-    return lambda: _posted(address, "/asr?encode=false", body, headers).decode()
+    body = _form("audio_file", pcm(samples))
+    return lambda: _posted(address, "/asr?encode=false", body).decode()
 
 
-def _posted(address: str, path: str, body: bytes, headers: dict[str, str]) -> bytes:
+def _form(name: str, file: bytes, fields: Mapping[str, str] = MappingProxyType({})) -> bytes:
+    """An upload as browsers send it."""
+    head = '--x\r\nContent-Disposition: form-data; name="'
+    texts = "".join(f'{head}{field}"\r\n\r\n{value}\r\n' for field, value in fields.items())
+    begin = f'{texts}{head}{name}"; filename="audio.flac"\r\n\r\n'
+    return b"".join((begin.encode(), file, b"\r\n--x--\r\n"))
+
+
+def _posted(address: str, path: str, body: bytes, key: str = "") -> bytes:
+    headers = {"Content-Type": "multipart/form-data; boundary=x", "X-API-Key": key}
     connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=PATIENCE_S)
     try:
         connection.request("POST", path, body, headers)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, TypeAlias
 
 from whisper_hailo_lab.report.gather import MachineRuns, RunSource
 from whisper_hailo_lab.report.page import Conclusion
@@ -11,6 +11,9 @@ from whisper_hailo_lab.report.tables import reference
 from whisper_hailo_lab.report.text import percent
 from whisper_hailo_lab.runs.records import ComparisonRecord
 from whisper_hailo_lab.runs.summary import Summary, paired_ratio
+
+_Rows: TypeAlias = dict[str, dict[str, Any]]
+"""Of a comparison, by what differs."""
 
 
 def headline(groups: Sequence[MachineRuns]) -> str:
@@ -77,10 +80,17 @@ def _about_systems(source: RunSource) -> Iterator[Conclusion]:
 
 
 def _about_comparison(record: ComparisonRecord) -> Iterator[str]:
-    rows: dict[str, dict[str, Any]] = {}
-    for row in record.rows:
-        rows.setdefault(str(row.get("value", row.get("decoder", row.get("implementation")))), row)
-    if record.name == "cache" and {"fixed", "growing", "cached"} <= rows.keys():
+    about = _ABOUT.get(record.name)
+    if about is not None:
+        rows: _Rows = {}
+        for row in record.rows:
+            name = row.get("value", row.get("decoder", row.get("implementation")))
+            rows.setdefault(str(name), row)
+        yield from about(record, rows)
+
+
+def _about_cache(record: ComparisonRecord, rows: _Rows) -> Iterator[str]:
+    if {"fixed", "growing", "cached"} <= rows.keys():
         fixed, growing, cached = rows["fixed"], rows["growing"], rows["cached"]
         yield (
             f"For {record.settings['steps']} steps a fixed decoder computes "
@@ -88,36 +98,54 @@ def _about_comparison(record: ComparisonRecord) -> Iterator[str]:
             f"{growing['attention_rows']:,}, a cached one {cached['attention_rows']:,}; in time "
             f"that is {fixed['ratio']:.1f}, {growing['ratio']:.1f} and 1 (same weights, same core)."
         )
-    if record.name == "window" and {"10 s", "30 s"} <= rows.keys():
+
+
+def _about_window(_record: ComparisonRecord, rows: _Rows) -> Iterator[str]:
+    if {"10 s", "30 s"} <= rows.keys():
         short, full = rows["10 s"], rows["30 s"]
         yield (
             f"A 30 s window costs {full['ratio'] / short['ratio']:.1f} times the encoder time of a "
             f"10 s one; WER {percent(short['wer'])} at 10 s, {percent(full['wer'])} at 30 s."
         )
-    if record.name == "precision":
-        base = record.rows[0]
-        for label in ("encoder INT8, decoder FP32", "encoder FP32, decoder INT8"):
-            if label in rows:
-                row = rows[label]
-                yield (
-                    f"{label}: {row['ratio']:.2f} of the time of FP32, WER "
-                    f"{percent(row['wer'])} against {percent(base['wer'])}."
-                )
-    if record.name == "padding":
-        none, most = record.rows[0], record.rows[-1]
-        yield (
-            f"Without padding {none['runaway']} of {none['files']} files run on until the token "
-            f"budget ends, padded {most['value']} {most['runaway']}; decoder time "
-            f"{most['ratio']:.2f} of that without."
-        )
-    if record.name == "mel":
-        others = [r for r in record.rows if r["implementation"] not in {"ours", "definition"}]
-        if others:
-            nearest = min(others, key=lambda row: row["ratio"])
+
+
+def _about_precision(record: ComparisonRecord, rows: _Rows) -> Iterator[str]:
+    base = record.rows[0]
+    for label in ("encoder INT8, decoder FP32", "encoder FP32, decoder INT8"):
+        if label in rows:
+            row = rows[label]
             yield (
-                f"Of the other log-mels the fastest, {nearest['implementation']}, takes "
-                f"{nearest['ratio']:.1f} times as long as ours ({nearest['audio_s']:g} s of audio)."
-                if nearest["ratio"] > 1
-                else f"{nearest['implementation']} needs {nearest['ratio']:.2f} of our log-mel's "
-                f"time at {nearest['audio_s']:g} s."
+                f"{label}: {row['ratio']:.2f} of the time of FP32, WER "
+                f"{percent(row['wer'])} against {percent(base['wer'])}."
             )
+
+
+def _about_padding(record: ComparisonRecord, _rows: _Rows) -> Iterator[str]:
+    none, most = record.rows[0], record.rows[-1]
+    yield (
+        f"Without padding {none['runaway']} of {none['files']} files run on until the token "
+        f"budget ends, padded {most['value']} {most['runaway']}; decoder time "
+        f"{most['ratio']:.2f} of that without."
+    )
+
+
+def _about_mel(record: ComparisonRecord, _rows: _Rows) -> Iterator[str]:
+    others = [r for r in record.rows if r["implementation"] not in {"ours", "definition"}]
+    if others:
+        nearest = min(others, key=lambda row: row["ratio"])
+        yield (
+            f"Of the other log-mels the fastest, {nearest['implementation']}, takes "
+            f"{nearest['ratio']:.1f} times as long as ours ({nearest['audio_s']:g} s of audio)."
+            if nearest["ratio"] > 1
+            else f"{nearest['implementation']} needs {nearest['ratio']:.2f} of our log-mel's "
+            f"time at {nearest['audio_s']:g} s."
+        )
+
+
+_ABOUT: Final[dict[str, Callable[[ComparisonRecord, _Rows], Iterator[str]]]] = {
+    "cache": _about_cache,
+    "window": _about_window,
+    "precision": _about_precision,
+    "padding": _about_padding,
+    "mel": _about_mel,
+}

@@ -28,8 +28,12 @@ def cpu_s(pid: int) -> dict[int, float]:
 
 
 def _descendants(pid: int) -> Iterator[int]:
-    for task in Path(f"/proc/{pid}/task").glob("*"):
-        for child in _read(pid, f"task/{task.name}/children").split():
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:  # it has ended meanwhile
+        return
+    for thread in threads:
+        for child in _read(pid, f"task/{thread}/children").split():
             yield int(child)
             yield from _descendants(int(child))
 

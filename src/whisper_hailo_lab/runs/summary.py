@@ -171,6 +171,12 @@ def stage_ms(record: FileResult, what: str) -> float | None:
     return sum(present) if present else None
 
 
+def median_cpu_ms(files: Sequence[FileResult]) -> float | None:
+    """Median over the files of their processor time; `None` where none was heard."""
+    told = [record.cpu_s * 1000.0 for record in files if not record.error]
+    return float(np.median(told)) if told else None
+
+
 def repetitive(text: str) -> bool:
     """Whether a text says the same over and over."""
     return bool(text) and compression_ratio(text) > REPETITION_RATIO

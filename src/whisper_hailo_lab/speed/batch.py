@@ -43,14 +43,11 @@ def measure(model: str, quantize: str, threads: int, audio: str) -> dict[str, An
     ) as opened:
         in_turn = opened.with_parts(encode_ahead=False)
 
-        def transcribe(size: int) -> tuple[Transcript, float]:
-            begin = perf_counter()
-            said = in_turn.transcribe(audio_samples, options, long=long, batch_size=size)
-            return said, (perf_counter() - begin) * 1000.0
-
         for number in range(1 + ROUNDS):
             for size in (1, WINDOWS) if number % 2 else (WINDOWS, 1):
-                said, taken_ms = transcribe(size)
+                begin = perf_counter()
+                said = in_turn.transcribe(audio_samples, options, long=long, batch_size=size)
+                taken_ms = (perf_counter() - begin) * 1000.0
                 texts[size] = said
                 if number:
                     stages = said.timings

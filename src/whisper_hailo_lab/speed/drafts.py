@@ -75,7 +75,6 @@ class Told:
         positions: IntArray,
         **asked: Any,  # noqa: ANN401 - as it is
     ) -> tuple[StepOutput, Any]:
-        """See `Decoder`."""
         output, after = self._decoder.step(tokens, state, positions, **asked)
         for row, column in enumerate(positions.tolist()):
             place = state.n_tokens + column + 1 - self._n_prompt

@@ -46,7 +46,9 @@ class Ours:
             threads=case.threads,
             engine=engine(given),
         )
-        self._options = DecodingOptions(
+        common = DecodingOptions() if case.greedy else self._transcriber.default_options
+        self._options = replace(
+            common,
             language=case.language,
             cures=cures(given, self._transcriber.default_cures),
             max_new_tokens=case.budget,

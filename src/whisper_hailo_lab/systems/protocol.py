@@ -96,7 +96,6 @@ class WholeModel:
         self._model: Any = None
 
     def transcribe(self, audio: FloatArray, language: str) -> SystemResult:
-        """See `System`."""
         raise NotImplementedError
 
     def warm_up(self, audio: FloatArray, watch: ComponentWatch) -> None:

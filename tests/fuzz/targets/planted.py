@@ -13,14 +13,15 @@ from tests.fuzz.target import Input
 from whisper_hailo.core.errors import ModelError
 
 KINDS = ("ok", "refused", "internal", "traceback", "memory", "crash", "hang")
-"""What comes of an input; the last two end the process."""
+"""What comes of an input; the last two end the process. `leak` is another, which no case draws."""
 
 
 class Fuzzed:
     """Each case has one of the faults."""
 
     def prepare(self, base: Path) -> None:
-        """Nothing."""
+        """Leak nothing yet."""
+        self._leaked: list[int] = []
 
     def make(self, rng: Random, base: Path) -> Input:
         """The fault by the case's own chance, so that it does not depend on what ran before."""
@@ -36,6 +37,8 @@ class Fuzzed:
         if kind == "traceback":
             threading.Thread(target=lambda: {}["planted"]).start()
             time.sleep(0.1)
+        if kind == "leak":
+            self._leaked.append(os.open(os.devnull, os.O_RDONLY))
         if kind == "memory":
             len(b"x" * (500 << 20))
         if kind == "crash":

@@ -48,6 +48,26 @@ def test_a_file_is_no_model_directory(tmp_path: Path) -> None:
         hub.parse_name(str(file))
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("mirco", "micro"), ("Tiny", "tiny"), ("larg-v3", "large-v3")]
+)
+def test_a_misspelled_name_is_told_what_was_meant(typed: str, meant: str) -> None:
+    with pytest.raises(ModelError, match=rf"{typed} is no model \(did you mean {meant}\?\)"):
+        hub.parse_name(typed)
+
+
+@pytest.mark.parametrize(
+    "typed", ["models/ggml-base.en.bin", "ggml-base.en-q5_1.bin", "~/base.en.pt", "base.en.gguf"]
+)
+def test_a_file_of_another_program_s_is_told_by_its_name_here(typed: str) -> None:
+    with pytest.raises(ModelError, match=r"model file of another program; give base\.en, which"):
+        hub.parse_name(typed)
+
+
+def test_a_hub_id_may_end_like_a_file() -> None:
+    assert hub.parse_name("org/own.bin").hub_id == "org/own.bin"
+
+
 def test_a_directory_has_no_revision(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="--revision belongs to a hub id"):
         hub.locate(hub.CheckpointName(label="x", path=tmp_path), "main")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,18 +14,27 @@ from whisper_hailo.cli import growing
 from whisper_hailo.cli.growing import Growing
 from whisper_hailo.cli.inputs import find_inputs
 from whisper_hailo.cli.sink import Sink
+from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import Segment, Transcript
+from whisper_hailo.text.outputs import render
+from whisper_hailo.text.subtitles import Layout
 
 
 class Coming(Iterator[Segment]):
-    """Segments of a recording, and the transcript as far as they have come."""
+    """Segments of a recording, and the transcript as far as they have come.
+
+    Attributes:
+        before: called when a segment is asked for.
+    """
 
     def __init__(self, whole: Transcript) -> None:
         self._whole = whole
         self._n_given = 0
         self.language_probs = {"de": 0.75, "en": 0.25}
+        self.before: Callable[[], None] = lambda: None
 
     def __next__(self) -> Segment:
+        self.before()
         if self._n_given == len(self._whole.segments):
             raise StopIteration
         self._n_given += 1
@@ -47,16 +57,27 @@ def sink(folder: Path, *formats: str, out: str = "", goes_on: bool = False) -> S
     return Sink(formats, place, False, find_inputs([str(folder / "a.wav")]), goes_on=goes_on)
 
 
+def follow(results: Sink, segments: Coming, at: int = 0) -> None:
+    with Growing(results.inputs[at], results, str) as grown:
+        grown.follow(segments)  # type: ignore[arg-type]
+
+
+def printed(
+    results: Sink, segments: Coming, capsys: pytest.CaptureFixture[str]
+) -> tuple[list[str], str]:
+    """What was printed before each segment was asked for, and afterwards."""
+    told: list[str] = []
+    segments.before = lambda: told.append(capsys.readouterr().out)
+    follow(results, segments)
+    return told, capsys.readouterr().out
+
+
 def test_lines_are_printed_when_they_come_and_once(
     tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    results = sink(tmp_path, "txt")
-    with Growing(results.inputs[0], results, "", timed=False) as grown:
-        grown.take(segments, next(segments))  # type: ignore[arg-type]
-        assert capsys.readouterr().out == "Grüße.\n"
-        grown.take(segments, next(segments))  # type: ignore[arg-type]
-        grown.finish(segments)  # type: ignore[arg-type]
-    assert capsys.readouterr().out == "All the rest.\n"
+    told, rest = printed(sink(tmp_path, "txt"), segments, capsys)
+    assert told == ["", "Grüße.\n", "All the rest.\n"]
+    assert rest == ""
 
 
 def test_lines_have_their_times_and_their_recording(
@@ -64,45 +85,95 @@ def test_lines_have_their_times_and_their_recording(
 ) -> None:
     results = sink(tmp_path, "txt")
     two = find_inputs([str(tmp_path / name) for name in ("a.wav", "b.wav")])
-    with Growing(two[1], replace(results, inputs=two), "", timed=True) as grown:
-        grown.take(segments, next(segments))  # type: ignore[arg-type]
+    follow(replace(results, inputs=two, timed=True), segments, at=1)
     told = capsys.readouterr()
-    assert told.out == f"{tmp_path}/b.wav: [00:00.000 --> 00:09.000]  Grüße.\n"
+    assert told.out.splitlines()[0] == f"{tmp_path}/b.wav: [00:00.000 --> 00:09.000]  Grüße."
     assert told.err == f"{tmp_path}/b.wav: German (75%)\n"
 
 
-def test_what_is_printed_whole_waits_for_its_end(
+@pytest.mark.parametrize(
+    ("fmt", "parts"),
+    [
+        ("srt", ["1\n00:00:00,000 --> 00:00:09,000\nGrüße.\n\n",
+                 "2\n00:00:09,000 --> 00:00:12,500\nAll the rest.\n\n"]),
+        ("vtt", ["WEBVTT\n\n00:00:00.000 --> 00:00:09.000\nGrüße.\n\n",
+                 "00:00:09.000 --> 00:00:12.500\nAll the rest.\n\n"]),
+        ("tsv", ["start\tend\ttext\n0\t9000\tGrüße.\n", "9000\t12500\tAll the rest.\n"]),
+    ],
+)  # fmt: skip
+def test_subtitles_are_printed_when_they_come_and_once(
+    fmt: str, parts: list[str], tmp_path: Path, segments: Coming,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    told, rest = printed(sink(tmp_path, fmt), segments, capsys)
+    assert told == ["", *parts]
+    assert rest == ""
+    assert "".join(parts) == render(transcript(), fmt)
+
+
+def test_a_cue_to_which_words_may_be_added_waits_for_them(
     tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    results = sink(tmp_path, "srt")
-    with Growing(results.inputs[0], results, "", timed=False) as grown:
-        for segment in segments:
-            grown.take(segments, segment)  # type: ignore[arg-type]
-        assert not capsys.readouterr().out
-        grown.finish(segments)  # type: ignore[arg-type]
-    assert capsys.readouterr().out.count("-->") == 2
+    flowing = Layout(max_line_width=12, max_line_count=2)
+    results = replace(sink(tmp_path, "srt"), layout=flowing)
+    told, rest = printed(results, segments, capsys)
+    assert told[:2] == ["", ""]
+    assert "".join(told) + rest == render(transcript(), "srt", flowing)
+    assert rest.endswith("rest.\n\n")
+
+
+@pytest.mark.parametrize("fmt", ["txt", "srt", "vtt", "tsv"])
+def test_nothing_said_is_printed_as_it_is_written(
+    fmt: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    silent = replace(transcript(), segments=())
+    follow(sink(tmp_path, fmt), Coming(silent))
+    assert capsys.readouterr().out == render(silent, fmt)
+
+
+@pytest.mark.parametrize("fmt", ["srt", "vtt", "tsv"])
+def test_what_fails_before_a_segment_prints_nothing(
+    fmt: str, tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> None:
+        raise AudioError("a.wav is broken")
+
+    segments.before = fail
+    with pytest.raises(AudioError):
+        follow(sink(tmp_path, fmt), segments)
+    assert capsys.readouterr().out == ""
+
+
+def test_json_waits_for_its_end(
+    tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told, rest = printed(sink(tmp_path, "json"), segments, capsys)
+    assert told == ["", "", ""]
+    assert json.loads(rest)["text"] == "Grüße. All the rest."
 
 
 def test_files_grow_beside_their_place_and_come_to_it_whole(
     tmp_path: Path, segments: Coming, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = [0.0]
-    monkeypatch.setattr(growing, "monotonic", lambda: now[0])
-    results = sink(tmp_path, "txt", "srt", "json", out="out")
-    with Growing(results.inputs[0], results, "", timed=False) as grown:
-        grown.take(segments, next(segments))  # type: ignore[arg-type]
-        found = {path.name: path.read_text() for path in (tmp_path / "out").iterdir()}
-        assert set(found) == {"a.txt.part", "a.srt.part"}
-        assert found["a.txt.part"] == "Grüße.\n"
-        grown.take(segments, next(segments))  # type: ignore[arg-type]
-        assert (tmp_path / "out" / "a.txt.part").read_text() == "Grüße.\n", "too soon"
-        grown.finish(segments)  # type: ignore[arg-type]
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"a.txt", "a.srt", "a.json"}
-    assert (tmp_path / "out" / "a.txt").read_text() == "Grüße.\nAll the rest.\n"
+    monkeypatch.setattr(growing, "monotonic", lambda: 0.0)
+    found: list[dict[str, str]] = []
+    out = tmp_path / "out"
+    segments.before = lambda: found.append({p.name: p.read_text() for p in out.glob("*")})
+    follow(sink(tmp_path, "txt", "srt", "json", out="out"), segments)
+    assert found[0] == {}
+    assert set(found[1]) == {"a.txt.part", "a.srt.part"}
+    assert found[1]["a.txt.part"] == "Grüße.\n"
+    assert found[2] == found[1], "too soon"
+    assert {path.name for path in out.iterdir()} == {"a.txt", "a.srt", "a.json"}
+    assert (out / "a.txt").read_text() == "Grüße.\nAll the rest.\n"
 
 
 def test_what_was_not_finished_stays(tmp_path: Path, segments: Coming) -> None:
-    results = sink(tmp_path, "txt", out="out")
-    with Growing(results.inputs[0], results, "", timed=False) as grown:
-        grown.take(segments, next(segments))  # type: ignore[arg-type]
+    def interrupt() -> None:
+        if segments.transcript.segments:
+            raise KeyboardInterrupt
+
+    segments.before = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        follow(sink(tmp_path, "txt", out="out"), segments)
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["a.txt.part"]

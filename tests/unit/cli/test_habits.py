@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from operator import attrgetter
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from tests.unit.cli.test_transcribe_options import Listener, recordings
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.habits import HABITS, Habit
 from whisper_hailo.cli.model import ModelOptions
+from whisper_hailo.transcription.longform.clips import WHOLE, Clip
 
 __all__ = ["recordings"]
 
@@ -33,6 +35,9 @@ TAKEN: list[tuple[str, str, object]] = [
     ("-bs 5", "search.beam_size", 5),
     ("-bo 3", "search.best_of", 3),
     ("-l de", "language", "de"),
+    ("-mc 64", "prompts.condition_on_previous_text", True),
+    ("-mc -1", "prompts.condition_on_previous_text", True),
+    ("-mc 0", "prompts.condition_on_previous_text", False),
 ]
 MODEL: list[tuple[str, str, object]] = [
     ("--device cpu", "engine.encoder_backend", "onnx"),
@@ -47,7 +52,20 @@ MODEL: list[tuple[str, str, object]] = [
     ("-m small -t 3", "model", "small"),
     ("-m small -t 3", "threads", 3),
 ]
-LONG = [("--vad_filter True", "vad"), ("--vad_filter False", "auto"), ("--vad", "vad")]
+LONG: list[tuple[str, str, object]] = [
+    ("--vad_filter True", "strategy", "vad"),
+    ("--vad_filter False", "strategy", "auto"),
+    ("--vad", "strategy", "vad"),
+    ("-ot 8000", "clips", (Clip(128_000, None),)),
+    ("-ot 8000 -d 2500", "clips", (Clip(128_000, 168_000),)),
+    ("-d 2500 -ot 8000", "clips", (Clip(128_000, 168_000),)),
+    ("-d 2500", "clips", (Clip(0, 40_000),)),
+    ("-ot 3600001 -d 1", "clips", (Clip(57_600_016, 57_600_032),)),
+    ("-ot 0 -d 0", "clips", WHOLE),
+    ("-ot 8000 --clip-timestamps 1,2", "clips", (Clip(16_000, 32_000),)),
+]
+BATCHES = [("-p 2", 2), ("-p 1", None), ("-p 4 --batch-size 3", 3), ("--batched True", None),
+           ("--batched False", None)]  # fmt: skip
 
 
 @pytest.fixture
@@ -84,12 +102,65 @@ def test_what_we_have_of_models_is_taken_too(
     assert attrgetter(path)(asked[0]) == expected
 
 
-@pytest.mark.parametrize(("words", "expected"), LONG)
-def test_a_filter_of_silence_is_a_way_to_cut_windows(
-    listener: Listener, words: str, expected: str
+@pytest.mark.parametrize(("words", "name", "expected"), LONG)
+def test_what_is_cut_out_of_a_recording_may_be_said_as_elsewhere(
+    listener: Listener, words: str, name: str, expected: object
 ) -> None:
     assert run(["transcribe", *words.split(), "a.wav"]) == 0
-    assert listener.asked[0][1].strategy == expected
+    assert getattr(listener.asked[0][1], name) == expected
+
+
+@pytest.mark.parametrize(("words", "expected"), BATCHES)
+def test_so_many_at_once_are_windows_in_a_batch(
+    listener: Listener, words: str, expected: int | None
+) -> None:
+    assert run(["transcribe", *words.split(), "a.wav"]) == 0
+    assert listener.asked[0][2] == expected
+
+
+@pytest.mark.usefixtures("listener")
+def test_a_number_that_is_not_kept_to_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["transcribe", "a.wav", "-mc", "64"]) == 0
+    told = "--max-context 64: each window is shown as much of the text before it as fits\n"
+    assert capsys.readouterr().err == told
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ("-osrt", ["a.srt"]),
+        ("-otxt -osrt -oj", ["a.json", "a.srt", "a.txt"]),
+        ("-ovtt -o out", ["out/a.vtt"]),
+        ("-osrt -f txt", ["a.srt", "a.txt"]),
+    ],
+)
+def test_whisper_cpp_s_outputs_are_files_where_one_is(
+    listener: Listener, words: str, names: list[str]
+) -> None:
+    before = set(Path().rglob("a.*"))
+    assert run(["transcribe", *words.split(), "a.wav"]) == 0
+    assert len(listener.asked) == 1
+    assert sorted(map(str, set(Path().rglob("a.*")) - before)) == names
+
+
+@pytest.mark.parametrize("words", ["-f a.wav", "-f ./a.wav", "--file a.wav", "-f a.wav -f srt"])
+def test_f_before_a_recording_names_it_as_in_whisper_cpp(listener: Listener, words: str) -> None:
+    assert run(["transcribe", *words.split()]) == 0
+    assert len(listener.asked) == 1
+
+
+def test_a_format_stays_one_beside_a_file_of_its_name(
+    listener: Listener, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("srt").write_text("some sound")
+    assert run(["transcribe", "-f", "srt", "a.wav"]) == 0
+    assert "-->" in capsys.readouterr().out
+    assert len(listener.asked) == 1
+
+
+def test_a_missing_recording_behind_f_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["transcribe", "-f", "nosuch.wav"]) == 3
+    assert "nosuch.wav does not exist, expected an audio file" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("listener")
@@ -106,10 +177,13 @@ def test_the_width_of_lines_by_its_short_name(capsys: pytest.CaptureFixture[str]
         ("--fp16 True", "--fp16 True is of another program; leave it out"),
         ("--model_dir /models", "set that"),
         ("--live_transcribe True", "type whisper-hailo caption --mic default"),
-        ("-osrt", "--output-srt is of another program; give --format srt --output-dir DIR"),
+        ("-ocsv", "--output-csv is of another program; there are txt, srt, vtt, tsv, json"),
         ("--output_file x", "give --output-dir DIR"),
-        ("-f demo.wav", "expected one of: txt, srt, vtt, tsv, json, all; recordings are named"),
-        ("-ot 5000", "--offset-t 5000 is of another program; give --clip-timestamps START,END"),
+        ("-f mp3", "--format is 'mp3', expected one of: txt, srt, vtt, tsv, json, all"),
+        ("-ot 5s", "--offset-t is '5s', expected a whole number, 0 or more"),
+        ("-mc -2", "--max-context is '-2', expected a whole number, 0 or more"),
+        ("--colour -o out", "--colour goes with text on a terminal and has no effect here"),
+        ("-pc -f srt", "--colour goes with text on a terminal and has no effect here"),
     ],
 )
 def test_what_we_lack_is_answered_with_what_to_type(
@@ -123,7 +197,7 @@ def test_what_we_lack_is_answered_with_what_to_type(
 
 def test_every_habit_means_something_or_says_what_to_type() -> None:
     for habit in HABITS:
-        assert habit.instead or habit.means.get("True"), habit.names
+        assert habit.instead or "True" in habit.means or habit.number, habit.names
         for means in habit.means.values():
             assert all(name.isidentifier() for name in means)
 
@@ -138,16 +212,52 @@ def test_a_value_that_stands_for_nothing_is_refused() -> None:
 def test_a_recording_in_the_place_of_a_command_is_told(
     tmp_path: object, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run([str(tmp_path)]) == 2
-    assert "type: whisper-hailo transcribe" in capsys.readouterr().err
+    assert run([str(tmp_path), "-f", "srt"]) == 2
+    told = capsys.readouterr().err
+    assert (
+        f"is no command; to make text of it, type: whisper-hailo transcribe {tmp_path} -f srt"
+        in told
+    )
 
 
-@pytest.mark.parametrize(("words", "hint"), [([], False), (["-f", "a.wav"], True)])
-def test_a_recording_that_is_not_named_is_asked_for(
-    words: list[str], hint: bool, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("name", ["-dash.flac", "-xylophone.flac"])
+def test_a_name_that_begins_as_options_do_goes_behind_two_hyphens(
+    name: str, listener: Listener, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """whisper.cpp's `-f` names one; here it is the format."""
-    assert run(["transcribe", *words]) == 2
+    Path(name).write_text("some sound")
+    assert run(["transcribe", name]) == 2
+    told = capsys.readouterr().err
+    assert "; a name that begins with - stands behind --" in told
+    assert told.count("\n") == 1
+    assert run(["transcribe", "--", name]) == 0
+    assert len(listener.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--beam-size five", "--beam-size is 'five', expected a whole number (see --help)"),
+        ("--beam_size five", "--beam-size is 'five', expected a whole number (see --help)"),
+        ("-bs 2.5", "--beam-size is '2.5', expected a whole number (see --help)"),
+        ("--temperature=hot", "--temperature is 'hot', expected a number (see --help)"),
+    ],
+)
+def test_what_is_no_number_is_told_with_what_was_typed(
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["transcribe", "a.wav", *words.split()]) == 2
+    assert capsys.readouterr().err == f"whisper-hailo: {said}\n"
+
+
+@pytest.mark.parametrize("words", [["help"], ["help", "transcribe"], ["help", "models", "list"]])
+def test_help_is_a_word_too(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(words) == 0
+    said = capsys.readouterr().out
+    assert run([*words[1:2], "--help"]) == 0
+    assert capsys.readouterr().out == said
+
+
+def test_a_recording_that_is_not_named_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["transcribe"]) == 2
     told = capsys.readouterr().err
     assert "no recording is named, expected files, folders, or - for a pipe" in told
-    assert ("recordings are named without -f" in told) is hint

@@ -30,6 +30,20 @@ def test_files_are_taken_as_named_and_folders_are_looked_into(tmp_path: Path) ->
     assert [entry.source() for entry in inputs] == [entry.path for entry in inputs]
 
 
+def test_a_home_that_no_shell_has_put_in_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.wav").touch()
+    (entry,) = find_inputs(["~/a.wav"])
+    assert entry.path == tmp_path / "a.wav"
+    (tmp_path / "~").mkdir()
+    (tmp_path / "~" / "a.wav").touch()
+    (literal,) = find_inputs(["~/a.wav"])
+    assert literal.path == Path("~/a.wav"), "what is there by that name is meant"
+
+
 def test_recordings_of_one_name_give_results_of_two(tmp_path: Path) -> None:
     for name in ("demo.wav", "demo.mp3", "talk.wav", "a/demo.wav"):
         (tmp_path / name).parent.mkdir(exist_ok=True)

@@ -1,6 +1,6 @@
 import pytest
 
-from whisper_hailo.cli import progress
+from whisper_hailo.cli import progress, status_line
 from whisper_hailo.cli.progress import Progress, clock
 
 
@@ -34,7 +34,7 @@ def test_nothing_is_reported_where_quiet_is_asked_for(
     now = [0.0]
     monkeypatch.setattr(progress, "monotonic", lambda: now[0])
     long = Progress("long.wav")
-    monkeypatch.setattr(progress, "is_quiet", lambda: True)
+    monkeypatch.setattr(status_line, "is_quiet", lambda: True)
     now[0] = 20.0
     long(100.0, 600.0)
     assert not capsys.readouterr().err

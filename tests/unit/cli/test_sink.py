@@ -96,6 +96,15 @@ def test_several_results_on_standard_output_are_told_apart(
     assert capsys.readouterr().out.startswith("1\n")
 
 
+def test_what_comes_whole_has_its_times_on_standard_output_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    two = inputs(tmp_path, "a.wav", "b.wav")
+    replace(sink(two, None), timed=True).put(two[1], transcript())
+    first = f"{two[1].name}: [00:00.000 --> 00:09.000]  Grüße.\n"
+    assert capsys.readouterr().out.startswith(first)
+
+
 def test_json_is_an_object_per_input_whether_it_failed_or_not(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -164,7 +173,7 @@ def test_every_input_has_its_turn_and_its_own_code(
     entries = [*inputs(tmp_path, "a.wav", "b.wav"), *find_inputs([""]), *inputs(tmp_path, "c.wav")]
     hearing = Hearing(b=DeviceError("no chip; plug it in"))
     together, out = Together(batch_size), sink(entries, tmp_path / "out")
-    run = _Run(hearing, DecodingOptions(), LongOptions(), together, out, timed=False)  # type: ignore[arg-type]
+    run = _Run(hearing, DecodingOptions(), LongOptions(), together, out)  # type: ignore[arg-type]
     assert list(run.all(entries)) == [0, ExitCode.DEVICE, ExitCode.AUDIO, 0]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.txt", "c.txt"]
     assert "no chip; plug it in" in capsys.readouterr().err

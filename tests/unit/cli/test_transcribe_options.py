@@ -158,6 +158,7 @@ PRINTED: list[tuple[str, str]] = [
     ("--format srt --max-line-width 12 --max-line-count 1", "Good morning\n\n2\n"),
     ("--format srt --max-words-per-line 2", "Good morning\n\n2\n"),
     ("--format vtt --word-timestamps --highlight-words", "<u>Good</u> morning to all of you."),
+    ("--colour", "Good morning to all of you.\n"),
 ]
 
 ELSEWHERE = {"audio", "output_dir", "skip_existing", "batch_size", "channels"}
@@ -232,6 +233,17 @@ def test_quiet_is_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         assert capsys.readouterr().err == ""
     assert run(words) == 0
     assert "1 of 1 are there already" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("listener")
+def test_results_go_to_a_home_that_no_shell_has_put_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shells leave the `~` behind a `=`, and a folder of that name is a trap."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert run(["transcribe", "a.wav", "--output-dir=~/out"]) == 0
+    assert (tmp_path / "out" / "a.txt").is_file()
+    assert not Path("~").exists()
 
 
 def test_quiet_and_verbose_work_behind_the_command_and_before_it(

@@ -9,8 +9,8 @@ import pytest
 import whisper_hailo
 from whisper_hailo.checkpoint.tokens import read_special_tokens
 from whisper_hailo.core.languages import (
-    _BY_LETTERS,
     _NAMES,
+    _by_letters,
     _letters,
     language_code,
     similar_language,
@@ -67,7 +67,7 @@ def test_every_language_of_whisper_has_a_name() -> None:
 def test_every_language_has_a_name_that_only_it_has() -> None:
     codes = read_special_tokens(MICRO, MICRO / "tokenizer.json").languages
     assert {*_NAMES.values()} >= {*codes}
-    assert len(_BY_LETTERS) == len({_letters(name) for name in _NAMES})
+    assert len(_by_letters()) == len({_letters(name) for name in _NAMES})
     for name, code in _NAMES.items():
         assert language_code(name.upper() if name.upper().casefold() == name else name) == code
 

@@ -8,13 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 from starlette.testclient import TestClient
 
 from tests.unit.serve.house import DEMO, DEMO_TEXT, GERMAN, LONG, OPTIONS, House
 from tests.unit.serve.web import TRANSCRIPTIONS, client, transcribe
 from whisper_hailo import Transcriber
 from whisper_hailo.decoding.option_groups import WordOptions
-from whisper_hailo.text.outputs import render
+from whisper_hailo.text.outputs import json_schema, render
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +59,14 @@ def test_verbose_json_has_segments_and_words_as_asked(
     ).json()
     assert "segments" not in only
     assert only["words"]
+
+
+def test_verbose_json_names_things_as_the_command_s_json_does(web: TestClient) -> None:
+    answer = transcribe(web, response_format="verbose_json").json()
+    known = json_schema()["$defs"]["transcript"]["properties"]
+    assert set(answer) - {"usage"} == {"task", "language", "duration", "text", "segments"}
+    assert set(answer) - {"usage"} <= set(known)
+    assert not list(Draft202012Validator(known["segments"]).iter_errors(answer["segments"]))
 
 
 def test_a_language_that_is_named_is_honoured(web: TestClient, transcriber: Transcriber) -> None:

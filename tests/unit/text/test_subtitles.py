@@ -71,13 +71,13 @@ def test_text_has_a_line_per_segment_where_the_model_wrote_times() -> None:
 
 def test_lines_and_cues_are_as_long_as_asked_for() -> None:
     shown = spoken("one two three four five six", "seven eight")
-    narrow = list(cues(shown, Layout(max_line_width=9)))
+    narrow = list(cues(shown.segments, Layout(max_line_width=9)))
     assert [cue.text for cue in narrow] == ["one two\nthree\nfour five\nsix", "seven\neight"]
-    paired = list(cues(shown, Layout(max_line_width=9, max_line_count=2)))
+    paired = list(cues(shown.segments, Layout(max_line_width=9, max_line_count=2)))
     assert [cue.text for cue in paired] == ["one two\nthree", "four five\nsix seven", "eight"]
-    by_words = list(cues(shown, Layout(max_words_per_line=4)))
+    by_words = list(cues(shown.segments, Layout(max_words_per_line=4)))
     assert [cue.text for cue in by_words] == ["one two three four", "five six", "seven eight"]
-    in_lines = list(cues(shown, Layout(max_words_per_line=4, max_line_width=80)))
+    in_lines = list(cues(shown.segments, Layout(max_words_per_line=4, max_line_width=80)))
     assert [cue.text for cue in in_lines] == ["one two three four\nfive six", "seven eight"]
     assert (paired[1].start_s, paired[1].end_s) == (1.5, 3.4)
 
@@ -86,14 +86,15 @@ def test_segments_without_word_times_break_as_well() -> None:
     plain = replace(
         transcript(), segments=(Segment(0.0, 10.0, "aaaa bbbb cccc dddd", (), -0.1, 0.0),)
     )
-    first, second = cues(plain, Layout(max_line_width=9, max_line_count=1))
+    first, second = cues(plain.segments, Layout(max_line_width=9, max_line_count=1))
     assert (first.text, second.text) == ("aaaa bbbb", "cccc dddd")
     assert (first.start_s, first.end_s, second.end_s) == pytest.approx((0.0, 5.0, 10.0))
 
 
 def test_highlighting_underlines_each_word_in_its_time() -> None:
     marked = [
-        (c.start_s, c.end_s, c.text) for c in cues(spoken("a b"), Layout(highlight_words=True))
+        (c.start_s, c.end_s, c.text)
+        for c in cues(spoken("a b").segments, Layout(highlight_words=True))
     ]
     assert marked == [(0.0, 0.4, "<u>a</u> b"), (0.4, 0.5, "a b"), (0.5, 0.9, "a <u>b</u>")]
 
@@ -106,7 +107,9 @@ def test_highlighting_underlines_each_word_in_its_time() -> None:
 def test_no_word_is_lost_and_no_line_too_long(
     words: list[str], width: int, count: int | None
 ) -> None:
-    shown = list(cues(spoken(" ".join(words)), Layout(max_line_width=width, max_line_count=count)))
+    shown = list(
+        cues(spoken(" ".join(words)).segments, Layout(max_line_width=width, max_line_count=count))
+    )
     assert " ".join(cue.text for cue in shown).split() == words
     for cue in shown:
         lines = cue.text.split("\n")
@@ -142,7 +145,7 @@ def at_times(*said: tuple[str, float, float], speakers: tuple[int | None, ...] =
 
 
 def shown(found: Transcript, **layout: int | bool) -> list[tuple[float, float, str]]:
-    return [(cue.start_s, cue.end_s, cue.text) for cue in cues(found, Layout(**layout))]  # type: ignore[arg-type]
+    return [(cue.start_s, cue.end_s, cue.text) for cue in cues(found.segments, Layout(**layout))]  # type: ignore[arg-type]
 
 
 def test_a_line_is_full_when_the_next_word_with_its_blank_is_too_long() -> None:
@@ -180,10 +183,10 @@ def test_cues_reach_over_segments_only_with_a_width_and_a_count() -> None:
 
 def test_a_cue_is_one_speaker_s() -> None:
     three = at_times(("a", 0.0, 1.0), ("b", 1.0, 2.0), ("c", 2.0, 3.0), speakers=(0, 0, 1))
-    found = list(cues(three, Layout(max_line_width=40, max_line_count=2)))
+    found = list(cues(three.segments, Layout(max_line_width=40, max_line_count=2)))
     assert [(cue.text, cue.speaker) for cue in found] == [("a b", 0), ("c", 1)]
-    assert [cue.speaker for cue in cues(three, Layout())] == [0, 0, 1]
-    marked = list(cues(three, Layout(highlight_words=True)))
+    assert [cue.speaker for cue in cues(three.segments, Layout())] == [0, 0, 1]
+    marked = list(cues(three.segments, Layout(highlight_words=True)))
     assert [(cue.text, cue.speaker) for cue in marked][2] == ("<u>c</u>", 1)
 
 

@@ -79,9 +79,10 @@ def test_what_users_of_faster_whisper_give_stands_for_ours() -> None:
     assert Asked(DecodingOptions(), None, {"without_timestamps": False}).options.timestamps
     names = {"without_timestamps": False, "timestamps": False}
     assert not Asked(DecodingOptions(), None, names).options.timestamps, "ours goes before it"
-    model = AskedModel(
-        ConvertOptions(), EngineOptions(), {"device": "cpu", "compute_type": "float32"}
-    )
+    assert Asked(DecodingOptions("de"), None, {"language": None}).options.language == "auto"
+    names = {"device": "cpu", "compute_type": "float32", "cpu_threads": 3}
+    model = AskedModel(ConvertOptions(), EngineOptions(), 0, names)
+    assert model.threads == 3
     assert model.convert.quantize == "none"
     assert model.engine.encoder_backend == "onnx"
 
@@ -98,7 +99,7 @@ def test_names_are_put_on_the_options_that_are_given() -> None:
         ({"beam_size": 2.5}, "beam_size is 2.5, expected a whole number"),
         ({"beam_size": 0}, "--beam-size is 0, expected 1 to 64"),
         ({"language": 3}, "language is 3, expected a text"),
-        ({"language": None}, "language is null, expected a text"),
+        ({"log_progress": 1}, "log_progress is 1, expected True or False"),
         ({"words": "yes"}, "words is 'yes', expected WordOptions"),
         ({"timestamps": 1}, "timestamps is 1, expected true or false"),
         ({"temperature": "hot"}, r"temperatures\[0\] is 'hot', expected a number"),
@@ -129,12 +130,30 @@ def test_models_by_name() -> None:
     asked = AskedModel(
         ConvertOptions(),
         EngineOptions(),
+        2,
         {"quantize": "none", "encoder_backend": "onnx", "decoder": "x.onnx", "share": True},
     )
     assert asked.convert == ConvertOptions("none")
     assert asked.engine.encoder_backend == "onnx"
     assert asked.engine.decoder == Path("x.onnx")
     assert asked.engine.hailo.share
+    assert asked.threads == 2
+
+
+@pytest.mark.parametrize("names", [{"cpu_threads": -1}, {"cpu_threads": "two"}])
+def test_threads_of_either_name_are_checked(names: dict[str, Any]) -> None:
+    with pytest.raises(OptionError, match=r"threads is .*expected 0 \(automatic\) to 256"):
+        AskedModel(ConvertOptions(), EngineOptions(), 0, names)
+
+
+def test_progress_goes_to_the_log_where_that_is_asked_for(caplog: pytest.LogCaptureFixture) -> None:
+    assert Asked(DecodingOptions(), None, {"log_progress": False}).progress is None
+    progress = Asked(DecodingOptions(), None, {"log_progress": True}).progress
+    assert progress is not None
+    with caplog.at_level("INFO", "whisper_hailo"):
+        progress(10.0, 60.0)
+        progress(20.0, None)
+    assert caplog.messages == ["10 s of 60 s", "20 s"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ GROUP: Final = "SHARED"
 _LONGEST_S: Final = 3600.0
 
 
-class Priority(IntEnum):
+class ChipPriority(IntEnum):
     """Who goes first when several networks wait; HailoRT counts from 0 to 31, 16 is normal."""
 
     BATCH = 12
@@ -38,7 +38,7 @@ class ChipOptions:
     """
 
     share: bool = flag(False, "Share the Hailo chip with other processes.", CHIP)
-    priority: Priority = Priority.NORMAL
+    priority: ChipPriority = ChipPriority.NORMAL
     timeout_s: float = flag(
         10.0, "For one run of the Hailo chip.", CHIP, name="--device-timeout", metavar="S"
     )

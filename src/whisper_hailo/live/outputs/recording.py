@@ -49,7 +49,7 @@ class _FlacFile(GrowingFile):
         return super()._is_full(0)
 
 
-class Recording(ClosingOutput):
+class FlacRecording(ClosingOutput):
     """Writes the sound of a source into a FLAC file, 16 kHz mono, at the times of its captions.
 
     What nobody heard is silence in it, so that its times are those of the captions. A disk that is
@@ -206,12 +206,11 @@ class RecordedSource(SourceAround):
         recording: open while it is read.
     """
 
-    def __init__(self, source: AudioSource, recording: Recording) -> None:
+    def __init__(self, source: AudioSource, recording: FlacRecording) -> None:
         super().__init__(source)
         self._recording = recording
 
     def blocks(self) -> Iterator[Block]:
-        """What the source gives."""
         for block in self._source.blocks():
             self._recording.put(block)
             yield block

@@ -114,12 +114,10 @@ class SourceAround(Closing):
 
     @property
     def pace(self) -> Pace:
-        """The source's own."""
         return self._source.pace
 
     @property
     def endless(self) -> bool:
-        """Likewise."""
         return self._source.endless
 
     def open(self) -> Self:

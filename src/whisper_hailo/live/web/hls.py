@@ -65,7 +65,6 @@ class Pieces:
         self._ended = False
 
     def put(self, event: Event) -> None:
-        """Take an event."""
         self.come_to(event.heard_s)
         if event.wall_s is not None:
             self._wall_s = event.wall_s - event.start_s

@@ -142,6 +142,19 @@ class WebView(Closing):
         Raises:
             OptionError: the packages are not installed, or the address cannot be listened at.
         """
+        self._server = self._make_server()
+        advice = "give another --web-port, or a --web-host that this machine has"
+        listener = listen(self._place.host, self._port, self.address, advice)
+        self._port = listener.getsockname()[1]
+        ready = threading.Event()
+        self._thread = threading.Thread(
+            target=self._serve, args=(listener, ready), name="caption-web", daemon=True
+        )
+        self._thread.start()
+        ready.wait()
+        return self
+
+    def _make_server(self) -> Any:  # noqa: ANN401 - uvicorn's
         try:
             import starlette  # noqa: F401 - told of here, not at the first page
             import uvicorn
@@ -150,10 +163,7 @@ class WebView(Closing):
             raise OptionError(
                 f"--web needs starlette, uvicorn and websockets ({error}); {to_add('web')}"
             ) from error
-        advice = "give another --web-port, or a --web-host that this machine has"
         place = self._place
-        listener = listen(place.host, self._port, self.address, advice)
-        self._port = listener.getsockname()[1]
         config = uvicorn.Config(
             Pages(
                 self._broadcast,
@@ -174,14 +184,7 @@ class WebView(Closing):
             access_log=False,
             proxy_headers=False,
         )
-        self._server = uvicorn.Server(config)
-        ready = threading.Event()
-        self._thread = threading.Thread(
-            target=self._serve, args=(listener, ready), name="caption-web", daemon=True
-        )
-        self._thread.start()
-        ready.wait()
-        return self
+        return uvicorn.Server(config)
 
     def _line(self, *, app_state: dict[str, Any], **given: Any) -> Line:  # noqa: ANN401 - uvicorn's
         """The protocol of a new connection; who answers it finds it in the request's state."""

@@ -94,7 +94,6 @@ class Sound(Closing):
         return self
 
     def close(self) -> None:
-        """Take the microphone away."""
         server, self._server = self._server, None
         if server is not None:
             server.terminate()
@@ -133,7 +132,6 @@ class Speaker(Closing):
         return self
 
     def close(self) -> None:
-        """Finish the clip."""
         self._closed.set()
         self._thread.join(_PATIENCE_S)
 

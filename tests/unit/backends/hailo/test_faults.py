@@ -17,7 +17,7 @@ from whisper_hailo.backends.hailo.assets import load_assets
 from whisper_hailo.backends.hailo.binding import one_line
 from whisper_hailo.backends.hailo.encoder import HefEncoder
 from whisper_hailo.backends.hailo.faults import Faults, status_of
-from whisper_hailo.backends.hailo.options import ChipOptions, Priority
+from whisper_hailo.backends.hailo.options import ChipOptions, ChipPriority
 from whisper_hailo.backends.hef.read import read_hef
 from whisper_hailo.core.errors import (
     BindingMismatchError,
@@ -91,8 +91,8 @@ def test_failures_are_one_line_of_two_hundred_characters() -> None:
 
 
 def test_sixteen_is_hailort_s_own_priority() -> None:
-    assert ChipOptions().priority is Priority.NORMAL
-    assert [Priority.BATCH, Priority.NORMAL, Priority.LIVE] == [12, 16, 24]
+    assert ChipOptions().priority is ChipPriority.NORMAL
+    assert [ChipPriority.BATCH, ChipPriority.NORMAL, ChipPriority.LIVE] == [12, 16, 24]
 
 
 def test_tables_may_have_leading_axes_and_more_places_than_the_decoder(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_chip_that_is_lost_while_a_network_is_loaded_is_opened_anew(
     with HefEncoder(hefs.encoder, spec) as first:
         chip = first._lease.chip
         machine.plan = lambda place, count: status if place == "configure" else None
-        live = HefEncoder(hefs.encoder, spec, ChipOptions(priority=Priority.LIVE))
+        live = HefEncoder(hefs.encoder, spec, ChipOptions(priority=ChipPriority.LIVE))
         with pytest.raises(DeviceError):
             live.open()
         machine.plan = None

@@ -14,7 +14,7 @@ from tests.unit.backends.hailo.conftest import QUICK, Hefs, mel_of
 from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
 from whisper_hailo.backends.hailo.decoder import HefRunner
 from whisper_hailo.backends.hailo.encoder import HefEncoder
-from whisper_hailo.backends.hailo.options import ChipOptions, Priority
+from whisper_hailo.backends.hailo.options import ChipOptions, ChipPriority
 from whisper_hailo.backends.hailo.speech2text import Speech2Text
 from whisper_hailo.backends.onnx import OnnxEncoder
 from whisper_hailo.core.errors import (
@@ -113,8 +113,8 @@ def test_many_streams_at_once(machine: Any, hefs: Hefs, spec: ModelSpec) -> None
 
 
 def test_priorities_are_networks_of_their_own(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
-    live = ChipOptions(share=True, priority=Priority.LIVE)
-    batch = ChipOptions(share=True, priority=Priority.BATCH)
+    live = ChipOptions(share=True, priority=ChipPriority.LIVE)
+    batch = ChipOptions(share=True, priority=ChipPriority.BATCH)
     machine.set(service=True)
     with HefEncoder(hefs.encoder, spec, live) as first, HefEncoder(hefs.encoder, spec, batch):
         networks = first._lease.chip._networks.values()

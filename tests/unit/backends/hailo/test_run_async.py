@@ -16,7 +16,7 @@ import pytest
 from tests.unit.backends.hailo.conftest import Hefs
 from whisper_hailo.backends.hailo.encoder import HefEncoder
 from whisper_hailo.backends.hailo.network import ConfiguredNetwork
-from whisper_hailo.backends.hailo.options import ChipOptions, Priority
+from whisper_hailo.backends.hailo.options import ChipOptions, ChipPriority
 from whisper_hailo.core.errors import (
     DeviceError,
     DeviceLostError,
@@ -166,7 +166,7 @@ def test_another_window_is_refused_at_once(machine: Any, hefs: Hefs, spec: Model
 
 def test_live_runs_overtake_those_of_files(machine: Any, hefs: Hefs, spec: ModelSpec) -> None:
     """Eight runs of a file wait; a caption's run is next after the one that has begun."""
-    live, batch = (ChipOptions(priority=which) for which in (Priority.LIVE, Priority.BATCH))
+    live, batch = (ChipOptions(priority=which) for which in (ChipPriority.LIVE, ChipPriority.BATCH))
     with (
         HefEncoder(hefs.encoder, spec, batch) as file,
         HefEncoder(hefs.encoder, spec, live) as captions,

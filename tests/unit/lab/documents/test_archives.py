@@ -20,7 +20,14 @@ def test_the_start_is_no_overhead() -> None:
 
 
 def test_an_engine_with_other_bytes_is_seen() -> None:
-    ran = {"start_s": 3.0, "seconds": 23.0, "start_cpu_s": 2.0, "cpu_s": 22.0, "audio_s": 100.0}
+    ran = {
+        "start_clips": 32.0,
+        "start_s": 3.0,
+        "seconds": 23.0,
+        "start_cpu_s": 2.0,
+        "cpu_s": 22.0,
+        "audio_s": 100.0,
+    }
     result: dict[str, Any] = {
         "machine": "a box", "weights": "these", "clips": 20, "pairs": [{LOCAL: ran, RAY: ran}],
         "scheduling": {"tasks": 1000, "seconds": 12.0, "driver_cpu_s": 5.0},

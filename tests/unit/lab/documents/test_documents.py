@@ -16,7 +16,8 @@ from whisper_hailo_lab.documents.systems import tables
 from whisper_hailo_lab.documents.tables import KEPT, fill, kept_tables, stale
 from whisper_hailo_lab.report.gather import group
 
-GROUP = group([("run.jsonl", RUN)])[0]
+AS_THEY_COME = replace(RUN, cases=tuple(replace(case, row="default") for case in RUN.cases))
+GROUP = group([("run.jsonl", AS_THEY_COME)])[0]
 DOCUMENT = "Before.\n\n<!-- table: {} -->\nold\n<!-- end of table -->\n\nAfter.\n"
 
 
@@ -34,9 +35,24 @@ def test_a_table_takes_the_place_of_the_old_one() -> None:
     text = filled("headline")
     assert "old" not in text
     assert text.startswith("Before.\n\n<!-- table: headline -->\n2026-01-02, Test CPU, 2 CPUs")
-    assert "| whisper-hailo, matched | 20.0 | 10.00 | 50.0 % | 66 |" in text
+    assert "| whisper-hailo, matched | 40 | 10.0 | 50.0 % | 66 |" in text
+    assert "| faster-whisper, matched | 200 | 1.0 | " in text
     assert text.endswith("<!-- end of table -->\n\nAfter.\n")
     assert fill(text, tables(GROUP, "cd34")) == text
+
+
+def test_the_headline_has_programs_as_they_come() -> None:
+    ours, *others = AS_THEY_COME.cases
+    named = replace(ours, name="whisper-hailo, default")
+    files = tuple(
+        replace(one, case=named.name) if one.case == ours.name else one
+        for one in AS_THEY_COME.files
+    )
+    matched = replace(ours, row="matched")
+    run = replace(AS_THEY_COME, cases=(named, matched, *others), files=files + RUN.files)
+    text = tables(group([("run.jsonl", run)])[0], "cd34")["headline"]
+    assert "\n| whisper-hailo | 40 | 10.0 | 50.0 % | 66 |\n" in text
+    assert "whisper-hailo, matched" not in text
 
 
 def test_comparisons_are_tables_too() -> None:

@@ -19,7 +19,7 @@ from whisper_hailo.audio.flac import recorded_s
 from whisper_hailo.core.errors import OptionError, OutputError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.outputs import recording as module
-from whisper_hailo.live.outputs.recording import RecordedSource, Recording
+from whisper_hailo.live.outputs.recording import FlacRecording, RecordedSource
 from whisper_hailo.live.outputs.rotation import Rotation
 from whisper_hailo.live.sources.file import FileSource
 from whisper_hailo.live.sources.source import Absence, Block, nothing
@@ -38,7 +38,7 @@ def heard(path: Path) -> FloatArray:
 
 def test_what_is_recorded_is_what_was_heard(tmp_path: Path) -> None:
     path = tmp_path / "a.flac"
-    with Recording(path) as recording:
+    with FlacRecording(path) as recording:
         for block in pieces(NOISE):
             recording.put(block)
     np.testing.assert_allclose(heard(path), NOISE, atol=1 / 32767)
@@ -47,7 +47,7 @@ def test_what_is_recorded_is_what_was_heard(tmp_path: Path) -> None:
 
 def test_a_recording_can_be_read_while_it_grows_as_after_a_kill(tmp_path: Path) -> None:
     path = tmp_path / "a.flac"
-    with Recording(path) as recording:
+    with FlacRecording(path) as recording:
         for block in pieces(NOISE):
             recording.put(block)
         (tmp_path / "killed.flac").write_bytes(path.read_bytes())
@@ -58,7 +58,7 @@ def test_a_recording_can_be_read_while_it_grows_as_after_a_kill(tmp_path: Path) 
 
 def test_what_nobody_heard_is_silence_so_that_times_agree(tmp_path: Path) -> None:
     sound = tone(SAMPLE_RATE_HZ, 1.0)
-    with Recording(tmp_path / "a.flac") as recording:
+    with FlacRecording(tmp_path / "a.flac") as recording:
         recording.put(Block(sound, n_lost=8_000))
         recording.put(nothing(Absence("unplugged")))
         recording.put(nothing(Absence("", 16_000)))
@@ -70,7 +70,7 @@ def test_what_nobody_heard_is_silence_so_that_times_agree(tmp_path: Path) -> Non
 
 
 def test_behind_a_long_absence_is_a_new_file(tmp_path: Path) -> None:
-    with Recording(tmp_path / "a.flac") as recording:
+    with FlacRecording(tmp_path / "a.flac") as recording:
         recording.put(Block(NOISE))
         recording.put(nothing(Absence("", 11 * 60 * SAMPLE_RATE_HZ)))
         recording.put(Block(NOISE[:8_000]))
@@ -79,7 +79,7 @@ def test_behind_a_long_absence_is_a_new_file(tmp_path: Path) -> None:
 
 
 def test_parts_of_some_size_are_whole_files_and_nothing_is_between_them(tmp_path: Path) -> None:
-    with Recording(tmp_path / "a.flac", Rotation(most_bytes=50_000)) as recording:
+    with FlacRecording(tmp_path / "a.flac", Rotation(most_bytes=50_000)) as recording:
         for block in pieces(NOISE):
             recording.put(block)
     names = ["a.flac", *(f"a-{n}.flac" for n in range(2, len(list(tmp_path.iterdir())) + 1))]
@@ -95,7 +95,7 @@ def test_a_disk_that_was_full_for_a_while_misses_nothing(
     caplog.set_level(logging.WARNING)
     disk, clock = Disk(monkeypatch, 30_000, errno.ENOSPC), [0.0]
     monkeypatch.setattr(disk, "most", 1 << 20)
-    with Recording(tmp_path / "a.flac", now=lambda: clock[0]) as recording:
+    with FlacRecording(tmp_path / "a.flac", now=lambda: clock[0]) as recording:
         for index, block in enumerate(pieces(NOISE)):
             recording.put(block)
             clock[0] += 0.032
@@ -112,7 +112,7 @@ def test_a_disk_that_stays_full_is_told_with_what_is_missing(
 ) -> None:
     disk = Disk(monkeypatch, 30_000, errno.ENOSPC)
     disk.most = 1 << 20
-    recording = Recording(tmp_path / "a.flac").open()
+    recording = FlacRecording(tmp_path / "a.flac").open()
     for block in pieces(NOISE):
         recording.put(block)
     with pytest.raises(OutputError, match=r"No space left.*[1-9][\d.]* s of sound are not in it"):
@@ -126,7 +126,7 @@ def test_sound_that_waited_for_too_long_is_missing_and_what_follows_has_a_file_o
     monkeypatch.setattr(module, "_MOST_WAITING_S", 2.0)
     disk, clock = Disk(monkeypatch, 30_000, errno.ENOSPC), [0.0]
     disk.most = 1 << 20
-    recording = Recording(tmp_path / "a.flac", now=lambda: clock[0]).open()
+    recording = FlacRecording(tmp_path / "a.flac", now=lambda: clock[0]).open()
     for block in pieces(NOISE):
         recording.put(block)
         clock[0] += 0.032
@@ -141,7 +141,7 @@ def test_sound_that_waited_for_too_long_is_missing_and_what_follows_has_a_file_o
 
 def test_a_recording_says_when_it_began(tmp_path: Path) -> None:
     before = datetime.now(UTC).timestamp()
-    with Recording(tmp_path / "a.flac") as recording:
+    with FlacRecording(tmp_path / "a.flac") as recording:
         recording.put(Block(NOISE))
     began_s = recorded_s(tmp_path / "a.flac")
     assert began_s is not None
@@ -156,7 +156,7 @@ def test_a_recording_says_when_it_began(tmp_path: Path) -> None:
 
 def test_a_source_is_recorded_as_it_is_read(tmp_path: Path) -> None:
     with (
-        Recording(tmp_path / "a.flac") as recording,
+        FlacRecording(tmp_path / "a.flac") as recording,
         RecordedSource(Played(NOISE), recording) as source,
     ):
         assert sum(block.audio.size for block in source.blocks()) == NOISE.size
@@ -165,4 +165,4 @@ def test_a_source_is_recorded_as_it_is_read(tmp_path: Path) -> None:
 
 def test_another_ending_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"--record is .*a\.wav, expected .* \.flac"):
-        Recording(tmp_path / "a.wav")
+        FlacRecording(tmp_path / "a.wav")

@@ -1,0 +1,86 @@
+"""Every task of `docs/measurements/first-hour.md` on real recordings: what is typed does it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import DEMO, PATIENCE_S, ROOT
+from tests.unit.cli.test_first_hour import PAGE, ROW
+from whisper_hailo.cli.app import run
+
+GERMAN = ROOT / "tests" / "data" / "micro" / "phrases" / "phrases-018.ogg"
+HEARD = {"talk.flac": "Thursday", "talk.ogg": "Wien"}
+COMMANDS = ("openai-whisper", "whisper-ctranslate2", "whisper.cpp")
+PYTHON_ROW = re.compile(r"^\| (\d+\.[^|]+) \| (`.*`) \| [^|]+ \| the text \|$", re.MULTILINE)
+
+
+def part(program: str) -> str:
+    """Its tasks."""
+    return PAGE.read_text(encoding="utf-8").partition(f"## {program}\n")[2].partition("\n## ")[0]
+
+
+@pytest.fixture
+def talks(
+    tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> dict[str, str]:
+    """The recordings that are typed, where they are typed; gives the environment."""
+    shutil.copy(DEMO, tmp_path / "talk.flac")
+    shutil.copy(GERMAN, tmp_path / "talk.ogg")
+    monkeypatch.chdir(tmp_path)
+    for name in ("HOME", "WHISPER_HAILO_CACHE", "HF_HUB_OFFLINE"):
+        monkeypatch.setenv(name, environment[name])
+    return environment
+
+
+def expected(typed: str) -> list[str]:
+    """Words that are heard, of each recording."""
+    if "-tr" in typed or "translate" in typed:
+        return ["Vienna"]
+    return [word for name, word in HEARD.items() if name in typed]
+
+
+@pytest.mark.parametrize("program", COMMANDS)
+@pytest.mark.usefixtures("talks")
+def test_what_is_typed_in_the_first_hour_is_done(
+    program: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = ROW.findall(part(program))
+    assert len(rows) == 20
+    for typed, _ in rows:
+        before = set(Path().rglob("*"))
+        code = run(["transcribe", "--model", "micro", *shlex.split(typed)])
+        told = capsys.readouterr()
+        assert code == 0, f"{typed}: {told.err}"
+        written = sorted(set(Path().rglob("talk*.*")) - before)
+        texts = [told.out, *(path.read_text(encoding="utf-8") for path in written)]
+        for word in expected(typed):
+            assert any(word in text for text in texts), f"{typed}: {texts}"
+        for path in written:
+            path.unlink()
+
+
+def test_what_is_typed_in_python_in_the_first_hour_is_done(talks: dict[str, str]) -> None:
+    rows = PYTHON_ROW.findall(part("faster-whisper"))
+    assert len(rows) == 20
+    script = ["from whisper_hailo import Transcriber", "from_model = Transcriber.from_model"]
+    for task, typed in rows:
+        model, *calls = [code.strip("`") for code in typed.split("`, `")]
+        script.append(f"with {model} as one:")
+        script.append("    transcribe = one.transcribe")
+        script += [f"    print({task!r}, {call}.text)" for call in calls]
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", "\n".join(script)],
+        env=talks, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    for task, typed in rows:
+        heard = " ".join(line for line in result.stdout.splitlines() if line.startswith(task))
+        for word in expected(typed):
+            assert word in heard, f"{typed}: {heard}"

@@ -1,0 +1,48 @@
+"""Memory that was freed is not kept."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+
+import pytest
+
+from whisper_hailo.core import heap
+
+_PROGRAM = """
+import sys
+import numpy as np
+from whisper_hailo.core.heap import give_back_what_is_free
+
+def rss_mib():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096 >> 20
+
+if sys.argv[1] == "told":
+    assert give_back_what_is_free()
+np.ones(2 << 20)  # 16 MiB, freed at once: glibc takes it for a sign
+begin = rss_mib()
+blocks = [np.ones(1 << 17) for _ in range(64)]  # 1 MiB each
+pin = np.ones(8000)  # behind them
+blocks.clear()
+print(rss_mib() - begin)
+"""
+
+
+@pytest.mark.skipif(
+    not hasattr(ctypes.CDLL(None), "mallopt"), reason="this C library has no mallopt"
+)
+def test_blocks_before_one_that_stays_are_given_back() -> None:
+    kept_mib = {}
+    for how in ("told", "untold"):
+        command = [sys.executable, "-c", _PROGRAM, how]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        kept_mib[how] = int(done.stdout)
+    assert kept_mib["untold"] > 50, "glibc does not keep it any more: core/heap.py may go"
+    assert kept_mib["told"] < 10
+
+
+def test_a_c_library_that_cannot_be_told_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda _name: object())
+    assert not heap.give_back_what_is_free()
