@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -56,17 +56,20 @@ def test_a_shared_chip(files: Files, under: Run) -> None:
 
 
 @pytest.mark.skipif(np.__version__ < "2", reason="this environment has NumPy 1")
-def test_a_binding_that_does_not_know_numpy_2(files: Files, under: Run, environment: Any) -> None:
+def test_a_binding_that_does_not_know_numpy_2(
+    files: Files,
+    under: Run,
+    environment: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     result = under("v4.23.0", *_words(files, "v4.23.0"), pybind="")
     assert result.returncode == 6
     assert "for empty; pip install 'numpy<2'" in one_line(result)
-    fetched = f"{environment['WHISPER_HAILO_CACHE']}/hefs/hailo8l/tiny"
-    shutil.copytree(files.earlier[0].parent, fetched)
-    try:
-        for pybind, found in (("", "for empty"), ("new", "ran on arrays of NumPy 2")):
-            assert found in under("v4.23.0", "doctor", pybind=pybind).stdout
-    finally:
-        shutil.rmtree(fetched)
+    monkeypatch.setitem(environment, "WHISPER_HAILO_CACHE", str(tmp_path))
+    shutil.copytree(files.earlier[0].parent, tmp_path / "hefs" / "hailo8l" / "tiny")
+    for pybind, found in (("", "for empty"), ("new", "ran on arrays of NumPy 2")):
+        assert found in under("v4.23.0", "doctor", pybind=pybind).stdout
 
 
 @pytest.mark.parametrize(
