@@ -143,7 +143,8 @@ def _other_calls(node: ast.Call) -> Iterator[ast.AST]:
     is_pair = len(node.args) > 1 and all(isinstance(arg, named) for arg in node.args[:2])
     if is_pair and name not in _UNORDERED:
         first, second, *rest = node.args
-        yield ast.Call(func, [second, first, *rest], node.keywords)
+        if ast.dump(first) != ast.dump(second):
+            yield ast.Call(func, [second, first, *rest], node.keywords)
 
 
 def _left_out(node: ast.Expr | ast.Assign | ast.Delete) -> Iterator[ast.AST]:

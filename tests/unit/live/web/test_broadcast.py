@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.unit.live.test_events import AWAY, BACK, DONE, FIRST, GONE, NEXT, SECOND, START
+from whisper_hailo.live.events import Cleared
 from whisper_hailo.live.web.broadcast import HISTORY, Broadcast, Client
 
 
@@ -128,6 +129,9 @@ def test_a_browser_knows_whether_what_it_gets_is_all_that_was_said() -> None:
     assert broadcast.summary()[0]["more"] is False
     broadcast.put(DONE)
     assert broadcast.summary()[0]["more"] is True
+    broadcast.put(Cleared(9.0, 9.0, 9.5))
+    cleared = broadcast.summary()[0]
+    assert (cleared["completed"], cleared["more"]) == ([], False)
 
 
 def test_of_levels_the_newest_comes_and_behind_what_was_said() -> None:

@@ -284,6 +284,8 @@ def test_a_page_may_send_what_it_kept_only_where_no_other_was_heard_since(
     answers = [told(f"audio?recording={name}") for name in come]
     assert answers == ["new", "again", "new", "new", "again"]
     assert [told("audio"), told("audio")] == ["new", "new"]
+    endless = ["n" * 64, "n" * 65]  # no more than 64 letters are kept
+    assert [told(f"audio?recording={name}") for name in endless] == ["new", "again"]
 
 
 def test_of_browsers_that_come_at_once_one_is_the_microphone(
