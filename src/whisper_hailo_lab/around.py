@@ -34,7 +34,7 @@ class EncoderAround(Closing):
         return self._encoder.n_frames
 
     def close(self) -> None:
-        """Nothing of its own."""
+        """The real one is closed by its owner."""
 
 
 class DecoderAround(Closing):

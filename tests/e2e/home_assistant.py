@@ -97,7 +97,7 @@ class Talk:
         """The result of a command."""
         self._id += 1
         self._socket.send(json.dumps({"id": self._id, **message}))
-        answer = json.loads(self._socket.recv())
+        answer = json.loads(self._socket.recv(PATIENCE_S))
         assert answer["success"], answer
         return answer["result"]
 
@@ -121,7 +121,7 @@ class Talk:
         )  # fmt: skip
         events: list[dict[str, Any]] = []
         while not events or events[-1]["type"] not in {"run-end", "error"}:
-            events.append(json.loads(self._socket.recv())["event"])
+            events.append(json.loads(self._socket.recv(PATIENCE_S))["event"])
             if events[-1]["type"] == "stt-start":
                 number = bytes([events[0]["data"]["runner_data"]["stt_binary_handler_id"]])
                 for at in range(0, len(sound), 4096):
@@ -150,11 +150,14 @@ def home_assistant(folder: Path) -> Iterator[HomeAssistant]:
     ):
         try:
             home = HomeAssistant(f"127.0.0.1:{port}")
+            end_s = time.monotonic() + PATIENCE_S
             while not _answers(home):
                 assert process.poll() is None, log.read_text()
+                assert time.monotonic() < end_s, "it does not answer"
                 time.sleep(0.2)
             home.onboard()
             while home.ask("/api/config")["state"] != "RUNNING":
+                assert time.monotonic() < end_s, "it does not get ready"
                 time.sleep(0.2)
             yield home
         finally:

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from tests.e2e.conftest import ended_in_time
+
 
 @dataclass
 class Served:
@@ -25,17 +27,19 @@ class Served:
     def wait_for(self, pattern: str) -> str:
         """The first group of a pattern, once it was said."""
         assert self.process.stderr is not None
-        while not (found := re.search(pattern, self.said)):
-            line = self.process.stderr.readline()
-            assert line, f"ended before it said {pattern}: {self.said}"
-            self.said += line
+        with ended_in_time(self.process):
+            while not (found := re.search(pattern, self.said)):
+                line = self.process.stderr.readline()
+                assert line, f"ended before it said {pattern}: {self.said}"
+                self.said += line
         return found[1]
 
     def end(self, *, told: bool = False) -> int:
         """Tell it to end, unless it was told, and read the rest of what it says."""
         if not told:
             self.process.terminate()
-        self.said += self.process.communicate()[1]
+        with ended_in_time(self.process):
+            self.said += self.process.communicate()[1]
         return self.process.returncode
 
 
@@ -52,4 +56,5 @@ def serve(environment: dict[str, str], *words: object) -> Iterator[Served]:
         finally:
             if process.returncode is None:
                 process.terminate()
-                process.communicate()
+                with ended_in_time(process):
+                    process.communicate()

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tests.e2e.conftest import ended_in_time
+
 CAPTION = ("--model", "micro", "--threads", "1", "--min-partial", "0.5", "--web", "--web-port", "0")
 
 
@@ -37,11 +39,13 @@ def serving(
         assert process.stderr is not None
         try:
             said = ""
-            while not (found := re.search(r"captions at (\S+)", said)):
-                line = process.stderr.readline()
-                assert line, f"ended before it served anything: {said}"
-                said += line
+            with ended_in_time(process):
+                while not (found := re.search(r"captions at (\S+)", said)):
+                    line = process.stderr.readline()
+                    assert line, f"ended before it served anything: {said}"
+                    said += line
             yield process, found[1]
         finally:
             process.terminate()
-            process.communicate()
+            with ended_in_time(process):
+                process.communicate()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -106,9 +106,10 @@ def stage(
     port: int = 0,
     browser: BrowserSource | None = None,
     controls: Controls | None = None,
+    statistics: Callable[[], CaptionStatistics] = CaptionStatistics,
     **options: Any,
 ) -> Iterator[WebView]:
     """The page's server, at a place with options."""
     place = Place.of(port=port, **options)
-    with WebView(CaptionStatistics, place, browser=browser, controls=controls) as view:
+    with WebView(statistics, place, browser=browser, controls=controls) as view:
         yield view

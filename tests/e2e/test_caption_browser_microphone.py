@@ -92,7 +92,7 @@ def test_the_microphone_of_the_browser_is_captioned(
         button.click()
         page.wait_for_selector(".segment >> nth=2")
         assert button.get_attribute("aria-pressed") == "true"
-        assert page.get_by_role("status").inner_text() == "Listening"
+        assert page.get_by_role("status").inner_text().startswith("Listening")
         heard = set(re.findall(r"\w+", page.locator("#log").inner_text().lower()))
         said = set(re.findall(r"\w+", DEMO_TEXT.lower()))
         assert len(heard & said) >= len(said) // 3
@@ -113,11 +113,11 @@ def test_what_was_said_to_a_page_that_was_refused_is_never_sent(
         assert second.evaluate("[pieces.sent, pieces.kept]") == [0, 0]
         status = second.get_by_role("status").inner_text()
         assert status == "Another page's microphone is heard; nothing of this one is sent"
-        assert first.get_by_role("status").inner_text() == "Listening"
+        assert first.get_by_role("status").inner_text().startswith("Listening")
         first.get_by_role("button", name="Microphone").click()
         second.wait_for_selector("html.sent-30")
         made, before, sent = second.evaluate("[pieces.made, pieces.madeBefore, pieces.sent]")
-        assert second.get_by_role("status").inner_text() == "Listening"
+        assert second.get_by_role("status").inner_text().startswith("Listening")
     assert before > 60
     assert sent <= made - before
 
@@ -146,7 +146,7 @@ def test_what_was_said_while_the_connection_was_away_is_sent_unless_another_was_
             side.close()
         if another_is_heard:
             second.get_by_role("button", name="Microphone").click()
-            second.wait_for_selector("#state[data-text=listening]")
+            second.wait_for_selector("#state[data-kind=on]")
             second.get_by_role("button", name="Microphone").click()
         first.wait_for_function("() => pieces.kept > 60")
         made, sent, kept = first.evaluate("[pieces.made, pieces.sent, pieces.kept]")

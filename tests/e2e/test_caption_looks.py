@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import numpy as np
@@ -173,46 +172,6 @@ def test_speakers_and_translations_have_lines_of_their_own(chromium: Any, view: 
     ]
     assert page.locator(".translation").first.get_attribute("lang") == "en"
     assert contrast(page, ".translation") >= 7.0
-    page.close()
-
-
-@pytest.mark.parametrize("size", SIZES, ids=name_of)
-def test_over_a_picture_are_two_lines_and_nothing_else(
-    chromium: Any, view: WebView, size: tuple[int, int]
-) -> None:
-    view.put(saying(give(view), "And now the joke", "that nobody"))
-    viewport = {"width": size[0], "height": size[1]}
-    page = opened(chromium, view.address + "?overlay=1", viewport=viewport, **STILL)
-    page.wait_for_selector("#running .tentative")
-    line = page.evaluate("parseFloat(getComputedStyle(document.getElementById('log')).lineHeight)")
-    lines = page.locator("#log").bounding_box()
-    assert lines["height"] == pytest.approx(2 * line, abs=0.5)
-    assert line >= min(size) / 16
-    seen = pixels(page)
-    assert not seen[: int(lines["y"])].any(), "the picture shows through"
-    assert seen[int(lines["y"]) :, :, 3].max() == 255
-    for name in ("#heard", "#controls", "#newest", "#first", "footer"):
-        assert not page.locator(name).is_visible()
-    page.close()
-
-
-def pixels(page: Any) -> Any:
-    """`(height, width, 4)` of what is seen; where it is transparent, zeros."""
-    pictures = pytest.importorskip("PIL.Image", reason="pillow is not installed")
-    raw = page.screenshot(omit_background=True)
-    return np.asarray(pictures.open(io.BytesIO(raw)).convert("RGBA"))
-
-
-def test_over_a_picture_text_goes_when_nobody_speaks(chromium: Any, view: WebView) -> None:
-    page = chromium.new_page(**STILL)
-    page.clock.install()
-    page.goto(view.address + "?overlay=1")
-    view.put(said(0, SENTENCES[0]))
-    page.wait_for_selector(".segment")
-    page.clock.run_for(11_000)
-    page.wait_for_selector("html.faded")
-    view.put(said(1, SENTENCES[1]))
-    page.wait_for_selector("html:not(.faded)")
     page.close()
 
 

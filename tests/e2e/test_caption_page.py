@@ -71,7 +71,7 @@ def test_captions_are_seen_read_out_and_survive_a_lost_connection(
         page.wait_for_selector("html.back")
         seen = page.locator(".segment").count()
         page.wait_for_selector(f".segment >> nth={seen}")
-        assert page.get_by_role("status").inner_text() == "Listening"
+        assert page.get_by_role("status").inner_text().startswith("Listening")
         assert len(sockets) >= 2
         shown = page.evaluate(SHOWN)
         told = finals(events)
@@ -87,7 +87,7 @@ def _is_read_out_once_it_is_settled(page: Any) -> None:
     assert log.get_attribute("aria-live") == "polite"
     assert page.locator("#running").get_attribute("aria-live") == "off"
     assert page.locator(".segment").first.get_attribute("lang") == "en"
-    assert page.get_by_role("status").inner_text() == "Listening"
+    assert page.get_by_role("status").inner_text().startswith("Listening")
 
 
 def _answers_the_keyboard(page: Any) -> None:

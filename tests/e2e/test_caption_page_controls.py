@@ -14,6 +14,7 @@ from tests.e2e.conftest import DEMO
 from tests.e2e.serving import serving
 from tests.e2e.talk import SENTENCES, give, said, stage
 from whisper_hailo.live.events import Cleared
+from whisper_hailo.live.statistics import CaptionStatistics
 
 TOKEN = "a-token-for-this-test"  # noqa: S105 - of no server but these
 
@@ -32,7 +33,7 @@ def test_captions_are_paused_marked_and_cleared_for_everybody(environment: dict[
         late = opened(chromium, f"{address}?token={TOKEN}", locale="en-GB")
         late.get_by_role("button", name="Go on").click()
         listener.wait_for_selector("#state[data-kind=on]")
-        listener.wait_for_selector(".note")
+        listener.wait_for_selector(".note[data-text=paused_for]")
         assert pause.get_attribute("aria-pressed") == "false"
         _marks_changes_and_clears(speaker, listener)
 
@@ -44,6 +45,10 @@ def _marks_changes_and_clears(speaker: Any, listener: Any) -> None:
     speaker.get_by_role("button", name="Mark this place").click()
     listener.wait_for_selector(".note[data-text=marker]")
     assert listener.locator(".note[data-text=marker]").inner_text() == "Marke Question 3"
+    speaker.get_by_label("Name of a mark").fill("Question 4")
+    speaker.keyboard.press("Enter")
+    listener.wait_for_selector(".note[data-text=marker] >> nth=1")
+    assert speaker.get_by_label("Name of a mark").input_value() == ""
     speaker.get_by_label("Language spoken").fill("de")
     speaker.get_by_role("button", name="Clear all pages").click()
     for page in (speaker, listener):
@@ -51,8 +56,11 @@ def _marks_changes_and_clears(speaker: Any, listener: Any) -> None:
     assert listener.locator("#spoken").input_value() == "de"
     speaker.get_by_label("Language spoken").fill("no such language")
     speaker.keyboard.press("Tab")
-    speaker.wait_for_selector("#state[data-text=refused]")
-    assert "no such language" in speaker.get_by_role("status").inner_text()
+    speaker.wait_for_selector("#refused:not(:empty)")
+    assert "no such language" in speaker.get_by_role("alert").inner_text()
+    assert speaker.get_by_label("Language spoken").input_value() == "de", "as it is"
+    speaker.get_by_role("button", name="Clear all pages").click()
+    speaker.wait_for_selector("#refused:empty", state="attached")
 
 
 def test_without_the_token_a_page_controls_nothing_and_says_what_it_lacks() -> None:
@@ -94,3 +102,19 @@ def test_what_was_cleared_while_a_page_was_away_is_gone_when_it_comes_back() -> 
         sockets[1].close()
         page.wait_for_selector(".segment[data-segment='6']")
         assert page.locator(".segment").count() == 1
+
+
+def test_a_page_says_how_far_captions_are_behind() -> None:
+    statistics = CaptionStatistics()
+    with stage(statistics=lambda: statistics) as view, browser() as chromium:
+        page = opened(chromium, view.address, locale="en-GB")
+        page.wait_for_selector("#state[data-text=listening]")
+        statistics.behind_s = 27.4
+        view.put(said(0, SENTENCES[0]))
+        page.wait_for_selector("#state[data-text=behind]")
+        assert "25 s behind" in page.get_by_role("status").inner_text()
+        late = opened(chromium, view.address, locale="en-GB")
+        late.wait_for_selector("#state[data-text=behind]")
+        statistics.behind_s = 0.3
+        view.put(said(1, SENTENCES[1]))
+        page.wait_for_selector("#state[data-text=listening]")

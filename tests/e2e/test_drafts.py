@@ -37,7 +37,7 @@ def test_the_output_is_that_of_the_model_alone(
     helped = whisper_hailo(*asked, "--draft-model", nano, *AHEAD)
     assert helped.returncode == 0, helped.stderr
     assert helped.stdout == plain.stdout
-    assert "draft model nano, cached-int8" in helped.stderr
+    assert "draft model nano, cached-int4" in helped.stderr
 
 
 def test_another_vocabulary_is_refused_before_anything_is_loaded(

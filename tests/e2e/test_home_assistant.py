@@ -47,11 +47,10 @@ def home(port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HomeAs
 
 @pytest.fixture(scope="module")
 def texts(whisper_hailo: Command) -> dict[str, str]:
-    """What the command hears."""
+    """What the command hears, which prints a line for each window."""
+    command = ("transcribe", "--model", "micro", "--threads", "1", "-l")
     return {
-        language: whisper_hailo(
-            "transcribe", "--model", "micro", "--threads", "1", "-l", language, path
-        ).stdout.strip()
+        language: " ".join(whisper_hailo(*command, language, path).stdout.split())
         for language, path in (("en", DEMO), ("de", GERMAN))
     }
 

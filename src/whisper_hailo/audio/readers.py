@@ -118,12 +118,12 @@ class ArrayReader:
         self.n_frames: int | None = samples.shape[0]
 
     def blocks(self) -> Iterator[FloatArray]:
-        """Yield `(n, 1)` float32."""
+        """Yield `(n, 1)` float32, views of the array."""
         for start in range(0, self._samples.shape[0], _READ_FRAMES):
             yield self._samples[start : start + _READ_FRAMES, None]
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """The array is the caller's: no file is open."""
 
 
 _mpg123_lock = threading.Lock()

@@ -93,7 +93,7 @@ class WindowPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class PackedPiece:
     """A stretch of the recording within a window that was packed from several.
 
     Attributes:
@@ -120,7 +120,7 @@ class Window:
 
     audio: FloatArray
     start_s: float
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[PackedPiece, ...] = ()
     needs_words: bool = False
 
     @property

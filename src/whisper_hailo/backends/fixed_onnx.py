@@ -42,7 +42,7 @@ class OnnxFixedRunner(OneGraph):
 
     @property
     def name(self) -> str:
-        """`fixed-fp32` or `fixed-int8`."""
+        """`fixed-fp32` or `fixed-int8`, by the weights of the graph."""
         return f"fixed-{precision(self._path, self._dtypes[1])}"
 
     @property

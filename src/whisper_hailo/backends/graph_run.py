@@ -36,7 +36,7 @@ class running:  # noqa: N801 - used as a function
         self._advice = advice
 
     def __enter__(self) -> None:
-        """Nothing to begin."""
+        pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Turn what the engine raised, which has a dozen unrelated exception classes."""

@@ -19,7 +19,7 @@ AnyBackEnd: TypeAlias = AnyDecoder | Recognizer | AudioRecognizer
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class BackendRequest:
     """What a backend is made of.
 
     Attributes:
@@ -37,7 +37,7 @@ class Request:
     threads: int
 
 
-def _onnx_encoder(request: Request) -> Encoder:
+def _onnx_encoder(request: BackendRequest) -> Encoder:
     from whisper_hailo.backends.file_kinds import encoder_file, is_model_directory, model_directory
     from whisper_hailo.backends.foreign_encoder import ForeignEncoder
     from whisper_hailo.backends.onnx import OnnxEncoder
@@ -50,7 +50,7 @@ def _onnx_encoder(request: Request) -> Encoder:
     return ForeignEncoder(encoder_file(request.path), request.spec, request.threads)
 
 
-def _cached_decoder(request: Request) -> AnyDecoder:
+def _cached_decoder(request: BackendRequest) -> AnyDecoder:
     from whisper_hailo.backends.file_kinds import is_model_directory, model_directory
     from whisper_hailo.backends.onnx import CachedDecoder
 
@@ -65,7 +65,7 @@ def _cached_decoder(request: Request) -> AnyDecoder:
     return CachedDecoder(directory, spec, request.threads)
 
 
-def _fixed_decoder(request: Request) -> AnyDecoder:
+def _fixed_decoder(request: BackendRequest) -> AnyDecoder:
     from whisper_hailo.backends.file_kinds import hailo_form
     from whisper_hailo.backends.fixed import FixedDecoder
     from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
@@ -74,7 +74,7 @@ def _fixed_decoder(request: Request) -> AnyDecoder:
     return FixedDecoder(OnnxFixedRunner(path, request.spec, request.threads), request.spec)
 
 
-def _optimum_decoder(request: Request) -> AnyDecoder:
+def _optimum_decoder(request: BackendRequest) -> AnyDecoder:
     from whisper_hailo.backends.optimum import OptimumDecoder
 
     path = request.path
@@ -85,7 +85,7 @@ def _optimum_decoder(request: Request) -> AnyDecoder:
     return OptimumDecoder(path, request.spec, request.threads)
 
 
-def _ctranslate2(request: Request) -> AnyBackEnd:
+def _ctranslate2(request: BackendRequest) -> AnyBackEnd:
     from whisper_hailo.backends.ctranslate2 import CTranslate2Recognizer
 
     if request.path is None:
@@ -93,13 +93,13 @@ def _ctranslate2(request: Request) -> AnyBackEnd:
     return CTranslate2Recognizer(request.path, request.spec, request.threads)
 
 
-def _emulated_encoder(request: Request) -> Encoder:
+def _emulated_encoder(request: BackendRequest) -> Encoder:
     from whisper_hailo.backends.emulator import EmulatedEncoder
 
     return EmulatedEncoder(request.directory, request.spec, request.path, request.threads)
 
 
-def _emulated_decoder(request: Request) -> AnyDecoder:
+def _emulated_decoder(request: BackendRequest) -> AnyDecoder:
     from whisper_hailo.backends.emulator import EmulatedRunner
     from whisper_hailo.backends.fixed import FixedDecoder
 
@@ -107,7 +107,7 @@ def _emulated_decoder(request: Request) -> AnyDecoder:
     return FixedDecoder(runner, request.spec)
 
 
-def _hef_encoder(request: Request) -> Encoder:
+def _hef_encoder(request: BackendRequest) -> Encoder:
     from whisper_hailo.backends.hailo.choose import needed_hef
     from whisper_hailo.backends.hailo.encoder import HefEncoder
 
@@ -115,7 +115,7 @@ def _hef_encoder(request: Request) -> Encoder:
     return HefEncoder(path, request.spec, request.options.hailo)
 
 
-def _hef_decoder(request: Request) -> AnyDecoder:
+def _hef_decoder(request: BackendRequest) -> AnyDecoder:
     from whisper_hailo.backends.fixed import FixedDecoder
     from whisper_hailo.backends.hailo.choose import needed_hef
     from whisper_hailo.backends.hailo.decoder import HefRunner
@@ -129,7 +129,7 @@ def _hef_decoder(request: Request) -> AnyDecoder:
     return FixedDecoder(runner, request.spec)
 
 
-def _speech2text(request: Request) -> AudioRecognizer:
+def _speech2text(request: BackendRequest) -> AudioRecognizer:
     from whisper_hailo.backends.hailo.choose import needed_hef
     from whisper_hailo.backends.hailo.speech2text import Speech2Text
 
@@ -137,12 +137,12 @@ def _speech2text(request: Request) -> AudioRecognizer:
     return Speech2Text(path, request.spec, request.options.hailo)
 
 
-ENCODERS: Final[dict[str, Callable[[Request], Encoder]]] = {
+ENCODERS: Final[dict[str, Callable[[BackendRequest], Encoder]]] = {
     "onnx": _onnx_encoder,
     "emulator": _emulated_encoder,
     "hailo": _hef_encoder,
 }
-DECODERS: Final[dict[str, Callable[[Request], AnyBackEnd]]] = {
+DECODERS: Final[dict[str, Callable[[BackendRequest], AnyBackEnd]]] = {
     "cached": _cached_decoder,
     "optimum": _optimum_decoder,
     "fixed": _fixed_decoder,

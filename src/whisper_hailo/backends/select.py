@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from whisper_hailo.audio.windows import DEFAULT_WINDOW_S
 from whisper_hailo.backends.options import AUTO, EngineOptions
-from whisper_hailo.backends.registry import DECODERS, ENCODERS, AnyBackEnd, Request
+from whisper_hailo.backends.registry import DECODERS, ENCODERS, AnyBackEnd, BackendRequest
 from whisper_hailo.core.errors import OptionError, ShapeError
 from whisper_hailo.core.protocols import Encoder
 from whisper_hailo.core.spec import DECODER_FILE, ENCODER_FILE, ModelSpec
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class SelectedEngine:
     """Both halves, not yet opened, and why they are what they are.
 
     Attributes:
@@ -62,7 +62,7 @@ def select(
     options: EngineOptions,
     threads: int = 0,
     window_s: float | None = None,
-) -> Engine:
+) -> SelectedEngine:
     """Put encoder and decoder together; nothing is loaded yet.
 
     Args:
@@ -77,7 +77,7 @@ def select(
         ModelError: a file is missing, or of another model.
         DeviceError: a backend was asked for whose device or program is not there.
     """
-    request = Request(directory, spec, options.decoder, options, threads)
+    request = BackendRequest(directory, spec, options.decoder, options, threads)
     choice = _decoder_choice(request)
     decoder = _made(DECODERS, "--decoder-backend", choice, request)
     reasons = [f"decoder {decoder.name}: {choice.why}"]
@@ -86,10 +86,12 @@ def select(
         choice = _encoder_choice(request, window_s, _n_positions(decoder))
         encoder = _made(ENCODERS, "--encoder-backend", choice, request)
         reasons.insert(0, f"encoder {encoder.name}: {choice.why}")
-    return Engine(encoder, decoder, tuple(reasons))
+    return SelectedEngine(encoder, decoder, tuple(reasons))
 
 
-def engine_window_s(engine: Engine, spec: ModelSpec, window_s: float | None) -> float | None:
+def engine_window_s(
+    engine: SelectedEngine, spec: ModelSpec, window_s: float | None
+) -> float | None:
     """The window that both halves can take.
 
     Args:
@@ -147,7 +149,7 @@ def find_npu() -> Npu:
 
 
 def _encoder_choice(
-    request: Request, window_s: float | None, n_positions: int | None
+    request: BackendRequest, window_s: float | None, n_positions: int | None
 ) -> BackendChoice:
     from whisper_hailo.backends.file_kinds import without_own_name
 
@@ -173,7 +175,7 @@ def _encoder_choice(
     return BackendChoice("hailo", hef, f"on {npu.why}")
 
 
-def _decoder_choice(request: Request) -> BackendChoice:
+def _decoder_choice(request: BackendRequest) -> BackendChoice:
     from whisper_hailo.backends.file_kinds import decoder_backend, without_own_name
 
     options, path = request.options, without_own_name(request.path, DECODER_FILE)
@@ -190,10 +192,10 @@ def _decoder_choice(request: Request) -> BackendChoice:
 
 
 def _made(
-    table: Mapping[str, Callable[[Request], T]],
+    table: Mapping[str, Callable[[BackendRequest], T]],
     option: str,
     choice: BackendChoice,
-    request: Request,
+    request: BackendRequest,
 ) -> T:
     make = table.get(choice.backend)
     if make is None:
@@ -201,5 +203,7 @@ def _made(
             f"{option} {choice.backend} is not in this version; it has: {', '.join(table)}"
         )
     return make(
-        Request(request.directory, request.spec, choice.path, request.options, request.threads)
+        BackendRequest(
+            request.directory, request.spec, choice.path, request.options, request.threads
+        )
     )

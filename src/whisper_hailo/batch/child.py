@@ -59,7 +59,7 @@ class Child:
 
     @property
     def died_of(self) -> str:
-        """For messages."""
+        """The signal, such as `SIGKILL`, or the exit code that it ended with."""
         self._process.join(_PATIENCE_S)
         code = self._process.exitcode or 0
         return signal.Signals(-code).name if code < 0 else f"exit code {code}"

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whisper_hailo.batch.local import LocalEngine
-from whisper_hailo.batch.reader import Reader
+from whisper_hailo.batch.reader import GroupReader
 from whisper_hailo.batch.records import Group, Outcome
 from whisper_hailo.batch.worker import Setup
 from whisper_hailo.core.errors import DeviceError
@@ -181,9 +181,9 @@ def _read(batch: Rows) -> Iterator[Rows]:
 
 
 @cache
-def _reader() -> Reader:
+def _reader() -> GroupReader:
     """Of this process of Ray's, which reads many groups: beginning one takes a second."""
-    return Reader()
+    return GroupReader()
 
 
 class _Actor:

@@ -29,8 +29,8 @@ from whisper_hailo.batch.job_files import (
     JOB_FILE,
     SUMMARIES,
     VERSION,
+    FileSummary,
     Head,
-    Summary,
     read_head,
     read_summaries,
 )
@@ -77,7 +77,7 @@ class JobSettings:
     layout: Layout = field(default_factory=Layout)
 
 
-class Job(Closing):
+class BatchJob(Closing):
     """Takes outcomes in any order, and writes results in that of the manifest.
 
     Args:
@@ -97,7 +97,7 @@ class Job(Closing):
         self._groups: list[Group] = []
         self._outcomes: dict[int, dict[int, Outcome]] = defaultdict(dict)
         self._results: dict[int, list[ItemResult]] = {}
-        self._summaries: dict[int, Summary] = {}
+        self._summaries: dict[int, FileSummary] = {}
         self._n_known = 0
         self.log = RunLog(store, self._ledger.run)
 
@@ -209,7 +209,7 @@ class Job(Closing):
         self._store.write(f"{TRANSCRIPTS}/part-{number:05}.{layout}", shard(results, layout))
         failures = tuple(result.failure_line() for result in results if result.failure)
         audio_s = round(sum(result.duration_s for result in results), 3)
-        summary = Summary(len(results), audio_s, failures)
+        summary = FileSummary(len(results), audio_s, failures)
         self._store.write(f"{SUMMARIES}/part-{number:05}.json", _json(asdict(summary)))
         self._summaries[number] = summary
 

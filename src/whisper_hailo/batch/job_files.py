@@ -39,7 +39,7 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class FileSummary:
     """What a whole file of results holds.
 
     Attributes:
@@ -76,13 +76,13 @@ def read_head(store: Store) -> Head | None:
     return head
 
 
-def read_summaries(store: Store) -> dict[int, Summary]:
+def read_summaries(store: Store) -> dict[int, FileSummary]:
     """Of the files of results that are whole, by their numbers."""
     found = {}
     for name in store.names(SUMMARIES):
         number = name.rpartition("-")[2].removesuffix(".json")
         try:
-            found[int(number)] = decode(Summary, parse_json(store.read(name) or b""))
+            found[int(number)] = decode(FileSummary, parse_json(store.read(name) or b""))
         except (MismatchError, ValueError):
             continue  # not whole: its items are done again
     return found

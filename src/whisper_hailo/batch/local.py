@@ -12,7 +12,7 @@ from multiprocessing.connection import wait
 from typing import Final, TypeAlias
 
 from whisper_hailo.batch.child import Child
-from whisper_hailo.batch.reader import Reader
+from whisper_hailo.batch.reader import GroupReader
 from whisper_hailo.batch.records import Failure, Group, Outcome, PieceResult, Task
 from whisper_hailo.batch.worker import Setup, work
 from whisper_hailo.core.errors import DeviceError
@@ -207,7 +207,7 @@ def _read_ahead(groups: Iterable[Group], coming: Coming, stop: threading.Event) 
         return False
 
     try:
-        with Reader() as reader:
+        with GroupReader() as reader:
             for group in groups:
                 for task in reader.tasks(group):
                     if not put(task):

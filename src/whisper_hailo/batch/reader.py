@@ -17,13 +17,13 @@ _TRIES: Final = 2
 """An item at which the process died so often is given up: once, it may have been killed."""
 
 
-class Reader(Closing):
+class GroupReader(Closing):
     """Reads groups, one at a time."""
 
     def __init__(self) -> None:
         self._child: Child | None = None
 
-    def open(self) -> Reader:
+    def open(self) -> GroupReader:
         """Nothing begins before there is something to read."""
         return self
 

@@ -54,7 +54,7 @@ class RunLog:
 
     @property
     def record(self) -> RunRecord:
-        """As it stands now."""
+        """Of the run until now."""
         return RunRecord(
             self._begin.isoformat(timespec="milliseconds"),
             round(monotonic() - self._begin_s, 3),

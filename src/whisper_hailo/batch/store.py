@@ -20,7 +20,7 @@ class Store(Protocol):
 
     @property
     def name(self) -> str:
-        """For messages."""
+        """The folder's path or the bucket's address, for messages."""
         ...
 
     def read(self, name: str) -> bytes | None:

@@ -37,7 +37,7 @@ class Setup:
     batch_size: int = 1
 
 
-class Worker(Closing):
+class BatchWorker(Closing):
     """One model, loaded.
 
     Args:
@@ -119,6 +119,6 @@ def _failed(piece: Piece, failure: Failure) -> PieceResult:
 
 def work(pipe: Connection, setup: Setup) -> None:
     """A process of a worker: tasks in, outcomes out."""
-    with Worker(setup) as worker:
+    with BatchWorker(setup) as worker:
         while True:
             pipe.send(worker.do(pipe.recv()))

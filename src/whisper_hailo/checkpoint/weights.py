@@ -49,7 +49,7 @@ def ready(array: AnyArray) -> Weight:
 
 
 def zeros(n: int) -> Weight:
-    """`(n,)` float32 zeros."""
+    """`(n,)` float32 zeros: the bias of a product that has none."""
     return Weight((n,), "float32", lambda: np.zeros(n, np.float32))
 
 

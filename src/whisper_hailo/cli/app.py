@@ -10,12 +10,12 @@ from typing import Annotated
 
 import typer
 
-from whisper_hailo.cli.commands import MEASURE, OWN, commands
-from whisper_hailo.cli.completion import PROGRAM, VARIABLE
+from whisper_hailo.cli.command_table import MEASURE, OWN, commands
+from whisper_hailo.cli.commands.completion import PROGRAM, VARIABLE
 from whisper_hailo.cli.failures import complain, report, was_interrupted
 from whisper_hailo.cli.groups import flattened
 from whisper_hailo.cli.habits import Habits
-from whisper_hailo.cli.help import Command, Group
+from whisper_hailo.cli.help import Command, CommandGroup
 from whisper_hailo.cli.stdout import emit
 from whisper_hailo.cli.streams import ReaderGoneError
 from whisper_hailo.cli.verbosity import Loudness, Talk, begin_to_talk, set_loudness
@@ -36,7 +36,7 @@ def app_of(arguments: list[str]) -> typer.Typer:
     app = typer.Typer(
         name=PROGRAM,
         help="Whisper speech-to-text on Hailo NPUs and plain edge CPUs, without a cloud.",
-        cls=Group,
+        cls=CommandGroup,
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,

@@ -1,4 +1,4 @@
-"""One finding of `doctor`."""
+"""One finding of `doctor`, as a line of its table and of `--json`."""
 
 from __future__ import annotations
 

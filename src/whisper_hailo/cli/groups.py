@@ -104,7 +104,7 @@ def flattened(command: Callable[..., Any], *common: Common) -> Callable[..., Any
 
 
 def keyword(name: str, hint: Any, default: Any = None) -> inspect.Parameter:  # noqa: ANN401
-    """A parameter for Typer."""
+    """A keyword-only parameter of a signature, which Typer reads as an option."""
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, default=default, annotation=hint)
 

@@ -35,7 +35,6 @@ class Command(TyperCommand):
     """A command whose help is short lines, and which takes its words in others' order, too."""
 
     def get_params(self, ctx: Context) -> list[Any]:
-        """Its parameters, and `--help`."""
         return take_as_typed(super().get_params(ctx))
 
     def get_help(self, ctx: Context) -> str:
@@ -67,11 +66,10 @@ class Command(TyperCommand):
         write_options(self, ctx, formatter)
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """All commands, in the groups that they are in."""
 
     def get_params(self, ctx: Context) -> list[Any]:
-        """Its parameters, and `--help`."""
         return take_as_typed(super().get_params(ctx))
 
     def format_options(self, ctx: Context, formatter: Formatter) -> None:

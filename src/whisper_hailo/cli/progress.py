@@ -51,7 +51,7 @@ class Progress:
 
 
 def clock(seconds: float) -> str:
-    """`h:mm:ss` or `m:ss`."""
+    """`h:mm:ss`, or `m:ss` below an hour."""
     minutes, second = divmod(round(seconds), 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"

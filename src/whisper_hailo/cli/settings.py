@@ -33,7 +33,7 @@ class ConfigOptions:
     )
 
 
-class Settings:
+class ConfiguredOptions:
     """What environment and file say of some options.
 
     Args:

@@ -110,7 +110,7 @@ class Sink:
         return [target for _, target in self.written(entry)]
 
     def written(self, entry: Input) -> list[tuple[str, Path]]:
-        """Likewise, with their formats."""
+        """Formats with the files that an input's results go to; none on standard output."""
         stem = self.stem(entry)
         if stem is None:
             return []

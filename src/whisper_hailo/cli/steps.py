@@ -23,5 +23,4 @@ class Steps:
             self._line.show(now_s, line)
 
     def close(self) -> None:
-        """Clear the line."""
         self._line.close()

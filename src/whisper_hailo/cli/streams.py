@@ -166,7 +166,7 @@ def patient_results(*, alone: bool) -> Iterator[None]:
 
 
 class _Notes(io.FileIO):
-    """Standard error."""
+    """Standard error; when nobody takes it, the work goes on."""
 
     def write(self, data: ReadableBuffer) -> int:
         """Write it, or do not."""

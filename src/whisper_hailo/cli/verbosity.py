@@ -74,7 +74,7 @@ def set_loudness(loudness: Loudness) -> None:
 
 
 def is_verbose() -> bool:
-    """Whether details are wanted."""
+    """Whether this run tells details, as with `--verbose`."""
     return logging.getLogger(_OURS).isEnabledFor(logging.DEBUG)
 
 

@@ -30,7 +30,7 @@ class CachedModel:
 
     @property
     def n_bytes(self) -> int:
-        """Of all its files."""
+        """Of all its files, as `model.json` says: none is looked at."""
         return sum(record.bytes for record in self.spec.files.values())
 
     def faults(self) -> list[str]:

@@ -107,7 +107,7 @@ class ConvertOptions:
         return {self.quantize, self.encoder_quantize} != {AUTO_QUANTIZE}
 
     def resolved(self) -> ConvertOptions:
-        """The same without `auto`."""
+        """The same with names of `QUANTIZATIONS` in the place of `auto`."""
         return replace(self, quantize=self.decoder_form, encoder_quantize=self.encoder_form)
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Any, Final, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -71,7 +72,7 @@ def default_of(one: Field[Any]) -> Any:  # noqa: ANN401 - of any field
 
 
 def inner_type(hint: Any) -> Any:  # noqa: ANN401 - a type
-    """Without `| None`."""
+    """`T` of the hint `T | None`; any other hint as it is."""
     if get_origin(hint) in (Union, UnionType):
         return next(kind for kind in get_args(hint) if kind is not type(None))
     return hint
@@ -91,7 +92,7 @@ def named(kind: type[T], values: dict[str, Any], only: tuple[str, ...] = ()) -> 
     """
     typed: dict[str, Any] = {}
     groups: dict[str, Given[Any]] = {}
-    hints = get_type_hints(kind)
+    hints = _hints(kind)  # type: ignore[arg-type]  # every class has a hash
     for one in fields(kind):  # type: ignore[arg-type]
         if only and one.name not in only:
             continue
@@ -124,6 +125,12 @@ def refuse_unknown(values: Mapping[str, Any], peers: Mapping[str, str], *kinds: 
         raise OptionError(f"there is no option {name}; {meant}")
 
 
+@cache
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    """Types of the fields, which Python compiles anew whenever it is asked: 5 ms of every call."""
+    return get_type_hints(kind)
+
+
 def names_of(one: Field[Any]) -> tuple[str, ...]:
     """By which a field is known in Python: its own, and those that are typed, without hyphens."""
     how = flag_of(one)
@@ -133,7 +140,7 @@ def names_of(one: Field[Any]) -> tuple[str, ...]:
 
 
 def _all_names(kind: type[Any]) -> Iterator[str]:
-    hints = get_type_hints(kind)
+    hints = _hints(kind)  # type: ignore[arg-type]
     for one in fields(kind):
         yield from names_of(one)
         inner = inner_type(hints[one.name])

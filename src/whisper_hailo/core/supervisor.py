@@ -49,7 +49,7 @@ class Supervisor:
             self._tell("WATCHDOG=1")
 
     def stopping(self) -> None:
-        """It ends."""
+        """It ends of its own accord: what follows is no failure."""
         self._tell("STOPPING=1")
 
     def _tell(self, *lines: str) -> None:

@@ -1,4 +1,4 @@
-"""Which language is spoken."""
+"""Which language is spoken, by the token that the decoder puts behind start-of-transcript."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from whisper_hailo.hailo_tools.calibrate.rows import net_name
 from whisper_hailo.hailo_tools.compile_options import CompileOptions
 from whisper_hailo.hailo_tools.hef_build.calibration import load_calibration
 from whisper_hailo.hailo_tools.hef_build.fault import DEVICE, OPTION, OUTPUT, BuildError
-from whisper_hailo.hailo_tools.hef_build.job import Job
+from whisper_hailo.hailo_tools.hef_build.job import BuildJob
 from whisper_hailo.hailo_tools.hef_build.recipe import size_of
 from whisper_hailo.hailo_tools.hef_build.supervise import JOB_SUFFIX, supervise
 
@@ -73,7 +73,7 @@ def compile_part(directory: Path, options: CompileOptions) -> Hef:
     return record_hef(directory, Path(job.out) / facts["hef"], facts)
 
 
-def make_job(directory: Path, spec: ModelSpec, options: CompileOptions) -> Job:
+def make_job(directory: Path, spec: ModelSpec, options: CompileOptions) -> BuildJob:
     """Describe the build, and look at everything that it starts from.
 
     Raises:
@@ -90,7 +90,7 @@ def make_job(directory: Path, spec: ModelSpec, options: CompileOptions) -> Job:
         raise ModelError(
             f"{shown(options.script)} is no file; give a model script (.alls) to --script"
         )
-    job = Job(
+    job = BuildJob(
         arch=options.arch,
         part=form.part,
         size=size_of(dims.d_model, multilingual=spec.multilingual),

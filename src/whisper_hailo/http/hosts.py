@@ -30,7 +30,7 @@ BAD_REQUEST, FORBIDDEN, MISDIRECTED = 400, 403, 421
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class Authority:
     """Where somebody believes a server to be.
 
     Attributes:
@@ -112,7 +112,7 @@ class Hosts:
         """
         hosts = _values(scope, b"host")
         try:
-            (asked_for,) = (Address.of(host) for host in hosts)
+            (asked_for,) = (Authority.of(host) for host in hosts)
         except ValueError:
             return BAD_REQUEST, "a request has one Host, such as localhost:8765"
         if not scope["path"].startswith("/"):
@@ -132,7 +132,7 @@ class Hosts:
 
 def _listed(name: str, option: str) -> str:
     try:
-        place = Address.of(f"[{name}]" if name.count(":") > 1 else name)
+        place = Authority.of(f"[{name}]" if name.count(":") > 1 else name)
     except ValueError:
         place = None
     if place is None or place.port is not None:
@@ -147,14 +147,14 @@ def _values(scope: Mapping[str, Any], name: bytes) -> list[str]:
     return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
 
 
-def _is_own(origins: list[str], asked_for: Address) -> bool:
+def _is_own(origins: list[str], asked_for: Authority) -> bool:
     """Whether a page comes from where it connects to; programs that are no browsers do not say."""
     if not origins:
         return True
     try:
         (origin,) = origins
         scheme, _, authority = origin.partition("://")
-        page, usual = Address.of(authority), _PORTS[scheme.lower()]
+        page, usual = Authority.of(authority), _PORTS[scheme.lower()]
     except (ValueError, KeyError):
         return False  # also "null", of a page that has no place
     return (page.host, page.port or usual) == (asked_for.host, asked_for.port or usual)

@@ -40,6 +40,21 @@ def bind(host: str, port: int, shown: str, advice: str) -> socket.socket:
     return listener
 
 
+def own_address(host: str) -> str | None:
+    """At which other machines reach this one, as far as it knows; `None`: it has no network.
+
+    Args:
+        host: that stands for all addresses: of IPv6 with a colon.
+    """
+    family, far = (socket.AF_INET6, "2001:db8::1") if ":" in host else (socket.AF_INET, "192.0.2.1")
+    with socket.socket(family, socket.SOCK_DGRAM) as nowhere:
+        try:
+            nowhere.connect((far, 9))  # an address of examples; nothing is sent, a way is chosen
+        except OSError:
+            return None
+        return str(nowhere.getsockname()[0])
+
+
 class _Listener(socket.socket):
     """For asyncio, those who may wait are as many as it accepts in one go, which are fewer.
 

@@ -1,4 +1,4 @@
-"""A server's certificate."""
+"""A server's certificate and key, looked at before anything is loaded."""
 
 from __future__ import annotations
 

@@ -57,6 +57,8 @@ class CaptionStatistics:
         n_engine_faults: calls in which the device failed.
         first_latency_s: from the start of a segment to its first text.
         final_latency_s: from the end of speech to the final text.
+        behind_s: how far the captions are behind what is said, as of the last segment; 0 where the
+            sound is not live, or comes faster than it is said.
     """
 
     n_calls: int = 0
@@ -82,6 +84,17 @@ class CaptionStatistics:
     n_engine_faults: int = 0
     first_latency_s: Latencies = field(default_factory=Latencies)
     final_latency_s: Latencies = field(default_factory=Latencies)
+    behind_s: float = 0.0
+
+    def note_delay(self, since_s: float | None, late_s: float) -> None:
+        """A segment was completed so long after it was said.
+
+        Args:
+            since_s: after its end was captured; `None`: the sound is not live.
+            late_s: what the program has run longer than the stream; a pipe that gives all at once
+                is ahead of it, and waits for nobody.
+        """
+        self.behind_s = 0.0 if since_s is None else max(0.0, min(since_s, late_s))
 
     def note_segment(self, language: str, n_samples: int, n_words: int, n_corrected: int) -> None:
         """A segment was completed.

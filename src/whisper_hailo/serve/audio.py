@@ -123,7 +123,7 @@ class _Bounds:
     is_wanted: bool = True
 
     def give_up(self) -> None:
-        """Nobody waits any more."""
+        """Nobody waits any more: decoding ends with its next block. From any thread."""
         self.is_wanted = False
 
     def kept(self, blocks: Iterator[FloatArray]) -> Iterator[FloatArray]:
@@ -152,7 +152,7 @@ def _decoded_pcm(
 
 
 def _decoded(file: BinaryIO, name: str, heard_s: float | None, bounds: _Bounds) -> FloatArray:
-    """See `Decoders.decode`."""
+    """`Decoders.decode` within its bounds, on a thread."""
     with ExitStack() as resources:
         stream = resources.enter_context(open_audio(file, name))
         if stream.duration_s is not None:

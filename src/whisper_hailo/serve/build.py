@@ -17,13 +17,18 @@ from whisper_hailo.transcription.transcriber import Transcriber
 
 
 def make_worker(
-    transcriber: Transcriber, default: DecodingOptions, doors: DoorOptions, limits: LimitOptions
+    transcriber: Transcriber,
+    default: DecodingOptions,
+    long: LongOptions,
+    doors: DoorOptions,
+    limits: LimitOptions,
 ) -> Worker:
     """The thread that decodes, not begun.
 
     Args:
         transcriber: not open.
         default: options of requests that choose nothing.
+        long: likewise.
         doors: whether texts are logged.
         limits: how much is taken on.
     """
@@ -35,7 +40,7 @@ def make_worker(
         release_after_s=limits.release_after_s,
         log_text=doors.log_text,
     )
-    return Worker(transcriber, default, options, Metrics())
+    return Worker(transcriber, default, options, Metrics(), long)
 
 
 def make_engine(
@@ -55,7 +60,7 @@ def make_engine(
     return WorkerEngine(
         worker,
         Served(name, doors.alias, languages, int(time.time())),
-        Defaults(default, LongOptions(), fallback),
+        Defaults(default, worker.long, fallback),
         limits=AudioLimits(limits.max_upload_mib << 20, limits.max_audio_s),
         room=Room(limits.max_stored_mib << 20),
         deadline_s=limits.deadline_s,

@@ -39,7 +39,6 @@ class EngineCaptions:
 
     @property
     def name(self) -> str:
-        """The model's."""
         return self._worker.transcriber.settings(self._options).model
 
     @property

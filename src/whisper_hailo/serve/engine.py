@@ -117,7 +117,7 @@ class Ticket:
 
 
 class Captions(CaptionEngine, Protocol):
-    """Hears one live stream."""
+    """Hears one live stream, whose client may leave at any time."""
 
     def leave(self) -> None:
         """Nobody listens any more: what is being heard is given up. From any thread."""
@@ -134,7 +134,7 @@ class Engine(Protocol):
 
     @property
     def served(self) -> Served:
-        """The model."""
+        """What clients are told of the model."""
         ...
 
     @property
@@ -236,15 +236,12 @@ class WorkerEngine:
 
     @property
     def state(self) -> State:
-        """See `Engine`."""
         return State.ENDING if self._worker.queue.is_closed else self._worker.state
 
     def expect_room(self, client: str) -> None:
-        """See `Engine`."""
         self._worker.queue.expect_room(client)
 
     def request(self, audio: FloatArray, choices: Choices, caller: Caller) -> Request:
-        """See `Engine`."""
         return Request(audio, *self._defaults.with_choices(self._hinted(choices)), caller)
 
     def _hinted(self, choices: Choices) -> Choices:
@@ -272,7 +269,6 @@ class WorkerEngine:
         return True
 
     def live(self, client: str) -> AbstractContextManager[None]:
-        """See `Engine`."""
         return self._worker.queue.live(client)
 
     def captions(self, choices: Choices, caller: Caller) -> Captions:
@@ -285,12 +281,10 @@ class WorkerEngine:
         return EngineCaptions(self._worker, options, caller, self._deadline_s)
 
     def heard(self, item: Heard) -> None:
-        """See `Engine`."""
         self._worker.heard(item)
 
     @asynccontextmanager
     async def submit(self, request: Request) -> AsyncIterator[Ticket]:
-        """See `Engine`."""
         deadline_s = self._deadline_s if request.deadline_s is None else request.deadline_s
         ticket = Ticket(request.audio.size / SAMPLE_RATE_HZ, deadline_s)
         job = await on_thread(self._worker.submit, request, ticket.tell, undo=self._worker.leave)

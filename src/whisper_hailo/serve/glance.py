@@ -43,7 +43,7 @@ class Glance(Job):
     _result: WindowResult
 
     def look_at(self, request: WindowRequest) -> None:
-        """This is its window."""
+        """Take this as its only window."""
         self._request = request
         if self.engine is not None:
             self.engine = _Alone(self.engine)
@@ -55,7 +55,6 @@ class Glance(Job):
 
     @property
     def sequential(self) -> bool:
-        """Nothing comes behind it."""
         return True
 
     def window(self) -> WindowRequest | None:
@@ -68,7 +67,7 @@ class Glance(Job):
         self._n_waiting, self._result = 0, result
 
     def finish(self) -> None:
-        """Nothing is left."""
+        pass
 
     def outcome(self, run: TranscriptionRun) -> Outcome:
         return run.text(self._result)

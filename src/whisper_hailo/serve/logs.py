@@ -31,7 +31,7 @@ class RequestLog:
         self._log_text = log_text
 
     def done(self, job: Job, transcript: Transcript | None, now_s: float) -> None:
-        """A job is over."""
+        """A job is over; `transcript` is `None` where it failed, and of looks of live streams."""
         fields: dict[str, Any] = {"took_s": round(now_s - job.asked_s, 3)}
         if transcript is not None:
             fields |= {

@@ -12,9 +12,11 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from whisper_hailo.core.types import Transcript
 from whisper_hailo.serve.errors import kind_of, outcome_of
+from whisper_hailo.serve.request import Priority
 
 if TYPE_CHECKING:
-    from whisper_hailo.serve.job import Job, JobQueue, Outcome
+    from whisper_hailo.serve.job import Job, Outcome
+    from whisper_hailo.serve.job_queue import JobQueue
     from whisper_hailo.serve.request import Heard
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
@@ -73,18 +75,18 @@ class Metrics:
             self._state.labels(other).set(other == state)
 
     def failed(self, error: BaseException) -> None:
-        """A request failed."""
+        """A request failed; counted by the kind of its error."""
         self._errors.labels(kind_of(error)).inc()
 
     def done(self, job: Job, outcome: Outcome | None, now_s: float) -> None:
-        """A job is over."""
+        """A job is over; `outcome` is `None` where it failed."""
         became = outcome_of(job.failure)
         if job.is_look:
             self._looks.labels(became).inc()
         else:
             self._requests.labels(job.caller.door, became).inc()
         if job.begun_s:
-            priority = job.caller.priority.name.lower()
+            priority = Priority(job.priority).name.lower()
             self._wait.labels(priority).observe(job.begun_s - job.asked_s)
         if outcome is not None:
             for stage, ms in asdict(outcome.timings).items():

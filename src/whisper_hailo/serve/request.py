@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from typing import Final
 
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.option_groups import FALLBACK_STEP, WordOptions, rising_temperatures
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
 
+_SHORT_S: Final = 30.0
+"""A command, a message: what Whisper itself hears at once."""
+
 
 class Priority(IntEnum):
-    """Who goes first."""
+    """Who goes first: the lowest number."""
 
     LIVE = -1
     INTERACTIVE = 0
-    BATCH = 1
+    LONG = 1
+    BATCH = 2
+
+    def of_length(self, seconds: float) -> Priority:
+        """Of a recording so long: somebody waits for it, but not as for the answer to a command."""
+        is_long = seconds > _SHORT_S
+        return Priority.LONG if self is Priority.INTERACTIVE and is_long else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +83,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Speech:
+class SpeechChoices:
     """How speech is told from silence; `None` is as the server is set.
 
     Attributes:
@@ -127,7 +137,7 @@ class Choices:
     max_new_tokens: int | None = None
     times: bool = False
     words: bool = False
-    speech: Speech | None = None
+    speech: SpeechChoices | None = None
 
 
 @dataclass(frozen=True, slots=True)

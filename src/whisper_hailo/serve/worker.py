@@ -17,10 +17,12 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, Transcript
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.serve.errors import BusyError
 from whisper_hailo.serve.glance import Glance
-from whisper_hailo.serve.job import Job, JobQueue, Told
+from whisper_hailo.serve.job import Job, Told
+from whisper_hailo.serve.job_queue import JobQueue
 from whisper_hailo.serve.logs import RequestLog
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.request import Caller, Heard, Priority, Request
+from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.run import TranscriptionRun
 from whisper_hailo.transcription.running_text import Running
 from whisper_hailo.transcription.transcriber import Transcriber
@@ -78,6 +80,8 @@ class Worker(Closing):
         default: options of requests that choose nothing.
         options: how much it takes on.
         metrics: told of all that happens.
+        long: how windows are cut where a request chooses nothing; whether they are trimmed is the
+            same for all.
     """
 
     def __init__(
@@ -86,9 +90,11 @@ class Worker(Closing):
         default: DecodingOptions,
         options: WorkerOptions,
         metrics: Metrics,
+        long: LongOptions | None = None,
     ) -> None:
         self.transcriber = transcriber
         self.default = default
+        self.long = long or LongOptions()
         self._options = options
         self.metrics = metrics
         self._log = RequestLog(log_text=options.log_text)
@@ -128,7 +134,8 @@ class Worker(Closing):
             BusyError, TooManyError: there is no place.
         """
         run = self.transcriber.run(request.options, request.long, self._options.batch_size)
-        job = run.recording_of(Job, request.audio, priority=request.caller.priority)
+        priority = request.caller.priority.of_length(request.audio.size / SAMPLE_RATE_HZ)
+        job = run.recording_of(Job, request.audio, priority=priority)
         return self._put(job, run, request.caller, tell)
 
     def look(
@@ -146,7 +153,7 @@ class Worker(Closing):
             OptionError: the model cannot honour its options.
             BusyError, TooManyError: there is no place.
         """
-        run = self.transcriber.run(options, None, self._options.batch_size)
+        run = self.transcriber.run(options, self.long, self._options.batch_size)
         job = run.recording_of(Glance, running.audio, priority=Priority.LIVE)
         job.look_at(run.request(running))
         return self._put(job, run, caller, tell)
@@ -190,7 +197,7 @@ class Worker(Closing):
                 self._set(State.RELEASED)
             except Exception as error:
                 self._break(error)
-            waits = self.queue.wait()
+            waits = self.queue.wait_for_more()
 
     def _celsius(self) -> float | None:
         """Temperature of the chip that the encoder runs on; `None` while it is not open."""
@@ -209,11 +216,11 @@ class Worker(Closing):
         noise = np.random.default_rng(0).normal(0, 1e-3, SAMPLE_RATE_HZ).astype(np.float32)
         begin_s = time.monotonic()
         for _ in range(_WARM_UPS):
-            self.transcriber.transcribe(noise, self.default)
+            self.transcriber.transcribe(noise, self.default, long=self.long)
         logger.info("warm after %.2f s", time.monotonic() - begin_s)
 
     def _decode(self) -> None:
-        run = self.transcriber.run(self.default, None, self._options.batch_size)
+        run = self.transcriber.run(self.default, self.long, self._options.batch_size)
         for job in run.schedule(self.queue).run():
             self._end(cast(Job, job))  # the queue holds no others
 

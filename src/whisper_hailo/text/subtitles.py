@@ -69,7 +69,7 @@ class Cue:
 
 
 def srt(segments: Iterable[Segment], layout: Layout) -> Iterator[str]:
-    """SubRip: numbered cues."""
+    """SubRip: cues with their numbers, from 1."""
     for number, cue in enumerate(cues(segments, layout), start=1):
         yield f"{number}\n{srt_cue(cue)}"
 
@@ -81,7 +81,7 @@ def srt_cue(cue: Cue) -> str:
 
 
 def vtt(segments: Iterable[Segment], layout: Layout) -> Iterator[str]:
-    """WebVTT; speakers as voices."""
+    """WebVTT: a header, then cues; speakers are voices, `<v NAME>`."""
     return _headed("WEBVTT\n\n", map(vtt_cue, cues(segments, layout)))
 
 

@@ -15,6 +15,9 @@ from whisper_hailo.text.vocabulary import Vocabulary
 TASKS = ("transcribe", "translate")
 TOKENIZER_FILE = "tokenizer.json"
 
+_FEW_LANGUAGES = 10
+"""So many are listed in a message; Whisper's hundred would fill a screen."""
+
 
 class Backend(Protocol):
     """What is used of the `tokenizers` library's class."""
@@ -26,7 +29,7 @@ class Backend(Protocol):
         """Ids of a text, in an object that has them as `ids`."""
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
-        """Text of ids."""
+        """Text of ids, special ones as `<|...|>` unless they are skipped."""
 
 
 class QuickBackend:
@@ -140,9 +143,12 @@ class Tokenizer:
         except KeyError:
             near = similar_language(language, self.special.languages)
             meant = f"did you mean {near}? " if near else ""
-            known = ", ".join(self.special.languages)
+            codes = tuple(self.special.languages)
+            known = f": {', '.join(codes)}"
+            if len(codes) > _FEW_LANGUAGES:
+                known = f" {len(codes)}, by name or code, such as German (de)"
             raise OptionError(
-                f"unknown language {language!r}; {meant}this model knows: {known}"
+                f"unknown language {language!r}; {meant}this model knows{known}"
             ) from None
 
     def _task_id(self, task: str) -> int:

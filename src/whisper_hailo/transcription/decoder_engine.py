@@ -18,9 +18,9 @@ from whisper_hailo.decoding.language import detect_languages
 from whisper_hailo.decoding.option_groups import PromptOptions, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.prompt import PromptMaker
-from whisper_hailo.decoding.search.decode_ahead import Ahead, Tally
+from whisper_hailo.decoding.search.decode_ahead import Ahead, DraftTally
 from whisper_hailo.decoding.search.fallback import decode_with_fallback
-from whisper_hailo.decoding.search.loop import DecodingLoop, Task
+from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.decoding.words.align import align_words
 from whisper_hailo.decoding.words.cleanup import words_into_segments
@@ -114,13 +114,13 @@ class DecoderEngine:
             return None
         return Ahead(draft.decoder, draft.decoder.start(encoded.ahead, (self._padding,)), tally)
 
-    def _task(self, request: WindowRequest, language: str, ahead: Ahead | None) -> Task:
+    def _task(self, request: WindowRequest, language: str, ahead: Ahead | None) -> DecodingTask:
         window, context = request.window, request.context
         first = context.n_windows == 0
         previous = context.previous if first or context.sequential else ()
         context.n_windows += 1
         prompts = context.prompts or self._prompts
-        return Task(
+        return DecodingTask(
             prompts.tokens(language, previous, is_first=first),
             window.content_s,
             key=round(window.start_s * 100),
@@ -208,7 +208,7 @@ class DecoderEngine:
         )
 
 
-def _tell_of_leaving(name: str, tally: Tally) -> None:
+def _tell_of_leaving(name: str, tally: DraftTally) -> None:
     logger.info(
         "draft model %s does not pay here and is left out from now on: %d of %d tokens that it "
         "decoded ahead were right, and each costs %.0f %% of a token without it",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from whisper_hailo.backends.options import AUTO, EngineOptions
-from whisper_hailo.backends.select import Engine, engine_window_s, select
+from whisper_hailo.backends.select import SelectedEngine, engine_window_s, select
 from whisper_hailo.checkpoint.hub import is_model_directory, parse_name
 from whisper_hailo.convert.find_model import find_model
 from whisper_hailo.convert.options import ConvertOptions
@@ -15,7 +15,7 @@ from whisper_hailo.core.protocols import AnyDecoder, Encoder
 from whisper_hailo.core.spec import ENCODER_FILE, ModelSpec
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.recognizer import owns_loop
-from whisper_hailo.decoding.search.decode_ahead import Costs, Tally
+from whisper_hailo.decoding.search.decode_ahead import Costs, DraftTally
 
 _PLAIN: Final = "onnx"
 
@@ -34,7 +34,7 @@ class Helped:
 
     draft_model: str
     spec: ModelSpec
-    chosen: Engine
+    chosen: SelectedEngine
     engine: EngineOptions
     window_s: float
 
@@ -79,7 +79,7 @@ class DraftModel:
     name: str
     encoder: Encoder | None
     decoder: AnyDecoder
-    running: Tally
+    running: DraftTally
 
     @classmethod
     def of_model(
@@ -110,13 +110,13 @@ class DraftModel:
             raise OptionError(f"--draft-model is {name}, which {decoder.name} runs; give another")
         shared = helped.has_same_encoder(own, encoder)
         heard = f"hears through encoder {encoder.name}" + (f" of {spec.name}" if shared else "")
-        running = Tally(Costs.of(spec, own), asked.draft_tokens)
+        running = DraftTally(Costs.of(spec, own), asked.draft_tokens)
         draft = cls(own.name, None if shared else encoder, decoder, running)
         return draft, f"draft model {own.name}, {decoder.name}: {heard}"
 
-    def tally(self) -> Tally:
+    def tally(self) -> DraftTally:
         """Of a recording that has not begun."""
-        return Tally(self.running.costs, self.running.always)
+        return DraftTally(self.running.costs, self.running.always)
 
 
 def why_not_drafted(options: DecodingOptions, batch_size: int = 1) -> str | None:
@@ -138,13 +138,14 @@ def why_not_drafted(options: DecodingOptions, batch_size: int = 1) -> str | None
 def _form(name: str, spec: ModelSpec, convert: ConvertOptions | None) -> ConvertOptions | None:
     """How a checkpoint is converted: its text is not what counts, so its decoder as is quickest.
 
-    Its encoder as the model's, which may be the same one.
+    Four bits shorten the product with the vocabulary, which is most of a small decoder's step, and
+    cost it few right tokens. Its encoder as the model's, which may be the same one.
     """
     path = parse_name(name).path
     if path is not None and is_model_directory(path):
         return None
     encoder = spec.encoder_quantization
-    return replace(convert or ConvertOptions(), quantize=AUTO, encoder_quantize=encoder)
+    return replace(convert or ConvertOptions(), quantize="int4", encoder_quantize=encoder)
 
 
 def _expect_one_vocabulary(name: str, spec: ModelSpec, own: ModelSpec) -> None:

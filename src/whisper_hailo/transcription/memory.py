@@ -8,7 +8,7 @@ of a run that was not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Protocol
@@ -18,7 +18,13 @@ from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import Segment
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.transcription.stages import Stages
-from whisper_hailo.transcription.window import Encoded, WindowEngine, WindowRequest, WindowResult
+from whisper_hailo.transcription.window import (
+    Context,
+    Encoded,
+    WindowEngine,
+    WindowRequest,
+    WindowResult,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,21 +142,9 @@ class RememberingStages(Stages):
 
         return begin_unknown
 
-    def decode(
-        self,
-        encoded: Encoded,
-        requests: Sequence[WindowRequest],
-        engine: WindowEngine | None = None,
-    ) -> list[WindowResult]:
+    def engine_of(self, own: WindowEngine | None) -> WindowEngine:
         """See `Stages`; known windows are not decoded, others are known from now on."""
-        if isinstance(encoded, _Known):
-            pairs = zip(encoded.windows, requests, strict=True)
-            return [window.again(request) for window, request in pairs]
-        results = super().decode(encoded, requests, engine)
-        self._memory.remember(
-            [Remembered.of(*pair) for pair in zip(requests, results, strict=True)]
-        )
-        return results
+        return _RememberingEngine(super().engine_of(own), self._memory)
 
     def _known(self, requests: Sequence[WindowRequest]) -> _Known | None:
         found = [self._memory.recall(key_of(request)) for request in requests]
@@ -158,6 +152,26 @@ class RememberingStages(Stages):
         return (
             _Known(None, StageClock(), windows=windows) if len(windows) == len(requests) else None
         )
+
+
+class _RememberingEngine:
+    def __init__(self, engine: WindowEngine, memory: Memory) -> None:
+        self._engine = engine
+        self._memory = memory
+        self.batch_key: Hashable = engine.batch_key
+
+    def context(self) -> Context:
+        return self._engine.context()
+
+    def transcribe(self, encoded: Encoded, requests: Sequence[WindowRequest]) -> list[WindowResult]:
+        if isinstance(encoded, _Known):
+            pairs = zip(encoded.windows, requests, strict=True)
+            return [window.again(request) for window, request in pairs]
+        results = self._engine.transcribe(encoded, requests)
+        self._memory.remember(
+            [Remembered.of(*pair) for pair in zip(requests, results, strict=True)]
+        )
+        return results
 
 
 @dataclass(frozen=True, slots=True)

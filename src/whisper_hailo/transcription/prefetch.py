@@ -24,7 +24,7 @@ class Prefetch(Closing, Generic[InT, OutT]):
     it: a recording of one window, or windows that wait for each other, need no thread.
 
     Args:
-        function: what to run, one call after the other.
+        function: what to run, one call after the other; beside it one that is `apart`.
         start: does the same without waiting for it, where that needs no thread; it gives back what
             waits.
         enabled: without it, each call runs when its result is asked for.
@@ -41,21 +41,32 @@ class Prefetch(Closing, Generic[InT, OutT]):
         self._start = start if enabled else None
         by_thread = enabled and start is None
         self._thread = ThreadPoolExecutor(1, "encode") if by_thread else None
-        self._last: _Call[OutT] | None = None
+        self._last: Begun[OutT] | None = None
 
-    def begin(self, argument: InT) -> Callable[[], OutT]:
-        """Begin one call; the function given back waits for its result, or raises its error."""
+    def begin(self, argument: InT, *, now: bool = False, apart: bool = False) -> Begun[OutT]:
+        """Begin one call.
+
+        Args:
+            argument: of the function.
+            now: by thread, it does not wait for another one.
+            apart: by thread, it is no part of the row: it runs where its result is asked for,
+                whatever the thread does meanwhile.
+        """
         if self._start is not None:
             try:
-                return self._start(argument)
+                return Begun(self._start(argument))
             except Exception as error:
-                return partial(_fail, error)
-        call = _Call(partial(self._function, argument))
+                return Begun(partial(_fail, error))
+        call = Begun(partial(self._function, argument))
+        if self._thread is None or apart:
+            return call
         before, self._last = self._last, call
-        if self._thread is not None and before is not None and not before.asked:
-            before.begin(self._thread)
-            call.begin(self._thread)
-        return call.result
+        if before is not None and not before.asked:
+            before.run_in(self._thread)
+            now = True
+        if now:
+            call.run_in(self._thread)
+        return call
 
     def close(self) -> None:
         """Drop what has not begun and wait for what has: nothing is taken away under its feet."""
@@ -63,23 +74,28 @@ class Prefetch(Closing, Generic[InT, OutT]):
             self._thread.shutdown(wait=True, cancel_futures=True)
 
 
-class _Call(Generic[OutT]):
-    """A call that runs in a thread when it is told to, else when its result is asked for."""
+class Begun(Generic[OutT]):
+    """A call that runs in a thread when it is told to, else when its result is asked for.
+
+    Attributes:
+        asked: its result was asked for.
+        coming: what a thread makes of it, once it was told to.
+    """
 
     def __init__(self, function: Callable[[], OutT]) -> None:
         self._function = function
-        self._future: Future[OutT] | None = None
+        self.coming: Future[OutT] | None = None
         self.asked = False
 
-    def begin(self, thread: ThreadPoolExecutor) -> None:
+    def run_in(self, thread: ThreadPoolExecutor) -> None:
         """Run it there, after what was begun before."""
-        if self._future is None:
-            self._future = thread.submit(self._function)
+        if self.coming is None:
+            self.coming = thread.submit(self._function)
 
     def result(self) -> OutT:
         """Its result, or its error."""
         self.asked = True
-        return self._function() if self._future is None else self._future.result()
+        return self._function() if self.coming is None else self.coming.result()
 
 
 def _fail(error: Exception) -> NoReturn:

@@ -16,7 +16,8 @@ from whisper_hailo.transcription.memory import Memory, RememberingStages
 from whisper_hailo.transcription.parts import Parts
 from whisper_hailo.transcription.recording import Recording, Share
 from whisper_hailo.transcription.running_text import Running, running_text
-from whisper_hailo.transcription.schedule import Progress, Schedule, WindowSource
+from whisper_hailo.transcription.schedule import Progress, Schedule
+from whisper_hailo.transcription.sources import WindowSource
 from whisper_hailo.transcription.window import WindowRequest, WindowResult
 
 logger = logging.getLogger(__name__)

@@ -129,5 +129,5 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def text_words(text: str) -> tuple[BufferWord, ...]:
-    """Words of plain text."""
+    """Words of plain text, without times, each with the blank before it."""
     return tuple(BufferWord(f" {word}") for word in text.split())

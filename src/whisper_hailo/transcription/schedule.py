@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.timing import StageClock
-from whisper_hailo.transcription.prefetch import Prefetch
+from whisper_hailo.transcription.prefetch import Begun, Prefetch
 from whisper_hailo.transcription.recording import Recording
+from whisper_hailo.transcription.sources import WindowSource
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.turns import Turns
 from whisper_hailo.transcription.window import Encoded, WindowEngine, WindowRequest, WindowResult
@@ -22,52 +22,12 @@ Progress: TypeAlias = Callable[[float, float | None], None]
 Members: TypeAlias = list[tuple[Recording, WindowRequest]]
 
 
-class WindowSource(Protocol):
-    """Where recordings come from; more may come while others are transcribed."""
-
-    def next(self, *, n_free: int, idle: bool) -> Recording | None:
-        """The next recording, not opened yet.
-
-        Args:
-            n_free: rows of the batch that no recording under way fills; 0 where there are none, so
-                that only what is urgent should come.
-            idle: nothing is under way, so that it may be waited for.
-
-        Returns:
-            `None` when there is none now; when idle, that there will be none.
-        """
-        ...
-
-    def rows(self, most: int) -> int:
-        """How many windows the next batch may have, of so many at most."""
-        ...
-
-
-class Listed:
-    """Recordings in the order of a list, the next one when there is room.
-
-    Args:
-        recordings: not opened yet.
-    """
-
-    def __init__(self, recordings: Iterable[Recording]) -> None:
-        self._recordings = iter(recordings)
-
-    def next(self, *, n_free: int, idle: bool) -> Recording | None:
-        del idle
-        return next(self._recordings, None) if n_free else None
-
-    def rows(self, most: int) -> int:
-        """As many as there are."""
-        return most
-
-
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Windows that are decoded together, and what waits for their audio features."""
+    """Windows that are decoded together, and their audio features, which may still be coming."""
 
     members: Members
-    encoded: Callable[[], Encoded]
+    encoded: Begun[Encoded]
 
     @property
     def sequential(self) -> bool:
@@ -76,15 +36,19 @@ class _Batch:
 
     @property
     def priority(self) -> int:
-        """Of the most urgent of its windows."""
-        return min(recording.priority for recording, _ in self.members)
+        """That all of its windows have."""
+        return self.members[0][0].priority
+
+
+_Ahead: TypeAlias = Prefetch[Sequence[WindowRequest], Encoded]
 
 
 class Schedule:
     """Runs recordings through the stages, as many windows at a time as a batch holds.
 
-    While a batch is decoded, the next one is encoded; what is more urgent and comes meanwhile goes
-    before it, as far as `Turns` lets it. A recording whose windows wait for each other gives one to
+    While a batch is decoded, the next one is encoded; what is more urgent and comes before that one
+    is decoded goes before it, as far as `Turns` lets it, and is not held up by its encoder: a batch
+    has windows of one priority. A recording whose windows wait for each other gives one to
     a batch, others fill it up, and nothing is encoded ahead. Recordings with engines of their own
     share a batch where these have the same `batch_key`.
 
@@ -128,32 +92,41 @@ class Schedule:
         stages = self._stages
         try:
             with Prefetch(stages.encode, stages.start, enabled=self._encode_ahead) as ahead:
-                batch, waiting = self._next_batch(ahead), None
-                while batch or self._active:
-                    if batch:
+                row = [batch] if (batch := self._next_batch(ahead)) else []
+                while row or self._active:
+                    if row:
+                        batch = self._first(row, ahead)
                         self._turns.note((one for one, _ in batch.members), self._active)
-                        if self._encode_ahead and not (waiting or batch.sequential):
-                            waiting = self._next_batch(ahead)
+                        may_wait = self._encode_ahead and not (row or batch.sequential)
+                        if may_wait and (waiting := self._next_batch(ahead)):
+                            row.append(waiting)
                         self._transcribe(batch)
                     yield self._done()
-                    if urgent := self._next_batch(ahead, waiting):
-                        batch = urgent
-                    else:
-                        batch, waiting = waiting, None
+                    if not row and (batch := self._next_batch(ahead)):
+                        row.append(batch)
         finally:
             for recording in self._active:
                 recording.close()
 
-    def _next_batch(
-        self, ahead: Prefetch[Sequence[WindowRequest], Encoded], waiting: _Batch | None = None
-    ) -> _Batch | None:
+    def _first(self, row: list[_Batch], ahead: _Ahead) -> _Batch:
+        """Take the batch that is decoded next out of the row; what overtakes it takes its place."""
+        while not self._turns.is_due(row[0].priority):
+            if urgent := self._next_batch(ahead, row[0]):
+                row.insert(0, urgent)
+                continue
+            coming = row[0].encoded.coming
+            if coming is None or coming.done() or not self._source.wait(coming):
+                break
+        return row.pop(0)
+
+    def _next_batch(self, ahead: _Ahead, waiting: _Batch | None = None) -> _Batch | None:
         """What is to be decoded next; where a batch waits already, only what is more urgent."""
-        if waiting is not None and self._turns.is_due(waiting.priority):
-            return None
         members = self._fill() if waiting is None else self._fill(waiting.priority)
         if not members:
             return None
-        return _Batch(members, ahead.begin([request for _, request in members]))
+        requests = [request for _, request in members]
+        encoded = ahead.begin(requests, now=len(requests) > 1, apart=waiting is not None)
+        return _Batch(members, encoded)
 
     def _fill(self, before: int | None = None) -> Members:
         """Windows of the recordings under way, each time of the one whose turn it is; then of new.
@@ -171,16 +144,17 @@ class Schedule:
             if not ready:
                 break
             recording = self._turns.next_of(ready)
-            fits = not batch or self._key(recording) == self._key(batch[0][0])
+            fits = not batch or self._kind(recording) == self._kind(batch[0][0])
             if not (fits and self._draw(recording, batch)):
                 ready.remove(recording)
         return batch
 
     def _engine(self, recording: Recording) -> WindowEngine:
-        return recording.engine or self._stages.engine
+        return self._stages.engine_of(recording.engine)
 
-    def _key(self, recording: Recording) -> Hashable:
-        return self._engine(recording).batch_key
+    def _kind(self, recording: Recording) -> Hashable:
+        """Windows of one kind may be decoded together."""
+        return recording.priority, self._engine(recording).batch_key
 
     def _begin(self, n_free: int) -> Recording | None:
         """Open the next recording, if there is one."""
@@ -227,9 +201,8 @@ class Schedule:
         clock, requests = StageClock(), [request for _, request in members]
         with clock.stage("total"):
             try:
-                encoded = batch.encoded()
-                engine = self._engine(members[0][0])
-                results = self._stages.decode(encoded, requests, engine)
+                encoded = batch.encoded.result()
+                results = self._engine(members[0][0]).transcribe(encoded, requests)
             except Exception as error:
                 if len(members) > 1 and not isinstance(error, WhisperHailoError):
                     self._transcribe_each(members)
@@ -250,7 +223,7 @@ class Schedule:
         """Take the windows of a batch one by one, but for those of recordings that broke."""
         for recording, request in members:
             if not recording.failure:
-                encoded = partial(self._stages.encode, [request])
+                encoded = Begun(partial(self._stages.encode, [request]))
                 self._transcribe(_Batch([(recording, request)], encoded))
 
 
@@ -262,27 +235,3 @@ def _hand_out(recording: Recording, result: WindowResult) -> None:
         recording.take(result)
     except Exception as error:
         recording.fail(error)
-
-
-def in_order(
-    recordings: Iterable[Recording], schedule: Callable[[WindowSource], Schedule]
-) -> Iterator[Recording]:
-    """Transcribe a list of recordings; they come back in its order.
-
-    Args:
-        recordings: not opened yet; each is when its turn comes.
-        schedule: of a source.
-    """
-    begun: deque[Recording] = deque()
-
-    def noted() -> Iterator[Recording]:
-        for recording in recordings:
-            begun.append(recording)
-            yield recording
-
-    done: list[Recording] = []
-    for recording in schedule(Listed(noted())).run():
-        done.append(recording)
-        while begun and begun[0] in done:
-            done.remove(begun[0])
-            yield begun.popleft()

@@ -8,7 +8,7 @@ from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.types import Segment, Transcript
 from whisper_hailo.transcription.recording import Recording
 from whisper_hailo.transcription.run import TranscriptionRun
-from whisper_hailo.transcription.schedule import Listed
+from whisper_hailo.transcription.sources import Listed
 
 
 class Segments(Iterator[Segment]):

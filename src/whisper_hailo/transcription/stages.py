@@ -13,7 +13,7 @@ from whisper_hailo.core.protocols import AsyncEncoder, Encoder
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.transcription.draft_model import DraftModel
-from whisper_hailo.transcription.window import Encoded, WindowEngine, WindowRequest, WindowResult
+from whisper_hailo.transcription.window import Encoded, WindowEngine, WindowRequest
 
 
 class Stages:
@@ -53,20 +53,9 @@ class Stages:
             features = self.encoder.encode(mel)
         return Encoded(features, clock, self._ahead(mel, requests, clock)(features))
 
-    def decode(
-        self,
-        encoded: Encoded,
-        requests: Sequence[WindowRequest],
-        engine: WindowEngine | None = None,
-    ) -> list[WindowResult]:
-        """Take windows that were encoded together to segments, as one batch.
-
-        Args:
-            encoded: what `encode` made of them.
-            requests: the windows.
-            engine: of their recordings; `None` is the one that all have in common.
-        """
-        return (engine or self.engine).transcribe(encoded, requests)
+    def engine_of(self, own: WindowEngine | None) -> WindowEngine:
+        """What decodes for a recording: its own engine, or the one that all have in common."""
+        return own or self.engine
 
     @property
     def start(self) -> Callable[[Sequence[WindowRequest]], Callable[[], Encoded]] | None:

@@ -24,8 +24,9 @@ from whisper_hailo.transcription.memory import Memory
 from whisper_hailo.transcription.parts import Parts
 from whisper_hailo.transcription.run import TranscriptionRun
 from whisper_hailo.transcription.running_text import Running, in_english, running_text
-from whisper_hailo.transcription.schedule import Listed, Progress, in_order
+from whisper_hailo.transcription.schedule import Progress
 from whisper_hailo.transcription.segments import Segments
+from whisper_hailo.transcription.sources import Listed, in_order
 
 AudioInput: TypeAlias = AudioSource
 """A file, a channel of one, or `(n_samples,)` float32 samples at 16 kHz mono."""
@@ -241,13 +242,13 @@ class Transcriber(LoadedModel):
                 parts.running_context(stages.engine), parts.plan.content_samples
             )
             encoded = stages.encode([request])
-            (result,) = stages.decode(encoded, [request])
+            (result,) = stages.engine.transcribe(encoded, [request])
             text = running_text(result, parts.tokenizer)
             if translate and text.words and text.language != "en":
                 engine = parts.window_engine(in_english(options, text.language))
                 again = Running(audio, Draft())
                 request = again.request(parts.running_context(engine), parts.plan.content_samples)
-                (result,) = stages.decode(encoded, [request], engine)
+                (result,) = engine.transcribe(encoded, [request])
                 text = replace(text, translation=running_text(result, parts.tokenizer).text)
         clock.add(encoded.clock)
         return replace(text, timings=clock.timings())

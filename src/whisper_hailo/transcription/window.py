@@ -11,7 +11,7 @@ from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.prompt import PromptMaker
-from whisper_hailo.decoding.search.decode_ahead import Tally
+from whisper_hailo.decoding.search.decode_ahead import DraftTally
 from whisper_hailo.decoding.search.verify_draft import Draft
 
 _HOT = 0.5
@@ -53,7 +53,7 @@ class Context:
     n_windows: int = 0
     clock: StageClock = field(default_factory=StageClock)
     prompts: PromptMaker | None = None
-    tally: Tally | None = None
+    tally: DraftTally | None = None
     last_words: tuple[Word, ...] = ()
 
     def said_from(self, start_s: float) -> tuple[int, ...]:

@@ -42,7 +42,7 @@ class Difference:
 
 
 @dataclass(slots=True)
-class Tally:
+class DifferenceTally:
     """Sums over pieces of two arrays."""
 
     n: int = 0
@@ -101,7 +101,7 @@ class Tally:
 
 def difference(got: AnyArray, expected: AnyArray) -> Difference:
     """Compare two arrays of one shape."""
-    tally = Tally()
+    tally = DifferenceTally()
     tally.add(got, expected)
     return tally.difference()
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from whisper_hailo.checkpoint.weights import AnyArray
-from whisper_hailo.validate.difference import Difference, Tally, difference
+from whisper_hailo.validate.difference import Difference, DifferenceTally, difference
 from whisper_hailo.validate.inner import InnerGraph
 from whisper_hailo.validate.limits import Limit
 from whisper_hailo.validate.material import ShownTokens
@@ -115,7 +115,7 @@ def try_decoder(rung: str, run: NamedDecoder, truth: Truth, limit: Limit) -> Run
     """Run a decoder on the reference's features."""
     expected = truth.logits(run.pad_to)
     got = run.logits(truth.shown.tokens, truth.features)
-    tally = Tally()
+    tally = DifferenceTally()
     for row, n_known in enumerate(truth.shown.n_known):
         tally.add(got[row, :n_known], expected[row, :n_known])
     found = tally.difference()

@@ -17,7 +17,7 @@ from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.loop import DecodingLoop, Task
+from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 from whisper_hailo.hailo_tools.calibrate.sample import draw
 from whisper_hailo.hailo_tools.calibrate.sources import Sources, find_sources
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
@@ -156,7 +156,7 @@ def decode_greedily(
         loop = DecodingLoop(decoder, spec.tokens, options)
         for window in mel:
             state = decoder.start(encoder.encode(window[np.newaxis]), (padding,))
-            tokens = loop.run(state, [Task(prefix)])[0].tokens
+            tokens = loop.run(state, [DecodingTask(prefix)])[0].tokens
             rows.append((*prefix, *tokens, spec.tokens.eot)[:length])
     shown = np.zeros((len(rows), length), np.int64)
     for index, known in enumerate(rows):

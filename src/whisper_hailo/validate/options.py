@@ -1,4 +1,4 @@
-"""What to validate with."""
+"""What `validate` runs: which rungs, on what input, within which tolerances."""
 
 from __future__ import annotations
 

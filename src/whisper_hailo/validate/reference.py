@@ -155,7 +155,7 @@ def _last(stages: Iterator[Stage]) -> Float64:
 
 
 def gelu(x: Float64) -> Float64:
-    """The exact GELU."""
+    """The exact GELU, by the error function, not by tanh."""
     erf = np.asarray(_erf(x / math.sqrt(2.0)), np.float64)
     result: Float64 = 0.5 * x * (1.0 + erf)
     return result

@@ -70,5 +70,4 @@ class ParityReport:
         }
 
     def to_json(self) -> str:
-        """The text of `parity.json`."""
         return json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n"

@@ -38,8 +38,7 @@ WHAT = tuple(FUNCTIONS)
 QUICK = WHAT[:-2]
 
 
-def parsed() -> argparse.Namespace:
-    """The command line."""
+def _parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=description(__doc__))
     parser.add_argument("what", nargs="*", metavar="WHAT", help=f"any of: {', '.join(WHAT)}")
     parser.add_argument("--model", default="micro")
@@ -63,7 +62,7 @@ def parsed() -> argparse.Namespace:
 
 def main() -> None:
     """Run what is asked for, keep its result, write the tables."""
-    arguments = parsed()
+    arguments = _parsed()
     out: Path = arguments.out
     result: dict[str, Any] = json.loads(out.read_text("utf-8")) if out.is_file() else {}
     with tempfile.TemporaryDirectory() as folder:

@@ -25,7 +25,7 @@ from whisper_hailo.core.protocols import AnyDecoder, Padding, StepOutput
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import IntArray
 from whisper_hailo.decoding.options import Cures, DecodingOptions
-from whisper_hailo.decoding.search.loop import DecodingLoop, Task
+from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo_lab.around import DecoderAround
 from whisper_hailo_lab.captions.comparison import EngineCall
@@ -105,7 +105,7 @@ def replayed(decoder: CachedDecoder, calls: Sequence[EngineCall]) -> dict[str, A
         }
         for name, (given, n_fixed) in given_first.items():
             begin = perf_counter()
-            task = Task(prefix, draft=Draft(given, n_fixed, horizon=N_POSITIONS + 1))
+            task = DecodingTask(prefix, draft=Draft(given, n_fixed, horizon=N_POSITIONS + 1))
             (decoded,) = loop.run(state, [task])
             ms[name].append(1000 * (perf_counter() - begin))
             passes[name] += decoded.drafted.n_passes if decoded.drafted else 0

@@ -32,7 +32,7 @@ BASE: Final = "decoded anew"
 
 
 @dataclass(frozen=True, slots=True)
-class Common:
+class CommonSetup:
     """What holds for all setups.
 
     Attributes:
@@ -49,7 +49,7 @@ class Common:
 
 
 def compare_captions(
-    path: Path, common: Common, tick: Callable[[int, int], None] = lambda done, total: None
+    path: Path, common: CommonSetup, tick: Callable[[int, int], None] = lambda done, total: None
 ) -> ComparisonRecord:
     """Caption one recording with all setups.
 
@@ -105,7 +105,7 @@ def with_ratios(
         yield row | {"less_decoding": base_ms / ms if ms and base_ms else None}
 
 
-def _ours(common: Common, stack: ExitStack) -> Iterator[CaptionSetup]:
+def _ours(common: CommonSetup, stack: ExitStack) -> Iterator[CaptionSetup]:
     """Our engine with its settings, then with smaller weights."""
     whole = CaptionOptions(hold_back_s=0.0)
     engine = engine_of(common, "none", stack)
@@ -122,7 +122,7 @@ def _ours(common: Common, stack: ExitStack) -> Iterator[CaptionSetup]:
         yield CaptionSetup(f"{BASE}, {weights}", smaller, whole, keeps=False)
 
 
-def engine_of(common: Common, quantize: str, stack: ExitStack) -> TranscriberEngine:
+def engine_of(common: CommonSetup, quantize: str, stack: ExitStack) -> TranscriberEngine:
     """Our engine with weights as `--quantize` has them, open until the stack unwinds."""
     transcriber = Transcriber.from_model(
         common.model, convert=ConvertOptions(quantize, "none"), threads=common.threads
@@ -135,7 +135,7 @@ def engine_of(common: Common, quantize: str, stack: ExitStack) -> TranscriberEng
     return TranscriberEngine(stack.enter_context(transcriber), options)
 
 
-def moonshine_setup(common: Common, stack: ExitStack) -> Iterator[CaptionSetup]:
+def moonshine_setup(common: CommonSetup, stack: ExitStack) -> Iterator[CaptionSetup]:
     """Moonshine, where its package and its weights are."""
     if not common.moonshine:
         return

@@ -21,7 +21,7 @@ from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo_lab.captions.comparison import CaptionSetup, run_captions
 from whisper_hailo_lab.captions.conversation import reading
 from whisper_hailo_lab.captions.cost import SIZES, decoder_of, replayed
-from whisper_hailo_lab.captions.engines import Common, compare_captions
+from whisper_hailo_lab.captions.engines import CommonSetup, compare_captions
 from whisper_hailo_lab.captions.hour import hour
 from whisper_hailo_lab.captions.same import same_texts
 from whisper_hailo_lab.captions.soak.outcome import outcome
@@ -49,7 +49,7 @@ def read_aloud(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def in_turns(arguments: argparse.Namespace, short: Path) -> dict[str, Any]:
     """All setups on one stream, and whether drafts changed its text."""
-    record = compare_captions(short, Common(arguments.model, threads=1, moonshine=""), told)
+    record = compare_captions(short, CommonSetup(arguments.model, threads=1, moonshine=""), told)
     texts = {row["way"]: row.pop("text") for row in record.rows}
     pairs = (("drafts", "no drafts"), ("drafts, guesses shown", "no drafts, guesses shown"))
     return {
@@ -82,7 +82,7 @@ def same(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def live(arguments: argparse.Namespace) -> dict[str, Any]:
-    """In real time."""
+    """The stream at the speed of speech, as a microphone gives it."""
     return real_time(arguments.audio, arguments.model, arguments.threads)
 
 
@@ -110,7 +110,7 @@ def first_minute(path: Path) -> Path:
 
 
 def told(done: int, total: int) -> None:
-    """Progress in the log."""
+    """Log how far it is, in seconds of audio."""
     logger.info("%d of %d s", done, total)
 
 

@@ -20,7 +20,7 @@ from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.sources.file import FileSource
 from whisper_hailo.live.stream import CaptionStream
 from whisper_hailo.transcription.longform.plan import LongOptions
-from whisper_hailo_lab.captions.engines import Common, engine_of
+from whisper_hailo_lab.captions.engines import CommonSetup, engine_of
 from whisper_hailo_lab.data.clips import said
 from whisper_hailo_lab.score import score_file
 
@@ -29,13 +29,13 @@ from whisper_hailo_lab.score import score_file
 def warm_engine(model: str, threads: int) -> Iterator[TranscriberEngine]:
     """The engine of `whisper-hailo caption`, warm."""
     with ExitStack() as stack:
-        engine = engine_of(Common(model, threads=threads), "none", stack)
+        engine = engine_of(CommonSetup(model, threads=threads), "none", stack)
         warm_up(engine)
         yield engine
 
 
 def percent_wrong(reference: str, hypothesis: str) -> float:
-    """Word error rate, normalised."""
+    """Word error rate of normalised English texts, in percent."""
     rate = score_file(reference, hypothesis, "normalised", "en").words.rate
     return round(100 * rate, 2)
 

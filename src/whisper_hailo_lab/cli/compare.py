@@ -13,7 +13,7 @@ from whisper_hailo.cli.steps import Steps
 from whisper_hailo.core.languages import language_code
 
 if TYPE_CHECKING:
-    from whisper_hailo_lab.captions.engines import Common
+    from whisper_hailo_lab.captions.engines import CommonSetup
     from whisper_hailo_lab.runs.records import ComparisonRecord
 
 WHAT = ("cache", "window", "mel", "precision", "padding", "captions")
@@ -56,7 +56,7 @@ def compare(
 ) -> None:
     """Compare caches, windows, log-mels, precisions, paddings or captions."""
     from whisper_hailo.core.errors import OptionError
-    from whisper_hailo_lab.captions.engines import Common
+    from whisper_hailo_lab.captions.engines import CommonSetup
     from whisper_hailo_lab.compare.all import compare as run
     from whisper_hailo_lab.data.datasets import read_dataset
     from whisper_hailo_lab.runs.case import Case
@@ -66,7 +66,10 @@ def compare(
     if what not in WHAT:
         raise OptionError(f"cannot compare {what!r}, expected one of: {', '.join(WHAT)}")
     if what == "captions":
-        _show(_captions(folder, Common(model, language, threads, moonshine), out), as_json=as_json)
+        _show(
+            _captions(folder, CommonSetup(model, language, threads, moonshine), out),
+            as_json=as_json,
+        )
         return
     common = Case("", "ours", row, model, language, threads)  # type: ignore[arg-type]
     if folder is None and what != "mel":
@@ -77,7 +80,7 @@ def compare(
     _show(record, as_json=as_json)
 
 
-def _captions(recording: Path | None, common: Common, out: Path | None) -> ComparisonRecord:
+def _captions(recording: Path | None, common: CommonSetup, out: Path | None) -> ComparisonRecord:
     """Engines and settings on one stream; above the other comparisons, for it captions."""
     from whisper_hailo.core.errors import OptionError
     from whisper_hailo_lab.captions.engines import compare_captions

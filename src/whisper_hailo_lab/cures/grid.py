@@ -1,4 +1,4 @@
-"""Which settings are compared."""
+"""Which settings are compared: presets, cures in all combinations, then one cure at a time."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from whisper_hailo_lab.report.text import number
 
 
 def table(rows: Sequence[CureRow]) -> Table:
-    """One line per setting."""
+    """A line per setting; times are per second of audio."""
     return table_of(
         rows,
         ("setting", lambda row: row.name),

@@ -1,4 +1,4 @@
-"""The table of `experiments.fallback`."""
+"""The table of what `experiments.fallback` measured."""
 
 from __future__ import annotations
 

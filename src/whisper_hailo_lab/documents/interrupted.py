@@ -1,4 +1,4 @@
-"""The table of `experiments.interrupted`."""
+"""The table of what `experiments.interrupted` measured."""
 
 from __future__ import annotations
 

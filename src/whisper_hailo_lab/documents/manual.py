@@ -11,8 +11,8 @@ from typing import Any, Final
 from typer.main import get_command
 
 from whisper_hailo.cli.app import app_of
-from whisper_hailo.cli.commands import OWN
-from whisper_hailo.cli.completion import PROGRAM, script
+from whisper_hailo.cli.command_table import OWN
+from whisper_hailo.cli.commands.completion import PROGRAM, script
 from whisper_hailo.cli.help import UNBROKEN
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.version import __version__

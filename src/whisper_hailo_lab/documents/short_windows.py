@@ -35,7 +35,7 @@ def tables(result: dict[str, Any], weights: str) -> dict[str, str]:
 
 
 def table(result: dict[str, Any]) -> Table:
-    """The rows alone."""
+    """The rows, without machine and remark."""
     full_ms = np.array(result["times"][-1]["all_ms"])
     clips = {row["window_s"]: row["clips"] for row in result["words"]}
     rows = tuple(

@@ -122,7 +122,7 @@ def stale() -> dict[Path, str]:
 
 
 def write() -> None:
-    """Make stale documents anew."""
+    """Replace what is stale, and log which files."""
     for path, text in stale().items():
         write_file(path, text)
         logger.info("wrote %s", path.relative_to(ROOT))

@@ -38,7 +38,7 @@ from whisper_hailo_lab.emulation.picture import draw
 from whisper_hailo_lab.program import description, run
 from whisper_hailo_lab.rates import difference_interval
 from whisper_hailo_lab.repository import BUILD, MICRO, PACKAGE
-from whisper_hailo_lab.runs.journal import Journal, key_of
+from whisper_hailo_lab.runs.journal import StepJournal, key_of
 from whisper_hailo_lab.runs.marks import mark_of
 from whisper_hailo_lab.score import evaluate
 
@@ -77,7 +77,7 @@ class EmulationBench:
         self.parts = {part: Part(self.directory, self.spec, part, root) for part in parts}
         programs = [*PACKAGE.rglob("*.py"), *Path(__file__).parent.glob("*.py")]
         key = key_of([*programs, *self.clips], self.spec.source.sha256, N_WINDOWS)
-        self._journal = Journal(JOURNAL, key)
+        self._journal = StepJournal(JOURNAL, key)
 
     def measure(self, part: Part) -> dict[str, Any]:
         """Plans with word errors; ways to choose scales, and kinds of layers, without."""

@@ -34,7 +34,7 @@ UNEVEN: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
+class ArchiveCosts:
     """What was measured on one machine.
 
     Attributes:
@@ -150,7 +150,7 @@ class _Steps:
     deadly: float
 
     @classmethod
-    def of(cls, task_s: float, archive: Archive, cluster: Cluster, costs: Costs) -> _Steps:
+    def of(cls, task_s: float, archive: Archive, cluster: Cluster, costs: ArchiveCosts) -> _Steps:
         """Of tasks of so many seconds of audio."""
         send_s = task_s * SOUND_BYTES / cluster.node_bytes_s
         work_s = task_s / cluster.speed
@@ -164,7 +164,7 @@ class _Steps:
         )
 
 
-def simulate(archive: Archive, cluster: Cluster, costs: Costs, seed: int) -> Ran:
+def simulate(archive: Archive, cluster: Cluster, costs: ArchiveCosts, seed: int) -> Ran:
     """Run a job in simulated time.
 
     Args:

@@ -22,12 +22,12 @@ from pathlib import Path
 from time import process_time
 from typing import Final
 
-from whisper_hailo.batch.job import Job, JobSettings
+from whisper_hailo.batch.job import BatchJob, JobSettings
 from whisper_hailo.batch.manifest import read_groups, written
 from whisper_hailo.batch.pieces import audio_s, tasks_of
 from whisper_hailo.batch.records import MOST_PIECES, PIECE_S, Group, Item, Outcome, PieceResult
 from whisper_hailo.batch.store import Folder
-from whisper_hailo.batch.worker import Setup, Worker
+from whisper_hailo.batch.worker import BatchWorker, Setup
 from whisper_hailo.core.strict_json import decode, parse_json
 from whisper_hailo.core.types import Segment, Settings
 from whisper_hailo.decoding.options import DecodingOptions
@@ -35,7 +35,7 @@ from whisper_hailo.transcription.batch_size import USUAL_BATCH
 from whisper_hailo_lab.data.clips import measured_on, recordings
 from whisper_hailo_lab.documents.archives import RESULT, SCALE
 from whisper_hailo_lab.documents.tables import keep
-from whisper_hailo_lab.experiments.archive_model import Archive, Cluster, Costs, simulate
+from whisper_hailo_lab.experiments.archive_model import Archive, ArchiveCosts, Cluster, simulate
 from whisper_hailo_lab.program import description, run
 
 SEGMENT_S: Final = 8.0
@@ -57,7 +57,10 @@ def driver_costs(n_items: int) -> dict[str, float]:
         Segment(n * SEGMENT_S, (n + 1) * SEGMENT_S, "word " * TOKENS, (9999,) * TOKENS, -0.3, 0.1)
         for n in range(round(PIECE_S / SEGMENT_S))
     )
-    with tempfile.TemporaryDirectory() as folder, Job(Folder(Path(folder)), settings, items) as job:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        BatchJob(Folder(Path(folder)), settings, items) as job,
+    ):
         begin = process_time()
         for group in job.groups():
             last = len(group.items) - 1
@@ -103,21 +106,21 @@ def working_speed() -> float:
     group = Group(0, tuple(Item(path.name, str(path), "en") for path in clips))
     setup = Setup({"model": "micro", "threads": 1}, DecodingOptions(), batch_size=USUAL_BATCH)
     tasks = list(tasks_of(group))
-    with Worker(setup) as worker:
+    with BatchWorker(setup) as worker:
         worker.do(tasks[0])  # memory is taken
         begin = process_time()
         n_s = sum(worker.do(task).audio_s for task in tasks)
     return n_s / (process_time() - begin)
 
 
-def costs_of(none: dict[str, float], driver: dict[str, float]) -> Costs:
+def costs_of(none: dict[str, float], driver: dict[str, float]) -> ArchiveCosts:
     """All costs.
 
     Args:
         none: of tasks without anything to transcribe, from `experiments.archives`.
         driver: of `driver_costs`.
     """
-    return Costs(
+    return ArchiveCosts(
         dispatch_s=none["driver_cpu_s"] / none["tasks"],
         note_s=driver["task_s"],
         speed=working_speed(),

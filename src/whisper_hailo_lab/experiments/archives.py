@@ -52,7 +52,7 @@ _BLOCK_S: Final = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class EndedCommand:
     """A command that ended.
 
     Attributes:
@@ -85,7 +85,7 @@ def write_recording(path: Path, hours: float, seed: int) -> None:
             left -= part.size
 
 
-def watched(*words: object, code: int = 0) -> Ran:
+def watched(*words: object, code: int = 0) -> EndedCommand:
     """Run a command of ours, and look at its processes meanwhile; it has to end with a code."""
     memory: dict[int, float] = {}
     taken: dict[int, float] = {}
@@ -102,7 +102,7 @@ def watched(*words: object, code: int = 0) -> Ran:
     if process.returncode != code:
         raise subprocess.CalledProcessError(process.returncode, list(map(str, words)))
     most_mib = max(memory.values(), default=0.0)
-    return Ran(wall_s, taken[process.pid], sum(taken.values()), most_mib)
+    return EndedCommand(wall_s, taken[process.pid], sum(taken.values()), most_mib)
 
 
 def one_long(hours: float, seed: int, work: Path) -> dict[str, Any]:

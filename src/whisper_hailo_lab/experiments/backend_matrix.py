@@ -37,7 +37,7 @@ from whisper_hailo_lab.formats.ctranslate2 import write_ctranslate2
 from whisper_hailo_lab.program import description
 from whisper_hailo_lab.program import run as run_program
 from whisper_hailo_lab.repository import CLIPS, MICRO, RIVALS, ROOT, STAND_IN, stand_in_hefs
-from whisper_hailo_lab.runs.journal import Journal
+from whisper_hailo_lab.runs.journal import StepJournal
 from whisper_hailo_lab.runs.machine import by_processor_time, peak_rss_mib, rss_mib, this_machine
 from whisper_hailo_lab.score import evaluate
 
@@ -151,7 +151,7 @@ def _options(work: Path, encoder: str, decoder: str) -> EngineOptions:
 def run(work: Path) -> None:
     """All pairs, each in a process of its own; those that were measured before are kept."""
     weights = sha256(MICRO / "model.safetensors")
-    journal = Journal(work / "cells.json", weights)
+    journal = StepJournal(work / "cells.json", weights)
     cells = []
     for encoder, decoder in pairs():
         measured = journal.step(

@@ -54,8 +54,7 @@ def runnable(cases: tuple[Case, ...]) -> tuple[Case, ...]:
     return tuple(case for case in cases if case.system in there)
 
 
-def options() -> argparse.Namespace:
-    """The command line."""
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=description(__doc__))
     parser.add_argument("--plan", choices=("machine", "study"), default="machine")
     parser.add_argument("--model", default=None, help="default: micro; openai/whisper-tiny")
@@ -104,7 +103,7 @@ def run(words: argparse.Namespace) -> Path:
 
 def main() -> None:
     """Entry point of the command line."""
-    emit(f"{run(options())}\n")
+    emit(f"{run(_options())}\n")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from whisper_hailo_lab.documents.drafts import RESULT, tables
 from whisper_hailo_lab.documents.tables import keep
 from whisper_hailo_lab.program import description, run
 from whisper_hailo_lab.repository import BUILD
-from whisper_hailo_lab.speed.drafts import Pair, measure
+from whisper_hailo_lab.speed.drafts import DecoderPair, measure
 from whisper_hailo_lab.speed.keys import use_cache
 from whisper_hailo_lab.speed.weights import random_checkpoint
 
@@ -101,7 +101,7 @@ def measure_times() -> list[dict[str, Any]]:
                 told: dict[str, Any] = {"model": model, "draft_model": draft_model}
                 told |= {"form": form, "threads": threads}
                 logger.info("%s", told)
-                pair = Pair(large, small, form, threads)
+                pair = DecoderPair(large, small, form, threads)
                 pair.round(ACCEPT[0], 0)
                 rows += [told | measure(pair, accept, ROUNDS) for accept in ACCEPT]
     return rows

@@ -63,7 +63,7 @@ class PacedDecoder(Closing):
         self._latency_ms = latency_ms
 
     def close(self) -> None:
-        """Nothing is open."""
+        pass
 
     def check(self, options: DecodingOptions) -> None:
         """It honours everything, since it does nothing."""
@@ -198,7 +198,7 @@ def transcriber(case: FixedLatencies, model: StandInModel, ahead: bool) -> Trans
 
 
 def table(rows: list[dict[str, Any]]) -> Table:
-    """A line per case."""
+    """A line per pair of latencies."""
     return table_of(
         rows,
         ("encoder", lambda row: f"{_paced(row['encoder_ms'])}{', chip' * row['chip']}"),

@@ -173,5 +173,5 @@ def _opened(address: str) -> Iterator[ClientConnection]:
 
 
 def pcm(samples: FloatArray) -> bytes:
-    """16-bit samples, little-endian."""
+    """16-bit little-endian samples of float ones in -1 to 1."""
     return (samples * 32767).round().astype("<i2").tobytes()

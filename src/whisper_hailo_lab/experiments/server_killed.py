@@ -109,7 +109,7 @@ def _gauge(page: str, name: str) -> float:
 
 
 def main() -> None:
-    """Measure and tell."""
+    """Print what became of clients, and what was left of them, as JSON."""
     parser = argparse.ArgumentParser(description=description(__doc__))
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--seed", type=int, default=0)

@@ -37,7 +37,7 @@ from whisper_hailo_lab.experiments.server_clients import (
     realtime_client,
     wyoming_client,
 )
-from whisper_hailo_lab.experiments.server_process import Watch, printed, serving
+from whisper_hailo_lab.experiments.server_process import ProcessWatch, printed, serving
 from whisper_hailo_lab.program import description, run
 
 logger = logging.getLogger(__name__)
@@ -82,7 +82,6 @@ class Load:
     peak_mib: float
 
     def line(self, audio_s: float) -> str:
-        """For people."""
         return (
             f"{self.door:>8} {self.clients:>3} clients: {self.per_s:6.2f} requests/s, "
             f"{audio_s * self.per_s:6.1f} x real time, median {self.median_s:6.3f} s, "
@@ -106,7 +105,7 @@ def measure(
         expected: the right text.
     """
     begin_s = time.perf_counter()
-    with Watch(server) as watch, ThreadPoolExecutor(clients) as pool:
+    with ProcessWatch(server) as watch, ThreadPoolExecutor(clients) as pool:
         asking = [pool.submit(_ask_until, begin_s + seconds, ask, expected) for _ in range(clients)]
         results = [client.result() for client in asking]
     all_s = time.perf_counter() - begin_s
@@ -131,7 +130,7 @@ def measure(
 
 
 def clients_of(http_address: str, wyoming_address: str) -> dict[str, Ask]:
-    """One of each door."""
+    """What asks once at each door, by the name of the door."""
     return {
         "openai": openai_client(http_address),
         "wyoming": wyoming_client(wyoming_address),
@@ -168,7 +167,7 @@ def merged(kept: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[s
 
 
 def main() -> None:
-    """Measure and tell."""
+    """Print a line for each door and number of clients, and keep each as soon as it is there."""
     parser = argparse.ArgumentParser(description=description(__doc__))
     parser.add_argument("--doors", nargs="+", default=list(DOORS), choices=DOORS)
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 4, 16, 64])

@@ -75,7 +75,7 @@ def resources(process: int) -> Held:
     return round(int(rss[1]) * 1024 / _MIB, 1) if rss else 0.0, descriptors
 
 
-class Watch:
+class ProcessWatch:
     """Looks every half second at what a process holds, as long as the block lasts.
 
     Args:
@@ -89,12 +89,10 @@ class Watch:
         self._thread = threading.Thread(target=self._look)
 
     def __enter__(self) -> Self:
-        """Begin."""
         self._thread.start()
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """End."""
         self._over.set()
         self._thread.join()
 

@@ -1,6 +1,6 @@
 """Our server beside another one: the same weights, clips and threads, in turns.
 
-    python -m whisper_hailo_lab.experiments.server_rival NAME PROGRAM [--pairs 5]
+    python -m whisper_hailo_lab.experiments.server_rival NAME PROGRAM [--pairs 5] [--trim-window]
 
 NAME is one of `server_rivals`; PROGRAM is the Python of an environment that has it, or the binary
 of whisper.cpp's server. Both servers run with the bundled model, 8 bits and one thread, and have
@@ -31,7 +31,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo_lab.documents.server import RESULT
 from whisper_hailo_lab.experiments.server_clients import RECORDING, Ask, pcm, wyoming_client
 from whisper_hailo_lab.experiments.server_process import serving
-from whisper_hailo_lab.experiments.server_rivals import RIVALS, Clip, Rival
+from whisper_hailo_lab.experiments.server_rivals import RIVALS, Rival, SentClip
 from whisper_hailo_lab.program import description, run
 
 COMMAND_S: Final = 3.0
@@ -97,12 +97,22 @@ def held(process: int) -> tuple[float, float]:
     return rss, own
 
 
-def measured(rival: Rival, program: str, threads: int, n_pairs: int) -> dict[str, Pairs]:
-    """Each pair of each figure, ours first."""
+def measured(
+    rival: Rival, program: str, threads: int, n_pairs: int, *further: str
+) -> dict[str, Pairs]:
+    """Each pair of each figure, ours first.
+
+    Args:
+        rival: the other server.
+        program: that starts it.
+        threads: of each engine.
+        n_pairs: how often each is asked.
+        further: words of our command.
+    """
     samples = load_audio(RECORDING)[: round(COMMAND_S * SAMPLE_RATE_HZ)]
-    clip = Clip(wav(samples), lambda address: wyoming_client(address, samples))
+    clip = SentClip(wav(samples), lambda address: wyoming_client(address, samples))
     found: dict[str, Pairs] = {name: ([], []) for name in _FIGURES}
-    words = ["--language", "en", "--queue-each", "1024"]
+    words = ["--language", "en", "--queue-each", "1024", *further]
     with (
         tempfile.TemporaryDirectory() as folder,
         serving(threads, *words, door=rival.scheme) as (us, (here,)),
@@ -133,16 +143,20 @@ def wav(samples: FloatArray) -> bytes:
 
 
 def main() -> None:
-    """Measure and tell."""
+    """Print the ratios of the pairs, each with the target that it is held to."""
     parser = argparse.ArgumentParser(description=description(__doc__))
     parser.add_argument("name", choices=RIVALS)
     parser.add_argument("program")
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1, help="of each engine")
+    parser.add_argument("--trim-window", action="store_true", help="of ours")
     parser.add_argument("--keep", action="store_true", help="write the kept result")
     arguments = parser.parse_args()
-    rival = RIVALS[arguments.name]
-    found = measured(rival, arguments.program, arguments.threads, arguments.pairs)
+    further = ("--trim-window",) if arguments.trim_window else ()
+    label, rival = ", ours with ".join((arguments.name, *further)), RIVALS[arguments.name]
+    load = os.getloadavg()[0]
+    found = measured(rival, arguments.program, arguments.threads, arguments.pairs, *further)
+    emit(f"load average {load:.1f} at the start, {os.getloadavg()[0]:.1f} at the end\n")
     result = {
         told: compared(found[name], target, less=name != "rate")
         for name, (told, target) in _FIGURES.items()
@@ -151,7 +165,7 @@ def main() -> None:
         emit(f"{name}: {one}\n")
     if arguments.keep:
         kept = json.loads(RESULT.read_text("utf-8")) if RESULT.is_file() else {}
-        kept["rivals"] = kept.get("rivals", {}) | {arguments.name: result}
+        kept["rivals"] = kept.get("rivals", {}) | {label: result}
         write_file(RESULT, json.dumps(kept, indent=1) + "\n")
 
 

@@ -30,7 +30,7 @@ _START_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Clip:
+class SentClip:
     """What is asked for, in the forms in which it is sent.
 
     Attributes:
@@ -56,7 +56,7 @@ class Rival:
     weights: Callable[[Path], Path]
     command: Callable[[Path, int, int], list[str]]
     scheme: str
-    client: Callable[[str, Clip], Ask]
+    client: Callable[[str, SentClip], Ask]
 
     @contextmanager
     def serving(self, program: str, threads: int, folder: Path) -> Iterator[tuple[int, str]]:

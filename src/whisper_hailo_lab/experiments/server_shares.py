@@ -80,7 +80,7 @@ def shares(threads: int, seconds: float, expected: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure and tell."""
+    """Print a line for each kind of client, alone and beside others."""
     parser = argparse.ArgumentParser(description=description(__doc__))
     parser.add_argument("--seconds", type=float, default=20.0, help="for each of them")
     parser.add_argument("--threads", type=int, default=1, help="of the engine")

@@ -28,7 +28,7 @@ from whisper_hailo_lab.program import run as run_program
 from whisper_hailo_lab.repository import BUILD, CLIPS
 from whisper_hailo_lab.runs.run_file import read_run
 from whisper_hailo_lab.speed.keys import use_cache
-from whisper_hailo_lab.speed.plan import GROUPS
+from whisper_hailo_lab.speed.plan import GROUPS, MORE_GROUPS
 from whisper_hailo_lab.speed.run import PARTS, SpeedPlan, run
 from whisper_hailo_lab.systems.table import SYSTEMS
 
@@ -36,13 +36,13 @@ SHORT_PARTS: Final = ("turns", "floor", "start")
 SHORT_GROUPS: Final = ("tiny-1",)
 
 
-def options() -> argparse.Namespace:
-    """The command line."""
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=description(__doc__))
     parser.add_argument("--quick", action="store_true", help="few rounds, to see that all works")
     parser.add_argument("--short", action="store_true", help="tiny on one thread, floor, start")
     parser.add_argument("--parts", nargs="*", default=list(PARTS), choices=PARTS)
-    parser.add_argument("--groups", nargs="*", default=[], choices=GROUPS, help="only these")
+    every = (*GROUPS, *MORE_GROUPS)
+    parser.add_argument("--groups", nargs="*", default=[], choices=every, help="only these")
     parser.add_argument("--systems", nargs="*", default=[], choices=SYSTEMS, help="only these")
     parser.add_argument("--minutes", type=float, help="begin nothing new after that; resumable")
     parser.add_argument("--note", default="", help="what else the machine was doing")
@@ -53,7 +53,7 @@ def options() -> argparse.Namespace:
 
 def main() -> None:
     """Entry point of the command line."""
-    words = options()
+    words = _options()
     out: Path = words.out or BUILD / ("speed-quick" if words.quick else "speed")
     until_s = math.inf if words.minutes is None else monotonic() + 60 * words.minutes
     parts, groups = tuple(words.parts), tuple(words.groups)

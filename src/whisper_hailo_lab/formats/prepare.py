@@ -38,7 +38,7 @@ class WantedForm:
 
     @property
     def label(self) -> str:
-        """`ggml` or `ggml-q8_0`."""
+        """The form with its quantisation: `ggml` or `ggml-q8_0`."""
         return f"{self.form}-{self.stored}" if self.stored else self.form
 
 

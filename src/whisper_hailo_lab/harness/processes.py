@@ -17,7 +17,7 @@ from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo_lab.data.datasets import Dataset, Sample
 from whisper_hailo_lab.formats.prepare import Artefact, artefact
 from whisper_hailo_lab.runs.case import WARM_UPS, Case
-from whisper_hailo_lab.runs.records import CaseRecord, FileResult, Memory, Record
+from whisper_hailo_lab.runs.records import CaseMemory, CaseRecord, FileResult, Record
 from whisper_hailo_lab.systems import environments
 from whisper_hailo_lab.systems.process import AnsweringProcess, ProcessEndedError
 
@@ -111,7 +111,7 @@ class _CaseProcess:
             model_sha256=made.sha256,
             heard_as=answer["heard_as"],
             load_ms=answer["load_ms"],
-            memory=Memory(before=answer["before_mib"], load=answer["load_mib"]),
+            memory=CaseMemory(before=answer["before_mib"], load=answer["load_mib"]),
         )
 
     def _warm_up(self, samples: Iterable[Sample]) -> None:

@@ -44,7 +44,7 @@ class MemoryWatch:
             self.growth_mib[component] = self.growth_mib.get(component, 0.0) + grown
 
 
-class Worker:
+class SystemWorker:
     """Carries orders out for one system."""
 
     def __init__(self, factory: Factory) -> None:
@@ -123,7 +123,7 @@ class Worker:
 def serve(factory: Factory) -> None:
     """Answer orders until standard input ends; engines that print are sent to standard error."""
     answers = claim_stdout()
-    worker = Worker(factory)
+    worker = SystemWorker(factory)
     for line in sys.stdin:
         answers.write(json.dumps(worker.answer(json.loads(line))) + "\n")
         answers.flush()

@@ -1,4 +1,4 @@
-"""Pictures of the comparisons."""
+"""Pictures of the comparisons, one for each kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparison records as tables."""
+"""Records of comparisons as tables, one for each kind."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def gather(paths: Sequence[Path]) -> tuple[MachineRuns, ...]:
 
 
 def group(runs: Sequence[tuple[str, RunRecords]]) -> tuple[MachineRuns, ...]:
-    """Named runs by machine."""
+    """Runs with their names, one group for each machine: what ran elsewhere is never merged."""
     machines: dict[str, Machine] = {}
     sources: dict[str, list[RunSource]] = {}
     for name, run in runs:

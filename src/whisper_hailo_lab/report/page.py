@@ -58,7 +58,7 @@ class ReportSection:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A whole report."""
+    """A report as one page, from headline and findings to its sections."""
 
     title: str
     headline: str

@@ -71,7 +71,7 @@ def _rates(s: Summary) -> tuple[str, ...]:
 
 
 def interval(scores: Evaluation) -> str:
-    """`3.1-7.2 %`."""
+    """Of the word error rate, such as `3.1-7.2 %`; `-` where it has no bounds."""
     low, high = scores.wer_interval()
     return "-" if high == float("inf") else f"{100 * low:.1f}-{100 * high:.1f} %"
 

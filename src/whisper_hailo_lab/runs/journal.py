@@ -25,7 +25,7 @@ def key_of(paths: Iterable[Path], *values: object) -> str:
     return found.hexdigest()
 
 
-class Journal:
+class StepJournal:
     """Results of finished steps, on disk after each of them.
 
     Args:

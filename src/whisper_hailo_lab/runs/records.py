@@ -38,7 +38,7 @@ class RunHeader:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class CaseMemory:
     """Resident memory of a case's process in MiB, as differences, and its peak.
 
     Attributes:
@@ -87,7 +87,7 @@ class CaseRecord:
     heard_as: dict[str, Any] = field(default_factory=dict)
     load_ms: float = 0.0
     warm_up_ms: tuple[float, ...] = ()
-    memory: Memory = field(default_factory=Memory)
+    memory: CaseMemory = field(default_factory=CaseMemory)
     error: str = ""
 
 
@@ -140,7 +140,7 @@ class ComparisonRecord:
 
 @dataclass(frozen=True, slots=True)
 class RunRecords:
-    """A whole run file."""
+    """All records of a run file, by their kinds, in the order of the file."""
 
     header: RunHeader
     cases: tuple[CaseRecord, ...] = ()

@@ -28,7 +28,7 @@ WINDOW_S: Final = 10.0
 
 
 def measure(model: str, quantize: str, threads: int, audio: str) -> dict[str, Any]:
-    """Both ways in turns."""
+    """Times of one by one and of a batch, in turns; whether their texts are the same."""
     noise = audio == "-"
     convert = ConvertOptions(quantize=quantize, encoder_quantize="int8")
     options = DecodingOptions(language="en", max_new_tokens=28 if noise else None)

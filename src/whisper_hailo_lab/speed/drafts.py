@@ -29,8 +29,8 @@ from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.decode_ahead import Ahead, Costs, Tally
-from whisper_hailo.decoding.search.loop import DecodingLoop, Task
+from whisper_hailo.decoding.search.decode_ahead import Ahead, Costs, DraftTally
+from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 
 N_TOKENS: Final = 60
 N_POSITIONS: Final = 500
@@ -92,7 +92,7 @@ class Told:
         output.logsumexp[0, row] = largest - math.log(min(self._accept, _SURE))
 
 
-class Pair:
+class DecoderPair:
     """Two decoders of one vocabulary, and the text of the larger one.
 
     Args:
@@ -105,7 +105,7 @@ class Pair:
     def __init__(self, model: str, draft_model: str, quantize: str, threads: int) -> None:
         self._large, self._small = (
             _decoder(name, form, threads)
-            for name, form in ((model, quantize), (draft_model, "int8"))
+            for name, form in ((model, quantize), (draft_model, "int4"))
         )
         # With one thread all work is this thread's, and waiting is not.
         self._clock = thread_time if threads == 1 else perf_counter
@@ -121,10 +121,10 @@ class Pair:
         loop = DecodingLoop(large, self._large.spec.tokens, self._options, N_POSITIONS / 50)
         state = _started(self._large)
         begin = self._clock()
-        (decoded,) = loop.run(state, [Task(self._prompt, ahead=ahead)])
+        (decoded,) = loop.run(state, [DecodingTask(self._prompt, ahead=ahead)])
         return decoded, (self._clock() - begin) * 1000
 
-    def round(self, accept: float, seed: int) -> tuple[float, float, Tally]:
+    def round(self, accept: float, seed: int) -> tuple[float, float, DraftTally]:
         """Milliseconds of the text alone and with drafts, and what these did."""
         n_prompt = len(self._prompt)
         always = np.zeros(N_TOKENS, np.float32)
@@ -132,7 +132,7 @@ class Pair:
         luck = np.random.default_rng(seed).random(N_TOKENS, np.float32)
         small: Any = Told(self._small, self._truth, n_prompt, luck, accept)
         alone, alone_ms = self._decode(large, None)
-        tally = Tally(self.costs)
+        tally = DraftTally(self.costs)
         helped, helped_ms = self._decode(large, Ahead(small, _started(self._small), tally))
         if not alone.tokens == helped.tokens == self._truth:
             raise AssertionError("the text is not the same")
@@ -150,8 +150,8 @@ def _started(decoder: CachedDecoder) -> Any:  # noqa: ANN401 - the decoder's own
     return decoder.start(features, (Padding(decoder.spec.dims.n_audio_ctx),))
 
 
-def measure(pair: Pair, accept: float, rounds: int) -> dict[str, Any]:
-    """Medians of rounds."""
+def measure(pair: DecoderPair, accept: float, rounds: int) -> dict[str, Any]:
+    """Medians of rounds in which so large a share of the draft is accepted."""
     done = [pair.round(accept, seed) for seed in range(rounds)]
     alone, helped = (np.array([one[at] for one in done]) for at in (0, 1))
     tallies = [one[2] for one in done]
@@ -177,7 +177,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=15)
     asked = parser.parse_args()
-    pair = Pair(asked.model, asked.draft_model, asked.quantize, asked.threads)
+    pair = DecoderPair(asked.model, asked.draft_model, asked.quantize, asked.threads)
     for accept in asked.accept:
         named = {"model": Path(asked.model).name, "draft_model": Path(asked.draft_model).name}
         form = {"quantize": asked.quantize, "threads": asked.threads}

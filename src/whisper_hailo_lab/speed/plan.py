@@ -14,8 +14,18 @@ FULL: Final[dict[tuple[str, int], int]] = {
     ("tiny", 1): 25, (MICRO, 1): 16, ("tiny", 2): 9, ("base", 1): 9, (MICRO, 2): 8, ("base", 2): 5,
 }  # fmt: skip
 """Size and threads to rounds, or clips."""
+WHEN_ASKED: Final[dict[tuple[str, int], int]] = {("small", 1): 5}
+"""As `FULL`; they take longer than all of it, so only who names them gets them."""
 
 GROUPS: Final = tuple(f"{size}-{threads}" for size, threads in FULL)
+MORE_GROUPS: Final = tuple(f"{size}-{threads}" for size, threads in WHEN_ASKED)
+
+
+def sizes_of(groups: tuple[str, ...], quick: bool) -> dict[tuple[str, int], int]:
+    """Size and threads to rounds: those of every run, and what is asked for beyond them."""
+    named = zip(MORE_GROUPS, WHEN_ASKED.items(), strict=True)
+    return (QUICK if quick else FULL) | dict(which for key, which in named if key in groups)
+
 
 QUICK: Final[dict[tuple[str, int], int]] = {("tiny", 1): 3, (MICRO, 1): 3}
 
@@ -69,7 +79,7 @@ class CaseGroup:
 
     Attributes:
         key: such as `tiny-1`; part of the case's names.
-        size: `tiny`, `base` or `micro`.
+        size: `tiny`, `base`, `small` or `micro`.
         cases: in order.
         rounds: how often each runs, or how many clips it hears.
     """
@@ -89,8 +99,7 @@ def group(size: str, model: str, threads: int, rounds: int) -> CaseGroup:
     """All systems on one model with so many threads.
 
     Args:
-        size: `tiny` and `base` have random weights and are forced to 28 tokens; `micro` hears
-            speech.
+        size: `micro` hears speech; the others have random weights and are forced to 28 tokens.
         model: the checkpoint.
         threads: for every system.
         rounds: see `CaseGroup`.

@@ -31,12 +31,11 @@ from whisper_hailo_lab.speed import accuracy, start, turns
 from whisper_hailo_lab.speed.keys import source_key
 from whisper_hailo_lab.speed.plan import (
     FLOAT,
-    FULL,
     MICRO,
-    QUICK,
     CaseGroup,
     accuracy_cases,
     group,
+    sizes_of,
 )
 from whisper_hailo_lab.speed.weights import SIZES, random_checkpoint
 from whisper_hailo_lab.systems import environments
@@ -129,7 +128,7 @@ def run(plan: SpeedPlan, progress: Progress) -> Path:
 
 
 def _groups(plan: SpeedPlan) -> Iterator[tuple[CaseGroup, Dataset]]:
-    for (size, threads), rounds in (QUICK if plan.quick else FULL).items():
+    for (size, threads), rounds in sizes_of(plan.groups, plan.quick).items():
         made = group(size, plan.checkpoint(size), threads, rounds)
         kept = CaseGroup(made.key, size, plan.runnable(made.cases), rounds)
         spoken = size == MICRO

@@ -1,4 +1,4 @@
-"""faster-whisper: Whisper on CTranslate2."""
+"""faster-whisper, which runs Whisper on CTranslate2."""
 
 from __future__ import annotations
 

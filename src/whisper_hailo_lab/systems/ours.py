@@ -1,4 +1,4 @@
-"""This project, through `Transcriber`."""
+"""This project, through `Transcriber`, with the settings of a case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""whisper.cpp, through pywhispercpp."""
+"""whisper.cpp in this process, by pywhispercpp."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def time_file(
 
 
 class _Bench:
-    """Parts under measurement."""
+    """A transcriber whose decoder and tokenizer have clocks, and its recording."""
 
     def __init__(
         self, transcriber: Transcriber, samples: FloatArray, options: DecodingOptions

@@ -239,6 +239,7 @@ def test_a_file_that_is_left_early_leaves_no_process(tmp_path: Path) -> None:
     assert children() == before
 
 
+@pytest.mark.slow
 def test_two_readers_of_one_file_do_not_disturb_each_other(tmp_path: Path) -> None:
     path = write_media(tmp_path / "a.m4a", "aac", 16_000)
     samples = np.random.default_rng(5).uniform(-0.5, 0.5, (48_000, 2)).astype(np.float32)

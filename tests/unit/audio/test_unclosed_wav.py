@@ -60,6 +60,7 @@ def test_what_holds_no_samples_still_holds_none(behind: bytes) -> None:
         load_audio(io.BytesIO(empty))
 
 
+@pytest.mark.slow
 def test_a_header_of_endless_empty_chunks_is_given_up() -> None:
     broken = WHOLE[:12] + bytes(1 << 20)
     with pytest.raises(AudioError, match="is not readable audio"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.unit.shapes import TINY
-from whisper_hailo.audio.windows import Piece, Window, WindowPlan
+from whisper_hailo.audio.windows import PackedPiece, Window, WindowPlan
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 
@@ -37,7 +37,7 @@ def test_impossible_margins_are_refused(margin_s: float) -> None:
 
 
 def test_times_in_a_packed_window_lead_back_to_the_recording() -> None:
-    pieces = (Piece(0.0, 10.0, 2.0), Piece(2.0, 50.0, 3.0))
+    pieces = (PackedPiece(0.0, 10.0, 2.0), PackedPiece(2.0, 50.0, 3.0))
     window = Window(np.zeros(80_000, np.float32), 10.0, pieces)
     assert window.locate(1.0) == 11.0
     assert (window.locate(2.0), window.locate(2.0, is_start=True)) == (12.0, 50.0)

@@ -48,7 +48,7 @@ def no_npu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "find_npu", lambda: Npu(None, "no Hailo binding"))
 
 
-def _select(directory: Path, **options: object) -> module.Engine:
+def _select(directory: Path, **options: object) -> module.SelectedEngine:
     return select(directory, ModelSpec.load(directory), EngineOptions(**options))  # type: ignore[arg-type]
 
 

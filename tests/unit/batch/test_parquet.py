@@ -49,6 +49,7 @@ def run(folder: Path, chance: Random) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (folder / "transcripts").iterdir()}
 
 
+@pytest.mark.slow
 def test_the_records_are_those_of_the_json_lines_in_any_order_with_the_same_bytes(
     tmp_path: Path,
     straight: dict[str, bytes],  # noqa: F811

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from whisper_hailo.cli.app import app_of, run
-from whisper_hailo.cli.commands import OWN
+from whisper_hailo.cli.command_table import OWN
 from whisper_hailo.core.errors import ExitCode
 
 MEASURING = ("compare", "cures", "evaluate", "prepare", "report", "time")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.test_transcribe_options import Listener
+from tests.unit.cli.commands.test_transcribe_options import Listener
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.model import ModelOptions
 

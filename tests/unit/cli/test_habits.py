@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.test_transcribe_options import Listener, recordings
+from tests.unit.cli.commands.test_transcribe_options import Listener, recordings
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.habits import HABITS, Habit
 from whisper_hailo.cli.model import ModelOptions

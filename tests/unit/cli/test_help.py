@@ -12,14 +12,14 @@ import pytest
 from whisper_hailo.backends.hailo.options import ChipOptions
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.cli.app import run
-from whisper_hailo.cli.caption_engine import NO_EFFECT
-from whisper_hailo.cli.caption_options import CaptionModel, ShowOptions, SourceOptions
-from whisper_hailo.cli.commands import GROUPS, MEASURE, OWN
+from whisper_hailo.cli.captions.engine import NO_EFFECT
+from whisper_hailo.cli.captions.options import CaptionModel, ShowOptions, SourceOptions
+from whisper_hailo.cli.command_table import GROUPS, MEASURE, OWN
+from whisper_hailo.cli.commands.transcribe import Together
 from whisper_hailo.cli.fallback import Fallback
 from whisper_hailo.cli.groups import parameters_of
 from whisper_hailo.cli.model import ModelOptions
 from whisper_hailo.cli.output import OutputOptions
-from whisper_hailo.cli.transcribe import Together
 from whisper_hailo.cli.verbosity import Loudness
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.flags import Flag, flag_of, typed_name

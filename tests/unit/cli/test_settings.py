@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from whisper_hailo.cli.commands.serve import _SETTINGS
 from whisper_hailo.cli.groups import Given
 from whisper_hailo.cli.model import ModelOptions
-from whisper_hailo.cli.serve import _SETTINGS
-from whisper_hailo.cli.settings import Settings
+from whisper_hailo.cli.settings import ConfiguredOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.serve.options import Address, DoorOptions, LimitOptions, SafetyOptions
+from whisper_hailo.transcription.longform.plan import LongOptions
 
 pytest.importorskip("pydantic_settings", reason="the server extra is not installed")
 
@@ -28,7 +29,7 @@ def config(tmp_path: Path) -> Path:
 
 
 def settled(kind: Any, config: Path | None = None, **typed: Any) -> Any:
-    return Settings(_SETTINGS, config).settle(Given(kind, typed)).on()
+    return ConfiguredOptions(_SETTINGS, config).settle(Given(kind, typed)).on()
 
 
 def test_a_file_says_what_is_not_typed(config: Path) -> None:
@@ -46,10 +47,12 @@ def test_the_environment_goes_before_the_file_and_what_is_typed_before_both(
     monkeypatch.setenv("WHISPER_HAILO_SERVE_MAX_UPLOAD", "7")
     monkeypatch.setenv("WHISPER_HAILO_SERVE_API_KEY", "three,four")
     monkeypatch.setenv("WHISPER_HAILO_SERVE_LOG_JSON", "true")
+    monkeypatch.setenv("WHISPER_HAILO_SERVE_TRIM_WINDOW", "true")
     assert settled(LimitOptions).max_upload_mib == 7
     assert settled(LimitOptions, max_upload_mib=3).max_upload_mib == 3
     assert settled(SafetyOptions).api_key == ("three", "four")
     assert settled(DoorOptions).log_json
+    assert settled(LongOptions).trim_window
     assert settled(DoorOptions).http == Address("127.0.0.1", 9000)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.cli.test_transcribe_options import Listener, listener, recordings, said
+from tests.unit.cli.commands.test_transcribe_options import Listener, listener, recordings, said
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.shades import in_shades, shaded
 from whisper_hailo.core.types import Word

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cli.test_transcribe_options import Heard
+from tests.unit.cli.commands.test_transcribe_options import Heard
 from tests.unit.text.test_outputs import transcript
+from whisper_hailo.cli.commands.transcribe import Together, _Run, _without_done
 from whisper_hailo.cli.inputs import Input, find_inputs
 from whisper_hailo.cli.sink import Sink
-from whisper_hailo.cli.transcribe import Together, _Run, _without_done
 from whisper_hailo.core.errors import AudioError, DeviceError, ExitCode, OptionError, OutputError
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.text.subtitles import Layout

@@ -76,6 +76,7 @@ def test_a_server_that_drips_is_left(
     assert not _children(os.getpid())
 
 
+@pytest.mark.slow
 def test_fetching_ends_with_the_one_who_asked_for_it(tmp_path: Path) -> None:
     target = tmp_path / "file"
     code = "import sys, pathlib; from whisper_hailo.core.fetching import fetch_apart; "

@@ -24,7 +24,7 @@ if sys.argv[1] == "told":
 np.ones(2 << 20)  # 16 MiB, freed at once: glibc takes it for a sign
 begin = rss_mib()
 blocks = [np.ones(1 << 17) for _ in range(64)]  # 1 MiB each
-pin = np.ones(8000)  # behind them
+pins = [np.ones(8000) for _ in range(64)]  # more than there are holes for: some are behind them
 blocks.clear()
 print(rss_mib() - begin)
 """

@@ -11,7 +11,7 @@ import pytest
 from tests.fuzz.target import NAMES, OK, REFUSED, Target, draw, judge, load
 from tests.fuzz.targets import names, options
 from tests.shared import made_once
-from whisper_hailo.cli.commands import commands
+from whisper_hailo.cli.command_table import commands
 
 N_CASES = 60
 

@@ -95,6 +95,7 @@ def test_an_unpacked_bundle_fails_in_one_line(
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.slow
 def test_the_same_build_packs_to_the_same_bytes(
     micro: Path, options: CompileOptions, tmp_path: Path
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.http.hosts import BAD_REQUEST, FORBIDDEN, MISDIRECTED, Address, Hosts
+from whisper_hailo.http.hosts import BAD_REQUEST, FORBIDDEN, MISDIRECTED, Authority, Hosts
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - nothing listens here
 
@@ -183,5 +183,5 @@ def test_an_empty_address_is_not_everyone(host: str) -> None:
 
 
 def test_a_place_is_read_as_browsers_write_it() -> None:
-    assert Address.of("[2001:DB8::0:1]:80") == Address("2001:db8::1", 80)
-    assert Address.of("A-b_c.d.:443") == Address("a-b_c.d", 443)
+    assert Authority.of("[2001:DB8::0:1]:80") == Authority("2001:db8::1", 80)
+    assert Authority.of("A-b_c.d.:443") == Authority("a-b_c.d", 443)

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from whisper_hailo_lab.runs.machine import Machine
 from whisper_hailo_lab.runs.records import (
+    CaseMemory,
     CaseRecord,
     ComparisonRecord,
     FileResult,
-    Memory,
     RunHeader,
     RunRecords,
 )
@@ -24,7 +24,7 @@ OURS = CaseRecord(
     heard_as={"encoder": "onnx-fp32", "decoder": "cached-int8", "window_s": 10.0, "pad_to": 1500},
     load_ms=120.0,
     warm_up_ms=(30.0, 21.0, 20.0),
-    memory=Memory(
+    memory=CaseMemory(
         90.0, {"encoder": 20.0, "decoder": 40.0}, {"encoder": 5.0, "decoder": 1.0}, 170.0
     ),
 )  # fmt: skip
@@ -32,7 +32,7 @@ RIVAL = CaseRecord(
     "faster-whisper, matched", "faster-whisper", "matched", "micro", 1,
     versions={"ctranslate2": "4.8.5"},
     heard_as={"compute_type": "int8"},
-    memory=Memory(30.0, {"model": 60.0}, {"model": 50.0}, 190.0),
+    memory=CaseMemory(30.0, {"model": 60.0}, {"model": 50.0}, 190.0),
 )  # fmt: skip
 
 

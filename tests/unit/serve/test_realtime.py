@@ -27,7 +27,7 @@ from whisper_hailo.audio import load_audio
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.serve.audio import AudioLimits
-from whisper_hailo.serve.doors.realtime_session import Session
+from whisper_hailo.serve.doors.realtime_session import RealtimeSession
 from whisper_hailo.serve.doors.realtime_sound import PCM, PCMA, PCMU, Sound
 from whisper_hailo.serve.errors import BusyError
 from whisper_hailo.serve.options import SafetyOptions
@@ -512,7 +512,7 @@ def test_what_waits_to_be_heard_is_bounded(house: House) -> None:
 
         socket = Socket()
         caller = Caller("me", "realtime")
-        session = Session(house.engine, caller, socket, None)  # type: ignore[arg-type]
+        session = RealtimeSession(house.engine, caller, socket, None)  # type: ignore[arg-type]
         reading = asyncio.ensure_future(session._read())
         for _ in range(100):
             await asyncio.sleep(0)

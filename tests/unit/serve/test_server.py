@@ -18,9 +18,9 @@ _LARGE: Final = ("fastapi", "starlette", "uvicorn", "pydantic", "zeroconf", "onn
 _PROGRAM: Final = f"""
 import sys
 import whisper_hailo.serve.build, whisper_hailo.serve.doors.wyoming, whisper_hailo.serve.server
-from whisper_hailo.cli import serve
+from whisper_hailo.cli.commands import serve
 
-serve.Settings(serve._SETTINGS, None)
+serve.ConfiguredOptions(serve._SETTINGS, None)
 print(*({{*sys.modules}} & {{*{_LARGE}}}))
 """
 

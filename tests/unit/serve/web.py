@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from tests.unit.serve.house import DEMO, House
+from tests.unit.serve.house import SHORT, House
 from whisper_hailo.serve.http.app import make_app
 from whisper_hailo.serve.options import Address, LimitOptions, SafetyOptions
 
@@ -24,7 +24,7 @@ def client(
 
 
 def transcribe(
-    web: TestClient, path: Path = DEMO, url: str = TRANSCRIPTIONS, /, **fields: Any
+    web: TestClient, path: Path = SHORT, url: str = TRANSCRIPTIONS, /, **fields: Any
 ) -> Any:
     """The answer to an upload."""
     headers = fields.pop("headers", None)

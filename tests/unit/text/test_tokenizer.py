@@ -175,6 +175,12 @@ def test_what_a_model_does_not_know_is_told(language: str, task: str, message: s
         prefix(language, task)
 
 
+def test_a_hundred_languages_are_not_listed() -> None:
+    many = {f"l{index}": 100 + index for index in range(99)}
+    with pytest.raises(OptionError, match=r"this model knows 99, by name or code, .* \(de\)$"):
+        prefix("xx", "transcribe", replace(TOY_TOKENS, languages=many))
+
+
 def test_a_task_that_a_model_lacks_is_unknown() -> None:
     with pytest.raises(OptionError, match="unknown task 'translate'"):
         prefix("en", "translate", replace(TOY_TOKENS, translate=None))

@@ -15,10 +15,11 @@ from whisper_hailo.core.types import Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.option_groups import PromptOptions
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.loop import DecodingLoop, Task
+from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.recording import Recording
-from whisper_hailo.transcription.schedule import Listed, Schedule
+from whisper_hailo.transcription.schedule import Schedule
+from whisper_hailo.transcription.sources import Listed
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.window import Context, Encoded, WindowRequest, WindowResult
 
@@ -92,7 +93,7 @@ def test_an_initial_prompt_is_the_first_window_s_in_any_batch(
     prompts: list[tuple[int, ...]] = []
     run = DecodingLoop.run
 
-    def noting(self: DecodingLoop, state: Any, tasks: Sequence[Task], *rest: Any) -> Any:
+    def noting(self: DecodingLoop, state: Any, tasks: Sequence[DecodingTask], *rest: Any) -> Any:
         prompts.extend(task.prompt for task in tasks)
         return run(self, state, tasks, *rest)
 

@@ -15,22 +15,22 @@ from tests.unit.shapes import toy_spec
 from tests.unit.transcription.test_parts import Features
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.backends.options import EngineOptions
-from whisper_hailo.backends.select import Engine as Chosen
+from whisper_hailo.backends.select import SelectedEngine as Chosen
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, Word
 from whisper_hailo.decoding.options import DecodingOptions, SearchOptions
-from whisper_hailo.decoding.search.decode_ahead import Costs, Tally
+from whisper_hailo.decoding.search.decode_ahead import Costs, DraftTally
 from whisper_hailo.transcription.draft_model import DraftModel, Helped, why_not_drafted
-from whisper_hailo.transcription.schedule import Listed
+from whisper_hailo.transcription.sources import Listed
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo.transcription.window import Context, WindowRequest
 
 DEMO = Path(__file__).parents[3] / "src/whisper_hailo/assets/demo.flac"
 COSTS = Costs(step=0.1, row=0.05)
-NO_GAIN = Tally(COSTS, n_tokens=99, n_passes=99, n_fed=99, n_steps=9)
+NO_GAIN = DraftTally(COSTS, n_tokens=99, n_passes=99, n_fed=99, n_steps=9)
 
 
 class Ears:
@@ -50,18 +50,18 @@ class Ears:
 
 def stages(draft: Ears | None, *, n_mels: int = 80) -> Stages:
     """The large model's ears give 1."""
-    model = DraftModel("toy", draft, None, Tally(COSTS))  # type: ignore[arg-type]
+    model = DraftModel("toy", draft, None, DraftTally(COSTS))  # type: ignore[arg-type]
     plan = WindowPlan(window_s=2.0, margin_s=1.0)
     return Stages(Ears(1.0, n_mels), None, plan, model)  # type: ignore[arg-type]
 
 
-def request(tally: Tally | None = None) -> WindowRequest:
+def request(tally: DraftTally | None = None) -> WindowRequest:
     return WindowRequest(Window(np.zeros(16_000, np.float32), 0.0), Context("en", tally=tally))
 
 
 def test_both_models_hear_the_window() -> None:
     ears = Ears(2.0)
-    encoded = stages(ears).encode([request(Tally(COSTS))])
+    encoded = stages(ears).encode([request(DraftTally(COSTS))])
     assert encoded.features is not None
     assert encoded.ahead is not None
     assert (encoded.features.item(), encoded.ahead.item()) == (1.0, 2.0)
@@ -70,12 +70,12 @@ def test_both_models_hear_the_window() -> None:
 
 def test_a_model_with_other_mel_bins_gets_its_own() -> None:
     ears = Ears(2.0, n_mels=80)
-    stages(ears, n_mels=128).encode([request(Tally(COSTS))])
+    stages(ears, n_mels=128).encode([request(DraftTally(COSTS))])
     assert ears.heard == [(1, 80, 200)]
 
 
 def test_one_encoder_does_for_both_where_it_is_the_same() -> None:
-    encoded = stages(None).encode([request(Tally(COSTS))])
+    encoded = stages(None).encode([request(DraftTally(COSTS))])
     assert encoded.ahead is encoded.features
 
 
@@ -83,7 +83,7 @@ def test_who_is_left_out_hears_nothing() -> None:
     ears = Ears(2.0)
     assert not NO_GAIN.pays
     assert stages(ears).encode([request(NO_GAIN)]).ahead is None
-    assert stages(ears).encode([request(Tally(COSTS))] * 2).ahead is None
+    assert stages(ears).encode([request(DraftTally(COSTS))] * 2).ahead is None
     assert ears.heard == []
 
 
@@ -133,8 +133,12 @@ def alone() -> Iterator[Transcriber]:
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"timestamps": True}, {"words": True}, {"initial_prompt": "The weather."}],
-    ids=["plain", "timestamps", "words", "prompt"],
+    [
+        pytest.param({}, id="plain"),
+        pytest.param({"timestamps": True}, id="timestamps", marks=pytest.mark.slow),
+        pytest.param({"words": True}, id="words"),
+        pytest.param({"initial_prompt": "The weather."}, id="prompt", marks=pytest.mark.slow),
+    ],
 )
 def test_the_text_is_that_of_the_model_alone(
     helped: Transcriber, alone: Transcriber, options: dict[str, Any]
@@ -203,7 +207,7 @@ def test_one_encoder_is_found_by_its_hash(helped: Transcriber) -> None:
     assert sorted(helped.parts) == ["decoder", "draft decoder", "encoder"]
     assert (
         helped.reasons[-1]
-        == "draft model micro, cached-int8: hears through encoder onnx-fp32 of micro"
+        == "draft model micro, cached-int4: hears through encoder onnx-fp32 of micro"
     )
 
 

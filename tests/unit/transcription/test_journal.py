@@ -36,9 +36,11 @@ PLANS = [
 
 @pytest.fixture(scope="module")
 def long() -> FloatArray:
-    """Four sentences with two seconds between them."""
+    """Four short sentences with two seconds between them."""
     pause = np.zeros(2 * SAMPLE_RATE_HZ, np.float32)
-    clips = [load_audio(DATA / "micro" / "seen" / f"seen-00{index}.ogg") for index in range(4)]
+    clips = [
+        load_audio(DATA / "micro" / "seen" / f"seen-{n}.ogg") for n in ("073", "051", "021", "143")
+    ]
     return np.concatenate([part for clip in clips for part in (clip, pause)])
 
 

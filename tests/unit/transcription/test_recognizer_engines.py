@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.unit.shapes import TOY_TOKENS, toy_spec
-from whisper_hailo.audio.windows import Piece, Window
+from whisper_hailo.audio.windows import PackedPiece, Window
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, Segment
@@ -219,7 +219,7 @@ def test_segments_are_placed_in_the_recording_and_end_with_its_audio() -> None:
 
 def test_segments_of_a_packed_window_lie_in_their_stretches() -> None:
     """One ends where a stretch does; the next one begins with the next stretch."""
-    pieces = (Piece(0.0, 5.0, 1.0), Piece(1.0, 70.0, 1.0))
+    pieces = (PackedPiece(0.0, 5.0, 1.0), PackedPiece(1.0, 70.0, 1.0))
     audio = Window(np.zeros(32_000, np.float32), 5.0, pieces)
     tokens = (at(0.0), 1, at(1.0), at(1.0), 2, at(1.5))
     decoded = Decoded(tokens, -0.3, 0.2, runaway=False)

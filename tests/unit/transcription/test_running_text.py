@@ -77,6 +77,7 @@ def test_hearing_a_buffer_gives_the_text_of_transcribing_it(
     assert heard.timings.decode_ms > 0
 
 
+@pytest.mark.slow
 def test_what_is_held_back_is_the_end_and_the_same_with_drafts(
     micro: Transcriber, speech: FloatArray
 ) -> None:

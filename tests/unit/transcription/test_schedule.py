@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -20,7 +21,8 @@ from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.prefetch import Prefetch
 from whisper_hailo.transcription.recording import Recording
-from whisper_hailo.transcription.schedule import Listed, Schedule, in_order
+from whisper_hailo.transcription.schedule import Schedule
+from whisper_hailo.transcription.sources import Listed, in_order
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.turns import PATIENCE
 from whisper_hailo.transcription.window import Context, Encoded, WindowRequest, WindowResult
@@ -212,10 +214,10 @@ def test_a_caller_that_loses_interest_ends_the_thread_too() -> None:
 def test_results_come_in_the_order_they_are_asked_for() -> None:
     with Prefetch(lambda x: 10 // x) as ahead:
         two, zero, five = (ahead.begin(x) for x in (2, 0, 5))
-        assert five() == 2
+        assert five.result() == 2
         with pytest.raises(ZeroDivisionError):
-            zero()
-        assert two() == 5
+            zero.result()
+        assert two.result() == 5
 
 
 @dataclass
@@ -271,7 +273,7 @@ def test_what_cannot_even_begin_is_told_when_its_turn_comes() -> None:
     with Prefetch(lambda x: x, start) as ahead:
         waiting = ahead.begin(1)
         with pytest.raises(DeviceError):
-            waiting()
+            waiting.result()
 
 
 class Faulty(Recording):
@@ -359,6 +361,10 @@ class Growing:
     def rows(self, most: int) -> int:
         return most
 
+    def wait(self, coming: Future[Any]) -> bool:
+        wait((coming,))
+        return True
+
 
 @pytest.mark.parametrize("batch_size", [1, 2])
 def test_what_is_urgent_goes_before_what_is_under_way(batch_size: int) -> None:
@@ -391,6 +397,10 @@ class AtOnce:
     def rows(self, most: int) -> int:
         return most
 
+    def wait(self, coming: Future[Any]) -> bool:
+        wait((coming,))
+        return True
+
 
 @pytest.mark.parametrize("strategy", ["seek", "consecutive"])
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -416,3 +426,8 @@ def test_however_much_is_urgent_what_waits_has_a_share(strategy: str, n_classes:
         gaps = np.diff([-1, *places])
         assert max(gaps) <= PATIENCE + n_classes, "nobody waits for ever"
         assert min(gaps) > PATIENCE, "what is urgent goes first nevertheless"
+
+
+def test_a_list_waits_for_no_encoder() -> None:
+    """The next window is drawn meanwhile; this one never comes."""
+    assert not Listed([]).wait(Future())

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 import numpy as np
 import pytest
 
 from tests.unit.sounds import DATA
 from whisper_hailo.audio import load_audio
+from whisper_hailo.backends.cache import Binding
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
@@ -68,3 +72,22 @@ def test_wrong_options_are_refused_at_once(micro: Transcriber) -> None:
         micro.transcribe_many(["nowhere.wav"], wrong)
     with pytest.raises(OptionError, match="--batch-size is 0"):
         micro.transcribe_many(["nowhere.wav"], OPTIONS, batch_size=0)
+
+
+def test_eight_calls_lead_from_transcribe_to_the_run_of_a_graph(
+    micro: Transcriber, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran, ways = Binding.run, set()
+
+    def run(self: Binding, *arguments: Any) -> Any:
+        way, frame = ["Binding.run"], sys._getframe(1)
+        while frame.f_code is not Transcriber.transcribe.__code__:
+            way.append(frame.f_code.co_qualname)
+            assert frame.f_back is not None
+            frame = frame.f_back
+        ways.add(tuple(way))
+        return ran(self, *arguments)
+
+    monkeypatch.setattr(Binding, "run", run)
+    assert micro.transcribe(DATA / "micro" / "seen" / "seen-000.ogg", OPTIONS).text
+    assert {len(way) for way in ways} == {8}, ways

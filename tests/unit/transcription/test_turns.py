@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Future, wait
 from typing import Any
 
 import pytest
@@ -16,7 +17,8 @@ from tests.unit.transcription.test_schedule import (
     _recording,
 )
 from whisper_hailo.transcription.recording import Recording, Share
-from whisper_hailo.transcription.schedule import Listed, Schedule
+from whisper_hailo.transcription.schedule import Schedule
+from whisper_hailo.transcription.sources import Listed
 from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.window import Encoded, WindowRequest, WindowResult
 
@@ -69,6 +71,10 @@ def test_who_had_less_goes_first() -> None:
 
         def rows(self, most: int) -> int:
             return most
+
+        def wait(self, coming: Future[Any]) -> bool:
+            wait((coming,))
+            return True
 
     coming = [*recordings, small]
     done = list(_schedule(engine, All()).run())

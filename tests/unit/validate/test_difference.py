@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from whisper_hailo.validate.difference import Tally, difference
+from whisper_hailo.validate.difference import DifferenceTally, difference
 
 
 def test_figures_of_a_known_difference() -> None:
@@ -32,7 +32,7 @@ def test_equal_arrays() -> None:
 def test_pieces_come_to_the_whole() -> None:
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((2, 100))
-    tally = Tally()
+    tally = DifferenceTally()
     for start in range(0, 100, 30):
         tally.add(a[start : start + 30], b[start : start + 30])
     whole = difference(a, b)

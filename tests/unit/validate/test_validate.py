@@ -38,6 +38,7 @@ def report(int8_model: Path, toy_checkpoint: Path, speech: Path) -> ParityReport
     return validate(int8_model, options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["encoder", "decoder"])
 def test_every_rung_that_can_be_run_passes(
     report: ParityReport, int8_model: Path, part: str
@@ -67,6 +68,7 @@ def test_every_rung_that_can_be_run_passes(
     assert "no Hailo binding" in hef.graph or "no HEF" in hef.graph
 
 
+@pytest.mark.slow
 def test_the_hailo_forms_correspond_node_by_node(report: ParityReport) -> None:
     found = _by_rung(report)
     for part, n_least in (("encoder", 20), ("decoder", 40)):
@@ -77,6 +79,7 @@ def test_the_hailo_forms_correspond_node_by_node(report: ParityReport) -> None:
         assert len(nodes.nodes) >= n_least
 
 
+@pytest.mark.slow
 def test_report_and_picture_are_written(report: ParityReport, tmp_path: Path) -> None:
     data, picture = write_report(report, tmp_path)
     facts = json.loads(data.read_text())
@@ -91,6 +94,7 @@ def test_report_and_picture_are_written(report: ParityReport, tmp_path: Path) ->
         assert word in text
 
 
+@pytest.mark.slow
 def test_without_a_checkpoint_the_graphs_are_the_reference(toy_model: Path, speech: Path) -> None:
     report = validate(toy_model, ValidateOptions(audio=speech, windows=1))
     n_layers = ModelSpec.load(toy_model).dims.n_decoder_layers
@@ -102,6 +106,7 @@ def test_without_a_checkpoint_the_graphs_are_the_reference(toy_model: Path, spee
     assert [layer.name for layer in decoder.layers] == stage_names("decoder", n_layers)
 
 
+@pytest.mark.slow
 def test_only_forms_that_the_directory_has_are_judged(
     toy_model: Path, toy_checkpoint: Path, speech: Path
 ) -> None:
@@ -113,6 +118,7 @@ def test_only_forms_that_the_directory_has_are_judged(
         assert f"convert with {option} " in found["quantised", part].graph
 
 
+@pytest.mark.slow
 def test_a_quantised_directory(toy_checkpoint: Path, speech: Path, tmp_path: Path) -> None:
     out = tmp_path / "int4"
     convert_checkpoint(toy_checkpoint, out, ConvertOptions(quantize="int4"))
@@ -179,6 +185,7 @@ def test_against_a_graph_of_another_origin(toy_model: Path, speech: Path, tmp_pa
     ]
 
 
+@pytest.mark.slow
 def test_against_other_sizes_needs_the_checkpoint(
     toy_model: Path, toy_checkpoint: Path, speech: Path, tmp_path: Path
 ) -> None:

@@ -67,14 +67,14 @@ def _ask(words: list[str], timeout_s: float, what: str) -> Any:  # noqa: ANN401 
 
 
 def _look() -> list[dict[str, Any]]:
-    """The process of `chips`."""
+    """Run in the process of `chips`: what every chip says of itself."""
     binding = load_binding()
     with Faults(binding).during("looking for chips"):
         return [asdict(chip_facts(binding, str(device))) for device in binding.Device.scan()]
 
 
 def _run(name: str) -> None:
-    """The process of `try_hef`."""
+    """Run in the process of `try_hef`: one inference of zeros."""
     hef = read_hef(Path(name), verify=False)
     group = hef.groups[0]
     zeros = {stream.name: np.zeros(stream.shape, np.float32) for stream in group.inputs}

@@ -53,7 +53,7 @@ class HefRunner(Closing):
 
     @property
     def name(self) -> str:
-        """Such as `hef-hailo8l`."""
+        """Such as `hef-hailo8l`: with the chip that the file is for."""
         return f"hef-{self._arch}"
 
     @property

@@ -117,7 +117,7 @@ class ChipLease(Closing):
                 _give_up(self._held)
 
     def _acquire(self) -> None:
-        """What `open` needs."""
+        """Open the chip; a subclass acquires what runs on it, too."""
         _ = self.chip
 
     def _drop(self, generation: int, recovery_s: float = 0.0) -> None:

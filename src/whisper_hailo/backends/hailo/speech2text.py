@@ -57,7 +57,7 @@ class Speech2Text(Closing):
 
     @property
     def name(self) -> str:
-        """Such as `speech2text-hailo10h`."""
+        """Such as `speech2text-hailo10h`: with the chip that the file is for."""
         return f"speech2text-{self._hef.arch}"
 
     def open(self) -> Self:

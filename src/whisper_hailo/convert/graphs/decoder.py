@@ -175,7 +175,7 @@ def _self_attention(b: GraphBuilder, normed: str, i: int, of: _Decoder) -> str:
 
 
 def _cross_attention(b: GraphBuilder, normed: str, i: int, of: _Decoder) -> str:
-    """`out(attention(normed))` over the audio."""
+    """`out(attention(normed))` over keys and values of the audio, in the form of `of.audio`."""
     name, heads = f"decoder.layers.{i}.encoder_attn", of.dims.n_decoder_heads
     weights = query(of.checkpoint, name, of.dims.head_size)
     if of.audio is AudioForm.CODES:

@@ -18,7 +18,7 @@ def layer_norm(b: GraphBuilder, x: str, name: str, checkpoint: Checkpoint, stem:
 
 
 def in_half(b: GraphBuilder, x: str) -> str:
-    """A value in float16."""
+    """Cast to float16; the new value is called `x.half`."""
     return b.op("Cast", (x,), f"{x}.half", to=HALF)
 
 

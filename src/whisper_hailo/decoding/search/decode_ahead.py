@@ -38,8 +38,9 @@ _ROWS: Final = {"none": 0.06, "int8": 0.27, "int4": 0.5}
 """What a further token of a pass costs, by the large model's weights: float ones are read from
 memory, whole; to unpack few bits takes as long as to multiply. Measured:
 `docs/measurements/drafts.md`."""
-_BITS: Final = {"none": 32, "int8": 8, "int4": 5}
-"""Of a weight that a step reads; in 4 bits some products keep 8."""
+_BITS: Final = {"none": 32, "int8": 12, "int4": 10}
+"""What a weight costs a step, in bits of a float one: those of 8 and 4 bits are unpacked as well as
+read, and in 4 bits some products keep 8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class Costs:
 
     @classmethod
     def of(cls, model: ModelSpec, assistant: ModelSpec) -> Costs:
-        """By what a step of each reads: its weights."""
+        """By what the weights of each cost a step."""
         step = _step_bits(assistant) / _step_bits(model)
         return cls(step, _ROWS.get(model.quantization, _ROWS["int4"]))
 
@@ -69,7 +70,7 @@ def _step_bits(spec: ModelSpec) -> float:
 
 
 @dataclass(slots=True)
-class Tally:
+class DraftTally:
     """What an assistant has brought a recording, and so how far ahead it is to decode.
 
     Attributes:
@@ -105,7 +106,7 @@ class Tally:
         Args:
             sure: probability that it and all before it are right, as the assistant says.
         """
-        return self.always is not None or sure * self.trust > self.costs.row
+        return self.always is not None or sure * self.trust > self.costs.row * self.speed
 
     def is_worth_a_step(self, n_drafted: int, sure: float) -> bool:
         """Whether another token is to be decoded, which will be as likely as others were.
@@ -117,7 +118,16 @@ class Tally:
         if self.always is not None:
             return n_drafted < self.always
         likely = (self.likely + _USUALLY * _USUAL) / (self.n_steps + _USUALLY)
-        return sure * likely * self.trust > self.costs.row + self.costs.step
+        return sure * likely * self.trust > (self.costs.row + self.costs.step) * self.speed
+
+    @property
+    def speed(self) -> float:
+        """Tokens for the cost of a pass of one token, so far; alone it is 1.
+
+        What is drafted must bring more of them than the same time otherwise would: the best draft
+        ends where the next token's gain for its cost falls to the mean of all.
+        """
+        return max(1.0, (self.n_tokens + _USUALLY) / (self.spent + _USUALLY))
 
     @property
     def spent(self) -> float:
@@ -144,7 +154,7 @@ class Ahead:
 
     decoder: AnyDecoder
     state: Any
-    tally: Tally
+    tally: DraftTally
 
 
 class Assistant:

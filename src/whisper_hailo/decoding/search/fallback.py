@@ -11,7 +11,7 @@ import numpy as np
 from whisper_hailo.core.protocols import AnyDecoder
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.loop import DecodingLoop, Task
+from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 from whisper_hailo.decoding.text import compression_ratio
 from whisper_hailo.text.tokenizer import Tokenizer
 
@@ -23,7 +23,7 @@ def decode_with_fallback(
     options: DecodingOptions,
     *,
     state: Any,  # noqa: ANN401 - the decoder's own state type
-    tasks: Sequence[Task],
+    tasks: Sequence[DecodingTask],
 ) -> tuple[Decoded, ...]:
     """Decode windows at rising temperatures until each passes the thresholds.
 

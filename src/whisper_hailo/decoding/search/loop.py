@@ -29,7 +29,7 @@ _LAST.setflags(write=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class DecodingTask:
     """One window to decode.
 
     Attributes:
@@ -67,7 +67,7 @@ class Prompts:
     sot: IntArray
 
     @classmethod
-    def of(cls, tasks: Sequence[Task], search: Search, special: SpecialTokens) -> Prompts:
+    def of(cls, tasks: Sequence[DecodingTask], search: Search, special: SpecialTokens) -> Prompts:
         width = max(len(task.prompt) for task in tasks)
         tokens = np.full((len(tasks), width), special.eot, dtype=np.int64)
         for row, task in enumerate(tasks):
@@ -144,7 +144,7 @@ class DecodingLoop:
     def run(
         self,
         state: Any,  # noqa: ANN401 - the decoder's own state type
-        tasks: Sequence[Task],
+        tasks: Sequence[DecodingTask],
         temperature: float = 0.0,
     ) -> tuple[Decoded, ...]:
         """Decode every row of a started state.
@@ -186,7 +186,9 @@ class DecodingLoop:
             for found, p, at_once in zip(search.finish(), no_speech, ends, strict=True)
         )
 
-    def _search(self, tasks: Sequence[Task], budgets: Sequence[int], temperature: float) -> Search:
+    def _search(
+        self, tasks: Sequence[DecodingTask], budgets: Sequence[int], temperature: float
+    ) -> Search:
         greedy = temperature == 0 and self._options.search.beam_size == 1
         first = tasks[0]
         if first.is_running or (greedy and (first.draft or first.ahead)):
@@ -196,14 +198,14 @@ class DecodingLoop:
         choices = [self._choice(task, temperature) for task in tasks]
         return WindowSearch(self._rules, choices, budgets)
 
-    def _drafted(self, task: Task, budget: int) -> Search:
+    def _drafted(self, task: DecodingTask, budget: int) -> Search:
         choice, assistant = self._greedily, None
         if task.ahead is not None:
             assistant = Assistant(task.ahead, choice, task.prompt)
         n_vocab = self._decoder.spec.dims.n_vocab
         return DraftSearch(choice, budget, task.draft or Draft(), n_vocab, assistant)
 
-    def _choice(self, task: Task, temperature: float) -> Choice:
+    def _choice(self, task: DecodingTask, temperature: float) -> Choice:
         eot, boost, search = self._special.eot, self._options.cures.eot_boost, self._options.search
         if temperature == 0:
             return BeamChoice(eot, boost, search.beam_size, search.patience, self._near_tie)

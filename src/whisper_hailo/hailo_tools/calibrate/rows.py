@@ -18,7 +18,7 @@ from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.loop import DecodingLoop, Task
+from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
 
 
@@ -97,7 +97,7 @@ class DecoderRows:
         """The window's features, and what the chip's decoder gets at its last step."""
         features = self._encoder.encode(self._mel.mel(audio)[np.newaxis])
         state = self._decoder.start(features, (self._padding,))
-        decoded = self._loop.run(state, [Task(self._prefix)])[0]
+        decoded = self._loop.run(state, [DecodingTask(self._prefix)])[0]
         heard = (*self._prefix, *decoded.tokens, self._eot)[: self._length]
         ids = np.zeros(self._length, dtype=np.int64)
         ids[: len(heard)] = heard

@@ -40,7 +40,11 @@ class RowsFile:
         self._file.seek(size)
 
     def append(self, row: FloatArray) -> None:
-        """Write one row `shape`."""
+        """Write one row.
+
+        Raises:
+            ValueError: its shape is not that of the file.
+        """
         if row.shape != self._shape:
             raise ValueError(f"a row is {row.shape}, expected {self._shape}")
         self._file.write(np.ascontiguousarray(row, dtype="<f4").tobytes())

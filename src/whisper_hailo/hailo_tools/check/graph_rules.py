@@ -66,7 +66,7 @@ def _finding(  # noqa: PLR0917 - in the order in which it is read
 
 
 def _versions(graph: OnnxGraph) -> Iterator[Finding]:
-    """Opset and file format."""
+    """Opset and file format: what the compiler is known to read."""
     opset = graph.opsets.get("", 0)
     if opset not in ACCEPTED_OPSETS:
         yield _finding(

@@ -7,7 +7,7 @@ from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.hailo_tools.compile import as_program_error
 from whisper_hailo.hailo_tools.emulate.layers import EmulatedNetwork
 from whisper_hailo.hailo_tools.hef_build.fault import BuildError
-from whisper_hailo.hailo_tools.hef_build.job import Job
+from whisper_hailo.hailo_tools.hef_build.job import BuildJob
 from whisper_hailo.hailo_tools.hef_build.network import read_network as read_description
 from whisper_hailo.hailo_tools.hef_build.recipe import default_windows, size_of
 from whisper_hailo.hailo_tools.hef_build.script import model_script
@@ -28,7 +28,7 @@ def generated_script(spec: ModelSpec, form: HailoForm, arch: str, network: Emula
     dims = spec.dims
     size = size_of(dims.d_model, multilingual=spec.multilingual)
     is_encoder = form.part == "encoder"
-    job = Job(
+    job = BuildJob(
         arch=arch,
         part=form.part,
         size=size,

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from .fault import MODEL, BuildError, one_line
-from .job import Job
+from .job import BuildJob
 
 
-def load_calibration(job: Job) -> tuple[list[Any], int]:
+def load_calibration(job: BuildJob) -> tuple[list[Any], int]:
     """Open the set of a job.
 
     Args:
@@ -55,7 +55,7 @@ def load_calibration(job: Job) -> tuple[list[Any], int]:
     return arrays, counts.pop()
 
 
-def match_inputs(arrays: list[Any], inputs: dict[str, tuple[int, ...]], job: Job) -> Any:  # noqa: ANN401 - what `optimize` takes
+def match_inputs(arrays: list[Any], inputs: dict[str, tuple[int, ...]], job: BuildJob) -> Any:  # noqa: ANN401 - what `optimize` takes
     """The set as the compiler takes it: an array, or one per full name of an input layer.
 
     Inputs are matched by shape, in order where shapes agree: names are the compiler's business.
@@ -81,7 +81,7 @@ def match_inputs(arrays: list[Any], inputs: dict[str, tuple[int, ...]], job: Job
     return arrays[0] if len(arrays) == 1 else matched
 
 
-def _check(job: Job, name: str, array: Any, shape: tuple[int, ...]) -> None:  # noqa: ANN401
+def _check(job: BuildJob, name: str, array: Any, shape: tuple[int, ...]) -> None:  # noqa: ANN401
     if array.dtype != np.float32 or array.ndim != 4 or array.shape[1:] != shape[1:]:
         raise BuildError(
             MODEL,
@@ -92,5 +92,5 @@ def _check(job: Job, name: str, array: Any, shape: tuple[int, ...]) -> None:  # 
         raise BuildError(MODEL, f"{name} is empty; {_advice(job)}")
 
 
-def _advice(job: Job) -> str:
+def _advice(job: BuildJob) -> str:
     return f"make it with: whisper-hailo calibrate MODEL_DIR --audio DIR --part {job.part}"

@@ -12,7 +12,7 @@ JOB_VERSION = 1
 
 
 @dataclass(frozen=True)
-class Job:
+class BuildJob:
     """One build.
 
     Attributes:
@@ -53,7 +53,7 @@ class Job:
         return json.dumps({"version": JOB_VERSION, **asdict(self)}, indent=2, sort_keys=True) + "\n"
 
     @classmethod
-    def load(cls, path: Path) -> Job:
+    def load(cls, path: Path) -> BuildJob:
         """Read a job; relative paths in it start at its folder.
 
         Raises:

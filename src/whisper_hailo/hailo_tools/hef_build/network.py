@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .fault import MODEL, BuildError
-from .job import Job
+from .job import BuildJob
 from .recipe import Recipe
 
 LINEAR_PER_LAYER = {"encoder": 4, "decoder": 8}
@@ -82,7 +82,7 @@ def read_network(hn: dict[str, Any]) -> HefNetwork:
         ) from error
 
 
-def wide_products(network: HefNetwork, job: Job, recipe: Recipe) -> list[str]:
+def wide_products(network: HefNetwork, job: BuildJob, recipe: Recipe) -> list[str]:
     """Names of the products that work with 16-bit weights and activations.
 
     Encoders: all but the fused query, key and value. Decoders: every second one from the
@@ -111,7 +111,7 @@ def wide_products(network: HefNetwork, job: Job, recipe: Recipe) -> list[str]:
     return [products[number - 1].name for number in sorted(wanted) if number <= last]
 
 
-def renumbered(network: HefNetwork, job: Job) -> bool:
+def renumbered(network: HefNetwork, job: BuildJob) -> bool:
     """Whether the compiler numbers the products otherwise than in the vendor's scripts.
 
     There an encoder's first linear product is conv3, after two true convolutions, a decoder's

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from .fault import MARK, BuildError
-from .job import Job
+from .job import BuildJob
 from .stages import Build
 
 
@@ -20,7 +20,7 @@ def main(arguments: list[str]) -> int:
     logging.basicConfig(format="%(message)s", stream=sys.stderr, level=logging.INFO)
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     try:
-        Build(Job.load(Path(arguments[0]))).run()
+        Build(BuildJob.load(Path(arguments[0]))).run()
     except BuildError as error:
         sys.stderr.write(f"{MARK}{' '.join(str(error).split())}\n")
         return error.code

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .job import Job
+from .job import BuildJob
 from .network import HefNetwork, wide_products
 from .recipe import LEARNING_RATE, Recipe, recipe_of
 
@@ -11,7 +11,7 @@ _FIRST_TUNING_LEVEL = 2
 """Below it the compiler only equalises and corrects biases."""
 
 
-def model_script(job: Job, network: HefNetwork, n_windows: int) -> str:
+def model_script(job: BuildJob, network: HefNetwork, n_windows: int) -> str:
     """The script's text.
 
     Args:

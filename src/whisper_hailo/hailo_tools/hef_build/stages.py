@@ -13,7 +13,7 @@ from typing import Any
 
 from .calibration import load_calibration, match_inputs
 from .fault import MODEL, BuildError, disk_error, file_sha256, one_line
-from .job import Job
+from .job import BuildJob
 from .network import read_network, renumbered
 from .script import model_script
 from .sdk import compiler_version, load_sdk, network_description, new_runner
@@ -36,7 +36,7 @@ PARSED, OPTIMIZED, COMPILED, HEF, SCRIPT = (
 class Build:
     """One job on its way through the compiler."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: BuildJob) -> None:
         """Look at everything that can be looked at before the compiler starts its hours.
 
         Raises:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from .fault import DEVICE, MARK, MODEL, BuildError, disk_error
-from .job import Job
+from .job import BuildJob
 from .stages import HEF, STARTED, STATE_SUFFIX, write_whole
 
 RECORD_SUFFIX = ".hef.json"
@@ -45,7 +45,7 @@ def supervise(job_path: Path, say: Callable[[str], None], python: str | None = N
     Raises:
         BuildError: the build failed.
     """
-    job = Job.load(job_path)
+    job = BuildJob.load(job_path)
     try:
         Path(job.out).mkdir(parents=True, exist_ok=True)
         with job.result(LOG_SUFFIX).open("a", encoding="utf-8") as log:
@@ -118,7 +118,7 @@ def _end(process: subprocess.Popen[str]) -> None:
         process.stdout.close()
 
 
-def _record(job: Job) -> dict[str, Any]:
+def _record(job: BuildJob) -> dict[str, Any]:
     """Write and return what was built, from what, by what."""
     state = json.loads(job.result(STATE_SUFFIX).read_text(encoding="utf-8"))
     log = job.result(LOG_SUFFIX).read_text(encoding="utf-8")

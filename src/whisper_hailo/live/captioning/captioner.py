@@ -19,7 +19,7 @@ from whisper_hailo.live.captioning.cut import cut_place
 from whisper_hailo.live.captioning.engine import CaptionEngine
 from whisper_hailo.live.captioning.frames import Frames
 from whisper_hailo.live.captioning.gaps import Gaps
-from whisper_hailo.live.captioning.listener import Listener, RunningSegment
+from whisper_hailo.live.captioning.listener import RunningSegment, SegmentListener
 from whisper_hailo.live.captioning.segmenter import Segmenter, Signal
 from whisper_hailo.live.captioning.settling import RunningText, caption_words
 from whisper_hailo.live.events import Completed, Event, Partial, Reason, Started
@@ -65,7 +65,7 @@ class Captioner:
         self._running: RunningSegment | None = None
         self._n_segments = 0
         self.statistics = CaptionStatistics()
-        self._listener = Listener(engine, options, self.statistics)
+        self._listener = SegmentListener(engine, options, self.statistics)
         self._gaps = Gaps(self._segmenter, self._frames, self._clock, self.statistics)
         self.console = Console(self._listener, self._segmenter, self._clock)
 
@@ -234,6 +234,8 @@ class Captioner:
         self._note_first_text(running, event.text)
         if reason in ("silence", "end"):  # others are no end of speech
             self.statistics.final_latency_s.add(self._clock.since(speech_end))
+        since_s = self._clock.since(running.start + n_samples)
+        self.statistics.note_delay(since_s, event.at_s - event.heard_s)
         self.statistics.note_segment(
             event.language, n_samples, len(words), running.text.n_corrected
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from whisper_hailo.live.captioning.clock import StreamClock
-from whisper_hailo.live.captioning.listener import Listener
+from whisper_hailo.live.captioning.listener import SegmentListener
 from whisper_hailo.live.captioning.segmenter import Segmenter
 from whisper_hailo.live.events import Cleared, Marker, Settings
 
@@ -17,7 +17,7 @@ class Console:
         clock: likewise.
     """
 
-    def __init__(self, listener: Listener, segmenter: Segmenter, clock: StreamClock) -> None:
+    def __init__(self, listener: SegmentListener, segmenter: Segmenter, clock: StreamClock) -> None:
         self._listener = listener
         self._segmenter = segmenter
         self._clock = clock

@@ -60,7 +60,7 @@ class RunningSegment:
         return self.carried
 
 
-class Listener:
+class SegmentListener:
     """Hears running segments.
 
     Args:

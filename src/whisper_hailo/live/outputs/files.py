@@ -84,7 +84,7 @@ class CaptionFile(GrowingFile):
         return b"WEBVTT\n\n" if self._format == "vtt" else b""
 
     def _joined(self, records: Sequence[bytes], n_before: int) -> bytes:
-        """SubRip counts its cues."""
+        """SubRip counts its cues, from the first one of the file."""
         if self._format != "srt":
             return super()._joined(records, n_before)
         return b"".join(b"%d\n%b" % (n, cue) for n, cue in enumerate(records, n_before + 1))

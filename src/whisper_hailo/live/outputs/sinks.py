@@ -22,7 +22,7 @@ MOST_WAITING: Final = 20_000
 
 
 class EventSink(Protocol):
-    """Takes events in order."""
+    """Takes the events of one stream in their order."""
 
     def put(self, event: Event) -> None:
         """Take one.

@@ -57,12 +57,12 @@ class Block:
 
 
 def nothing(absence: Absence | None = None) -> Block:
-    """A piece without sound."""
+    """A piece of no samples: nothing came in time, or the source is away or back."""
     return Block(np.empty(0, np.float32), absence=absence)
 
 
 class Pace(Enum):
-    """Who waits for whom."""
+    """Whether a source waits to be heard, or has to be heard as it comes."""
 
     ASKED = auto()
     """It gives a piece when it is asked: a recording, or a microphone that keeps what comes."""

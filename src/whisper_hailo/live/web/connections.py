@@ -109,6 +109,7 @@ class Line(asyncio.Protocol):
         self._tls = tls
         self._securing: asyncio.Task[None] | None = None
         self._early = b""
+        self._has_asked = False  # something came; a browser's spare connection is no trouble
         self._timer: asyncio.TimerHandle | None = None
         self._n_unheard = 0
         self._most_unheard = 0
@@ -141,7 +142,7 @@ class Line(asyncio.Protocol):
                 self._transport.write(_FULL)
             self.close()
             return
-        self._set_timer(ASK_S, "some connections asked for nothing in time and were cut")
+        self._set_timer(ASK_S)
         if self._tls is None:
             self._let_in(transport)
         else:
@@ -175,6 +176,7 @@ class Line(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Pass it on, unless it is too much."""
+        self._has_asked = True
         if not self._is_in:
             if self._securing is not None:
                 self._early += data  # it came with the last word of the handshake
@@ -205,11 +207,15 @@ class Line(asyncio.Protocol):
         if self._is_in:
             self.inner.connection_lost(exc)
 
-    def _set_timer(self, seconds: float | None, why: str = "") -> None:
+    def _set_timer(self, seconds: float | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
         loop = asyncio.get_running_loop()
-        self._timer = None if seconds is None else loop.call_later(seconds, self.cut, why)
+        self._timer = None if seconds is None else loop.call_later(seconds, self._run_out)
+
+    def _run_out(self) -> None:
+        is_slow = self._has_asked and not self._transport.is_closing()
+        self.cut("some connections asked for nothing in time and were cut" if is_slow else "")
 
 
 class _Wire:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.http.hosts import Address
+from whisper_hailo.http.hosts import Authority
 
 
 def frame_ancestors(origins: Iterable[str]) -> str:
@@ -23,7 +23,7 @@ def frame_ancestors(origins: Iterable[str]) -> str:
 def _origin(given: str) -> str:
     scheme, _, authority = given.rstrip("/").partition("://")
     try:
-        Address.of(authority)
+        Authority.of(authority)
     except ValueError:
         authority = ""
     if scheme.lower() not in ("http", "https") or not authority:

@@ -26,7 +26,7 @@ _LATE_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class MediaSegment:
     """A media segment.
 
     Attributes:
@@ -44,7 +44,7 @@ class Piece:
         )
 
 
-class Pieces:
+class MediaSegments:
     """The last pieces of a stream; used from one thread only.
 
     A piece is there when the stream has come beyond it and no segment is under way that began in
@@ -60,7 +60,7 @@ class Pieces:
         self._cues: deque[Cue] = deque()
         self._running_s = math.inf  # where the segment begins that is under way
         self._wall_s: float | None = None  # when the stream began, in seconds since 1970
-        self._pieces: deque[Piece] = deque(maxlen=N_PIECES)
+        self._pieces: deque[MediaSegment] = deque(maxlen=N_PIECES)
         self._n_pieces = 0
         self._ended = False
 
@@ -107,7 +107,7 @@ class Pieces:
             lines.append("#EXT-X-ENDLIST")
         return "\n".join(lines) + "\n"
 
-    def piece(self, number: int) -> Piece | None:
+    def piece(self, number: int) -> MediaSegment | None:
         """One of them; `None`: it is not there yet, or not any more."""
         at = number - self._pieces[0].number if self._pieces else -1
         return self._pieces[at] if 0 <= at < len(self._pieces) else None
@@ -123,7 +123,7 @@ class Pieces:
             while self._cues and self._cues[0].end_s <= begin_s:
                 self._cues.popleft()
             shown = tuple(cue for cue in self._cues if cue.start_s < begin_s + PIECE_S)
-            self._pieces.append(Piece(self._n_pieces, shown))
+            self._pieces.append(MediaSegment(self._n_pieces, shown))
             self._n_pieces += 1
 
 

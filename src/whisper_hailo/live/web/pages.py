@@ -12,7 +12,7 @@ from whisper_hailo.live.captioning.controls import Controls
 from whisper_hailo.live.sources.browser import BrowserSource
 from whisper_hailo.live.web.access import Access
 from whisper_hailo.live.web.broadcast import Broadcast
-from whisper_hailo.live.web.hls import Pieces
+from whisper_hailo.live.web.hls import MediaSegments
 from whisper_hailo.live.web.watching import NOT_ALLOWED, NOT_UNDERSTOOD, Watcher
 
 if TYPE_CHECKING:
@@ -36,6 +36,12 @@ _POLICY: Final = (
     "trusted-types 'none'; frame-ancestors "
 )
 """Nothing of others, and no text that becomes code."""
+
+_OVERLAY_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors "
+)
+"""OBS puts a user's own CSS into the page as a style element, older ones by its `innerHTML`."""
 
 _HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
@@ -74,7 +80,7 @@ class Pages:
         hosts: Hosts,
         access: Access,
         controls: Controls,
-        pieces: Pieces,
+        pieces: MediaSegments,
         framed_by: str,
     ) -> None:
         from starlette.applications import Starlette
@@ -88,7 +94,7 @@ class Pages:
         self._pieces = pieces
         self._recording = False
         self._recorded = ""  # what the page calls the recording that was heard last
-        self._headers = {**_HEADERS, "Content-Security-Policy": _POLICY + framed_by}
+        self._framed_by = framed_by
         self._folder = resources.files("whisper_hailo.live.web").joinpath("page")
         names = sorted(file.name for file in self._folder.iterdir())
         self._routes = Starlette(
@@ -123,7 +129,10 @@ class Pages:
         name = request.scope["path"].removeprefix("/") or "index.html"
         content = self._folder.joinpath(name).read_bytes()
         kind = _TYPES[PurePosixPath(name).suffix]
-        return Response(content, media_type=kind, headers=self._headers)
+        is_overlay = request.query_params.get("overlay") == "1"
+        policy = (_OVERLAY_POLICY if is_overlay else _POLICY) + self._framed_by
+        headers = {**_HEADERS, "Content-Security-Policy": policy}
+        return Response(content, media_type=kind, headers=headers)
 
     async def _playlist(self, request: Request) -> Response:
         from starlette.responses import PlainTextResponse
@@ -132,7 +141,7 @@ class Pages:
             return PlainTextResponse("captions need the token: /captions.m3u8?token=...", 403)
         query = request.url.query
         text = self._pieces.playlist(f"?{query}" if query else "")
-        return PlainTextResponse(text, media_type=_PLAYLIST, headers=self._headers)
+        return PlainTextResponse(text, media_type=_PLAYLIST, headers=_HEADERS)
 
     async def _piece(self, request: Request) -> Response:
         from starlette.responses import PlainTextResponse
@@ -140,7 +149,7 @@ class Pages:
         piece = self._pieces.piece(request.path_params["number"])
         if not self._may_look(request) or piece is None:
             return PlainTextResponse("not there, not any more, or not without the token", 404)
-        return PlainTextResponse(piece.text(), media_type="text/vtt", headers=self._headers)
+        return PlainTextResponse(piece.text(), media_type="text/vtt", headers=_HEADERS)
 
     def _may_look(self, request: Request) -> bool:
         return "look" in (self._access.rights(request.query_params.get("token")) or ())

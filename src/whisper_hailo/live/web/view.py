@@ -16,7 +16,7 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.http.hosts import Hosts
-from whisper_hailo.http.listening import listen
+from whisper_hailo.http.listening import listen, own_address
 from whisper_hailo.http.tls import Tls
 from whisper_hailo.live.captioning.controls import Controls
 from whisper_hailo.live.events import Completed, Event
@@ -27,13 +27,16 @@ from whisper_hailo.live.web.access import Access
 from whisper_hailo.live.web.broadcast import Broadcast, Message
 from whisper_hailo.live.web.connections import Door, Line
 from whisper_hailo.live.web.framing import frame_ancestors
-from whisper_hailo.live.web.hls import PIECE_S, Pieces
+from whisper_hailo.live.web.hls import PIECE_S, MediaSegments
 from whisper_hailo.live.web.log_once import only_once
 from whisper_hailo.live.web.meter import Meter
 from whisper_hailo.live.web.pages import MOST_BYTES, Pages
 from whisper_hailo.text.subtitles import Layout
 
 logger = logging.getLogger(__name__)
+
+_HERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - what users type
+"""Nobody can open the address that stands for all of a machine's."""
 
 _END_LOOKS: Final = 20
 """Tenths of a second that pages have to read that the stream is over."""
@@ -117,7 +120,7 @@ class WebView(Closing):
         self._browser = browser
         self._controls = controls or Controls()
         self._broadcast = Broadcast(browser_microphone=browser is not None, settings=settings)
-        self._pieces = Pieces(layout)
+        self._pieces = MediaSegments(layout)
         self._meter = Meter()
         self._told_s = 0.0
         self._server: Any = None
@@ -127,7 +130,16 @@ class WebView(Closing):
 
     @property
     def address(self) -> str:
-        host = self._place.host
+        """At which this machine reaches it."""
+        return self._at(_HERE.get(self._place.host, self._place.host))
+
+    @property
+    def address_for_others(self) -> str:
+        """At which other machines reach it, where it is served to everyone; empty: they do not."""
+        own = own_address(self._place.host) if self._place.host in _HERE else None
+        return "" if own is None else self._at(own)
+
+    def _at(self, host: str) -> str:
         scheme = "http" if self._place.tls is None else "https"
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self._port}/"
 
@@ -144,7 +156,7 @@ class WebView(Closing):
         """
         self._server = self._make_server()
         advice = "give another --web-port, or a --web-host that this machine has"
-        listener = listen(self._place.host, self._port, self.address, advice)
+        listener = listen(self._place.host, self._port, self._at(self._place.host), advice)
         self._port = listener.getsockname()[1]
         ready = threading.Event()
         self._thread = threading.Thread(
@@ -229,6 +241,7 @@ class WebView(Closing):
         return {
             "final_latency_s": round(latencies[-1], 4) if latencies else None,
             "rtfx": figures["rtfx"],
+            "behind_s": round(statistics.behind_s, 1),
         }
 
     def _serve(self, listener: socket.socket, ready: threading.Event) -> None:

@@ -19,7 +19,7 @@ _TIMED: Final = frozenset({"srt", "vtt", "verbose_json"})
 
 
 def router(engine: Engine) -> APIRouter:
-    """The routes."""
+    """`/inference`, as whisper.cpp's server has it."""
     routes = APIRouter(tags=["whisper.cpp"])
     asking = Asking(engine, _DOOR)
 

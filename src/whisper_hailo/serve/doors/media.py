@@ -17,7 +17,7 @@ from whisper_hailo.serve.audio import PcmForm
 from whisper_hailo.serve.engine import Engine
 from whisper_hailo.serve.http.asking import Asking, while_there
 from whisper_hailo.serve.http.failures import TEXT, answers
-from whisper_hailo.serve.request import Choices, Priority, Speech
+from whisper_hailo.serve.request import Choices, Priority, SpeechChoices
 from whisper_hailo.text.outputs import render, verbose_json
 
 Encode = Annotated[bool, Query(description="false: bare 16-bit samples, 16 kHz")]
@@ -29,7 +29,7 @@ _HEARD_S: Final = 30.0
 
 
 def router(engine: Engine) -> APIRouter:
-    """The routes."""
+    """`/asr` and `/detect-language`, as Bazarr asks for them."""
     routes, door = APIRouter(tags=["media servers"]), _Door(engine)
     routes.add_api_route(
         "/asr", door.asr, methods=["POST"], summary="Text or subtitles of a recording",
@@ -71,7 +71,7 @@ class _Door:
             prompt=initial_prompt,
             times=output in _TIMED,
             words=word_timestamps,
-            speech=Speech() if vad_filter else None,
+            speech=SpeechChoices() if vad_filter else None,
         )
         asked = (request, audio_file, choices, _form(encode), Priority.BATCH)
         async with self._asking.ticket(*asked) as ticket:

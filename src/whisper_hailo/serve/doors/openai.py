@@ -17,7 +17,7 @@ from whisper_hailo.serve.engine import Engine, Served, Ticket
 from whisper_hailo.serve.http.asking import Asking, while_there
 from whisper_hailo.serve.http.failures import EVENTS, TEXT, answers, body_of
 from whisper_hailo.serve.http.sse import Events, sse
-from whisper_hailo.serve.request import Choices, Speech
+from whisper_hailo.serve.request import Choices, SpeechChoices
 
 Layout = Literal["json", "text", "srt", "vtt", "verbose_json"]
 Granularity = Literal["word", "segment"]
@@ -51,7 +51,7 @@ class Wish:
 
 
 def router(engine: Engine) -> APIRouter:
-    """The routes."""
+    """`/v1/audio/transcriptions`, `/v1/audio/translations` and `/v1/models`, as OpenAI's."""
     routes, door = APIRouter(prefix="/v1", tags=["OpenAI"]), _Door(engine)
     for path, answer_to, what, kinds in (
         ("transcriptions", door.transcriptions, "Text of a recording", (TEXT, EVENTS)),
@@ -118,7 +118,7 @@ class _Door:
         response_format: Annotated[Layout, Form()] = "json",
         temperature: Annotated[float, Form(ge=0, le=1)] = 0.0,
     ) -> Response:
-        """A recording in English."""
+        """A recording in English, whatever is spoken."""
         self._served.expect(model)
         wish = _wish(response_format, None, None, stream=False)
         times = response_format in SUBTITLES or wish.is_verbose
@@ -169,7 +169,7 @@ async def _listed(request: Request, name: str) -> list[str]:
     return [value for value in (await request.form()).getlist(name) if isinstance(value, str)]
 
 
-def _speech(form: Mapping[str, Any]) -> Speech | None:
+def _speech(form: Mapping[str, Any]) -> SpeechChoices | None:
     """How speech is to be told from silence: `chunking_strategy`, in either spelling.
 
     Raises:
@@ -189,7 +189,7 @@ def _speech(form: Mapping[str, Any]) -> Speech | None:
     elif given not in (None, "", "auto"):
         raise OptionError("chunking_strategy is unknown, expected auto or server_vad")
     if not fields:
-        return Speech() if given else None
+        return SpeechChoices() if given else None
     if fields.get("type") != "server_vad":
         raise OptionError("chunking_strategy has another type, expected server_vad")
     try:
@@ -201,7 +201,7 @@ def _speech(form: Mapping[str, Any]) -> Speech | None:
     except (TypeError, ValueError):
         raise OptionError("chunking_strategy has a value that is no number") from None
     silence_ms, pad_ms = numbers.get("silence_duration_ms"), numbers.get("prefix_padding_ms")
-    return Speech(
+    return SpeechChoices(
         numbers.get("threshold"),
         None if silence_ms is None else silence_ms / 1000,
         None if pad_ms is None else pad_ms / 1000,

@@ -17,7 +17,7 @@ _READY: Final = frozenset({State.READY, State.RELEASED})
 
 
 def router(engine: Engine) -> APIRouter:
-    """The routes."""
+    """`/health`, `/ready` and `/metrics`, for those who watch over the server."""
     routes = APIRouter(tags=["operations"])
 
     @routes.get("/health", summary="Whether the program lives")

@@ -47,7 +47,7 @@ OPEN_TO_ALL: Final = frozenset({*_FILES, _ABOUT})
 
 
 def router(engine: Engine) -> APIRouter:
-    """The routes."""
+    """The page at `/` with its files, and what it asks for; not in the description."""
     routes, door = APIRouter(include_in_schema=False), _Door(engine)
     for path in _FILES:
         routes.add_api_route(path, door.file)
@@ -94,7 +94,7 @@ class _Door:
         language: Annotated[str, Form()] = "",
         task: Annotated[Literal["transcribe", "translate"], Form()] = "transcribe",
     ) -> Response:
-        """A recording in events."""
+        """Segments as server-sent events, each when it is final."""
         choices = Choices(language=language or None, task=task, times=True)
         async with AsyncExitStack() as stack:
             ticket = await stack.enter_async_context(self._asking.ticket(request, file, choices))

@@ -9,7 +9,7 @@ from typing import Final
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 
 from whisper_hailo.core.errors import OptionError, WhisperHailoError
-from whisper_hailo.serve.doors.realtime_session import Session
+from whisper_hailo.serve.doors.realtime_session import RealtimeSession
 from whisper_hailo.serve.engine import Engine
 from whisper_hailo.serve.http.failures import response_of
 from whisper_hailo.serve.http.guard import CLIENT
@@ -24,7 +24,7 @@ _MOST_THREADS: Final = 1 << 10
 
 
 def router(engine: Engine) -> APIRouter:
-    """The route."""
+    """`/v1/realtime`, a WebSocket, as OpenAI has it for live text."""
     routes = APIRouter()
     routes.add_api_websocket_route("/v1/realtime", _Door(engine).answer)
     return routes
@@ -42,12 +42,12 @@ class _Door:
         self._threads: Executor = ThreadPoolExecutor(_MOST_THREADS, "live")
 
     async def answer(self, websocket: WebSocket) -> None:
-        """Answer one."""
+        """Serve a connection to its end; one that is turned away gets an answer of HTTP."""
         caller = Caller(websocket.scope[CLIENT], _DOOR, Priority.LIVE)
         try:
             _expect_transcription(self._engine, websocket.query_params)
             with self._engine.live(caller.client):
-                session = Session(self._engine, caller, websocket, self._threads)
+                session = RealtimeSession(self._engine, caller, websocket, self._threads)
                 offered = _SUBPROTOCOL in websocket.scope["subprotocols"]
                 await websocket.accept(_SUBPROTOCOL if offered else None)
                 await session.run()

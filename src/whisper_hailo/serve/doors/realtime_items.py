@@ -134,7 +134,7 @@ class Items:
             raise
 
     def finish(self) -> Iterator[Told]:
-        """Nothing follows."""
+        """No more sound follows: what was being said ends here."""
         if self._item is not None:
             yield from self._end()
 

@@ -47,7 +47,7 @@ _GONE, _INTERNAL, _RESTART = 1001, 1011, 1012
 _FINISH: Final = Order("")
 
 
-class Session:
+class RealtimeSession:
     """One connection that was accepted.
 
     Args:

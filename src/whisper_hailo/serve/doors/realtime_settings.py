@@ -25,7 +25,7 @@ class _Part(BaseModel):
 
 
 class Format(_Part):
-    """How samples are sent."""
+    """How samples are sent: 16-bit PCM at 24 kHz, or G.711 at 8 kHz."""
 
     type: Literal["audio/pcm", "audio/pcmu", "audio/pcma"] = "audio/pcm"
     rate: Literal[24000] | None = None
@@ -144,10 +144,9 @@ class RealtimeSettings(_Part):
 
 
 class _AllSpeech:
-    """Takes everything for speech."""
+    """Takes everything for speech: the client says where its turns end."""
 
     def probability(self, frame: FloatArray) -> float:
-        """See `SpeechDetector`."""
         del frame
         return 1.0
 

@@ -26,7 +26,7 @@ td { padding: 0 1rem 0 0; vertical-align: top; }
 
 
 def router(engine: Engine) -> APIRouter:
-    """The route."""
+    """`/docs`: what the server answers, for people to read."""
     del engine
     routes = APIRouter()
 

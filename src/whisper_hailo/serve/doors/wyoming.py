@@ -80,7 +80,7 @@ def _is_plain(data: dict[str, Any]) -> bool:
     return all(isinstance(text, str) for text in texts)
 
 
-class Session:
+class WyomingSession:
     """One connection.
 
     Args:
@@ -240,12 +240,12 @@ class WyomingDoor:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one."""
+        """Serve a connection to its end; one that is too many is closed at once."""
         task = cast("asyncio.Task[Any]", asyncio.current_task())
         try:
             if len(self._tasks) < self._most:
                 self._tasks.add(task)
-                await Session(self._engine, self._decoders, reader, writer).run()
+                await WyomingSession(self._engine, self._decoders, reader, writer).run()
         finally:
             self._tasks.discard(task)
             writer.close()
@@ -253,7 +253,7 @@ class WyomingDoor:
                 await writer.wait_closed()
 
     async def close(self) -> None:
-        """End all connections."""
+        """End all connections, and wait until they have ended."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

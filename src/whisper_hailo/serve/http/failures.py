@@ -55,7 +55,7 @@ def answers(*kinds: str) -> dict[int | str, dict[str, Any]]:
 
 
 def status_of(error: Exception) -> int:
-    """The status of HTTP."""
+    """The status of HTTP that tells of it; 500 for faults of our own."""
     if isinstance(error, TurnedAwayError):
         return error.status
     if isinstance(error, OptionError | AudioError):
@@ -77,7 +77,7 @@ def body_of(error: Exception, param: str | None = None) -> dict[str, Any]:
 
 
 def response_of(error: Exception, param: str | None = None) -> JSONResponse:
-    """The whole answer."""
+    """The answer that tells of it, with `Retry-After` and `WWW-Authenticate` where they belong."""
     headers = {}
     if isinstance(error, TurnedAwayError) and error.retry_s is not None:
         headers["Retry-After"] = str(error.retry_s)

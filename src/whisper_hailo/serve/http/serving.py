@@ -65,7 +65,7 @@ class HttpServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave them."""
+        """Leave signals to the program, which ends all of its doors."""
         yield
 
 
@@ -76,18 +76,15 @@ class _Protocol(PageProtocol):
     _is_left = False  # it speaks WebSocket now, by another protocol
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - any of asyncio's
-        """See `asyncio.Protocol`."""
         super().connection_made(transport)
         self._wait_for_head(waits=True)
 
     def data_received(self, data: bytes) -> None:
-        """See `asyncio.Protocol`."""
         super().data_received(data)
         is_idle = self.cycle is None or self.cycle.response_complete
         self._wait_for_head(waits=is_idle and not self._is_left)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See `asyncio.Protocol`."""
         self._wait_for_head(waits=False)
         super().connection_lost(exc)
 

@@ -26,7 +26,6 @@ class Events(StreamingResponse):
         self._stack = stack
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send them."""
         async with self._stack:
             await super().__call__(scope, receive, send)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from whisper_hailo.audio.vad import FRAME_SAMPLES, Speech, SpeechDetector, stretches
-from whisper_hailo.audio.windows import Piece, Window, WindowPlan
+from whisper_hailo.audio.windows import PackedPiece, Window, WindowPlan
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment
 from whisper_hailo.transcription.longform.clips import Clip
 from whisper_hailo.transcription.longform.feed import AudioFeed
@@ -141,7 +141,7 @@ def _joined(spans: list[tuple[int, FloatArray]]) -> Window:
     pieces, at = [], 0
     for start, audio in spans:
         pieces.append(
-            Piece(
+            PackedPiece(
                 at_s=at / SAMPLE_RATE_HZ,
                 start_s=start / SAMPLE_RATE_HZ,
                 duration_s=audio.size / SAMPLE_RATE_HZ,

@@ -23,7 +23,7 @@ from whisper_hailo.audio import load_audio
 from whisper_hailo.core.files import write_file
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo_lab.captions.beside.latency import Utterance, latency
-from whisper_hailo_lab.captions.beside.programs import Program, ours, rival, stream_to
+from whisper_hailo_lab.captions.beside.programs import LiveProgram, ours, rival, stream_to
 from whisper_hailo_lab.captions.conversation import conversation
 from whisper_hailo_lab.captions.stream import percent_wrong
 from whisper_hailo_lab.data.clips import said
@@ -41,8 +41,7 @@ SYSTEMS: Final = ("ours", "whisperlivekit", "whisper_streaming")
 WARM_UP: Final = PACKAGE / "assets" / "demo.flac"
 
 
-def parsed() -> argparse.Namespace:
-    """The command line."""
+def _parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=description(__doc__))
     parser.add_argument("systems", nargs="+", choices=SYSTEMS, metavar="SYSTEM")
     parser.add_argument("--python", default="", help="has whisperlivekit")
@@ -53,8 +52,8 @@ def parsed() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def turn(program: Program, audio: Path) -> dict[str, Any]:
-    """One program, once."""
+def turn(program: LiveProgram, audio: Path) -> dict[str, Any]:
+    """Play the recording to one program, in real time; words, delays and memory."""
     utterances = [Utterance(**one) for one in json.loads(audio.with_suffix(".json").read_text())]
     samples = load_audio(audio)
     heard = stream_to(program, samples)
@@ -72,8 +71,8 @@ def turn(program: Program, audio: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure and tell."""
-    arguments = parsed()
+    """Add a turn of each program to those that are kept; with the usual file, write the tables."""
+    arguments = _parsed()
     with tempfile.TemporaryDirectory() as folder:
         audio = conversation(Path(folder) / "conversation.flac", arguments.minutes)
         weights = Path(folder) / "micro"

@@ -31,7 +31,7 @@ Reader: TypeAlias = Callable[[dict[str, Any]], tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class LiveProgram:
     """A program and how it is understood.
 
     Attributes:
@@ -46,7 +46,7 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class StreamRun:
     """One stream through a program.
 
     Attributes:
@@ -60,24 +60,26 @@ class Run:
     peak_mib: float
 
 
-def ours(model: str) -> Program:
+def ours(model: str) -> LiveProgram:
     """`whisper-hailo caption` with its defaults, on one thread."""
     command = (sys.executable, "-m", "whisper_hailo", "caption", "-", "--model", model)
-    return Program((*command, "--threads", "1", "--language", "en", "--json"), "listening", Ours)
+    return LiveProgram(
+        (*command, "--threads", "1", "--language", "en", "--json"), "listening", OurEvents
+    )
 
 
-def rival(name: str, python: str, weights: Path, *arguments: str) -> Program:
+def rival(name: str, python: str, weights: Path, *arguments: str) -> LiveProgram:
     """A script of `benchmarks/rivals` in an environment of its own, which says how it shows text.
 
     Raises:
         OptionError: there is no such script here.
     """
     command = (python, str(script(f"live_{name}.py")), str(weights), *arguments)
-    return Program(command, "ready", lambda: lambda line: (line["settled"], line["running"]))
+    return LiveProgram(command, "ready", lambda: lambda line: (line["settled"], line["running"]))
 
 
 @dataclass
-class Ours:
+class OurEvents:
     """Reads our own events: completed segments, and the partial text of the one that runs."""
 
     completed: list[str] = field(default_factory=list)
@@ -94,7 +96,7 @@ class Ours:
         return " ".join([*self.completed, self.committed]), self.tentative
 
 
-def stream_to(program: Program, audio: FloatArray) -> Run:
+def stream_to(program: LiveProgram, audio: FloatArray) -> StreamRun:
     """Play a stream to it at the speed of speech.
 
     Args:
@@ -125,12 +127,12 @@ def stream_to(program: Program, audio: FloatArray) -> Run:
         _pipe(process.stdin).close()
         listener.join(_PATIENCE_S)
         took_s, peak_mib = _resources(process)
-    return Run(tuple(shown), took_s - listened_s, peak_mib)
+    return StreamRun(tuple(shown), took_s - listened_s, peak_mib)
 
 
 @contextmanager
-def _running(program: Program) -> Iterator[subprocess.Popen[bytes]]:
-    """The program, listening."""
+def _running(program: LiveProgram) -> Iterator[subprocess.Popen[bytes]]:
+    """The program, once it has said that it listens."""
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(
         program.command,

@@ -12,7 +12,7 @@ from typing import Final
 from whisper_hailo.core.files import write_file
 from whisper_hailo_lab.captions.browser import Browser
 from whisper_hailo_lab.captions.soak.room import Played
-from whisper_hailo_lab.captions.soak.service import Weight
+from whisper_hailo_lab.captions.soak.service import HeldMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PageText:
     """What a page was shown so far.
 
     Attributes:
@@ -50,9 +50,9 @@ class Shown:
     n_visits: int
 
 
-Entry = Fault | Played | Weight
+Entry = Fault | Played | HeldMemory
 _KINDS: Final[dict[str, type[Entry]]] = {
-    kind.__name__.lower(): kind for kind in (Fault, Played, Weight)
+    kind.__name__.lower(): kind for kind in (Fault, Played, HeldMemory)
 }
 
 
@@ -77,7 +77,7 @@ class Diary:
     def note_page(self, browser: Browser) -> None:
         """What it was shown until now, in place of what was noted before."""
         runs, twice = list(browser.runs.values()), sorted(browser.twice)
-        shown = Shown([dict(texts) for texts in runs], twice, browser.n_visits)
+        shown = PageText([dict(texts) for texts in runs], twice, browser.n_visits)
         write_file(self._page, json.dumps(asdict(shown)))
 
     def entries(self) -> Iterator[Entry]:
@@ -86,8 +86,8 @@ class Diary:
             entry = json.loads(line)
             yield _KINDS[entry.pop("entry")](**entry)
 
-    def shown(self) -> Shown:
+    def shown(self) -> PageText:
         """What was noted of the page last."""
-        found = Shown(**json.loads(self._page.read_text(encoding="utf-8")))
+        found = PageText(**json.loads(self._page.read_text(encoding="utf-8")))
         runs = [{int(index): text for index, text in texts.items()} for texts in found.runs]
-        return Shown(runs, found.twice, found.n_visits)
+        return PageText(runs, found.twice, found.n_visits)

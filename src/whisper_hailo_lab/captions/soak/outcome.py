@@ -13,7 +13,7 @@ import soundfile
 from whisper_hailo.audio import load_audio
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.options import CaptionOptions
-from whisper_hailo_lab.captions.soak.diary import Diary, Fault, Shown
+from whisper_hailo_lab.captions.soak.diary import Diary, Fault, PageText
 from whisper_hailo_lab.captions.soak.room import Played
 from whisper_hailo_lab.captions.soak.score import (
     Run,
@@ -25,7 +25,7 @@ from whisper_hailo_lab.captions.soak.score import (
     texts_of,
     undisturbed,
 )
-from whisper_hailo_lab.captions.soak.service import PARTIAL_S, Weight
+from whisper_hailo_lab.captions.soak.service import PARTIAL_S, HeldMemory
 from whisper_hailo_lab.captions.stream import captioned, percent_wrong
 
 _FLAT_FROM_S: Final = 600.0
@@ -42,7 +42,7 @@ def outcome(folder: Path, model: str) -> dict[str, Any]:
     entries = list(diary.entries())
     faults = [entry for entry in entries if isinstance(entry, Fault)]
     played = [entry for entry in entries if isinstance(entry, Played)]
-    weights = [entry for entry in entries if isinstance(entry, Weight)]
+    weights = [entry for entry in entries if isinstance(entry, HeldMemory)]
     runs = runs_of(folder / "a.jsonl")
     return {
         "minutes_real": round((played[-1].end_s - played[0].start_s) / 60),
@@ -88,7 +88,7 @@ def _as_file(clips: list[Played], folder: Path, model: str) -> str:
     return captioned(path, model, CaptionOptions(min_partial_s=PARTIAL_S))
 
 
-def _page(runs: list[Run], shown: Shown) -> dict[str, Any]:
+def _page(runs: list[Run], shown: PageText) -> dict[str, Any]:
     """What the page showed, against what was written; runs have their ids for themselves."""
     written = [{line["segment_id"]: line["text"] for line in run.completed} for run in runs]
     return {
@@ -106,7 +106,7 @@ def _page(runs: list[Run], shown: Shown) -> dict[str, Any]:
     }
 
 
-def memory(weights: Sequence[Weight]) -> dict[str, Any]:
+def memory(weights: Sequence[HeldMemory]) -> dict[str, Any]:
     """Of the oldest process: medians of each five minutes, and how much it grows after ten."""
     oldest = max(weights, key=lambda weight: weight.age_s).run if weights else 0
     own = [weight for weight in weights if weight.run == oldest]

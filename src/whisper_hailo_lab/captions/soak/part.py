@@ -14,7 +14,7 @@ from whisper_hailo.core.closing import Closing
 from whisper_hailo.http.listening import listen
 from whisper_hailo_lab.captions.browser import Browser
 from whisper_hailo_lab.captions.soak.diary import Diary, Fault
-from whisper_hailo_lab.captions.soak.room import Sound, Speaker
+from whisper_hailo_lab.captions.soak.room import SoundServer, Speaker
 from whisper_hailo_lab.captions.soak.service import Service
 from whisper_hailo_lab.data.clips import recordings
 
@@ -44,7 +44,7 @@ def soak(model: str, minutes: int, folder: Path, seed: int = 0) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     diary = Diary(folder)
     with ExitStack() as stack:
-        sound = stack.enter_context(Sound(folder))
+        sound = stack.enter_context(SoundServer(folder))
         service = stack.enter_context(Service(model, folder, sound.environment, _free_port()))
         clips = recordings("seen", "unseen")
         speaker = stack.enter_context(Speaker(clips, sound, folder, seed, diary.note))
@@ -89,7 +89,7 @@ def _free_port() -> int:
 
 
 def _causes(
-    sound: Sound, service: Service, browser: Browser
+    sound: SoundServer, service: Service, browser: Browser
 ) -> list[tuple[str, Callable[[], None]]]:
     def away() -> None:
         sound.close()

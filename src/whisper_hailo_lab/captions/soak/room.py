@@ -23,6 +23,9 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo_lab.data.clips import said
 
 PROGRAMS: Final = ("pulseaudio", "pactl", "paplay")
+PACKAGES: Final = ("pulseaudio", "pulseaudio-utils", "libportaudio2", "libasound2-plugins")
+"""Of Debian: the server, its programs, and what PortAudio reaches it through."""
+
 _ALSA: Final = (
     'pcm.!default { type pulse hint.description "Default" }\nctl.!default { type pulse }\n'
 )
@@ -49,7 +52,7 @@ class Played:
     whole: bool
 
 
-class Sound(Closing):
+class SoundServer(Closing):
     """A sound server with one microphone, which can be taken away.
 
     Args:
@@ -72,7 +75,9 @@ class Sound(Closing):
         """
         missing = [program for program in PROGRAMS if shutil.which(program) is None]
         if missing:
-            raise DeviceError(f"no {', '.join(missing)} here; sudo apt install pulseaudio-utils")
+            raise DeviceError(
+                f"no {', '.join(missing)} here; sudo apt install {' '.join(PACKAGES)}"
+            )
         (self._folder / "run").mkdir(mode=0o700, exist_ok=True)
         (self._folder / ".asoundrc").write_text(_ALSA, encoding="utf-8")
         self._server = subprocess.Popen(
@@ -114,7 +119,7 @@ class Speaker(Closing):
     def __init__(
         self,
         clips: Sequence[Path],
-        sound: Sound,
+        sound: SoundServer,
         folder: Path,
         seed: int,
         told: Callable[[Played], None],

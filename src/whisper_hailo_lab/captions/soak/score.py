@@ -47,7 +47,7 @@ class Run:
 
     @property
     def completed(self) -> list[dict[str, Any]]:
-        """Segments with a text."""
+        """Events of completed segments whose text is not empty."""
         return [line for line in self.lines if line["event"] == "completed" and line["text"]]
 
     def breaches(self, *, killed: bool) -> Iterator[str]:

@@ -15,16 +15,18 @@ from pathlib import Path
 from typing import Final, Self
 
 from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.errors import DeviceError
 
 PARTIAL_S: Final = 0.5
 """New sound for each partial: several programs share the processor."""
 
 _READY: Final = re.compile(r"listening to")
 _PATIENCE_S: Final = 120.0
+_LOOK_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Weight:
+class HeldMemory:
     """Memory of the program at a time.
 
     Attributes:
@@ -83,7 +85,16 @@ class Service(Closing):
         return self._process
 
     def open(self) -> Self:
-        self._start()
+        """Start it, and wait until it listens.
+
+        Raises:
+            DeviceError: it ends before that, or hangs.
+        """
+        if not self._start():
+            self.process.kill()
+            code = self.process.wait()
+            last = self.stderr[-1].partition(": ")[2] if self.stderr else "it said nothing"
+            raise DeviceError(f"the program does not listen, its code is {code}: {last}")
         threading.Thread(target=self._keep, name="service", daemon=True).start()
         return self
 
@@ -113,7 +124,7 @@ class Service(Closing):
         time.sleep(seconds)
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (unlimited, unlimited))
 
-    def weigh(self) -> Weight | None:
+    def weigh(self) -> HeldMemory | None:
         """What it weighs now; `None` while there is none."""
         proc = Path(f"/proc/{self.process.pid}")
         try:
@@ -124,7 +135,7 @@ class Service(Closing):
         found = dict(re.findall(r"^(VmRSS|RssAnon|Threads):\s+(\d+)", status, re.MULTILINE))
         if "VmRSS" not in found:
             return None  # a zombie
-        return Weight(
+        return HeldMemory(
             age_s=time.monotonic() - self._began_s,
             run=self.n_starts,
             rss_mib=int(found["VmRSS"]) / 1024,
@@ -133,7 +144,8 @@ class Service(Closing):
             n_threads=int(found["Threads"]),
         )
 
-    def _start(self) -> None:
+    def _start(self) -> bool:
+        """Start it anew; whether it listens in time and did not end before."""
         self._process = subprocess.Popen(
             self._command,
             env=self._environment,
@@ -143,14 +155,23 @@ class Service(Closing):
         )
         self._began_s = time.monotonic()
         self.n_starts += 1
-        threading.Thread(target=self._listen, args=(self._process,), daemon=True).start()
-        self._ready.wait(_PATIENCE_S)
+        listener = threading.Thread(target=self._listen, args=(self._process,), daemon=True)
+        listener.start()
+        while not (listens := self._ready.wait(_LOOK_S)):
+            if self._process.poll() is not None or time.monotonic() > self._began_s + _PATIENCE_S:
+                break
+        if not listens and self._process.returncode is not None:
+            listener.join(_PATIENCE_S)  # until its last word
+        return listens
 
     def _listen(self, process: subprocess.Popen[str]) -> None:
-        for line in process.stderr or ():
-            self.stderr.append(f"{self.n_starts}: {line.rstrip()}")
-            if _READY.search(line):
-                self._ready.set()
+        if process.stderr is None:
+            return
+        with process.stderr as lines:
+            for line in lines:
+                self.stderr.append(f"{self.n_starts}: {line.rstrip()}")
+                if _READY.search(line):
+                    self._ready.set()
 
     def _keep(self) -> None:
         while not self._ending:

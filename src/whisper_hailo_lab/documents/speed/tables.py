@@ -145,7 +145,7 @@ def steps_table(speed: Speed) -> Table:
 
 
 def start_table(speed: Speed) -> Table:
-    """Start-up, system by system."""
+    """From the start of a process to its first text, system by system."""
     return table_of(
         speed.comparison("speed-start"),
         ("dimensions", lambda row: row["size"]),
@@ -158,7 +158,7 @@ def start_table(speed: Speed) -> Table:
 
 
 def batch_table(speed: Speed) -> Table:
-    """Eight windows together."""
+    """Eight windows decoded one by one and in one batch."""
     return table_of(
         speed.comparison("speed-batch"),
         ("model", lambda row: row["model"]),

@@ -11,7 +11,7 @@ from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.core.spec import SpecialTokens
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.loop import DecodingLoop, Task
+from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 
 PREFIX = (11, 12, 14, 19)
 EOT = TOY_TOKENS.eot
@@ -61,5 +61,5 @@ def decode(
     temperature: float = 0.0,
 ) -> tuple[Decoded, ...]:
     loop = DecodingLoop(decoder, tokens, options or DecodingOptions())  # type: ignore[arg-type]
-    tasks = [Task(prefix)] * len(decoder.scripts)
+    tasks = [DecodingTask(prefix)] * len(decoder.scripts)
     return loop.run(decoder.start(), tasks, temperature)

@@ -16,7 +16,7 @@ from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.option_groups import SearchOptions, Thresholds
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.decoding.search.fallback import decode_with_fallback
-from whisper_hailo.decoding.search.loop import DecodingLoop, Task
+from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 from whisper_hailo.text.tokenizer import Tokenizer
 
 
@@ -71,7 +71,7 @@ def tried(
         max_new_tokens=6,
     )
     loop = DecodingLoop(decoder, TOY_TOKENS, options)  # type: ignore[arg-type]
-    tasks = [Task(PREFIX, key=row) for row in range(len(decoder.shares))]
+    tasks = [DecodingTask(PREFIX, key=row) for row in range(len(decoder.shares))]
     return decode_with_fallback(
         loop,
         decoder,  # type: ignore[arg-type]
@@ -224,7 +224,7 @@ def test_temperature_is_what_logits_are_divided_by(temperature: float, share: fl
     n_taken = 0
     for seed in range(400):
         loop = DecodingLoop(torn(0.75), TOY_TOKENS, options)  # type: ignore[arg-type]
-        (decoded,) = loop.run(State(0, (0,)), [Task(PREFIX, key=seed)], temperature)
+        (decoded,) = loop.run(State(0, (0,)), [DecodingTask(PREFIX, key=seed)], temperature)
         n_taken += decoded.tokens == (0,)
     assert n_taken / 400 == pytest.approx(share, abs=0.06)
 

@@ -16,7 +16,7 @@ from whisper_hailo.decoding.language import detect_languages
 from whisper_hailo.decoding.option_groups import SearchOptions, Thresholds, TokenLimits
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.decoding.search.hypothesis import NEAR_TIE
-from whisper_hailo.decoding.search.loop import DecodingLoop, Task
+from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 
 
 def run(decoder: Scripted, options: DecodingOptions | None = None) -> list[tuple[int, ...]]:
@@ -127,7 +127,7 @@ def test_prompts_of_different_lengths_are_padded_on_the_left() -> None:
 
     decoder = Watching([[1, EOT], [2, EOT]])
     loop = DecodingLoop(decoder, TOY_TOKENS, DecodingOptions())  # type: ignore[arg-type]
-    loop.run(decoder.start(), [Task(PREFIX), Task((17, 5, 5, *PREFIX))])
+    loop.run(decoder.start(), [DecodingTask(PREFIX), DecodingTask((17, 5, 5, *PREFIX))])
     assert decoder.fed[0] == [[EOT, EOT, EOT, *PREFIX], [17, 5, 5, *PREFIX]]
     assert seen["first"].tolist() == [3, 0]
     assert seen["looks"] == [3, 6]
@@ -137,7 +137,7 @@ def test_tokens_per_second_bound_each_window_on_its_own() -> None:
     decoder = Scripted([[5], [5]])
     options = DecodingOptions(limits=TokenLimits(max_per_second=2.0))
     loop = DecodingLoop(decoder, TOY_TOKENS, options)  # type: ignore[arg-type]
-    short, long = loop.run(decoder.start(), [Task(PREFIX, 0.5), Task(PREFIX, 1.5)])
+    short, long = loop.run(decoder.start(), [DecodingTask(PREFIX, 0.5), DecodingTask(PREFIX, 1.5)])
     assert (short.tokens, short.runaway) == ((5,), True)
     assert (long.tokens, long.runaway) == ((5, 5, 5), True)
 
@@ -147,7 +147,7 @@ def test_sampling_is_repeated_by_its_seed_and_by_nothing_else() -> None:
         decoder = Scripted([[1, 2, 3, 4, EOT]])
         options = DecodingOptions(search=SearchOptions(seed=seed, best_of=3), max_new_tokens=12)
         loop = DecodingLoop(decoder, TOY_TOKENS, options)  # type: ignore[arg-type]
-        return loop.run(decoder.start(), [Task(PREFIX, key=key)], 1.5)[0].tokens
+        return loop.run(decoder.start(), [DecodingTask(PREFIX, key=key)], 1.5)[0].tokens
 
     assert sample(0) == sample(0)
     assert len({sample(seed) for seed in range(8)}) > 1

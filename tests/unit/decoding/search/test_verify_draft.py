@@ -19,7 +19,7 @@ from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.decoded import Decoded, Drafted
 from whisper_hailo.decoding.options import Cures, DecodingOptions, SearchOptions
 from whisper_hailo.decoding.rules.token_rules import choose, lead
-from whisper_hailo.decoding.search.loop import DecodingLoop, Task
+from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 from whisper_hailo.decoding.search.verify_draft import Draft
 
 PREFIX = (11, 12, 14, 19)
@@ -81,7 +81,7 @@ def run(
     horizon: int | None = None,
 ) -> Decoded:
     """Decode with a draft."""
-    task = Task(PREFIX, draft=Draft(tuple(draft), n_fixed, horizon))
+    task = DecodingTask(PREFIX, draft=Draft(tuple(draft), n_fixed, horizon))
     (decoded,) = DecodingLoop(decoder, TOY_TOKENS, options).run((), [task])
     return decoded
 
@@ -93,7 +93,7 @@ def saved(decoded: Decoded) -> Drafted:
 
 
 def from_scratch(decoder: Any, options: DecodingOptions) -> Decoded:
-    (decoded,) = DecodingLoop(decoder, TOY_TOKENS, options).run((), [Task(PREFIX)])
+    (decoded,) = DecodingLoop(decoder, TOY_TOKENS, options).run((), [DecodingTask(PREFIX)])
     return decoded
 
 
@@ -132,7 +132,7 @@ all_options = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10_000), st.floats(-3, 3), all_options, edits)
 def test_any_draft_gives_the_text_of_none(
     seed: int, bias: float, options: DecodingOptions, changes: list[tuple[str, int, int]]
@@ -147,7 +147,7 @@ def test_any_draft_gives_the_text_of_none(
     assert len(saved(drafted).probabilities) == len(truth.tokens)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 10_000), all_options, edits, st.integers(1, 4))
 def test_a_long_draft_is_looked_at_in_parts(
     seed: int, options: DecodingOptions, changes: list[tuple[str, int, int]], at_once: int
@@ -161,7 +161,7 @@ def test_a_long_draft_is_looked_at_in_parts(
     assert all(n_fed <= 1 + at_once for n_fed in oracle.passes[1:])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 10_000), all_options, st.integers(0, 12), st.integers(1, 4))
 def test_nothing_of_a_long_draft_is_lost_between_its_parts(
     seed: int, options: DecodingOptions, horizon: int, at_once: int
@@ -180,7 +180,7 @@ def test_nothing_of_a_long_draft_is_lost_between_its_parts(
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10_000), all_options, edits, st.integers(0, 12))
 def test_what_is_held_back_does_not_depend_on_the_draft(
     seed: int, options: DecodingOptions, changes: list[tuple[str, int, int]], horizon: int
@@ -198,7 +198,7 @@ def test_what_is_held_back_does_not_depend_on_the_draft(
     assert drafted.runaway == (truth.runaway and not bool(saved(drafted).guess))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10_000), edits, st.integers(0, 12))
 def test_a_guess_that_comes_true_takes_no_pass(
     seed: int, changes: list[tuple[str, int, int]], horizon: int
@@ -215,7 +215,7 @@ def test_a_guess_that_comes_true_takes_no_pass(
     assert saved(again).n_passes == 1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10_000), all_options)
 def test_the_whole_text_as_draft_takes_one_pass(seed: int, options: DecodingOptions) -> None:
     truth = from_scratch(Oracle(seed), options)
@@ -224,7 +224,7 @@ def test_the_whole_text_as_draft_takes_one_pass(seed: int, options: DecodingOpti
     assert saved(drafted).n_passes <= (2 if truth.runaway else 1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10_000), all_options, edits)
 def test_a_draft_never_costs_more_passes_than_none(
     seed: int, options: DecodingOptions, changes: list[tuple[str, int, int]]
@@ -234,7 +234,7 @@ def test_a_draft_never_costs_more_passes_than_none(
     assert saved(run(Oracle(seed), options, draft)).n_passes <= saved(plain).n_passes
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 10_000), all_options, st.lists(st.integers(0, 9), max_size=8), edits)
 def test_fixed_tokens_stay_and_the_rest_follows_from_them(
     seed: int, options: DecodingOptions, fixed: list[int], changes: list[tuple[str, int, int]]
@@ -297,7 +297,7 @@ def test_broken_weights_are_refused() -> None:
         run(Oracle(broken=True), DecodingOptions(), [1, 2])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     st.lists(st.floats(-5, 5, width=32), min_size=4, max_size=8),
     st.integers(0, 3),
@@ -340,7 +340,7 @@ def test_near_ties_are_counted(quantization: str, behind: float, n_ties: int) ->
 def test_audio_that_goes_on_keeps_what_is_settled_whatever_the_beam() -> None:
     options = DecodingOptions(search=SearchOptions(beam_size=3))
     settled = from_scratch(Oracle(5), DecodingOptions()).tokens[:2]
-    task = Task(PREFIX, draft=Draft(settled, n_fixed=2), is_running=True)
+    task = DecodingTask(PREFIX, draft=Draft(settled, n_fixed=2), is_running=True)
     loop = DecodingLoop(Oracle(5), TOY_TOKENS, options)  # type: ignore[arg-type]
     (decoded,) = loop.run((), [task])
     assert decoded.tokens[:2] == settled

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.unit.spoken_words import word
-from whisper_hailo.audio.windows import Piece, Window
+from whisper_hailo.audio.windows import PackedPiece, Window
 from whisper_hailo.core.types import Segment
 from whisper_hailo.decoding.option_groups import WordOptions
 from whisper_hailo.decoding.words.cleanup import words_into_segments
@@ -21,7 +21,7 @@ Said = tuple[str, float, float]
 Times = list[tuple[float, float]]
 
 
-def window(start_s: float = 0.0, pieces: tuple[Piece, ...] = ()) -> Window:
+def window(start_s: float = 0.0, pieces: tuple[PackedPiece, ...] = ()) -> Window:
     return Window(np.zeros(480_000, np.float32), start_s, pieces)
 
 
@@ -88,7 +88,7 @@ def test_words_are_placed_where_their_window_begins() -> None:
 
 
 def test_words_of_packed_windows_are_placed_in_their_stretch() -> None:
-    pieces = (Piece(0.0, 20.0, 1.4), Piece(1.4, 60.0, 1.0))
+    pieces = (PackedPiece(0.0, 20.0, 1.4), PackedPiece(1.4, 60.0, 1.0))
     (segment,) = mended(STEADY, [(21.0, 60.8)], 20.9, window(20.0, pieces))
     assert times_of(segment) == [(21.0, 21.4), (60.0, 60.4), (60.4, 60.8)]
 

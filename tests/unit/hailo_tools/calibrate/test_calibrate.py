@@ -82,7 +82,7 @@ def test_speakers_take_turns(recordings: Path) -> None:
     assert sources.files != find_sources(recordings, seed=4).files
 
 
-@pytest.mark.parametrize("part", ["encoder", "decoder"])
+@pytest.mark.parametrize("part", ["encoder", pytest.param("decoder", marks=pytest.mark.slow)])
 def test_an_interrupted_run_goes_on(
     micro: Path, recordings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:

@@ -281,7 +281,9 @@ def _saved_without_weights(model: onnx.ModelProto, path: Path) -> None:
     (path.parent / "sparse.bin").touch()
 
 
-@pytest.mark.parametrize("name", ["tiny", "base", "small", "turbo"])
+@pytest.mark.parametrize(
+    "name", ["tiny", "base", "small", pytest.param("turbo", marks=pytest.mark.slow)]
+)
 def test_nothing_blocks_at_true_sizes(name: str, tmp_path: Path) -> None:
     dims, narrow = MODELS[name], name == "tiny"
     sizes = FixedSizes(10, 32) if narrow else FixedSizes(5, 24)

@@ -38,6 +38,7 @@ def test_wider_adds_and_norms_lose_less(micro: Path, sets: dict[str, Path]) -> N
     assert found[0] > 5
 
 
+@pytest.mark.slow
 def test_sixteen_bits_everywhere_lose_next_to_nothing(
     micro: Path, sets: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -52,6 +53,7 @@ def test_sixteen_bits_everywhere_lose_next_to_nothing(
     assert min(entry.snr_db for entry in result.noise.layers) > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["encoder", "decoder"])
 def test_an_emulated_graph_is_a_graph_like_any_other(
     micro: Path, sets: dict[str, Path], part: str
@@ -147,6 +149,7 @@ def test_windows_are_the_sets_own(micro: Path, sets: dict[str, Path]) -> None:
         assert len(got) == 2
 
 
+@pytest.mark.slow
 def test_calibration_sets_that_do_not_fit_are_refused(
     micro: Path, sets: dict[str, Path], tmp_path: Path
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from whisper_hailo.hailo_tools.hef_build.fault import BuildError
-from whisper_hailo.hailo_tools.hef_build.job import Job
+from whisper_hailo.hailo_tools.hef_build.job import BuildJob
 from whisper_hailo.hailo_tools.hef_build.network import read_network, renumbered
 from whisper_hailo.hailo_tools.hef_build.recipe import default_windows, size_of
 from whisper_hailo.hailo_tools.hef_build.script import model_script
@@ -18,9 +18,9 @@ WIDTH = {"tiny": (384, 4), "tiny.en": (384, 4), "base": (512, 6), "base.en": (51
 ALL = [(part, size) for part in ("encoder", "decoder") for size in WIDTH]
 
 
-def job_for(part: str, size: str, arch: str = "hailo8l", level: int | None = None) -> Job:
+def job_for(part: str, size: str, arch: str = "hailo8l", level: int | None = None) -> BuildJob:
     d_model, n_layers = WIDTH[size]
-    return Job(
+    return BuildJob(
         arch=arch, part=part, size=size, net_name="net", graph="g.onnx", start_nodes=["x"],
         end_nodes=["y"], chip_inputs=[[1, 1, 2, 3]], d_model=d_model, n_layers=n_layers,
         calibration="c.npy", script=None, optimization_level=level, out="out", stem="net",

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from whisper_hailo_lab.captions.beside.latency import Shown, Utterance, latency
-from whisper_hailo_lab.captions.beside.programs import Ours
+from whisper_hailo_lab.captions.beside.programs import OurEvents
 from whisper_hailo_lab.captions.soak.diary import Diary, Fault
 from whisper_hailo_lab.captions.soak.room import Played
-from whisper_hailo_lab.captions.soak.service import Weight
+from whisper_hailo_lab.captions.soak.service import HeldMemory
 from whisper_hailo_lab.documents.captions import PARTS
 
 SAID = (Utterance("Open the window.", 1.0, 2.0), Utterance("It is late.", 4.0, 5.0))
@@ -45,7 +45,7 @@ def test_text_of_before_is_no_first_text() -> None:
 
 
 def test_our_events_are_settled_and_running_text() -> None:
-    read = Ours()
+    read = OurEvents()
     partial = {"event": "partial", "committed_text": "Open the", "tentative": [{"text": " widow"}]}
     assert read({"event": "started"}) == ("", "")
     assert read(partial) == ("Open the", " widow")
@@ -56,7 +56,7 @@ def test_a_diary_gives_back_what_was_noted(tmp_path: Path) -> None:
     entries = [
         Fault("killed", 1.0, 2.0),
         Played("a.ogg", "Hello.", 3.0, 4.0, whole=True),
-        Weight(10.0, 1, 170.5, 100.25, 18, 6),
+        HeldMemory(10.0, 1, 170.5, 100.25, 18, 6),
     ]
     diary = Diary(tmp_path)
     for entry in entries:

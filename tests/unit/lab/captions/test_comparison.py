@@ -23,7 +23,7 @@ from whisper_hailo.live.captioning.moonshine import MoonshineEngine
 from whisper_hailo.live.events import Partial
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo_lab.captions.comparison import CaptionSetup, row_of, run_captions
-from whisper_hailo_lab.captions.engines import BASE, Common, moonshine_setup, with_ratios
+from whisper_hailo_lab.captions.engines import BASE, CommonSetup, moonshine_setup, with_ratios
 from whisper_hailo_lab.report.comparisons import comparison_table
 from whisper_hailo_lab.runs.records import ComparisonRecord
 
@@ -119,13 +119,14 @@ def test_moonshine_is_left_out_with_a_reason_where_it_cannot_be_had(
 ) -> None:
     with ExitStack() as stack:
         found = [
-            setup.label for setup in moonshine_setup(Common("micro", moonshine=str(weights)), stack)
+            setup.label
+            for setup in moonshine_setup(CommonSetup("micro", moonshine=str(weights)), stack)
         ]
         assert found == ["Moonshine"]
-        assert list(moonshine_setup(Common("micro", moonshine=""), stack)) == []
+        assert list(moonshine_setup(CommonSetup("micro", moonshine=""), stack)) == []
         use_hub("http://127.0.0.1:9", weights, monkeypatch)
-        assert list(moonshine_setup(Common("micro", moonshine="tiny"), stack)) == []
+        assert list(moonshine_setup(CommonSetup("micro", moonshine="tiny"), stack)) == []
         assert "cannot fetch Moonshine tiny" in caplog.text
         monkeypatch.setitem(sys.modules, "moonshine_voice", None)
-        assert list(moonshine_setup(Common("micro"), stack)) == []
+        assert list(moonshine_setup(CommonSetup("micro"), stack)) == []
         assert to_add("moonshine") in caplog.text

@@ -14,7 +14,7 @@ import soundfile
 from tests.unit.decoding.search.test_verify_draft import Oracle
 from tests.unit.shapes import TOY_TOKENS
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.loop import DecodingLoop, Task
+from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo_lab.captions.conversation import conversation, reading
 from whisper_hailo_lab.captions.cost import ForcedDecoder
@@ -92,5 +92,5 @@ def test_a_forced_decoder_says_what_it_is_told() -> None:
     forced = ForcedDecoder(CountingOracle(3), [*text, TOY_TOKENS.eot], len(prefix))  # type: ignore[arg-type]
     for draft in ((), text, (1, 5, 9), (2,)):
         loop = DecodingLoop(forced, TOY_TOKENS, DecodingOptions())  # type: ignore[arg-type]
-        (decoded,) = loop.run(State(), [Task(prefix, draft=Draft(draft))])
+        (decoded,) = loop.run(State(), [DecodingTask(prefix, draft=Draft(draft))])
         assert decoded.tokens == text

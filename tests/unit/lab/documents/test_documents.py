@@ -97,11 +97,6 @@ def test_a_result_that_is_not_there_is_told_by_its_table(
         stale()
 
 
-def test_the_documents_of_this_repository_are_what_their_results_say() -> None:
-    """If this fails: python -m whisper_hailo_lab.documents."""
-    assert [path.name for path in stale()] == []
-
-
 def test_the_check_names_what_is_stale_and_writes_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kept: dict[str, str]
 ) -> None:

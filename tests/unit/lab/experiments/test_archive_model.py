@@ -6,14 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from whisper_hailo_lab.experiments.archive_model import Archive, Cluster, Costs, Ran, simulate
+from whisper_hailo_lab.experiments.archive_model import (
+    Archive,
+    ArchiveCosts,
+    Cluster,
+    Ran,
+    simulate,
+)
 
-COSTS = Costs(0.0, 0.0, 10.0, 1e6, 300.0, 1e5, 100.0, 1e4)
+COSTS = ArchiveCosts(0.0, 0.0, 10.0, 1e6, 300.0, 1e5, 100.0, 1e4)
 ARCHIVE = Archive(2000.0)
 CLUSTER = Cluster(10, 10.0, node_bytes_s=1e12, storage_bytes_s=1e12, days_up=1e9)
 
 
-def ran(costs: Costs = COSTS, cluster: Cluster = CLUSTER, archive: Archive = ARCHIVE) -> Ran:
+def ran(costs: ArchiveCosts = COSTS, cluster: Cluster = CLUSTER, archive: Archive = ARCHIVE) -> Ran:
     return simulate(archive, cluster, costs, seed=1)
 
 
@@ -34,7 +40,7 @@ def test_workers_that_never_wait_take_the_ideal_time() -> None:
         ("storage", COSTS, replace(CLUSTER, storage_bytes_s=8000 * 3600 * 2000 / 48_000)),
     ],
 )
-def test_the_narrowest_place_decides(place: str, costs: Costs, cluster: Cluster) -> None:
+def test_the_narrowest_place_decides(place: str, costs: ArchiveCosts, cluster: Cluster) -> None:
     found = ran(costs, cluster)
     assert found.seconds == pytest.approx(48_000, rel=0.03)
     assert found.busy[place] == pytest.approx(1, rel=0.03)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from whisper_hailo_lab.runs.journal import Journal, key_of
+from whisper_hailo_lab.runs.journal import StepJournal, key_of
 
 
 def _never() -> int:
@@ -15,10 +15,10 @@ def _never() -> int:
 
 def test_a_finished_step_is_known_to_the_next_run(tmp_path: Path) -> None:
     path = tmp_path / "build" / "journal.json"
-    assert Journal(path, "key").step("one", lambda: {"x": (1, 2)}) == {"x": [1, 2]}
+    assert StepJournal(path, "key").step("one", lambda: {"x": (1, 2)}) == {"x": [1, 2]}
     with pytest.raises(KeyboardInterrupt):
-        Journal(path, "key").step("two", _interrupted)
-    later = Journal(path, "key")
+        StepJournal(path, "key").step("two", _interrupted)
+    later = StepJournal(path, "key")
     assert later.step("one", _never) == {"x": [1, 2]}
     assert later.step("two", lambda: 2) == 2
 
@@ -29,10 +29,10 @@ def _interrupted() -> int:
 
 def test_another_key_begins_anew(tmp_path: Path) -> None:
     path = tmp_path / "journal.json"
-    Journal(path, "old").step("one", lambda: 1)
-    assert Journal(path, "new").step("one", lambda: 2) == 2
+    StepJournal(path, "old").step("one", lambda: 1)
+    assert StepJournal(path, "new").step("one", lambda: 2) == 2
     path.write_text("{")  # cut short
-    assert Journal(path, "new").step("one", lambda: 3) == 3
+    assert StepJournal(path, "new").step("one", lambda: 3) == 3
 
 
 def test_a_key_follows_contents_and_values(tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 from tests.unit.lab.small_run import HEADER
 from whisper_hailo_lab.runs.records import (
+    CaseMemory,
     CaseRecord,
     ComparisonRecord,
     FileResult,
-    Memory,
     RunRecords,
 )
 from whisper_hailo_lab.speed import plan
@@ -19,7 +19,7 @@ GROUP = "tiny-1"
 
 def case(label: str, peak: float = 100.0) -> CaseRecord:
     return CaseRecord(
-        f"{GROUP}: {label}", "ours", "forced", "tiny", 1, group=GROUP, memory=Memory(peak=peak)
+        f"{GROUP}: {label}", "ours", "forced", "tiny", 1, group=GROUP, memory=CaseMemory(peak=peak)
     )
 
 

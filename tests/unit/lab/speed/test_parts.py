@@ -72,6 +72,12 @@ def test_groups() -> None:
     )
 
 
+def test_a_large_group_is_measured_where_it_is_named() -> None:
+    assert plan.sizes_of((), quick=False) == plan.FULL
+    assert plan.sizes_of(("small-1",), quick=False) == plan.FULL | {("small", 1): 5}
+    assert plan.sizes_of((), quick=True) == plan.QUICK
+
+
 def test_keys_follow_cases_weights_and_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, rival = Case("a", "ours"), Case("b", "whisper-cpp")
     key = keys.cases_key([ours], {"w": "1"})

@@ -26,7 +26,7 @@ def micro(shared: Path) -> Path:
     return converted(shared, ASSETS / "micro", ConvertOptions("none", hailo=HailoOptions(2, 16)))
 
 
-@pytest.fixture(scope="module", params=["cached", "fixed"])
+@pytest.fixture(scope="module", params=["cached", pytest.param("fixed", marks=pytest.mark.slow)])
 def timing(request: pytest.FixtureRequest, micro: Path) -> FileTiming:
     engine = EngineOptions(decoder_backend=request.param)
     transcriber = Transcriber.from_model(str(micro), window_s=2, threads=1, engine=engine)

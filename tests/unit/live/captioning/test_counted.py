@@ -241,6 +241,27 @@ def test_latencies_run_from_the_sound_to_the_text() -> None:
     assert first == pytest.approx(0.3 + 0.128 + 0.512 + 0.128, abs=0.033)
 
 
+@pytest.mark.parametrize(
+    ("captured_s", "now_s", "behind_s"),
+    [
+        (1.2, 1.4, 0.3),  # as it was said
+        (1.2, 30.0, 28.9),
+        (0.1, 0.6, 0.0),  # a pipe had all of it at once
+        (None, 30.0, 0.0),  # a file waits for nobody
+    ],
+)
+def test_live_captions_say_how_far_they_are_behind(
+    captured_s: float | None, now_s: float, behind_s: float
+) -> None:
+    clock = [0.0]
+    told = Captioner(Speller(), Loud(), OPTIONS, now=lambda: clock[0])
+    clock[0] = now_s
+    audio = np.concatenate([silence(0.512), spoken(0, 0.512), silence(0.128)])
+    events = list(told.feed(audio, captured_s=captured_s))
+    assert isinstance(events[-1], Completed)
+    assert told.statistics.behind_s == pytest.approx(behind_s, abs=0.15)
+
+
 def test_every_event_says_how_far_the_stream_and_the_clock_have_come() -> None:
     told = captioner(Speller(), ticks=(5.0, 5.5, 5.75))
     (started,) = told.feed(spoken(0, 4 * FRAME / 16_000))

@@ -9,7 +9,7 @@ import numpy as np
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.live.captioning.listener import Listener, RunningSegment
+from whisper_hailo.live.captioning.listener import RunningSegment, SegmentListener
 from whisper_hailo.live.captioning.settling import RunningText
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.statistics import CaptionStatistics
@@ -36,9 +36,9 @@ def audio(seconds: float) -> FloatArray:
     return np.zeros(round(seconds * SAMPLE_RATE_HZ), np.float32)
 
 
-def listening(engine: Guesser) -> tuple[Listener, CaptionStatistics]:
+def listening(engine: Guesser) -> tuple[SegmentListener, CaptionStatistics]:
     statistics = CaptionStatistics()
-    return Listener(engine, CaptionOptions(), statistics), statistics
+    return SegmentListener(engine, CaptionOptions(), statistics), statistics
 
 
 def segment() -> RunningSegment:

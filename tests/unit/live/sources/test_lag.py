@@ -19,9 +19,9 @@ def steady(begin_s: float, n_blocks: int, pace: float = 1.0) -> list[float]:
 
 
 def test_sound_that_comes_at_its_pace_misses_nothing_for_hours() -> None:
-    jitter = np.random.default_rng(0).uniform(0, 0.3, 400_000)
+    jitter = np.random.default_rng(0).uniform(0, 0.3, 120_000)
     for pace in (1.0, 1.0003, 0.9997):  # clocks that differ
-        times = [t + j for t, j in zip(steady(50.0, 400_000, pace), jitter, strict=True)]
+        times = [t + j for t, j in zip(steady(50.0, 120_000, pace), jitter, strict=True)]
         assert missing(Lag(), times) == []
 
 

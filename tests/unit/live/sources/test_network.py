@@ -209,7 +209,7 @@ def test_a_sender_that_died_is_listened_to_again(radio: str) -> None:
     assert heard == pytest.approx(3 * 2.0 * SAMPLE_RATE_HZ, rel=0.1)
 
 
-@pytest.mark.parametrize("path", ["trickle", "pictures"])
+@pytest.mark.parametrize("path", [pytest.param("trickle", marks=pytest.mark.slow), "pictures"])
 def test_an_address_that_gives_next_to_no_sound_is_given_up(
     radio: str, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -192,6 +192,18 @@ def test_whoever_asks_for_nothing_in_time_is_cut_and_a_page_is_not(
     assert told == ["some connections asked for nothing in time and were cut"]
 
 
+def test_a_spare_connection_of_a_browser_is_no_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("whisper_hailo.live.web.connections.ASK_S", 0.01)
+    told: list[str] = []
+
+    async def run() -> None:
+        _, transport = come(Door(told.append))
+        await asyncio.wait_for(transport.aborted.wait(), PATIENCE_S)
+
+    asyncio.run(run())
+    assert told == []
+
+
 def test_whoever_does_not_read_the_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("whisper_hailo.live.web.connections.LINGER_S", 0.01)
 

@@ -384,6 +384,11 @@ def piece(n_samples: int, **fields: Any) -> Block:
     return Block(np.ones(n_samples, np.float32), **fields)
 
 
+def absent(why: str = "", n_samples: int = 0) -> Block:
+    """The source went away, or is back after so many samples."""
+    return Block(np.empty(0, np.float32), absence=Absence(why, n_samples))
+
+
 def test_what_is_missed_in_a_pause_counts() -> None:
     lost = piece(30, n_lost=5)
     assert paused_run(piece(10), "-", piece(20), lost, "+", piece(40)) == [
@@ -397,10 +402,7 @@ def test_what_is_missed_in_a_pause_counts() -> None:
 
 
 def test_a_source_that_goes_away_in_a_pause_is_away_behind_it() -> None:
-    gone, back = (
-        Block(np.empty(0, np.float32), absence=Absence(why, n))
-        for why, n in (("unplugged", 0), ("", 7))
-    )
+    gone, back = absent("unplugged"), absent(n_samples=7)
     assert paused_run("-", piece(20), gone, "+", piece(0), back, piece(9)) == [
         (0, "paused", 0, True),
         (0, "none", 0, False),
@@ -414,10 +416,7 @@ def test_a_source_that_goes_away_in_a_pause_is_away_behind_it() -> None:
 
 
 def test_a_source_that_is_away_when_it_is_paused_is_back_first() -> None:
-    gone, back = (
-        Block(np.empty(0, np.float32), absence=Absence(why, n))
-        for why, n in (("unplugged", 0), ("", 7))
-    )
+    gone, back = absent("unplugged"), absent(n_samples=7)
     assert paused_run(gone, "-", piece(0), back, piece(3), "+", piece(9)) == [
         (0, "unplugged", 0, False),
         (0, "", 0, False),

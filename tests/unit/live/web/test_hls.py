@@ -13,7 +13,7 @@ import pytest
 from tests.unit.live.web.test_web import PATIENCE_S, needs_web
 from whisper_hailo.live.events import Away, Back, CaptionWord, Completed, Started
 from whisper_hailo.live.statistics import CaptionStatistics
-from whisper_hailo.live.web.hls import N_PIECES, PIECE_S, Pieces
+from whisper_hailo.live.web.hls import N_PIECES, PIECE_S, MediaSegments
 from whisper_hailo.text.subtitles import Layout
 
 
@@ -27,18 +27,18 @@ def completed(index: int, start_s: float, end_s: float, text: str, **fields: Any
     return Completed(index, start_s, end_s, words, "silence", 0, end_s + 0.1, end_s, **fields)
 
 
-def names(pieces: Pieces) -> list[int]:
+def names(pieces: MediaSegments) -> list[int]:
     return [int(number) for number in re.findall(r"captions/(\d+).vtt", pieces.playlist())]
 
 
-def shown(pieces: Pieces, number: int) -> list[str]:
+def shown(pieces: MediaSegments, number: int) -> list[str]:
     piece = pieces.piece(number)
     assert piece is not None
     return [cue.text for cue in piece.cues]
 
 
 def test_a_piece_is_there_when_nothing_can_change_in_it() -> None:
-    pieces = Pieces()
+    pieces = MediaSegments()
     pieces.come_to(4.9)
     assert names(pieces) == []
     pieces.come_to(5.0)
@@ -53,7 +53,7 @@ def test_a_piece_is_there_when_nothing_can_change_in_it() -> None:
 
 
 def test_a_piece_never_changes_and_what_comes_too_late_is_in_the_next() -> None:
-    pieces = Pieces()
+    pieces = MediaSegments()
     pieces.come_to(9.0)
     before = pieces.piece(1)
     pieces.put(completed(0, 6.0, 7.5, "late"))
@@ -64,7 +64,7 @@ def test_a_piece_never_changes_and_what_comes_too_late_is_in_the_next() -> None:
 
 
 def test_memory_is_bounded_and_old_pieces_go() -> None:
-    pieces = Pieces()
+    pieces = MediaSegments()
     for index in range(1000):
         pieces.put(started(index, 3.0 * index))
         pieces.put(completed(index, 3.0 * index, 3.0 * index + 2.0, f"said{index}"))
@@ -80,7 +80,7 @@ def test_memory_is_bounded_and_old_pieces_go() -> None:
 
 
 def test_an_absence_leaves_times_in_step() -> None:
-    pieces = Pieces()
+    pieces = MediaSegments()
     pieces.put(Away(3.0, "unplugged", 3.0, 3.0, 1_000_003.0))
     pieces.put(Back(3.0, 603.0, 603.0, 603.0, 1_000_003.0))
     pieces.put(completed(0, 610.0, 612.0, "again"))
@@ -92,7 +92,7 @@ def test_an_absence_leaves_times_in_step() -> None:
 
 
 def test_the_last_piece_is_there_when_the_stream_is_over() -> None:
-    pieces = Pieces()
+    pieces = MediaSegments()
     pieces.put(completed(0, 0.5, 1.5, "all"))
     assert names(pieces) == []
     pieces.end()
@@ -101,7 +101,7 @@ def test_the_last_piece_is_there_when_the_stream_is_over() -> None:
 
 
 def test_a_translation_and_speakers_are_shown() -> None:
-    pieces = Pieces()
+    pieces = MediaSegments()
     pieces.put(completed(0, 0.5, 1.5, "Guten Tag", translation="Good day", speaker=1))
     pieces.end()
     piece = pieces.piece(0)
@@ -164,7 +164,7 @@ def got(address: str) -> str:
 
 
 def test_cues_are_as_wide_as_asked_for() -> None:
-    pieces = Pieces(Layout(max_line_width=10, max_line_count=1))
+    pieces = MediaSegments(Layout(max_line_width=10, max_line_count=1))
     pieces.put(completed(0, 0.5, 3.5, "one two three four five"))
     pieces.end()
     assert all(len(text) <= 10 for text in shown(pieces, 0))

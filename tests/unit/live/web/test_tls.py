@@ -74,6 +74,7 @@ def test_page_and_events_come_encrypted(certificate: tuple[Path, Path]) -> None:
         assert kinds == ["hello", "snapshot", "completed"]
 
 
+@pytest.mark.slow
 def test_who_does_not_shake_hands_makes_room_for_others(
     certificate: tuple[Path, Path],
     monkeypatch: pytest.MonkeyPatch,

@@ -161,6 +161,40 @@ def test_the_page_and_its_parts_are_served(served: tuple[Any, BrowserSource]) ->
             assert policy.endswith("frame-ancestors 'none'")
 
 
+def test_only_a_page_over_a_picture_takes_the_style_of_who_opens_it(
+    served: tuple[Any, BrowserSource],
+) -> None:
+    view, _ = served
+    for query, has_theirs in (("", False), ("?overlay=0", False), ("?overlay=1", True)):
+        with urllib.request.urlopen(view.address + query, timeout=PATIENCE_S) as response:  # noqa: S310
+            policy = response.headers["Content-Security-Policy"]
+        assert ("style-src 'self' 'unsafe-inline';" in policy) == has_theirs
+        assert ("require-trusted-types-for" in policy) != has_theirs
+        assert "script-src 'self';" in policy
+        assert policy.endswith("; frame-ancestors 'none'")
+
+
+@pytest.mark.parametrize(
+    ("host", "own", "here", "others"),
+    [
+        ("127.0.0.1", "10.0.0.7", "http://127.0.0.1:8765/", ""),
+        ("0.0.0.0", "10.0.0.7", "http://127.0.0.1:8765/", "http://10.0.0.7:8765/"),  # noqa: S104
+        ("0.0.0.0", None, "http://127.0.0.1:8765/", ""),  # noqa: S104
+        ("::", "fd00::7", "http://[::1]:8765/", "http://[fd00::7]:8765/"),
+        ("10.0.0.9", "10.0.0.7", "http://10.0.0.9:8765/", ""),
+    ],
+)
+def test_addresses_are_such_that_can_be_opened(
+    monkeypatch: pytest.MonkeyPatch, host: str, own: str | None, here: str, others: str
+) -> None:
+    from whisper_hailo.live.web.view import Place, WebView
+
+    monkeypatch.setattr("whisper_hailo.live.web.view.own_address", lambda _: own)
+    view = WebView(CaptionStatistics, Place.of(host))
+    assert view.address == here
+    assert view.address_for_others == others
+
+
 def test_pages_that_are_named_may_show_the_page_in_theirs() -> None:
     needs_web()
     from whisper_hailo.live.web.view import Place, WebView

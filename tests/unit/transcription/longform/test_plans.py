@@ -202,7 +202,7 @@ def noise() -> NDArray[np.float64]:
 
 @pytest.mark.parametrize("pauses", [False, True], ids=["overlapping", "between pauses"])
 @given(speeches(), st.integers(0, 1000))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_no_word_is_lost_or_doubled_at_a_seam(pauses: bool, words: list[Word], seed: int) -> None:
     jitter = np.random.default_rng(seed)
     feed = feed_of(sound_of(words, pauses=pauses))
@@ -307,7 +307,7 @@ def written(truth: list[tuple[float, float]], window: Window) -> list[int]:
 
 
 @given(utterances())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_seeking_hears_every_utterance_once_and_times_rise(
     truth: list[tuple[float, float]],
 ) -> None:

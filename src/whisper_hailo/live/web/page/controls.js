@@ -5,6 +5,7 @@ import { tell } from "./status.js";
 
 const at = (id) => document.getElementById(id);
 let say = null;
+let spoken = ""; // the language that holds
 let asked = 0;
 let isPaused = false;
 
@@ -13,6 +14,9 @@ export function prepareControls(send) {
   at("mark").onclick = () => {
     ask("marker", { label: at("mark-name").value });
     at("mark-name").value = "";
+  };
+  at("mark-name").onkeydown = ({ key, isComposing }) => {
+    if (key === "Enter" && !isComposing) at("mark").click();
   };
   at("clear").onclick = () => ask("clear");
   at("spoken").onchange = () => ask("language", { language: at("spoken").value || "auto" });
@@ -33,11 +37,15 @@ export function showPause(paused) {
 }
 
 export function showSettings({ language }) {
-  at("spoken").value = language ?? "";
+  spoken = language ?? "";
+  at("spoken").value = spoken;
 }
 
-export function takeAnswer({ ok, error }) {
-  if (!ok) tell("refused", error);
+// Why something was not done is told where it was asked for.
+export function takeAnswer({ action, ok, error }) {
+  at("refused").textContent = ok ? "" : error;
+  if (!ok && !at("options").open) tell("refused", error);
+  if (!ok && action === "language") at("spoken").value = spoken;
 }
 
 function ask(action, what = {}) {

@@ -35,6 +35,7 @@ function snapshot(message) {
     away: message.away,
     browser: message.browser_microphone,
     recording: message.recording,
+    behind: message.figures.at(-1)?.behind_s,
   });
   clearFigures();
   message.figures.forEach(showFigures);
@@ -49,7 +50,8 @@ function completed(event) {
 }
 
 function unheard(event) {
-  if (records.add(event)) text.note("unheard", (event.end_s - event.start_s).toFixed(1));
+  const key = event.paused ? "paused_for" : "unheard";
+  if (records.add(event)) text.note(key, (event.end_s - event.start_s).toFixed(1));
 }
 
 function marked(event) {
@@ -90,7 +92,10 @@ const TAKES = {
   answer: takeAnswer,
   recording: ({ recording }) => note({ recording }),
   level: ({ level_db: db }) => showLevel(db),
-  figures: showFigures,
+  figures(event) {
+    note({ behind: event.behind_s });
+    showFigures(event);
+  },
   end() {
     text.clear();
     note({ ended: true });

@@ -5,6 +5,7 @@ import { label, text } from "./language.js";
 const LOUDEST_DB = 0;
 const SOFTEST_DB = -60;
 const TOLD_MS = 3000;
+const BEHIND_S = 5; // and in such steps, since each is read out
 
 const state = document.getElementById("state");
 const level = document.querySelector("#level span");
@@ -16,6 +17,7 @@ const facts = {
   browser: false,
   recording: false,
   own: null,
+  behind: 0, // seconds
 };
 let told = null; // passes by
 
@@ -60,5 +62,6 @@ function now() {
   if (facts.away?.paused) return ["waiting", "paused"];
   if (facts.away) return ["lost", "away", facts.away.why];
   if (facts.browser && !facts.recording) return ["waiting", "silent"];
+  if (facts.behind > BEHIND_S) return ["on", "behind", BEHIND_S * Math.round(facts.behind / BEHIND_S)];
   return ["on", "listening"];
 }

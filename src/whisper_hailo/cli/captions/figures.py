@@ -58,4 +58,4 @@ def summary(figures: dict[str, Any], words_in: Counter[str]) -> Iterator[str]:
         felt.append(f"the source was away {figures['away_s']:.1f} s")
     if figures["paused_s"]:
         felt.append(f"it was paused {figures['paused_s']:.1f} s")
-    yield "; ".join(felt) or "nothing was lost"
+    yield "; ".join(felt) or "no sound was lost"

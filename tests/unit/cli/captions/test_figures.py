@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from whisper_hailo.cli.caption_figures import summary
+from whisper_hailo.cli.captions.figures import summary
 from whisper_hailo.live.statistics import CaptionStatistics
 
 
@@ -17,7 +17,7 @@ def test_three_lines_say_what_was_heard_what_it_cost_and_how_it_felt() -> None:
     )
     assert heard == "10 words (English, German) in 2 segments: 2.0 s of speech in 10.0 s of sound"
     assert cost == "computed in 0.5 s, 4.0 times as fast as it was said, in 150 MiB"
-    assert felt == "nothing was lost"
+    assert felt == "no sound was lost"
 
 
 def test_live_captions_tell_latencies_and_what_was_not_heard() -> None:

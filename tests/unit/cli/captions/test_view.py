@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from whisper_hailo.cli.caption_view import TerminalView, clean, fitting
+from whisper_hailo.cli.captions.view import TerminalView, clean, fitting
 from whisper_hailo.live.events import CaptionWord, Completed, Partial, Started
 
 ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")

@@ -44,6 +44,6 @@ def commands(called: str | None = None) -> dict[str, Command]:
 
 def _own(name: str) -> Command:
     module = name.replace("-", "_")
-    imported = import_module(f"whisper_hailo.cli.{module}")
+    imported = import_module(f"whisper_hailo.cli.commands.{module}")
     command: Command = getattr(imported, _FUNCTIONS.get(name, module))
     return command

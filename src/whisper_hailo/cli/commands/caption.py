@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from whisper_hailo.cli.caption_engine import (
+from whisper_hailo.cli.captions.engine import (
     DECODING,
     NO_EFFECT,
     caption_engine,
     decoding_of,
     expect_heard,
 )
-from whisper_hailo.cli.caption_figures import report
-from whisper_hailo.cli.caption_options import CaptionModel, ShowOptions, SourceOptions
+from whisper_hailo.cli.captions.figures import report
+from whisper_hailo.cli.captions.options import CaptionModel, ShowOptions, SourceOptions
 from whisper_hailo.cli.groups import Only
 from whisper_hailo.cli.stdout import emit
 from whisper_hailo.cli.streams import patient_results
@@ -171,13 +171,14 @@ def _sinks(
     stack: contextlib.ExitStack,
 ) -> list[EventSink]:
     """Where events go, but for the page: on the disk before they are shown."""
-    from whisper_hailo.cli.caption_verbose import VerboseView
+    from whisper_hailo.cli.captions.verbose import VerboseView
+    from whisper_hailo.live.outputs.behind import BehindWarning
     from whisper_hailo.live.outputs.sinks import RetriedSink
 
     stack.enter_context(patient_results(alone=not (files or show.web or show.record)))
     verbose = [VerboseView(statistics)] if is_verbose() else []
     retried = [stack.enter_context(RetriedSink(file)) for file in files]
-    return [*verbose, *retried, _view(show, stack)]
+    return [*verbose, *retried, _view(show, stack), BehindWarning(statistics)]
 
 
 def _browser(source: SourceOptions) -> BrowserSource | None:
@@ -210,9 +211,12 @@ def _web(
 def _follow(view: WebView, stream: CaptionStream, place: Place) -> None:
     """Show how far a stream has come and how loud it is, and tell where."""
     stream.came_to, stream.hear = view.come_to, view.hear
-    logger.info("captions at %s", view.address)
+    others = f" and, for others, {view.address_for_others}" if view.address_for_others else ""
+    logger.info("captions at %s%s", view.address, others)
     if place.access.is_generated:
         logger.info("to control them: %s", view.address_to_control)
+    else:
+        logger.info("they are shown to those who add ?token= and what --web-token says")
 
 
 def _run(stream: CaptionStream, replacements: Replacements, sinks: list[EventSink]) -> bool:
@@ -246,7 +250,7 @@ def _handling(stop: Any) -> Iterator[None]:  # noqa: ANN401 - a signal handler
 
 def _view(show: ShowOptions, stack: contextlib.ExitStack) -> EventSink:
     """What shows the captions on standard output."""
-    from whisper_hailo.cli.caption_view import JsonView, TerminalView
+    from whisper_hailo.cli.captions.view import JsonView, TerminalView
 
     if show.as_json:
         return JsonView()

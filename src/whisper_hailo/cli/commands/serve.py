@@ -11,7 +11,7 @@ from whisper_hailo.backends.hailo.options import ChipPriority
 from whisper_hailo.cli.fallback import Fallback
 from whisper_hailo.cli.groups import Only
 from whisper_hailo.cli.model import ModelOptions, tell_engine
-from whisper_hailo.cli.settings import ConfigOptions, Settings
+from whisper_hailo.cli.settings import ConfigOptions, ConfiguredOptions
 from whisper_hailo.cli.verbosity import log_as
 from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.extras import require
@@ -27,6 +27,7 @@ from whisper_hailo.serve.options import (
     LimitOptions,
     SafetyOptions,
 )
+from whisper_hailo.transcription.longform.plan import LongOptions
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +36,7 @@ _SETTINGS: dict[type, tuple[str, ...]] = {
     DoorOptions: (),
     ModelOptions: (),
     DecodingOptions: ("language",),
+    LongOptions: ("trim_window",),
     LimitOptions: (),
     SafetyOptions: (),
 }
@@ -48,13 +50,14 @@ def serve(
     model: Given[ModelOptions],
     decoding: Annotated[Given[DecodingOptions], Only(_DECODING)],
     fallback: Fallback,
+    long: Annotated[Given[LongOptions], Only(("trim_window",))],
     limits: Given[LimitOptions],
     safety: Given[SafetyOptions],
     config: ConfigOptions,
 ) -> int:
     """Serve other programs: OpenAI's API over HTTP, Wyoming for Home Assistant."""
     require("server", "serve", *_NEEDED)
-    settings = Settings(_SETTINGS, config.config)
+    settings = ConfiguredOptions(_SETTINGS, config.config)
     decoding = settings.settle(decoding)
     _decoding(decoding, fallback, DecodingOptions(), FALLBACK_STEP)  # before a model is looked for
     return _serve(
@@ -62,6 +65,7 @@ def serve(
         settings.settle(model).on(),
         decoding,
         fallback,
+        settings.settle(long).on(),
         settings.settle(limits).on(),
         settings.settle(safety).on(),
     )
@@ -72,6 +76,7 @@ def _serve(
     model: ModelOptions,
     decoding: Given[DecodingOptions],
     fallback: Fallback,
+    long: LongOptions,
     limits: LimitOptions,
     safety: SafetyOptions,
 ) -> int:
@@ -88,9 +93,9 @@ def _serve(
         transcriber = model.transcriber(ChipPriority.LIVE)
         step = transcriber.default_fallback if fallback.fallback is None else fallback.fallback
         options = _decoding(decoding, fallback, transcriber.default_options, step)
-        transcriber.check(options)
+        transcriber.check(options, long)
         tell_engine(transcriber)
-        worker = make_worker(transcriber, options, doors, limits)
+        worker = make_worker(transcriber, options, long, doors, limits)
         engine = make_engine(worker, step, doors, limits)
         server = Server(
             worker, engine, listeners, doors=doors, limits=limits, safety=safety, serving=_tell

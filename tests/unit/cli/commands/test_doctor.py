@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from whisper_hailo.backends import saturation
-from whisper_hailo.cli import doctor
+from whisper_hailo.cli.commands import doctor
 from whisper_hailo.core import processor
 
 

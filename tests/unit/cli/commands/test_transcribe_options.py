@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from whisper_hailo.cli.app import run
+from whisper_hailo.cli.commands.transcribe import transcribe
 from whisper_hailo.cli.groups import flattened, parameters_of
 from whisper_hailo.cli.model import ModelOptions
-from whisper_hailo.cli.transcribe import transcribe
 from whisper_hailo.core.types import Segment, Settings, Timings, Transcript, Word
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
 from whisper_hailo.transcription.longform.clips import Clip

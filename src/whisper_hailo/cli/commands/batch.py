@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from whisper_hailo.cli.commands.transcribe import decoding_options
 from whisper_hailo.cli.fallback import Fallback
 from whisper_hailo.cli.model import ModelOptions, tell_engine
 from whisper_hailo.cli.output import OutputOptions
 from whisper_hailo.cli.progress import clock
 from whisper_hailo.cli.status_line import StatusLine
 from whisper_hailo.cli.stdout import emit, emit_json
-from whisper_hailo.cli.transcribe import decoding_options
 from whisper_hailo.cli.verbosity import note
 from whisper_hailo.core.errors import ExitCode, OptionError
 from whisper_hailo.core.extras import require
@@ -32,7 +32,7 @@ from whisper_hailo.transcription.batch_size import USUAL_BATCH, checked_batch
 from whisper_hailo.transcription.longform.plan import LongOptions
 
 if TYPE_CHECKING:
-    from whisper_hailo.batch.job import Job
+    from whisper_hailo.batch.job import BatchJob
     from whisper_hailo.batch.records import Outcome
     from whisper_hailo.batch.store import Store
     from whisper_hailo.batch.worker import Setup
@@ -130,7 +130,7 @@ def _run(
     files: OutputOptions,
 ) -> int:
     from whisper_hailo.batch.addresses import store_of
-    from whisper_hailo.batch.job import Job, JobSettings
+    from whisper_hailo.batch.job import BatchJob, JobSettings
     from whisper_hailo.batch.manifest import read_source
     from whisper_hailo.batch.worker import Setup
 
@@ -144,7 +144,7 @@ def _run(
         wanted.layout,
     )
     setup = Setup(model.arguments(), options, long, wanted.batch_size)
-    with Job(store, settings, read_source(source)) as job:
+    with BatchJob(store, settings, read_source(source)) as job:
         progress = _Progress(job)
         for outcome in _outcomes(job, setup, wanted, _n_workers(transcriber, wanted)):
             job.take(outcome)
@@ -163,7 +163,7 @@ def _run(
     return ExitCode.AUDIO if failures else ExitCode.OK
 
 
-def _outcomes(job: Job, setup: Setup, wanted: JobOptions, n_workers: int) -> Iterator[Outcome]:
+def _outcomes(job: BatchJob, setup: Setup, wanted: JobOptions, n_workers: int) -> Iterator[Outcome]:
     if wanted.engine == "ray":
         from whisper_hailo.batch.cluster import run_on_ray
 
@@ -183,12 +183,11 @@ def _n_workers(transcriber: Transcriber, wanted: JobOptions) -> int:
 class _Progress:
     """A line now and then, with an estimate of what is left."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: BatchJob) -> None:
         self._job = job
         self._line = StatusLine(monotonic())
 
     def __call__(self, outcome: Outcome) -> None:
-        """Tell of a task."""
         del outcome
         if not self._line.is_due(now_s := monotonic()):
             return
@@ -199,7 +198,6 @@ class _Progress:
         self._line.show(now_s, line)
 
     def close(self) -> None:
-        """Clear the line."""
         self._line.close()
 
 

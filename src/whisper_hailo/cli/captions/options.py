@@ -28,13 +28,16 @@ _LAST_PORT = 65535
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """Where audio comes from."""
+    """Where audio comes from: a microphone, a file that is played, raw samples, an address."""
 
     mic: str | None = flag(None, "Number, part of its name, default, browser.", metavar="DEVICE")
     list_devices: bool = flag(False, "List microphones and end.")
     real_time: bool = flag(False, "Play a FILE at the speed of speech.", _SOURCE)
     replay: str | None = flag(
-        None, "Play what --record kept, at the speed and with the times of then.", _SOURCE
+        None,
+        "Play what --record kept, at the speed and with the times of then.",
+        _SOURCE,
+        metavar="F.flac",
     )
     rate: int = flag(16_000, "Of raw PCM.", _SOURCE, metavar="HZ")
     channels: str = flag("mix", "split: each channel is a speaker", _SOURCE, choices=CHANNELS)

@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from whisper_hailo.backends.hailo.options import ChipPriority
-from whisper_hailo.cli.caption_options import CaptionModel
+from whisper_hailo.cli.captions.options import CaptionModel
 from whisper_hailo.cli.model import tell_reasons
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import refuse_idle

@@ -1,0 +1,1 @@
+"""What `caption` takes and shows: options, engines, views, figures."""

@@ -1,0 +1,218 @@
+"""The queue that the requests of all clients stand in."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from whisper_hailo.serve.errors import BusyError, TooManyError
+from whisper_hailo.serve.job import Job
+from whisper_hailo.transcription.recording import Share
+
+
+@dataclass(slots=True)
+class _Client:
+    """One that waits for something.
+
+    Attributes:
+        share: what it has had.
+        jobs: that it waits for.
+    """
+
+    share: Share
+    jobs: set[Job] = field(default_factory=set)
+
+    @property
+    def n_places(self) -> int:
+        """Places of the queue that it holds; looks of live streams need none."""
+        return sum(not job.is_look for job in self.jobs)
+
+
+class JobQueue:
+    """The jobs of all clients: the `WindowSource` of the engine's schedule.
+
+    Every job is handed to the schedule at once, which decides whose turn it is.
+
+    Args:
+        most: unfinished jobs in all.
+        most_each: of one client.
+        rest_s: so long without a job ends the source, until there is one; `None` never does.
+        most_live: live streams, half of them of one client. They have places of their own, so that
+            no number of recordings keeps their looks out.
+    """
+
+    def __init__(
+        self, most: int, most_each: int, rest_s: float | None = None, most_live: int = 16
+    ) -> None:
+        self._most = most
+        self._most_each = most_each
+        self._rest_s = rest_s
+        self._most_live = most_live
+        self._live: Counter[str] = Counter()
+        self._new: list[Job] = []
+        self._clients: dict[str, _Client] = {}
+        self._changed = threading.Condition()
+        self._closed = self._ended = False
+
+    def expect_room(self, client: str) -> None:
+        """Turn a client away before it has sent all of its recording.
+
+        Raises:
+            BusyError: there is no place, or there will be none any more.
+            TooManyError: this client has its places.
+        """
+        with self._changed:
+            if self._closed:
+                raise BusyError("the server is about to end; try again when it is back")
+            if self.n_unfinished >= self._most:
+                raise BusyError(f"all {self._most} places are taken; try again soon")
+            known = self._clients.get(client)
+            n_known = 0 if known is None else known.n_places
+            if n_known >= self._most_each:
+                raise TooManyError(
+                    f"{n_known} requests of yours are not done yet, expected "
+                    f"{self._most_each} at most; wait for one of them"
+                )
+
+    @contextmanager
+    def live(self, client: str) -> Iterator[None]:
+        """Hold a place for a live stream as long as the block lasts.
+
+        Raises:
+            BusyError: all are taken, or there will be none any more.
+            TooManyError: this client has its own.
+        """
+        each = (self._most_live + 1) // 2
+        with self._changed:
+            if self._closed:
+                raise BusyError("the server is about to end; try again when it is back")
+            if self._live.total() >= self._most_live:
+                raise BusyError(f"{self._most_live} live streams are heard; try again soon")
+            if self._live[client] >= each:
+                raise TooManyError(f"{each} live streams of yours are heard; end one of them")
+            self._live[client] += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._live[client] -= 1
+                self._live += Counter()  # without those that have none
+                self._changed.notify_all()
+
+    @property
+    def n_live(self) -> int:
+        """Live streams that are heard."""
+        return self._live.total()
+
+    def _client(self, name: str) -> _Client:
+        if name not in self._clients:
+            had = [other.share.n_windows for other in self._clients.values()]
+            self._clients[name] = _Client(Share(min(had, default=0)))
+        return self._clients[name]
+
+    def put(self, job: Job) -> None:
+        """Let a job wait for its turn; a look of a live stream has its place already.
+
+        Raises:
+            BusyError, TooManyError: see `expect_room`.
+        """
+        with self._changed:
+            if not job.is_look:
+                self.expect_room(job.caller.client)
+            elif self._is_over:
+                raise BusyError("the server is about to end; try again when it is back")
+            client = self._client(job.caller.client)
+            job.share = client.share
+            client.jobs.add(job)
+            self._new.append(job)
+            self._changed.notify_all()
+
+    def done(self, job: Job) -> None:
+        """A job is over, or left, and its place is free."""
+        with self._changed:
+            client = self._clients.get(job.caller.client)
+            if client is None or job not in client.jobs:
+                return
+            client.jobs.remove(job)
+            if not client.jobs:
+                del self._clients[job.caller.client]
+            self._changed.notify_all()
+
+    def next(self, *, n_free: int, idle: bool) -> Job | None:
+        del n_free  # whose turn it is is decided window by window
+        with self._changed:
+            while not self._new:
+                waits = idle and not self._is_over
+                if not waits or not self._changed.wait(self._rest_s):
+                    return None
+            return self._new.pop(0)
+
+    def rows(self, most: int) -> int:
+        """See `WindowSource`; as long as live streams are heard none waits for more than one."""
+        return 1 if self._live else most
+
+    def wait(self, coming: Future[Any]) -> bool:
+        coming.add_done_callback(lambda _: self._tell_of_change())
+        with self._changed:
+            self._changed.wait_for(lambda: self._new or coming.done())
+            return bool(self._new)
+
+    def _tell_of_change(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def wait_for_more(self) -> bool:
+        """Wait until there is a job; false where there will be none."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._new or self._is_over)
+            return bool(self._new)
+
+    def close(self) -> None:
+        """Take no further job; those that are there are still done."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    @property
+    def _is_over(self) -> bool:
+        """Nothing comes any more; as long as it may, live streams that are heard look on."""
+        return self._ended or (self._closed and not self._live)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no further job is taken."""
+        return self._closed
+
+    def wait_until_empty(self, timeout_s: float) -> bool:
+        """Whether all jobs and live streams are over in time."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not (self._clients or self._live), timeout_s)
+
+    def leave_all(self, why: Exception) -> None:
+        """Give up all jobs; live streams look no more."""
+        with self._changed:
+            self._closed = self._ended = True
+            for job in self.unfinished:
+                job.leave(why)
+            self._changed.notify_all()
+
+    @property
+    def unfinished(self) -> list[Job]:
+        """All jobs that are not over."""
+        with self._changed:
+            return [job for client in self._clients.values() for job in client.jobs]
+
+    @property
+    def n_unfinished(self) -> int:
+        """How many requests those are; looks of live streams are none."""
+        return sum(client.n_places for client in self._clients.values())
+
+    @property
+    def n_waiting(self) -> int:
+        """How many of them no window was taken up of yet."""
+        return sum(not (job.begun_s or job.is_look) for job in self.unfinished)

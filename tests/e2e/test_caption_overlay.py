@@ -1,0 +1,128 @@
+"""The page over a picture, as a browser source of OBS: the last two lines and nothing else."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("websockets", reason="the web extra is not installed")
+
+from tests.e2e.browser import SIZES, opened
+from tests.e2e.talk import SENTENCES, give, said, saying, stage
+from whisper_hailo.live.web.view import WebView
+
+STILL = {"reduced_motion": "reduce"}
+
+BARS = """
+() => [...document.querySelectorAll("#text p")].map((element) => {
+  const range = document.createRange();
+  range.selectNodeContents(element);
+  const bar = element.getBoundingClientRect(), words = range.getBoundingClientRect();
+  return { left: words.left - bar.left, top: bar.top, bottom: bar.bottom, height: bar.height };
+})
+"""
+"""Of each paragraph: its bar, and how far the words in it are from its side."""
+
+OBS = {
+    "a node of text": "(css) => { const style = document.createElement('style');"
+    " style.appendChild(document.createTextNode(css)); document.head.appendChild(style); }",
+    "innerHTML, before 31": "(css) => { const style = document.createElement('style');"
+    " style.innerHTML = css; document.head.appendChild(style); }",
+}
+"""How OBS puts a user's CSS into the page that was loaded (`BrowserClient::OnLoadEnd`)."""
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: "x".join(map(str, size)))
+def test_over_a_picture_are_two_lines_and_nothing_else(
+    chromium: Any, view: WebView, size: tuple[int, int]
+) -> None:
+    view.put(saying(give(view), "And now the joke", "that nobody"))
+    viewport = {"width": size[0], "height": size[1]}
+    page = opened(chromium, view.address + "?overlay=1", viewport=viewport, **STILL)
+    page.wait_for_selector("#running .tentative")
+    line = page.evaluate("parseFloat(getComputedStyle(document.getElementById('log')).lineHeight)")
+    lines = page.locator("#log").bounding_box()
+    assert lines["height"] == pytest.approx(2 * line, abs=0.5)
+    assert line >= min(size) / 16
+    seen = pixels(page)
+    assert not seen[: int(lines["y"])].any(), "the picture shows through"
+    assert seen[int(lines["y"]) :, :, 3].max() == 255
+    for name in ("#heard", "#controls", "#newest", "#first", "footer"):
+        assert not page.locator(name).is_visible()
+    page.close()
+
+
+def pixels(page: Any) -> Any:
+    """`(height, width, 4)` of what is seen; where it is transparent, zeros."""
+    pictures = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    raw = page.screenshot(omit_background=True)
+    return np.asarray(pictures.open(io.BytesIO(raw)).convert("RGBA"))
+
+
+def test_text_goes_when_nobody_speaks(chromium: Any, view: WebView) -> None:
+    page = chromium.new_page(**STILL)
+    page.clock.install()
+    page.goto(view.address + "?overlay=1")
+    view.put(said(0, SENTENCES[0]))
+    page.wait_for_selector(".segment")
+    page.clock.run_for(11_000)
+    page.wait_for_selector("html.faded")
+    view.put(said(1, SENTENCES[1]))
+    page.wait_for_selector("html:not(.faded)")
+    page.close()
+
+
+def test_paragraphs_begin_at_one_side_and_their_bars_meet(chromium: Any, view: WebView) -> None:
+    view.put(said(0, "Good evening.", 0.0))
+    view.put(said(1, "Welcome to all.", 10.0))
+    page = opened(chromium, view.address + "?overlay=1", **STILL)
+    page.wait_for_selector(".segment >> nth=1")
+    first, second = page.evaluate(BARS)
+    assert first["left"] == pytest.approx(second["left"], abs=0.5)
+    assert first["bottom"] == pytest.approx(second["top"], abs=0.01)
+    page.close()
+
+
+def test_there_is_no_bar_before_there_is_a_word(chromium: Any, view: WebView) -> None:
+    view.put(said(0, "Good evening.", 0.0))
+    view.put(saying(1, "", start_s=10.0))
+    page = opened(chromium, view.address + "?overlay=1", **STILL)
+    page.wait_for_selector("#running", state="attached")
+    assert [bar["height"] > 0 for bar in page.evaluate(BARS)] == [True, False]
+    view.put(saying(1, "", "Welcome", start_s=10.0))
+    page.wait_for_selector("#running .tentative")
+    assert [bar["height"] > 0 for bar in page.evaluate(BARS)] == [True, True]
+    page.close()
+
+
+@pytest.mark.parametrize("how", OBS)
+def test_its_style_is_set_in_obs(chromium: Any, view: WebView, how: str) -> None:
+    give(view)
+    page = opened(chromium, view.address + "?overlay=1", **STILL)
+    page.wait_for_selector(".segment")
+    page.evaluate(OBS[how], ":root { --lines: 3; --size: 40px; }")
+    style = page.evaluate(
+        "(() => { const style = getComputedStyle(document.getElementById('log'));"
+        " return [style.fontSize, style.height]; })()"
+    )
+    assert style == ["40px", "156px"], "three lines of 1.3 times 40"
+    page.close()
+
+
+def test_without_the_token_it_says_why_nothing_is_shown(chromium: Any) -> None:
+    with stage(token="a-token-for-this-test") as view:  # noqa: S106 - of no server but this
+        page = opened(chromium, view.address + "?overlay=1", locale="en-GB", **STILL)
+        page.wait_for_selector("#state[data-text=token]")
+        assert "token=…" in page.get_by_role("status").inner_text()
+        box = page.locator("#heard").bounding_box()
+        assert box["height"] > 10
+        assert box["width"] > 100
+        page.goto(f"{view.address_to_control}&overlay=1")
+        page.wait_for_selector(
+            "#state:not([data-text=token], [data-text=connecting])", state="attached"
+        )
+        assert not page.locator("#heard").is_visible()
+        page.close()

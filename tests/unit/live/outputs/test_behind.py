@@ -1,0 +1,27 @@
+"""Captions that fall behind what is said are told of."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from whisper_hailo.live.events import Completed, Started
+from whisper_hailo.live.outputs.behind import BehindWarning
+from whisper_hailo.live.statistics import CaptionStatistics
+
+
+def test_it_is_told_once_until_they_have_caught_up(caplog: pytest.LogCaptureFixture) -> None:
+    statistics = CaptionStatistics()
+    warning = BehindWarning(statistics)
+    final = Completed(0, 0.0, 1.0, (), "silence", 0, 1.0, 1.0)
+    told = []
+    with caplog.at_level(logging.WARNING):
+        for behind_s in (0.2, 4.9, 5.1, 9.0, 3.0, 8.0, 0.5, 27.2):
+            statistics.behind_s = behind_s
+            warning.put(Started(1, 0, 0, 0))
+            assert len(caplog.records) == sum(told)
+            warning.put(final)
+            told.append(len(caplog.records) > sum(told))
+    assert told == [False, False, True, False, False, False, False, True]
+    assert caplog.messages[1].startswith("captions are 27 s behind what is said: ")
