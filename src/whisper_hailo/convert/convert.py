@@ -6,7 +6,6 @@ import logging
 import re
 import shutil
 import stat
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -30,7 +29,7 @@ from whisper_hailo.core.errors import ModelError, OutputError
 from whisper_hailo.core.files import alone_with, ordinary_mode, sha256, sync, sync_tree
 from whisper_hailo.core.folders import files_below
 from whisper_hailo.core.names import shown
-from whisper_hailo.core.scratch import scratch_directory, sweep
+from whisper_hailo.core.scratch import scratch_directory, scratch_path, sweep
 from whisper_hailo.core.spec import (
     CROSS_KV_FILE,
     DECODER_FILE,
@@ -277,18 +276,17 @@ def _replace(work: Path, out: Path, checkpoint: Path) -> None:
     """Move `work` to `out`; a rename cannot replace a directory that holds files."""
     with alone_with(out.parent, _ANOTHER_FOLDER):
         _check_free(out, checkpoint)
-        old: Path | None = None
-        if out.exists():
-            old = Path(tempfile.mkdtemp(prefix=_scratch_prefix(out), dir=out.parent))
-            out.rename(old)
+        old = scratch_path(out.parent, _scratch_prefix(out))
         try:
+            if out.exists():
+                out.rename(old)
             work.rename(out)
-        except OSError:
-            if old is not None:
+        except BaseException:  # a signal, too
+            if old.exists() and not out.exists():
                 old.rename(out)
             raise
-        if old is not None:  # by name: whoever made it may not have let go of its lock yet
-            shutil.rmtree(old, ignore_errors=True)
+        # by name: whoever made it may not have let go of its lock yet
+        shutil.rmtree(old, ignore_errors=True)
         sync(out.parent)
         _sweep(out)
 

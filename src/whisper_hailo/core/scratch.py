@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -30,17 +31,8 @@ def scratch_file(folder: Path) -> Iterator[Path]:
         OSError: it cannot be made.
     """
     _sweep_once(folder)
-
-    def make() -> str:
-        descriptor, name = tempfile.mkstemp(dir=folder, prefix=PREFIX)
-        os.close(descriptor)
-        return name
-
-    with _held(make) as path:
-        try:
-            yield path
-        finally:  # also when the user interrupts
-            path.unlink(missing_ok=True)
+    with _held(folder, PREFIX, lambda path: path.touch(0o600, exist_ok=False)) as path:
+        yield path
 
 
 @contextmanager
@@ -54,11 +46,13 @@ def scratch_directory(folder: Path, prefix: str) -> Iterator[Path]:
     Raises:
         OSError: it cannot be made.
     """
-    with _held(lambda: tempfile.mkdtemp(dir=folder, prefix=prefix)) as path:
-        try:
-            yield path
-        finally:
-            shutil.rmtree(path, ignore_errors=True)
+    with _held(folder, prefix, lambda path: path.mkdir(0o700)) as path:
+        yield path
+
+
+def scratch_path(folder: Path, prefix: str) -> Path:
+    """A name that nobody else has: 64 bits of chance."""
+    return folder / f"{prefix}{secrets.token_hex(8)}"
 
 
 @contextmanager
@@ -104,33 +98,44 @@ def _remove_if_left(path: Path) -> None:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         opened.callback(os.close, descriptor)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink()
+        _remove(path)
 
 
 @contextmanager
-def _held(make: Callable[[], str]) -> Iterator[Path]:
-    """What is made, locked; made again where another program's sweep came in between."""
+def _held(folder: Path, prefix: str, make: Callable[[Path], None]) -> Iterator[Path]:
+    """What is made, locked; made again where another program's sweep came in between.
+
+    It has its name, and somebody to remove it, before it is there: a signal may come at any time.
+    """
     with ExitStack() as opened:
-        path = None
-        while path is None:
-            path = _locked(Path(make()), opened)
+        while True:
+            path = scratch_path(folder, prefix)
+            opened.callback(_remove, path)
+            make(path)
+            if _is_locked(path, opened):
+                break
         yield path
 
 
-def _locked(path: Path, opened: ExitStack) -> Path | None:
-    """Lock what was just made; nothing if a sweep was quicker."""
+def _remove(path: Path) -> None:
+    """Remove a file or a directory, if it is there."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_locked(path: Path, opened: ExitStack) -> bool:
+    """Lock what was just made; not if a sweep was quicker."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
-        return None
+        return False
     opened.callback(os.close, descriptor)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return None
+        return False
     except OSError:
-        return path  # there are no locks in this place, and so no sweeps
-    return path if path.exists() else None
+        return True  # there are no locks in this place, and so no sweeps
+    return path.exists()

@@ -275,6 +275,35 @@ def test_interrupted_run_leaves_nothing(
     assert ModelSpec.load(out) == before
 
 
+@pytest.mark.parametrize("n_before", [0, 1, 2])
+def test_a_signal_between_two_renames_keeps_the_earlier_or_the_new(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_before: int
+) -> None:
+    out = tmp_path / "folder" / "out"
+    before = convert_checkpoint(checkpoint, out, PLAIN)
+    real, n_renames = Path.rename, 0
+
+    def renamed(path: Path, to: Path) -> Path:
+        nonlocal n_renames
+        n_renames += 1
+        if n_renames == n_before + 1 and n_before < 2:
+            raise SystemExit(143)
+        real(path, to)
+        if n_renames == n_before == 2:
+            raise SystemExit(143)
+        return to
+
+    monkeypatch.setattr(Path, "rename", renamed)
+    with pytest.raises(SystemExit):
+        convert_checkpoint(checkpoint, out, PLAIN)
+    monkeypatch.undo()
+    assert n_renames >= n_before
+    assert ModelSpec.load(out) == before
+    assert out in out.parent.iterdir()
+    convert_checkpoint(checkpoint, out, PLAIN)
+    assert list(out.parent.iterdir()) == [out]
+
+
 def test_what_a_killed_conversion_left_goes_when_it_is_not_the_last_whole_one(
     checkpoint: Path, tmp_path: Path
 ) -> None:

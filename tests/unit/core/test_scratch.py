@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +111,30 @@ def test_a_sweep_that_comes_before_the_lock_takes_nothing_that_is_worked_on(
         with scratch_directory(tmp_path, PREFIX) as other:
             assert n_sweeps == 3
             assert sorted(tmp_path.iterdir()) == sorted([directory, other])
+
+
+@pytest.mark.parametrize(
+    ("module", "step"), [(Path, "touch"), (Path, "mkdir"), (os, "open"), (fcntl, "flock")]
+)
+def test_a_signal_just_after_any_step_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, step: str
+) -> None:
+    real, n_signals = getattr(module, step), 0
+
+    def and_a_signal(*words: Any, **more: Any) -> Any:
+        nonlocal n_signals
+        monkeypatch.setattr(module, step, real)
+        real(*words, **more)
+        n_signals += 1
+        raise SystemExit(143)
+
+    for make in (scratch_file, lambda folder: scratch_directory(folder, ".x.")):
+        monkeypatch.setattr(module, step, and_a_signal)
+        with suppress(SystemExit), make(tmp_path):
+            pass
+        monkeypatch.setattr(module, step, real)
+        assert not list(tmp_path.iterdir())
+    assert n_signals >= 1
 
 
 def test_a_folder_is_swept_once_by_a_program(tmp_path: Path) -> None:
