@@ -34,7 +34,8 @@ DEMO := src/whisper_hailo/assets/demo.flac
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP_INSTALL) --no-deps --require-hashes
 # Tests beside each other; who has nothing left to do takes from the others.
-JOBS ?= auto
+# One process more than there are cores computes while others wait, for a socket or a time-out.
+JOBS ?= $(shell expr $$(nproc) + 1)
 BESIDE := -n $(JOBS) --maxprocesses 8 --dist worksteal
 # This project itself, editable; what builds it is in a lock.
 OURSELVES := $(PIP_INSTALL) --no-deps --no-build-isolation -e .

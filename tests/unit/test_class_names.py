@@ -7,6 +7,10 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Final
 
+import pytest
+
+pytestmark = pytest.mark.slow  # all of the source, read by `ast`
+
 SOURCES: Final = Path(__file__).parents[2] / "src"
 
 TWICE: Final = {

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow  # all of the source, read by `ast`
+
 SRC = Path(__file__).parents[2] / "src"
 ALONE = {"hef_build", "decode.py"}
 """Programs that travel or start without the rest of the package."""

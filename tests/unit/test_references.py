@@ -31,6 +31,9 @@ SHOWN = 5e-5
 """Half of the last digit of a probability in the files."""
 HALF_A_HUNDREDTH_S = 0.005
 
+QUICK = {"openai_whisper": "greedy", "faster_whisper": "beam"}
+"""The others run with the end-to-end tests."""
+
 Heard = Callable[[cases.Window | cases.Minute], Transcript]
 
 
@@ -87,7 +90,7 @@ def test_languages_are_as_likely_as_for_openai_whisper(ours: Transcriber, clip: 
 @pytest.mark.parametrize(
     ("reference", "name"),
     [
-        (reference, name)
+        pytest.param(reference, name, marks=() if name == QUICK[reference] else pytest.mark.slow)
         for reference in ("openai_whisper", "faster_whisper")
         for name in cases.golden(reference)["minutes"]
     ],

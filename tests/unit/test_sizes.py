@@ -15,6 +15,8 @@ MOST_OF_A_FUNCTION: Final = 40
 COMMANDS: Final = ("commands", "cli")
 """Folders of the product's and of the laboratory's."""
 
+pytestmark = pytest.mark.slow  # all of the source, read by `ast`
+
 _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 

@@ -87,6 +87,7 @@ def test_every_export_gives_what_our_decoder_gives(
             np.testing.assert_allclose(sums, expected_sums, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("export", EXPORTS)
 @pytest.mark.parametrize("graph", ["decoder_model", "decoder_model_merged"])
 def test_int8_exports_are_near_and_not_equal(

@@ -35,7 +35,8 @@ def finished(micro: Path, recordings: Path, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture
 def model(micro: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(micro, tmp_path / "model"))
+    out = tmp_path / "model"  # its files are replaced and never changed
+    return Path(shutil.copytree(micro, out, copy_function=lambda a, b: Path(b).hardlink_to(a)))
 
 
 @pytest.fixture

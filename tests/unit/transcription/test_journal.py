@@ -73,7 +73,7 @@ def straight(request: pytest.FixtureRequest, micro: Transcriber, long: FloatArra
     return Straight(arguments, whole.transcribe(long, **arguments), len(windows.shapes))
 
 
-@pytest.mark.parametrize("n_segments", [1, 3, 100])
+@pytest.mark.parametrize("n_segments", [1, pytest.param(3, marks=pytest.mark.slow), 100])
 def test_an_interrupted_run_goes_on_with_the_same_text(
     micro: Transcriber, long: FloatArray, tmp_path: Path, straight: Straight, n_segments: int
 ) -> None:

@@ -80,6 +80,7 @@ def test_an_emulated_graph_is_a_graph_like_any_other(
     assert (record["calibration_windows"], record["noise_windows"]) == (10, 2)
 
 
+@pytest.mark.slow
 def test_the_runtimes_optimiser_changes_nothing_that_matters(
     micro: Path, sets: dict[str, Path]
 ) -> None:
@@ -130,6 +131,7 @@ def test_some_windows_are_kept_for_the_noise(
     assert split(n_windows, count) == expected
 
 
+@pytest.mark.slow
 def test_windows_are_the_sets_own(micro: Path, sets: dict[str, Path]) -> None:
     for form in ModelSpec.load(micro).hailo:
         entries = read_network(
@@ -217,6 +219,7 @@ def test_an_unwritable_place_is_refused_before_anything_is_computed(micro: Path)
     assert not list((micro / "hailo").glob("writing-*"))
 
 
+@pytest.mark.slow
 def test_a_decoder_needs_its_start_nodes(micro: Path) -> None:
     model = onnx.load(micro / "hailo" / "decoder-2s-16.onnx")
     with pytest.raises(ModelError, match="'decoder_input_ids' holds no float32 values"):
