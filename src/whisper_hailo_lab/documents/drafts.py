@@ -49,10 +49,11 @@ def _text(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _time(row: dict[str, Any]) -> tuple[str, ...]:
+    run = (f"{row['model']}, {row['draft_model']}", row["form"], str(row["threads"]))
+    if "gain" in row:
+        return (*run, "-", "-", "left out", "-", f"{row['gain']:.2f} at 80 %", "-")
     return (
-        f"{row['model']}, {row['draft_model']}",
-        row["form"],
-        str(row["threads"]),
+        *run,
         percent(row["accept"]),
         number(row["alone_ms"], 2),
         number(row["helped_ms"], 2),

@@ -53,6 +53,7 @@ KEPT: Final[tuple[tuple[Path, Maker], ...]] = (
     (interrupted.RESULT, interrupted.tables),
     (processors.STEPS, processors.steps_tables),
     (processors.WINDOWS, processors.windows_tables),
+    (processors.PASSES, processors.passes_tables),
     (processors.WORDS, processors.words_tables),
     (server.RESULT, server.tables),
     (short_windows.RESULT, short_windows.tables),

@@ -40,7 +40,7 @@ SETS: Final = ("seen", "unseen", "noisy", "german", "phrases", "long")
 FORMS: Final = ("none", "int8", "int4")
 N_TOKENS: Final = 4
 ACCEPT: Final = (0.6, 0.7, 0.8, 0.9)
-PAIRS: Final = (("small", "tiny"), ("base", "tiny"))
+PAIRS: Final = (("small", "tiny"), ("base", "tiny"), ("turbo", "distil"))
 THREADS: Final = (1, 2)
 ROUNDS: Final = 9
 
@@ -102,6 +102,9 @@ def measure_times() -> list[dict[str, Any]]:
                 told |= {"form": form, "threads": threads}
                 logger.info("%s", told)
                 pair = DecoderPair(large, small, form, threads)
+                if not pair.costs.promise:
+                    rows.append(told | {"gain": round(pair.costs.gain(), 2)})
+                    continue
                 pair.round(ACCEPT[0], 0)
                 rows += [told | measure(pair, accept, ROUNDS) for accept in ACCEPT]
     return rows

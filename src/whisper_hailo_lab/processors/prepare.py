@@ -1,11 +1,11 @@
 """Model directories for `steps.py`, made on this machine.
 
-    python -m whisper_hailo_lab.processors.prepare OUT [--sizes micro tiny] [--float-kernels]
+    python -m whisper_hailo_lab.processors.prepare OUT [--sizes micro tiny] [...]
 
-Every quantisation of the bundled model, and of tiny's dimensions with random weights, as a
-processor with float16 would convert them and as one without would (`-codes`); on request,
-of the block formats also with float32 arithmetic instead of 8-bit (`accuracy_level` of
-`MatMulNBits`), which is the other kernel that ONNX Runtime has for them.
+Every quantisation of the bundled model, and of published dimensions with random weights, as a
+processor with float16 would convert them and as one without would (`-codes`, which `--no-codes`
+leaves out); on request, of the block formats also with float32 arithmetic instead of 8-bit
+(`accuracy_level` of `MatMulNBits`), which is the other kernel that ONNX Runtime has for them.
 """
 
 from __future__ import annotations
@@ -23,15 +23,17 @@ from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
 from whisper_hailo.convert.model_cache import resolve_model
 from whisper_hailo.convert.options import QUANTIZATIONS, ConvertOptions
 from whisper_hailo.core.spec import DECODER_FILE, ModelSpec
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, IntArray
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, IntArray
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
 from whisper_hailo_lab.data.clips import said
 from whisper_hailo_lab.program import description, run
 from whisper_hailo_lab.repository import PACKAGE
 from whisper_hailo_lab.speed.keys import use_cache
+from whisper_hailo_lab.speed.weights import SIZES as RANDOM
 from whisper_hailo_lab.speed.weights import random_checkpoint
 
 SIZES = ("micro", "tiny")
+"""Those whose logits are compared; others are only counted."""
 WINDOW_S = 10
 IN_FLOAT = 1
 """`accuracy_level` of float32 arithmetic."""
@@ -68,11 +70,18 @@ def tokens_of(directory: Path, text: str) -> IntArray:
     return np.array(tokens, np.int64)
 
 
+def drawn_features(directory: Path, n_positions: int) -> FloatArray:
+    """`(1, n_positions, d_model)` that no encoder gave."""
+    shape = (1, n_positions, ModelSpec.load(directory).dims.d_model)
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
 def main() -> None:
     """Entry point of the command line."""
     parser = argparse.ArgumentParser(description=description(__doc__))
     parser.add_argument("out", type=Path)
-    parser.add_argument("--sizes", nargs="+", choices=SIZES, default=SIZES)
+    parser.add_argument("--sizes", nargs="+", choices=("micro", *RANDOM), default=SIZES)
+    parser.add_argument("--no-codes", action="store_true")
     parser.add_argument("--float-kernels", action="store_true")
     words = parser.parse_args()
     out = words.out
@@ -84,20 +93,19 @@ def main() -> None:
         for quantize in QUANTIZATIONS:
             is_float = quantize == "none"
             made = copy(model, quantize, out / f"{name}-{quantize}", half=not is_float)
-            if not is_float:
+            if not (is_float or words.no_codes):
                 copy(model, quantize, out / f"{name}-{quantize}-codes", half=False)
             if words.float_kernels:
                 with_float_kernels(made)
     demo = PACKAGE / "assets" / "demo.flac"
     audio = pad_or_trim(load_audio(demo), WINDOW_S * SAMPLE_RATE_HZ)
     mel = log_mel(audio, 80)[np.newaxis]
-    drawn = np.random.default_rng(0).standard_normal((1, mel.shape[-1] // 2, 384))
     for directory in out.glob("*-*"):
         if directory.name.startswith("micro"):
             np.save(directory / "mel.npy", mel)
             np.save(directory / "tokens.npy", tokens_of(directory, said(demo)))
         else:  # an emulated encoder of tiny's size takes minutes
-            np.save(directory / "features.npy", drawn.astype(np.float32))
+            np.save(directory / "features.npy", drawn_features(directory, mel.shape[-1] // 2))
 
 
 if __name__ == "__main__":

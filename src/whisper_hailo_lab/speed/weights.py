@@ -30,8 +30,10 @@ SIZES: Final[dict[str, tuple[int, int, int]]] = {
     "base": (512, 6, 8),
     "small": (768, 12, 12),
     "turbo": (1280, 4, 20),
+    "distil": (1280, 2, 20),
 }
-"""Width, layers and heads of both halves; turbo's encoder has 32 layers, of which these are few."""
+"""Width, layers and heads of both halves, which are those of the decoder: the encoders of turbo and
+of distil-large-v3 have 32 layers."""
 
 
 def random_checkpoint(size: str, out: Path) -> Path:

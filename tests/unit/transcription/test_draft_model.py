@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -193,14 +194,24 @@ def test_a_draft_model_that_does_not_pay_is_left_out_and_that_is_said(
 ) -> None:
     run = helped.run(helped.default_options)
     recording = run.recording(DEMO)
-    recording.context.tally = replace(
-        NO_GAIN, n_tokens=60, n_passes=90, n_fed=90, n_steps=0, costs=Costs(5.0, 5.0)
-    )
+    recording.context.tally = replace(NO_GAIN, n_tokens=60, n_passes=300, n_fed=300)
+    assert recording.context.tally.pays, "it is tried still"
     with caplog.at_level(logging.INFO):
         list(run.schedule(Listed([recording])).run())
     told = [text for text in caplog.messages if "does not pay here" in text]
     assert len(told) == 1
-    assert recording.context.tally.n_steps == 0
+    assert not recording.context.tally.pays
+
+
+def test_a_draft_model_that_promises_nothing_is_not_loaded_and_that_is_said() -> None:
+    with Transcriber.from_model("micro", threads=1, draft_model="micro") as transcriber:
+        assert sorted(transcriber.parts) == ["decoder", "encoder"]
+        assert transcriber.transcribe(DEMO, batch_size=1).settings.draft_model == ""
+    assert re.fullmatch(
+        r"draft model micro is left out, since ahead of micro with int[48] weights it brings 1\.00 "
+        r"times the speed at best \(--draft-tokens N uses it all the same\)",
+        transcriber.reasons[-1],
+    )
 
 
 def test_one_encoder_is_found_by_its_hash(helped: Transcriber) -> None:

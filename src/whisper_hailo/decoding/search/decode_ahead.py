@@ -33,6 +33,10 @@ _USUAL: Final = 0.8
 """What an assistant's token is believed to be right with until then."""
 _TRIED: Final = 64
 """Tokens of a recording after which an assistant must have paid."""
+_WORTH: Final = 1.1
+"""Tokens for the cost of a pass of one that drafts must bring. Costs go by bytes; where caches hold
+a decoder that works alone and not two, they are a third higher: `docs/measurements/drafts.md`."""
+_LONGEST: Final = 16
 
 _ROWS: Final = {"none": 0.06, "int8": 0.27, "int4": 0.5}
 """What a further token of a pass costs, by the large model's weights: float ones are read from
@@ -60,6 +64,21 @@ class Costs:
         """By what the weights of each cost a step."""
         step = _step_bits(assistant) / _step_bits(model)
         return cls(step, _ROWS.get(model.quantization, _ROWS["int4"]))
+
+    def gain(self, right: float = _USUAL) -> float:
+        """Tokens for the cost of a pass of one, with drafts of the best length.
+
+        Args:
+            right: probability of each drafted token, if all before it are right.
+        """
+        each = self.step + self.row
+        lengths = range(_LONGEST + 1)
+        return max(sum(right**n for n in range(k + 1)) / (1 + k * each) for k in lengths)
+
+    @property
+    def promise(self) -> bool:
+        """Whether an assistant as good as most is worth its place."""
+        return self.gain() >= _WORTH
 
 
 def _step_bits(spec: ModelSpec) -> float:
@@ -138,8 +157,11 @@ class DraftTally:
     @property
     def pays(self) -> bool:
         """Whether the text took less than it would have taken alone, as far as can be told."""
-        tries = self.always is not None or self.n_tokens < _TRIED
-        return tries or self.spent < self.n_tokens
+        if self.always is not None:
+            return True
+        if self.n_tokens < _TRIED:
+            return self.costs.promise
+        return self.n_tokens > _WORTH * self.spent
 
 
 @dataclass(frozen=True, slots=True)

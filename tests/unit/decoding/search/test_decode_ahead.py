@@ -131,6 +131,22 @@ def test_a_draft_is_as_long_as_is_best(costs: Costs) -> None:
     assert tally.n_tokens / tally.spent == pytest.approx(best, rel=0.015)
 
 
+def test_what_drafts_gain_is_that_of_the_best_length() -> None:
+    # Two tokens ahead, at 0.45 each: 2.44 tokens for 1.9 passes; one gives 1.24, three 1.26.
+    assert Costs(0.2, 0.25).gain(0.8) == pytest.approx(2.44 / 1.9)
+    assert Costs(0.3, 0.3).gain(0.5) == 1.0, "none at all is the best"
+    assert Costs(0.0, 0.0).gain(1.0) == pytest.approx(17.0)
+    # One token ahead, right in 80 of 100: 1.8 tokens, for 1.1 of which there may be 1.636 passes.
+    assert Costs(0.3, 0.33).promise
+    assert not Costs(0.3, 0.34).promise
+
+
+def test_an_assistant_that_promises_little_is_not_asked_unless_it_is_wished() -> None:
+    assert not DraftTally(Costs(0.5, 0.3)).pays
+    assert DraftTally(Costs(0.5, 0.3), always=2).pays
+    assert DraftTally(CHEAP).pays
+
+
 def _propose_and_see(tally: DraftTally, rng: np.random.Generator, right: float) -> None:
     """A draft whose tokens are right as often as is said, and what becomes of it."""
     k = 0

@@ -20,7 +20,8 @@ RESULT: dict[str, Any] = {
             **{"model": "small", "draft_model": "tiny", "form": "int8", "threads": 1},
             **{"accept": 0.8, "alone_ms": 10.0, "helped_ms": 8.0, "times": 1.25},
             **{"expected_times": 1.2, "tokens_per_pass": 2.5},
-        }
+        },
+        {"model": "base", "draft_model": "tiny", "form": "int4", "threads": 2, "gain": 1.03},
     ],
 }
 
@@ -34,6 +35,11 @@ def test_texts_are_counted_and_shares_are_of_what_was_drafted() -> None:
 def test_times_are_told_beside_what_the_costs_say() -> None:
     text = tables(RESULT, "m")["draft-times"]
     assert "| small, tiny | int8 | 1 | 80.0 % | 10.00 | 8.00 | 1.25 | 1.20 | 2.50 |" in text
+
+
+def test_a_pair_that_is_left_out_says_what_it_promised() -> None:
+    text = tables(RESULT, "m")["draft-times"]
+    assert "| base, tiny | int4 | 2 | - | - | left out | - | 1.03 at 80 % | - |" in text
 
 
 def test_other_weights_are_told() -> None:
