@@ -40,6 +40,14 @@ def test_the_output_is_that_of_the_model_alone(
     assert "draft model nano, cached-int4" in helped.stderr
 
 
+def test_what_promises_nothing_is_left_out_and_the_user_hears_of_it(whisper_hailo: Command) -> None:
+    plain = whisper_hailo("transcribe", "-m", "micro", DEMO)
+    helped = whisper_hailo("transcribe", "-m", "micro", "--draft-model", "micro", DEMO)
+    assert helped.returncode == 0, helped.stderr
+    assert helped.stdout == plain.stdout
+    assert "draft model micro is left out, since ahead of micro with int8 weights" in helped.stderr
+
+
 def test_another_vocabulary_is_refused_before_anything_is_loaded(
     whisper_hailo: Command, nano: Path, tmp_path: Path
 ) -> None:

@@ -101,7 +101,7 @@ class DraftModel:
         directory, own = find_model(name, _form(name, spec, convert))
         _expect_one_vocabulary(name, spec, own)
         asked, costs = helped.engine, Costs.of(spec, own)
-        if asked.draft_tokens is None and not costs.promise:
+        if asked.draft_tokens is None and not costs.is_promising:
             return None, _left_out(own, spec, costs)
         backend = _PLAIN if asked.encoder_backend == _PLAIN else AUTO
         options = EngineOptions(hailo=asked.hailo, encoder_backend=backend)

@@ -102,7 +102,7 @@ def measure_times() -> list[dict[str, Any]]:
                 told |= {"form": form, "threads": threads}
                 logger.info("%s", told)
                 pair = DecoderPair(large, small, form, threads)
-                if not pair.costs.promise:
+                if not pair.costs.is_promising:
                     rows.append(told | {"gain": round(pair.costs.gain(), 2)})
                     continue
                 pair.round(ACCEPT[0], 0)

@@ -13,6 +13,7 @@ Source: Leviathan et al. 2023, `assistant_model` of Transformers.
 from __future__ import annotations
 
 import math
+import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -42,6 +43,9 @@ _ROWS: Final = {"none": 0.06, "int8": 0.27, "int4": 0.5}
 """What a further token of a pass costs, by the large model's weights: float ones are read from
 memory, whole; to unpack few bits takes as long as to multiply. Measured:
 `docs/measurements/drafts.md`."""
+_ROWS_OF_ARM: Final = {"none": 0.19, "int8": 0.54, "int4": 0.76}
+"""Of a Cortex-A76, whose kernels compute each row by itself: reckoned from instructions and the
+Raspberry Pi 5's memory, `docs/measurements/aarch64.md`."""
 _BITS: Final = {"none": 32, "int8": 12, "int4": 10}
 """What a weight costs a step, in bits of a float one: those of 8 and 4 bits are unpacked as well as
 read, and in 4 bits some products keep 8."""
@@ -61,9 +65,10 @@ class Costs:
 
     @classmethod
     def of(cls, model: ModelSpec, assistant: ModelSpec) -> Costs:
-        """By what the weights of each cost a step."""
+        """By what the weights of each cost a step, and this processor's kernels a row."""
         step = _step_bits(assistant) / _step_bits(model)
-        return cls(step, _ROWS.get(model.quantization, _ROWS["int4"]))
+        rows = _ROWS_OF_ARM if platform.machine() == "aarch64" else _ROWS
+        return cls(step, rows.get(model.quantization, rows["int4"]))
 
     def gain(self, right: float = _USUAL) -> float:
         """Tokens for the cost of a pass of one, with drafts of the best length.
@@ -76,7 +81,7 @@ class Costs:
         return max(sum(right**n for n in range(k + 1)) / (1 + k * each) for k in lengths)
 
     @property
-    def promise(self) -> bool:
+    def is_promising(self) -> bool:
         """Whether an assistant as good as most is worth its place."""
         return self.gain() >= _WORTH
 
@@ -160,7 +165,7 @@ class DraftTally:
         if self.always is not None:
             return True
         if self.n_tokens < _TRIED:
-            return self.costs.promise
+            return self.costs.is_promising
         return self.n_tokens > _WORTH * self.spent
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.unit.decoding.search.test_verify_draft import PREFIX, Oracle, all_options, edited, edits
 from tests.unit.shapes import TOY, TOY_TOKENS, toy_spec
+from whisper_hailo.convert.options import QUANTIZATIONS
 from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions, SearchOptions
@@ -137,8 +138,8 @@ def test_what_drafts_gain_is_that_of_the_best_length() -> None:
     assert Costs(0.3, 0.3).gain(0.5) == 1.0, "none at all is the best"
     assert Costs(0.0, 0.0).gain(1.0) == pytest.approx(17.0)
     # One token ahead, right in 80 of 100: 1.8 tokens, for 1.1 of which there may be 1.636 passes.
-    assert Costs(0.3, 0.33).promise
-    assert not Costs(0.3, 0.34).promise
+    assert Costs(0.3, 0.33).is_promising
+    assert not Costs(0.3, 0.34).is_promising
 
 
 def test_an_assistant_that_promises_little_is_not_asked_unless_it_is_wished() -> None:
@@ -218,6 +219,20 @@ def test_costs_follow_from_the_weights() -> None:
     assert costs.row > Costs.of(replace(large, quantization="none"), small).row
     whole = replace(small, quantization="none")
     assert Costs.of(large, whole).step == pytest.approx(32 / 12 * costs.step)
+
+
+@pytest.mark.parametrize(
+    ("machine", "forms"), [("x86_64", {"none", "int8"}), ("aarch64", {"none"})]
+)
+def test_where_tiny_is_worth_its_place_ahead_of_small(
+    monkeypatch: pytest.MonkeyPatch, machine: str, forms: set[str]
+) -> None:
+    """Kernels of Arm compute each row by itself, so that a further token costs more there."""
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    tiny = replace(toy_spec(), dims=_sized(384, 4), quantization="int4")
+    small = replace(toy_spec(), dims=_sized(768, 12))
+    costs = {form: Costs.of(replace(small, quantization=form), tiny) for form in QUANTIZATIONS}
+    assert {form for form, found in costs.items() if found.is_promising} == forms
 
 
 def _sized(width: int, layers: int) -> Dimensions:

@@ -16,7 +16,13 @@ from whisper_hailo_lab.experiments import fallback, short_windows, windows
 from whisper_hailo_lab.repository import MICRO
 from whisper_hailo_lab.runs.marks import OTHER, mark_of
 
-ON_ANY_WEIGHTS = {processors.STEPS, processors.WINDOWS, device_faults.RESULT, server.RESULT}
+ON_ANY_WEIGHTS = {
+    processors.STEPS,
+    processors.PASSES,
+    processors.WINDOWS,
+    device_faults.RESULT,
+    server.RESULT,
+}
 OF_WEIGHTS = [pytest.param(*one, id=one[0].stem) for one in KEPT if one[0] not in ON_ANY_WEIGHTS]
 
 
