@@ -140,7 +140,7 @@ def why_not_drafted(options: DecodingOptions, batch_size: int = 1) -> str | None
 def _left_out(own: ModelSpec, spec: ModelSpec, costs: Costs) -> str:
     return (
         f"draft model {own.name} is left out, since ahead of {spec.name} with "
-        f"{spec.quantization} weights it brings {costs.gain():.2f} times the speed at best "
+        f"{spec.quantization} weights it promises {costs.gain():.2f} times the speed "
         "(--draft-tokens N uses it all the same)"
     )
 

@@ -208,8 +208,8 @@ def test_a_draft_model_that_promises_nothing_is_not_loaded_and_that_is_said() ->
         assert sorted(transcriber.parts) == ["decoder", "encoder"]
         assert transcriber.transcribe(DEMO, batch_size=1).settings.draft_model == ""
     assert re.fullmatch(
-        r"draft model micro is left out, since ahead of micro with int[48] weights it brings 1\.00 "
-        r"times the speed at best \(--draft-tokens N uses it all the same\)",
+        r"draft model micro is left out, since ahead of micro with int[48] weights it promises "
+        r"1\.00 times the speed \(--draft-tokens N uses it all the same\)",
         transcriber.reasons[-1],
     )
 

@@ -35,8 +35,8 @@ _USUAL: Final = 0.8
 _TRIED: Final = 64
 """Tokens of a recording after which an assistant must have paid."""
 _WORTH: Final = 1.1
-"""Tokens for the cost of a pass of one that drafts must bring. Costs go by bytes; where caches hold
-a decoder that works alone and not two, they are a third higher: `docs/measurements/drafts.md`."""
+"""Tokens for the cost of a pass of one that drafts must bring. Costs go by bytes; where a cache
+holds one decoder and not two, they are up to a half higher: `docs/measurements/drafts.md`."""
 _LONGEST: Final = 16
 
 _ROWS: Final = {"none": 0.06, "int8": 0.27, "int4": 0.5}
