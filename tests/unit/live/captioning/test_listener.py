@@ -64,3 +64,11 @@ def test_a_short_segment_is_taken_to_be_in_the_language_before_it_and_a_long_one
     listener.transcribe_all(long, audio(3.0))
     assert engine.told == [None, "de", "de", None]
     assert (short.language, long.language) == ("de", "en")
+
+
+def test_what_another_segment_left_is_the_draft_until_something_of_this_one_was_heard() -> None:
+    left = Draft((1, 2, 3))
+    running = RunningSegment(1, RunningText(1.0), 0, carried=left)
+    assert running.draft is left
+    running.shown = 16_000
+    assert running.draft == Draft()

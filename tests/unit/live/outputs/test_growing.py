@@ -41,6 +41,16 @@ def test_the_disk_is_waited_for_where_a_record_may_not_be_lost(
         assert bool(waited) is durable
 
 
+@pytest.mark.parametrize("before", [b"", b"\n", b"a line\n", b"\n" + 5000 * b"x" + b"\n"])
+def test_half_a_line_is_taken_away_however_long_it_is(tmp_path: Path, before: bytes) -> None:
+    path = tmp_path / "a.txt"
+    for half in (b"half", 9000 * b"h"):
+        path.write_bytes(before + half)
+        with GrowingFile(path, "txt", joins=True) as file:
+            file.append(b"one\n", durable=False)
+        assert path.read_bytes() == before + b"one\n"
+
+
 def test_an_empty_file_is_taken(tmp_path: Path) -> None:
     (tmp_path / "a.txt").touch()
     with GrowingFile(tmp_path / "a.txt", "txt") as file:
