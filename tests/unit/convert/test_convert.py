@@ -297,7 +297,8 @@ def test_a_signal_between_two_renames_keeps_the_earlier_or_the_new(
     with pytest.raises(SystemExit):
         convert_checkpoint(checkpoint, out, PLAIN)
     monkeypatch.undo()
-    assert n_renames >= n_before
+    # Where the second one failed, a third one undoes the first.
+    assert n_renames == (1, 3, 2)[n_before]
     assert ModelSpec.load(out) == before
     assert out in out.parent.iterdir()
     convert_checkpoint(checkpoint, out, PLAIN)
