@@ -27,7 +27,7 @@ CHECKPOINT = Path(
     )
 )
 
-LONG_S = float(os.environ.get("WHISPER_HAILO_PARITY_SECONDS", "120"))
+LONG_S = float(os.environ.get("WHISPER_HAILO_PARITY_SECONDS", "60"))
 """WHISPER_HAILO_PARITY_SECONDS=600 does ten minutes: the eight cases that go on to their end take
 four and a half of a quick core, in both programs together."""
 

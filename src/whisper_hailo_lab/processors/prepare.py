@@ -6,6 +6,7 @@ Every quantisation of the bundled model, and of published dimensions with random
 processor with float16 would convert them and as one without would (`-codes`, which `--no-codes`
 leaves out); on request, of the block formats also with float32 arithmetic instead of 8-bit
 (`accuracy_level` of `MatMulNBits`), which is the other kernel that ONNX Runtime has for them.
+The bundled model gets a log-mel of `--window-s` of the demo, the others audio features of 10 s.
 """
 
 from __future__ import annotations
@@ -23,7 +24,13 @@ from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
 from whisper_hailo.convert.model_cache import resolve_model
 from whisper_hailo.convert.options import QUANTIZATIONS, ConvertOptions
 from whisper_hailo.core.spec import DECODER_FILE, ModelSpec
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, IntArray
+from whisper_hailo.core.types import (
+    FRAMES_PER_POSITION,
+    FRAMES_PER_SECOND,
+    SAMPLE_RATE_HZ,
+    FloatArray,
+    IntArray,
+)
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
 from whisper_hailo_lab.data.clips import said
 from whisper_hailo_lab.program import description, run
@@ -35,6 +42,7 @@ from whisper_hailo_lab.speed.weights import random_checkpoint
 SIZES = ("micro", "tiny")
 """Those whose logits are compared; others are only counted."""
 WINDOW_S = 10
+N_POSITIONS = WINDOW_S * FRAMES_PER_SECOND // FRAMES_PER_POSITION
 IN_FLOAT = 1
 """`accuracy_level` of float32 arithmetic."""
 
@@ -83,6 +91,7 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", choices=("micro", *RANDOM), default=SIZES)
     parser.add_argument("--no-codes", action="store_true")
     parser.add_argument("--float-kernels", action="store_true")
+    parser.add_argument("--window-s", type=int, default=WINDOW_S, help="of the bundled model")
     words = parser.parse_args()
     out = words.out
     shutil.rmtree(out, ignore_errors=True)  # what an earlier call asked for
@@ -98,14 +107,14 @@ def main() -> None:
             if words.float_kernels:
                 with_float_kernels(made)
     demo = PACKAGE / "assets" / "demo.flac"
-    audio = pad_or_trim(load_audio(demo), WINDOW_S * SAMPLE_RATE_HZ)
+    audio = pad_or_trim(load_audio(demo), words.window_s * SAMPLE_RATE_HZ)
     mel = log_mel(audio, 80)[np.newaxis]
     for directory in out.glob("*-*"):
         if directory.name.startswith("micro"):
             np.save(directory / "mel.npy", mel)
             np.save(directory / "tokens.npy", tokens_of(directory, said(demo)))
         else:  # an emulated encoder of tiny's size takes minutes
-            np.save(directory / "features.npy", drawn_features(directory, mel.shape[-1] // 2))
+            np.save(directory / "features.npy", drawn_features(directory, N_POSITIONS))
 
 
 if __name__ == "__main__":
