@@ -39,7 +39,7 @@ _SLOWER: Final = 10
 _OURS: Final = {"whisper_hailo", "whisper_hailo_lab", "tests", "benchmarks"}
 
 _QUIET: Final = [
-    *("-qq", "-x", "-p", "no:cacheprovider", "--no-header", "--no-summary"),
+    *("-qq", "-x", "-m", "not slow", "-p", "no:cacheprovider", "--no-header", "--no-summary"),
     *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
 ]
 
@@ -69,8 +69,7 @@ class Lane:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Measure what was not, then try every fault."""
-        self._measure(session)
-        covered = Covered(self.test_files)
+        covered = Covered(self._measure(session))
         self.failed = covered.failed
         items = {item.nodeid: item for item in session.items}
         sources = {path: Source(path) for path in sorted({one.path for one in self.mutants})}
@@ -87,7 +86,8 @@ class Lane:
             self.tell(one)
         return True
 
-    def _measure(self, session: pytest.Session) -> None:
+    def _measure(self, session: pytest.Session) -> list[str]:
+        """Files of tests of which all is known then; those whose tests are all slow are none."""
         by_file: dict[str, list[pytest.Item]] = {}
         for item in session.items:
             by_file.setdefault(item.nodeid.partition("::")[0], []).append(item)
@@ -98,6 +98,7 @@ class Lane:
         ]
         for _ in _in_copies(work, self.jobs, float("inf")):
             pass
+        return list(by_file)
 
     def _try(
         self,
