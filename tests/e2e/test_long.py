@@ -80,39 +80,6 @@ def test_word_times_rise_and_stay_inside(whisper_hailo: Command) -> None:
     assert all(0 <= word["probability"] <= 1 for word in words)
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        (("--clip-timestamps", "5,2"), 2, "an end is not after its start"),
-        (("--clip-timestamps=-1,2",), 2, "a time is negative"),
-        (("--clip-timestamps", "nan,2"), 2, "a time is negative or no number"),
-        (("--hallucination-silence", 2), 2, "--hallucination-silence needs --word-timestamps"),
-        (
-            ("--hallucination-silence", 2, "--word-timestamps", "--long", "overlap"),
-            2,
-            "--hallucination-silence skips silence by seeking, the windows are 'overlap'",
-        ),
-        (("--hotwords", " "), 2, "--hotwords is blank"),
-        (("--prefix", "word " * 200), 2, "this model takes 112"),
-        (("--language", "xx"), 2, "unknown language 'xx'"),
-        (("--detect-each-window", "-l", "de"), 2, "--detect-each-window needs --language auto"),
-        (("--beam-size", 0), 2, "--beam-size is 0, expected 1 to 64"),
-        (("--temperature", 5), 2, "--temperature is 5, expected numbers from 0 to 2"),
-        (("--highlight-words",), 2, "--highlight-words needs --word-timestamps"),
-        (("--format", "all"), 2, "give --output-dir"),
-        (("--skip-existing",), 2, "--skip-existing needs --output-dir"),
-        (("--long", "seeking"), 2, "expected one of: auto, seek, overlap, vad, consecutive"),
-        (("--suppress-tokens", "a"), 2, "--suppress-tokens is 'a'"),
-        (("--batch-size", 0), 2, "--batch-size is 0"),
-    ],
-)
-def test_one_line_for_each_slip(
-    whisper_hailo: Command, words: tuple[str, ...], code: int, message: str
-) -> None:
-    result = whisper_hailo(*MICRO, *words, DEMO)
-    assert (result.returncode, message in one_line(result)) == (code, True), result.stderr
-
-
 def test_clips_behind_the_end_are_told(whisper_hailo: Command) -> None:
     result = whisper_hailo(*MICRO, "--clip-timestamps", "0,2,500,510", DEMO)
     assert result.returncode == 0

@@ -178,24 +178,6 @@ def test_an_address_that_is_taken_is_told_in_one_line(whisper_hailo: Command) ->
     assert f"cannot listen at http://{address}" in one_line(result), "before a model is looked for"
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (("--http", "here"), "--http is 'here', expected an address and a port"),
-        (("--wyoming", "unix:///x"), "--wyoming is 'unix:///x', expected an address and a port"),
-        (("--tls-cert", "a.pem"), "--tls-cert and --tls-key need each other"),
-        (("--zeroconf", "home"), "--zeroconf announces the Wyoming door"),
-        (("--language", "xx", "--model", "micro"), "xx"),
-    ],
-)
-def test_settings_that_are_wrong_are_told_in_one_line(
-    whisper_hailo: Command, words: tuple[str, ...], told: str
-) -> None:
-    result = whisper_hailo("serve", *words)
-    assert result.returncode == 2
-    assert told in one_line(result)
-
-
 def test_it_speaks_tls(environment: dict[str, str], tmp_path: Path) -> None:
     openssl = shutil.which("openssl")
     if openssl is None:

@@ -118,7 +118,7 @@ class AskedModel:
     """Which model is to be run, and how.
 
     Args:
-        convert: that names are put on.
+        convert: that names are put on; `None` is the defaults.
         engine: likewise.
         threads: per operator; 0 may be `cpu_threads` among the names, as of faster-whisper.
         names: of `from_model`.
@@ -133,7 +133,11 @@ class AskedModel:
     """
 
     def __init__(
-        self, convert: ConvertOptions, engine: EngineOptions, threads: int, names: dict[str, Any]
+        self,
+        convert: ConvertOptions | None,
+        engine: EngineOptions | None,
+        threads: int,
+        names: dict[str, Any],
     ) -> None:
         names = _as_ours(names)
         elsewhere = names.pop("cpu_threads", 0)

@@ -75,7 +75,7 @@ class Transcriber(LoadedModel):
             ModelError, ShapeError, DeviceError: encoder and decoder that are not there, or that
                 do not fit the model or each other.
         """
-        chosen = AskedModel(convert or ConvertOptions(), engine or EngineOptions(), threads, named)
+        chosen = AskedModel(convert, engine, threads, named)
         return cls(
             Parts.of_model(
                 model,

@@ -13,7 +13,7 @@ from tests.unit.text.test_outputs import transcript
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import Segment, Transcript, Word
 from whisper_hailo.text.outputs import render
-from whisper_hailo.text.subtitles import Layout, cue_time, cues
+from whisper_hailo.text.subtitles import Layout, cue_time, cues, words_of
 
 
 def spoken(*texts: str) -> Transcript:
@@ -46,6 +46,14 @@ def test_tsv() -> None:
     assert render(transcript(), "tsv") == (
         "start\tend\ttext\n0\t9000\tGrüße.\n9000\t12500\tAll the rest.\n"
     )
+
+
+def test_words_without_times_share_those_of_their_segment_by_length() -> None:
+    words = words_of(Segment(10.0, 15.0, "one three", (), -0.1, 0.0))
+    assert [(word.start_s, word.end_s, word.text) for word in words] == [
+        (10.0, 12.0, " one"),
+        (12.0, 15.0, " three"),
+    ]
 
 
 def test_hours_and_arrows_in_the_text() -> None:

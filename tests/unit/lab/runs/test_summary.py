@@ -10,7 +10,15 @@ from whisper_hailo_lab.rates import Score
 from whisper_hailo_lab.report.text import cases_table
 from whisper_hailo_lab.runs.figures import case_figures, file_figures
 from whisper_hailo_lab.runs.records import FileResult
-from whisper_hailo_lab.runs.summary import Summary, repetitive, rtfx, summarise, summarise_case
+from whisper_hailo_lab.runs.summary import (
+    Summary,
+    median_cpu_ms,
+    repetitive,
+    rtfx,
+    stage_ms,
+    summarise,
+    summarise_case,
+)
 
 
 def ours() -> Summary:
@@ -57,6 +65,14 @@ def test_stages_that_a_system_does_not_tell_are_not_zero() -> None:
 
 def test_cpu_seconds_per_second_of_audio() -> None:
     assert ours().cpu_per_audio_s == pytest.approx((10 + 20 + 30) / 500 / 6.0)
+
+
+def test_processor_time_of_a_recording_is_in_milliseconds() -> None:
+    times = [0.01, 0.25, 0.04]
+    files = [replace(OURS_FILES[0], cpu_s=cpu_s) for cpu_s in times]
+    assert [stage_ms(record, "cpu") for record in files] == pytest.approx([10, 250, 40])
+    assert median_cpu_ms(files) == pytest.approx(40)
+    assert median_cpu_ms([replace(record, error="lost") for record in files]) is None
 
 
 def test_hallucination_on_silence_runaways_and_repetition() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from whisper_hailo.audio.windows import Window, WindowPlan
+from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.option_groups import WordOptions
@@ -277,6 +278,13 @@ def test_stretches_that_were_cut_meet_where_they_were_cut() -> None:
 def test_unknown_strategies_are_refused(strategy: str) -> None:
     with pytest.raises(Exception, match="expected one of: auto, seek, overlap, vad, consecutive"):
         LongOptions(strategy=strategy)
+
+
+@pytest.mark.parametrize("overlap_s", [0.0, -1.0, 15.01])
+def test_overlaps_that_no_window_has_are_refused(overlap_s: float) -> None:
+    with pytest.raises(OptionError, match="more than 0 s, at most 15 s"):
+        LongOptions(overlap_s=overlap_s)
+    assert LongOptions(overlap_s=15.0).overlap_s == 15.0
 
 
 BEGIN = 1000
