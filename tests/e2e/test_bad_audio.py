@@ -103,15 +103,15 @@ def peak_mib(environment: dict[str, str], *words: object) -> tuple[float, str]:
     return usage.ru_maxrss / 1024, output
 
 
-def test_three_hours_in_flat_memory(
+def test_an_hour_in_flat_memory(
     environment: dict[str, str], whisper_hailo: Command, tmp_path: Path
 ) -> None:
     whisper_hailo("transcribe", "--model", "micro", DEMO)  # the model is converted
     words = ["transcribe", "--model", "micro", "--json"]
     minute_mib, _ = peak_mib(environment, *words, long_recording(tmp_path / "minute.wav", 60))
-    hours_mib, output = peak_mib(environment, *words, long_recording(tmp_path / "h.wav", 10_800))
+    hour_mib, output = peak_mib(environment, *words, long_recording(tmp_path / "hour.wav", 3600))
     printed = json.loads(output)
-    assert printed["duration"] > 3 * 3600
+    assert printed["duration"] > 3600
     assert printed["text"].split()[-3:] == DEMO_TEXT.split()[-3:]
-    # Three hours of samples alone are 660 MiB as float32.
-    assert hours_mib < minute_mib + 40
+    # Samples of an hour are 220 MiB as float32, its log-mel 110, what the encoder gives 88.
+    assert hour_mib < minute_mib + 20
