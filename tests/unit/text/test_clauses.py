@@ -21,6 +21,11 @@ def test_what_fits_one_line_has_one() -> None:
     assert cues("Good evening, everybody.") == [["Good evening, everybody."]]
 
 
+def test_a_line_may_be_as_long_as_is_allowed() -> None:
+    assert cues("four fives", width=10) == [["four fives"]]
+    assert cues("four fives", width=9) == [["four", "fives"]]
+
+
 def test_two_lines_are_parted_at_a_clause_or_in_the_middle() -> None:
     assert cues("When the train was late again, we took the bus to town.") == [
         ["When the train was late again,", "we took the bus to town."]

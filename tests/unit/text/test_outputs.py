@@ -78,6 +78,10 @@ def test_json_says_all_that_is_known_of_a_segment_and_its_words() -> None:
     }]  # fmt: skip
 
 
+def test_json_has_letters_of_any_script_as_they_are() -> None:
+    assert '"text": "Grüße.' in render(transcript(), "json")
+
+
 def test_json_keeps_times_to_their_last_useful_digit() -> None:
     timings = Timings(load_ms=1.23456, total_ms=2.0)
     found = replace(transcript(), timings=timings, duration_s=12.34567)

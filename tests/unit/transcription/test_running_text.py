@@ -214,6 +214,6 @@ def test_what_was_encoded_once_is_transcribed_and_translated(
     assert (heard.language, heard.translation) == ("de", "Happy birthday, Anna.")
     assert heard.text == micro.transcribe_running(phrase, OPTIONS).text
     assert heard.text != heard.translation
-    both.transcribe_running(phrase, OPTIONS)
+    assert both.transcribe_running(phrase, OPTIONS).translation is None, "nobody asked for it"
     assert counted.n_calls == 2 * n_alone, "the second text takes no pass of the encoder"
     assert both.transcribe_running(speech, OPTIONS, translate=True).translation is None

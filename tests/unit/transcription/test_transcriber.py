@@ -74,6 +74,13 @@ def test_wrong_options_are_refused_at_once(micro: Transcriber) -> None:
         micro.transcribe_many(["nowhere.wav"], OPTIONS, batch_size=0)
 
 
+def test_of_many_recordings_each_tells_how_far_it_is(micro: Transcriber) -> None:
+    told: list[tuple[float, float | None]] = []
+    silence = np.zeros(SAMPLE_RATE_HZ * 12, np.float32)
+    list(micro.transcribe_many([silence], OPTIONS, lambda *done: told.append(done)))
+    assert told[-1] == (12.0, 12.0)
+
+
 def test_eight_calls_lead_from_transcribe_to_the_run_of_a_graph(
     micro: Transcriber, monkeypatch: pytest.MonkeyPatch
 ) -> None:

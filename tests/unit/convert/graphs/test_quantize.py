@@ -75,6 +75,13 @@ def test_the_shift_takes_the_mean_error_away(n_out: int) -> None:
     assert np.abs((lost - got).mean()) < 0.01
 
 
+def test_an_extreme_value_is_cut_where_the_others_gain_by_it() -> None:
+    """Steps of 0.1 lose 0.2 of the one, and next to nothing of all the others."""
+    block = np.array([[1.0, *[0.7] * 15, *[0.29] * 16]], np.float32)
+    _, scales = quantize_blocks(block, 4)
+    assert scales.ravel() == pytest.approx([-0.1])
+
+
 def test_rows_that_are_no_whole_blocks_are_refused() -> None:
     with pytest.raises(ModelError, match="blocks of 32 for int8; convert this checkpoint with"):
         quantized(ready(_matrix(4, 40)), 8)

@@ -14,6 +14,7 @@ from tests.unit.shapes import toy_spec
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.core.types import Word
 from whisper_hailo.decoding.words.align import align_words
+from whisper_hailo.decoding.words.dtw import token_starts
 from whisper_hailo.text.tokenizer import Tokenizer
 
 N_POSITIONS = 100
@@ -127,6 +128,17 @@ def test_a_word_s_probability_is_the_mean_of_its_tokens_among_all_text(
     mean = (0.5 + 0.75 * (len(ids) - 1)) / len(ids)
     assert words[0].probability == pytest.approx(mean, abs=1e-6)
     assert words[1].probability == pytest.approx(0.9, abs=1e-6)
+
+
+def test_what_is_spent_on_padding_makes_no_token_weaker() -> None:
+    """The first looks at the audio for a thousandth of its time, and there at its beginning."""
+    attention = np.full((1, 3, 30), 1e-6, np.float32)
+    attention[0, 0, :4] = 0.001
+    attention[0, 0, 12:] = 0.055
+    attention[0, 1, :4] = 0.01
+    attention[0, 1, 4:8] = 0.24
+    attention[0, 2, 8:12] = 0.25
+    assert token_starts(attention, 12, slice(None)).tolist() == [0, 4, 8]
 
 
 def test_without_text_or_without_eyes_there_are_no_words(

@@ -120,6 +120,18 @@ def test_two_words_in_a_row_are_the_same_wherever_they_were_timed() -> None:
     assert at_seam(late, later) == (0, 0)
 
 
+def test_one_word_in_common_is_no_row_whatever_follows_it() -> None:
+    left: list[Said] = [(42.0, 42.2, " very"), (42.3, 42.5, " bad")]
+    right: list[Said] = [(42.8, 43.0, " very"), (43.1, 43.3, " good")]
+    assert at_seam(left, right) == (2, 0)
+
+
+def test_what_ends_as_the_other_window_goes_on_is_kept() -> None:
+    left: list[Said] = [(42.7, 43.1, " free"), (43.3, 43.6, " on")]
+    right: list[Said] = [(42.9, 43.3, " tree"), (43.6, 44.0, " up")]
+    assert at_seam(left, right) == (2, 1)
+
+
 def test_words_of_one_time_are_one_word_misheard() -> None:
     """They share 0.2 s, and a tenth more is granted, of the 0.4 s of the shorter one."""
     assert at_seam([(42.1, 42.5, " free")], [(42.3, 42.7, " tree")]) == (1, 1)
