@@ -118,7 +118,7 @@ def test_words_that_a_decoder_cannot_be_told(
     ],
 )
 def test_options_of_captions(capsys: pytest.CaptureFixture[str], words: str, why: str) -> None:
-    given = words.replace("DEMO", DEMO).split()
+    given = [DEMO if word == "DEMO" else word for word in words.split()]
     assert why in refusal(capsys, "caption", "--model", "micro", *given)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,13 @@ from whisper_hailo.core.supervisor import Supervisor
 
 
 @pytest.fixture
-def manager(tmp_path: Path) -> Iterator[socket.socket]:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
-        listening.bind(str(tmp_path / "notify"))
+def manager() -> Iterator[socket.socket]:
+    """Its address has 107 bytes at most, which a folder of pytest's may fill."""
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        listening.bind(f"{folder}/notify")
         listening.setblocking(False)
         yield listening
 

@@ -236,6 +236,22 @@ def test_a_chip_that_hangs_is_not_waited_for_when_it_is_closed(
     assert (max(waits) > 0) is not hangs
 
 
+def test_a_network_that_fails_to_shut_down_is_taken_off_all_the_same(
+    machine: Any, hefs: Hefs, spec: ModelSpec
+) -> None:
+    """It must not outlive the device."""
+
+    def fail() -> None:
+        raise OSError("not now")
+
+    with HefEncoder(hefs.encoder, spec) as encoder:
+        network = _network(encoder)
+        configured = network._configured
+        network._configured = SimpleNamespace(shutdown=fail, __exit__=configured.__exit__)
+        network.close()
+        assert not configured.alive
+
+
 def test_no_time_is_counted_before_a_result_is_there(
     machine: Any, hefs: Hefs, spec: ModelSpec
 ) -> None:

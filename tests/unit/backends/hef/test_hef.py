@@ -62,7 +62,7 @@ def test_every_version_and_form(tmp_path: Path, version: int, arch: str, ops: bo
     assert (decoder.outputs[0].type, decoder.outputs[0].scale) == ("uint16", 0.5)
 
 
-def _changed(path: Path, wish: Wish, change: Callable[[Any], object]) -> Path:
+def changed(path: Path, wish: Wish, change: Callable[[Any], object]) -> Path:
     """A file whose description was changed before it was signed."""
     hef = _description(hef_bytes(wish))
     change(hef)
@@ -99,7 +99,7 @@ def test_the_order_of_fused_layers_counts_if_there_are_any(
         fused.has = True
         fused.names[:] = turned
 
-    path = _changed(tmp_path / "x.hef", Wish([DECODER], arch=arch, ops=ops), fuse)
+    path = changed(tmp_path / "x.hef", Wish([DECODER], arch=arch, ops=ops), fuse)
     assert [s.name for s in read_hef(path).groups[0].outputs] == turned
 
 
@@ -113,7 +113,7 @@ def test_transposed_shapes_are_as_the_host_sees_them(tmp_path: Path, mark: str) 
         for place in hef.network_groups[0].placed:
             place.inner.contexts[0].metadata.edges[0].layer.base.format = 2
 
-    flat = read_hef(_changed(tmp_path / "flat.hef", wish, flatten)).groups[0]
+    flat = read_hef(changed(tmp_path / "flat.hef", wish, flatten)).groups[0]
     assert (flat.inputs[0].order, flat.inputs[0].shape) == ("NC", (1000, 1, 80)), "left as it is"
 
 
@@ -135,7 +135,7 @@ def test_numbers_of_chips(
         def mark(hef: Any, code: int = code) -> None:
             hef.header.hw_arch = code
 
-        facts = describe_hef(_changed(tmp_path / "x.hef", Wish([ENCODER], arch="hailo8"), mark))
+        facts = describe_hef(changed(tmp_path / "x.hef", Wish([ENCODER], arch="hailo8"), mark))
         assert (facts["compiled_for"], facts["runs_on"]) == (arch, runs_on)
 
 
@@ -165,10 +165,10 @@ def test_an_edge_says_itself_whether_it_leads_to_the_host(tmp_path: Path) -> Non
                             edge.switch.connection = connection
 
     wish = Wish([ENCODER], version=0)
-    path = _changed(tmp_path / "x.hef", wish, lambda hef: connected(hef, 0))
+    path = changed(tmp_path / "x.hef", wish, lambda hef: connected(hef, 0))
     (group,) = read_hef(path).groups
     assert {stream.name for stream in group.inputs} == set(ENCODER.inputs)
-    path = _changed(tmp_path / "y.hef", wish, lambda hef: connected(hef, 1))
+    path = changed(tmp_path / "y.hef", wish, lambda hef: connected(hef, 1))
     with pytest.raises(HefError, match="without a name, an input or an output"):
         read_hef(path)
 
@@ -238,7 +238,7 @@ def test_a_placement_without_a_network_is_passed_over(tmp_path: Path) -> None:
         (group,) = hef.network_groups
         group.placed[0].ClearField("inner")
 
-    path = _changed(tmp_path / "x.hef", Wish([DECODER], arch="hailo8l"), clear)
+    path = changed(tmp_path / "x.hef", Wish([DECODER], arch="hailo8l"), clear)
     (group,) = read_hef(path).groups
     assert {s.name: s.shape for s in group.inputs} == DECODER.inputs
 

@@ -1,14 +1,16 @@
-"""Our own engine behind the captioner."""
+"""Engines behind the captioner: our own, and Moonshine."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests import moonshine_stand_in
 from tests.unit.sounds import DATA
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
@@ -18,6 +20,7 @@ from whisper_hailo.decoding.option_groups import PromptOptions, Thresholds
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.captioning.engine import TranscriberEngine, caption_defaults
+from whisper_hailo.live.captioning.moonshine import MoonshineEngine
 
 
 class Noting:
@@ -95,3 +98,18 @@ def test_options_of_decoding_have_an_effect_on_captions() -> None:
             {"language": "en"},
         ):
             assert heard(**changes) != before, changes
+
+
+def test_moonshine_lets_go_of_its_weights_when_it_is_closed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    closed: list[object] = []
+
+    def close(model: moonshine_stand_in.Transcriber) -> None:
+        closed.append(model)
+
+    moonshine_stand_in.install(monkeypatch)
+    monkeypatch.setattr(moonshine_stand_in.Transcriber, "close", close)
+    with MoonshineEngine(str(moonshine_stand_in.write_weights(tmp_path / "tiny-streaming"))):
+        assert not closed
+    assert len(closed) == 1

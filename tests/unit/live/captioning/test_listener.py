@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from tests.unit.live.scripted import Loudness, Speller, speech
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
+from whisper_hailo.live.captioning.captioner import Captioner
 from whisper_hailo.live.captioning.listener import RunningSegment, SegmentListener
 from whisper_hailo.live.captioning.settling import RunningText
+from whisper_hailo.live.events import Completed
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.statistics import CaptionStatistics
 
@@ -72,3 +76,24 @@ def test_what_another_segment_left_is_the_draft_until_something_of_this_one_was_
     assert running.draft is left
     running.shown = 16_000
     assert running.draft == Draft()
+
+
+@dataclass
+class Drafted(Speller):
+    """Notes the drafts that it is given."""
+
+    drafts: list[Draft] = field(default_factory=list)
+
+    def transcribe(self, audio: FloatArray, draft: Draft, **named: Any) -> BufferText:
+        self.drafts.append(draft)
+        return super().transcribe(audio, draft, **named)
+
+
+def test_the_draft_behind_a_cut_begins_with_the_first_word_behind_it() -> None:
+    engine = Drafted()
+    captioner = Captioner(engine, Loudness(), CaptionOptions(max_segment_s=1.5))
+    events = list(captioner.feed(speech(range(8))))  # is cut, and one partial follows
+    (first,) = [event for event in events if isinstance(event, Completed)]
+    carried = [token // 2 - 1 for token in engine.drafts[-1].tokens]
+    assert carried
+    assert carried[0] == len(first.words)

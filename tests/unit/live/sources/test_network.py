@@ -21,6 +21,7 @@ from whisper_hailo.live.event_checks import violations
 from whisper_hailo.live.events import Completed
 from whisper_hailo.live.sources.network import NetworkSource
 from whisper_hailo.live.sources.reopened import ReopenedSource
+from whisper_hailo.live.sources.select import open_source
 from whisper_hailo.live.sources.source import Block, Pace
 from whisper_hailo.live.stream import CaptionStream
 
@@ -170,6 +171,15 @@ def test_a_source_that_is_closed_before_it_is_read_gives_nothing(radio: str) -> 
     assert list(source.blocks()) == []
 
 
+def test_a_source_that_never_connected_can_be_closed(radio: str) -> None:
+    source = NetworkSource(f"{radio}/none")
+    source.close()
+    with pytest.raises(AudioError, match="404"):
+        source.open()
+    source.close()
+    assert list(source.blocks()) == []
+
+
 def test_an_address_that_is_not_there_is_one_line(radio: str) -> None:
     with pytest.raises(AudioError, match="404"), NetworkSource(f"{radio}/none"):
         pass
@@ -207,6 +217,17 @@ def test_a_sender_that_died_is_listened_to_again(radio: str) -> None:
             if n_back == 3:
                 source.close()
     assert heard == pytest.approx(3 * 2.0 * SAMPLE_RATE_HZ, rel=0.1)
+
+
+def test_an_address_is_not_waited_for_for_ever_unless_somebody_says_so(
+    radio: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("whisper_hailo.live.sources.select.ADDRESS_PATIENCE_S", 0.0)
+    with (
+        open_source(f"{radio}/dying") as source,
+        pytest.raises(AudioError, match="dying broke off"),
+    ):
+        assert all(block.absence is None for block in source.blocks())
 
 
 @pytest.mark.parametrize("path", [pytest.param("trickle", marks=pytest.mark.slow), "pictures"])

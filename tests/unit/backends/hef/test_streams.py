@@ -1,0 +1,45 @@
+"""Streams of a HEF as the host sees them: their layout, order and shape."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.standin.hef_file import Net, Wish, hef_bytes
+from tests.unit.backends.hef.test_hef import DECODER, ENCODER, changed
+from whisper_hailo.backends.hef.contract import recognise
+from whisper_hailo.backends.hef.read import read_hef
+
+
+def test_a_layout_that_nobody_knows_yet_is_told_by_its_number(tmp_path: Path) -> None:
+    """The first number that has no name."""
+
+    def lay_out(hef: Any) -> None:
+        (context,) = hef.network_groups[0].contexts
+        context.metadata.edges[0].layer.base.format = 8
+
+    wish = Wish([DECODER], arch="hailo8")
+    (group,) = read_hef(changed(tmp_path / "x.hef", wish, lay_out)).groups
+    assert group.inputs[0].order == "unknown (8)"
+
+
+def test_outputs_are_in_the_last_context_s_order_where_nothing_else_has_one(
+    tmp_path: Path,
+) -> None:
+    """The file's own order is another."""
+
+    def move(hef: Any) -> None:
+        (group,) = hef.network_groups
+        (context,) = group.contexts
+        context.metadata.sorted_outputs_order[:] = group.sorted_outputs_order
+        group.ClearField("sorted_outputs_order")
+
+    path = changed(tmp_path / "x.hef", Wish([DECODER], arch="hailo8"), move)
+    assert [s.name for s in read_hef(path).groups[0].outputs] == list(DECODER.outputs)
+
+
+def test_an_input_of_several_rows_is_no_mel(tmp_path: Path) -> None:
+    net = Net("x", {"x/input_layer1": (2, 1000, 80)}, ENCODER.outputs)
+    path = tmp_path / "x.hef"
+    path.write_bytes(hef_bytes(Wish([net])))
+    assert recognise(read_hef(path).groups[0], "hailo8l") is None
