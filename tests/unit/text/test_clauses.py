@@ -35,6 +35,12 @@ def test_two_lines_are_parted_at_a_clause_or_in_the_middle() -> None:
     ]
 
 
+def test_a_cue_ends_behind_a_comma_sooner_than_it_is_full() -> None:
+    text = "We took the bus to the town, and there was nobody at the station to meet us that night."
+    first, *_ = clauses(said(text), 20, 2)
+    assert first[-1].text == " town,"
+
+
 def test_a_long_text_is_parted_where_a_sentence_or_a_clause_ends() -> None:
     text = (
         "The first sentence of this speech is neither short nor long. The second one has a comma "

@@ -78,12 +78,13 @@ def test_an_interrupted_run_goes_on_with_the_same_text(
     micro: Transcriber, long: FloatArray, tmp_path: Path, straight: Straight, n_segments: int
 ) -> None:
     """Whatever a plan of windows and a recording know of what was before."""
-    with Journal(tmp_path / "j.jsonl", "a", go_on=True) as journal:
+    path = tmp_path / "not" / "there" / "j.jsonl"  # folders are made
+    with Journal(path, "a", go_on=True) as journal:
         begun = micro.segments(long, **straight.arguments, memory=journal)
         n_given = len(list(islice(begun, n_segments)))
         begun.close()
     again, encoder = watched(micro)
-    with Journal(tmp_path / "j.jsonl", "a", go_on=True) as journal:
+    with Journal(path, "a", go_on=True) as journal:
         assert (journal.known_s > 0) is (n_given > 0)
         rest = again.segments(long, **straight.arguments, memory=journal)
         assert len(list(rest)) == len(straight.transcript.segments)

@@ -75,6 +75,12 @@ def test_processor_time_of_a_recording_is_in_milliseconds() -> None:
     assert median_cpu_ms([replace(record, error="lost") for record in files]) is None
 
 
+def test_work_begins_behind_the_log_mel_where_that_is_told() -> None:
+    record = replace(OURS_FILES[0], total_ms=200.0, stages_ms={"mel": 30.0, "encode": 80.0})
+    assert stage_ms(record, "work") == pytest.approx(170)
+    assert stage_ms(replace(record, stages_ms={}), "work") == pytest.approx(200)
+
+
 def test_hallucination_on_silence_runaways_and_repetition() -> None:
     assert (ours().n_silent, ours().n_hallucinated) == (1, 0)
     assert (rival().n_silent, rival().n_hallucinated) == (1, 1)

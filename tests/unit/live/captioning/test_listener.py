@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pytest
 
 from tests.unit.live.scripted import Loudness, Speller, speech
 from whisper_hailo.core.buffers import BufferText
@@ -97,3 +98,14 @@ def test_the_draft_behind_a_cut_begins_with_the_first_word_behind_it() -> None:
     carried = [token // 2 - 1 for token in engine.drafts[-1].tokens]
     assert carried
     assert carried[0] == len(first.words)
+
+
+def test_pauses_that_were_wanted_are_counted_by_themselves() -> None:
+    captioner = Captioner(Drafted(), Loudness())
+    list(captioner.feed(speech(range(4))))
+    for n_samples in (16_000, 32_000):
+        list(captioner.leave("paused", paused=True))
+        list(captioner.come_back(n_samples))
+    figures = captioner.statistics.as_json()
+    assert figures["paused_s"] == pytest.approx(3.0, abs=0.064)
+    assert (figures["absences"], figures["away_s"]) == (0, 0.0)
