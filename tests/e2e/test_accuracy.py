@@ -34,7 +34,7 @@ CASES = {
     # As they are made by default, where the processor has no float16.
     "int8": ConvertOptions("int8", half=False),
     "int4": ConvertOptions("int4", half=False),
-    # Where this one has none, values are rounded to it and computed in float32.
+    # Values are rounded to float16 where the processor has none, and computed in float32.
     "int8, float16": ConvertOptions("int8", half=True),
     "int4, float16": ConvertOptions("int4", half=True),
 }
