@@ -43,6 +43,7 @@ SIZES = ("micro", "tiny")
 """Those whose logits are compared; others are only counted."""
 WINDOW_S = 10
 N_POSITIONS = WINDOW_S * FRAMES_PER_SECOND // FRAMES_PER_POSITION
+"""Of the encoder's output, for that window."""
 IN_FLOAT = 1
 """`accuracy_level` of float32 arithmetic."""
 

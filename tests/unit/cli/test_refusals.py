@@ -8,15 +8,16 @@ import pytest
 
 from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.cli.app import run
+from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.core.extras import to_add
 
 DEMO = str(ASSETS / "demo.flac")
 MICRO = ("transcribe", "--model", "micro")
 
 
-def refusal(capsys: pytest.CaptureFixture[str], *words: object, code: int = 2) -> str:
+def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     """The line that a command is refused with."""
-    assert run([str(word) for word in words]) == code
+    assert run([*words]) == ExitCode.USAGE
     said = capsys.readouterr()
     lines = [line for line in said.err.splitlines() if line.startswith("whisper-hailo: ")]
     assert len(lines) == 1, said.err

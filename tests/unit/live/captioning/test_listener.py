@@ -101,7 +101,7 @@ def test_the_draft_behind_a_cut_begins_with_the_first_word_behind_it() -> None:
 
 
 def test_pauses_that_were_wanted_are_counted_by_themselves() -> None:
-    captioner = Captioner(Drafted(), Loudness())
+    captioner = Captioner(Speller(), Loudness())
     list(captioner.feed(speech(range(4))))
     for n_samples in (16_000, 32_000):
         list(captioner.leave("paused", paused=True))
