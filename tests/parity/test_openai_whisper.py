@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import warnings
@@ -219,13 +220,25 @@ comes of the second try is not shown to the next window, which brings text that 
 astray back to what is said. Tried once, it stays astray to the end."""
 
 
+PASTS = {
+    "alone": (False, ONCE, openai.LONG_S),
+    "conditioned": (True, TWICE, openai.LONG_S),
+    "astray": (True, ONCE, ASTRAY_S),
+}
+"""What each window is shown of the text before, its temperatures, and seconds of audio."""
+
+
+def minutes() -> Iterator[Any]:
+    """Any two of past, words and search meet in a minute; longer ones have all three."""
+    for past, words, beam_size in itertools.product(PASTS, (False, True), (1, 5)):
+        if openai.LONG_S > 60 or (words == (beam_size == 5)) == (past != "conditioned"):
+            name = ("words" if words else "segments", "beam" if beam_size > 1 else "greedy")
+            yield pytest.param(*PASTS[past], words, beam_size, id="-".join((past, *name)))
+
+
 @pytest.mark.usefixtures("same_mel", "knows_times", "no_chance")
-@pytest.mark.parametrize("beam_size", [1, 5], ids=["greedy", "beam"])
-@pytest.mark.parametrize("words", [False, True], ids=["segments", "words"])
 @pytest.mark.parametrize(
-    ("conditioned", "temperatures", "duration_s"),
-    [(False, ONCE, openai.LONG_S), (True, TWICE, openai.LONG_S), (True, ONCE, ASTRAY_S)],
-    ids=["alone", "conditioned", "astray"],
+    ("conditioned", "temperatures", "duration_s", "words", "beam_size"), [*minutes()]
 )
 def test_minutes_by_timestamps(
     ours: Transcriber,
