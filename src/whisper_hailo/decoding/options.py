@@ -78,7 +78,7 @@ class Cures:
 
 
 PRESETS: Final[dict[str, Cures]] = {
-    "conservative": Cures(pad_to=None, repetition_penalty=1.0, eot_boost=0.0),
+    "conservative": Cures(),
     "balanced": Cures(pad_to=700, repetition_penalty=1.1, eot_boost=0.2),
     "aggressive": Cures(pad_to=500, repetition_penalty=1.2, eot_boost=0.5),
 }

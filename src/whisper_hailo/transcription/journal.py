@@ -65,11 +65,7 @@ class Journal(Closing):
             return 0
         end = file.tell()
         for line in file:
-            try:
-                batch = decode(_Batch, parse_json(line))
-            except MismatchError:
-                break
-            if not line.endswith(b"\n"):
+            if (batch := _whole(line)) is None:
                 break
             self._known |= {window.key: window for window in batch.windows}
             end += len(line)
@@ -84,7 +80,7 @@ class Journal(Closing):
     @property
     def kept(self) -> bool:
         """Whether there is something to go on with."""
-        return self._end > 0
+        return bool(self._end)
 
     def recall(self, key: str) -> Remembered | None:
         return self._known.get(key)
@@ -98,7 +94,7 @@ class Journal(Closing):
         windows = [asdict(window) for window in batch]
         with unwritable(self._path, _ADVICE), contextlib.suppress(ValueError):  # no finite number
             line = json.dumps({"windows": windows}, allow_nan=False)
-            file, begins = self._opened(), self._end == 0
+            file, begins = self._opened(), not self._end
             file.write(self._header * begins + line.encode() + b"\n")
             file.flush()
             if not begins:  # most recordings are done with the first
@@ -125,3 +121,13 @@ class Journal(Closing):
         self.close()
         self._end = 0
         self._path.unlink(missing_ok=True)
+
+
+def _whole(line: bytes) -> _Batch | None:
+    """What a line says; `None` if it is torn."""
+    if not line.endswith(b"\n"):
+        return None
+    try:
+        return decode(_Batch, parse_json(line))
+    except MismatchError:
+        return None

@@ -176,7 +176,7 @@ class Recording(Closing):
 
     def _tell_of_clips_behind_the_end(self) -> None:
         for clip in self._long.clips:
-            if clip.start > 0 and clip.start >= self._feed.n_samples:
+            if clip.start >= self._feed.n_samples:
                 logger.warning(
                     "%s is %.1f s long; --clip-timestamps asks for what is behind %g s",
                     self.name,

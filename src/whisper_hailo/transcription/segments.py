@@ -22,7 +22,7 @@ class Segments(Iterator[Segment]):
     def __init__(self, run: TranscriptionRun, recording: Recording) -> None:
         self._run = run
         self._recording = recording
-        self._segments = self._steps()
+        self._segments = _steps(run, recording)
 
     def __next__(self) -> Segment:
         """The next one.
@@ -32,15 +32,6 @@ class Segments(Iterator[Segment]):
             StopIteration: it is done.
         """
         return next(self._segments)
-
-    def _steps(self) -> Generator[Segment, None, None]:
-        recording, n_given = self._recording, 0
-        for _ in self._run.schedule(Listed([recording])).steps():
-            new = recording.segments[n_given:]
-            n_given += len(new)
-            yield from new
-        if recording.failure is not None:
-            raise recording.failure
 
     def close(self) -> None:
         """End the work and give the file back; there are no more segments."""
@@ -61,3 +52,14 @@ class Segments(Iterator[Segment]):
     def transcript(self) -> Transcript:
         """What there is so far: of the whole recording when all segments have come."""
         return self._run.transcript(self._recording)
+
+
+def _steps(run: TranscriptionRun, recording: Recording) -> Generator[Segment, None, None]:
+    """A function, which knows nothing of who asks: it ends as soon as nobody does."""
+    n_given = 0
+    for _ in run.schedule(Listed([recording])).steps():
+        new = recording.segments[n_given:]
+        n_given += len(new)
+        yield from new
+    if recording.failure is not None:
+        raise recording.failure

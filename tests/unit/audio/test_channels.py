@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -47,6 +48,16 @@ def test_speakers_take_turns_in_order_of_time() -> None:
     assert both.near_ties == 4
     assert (both.timings.decode_ms, both.timings.total_ms) == (12.0, 24.0)
     assert both.timings.load_ms == 100.0  # one model, loaded once
+
+
+def test_what_is_said_of_a_whole_file_is_said_by_its_first_channel() -> None:
+    first = transcript(said(1.0, 2.0, "ja"))
+    second = replace(first, language="de", timings=Timings(load_ms=3.0, mel_ms=1.0), near_ties=0)
+    both = merge_channels([first, second])
+    assert (both.audio, both.language, both.settings) == ("call.wav", "en", SETTINGS)
+    assert both.timings == Timings(load_ms=100.0, mel_ms=1.0, decode_ms=5.0, total_ms=10.0)
+    alone = merge_channels([first])
+    assert alone == replace(first, segments=(replace(first.segments[0], speaker=0),))
 
 
 def test_each_channel_is_its_own_sound() -> None:

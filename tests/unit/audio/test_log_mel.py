@@ -150,3 +150,10 @@ def test_pad_or_trim() -> None:
     assert pad_or_trim(audio, 2).tolist() == [1, 2]
     assert pad_or_trim(audio, 4).tolist() == [1, 2, 3, 4]
     assert pad_or_trim(audio, 6).dtype == np.float32
+
+
+@pytest.mark.parametrize("n_samples", [0, 3, 4, 5, 6, 7, 20])
+def test_audio_is_made_as_long_as_is_wanted(n_samples: int) -> None:
+    audio = np.arange(1, 6, dtype=np.float32)
+    expected = [*range(1, 6), *[0] * 15][:n_samples]
+    assert pad_or_trim(audio, n_samples).tolist() == expected

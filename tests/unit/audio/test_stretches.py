@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
+
 import pytest
 
-from whisper_hailo.audio.vad import Speech, seconds, stretches
+from whisper_hailo.audio.vad import Speech, _one_thread, seconds, stretches
 
 S, Q, N = 0.9, 0.4, 0.1
 """Speech; too quiet to begin, not too quiet to go on at a threshold of 0.5; none."""
@@ -49,6 +52,13 @@ def test_long_speech_is_cut_where_it_is_least_likely_in_its_second_half() -> Non
     assert cut == [Speech(0, 6, continues=True), Speech(6, 11)]
 
 
+def test_nothing_of_its_first_half_is_cut_off_long_speech() -> None:
+    frames = [S, S, S, 0.4, S, S, 0.7, S, S, N, N, N]
+    assert found(*frames, longest=8) == [(0, 7), (7, 9)]
+    odd = [S, S, S, 0.4, 0.6, S, S, S, N, N, N]  # of seven frames the second half has four
+    assert found(*odd, longest=7) == [(0, 4), (4, 8)]
+
+
 def test_the_length_is_counted_anew_from_each_cut() -> None:
     """Cut behind frame 5, then, eight frames on, behind frame 11, its quietest."""
     frames = [S, S, S, S, S, 0.7, S, S, S, S, S, 0.6, S, S, S, S, N, N, N]
@@ -63,3 +73,32 @@ def test_what_is_left_behind_a_cut_is_kept_however_short() -> None:
 @pytest.mark.parametrize(("frames", "expected_s"), [(0, 0.0), (1, 0.032), (125, 4.0)])
 def test_a_frame_is_32_ms(frames: int, expected_s: float) -> None:
     assert seconds(frames) == pytest.approx(expected_s)
+
+
+@pytest.mark.parametrize("before", [None, "3"])
+def test_libraries_loaded_meanwhile_compute_in_one_thread(
+    monkeypatch: pytest.MonkeyPatch, before: str | None
+) -> None:
+    """And those loaded later as they would have."""
+    monkeypatch.delenv("OMP_THREAD_LIMIT", raising=False)
+    if before is not None:
+        monkeypatch.setenv("OMP_THREAD_LIMIT", before)
+    with suppress(ImportError), _one_thread():
+        assert os.environ["OMP_THREAD_LIMIT"] == "1"
+        raise ImportError("where the library is missing")
+    assert os.environ.get("OMP_THREAD_LIMIT") == before
+
+
+def test_a_pause_counts_from_the_last_frame_that_belongs_to_the_speech() -> None:
+    """Quiet frames that go on with the speech begin the count anew."""
+    assert found(S, S, S, N, N, Q, N, N, N, S) == [(0, 6)]
+    assert found(N, N, S, S, S, Q, N, N, N) == [(2, 6)]
+
+
+def test_each_stretch_is_counted_by_itself() -> None:
+    """A click behind speech is a click, and what is cut is cut by its own length."""
+    assert found(S, S, S, N, N, N, S, S, N, N, N) == [(0, 3)]
+    frames = [S, S, S, S, S, N, N, N, S, S, 0.6, S, S, N, N, N]
+    assert found(*frames, longest=8) == [(0, 5), (8, 13)]
+    cut = [S] * 5 + [0.6, S, S, N, N, N, S, S, N, N, N]
+    assert found(*cut, longest=8) == [(0, 6), (6, 8)], "behind a cut stretch, too"

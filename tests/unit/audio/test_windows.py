@@ -24,10 +24,19 @@ def test_very_short_windows_keep_half_for_audio() -> None:
     assert WindowPlan.make(TINY, 1.0).margin_s == 0.5
 
 
-@pytest.mark.parametrize("window_s", [0.0, -1.0, 30.02, 1e9, 5.001, float("nan")])
+@pytest.mark.parametrize("window_s", [0.0, 1e-9, 0.01, -1.0, 30.02, 1e9, 5.001, float("nan")])
 def test_impossible_windows_are_refused(window_s: float) -> None:
     with pytest.raises(OptionError, match="--window is"):
         WindowPlan.make(TINY, window_s)
+
+
+def test_the_shortest_window_is_one_position_of_the_encoder() -> None:
+    plan = WindowPlan.make(TINY, 0.02)
+    assert (plan.window_samples, plan.content_samples) == (320, 160)
+
+
+def test_a_window_that_is_all_margin_takes_one_sample_nevertheless() -> None:
+    assert WindowPlan.make(TINY, 10, 9.99999).content_samples == 1
 
 
 @pytest.mark.parametrize("margin_s", [-0.1, 10.0, 11.0, float("nan")])

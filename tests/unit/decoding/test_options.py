@@ -4,8 +4,16 @@ import pytest
 
 from tests.unit.shapes import TINY
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.decoding.option_groups import SearchOptions, Thresholds, TokenLimits, WordOptions
-from whisper_hailo.decoding.options import PRESETS, Cures, DecodingOptions, preset
+from whisper_hailo.decoding.option_groups import (
+    FALLBACK_STEP,
+    OPENAI_TEMPERATURES,
+    SearchOptions,
+    Thresholds,
+    TokenLimits,
+    WordOptions,
+    rising_temperatures,
+)
+from whisper_hailo.decoding.options import FIXED_CURES, PRESETS, Cures, DecodingOptions, preset
 
 
 def test_presets_are_those_of_the_study() -> None:
@@ -22,6 +30,17 @@ def test_presets_are_those_of_the_study() -> None:
 
 def test_conservative_is_the_default() -> None:
     assert DecodingOptions().cures is PRESETS["conservative"]
+
+
+def test_decoders_that_cannot_be_padded_get_the_penalty_of_the_study_s_chip() -> None:
+    assert Cures(repetition_penalty=1.5) == FIXED_CURES
+
+
+def test_wrong_temperatures_are_told() -> None:
+    with pytest.raises(OptionError, match=r"--temperature is 2\.1, -1, expected numbers"):
+        SearchOptions(temperatures=(0.0, 2.1, -1.0))
+    with pytest.raises(OptionError, match="--temperature is empty, expected numbers"):
+        SearchOptions(temperatures=())
 
 
 def test_unknown_preset_names_the_known_ones() -> None:
@@ -88,8 +107,8 @@ ACCEPTED_AND_REFUSED: list[tuple[type, str, list[object], list[object]]] = [
     (TokenLimits, "max_per_second", [None, 0.1], [0.0, -1.0, math.inf, math.nan]),
     (WordOptions, "hallucination_silence_s", [None, 0.1], [0.0, -1.0, math.inf, math.nan]),
     (Cures, "pad_to", [None, 0, 1500], [-1]),
-    (Cures, "repetition_penalty", [1.0, 9.0], [0.99]),
-    (Cures, "eot_boost", [0.0, 9.0], [-0.01]),
+    (Cures, "repetition_penalty", [1.0, 9.0, 1000.0], [0.99, 1000.1]),
+    (Cures, "eot_boost", [0.0, 9.0, 1000.0], [-0.01, 1000.1]),
     (DecodingOptions, "max_initial_timestamp_s", [None, 0.0, 30.0], [-0.1, math.nan, math.inf]),
     (DecodingOptions, "max_new_tokens", [None, 1, 9], [0, -1]),
 ]
@@ -137,3 +156,60 @@ def test_tokens_per_second_bound_the_budget(
 )
 def test_a_search_is_named_by_what_it_does(search: SearchOptions, name: str) -> None:
     assert search.name == name
+
+
+@pytest.mark.parametrize(
+    ("first", "step", "temperatures"),
+    [
+        (0.0, 0.2, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)),
+        (0.0, FALLBACK_STEP, OPENAI_TEMPERATURES),
+        (0.0, 0.1, tuple(n / 10 for n in range(11))),
+        (0.0, 0.3, (0.0, 0.3, 0.6, 0.9)),
+        (0.5, 0.125, (0.5, 0.625, 0.75, 0.875, 1.0)),
+        (0.0, 1.0, (0.0, 1.0)),
+        (0.0, 1.1, (0.0,)),
+        (0.8, 0.2, (0.8, 1.0)),
+        (0.9, 0.2, (0.9,)),
+        (1.0, 0.2, (1.0,)),
+        (1.5, 0.2, (1.5,)),
+        (0.4, 0.0, (0.4,)),
+        (-0.5, 0.2, (-0.5,)),
+    ],
+)
+def test_each_try_is_hotter_by_a_step_up_to_one(
+    first: float, step: float, temperatures: tuple[float, ...]
+) -> None:
+    """As OpenAI Whisper's command has it; what is no temperature is refused later, by its name."""
+    assert rising_temperatures(first, step) == temperatures
+
+
+def test_a_language_may_be_told_by_its_name() -> None:
+    assert DecodingOptions(language="German").language == "de"
+    assert DecodingOptions(language="DE").language == "de"
+
+
+def test_tasks_that_there_are_not_are_refused() -> None:
+    assert DecodingOptions(task="translate").task == "translate"
+    with pytest.raises(OptionError, match="--task is 'listen', expected one of: transcribe"):
+        DecodingOptions(task="listen")
+
+
+@pytest.mark.parametrize("language", ["de", "German"])
+def test_who_tells_the_language_needs_no_detection(language: str) -> None:
+    assert DecodingOptions(detect_each_window=True).detect_each_window
+    with pytest.raises(OptionError, match="--detect-each-window needs --language auto"):
+        DecodingOptions(language=language, detect_each_window=True)
+
+
+def test_what_nobody_tells_is_as_in_openai_whisper() -> None:
+    """Its `DecodingOptions`, and the thresholds of its `transcribe`."""
+    options = DecodingOptions()
+    assert (options.language, options.task, options.max_initial_timestamp_s) == (
+        "auto",
+        "transcribe",
+        1.0,
+    )
+    assert options.thresholds == Thresholds(no_speech=0.6, logprob=-1.0, compression_ratio=2.4)
+    assert options.limits == TokenLimits(suppress=None, suppress_blank=True, no_repeat_ngram=0)
+    search = SearchOptions((0.0,), beam_size=1, patience=1.0, length_penalty=None, best_of=5)
+    assert options.search == search

@@ -56,6 +56,33 @@ def test_long_texts_keep_their_end_within_half_the_context(
     assert shown[-5] == 9
 
 
+def test_what_just_fits_is_taken_whole(caplog: pytest.LogCaptureFixture) -> None:
+    """Half the context but one for all that is shown before, a quarter for each of the others."""
+    prompt = maker(initial_prompt="x" * 111, hotwords="y" * 112, prefix="z" * 112)
+    shown = prompt.tokens("en", prompt.starting_context(), is_first=True)
+    assert shown == (17, *[1] * 223, *CONTROL, *[1] * 112)
+    assert caplog.text == ""
+    maker(initial_prompt="x" * 112, hotwords="y" * 112)
+    assert "--initial-prompt has 112 tokens, this model takes 111" in caplog.text
+
+
+@pytest.mark.parametrize(("n_hotwords", "n_initial"), [(0, 300), (0, 223), (3, 220), (3, 216)])
+def test_a_long_carried_prompt_leaves_the_text_before_what_room_there_is(
+    n_hotwords: int, n_initial: int
+) -> None:
+    prompts = {"initial_prompt": "x" * n_initial, "carry_initial_prompt": True}
+    prompt = maker(**prompts, hotwords="y" * n_hotwords or None)
+    shown = prompt.tokens("en", tuple(range(2, 10)) * 9, is_first=False)[1 + n_hotwords : -4]
+    n_kept = min(n_initial, 223 - n_hotwords)
+    n_left = 223 - n_hotwords - n_kept
+    said = (tuple(range(2, 10)) * 9)[-n_left:] if n_left else ()
+    assert shown == (*[1] * n_kept, *said)
+
+
+def test_blanks_around_a_text_are_no_part_of_it() -> None:
+    assert maker(initial_prompt="  ab \n").starting_context() == (1, 1)
+
+
 def test_a_carried_prompt_is_in_every_window() -> None:
     prompt = maker(initial_prompt="abcd", carry_initial_prompt=True)
     assert prompt.starting_context() == ()
@@ -67,7 +94,12 @@ def test_a_carried_prompt_is_in_every_window() -> None:
     [
         ({"prefix": "x" * 200}, "--prefix has 200 tokens, this model takes 112"),
         ({"hotwords": "x" * 200}, "--hotwords has 200 tokens, this model takes 112"),
+        ({"prefix": "x" * 113}, "--prefix has 113 tokens, this model takes 112"),
+        ({"hotwords": "x" * 113}, "--hotwords has 113 tokens, this model takes 112"),
         ({"hotwords": "a#"}, "--hotwords 'a#' gives no plain tokens"),
+        ({"prefix": "a\udcff"}, r"--prefix 'a\\udcff' gives no plain tokens"),
+        ({"initial_prompt": "\ud800"}, r"--initial-prompt '\\ud800' gives no plain tokens"),
+        ({"initial_prompt": "\udfff"}, r"--initial-prompt '\\udfff' gives no plain tokens"),
         ({"hotwords": "  "}, "--hotwords is blank, expected some text"),
         ({"initial_prompt": ""}, "--initial-prompt is blank, expected some text"),
     ],

@@ -18,7 +18,7 @@ from whisper_hailo_lab.rates import (
     difference_interval,
 )
 from whisper_hailo_lab.runs.summary import paired_ratio, stage_ms, summarise_case
-from whisper_hailo_lab.score import Evaluation, evaluate, normalise, score_file
+from whisper_hailo_lab.score import Evaluation, FileScore, evaluate, normalise, score_file
 
 
 def drawn(
@@ -46,6 +46,8 @@ def test_draws_without_a_reference_are_left_out() -> None:
     assert 100 < rates.shape[1] < 200
     assert np.isfinite(rates).all()
     assert set(rates[0]) == {0.25, 1.5}
+    single = drawn([[2, 1]], [0, 1], 0.9, 200, 0)
+    assert set(single[0]) == {1.0, 3.0}, "one word of a reference is enough"
 
 
 @pytest.mark.parametrize(("level", "low", "high"), [(0.5, 25.0, 75.0), (0.9, 5.0, 95.0)])
@@ -65,15 +67,14 @@ def test_ninety_five_percent_of_a_thousand_draws_is_what_is_not_told() -> None:
 
 
 def test_what_is_not_told_is_the_same_for_differences_and_evaluations() -> None:
-    scores = [Score(substitutions=n % 4, hits=10 - n % 4) for n in range(12)]
-    others = [Score(substitutions=n % 3, hits=10 - n % 3) for n in range(12)]
+    scores = [Score(substitutions=n % 4, hits=3 * n + 7 - n % 4) for n in range(40)]
+    others = [Score(substitutions=n % 3, hits=3 * n + 7 - n % 3) for n in range(40)]
     told = difference_interval(scores, others, level=0.95, n_resamples=1000, seed=0)
     assert difference_interval(scores, others) == told
     assert difference_interval(scores, others, seed=1) != told
-    pairs = [("a b c d e", "a b c d e"[: 2 * n + 1]) for n in range(5)]
-    evaluation = evaluate(pairs, "simple")
-    words = [file.words for file in evaluation.files]
-    assert evaluation.wer_interval() == confidence_interval(words)
+    words = [Score(substitutions=n % 7, hits=3 * n + 7) for n in range(40)]
+    files = tuple(FileScore("", "", one, Score()) for one in words)
+    assert Evaluation("simple", "en", files).wer_interval() == confidence_interval(words)
 
 
 def test_without_files_there_is_nothing_to_draw() -> None:
@@ -159,6 +160,9 @@ def test_files_that_failed_or_took_no_time_have_no_ratio() -> None:
     assert paired_ratio(OURS_FILES, RIVAL_FILES[:1]) == pytest.approx(0.1)
     at_once = [replace(one, total_ms=0.0) for one in RIVAL_FILES]
     assert paired_ratio(OURS_FILES, at_once) is None
+    untold = [replace(one, stages_ms={}) for one in OURS_FILES]
+    assert paired_ratio(untold, OURS_FILES, "encoder") is None
+    assert paired_ratio(OURS_FILES, untold, "encoder") is None
 
 
 @pytest.mark.parametrize(("what", "ms"), [("total", 10.0), ("encoder", 3.0), ("decoder", 6.0)])

@@ -168,8 +168,9 @@ def test_unknown_form_is_refused() -> None:
 def test_a_missing_package_names_the_extra(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     module._normaliser.cache_clear()
-    with pytest.raises(OptionError, match=re.escape(to_add("bench"))):
-        score_file("a", "b")
+    for form in ("normalised", "simple"):
+        with pytest.raises(OptionError, match=re.escape(to_add("bench"))):
+            score_file("a", "b", form)  # type: ignore[arg-type]
 
 
 def test_loading_the_normaliser_warns_of_nothing(

@@ -73,6 +73,32 @@ def test_the_name_of_a_strategy_is_enough_and_others_go_on_top() -> None:
     assert Asked(DecodingOptions(), base, {"overlap_s": 1}).long.strategy == "overlap"
 
 
+@pytest.mark.parametrize("before", [True, False])
+def test_who_wants_no_timestamps_gets_none_and_the_other_way_round(before: bool) -> None:
+    base = DecodingOptions(timestamps=before)
+    for without in (True, False):
+        asked = Asked(base, None, {"without_timestamps": without})
+        assert asked.options.timestamps is not without
+    assert Asked(base, None, {}).options.timestamps is before
+
+
+@pytest.mark.parametrize(
+    ("names", "quantize", "backend"),
+    [
+        ({"compute_type": "auto", "device": "auto"}, "int4", "hailo"),
+        ({"compute_type": "default"}, "int4", "hailo"),
+        ({"compute_type": "int8"}, "int8", "hailo"),
+        ({"compute_type": "float32"}, "none", "hailo"),
+        ({"device": "cpu"}, "int4", "onnx"),
+    ],
+)
+def test_kinds_of_arithmetic_and_devices_of_faster_whisper_are_put_on_what_is_given(
+    names: dict[str, Any], quantize: str, backend: str
+) -> None:
+    model = AskedModel(ConvertOptions("int4"), EngineOptions(encoder_backend="hailo"), 0, names)
+    assert (model.convert.quantize, model.engine.encoder_backend) == (quantize, backend)
+
+
 def test_what_users_of_faster_whisper_give_stands_for_ours() -> None:
     assert Asked(DecodingOptions(), None, {"vad_filter": True}).long.strategy == "vad"
     assert Asked(DecodingOptions(), None, {"vad_filter": False}).long.strategy == "auto"
@@ -181,7 +207,8 @@ def test_samples_have_a_rate_and_files_their_own() -> None:
     told = at_rate(audio, 8_000)
     assert isinstance(told, Samples)
     assert told.sample_rate_hz == 8_000
-    with pytest.raises(OptionError, match="a file says its own"):
-        at_rate("a.wav", 8_000)
+    for rate_hz in (8_000, 16_000):
+        with pytest.raises(OptionError, match="a file says its own"):
+            at_rate("a.wav", rate_hz)
     with pytest.raises(OptionError, match=r"sample_rate is 8000\.0, expected a whole number"):
         at_rate(audio, 8_000.0)  # type: ignore[arg-type]

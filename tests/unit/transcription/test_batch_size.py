@@ -50,6 +50,11 @@ def test_as_many_as_are_worth_it_and_fit(
     assert expected == 1 or expected * window_bytes(dims) <= mib * 2**20 / 4
 
 
+def test_a_window_is_its_keys_and_values_and_what_the_encoder_makes_of_it() -> None:
+    """Tiny: of 4 layers both, for 1500 positions, the padding's and 448 tokens; 16 of features."""
+    assert window_bytes(TINY) == 4 * 384 * (4 * 2 * (1500 + 1 + 448) + 16 * 1500)
+
+
 @pytest.mark.parametrize("content", [None, "", "MemAvailable:", "MemAvailable: many kB"])
 def test_where_the_system_does_not_say_it_is_one(free: Path, content: str | None) -> None:
     if content is not None:

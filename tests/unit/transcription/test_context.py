@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -115,6 +115,93 @@ def test_an_initial_prompt_is_the_first_window_s_in_any_batch(
     assert len(alone[0]) > len(alone[1]) == len(alone[2])
 
 
+def test_before_a_recording_nothing_was_said() -> None:
+    context = Context("en")
+    assert (context.last_speech_s, context.previous, context.n_windows) == (0.0, (), 0)
+    assert (context.last_words, context.language_probs) == ((), {})
+
+
+def test_the_words_of_the_last_window_are_known_from_any_time_on() -> None:
+    context = Context("en")
+    words = tuple(Word(at, at + 0.5, " w", 0.9, (int(at),)) for at in (1.0, 2.0, 3.0))
+    parts = [Segment(1.0, 3.5, "w", (), 0.0, 0.0, words=own) for own in (words[:1], words[1:])]
+    result = WindowResult(
+        Window(np.zeros(16, np.float32), 0.0),
+        Decoded((), 0.0, 0.0, runaway=False),
+        tuple(parts),
+        4.0,
+    )
+    context.remember(result, parts[:1], parts[1:])
+    assert context.last_words == words
+    assert context.said_from(2.0) == (2, 3)
+    assert context.last_speech_s == 1.5, "of what is final"
+    context.remember(result, parts)
+    assert context.last_speech_s == 3.5
+
+
+def hears(context: Context, *ids: int, pending: Sequence[int] = (), **decoded: Any) -> None:
+    """A window whose final segments have these ids, one each."""
+    silent = decoded.pop("silent", False)
+    said, held = ([Segment(0.0, 1.0, "w", (i,), 0.0, 0.0) for i in of] for of in (ids, pending))
+    result = WindowResult(
+        Window(np.zeros(16, np.float32), 0.0),
+        Decoded(ids, 0.0, 0.0, runaway=False, **decoded),
+        tuple(said + held),
+        1.0,
+        silent=silent,
+    )
+    context.remember(result, said, held)
+
+
+def test_text_that_may_still_change_is_shown_until_it_is_final() -> None:
+    context = Context("en", (9,), conditions=True)
+    hears(context, 1, pending=(2, 3))
+    assert context.previous == (9, 1, 2, 3)
+    hears(context, 2, pending=(4,))
+    assert context.previous == (9, 1, 2, 4), "3 was heard otherwise"
+    hears(context, 4)
+    assert context.previous == (9, 1, 2, 4)
+
+
+@pytest.mark.parametrize(("temperature", "shown"), [(0.5, (9, 1)), (0.51, ())])
+def test_text_is_hot_above_half_a_degree(temperature: float, shown: tuple[int, ...]) -> None:
+    context = Context("en", (9,), conditions=True)
+    hears(context, 1, temperature=temperature)
+    assert context.previous == shown
+
+
+def test_what_was_found_hot_and_held_back_is_not_shown_when_it_is_final_either() -> None:
+    context = Context("en", (9,), conditions=True)
+    hears(context, 1, pending=(2,), temperature=0.8)
+    assert context.previous == ()
+    hears(context, 2, pending=(3,))
+    assert context.previous == (3,)
+    hears(context, 3, 4)
+    assert context.previous == (3, 4)
+
+
+def test_silence_found_hot_forgets_nothing() -> None:
+    context = Context("en", (9,), conditions=True)
+    hears(context, temperature=0.8, silent=True)
+    assert context.previous == (9,)
+
+
+def test_without_condition_only_the_first_speech_is_shown_what_came_before_it() -> None:
+    context = Context("en", (9,))
+    hears(context, silent=True)
+    assert context.previous == (9,)
+    hears(context, 1)
+    assert context.previous == ()
+
+
+def test_of_a_long_text_the_last_thousand_tokens_are_kept() -> None:
+    context = Context("en", tuple(range(1024)), conditions=True)
+    hears(context, 5000, pending=(5001,))
+    assert context.previous == (*range(2, 1024), 5000, 5001)
+    hears(context, 5001)
+    assert context.previous == (*range(2, 1024), 5000, 5001)
+
+
 def test_a_pause_begins_behind_the_last_word_or_a_time_without_text() -> None:
     context = Context("en", ())
     window = Window(np.zeros(32_000, np.float32), 10.0)
@@ -127,3 +214,27 @@ def test_a_pause_begins_behind_the_last_word_or_a_time_without_text() -> None:
     assert context.last_speech_s == 11.4
     context.remember(WindowResult(window, decoded, (), 2.0), ())
     assert context.last_speech_s == 11.4
+
+
+@pytest.mark.parametrize(
+    ("with_words", "end_s", "expected"),
+    [
+        ((True, True), 9.0, 2.4),
+        ((True, False), 9.0, 1.4),
+        ((False, False), 9.0, 9.0),
+        ((False, False), None, 3.0),
+        ((True, False), None, 1.4),
+        ((), 9.0, 9.0),
+        ((), None, None),
+    ],
+)
+def test_the_last_word_ends_a_window_then_its_last_time(
+    with_words: tuple[bool, ...], end_s: float | None, expected: float | None
+) -> None:
+    segments = tuple(
+        Segment(at, at + 1, "w", (), 0.0, 0.0, words=(Word(at, at + 0.4, " w", 0.9),) * spoken)
+        for at, spoken in enumerate(with_words, start=1)
+    )
+    decoded = Decoded((), 0.0, 0.0, runaway=False)
+    result = WindowResult(Window(np.zeros(16, np.float32), 0.0), decoded, segments, 1.0)
+    assert replace(result, end_s=end_s).last_word_end_s == expected

@@ -19,6 +19,7 @@ from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.option_groups import PromptOptions, SearchOptions, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.window import Context, Encoded, WindowRequest, WindowResult
@@ -78,6 +79,11 @@ class Rows:
         alignment = self._eyes(tokens, state) if named.get("alignment") else None
         return StepOutput(logits, sums, alignment), replace(state, n_fed=state.n_fed + 1)
 
+    def rewind(self, state: State, n_tokens: int) -> State:
+        """Without a draft nothing is forgotten."""
+        del n_tokens
+        return state
+
     def _eyes(self, tokens: np.ndarray, state: State) -> np.ndarray:
         """At the first word until 10 + 5 n, at the second for 10 positions more, at the end then.
 
@@ -133,6 +139,81 @@ def test_words_are_found_where_a_plan_needs_them() -> None:
     assert [word.text for word in blind[0].segments[0].words] == [" w1", " w1"]
 
 
+def test_times_are_no_words_and_are_not_looked_for() -> None:
+    class Timed(Rows):
+        """From 0 to 0.18 s, the last time that there is."""
+
+        def step(
+            self, tokens: np.ndarray, state: State, positions: np.ndarray, **named: Any
+        ) -> Any:
+            output, after = super().step(tokens, state, positions, **named)
+            said = [20, 1, 1, 29, EOT][min(state.n_fed, 4)]
+            output.logits[:] = -9.0
+            output.logits[:, -1, said] = 9.0
+            return output, after
+
+    decoder = Timed()
+    options = DecodingOptions("en", timestamps=True, words=WordOptions())
+    (heard,), _ = transcribe(decoder, [1], options)
+    assert heard.segments[0].tokens == (20, 1, 1, 29)
+    assert decoder.fed[-1] == [[11, ENGLISH, 14, 19, 1, 1, EOT]]
+    assert [one.tokens for one in heard.segments[0].words] == [(1,), (1,)]
+
+
+class Reading(Rows):
+    """Says what it says behind a draft of it, too, all in one pass."""
+
+    def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **named: Any) -> Any:
+        output, after = super().step(tokens, state, positions, **named)
+        for look, position in enumerate(positions):
+            said = state.audio[0] if position - 3 < self.n_tokens else EOT
+            output.logits[0, look] = -9.0
+            output.logits[0, look, said] = 9.0
+        return output, after
+
+
+@pytest.mark.parametrize(
+    ("hold_back_s", "kept"),
+    [(0.0, (2, 2)), (0.58, (2, 2)), (0.6, (2,)), (0.98, (2,)), (1.0, ()), (9.0, ())],
+)
+def test_what_is_chosen_looking_at_the_last_seconds_is_held_back(
+    hold_back_s: float, kept: tuple[int, ...]
+) -> None:
+    """The first word is chosen looking at position 0 of 50, the second at 20, or 0.4 s."""
+    engine = DecoderEngine(Reading(), TOKENIZER, DecodingOptions("en"), 30.0)  # type: ignore[arg-type]
+    request = WindowRequest(window(2), engine.context(), Draft((2, 2)), hold_back_s=hold_back_s)
+    features = np.full((1, 1, 1), 2, np.float32)
+    (heard,) = engine.transcribe(Encoded(features, StageClock()), [request])
+    assert heard.decoded.tokens == kept
+
+
+@pytest.mark.parametrize("hold_back_s", [0.0, 0.5])
+def test_a_decoder_is_asked_where_it_looks_only_where_something_is_held_back(
+    hold_back_s: float,
+) -> None:
+    asked: list[bool] = []
+
+    class Asked(Reading):
+        def step(self, *fed: Any, **named: Any) -> Any:
+            asked.append(named.get("alignment", False))
+            return super().step(*fed, **named)
+
+    engine = DecoderEngine(Asked(), TOKENIZER, DecodingOptions("en"), 30.0)  # type: ignore[arg-type]
+    request = WindowRequest(window(2), engine.context(), Draft((2, 2)), hold_back_s=hold_back_s)
+    features = np.full((1, 1, 1), 2, np.float32)
+    engine.transcribe(Encoded(features, StageClock()), [request])
+    assert set(asked) == {hold_back_s > 0}
+
+
+def test_a_decoder_without_eyes_holds_nothing_back() -> None:
+    decoder = Reading(aligns=False)
+    blind = DecoderEngine(decoder, TOKENIZER, DecodingOptions("en"), 30.0)  # type: ignore[arg-type]
+    request = WindowRequest(window(2), blind.context(), Draft((2, 2)), hold_back_s=9.0)
+    features = np.full((1, 1, 1), 2, np.float32)
+    (heard,) = blind.transcribe(Encoded(features, StageClock()), [request])
+    assert heard.decoded.tokens == (2, 2)
+
+
 def test_a_decoder_without_eyes_gives_no_times_of_words() -> None:
     with pytest.raises(OptionError, match="decoder rows gives no attention weights"):
         transcribe(Rows(aligns=False), [1], DecodingOptions(words=WordOptions()))
@@ -155,6 +236,14 @@ def test_unless_it_is_asked_for_each_window() -> None:
     again, _ = transcribe(Rows(), [2, 1], options, contexts)
     assert [one.segments[0].language for one in (*first, *again)] == ["de", "en", "en", "de"]
     assert [context.language for context in contexts] == ["de", "en"]  # of the recording
+
+
+def test_a_language_that_was_told_stays_beside_one_that_is_detected() -> None:
+    contexts = [Context("de"), Context("auto")]
+    heard, _ = transcribe(Rows(), [2, 1], contexts=contexts)
+    assert [one.segments[0].language for one in heard] == ["de", "de"]
+    heard, _ = transcribe(Rows(), [2, 2], contexts=[Context("de"), Context("auto")])
+    assert [one.segments[0].language for one in heard] == ["de", "en"]
 
 
 def test_a_language_that_was_told_is_not_detected() -> None:

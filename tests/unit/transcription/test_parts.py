@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,16 +13,22 @@ from tests.unit.shapes import TINY, TOY_TOKENS, toy_spec
 from tests.unit.transcription.test_decoder_engine import Rows
 from tests.unit.transcription.test_recognizer_engines import TOKENIZER, Engine, Listener
 from whisper_hailo.audio.windows import WindowPlan
+from whisper_hailo.backends.options import EngineOptions
+from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Limits
-from whisper_hailo.decoding.option_groups import TokenLimits, WordOptions
+from whisper_hailo.core.spec import FileRecord
+from whisper_hailo.decoding.option_groups import SearchOptions, TokenLimits, WordOptions
 from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.decoding.search.decode_ahead import Costs, DraftTally
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
+from whisper_hailo.transcription.draft_model import DraftModel
 from whisper_hailo.transcription.longform.plan import LongOptions
-from whisper_hailo.transcription.parts import Parts
+from whisper_hailo.transcription.parts import Parts, _tokenizer_file
 from whisper_hailo.transcription.recognizer_engines import AudioEngine, FeaturesEngine
+from whisper_hailo.transcription.run import TranscriptionRun
 from whisper_hailo.transcription.transcriber import Transcriber
 
 
@@ -101,6 +108,60 @@ def test_what_is_done_against_hallucination_where_nobody_says_how(
     assert own.default_cures.repetition_penalty == penalty
 
 
+@pytest.mark.parametrize(
+    ("decoder", "language", "hottest"),
+    [(Rows(), "auto", 1.0), (Fixed(), "auto", 0.0), (Features(), "auto", 0.0),
+     (Audio("a"), "en", 0.0)],
+)  # fmt: skip
+def test_options_are_what_a_decoder_can_do_where_nobody_tells_them(
+    decoder: Any, language: str, hottest: float
+) -> None:
+    """An engine that hears audio itself detects no language."""
+    own = parts(decoder).default_options
+    assert (own.language, own.search.temperatures[-1]) == (language, hottest)
+    assert own.search.temperatures[0] == 0.0
+    assert own.cures == parts(decoder).default_cures
+
+
+def test_windows_are_decoded_together_where_that_gains_anything(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("whisper_hailo.transcription.parts.fitting_batch", lambda _: 3)
+    assert [parts(one).batch_size(None) for one in (Rows(), Fixed(), Features())] == [3, 1, 1]
+    draft = DraftModel("toy", None, Rows(), DraftTally(Costs(0.1, 0.1)))  # type: ignore[arg-type]
+    drafting = replace(parts(Rows()), draft=draft)
+    assert [drafting.batch_size(asked) for asked in (None, 5)] == [1, 5]
+    assert parts(Fixed()).batch_size(256) == 256
+    for wrong in (0, 257):
+        with pytest.raises(OptionError, match=f"--batch-size is {wrong}"):
+            parts(Rows()).batch_size(wrong)
+
+
+def test_a_draft_model_serves_the_options_that_take_drafts() -> None:
+    draft = DraftModel("toy", None, Rows(), DraftTally(Costs(0.1, 0.1), 2))  # type: ignore[arg-type]
+    drafting = replace(parts(Rows()), draft=draft)
+    beam = DecodingOptions(search=SearchOptions(beam_size=2))
+    assert drafting.stages(DecodingOptions()).draft is draft
+    assert drafting.stages(beam).draft is None
+    assert drafting.stages(DecodingOptions(), batch_size=2).draft is None
+    assert drafting.stages(DecodingOptions()).engine.context().tally == draft.tally()
+    assert drafting.stages(beam).engine.context().tally is None
+    named = [drafting.settings(o, None, n).draft_model
+             for o, n in ((DecodingOptions(), 1), (beam, 1), (DecodingOptions(), 2))]  # fmt: skip
+    assert named == ["toy", "", ""]
+    for n_windows, own in ((1, draft), (2, None)):
+        run = TranscriptionRun(drafting, DecodingOptions(), LongOptions(), batch_size=n_windows)
+        assert run._stages.draft is own
+    engine = drafting.window_engine(DecodingOptions())
+    assert drafting.running_context(engine).tally is draft.running, "one for all that goes on"
+    assert parts(Rows()).running_context(engine).tally is not draft.running
+
+
+def test_windows_are_trimmed_where_that_is_asked_for() -> None:
+    assert not parts(Rows()).stages(DecodingOptions()).plan.trim_window
+    assert parts(Rows()).stages(DecodingOptions(), trim_window=True).plan.trim_window
+
+
 def test_a_fixed_decoder_takes_no_more_padding_than_it_has_positions() -> None:
     fixed = parts(Fixed())
     fixed.check(DecodingOptions(cures=Cures(pad_to=100)))
@@ -173,3 +234,50 @@ def test_settings_say_what_shaped_the_result() -> None:
         False,
     )
     assert parts(Fixed()).settings(DecodingOptions(), None, 1).pad_to == 100
+
+
+def test_a_model_s_own_tokenizer_is_compared_with_its_record_and_another_s_is_taken_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("whisper_hailo.transcription.parts.model_file", lambda *_: Path("compared"))
+    listed = replace(toy_spec(), files={"tokenizer.json": FileRecord(1, "ab")})
+    assert _tokenizer_file(Path("model"), listed) == Path("compared")
+    assert _tokenizer_file(Path("model"), toy_spec()) == Path("model/tokenizer.json")
+
+
+def test_a_model_is_asked_for_by_its_name_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def find(model: str, **how: object) -> Parts:
+        asked.append((model, how))
+        return parts(Rows())
+
+    monkeypatch.setattr(Parts, "of_model", find)
+    Transcriber.from_model()
+    unsaid = dict.fromkeys(("revision", "window_s", "margin_s"))
+    own = {"convert": ConvertOptions(), "engine": EngineOptions(), "threads": 0}
+    assert asked.pop() == ("tiny", {**unsaid, **own})
+    Transcriber.from_model("base", revision="a", window_s=5, margin_s=0.5, threads=2)
+    (model, how) = asked.pop()
+    told = (model, how["revision"], how["window_s"], how["margin_s"], how["threads"])
+    assert told == ("base", "a", 5, 0.5, 2)
+
+
+def test_runs_that_give_the_same_text_have_one_identity() -> None:
+    """Whatever led to these parts; anything that may change the text makes another."""
+    own = parts(Rows())
+    plain = DecodingOptions()
+    same = own.identity(plain, None, 1)
+    assert replace(own, reasons=("another",)).identity(plain, None, 1) == same
+    assert own.identity(DecodingOptions(), LongOptions(), 1) == same
+    renamed = Rows()
+    renamed.spec = replace(toy_spec(), pairs_fit=True)  # type: ignore[misc]
+    others = [
+        own.identity(DecodingOptions(max_new_tokens=9), None, 1),
+        own.identity(plain, LongOptions(min_silence_s=1.0), 1),
+        own.identity(plain, None, 2),
+        replace(own, threads=3).identity(plain, None, 1),
+        replace(own, plan=WindowPlan.make(TINY, 8)).identity(plain, None, 1),
+        parts(renamed).identity(plain, None, 1),
+    ]
+    assert len({same, *others}) == 7

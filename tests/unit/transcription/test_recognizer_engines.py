@@ -12,7 +12,7 @@ from tests.unit.shapes import TOY_TOKENS, toy_spec
 from whisper_hailo.audio.windows import PackedPiece, Window
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.timing import StageClock
-from whisper_hailo.core.types import FloatArray, Segment
+from whisper_hailo.core.types import FloatArray, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.option_groups import PromptOptions, SearchOptions, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
@@ -160,6 +160,7 @@ def test_an_engine_that_takes_audio_gives_one_segment_a_window(needs_words: bool
     assert (segment.language, segment.window_start_s, second.advance_s) == ("en", 7.0, 1.0)
     assert (segment.avg_logprob, segment.no_speech_prob, segment.tokens) == (0.0, 0.0, ())
     assert first.window is given[0]
+    assert first.decoded == Decoded((), 0.0, 0.0, runaway=False)
     assert [word.text for word in segment.words] == ([" so", " it", " is"] if needs_words else [])
 
 
@@ -184,9 +185,25 @@ def test_words_without_times_are_spread_by_their_letters() -> None:
     heard = spread_words(WindowResult(window(10), decoded, (segment,), 3.0), None)
     words = heard.segments[0].words
     assert [word.text for word in words] == [" a", " four", " letters"]
+    assert {word.probability for word in words} == {0.0}, "nothing is known of it"
     edges = [10.0, 10.4, 11.4, 13.0]
     assert [word.start_s for word in words] == pytest.approx(edges[:-1])
     assert [word.end_s for word in words] == pytest.approx(edges[1:])
+
+
+def test_a_character_alone_takes_all_of_its_segment() -> None:
+    class Letters:
+        def decode(self, ids: Any, **_: object) -> str:
+            return "".join(chr(0x4E00 + token) for token in ids)
+
+    letters = Tokenizer(Letters(), TOY_TOKENS)  # type: ignore[arg-type]
+    segment = Segment(1.0, 2.0, "x", (3,), -0.1, 0.0, language="zh")
+    decoded = Decoded((), -0.1, 0.0, runaway=False)
+    heard = spread_words(WindowResult(window(1), decoded, (segment,), 1.0), letters)
+    ((start_s, end_s),) = [(one.start_s, one.end_s) for one in heard.segments[0].words]
+    assert (start_s, end_s) == (1.0, 2.0)
+    nothing = replace(segment, text="", tokens=())
+    assert spread_words(replace(heard, segments=(nothing,)), letters).segments[0].words == ()
 
 
 def test_words_of_tokens_carry_them_and_times_are_no_words() -> None:
@@ -247,8 +264,19 @@ def test_without_times_a_window_is_one_segment() -> None:
     assert (heard.advance_s, heard.ends_alone) == (1.0, False)
 
 
+def test_words_are_spread_where_a_plan_needs_them_and_only_there() -> None:
+    decoding = FeaturesEngine(Engine(), TOKENIZER, DecodingOptions("en"))  # type: ignore[arg-type]
+    asked = [window(1, needs_words=True), window(2)]
+    requests = [WindowRequest(one, decoding.context()) for one in asked]
+    features = np.array([1, 2], np.float32).reshape(-1, 1, 1)
+    heard = decoding.transcribe(Encoded(features, StageClock()), requests)
+    assert [len(one.segments[0].words) for one in heard] == [1, 0]
+
+
 def test_times_are_told_to_a_tenth_of_a_millisecond() -> None:
     third = 1 / 3
     said = replace(Segment(third, 2 * third, "a", (), 0.0, 0.0), window_start_s=third)
     assert (rounded(said).start_s, rounded(said).end_s) == (0.3333, 0.6667)
     assert rounded(said).window_start_s == 0.3333
+    (spoken,) = rounded(replace(said, words=(Word(third, 2 * third, " a", third, (1,)),))).words
+    assert spoken == Word(0.3333, 0.6667, " a", third, (1,))

@@ -384,6 +384,28 @@ def test_what_is_urgent_goes_before_what_is_under_way(batch_size: int) -> None:
     assert loud.index(round(100 * alone.heard[0])) == 3, "behind what was under way"
 
 
+def test_what_is_urgent_makes_no_other_batch_wait_encoded() -> None:
+    """However often it goes first, one batch lies encoded behind what is decoded."""
+    chip = Chip()
+    waiting: list[int] = []
+
+    class Noting(Interpreter):
+        def transcribe(
+            self, encoded: Encoded, requests: Sequence[WindowRequest]
+        ) -> list[WindowResult]:
+            found = super().transcribe(encoded, requests)
+            waiting.append(chip.order.count("begun") - len(self.heard))
+            return found
+
+    engine = Noting(chip)
+    live = [(n, _recording(_noise(1, n), priority=-1)) for n in (2, 3, 5)]
+    source = Growing(engine, [(0, _recording(_noise(9))), *live])
+    stages = Stages(chip, engine, PLAN)  # type: ignore[arg-type]
+    assert len(list(Schedule(source, stages).run())) == 4
+    assert len(waiting) == 12
+    assert max(waiting) == 1
+
+
 class AtOnce:
     """Recordings of many clients, whatever room there is."""
 

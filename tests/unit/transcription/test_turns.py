@@ -20,6 +20,7 @@ from whisper_hailo.transcription.recording import Recording, Share
 from whisper_hailo.transcription.schedule import Schedule
 from whisper_hailo.transcription.sources import Listed
 from whisper_hailo.transcription.stages import Stages
+from whisper_hailo.transcription.turns import Turns
 from whisper_hailo.transcription.window import Encoded, WindowRequest, WindowResult
 
 
@@ -96,3 +97,43 @@ def test_windows_of_engines_alike_are_one_batch(keys: tuple[str, str], n_batches
     assert sum(len(engine.batches) for engine in engines) == n_batches
     for recording in recordings:
         assert [segment.text for segment in recording.segments] == ["0", "1", "2"]
+
+
+def test_whoever_is_passed_over_eight_times_is_due() -> None:
+    """Each batch of others counts; one of its own, or nothing left to wait for, ends the count."""
+    turns = Turns()
+    urgent, other, late = (_recording(_noise(1), priority=n) for n in (-1, 0, 1))
+    for n in range(8):
+        assert not turns.is_due(0)
+        assert turns.next_of([other, urgent]) is urgent, n
+        turns.note([urgent], [urgent, other])
+    assert turns.is_due(0)
+    assert not turns.is_due(-1)
+    assert not turns.is_due(1)
+    assert turns.next_of([urgent, late, other]) is other
+    turns.note([other], [urgent, other])
+    assert not turns.is_due(0)
+    for _ in range(8):
+        turns.note([urgent], [urgent, other])
+    turns.note([urgent], [urgent])
+    assert not turns.is_due(0), "nothing waited"
+
+
+def test_of_several_that_are_due_the_most_urgent_goes_first() -> None:
+    turns = Turns()
+    urgent, other, late = (_recording(_noise(1), priority=n) for n in (-1, 0, 1))
+    for _ in range(9):
+        turns.note([urgent], [urgent, other, late])
+    assert turns.next_of([late, urgent, other]) is other
+    turns.note([other], [urgent, other, late])
+    assert turns.next_of([late, urgent, other]) is late
+
+
+def test_of_several_alike_the_one_who_had_least_goes_first_then_the_one_that_came_first() -> None:
+    turns = Turns()
+    one, other, third = (_recording(_noise(1)) for _ in range(3))
+    assert turns.next_of([one, other, third]) is one
+    one.share.n_windows, other.share.n_windows = 2, 1
+    assert turns.next_of([one, other]) is other
+    third.priority = 1
+    assert turns.next_of([third, one, other]) is other, "what is urgent had more and goes first"

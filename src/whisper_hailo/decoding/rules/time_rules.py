@@ -51,12 +51,12 @@ def keep_pairs(logits: FloatArray, generated: Sequence[int], begin: int, eot: in
 def keep_order(logits: FloatArray, generated: Sequence[int], begin: int) -> FloatArray:
     """Time never goes back, and no segment is empty.
 
-    The second half of a pair may repeat the first; an end lies after its start.
+    The second half of a pair may repeat the first; an end lies after its start. Behind a time no
+    other comes than that half: see `keep_pairs`.
     """
     last = next((token for token in reversed(generated) if token >= begin), None)
     if last is not None:
-        opens = generated[-1] >= begin and len(generated) > 1 and generated[-2] < begin
-        logits[begin : last if opens else last + 1] = -np.inf
+        logits[begin : last if generated[-1] >= begin else last + 1] = -np.inf
     return logits
 
 
@@ -70,9 +70,8 @@ def prefer_timestamps(logits: FloatArray, begin: int) -> FloatArray:
     """When all timestamps together are likelier than any single text id, one of them is taken."""
     times, text = logits[begin:], logits[:begin]
     best_time, best_text = times.max(initial=-np.inf), text.max(initial=-np.inf)
-    if best_time == -np.inf:
-        return logits
-    # A sum of n terms is at most n times its largest: mostly that settles it without a sum.
+    # A sum of n terms is at most n times its largest: mostly that settles it without a sum, and
+    # always where no time is possible.
     if best_time + np.log(times.size) <= best_text:
         return logits
     together = best_time + np.log(np.exp(times - best_time).sum())

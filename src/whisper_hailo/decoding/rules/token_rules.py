@@ -39,9 +39,9 @@ def penalise_repetition(
 
     Source: CTRL (Keskar et al. 2019) with the sign rule of Transformers.
     """
-    if penalty == 1.0 or not generated:
+    if penalty == 1.0:
         return logits
-    ids = np.fromiter(generated, dtype=np.int64, count=len(generated))
+    ids = np.fromiter(generated, dtype=np.int64)
     picked = logits[ids]  # before any is changed: an id that comes again is set to the same
     logits[ids] = np.where(picked > 0, picked / penalty, picked * penalty)
     return logits

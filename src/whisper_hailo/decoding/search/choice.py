@@ -17,9 +17,6 @@ from whisper_hailo.decoding.rules.logits_rules import Ruled
 from whisper_hailo.decoding.rules.token_rules import end_lead
 from whisper_hailo.decoding.search.hypothesis import Hypothesis
 
-_LARGEST_EXPONENT: Final = 700.0
-"""Of which `exp` is still a number."""
-
 _BLOCK: Final = 256
 
 
@@ -78,7 +75,7 @@ class SampledChoice:
         self._temperature = temperature
         self._near_tie = near_tie
         # By how much the odds of any set of tokens may shrink then.
-        self._shrunk = math.exp(-min(near_tie / temperature, _LARGEST_EXPONENT))
+        self._shrunk = math.exp(-near_tie / temperature)
         self._generators = [np.random.default_rng(list(seed)) for seed in seeds]
         self._hypotheses = [Hypothesis() for _ in seeds]
         self._begun = False
@@ -205,8 +202,6 @@ class BeamChoice:
                 break
         self.near_ties += tied
         self._live = live
-        if not live:
-            self._wanted = len(self._finished)
         return sources if self.running else []
 
     def _is_close(self, edge: Hypothesis, candidates: Sequence[tuple[Hypothesis, int]]) -> bool:

@@ -29,7 +29,7 @@ class Guide:
     def see(self, token: int) -> None:
         """Note the token that was taken."""
         # After a surprise, the token that it seemed to replace may still come: it was put before.
-        begin = max(0, self.at - 1) if self.strayed else self.at
+        begin = self.at - 1 if self.strayed else self.at
         ahead = self.tokens[begin : self.at + 1 + _LOOK_AHEAD]
         if token in ahead:
             self.at = begin + ahead.index(token) + 1

@@ -166,8 +166,6 @@ class DraftSearch:
                 self._done = True
                 return
             self._tokens.append(token)
-            if len(self._tokens) >= self._budget:
-                return
             self._guide.see(token)
             if token != wanted:
                 return

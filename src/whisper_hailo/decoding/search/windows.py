@@ -39,7 +39,7 @@ class WindowSearch(OneByOne):
         for window, choice in enumerate(self._choices):
             own = [row for row, of in enumerate(self._rows) if of == window]
             running = choice.running if self._n_steps < self._budgets[window] else ()
-            if not own or not running:
+            if not running:
                 continue
             raw = [output.logits[row, -1] for row in own]
             ruled = [

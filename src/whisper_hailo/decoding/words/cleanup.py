@@ -115,7 +115,7 @@ def _mend_after_pause(words: list[Word], median_s: float, last_speech_s: float) 
     if first.end_s - first.start_s <= longest_s and not long_pair:
         return
     if len(words) > 1 and words[1].end_s - words[1].start_s > longest_s:
-        seam_s = max(words[1].end_s / 2, words[1].end_s - longest_s)
+        seam_s = words[1].end_s - longest_s
         words[0] = replace(first, end_s=seam_s)
         words[1] = replace(words[1], start_s=seam_s)
-    words[0] = replace(words[0], start_s=max(0.0, words[0].end_s - longest_s))
+    words[0] = replace(words[0], start_s=words[0].end_s - longest_s)

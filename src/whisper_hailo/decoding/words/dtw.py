@@ -71,10 +71,9 @@ def warp(cost: NDArray[np.float64]) -> tuple[IntArray, IntArray]:
         row and column of each cell on the path, both `(n_steps,)` int64.
     """
     n, m = cost.shape
-    table = np.full((n + 1, m + 1), np.inf)
+    trace = np.zeros((n + 1, m + 1), dtype=np.int8)
+    table = np.full(trace.shape, np.inf)
     table[0, 0] = 0.0
-    trace = np.full((n + 1, m + 1), _ACROSS, dtype=np.int8)
-    trace[:, 0] = _DOWN
     for total in range(2, n + m + 1):
         rows = np.arange(max(1, total - m), min(n, total - 1) + 1)
         columns = total - rows
@@ -90,10 +89,10 @@ def warp(cost: NDArray[np.float64]) -> tuple[IntArray, IntArray]:
 
 
 def _path(trace: NDArray[np.int8]) -> tuple[IntArray, IntArray]:
-    """Follow the trace back from its last cell."""
+    """Follow the trace back from its last cell; it leaves the table by its first one."""
     row, column = trace.shape[0] - 1, trace.shape[1] - 1
     cells: list[tuple[int, int]] = []
-    while row > 0 or column > 0:
+    while row > 0:
         cells.append((row - 1, column - 1))
         move = trace[row, column]
         row -= int(move != _ACROSS)

@@ -37,7 +37,8 @@ class LongOptions:
         clips: the stretches to transcribe.
         vad_threshold: probability above which a frame is speech.
         min_silence_s: silence that ends a stretch of speech.
-        speech_pad_s: kept before and after each stretch of speech.
+        speech_pad_s: kept before and after each stretch of speech; behind it no more than the
+            silence that ended it.
         trim_window: encode only as much of a window as its audio fills; of a batch, its
             longest audio.
 

@@ -138,12 +138,14 @@ def test_times_win_together_only_over_a_text_that_is_less_likely() -> None:
     more = np.log(np.array([3.9, 2.0, 1.0, 2.0, 2.0], np.float32))
     assert np.isneginf(prefer_timestamps(more.copy(), 3)[:3]).all()
     assert prefer_timestamps(more.copy(), 3)[3:].tolist() == more[3:].tolist()
+    nothing = np.full(3, -np.inf, np.float32)
+    assert prefer_timestamps(nothing.copy(), 1).tolist() == nothing.tolist()
     no_times = np.array([1.0, -np.inf, -np.inf], np.float32)
     assert prefer_timestamps(no_times.copy(), 1).tolist() == no_times.tolist()
 
 
 @pytest.mark.parametrize("n_masked", [1, 2, 30])
-@pytest.mark.parametrize("share", [0.1, 0.89, 0.95, 0.999999])
+@pytest.mark.parametrize("share", [0.001, 0.1, 0.89, 0.95, 0.999999])
 def test_what_is_left_to_the_allowed_ids(n_masked: int, share: float) -> None:
     """Log of what the masked ones do not hold, however much they hold."""
     weights = np.full(64, (1 - share) / (64 - n_masked))
@@ -153,6 +155,13 @@ def test_what_is_left_to_the_allowed_ids(n_masked: int, share: float) -> None:
     ruled[:n_masked] = -np.inf
     left = allowed_logsumexp(ruled, raw[:n_masked], float(np.log(7.0)))
     assert left == pytest.approx(np.log(7.0 * (1 - share)), abs=2e-5)
+
+
+def test_sums_stay_numbers_however_far_apart_the_ids_are() -> None:
+    """`exp` of 1000 is none."""
+    logits = np.array([-500.0, 500.0, 499.0, -np.inf], np.float32)
+    left = allowed_logsumexp(logits, np.full(4, 900.0, np.float32), 901.0)
+    assert left == pytest.approx(500.0 + np.log(1 + np.exp(-1.0)), abs=1e-6)
 
 
 def test_a_row_without_an_allowed_id_keeps_its_sum() -> None:

@@ -69,6 +69,12 @@ def times(*parts: float | str) -> list[int]:
         (times(0.0, "a", 3.0), [(0.0, 3.0)], 9.0, True),
         (times(0.0, "a", "b"), [(0.0, 9.0)], 9.0, False),
         ([1, 2, 3], [(0.0, 9.0)], 9.0, False),
+        ([], [(0.0, 9.0)], 9.0, False),
+        (times("a", 3.0), [(0.0, 3.0)], 9.0, True),
+        (times(0.0, "a", 0.0), [(0.0, 9.0)], 9.0, True),
+        (times("a", 2.0, 2.0, "b", 4.0, 4.0), [(0.0, 2.0), (2.0, 4.0)], 4.0, False),
+        (times("a", 2.0, 2.0, "b", 4.0), [(0.0, 2.0), (2.0, 4.0)], 9.0, True),
+        (times(1.0, 1.0, "a", 2.0), [(1.0, 1.0), (1.0, 2.0)], 9.0, True),
     ],
 )
 def test_segments_and_where_to_go_on(
@@ -77,3 +83,16 @@ def test_segments_and_where_to_go_on(
     split = split_at_timestamps(tokens, BEGIN, 9.0)
     assert [(part.start_s, part.end_s) for part in split.segments] == edges
     assert (split.advance_s, split.ends_alone) == (advance_s, alone)
+
+
+def test_a_segment_has_its_own_tokens_times_among_them() -> None:
+    tokens = times(0.0, "a", 2.0, 2.0, "b", 4.0, 4.0, "c")
+    split = split_at_timestamps(tokens, BEGIN, 9.0)
+    assert [part.tokens for part in split.segments] == [tuple(tokens[:3]), tuple(tokens[3:6])]
+
+
+def test_without_timestamps_a_window_is_one_segment() -> None:
+    split = split_at_timestamps([1, 600, 2], None, 7.5)
+    (whole,) = split.segments
+    assert (whole.start_s, whole.end_s, whole.tokens) == (0.0, 7.5, (1, 600, 2))
+    assert (split.advance_s, split.ends_alone) == (7.5, False)

@@ -41,10 +41,16 @@ class Scripted:
     def select(self, state: State, rows: np.ndarray) -> State:
         return State(state.step, tuple(state.rows[int(row)] for row in rows))
 
+    def rewind(self, state: State, n_tokens: int) -> State:
+        """Without a draft nothing is forgotten."""
+        del n_tokens
+        return state
+
     def step(
         self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: object
     ) -> tuple[StepOutput, State]:
         self.fed.append(tokens.tolist())
+        assert positions.max() < tokens.shape[1], "what is looked at is fed"
         logits = np.full((len(state.rows), len(positions), TOY.n_vocab), self.base, np.float32)
         for row, of in enumerate(state.rows):
             script = self.scripts[of]

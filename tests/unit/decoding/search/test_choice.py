@@ -55,6 +55,25 @@ def test_a_draw_that_is_counted_can_be_led_to_another_token(
     assert not n_ties or led != {token}
 
 
+@pytest.mark.parametrize("temperature", [0.2, 1.0])
+def test_draws_are_counted_where_they_can_be_led_elsewhere_and_only_there(
+    temperature: float,
+) -> None:
+    """All odds before an edge against those behind it, moved apart by a little more or less."""
+    rng, ids, n_counted = np.random.default_rng(0), np.arange(6), 0
+    for seed in range(120):
+        logits = rng.normal(0, 2, 6).astype(np.float32)
+        token, n_ties = draw(logits, temperature, seed)
+        steps = [np.where(ids <= token, -NEAR, NEAR), np.where(ids < token, NEAR, -NEAR)]
+        far, near = (
+            {draw(logits + step * size, temperature, seed)[0] for step in steps}
+            for size in (0.502, 0.498)
+        )
+        assert far != {token} if n_ties else near == {token}
+        n_counted += n_ties
+    assert 12 < n_counted < 108
+
+
 def test_sure_tokens_are_no_near_ties() -> None:
     logits = np.zeros(6, np.float32)
     logits[2] = 14.0
@@ -69,6 +88,47 @@ def test_a_boost_that_nearly_decides_otherwise_is_one(end: float, token: int, n_
     assert draw(logits, 0.05, 0, boost=16.2) == (token, n_ties)
     beam = BeamChoice(EOT, 16.2, 1, 1.0, NEAR)
     take(beam, logits)
+    assert beam.near_ties == n_ties
+
+
+@pytest.mark.parametrize(("end", "ends"), [(39.0, False), (39.5, True)])
+def test_a_lead_of_just_the_boost_ends_no_hypothesis(end: float, *, ends: bool) -> None:
+    """Of a beam as of a draw: the best of its tokens has 40, and the boost is 1."""
+    logits = np.array([40.0, 39.25, 0.0, 0.0, 0.0, end], np.float32)
+    beam = BeamChoice(EOT, 1.0, 2, 1.0, 1e-6)
+    take(beam, logits)
+    assert [one.tokens for one in beam.running] == ([] if ends else [(0,), (1,)])
+    assert (draw(logits, 0.001, 0, boost=1.0)[0] == EOT) is ends
+
+
+@pytest.mark.parametrize(("next_best", "n_ties"), [(3.6, 1), (3.4, 0)])
+def test_only_what_is_right_behind_a_beam_s_edge_may_take_its_place(
+    next_best: float, n_ties: int
+) -> None:
+    """Two rows of three candidates each: the last kept has 4, and one comes right behind it."""
+    beam = BeamChoice(EOT, 0.0, 2, 1.0, NEAR)
+    take(beam, np.array([9.0, 9.0, 0.0, 0.0, 0.0, -9.0], np.float32))
+    beam.near_ties = 0
+    rows = np.full((2, 6), -90.0, np.float32)
+    rows[0, [0, 1, 2]] = 6.0, 4.0, next_best
+    rows[1, [0, 1, 2]] = -20.0, -30.0, -40.0
+    beam.advance(list(rows), [Ruled(row.copy(), 0.0) for row in rows])
+    assert [one.tokens for one in beam.running] == [(0, 0), (0, 1)]
+    assert beam.near_ties == n_ties
+
+
+@pytest.mark.parametrize(("leads", "n_ties"), [((5.0, 5.0), 0), ((5.0, 0.1), 1), ((0.1, 5.0), 1)])
+def test_one_hypothesis_of_a_beam_that_nearly_ends_is_enough(
+    leads: tuple[float, float], n_ties: int
+) -> None:
+    """By a boost of 1: the best of its tokens leads the end by so much more."""
+    beam = BeamChoice(EOT, 1.0, 2, 1.0, NEAR)
+    take(beam, np.array([40.0, 30.0, 0.0, 0.0, 0.0, 0.0], np.float32))
+    assert (len(beam.running), beam.near_ties) == (2, 0)
+    rows = np.zeros((2, 6), np.float32)
+    rows[:, [1, 2]] = 40.0, 20.0
+    rows[:, EOT] = 40.0 - 1.0 - np.array(leads)
+    beam.advance(list(rows), [Ruled(row.copy(), 41.0) for row in rows])
     assert beam.near_ties == n_ties
 
 

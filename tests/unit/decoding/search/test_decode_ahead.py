@@ -202,6 +202,45 @@ def test_it_pays_where_the_text_took_less_than_a_pass_for_each_token(
     assert DraftTally(CHEAP, n_tokens=90, n_passes=n_passes, n_fed=99, n_steps=30).pays == pays
 
 
+def test_before_there_are_tokens_four_are_believed_in() -> None:
+    """Four for four passes, of which an assistant is right in eight of ten, as it says."""
+    fresh = DraftTally(Costs(step=0.5, row=0.25))
+    assert (fresh.trust, fresh.speed, fresh.spent) == (1.0, 1.0, 0.0)
+    assert replace(fresh, expected=4.0).trust == 0.5
+    assert replace(fresh, expected=4.0, n_accepted=2).trust == 0.75
+    assert replace(fresh, expected=4.0, n_accepted=9).trust == 1.0
+    assert replace(fresh, n_tokens=12, n_passes=4, n_fed=4).speed == 2.0
+    assert replace(fresh, n_tokens=2, n_passes=4, n_fed=4).speed == 1.0, "alone it is no slower"
+
+
+def test_a_step_and_a_row_are_worth_more_than_they_cost() -> None:
+    """0.8 of a token for less than 0.8 of a pass; of those decoded, all were sure."""
+    even, less = DraftTally(Costs(0.5, 0.3)), DraftTally(Costs(0.5, 0.29))
+    assert [one.is_worth_a_step(3, 1.0) for one in (even, less)] == [False, True]
+    sure = replace(even, n_steps=4, likely=4.0)
+    assert [sure.is_worth_a_step(3, p) for p in (0.88, 0.9)] == [False, True]
+    unsure = replace(less, n_steps=4, likely=2.0)
+    assert not unsure.is_worth_a_step(3, 1.0)
+    assert [even.is_worth_a_row(p) for p in (0.3, 0.31)] == [False, True]
+    doubted = replace(even, expected=4.0)
+    assert [doubted.is_worth_a_row(p) for p in (0.6, 0.61)] == [False, True]
+
+
+@pytest.mark.parametrize("always", [1, 3])
+def test_as_many_as_are_asked_for_are_drafted_however_unlikely(always: int) -> None:
+    tally = DraftTally(Costs(0.9, 0.9), always, expected=99.0)
+    assert [tally.is_worth_a_step(n, 0.0) for n in (0, always - 1, always)] == [True, True, False]
+    assert tally.is_worth_a_row(0.0)
+
+
+def test_it_must_bring_more_than_a_tenth() -> None:
+    """88 tokens for 80 passes are a tenth more."""
+    tally = DraftTally(CHEAP, n_tokens=88, n_passes=80, n_fed=80)
+    assert tally.spent == 80.0
+    assert not tally.pays
+    assert replace(tally, n_tokens=89).pays
+
+
 def test_sampled_tokens_take_no_drafts() -> None:
     tally, options = DraftTally(CHEAP, always=4), replace(LONG, search=SearchOptions(best_of=1))
     plain, _, _ = decode(3, None, options, temperature=0.6)

@@ -131,6 +131,62 @@ def test_the_last_temperature_s_text_is_taken_as_it_is() -> None:
     assert decoded.avg_logprob == pytest.approx(3 * np.log(0.5) / 4, abs=1e-4)
 
 
+def test_text_of_audio_that_goes_on_is_taken_as_it_is() -> None:
+    """It is soon transcribed again anyway."""
+    options = DecodingOptions(search=SearchOptions((0.0, 0.4)), thresholds=Thresholds(logprob=-0.3))
+    decoder = torn(0.5)
+    loop = DecodingLoop(decoder, TOY_TOKENS, options)  # type: ignore[arg-type]
+    (decoded,) = decode_with_fallback(
+        loop,
+        decoder,  # type: ignore[arg-type]
+        TOKENIZER,
+        options,
+        state=decoder.start(),
+        tasks=[DecodingTask(PREFIX, is_running=True)],
+    )
+    assert decoded.is_doubtful(options.thresholds)
+    assert (decoded.tokens, decoded.temperature, len(decoder.fed)) == ((0, 0, 0), 0.0, 4)
+
+
+def test_close_choices_of_all_tries_are_counted_together() -> None:
+    options = DecodingOptions(search=SearchOptions(best_of=2), max_new_tokens=6)
+    in_each = [decode(torn(0.5), options, temperature=t)[0].near_ties for t in (0.0, 0.4, 0.8)]
+    assert in_each[0] == 3
+    (whole,) = tried(torn(0.5))
+    assert whole.near_ties == sum(in_each)
+    (once,) = tried(torn(0.5), (0.0,))
+    assert once.near_ties == in_each[0]
+
+
+@dataclass
+class Louder(Torn):
+    """All of its logits are higher by three, which changes no probability."""
+
+    def step(self, *fed: Any, **named: Any) -> Any:
+        output, after = super().step(*fed, **named)
+        return StepOutput(output.logits + 3.0, output.logsumexp + 3.0), after
+
+
+@pytest.mark.parametrize("make", [Torn, Louder])
+@pytest.mark.parametrize(
+    ("search", "temperature"),
+    [
+        *((SearchOptions(best_of=1, seed=seed), 1.5) for seed in range(4)),
+        (SearchOptions(), 0.0),
+        (SearchOptions(beam_size=3), 0.0),
+    ],
+)
+def test_a_text_has_the_probability_of_its_tokens(
+    make: type[Torn], search: SearchOptions, temperature: float
+) -> None:
+    """The model's own, whatever the temperature; the end is certain and counts as one more."""
+    decoder = make([[0]], shares=(0.75,))
+    (decoded,) = decode(decoder, DecodingOptions(search=search), temperature=temperature)
+    logprobs = [np.log(0.25 if token else 0.75) for token in decoded.tokens]
+    assert decoded.avg_logprob == pytest.approx(sum(logprobs) / 4, abs=1e-5)
+    assert decoded.no_speech_prob == pytest.approx(0.0, abs=1e-6)
+
+
 def test_silence_is_not_tried_again() -> None:
     """Its text is as unlikely as that of the window beside it, which holds speech."""
     spoken, silent = tried(torn(0.5, 0.5, no_speech={1: 0.9}), thresholds=Thresholds(logprob=-0.3))

@@ -102,12 +102,13 @@ def test_no_speech_prob_is_read_at_start_of_transcript() -> None:
 
 
 def test_detect_languages_ranks_the_languages_only() -> None:
-    decoder = Scripted([[13], [12]])
-    first, second = detect_languages(decoder, decoder.start(), TOY_TOKENS)  # type: ignore[arg-type]
+    decoder = Scripted([[13], [12], [9]])
+    first, second, third = detect_languages(decoder, decoder.start(), TOY_TOKENS)  # type: ignore[arg-type]
     assert list(first) == ["de", "en"]
     assert list(second) == ["en", "de"]
     assert first["de"] == pytest.approx(np.exp(4) / (np.exp(4) + 1), abs=1e-6)
-    assert decoder.fed == [[[TOY_TOKENS.sot], [TOY_TOKENS.sot]]]
+    assert third == {"en": 0.5, "de": 0.5}
+    assert decoder.fed == [[[TOY_TOKENS.sot]] * 3]
 
 
 def test_english_models_have_nothing_to_detect() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -63,6 +64,34 @@ def test_a_short_text_is_overtaken_by_losing_little() -> None:
     assert best_of([said(2, -1.1), other], None) is other
     assert is_close_call(best, [best, other], None, 0.11)
     assert not is_close_call(best, [best, other], None, 0.05)
+
+
+@pytest.mark.parametrize("length_penalty", [None, 0.0, 0.6, 1.0])
+def test_the_best_is_that_of_openai_whisper(length_penalty: float | None) -> None:
+    """Its `MaximumLikelihoodRanker`, but that an empty text counts as one token."""
+    rng = np.random.default_rng(0)
+
+    def score(one: Hypothesis) -> float:
+        length = len(one.tokens) or 1
+        return one.sum_logprob / (
+            length if length_penalty is None else ((5 + length) / 6) ** length_penalty
+        )
+
+    for _ in range(50):
+        found = [said(int(n), float(rng.uniform(-9, 0))) for n in rng.permutation(7)[:4]]
+        assert score(best_of(found, length_penalty)) == max(map(score, found))
+
+
+def test_one_token_is_a_length_like_any_other() -> None:
+    assert best_of([said(1, -1.0), said(2, -1.9)], None).tokens == (0, 1)
+    assert best_of([said(0, -1.0), said(1, -0.9)], None).tokens == (0,)
+    assert best_of([said(0, -1.0), said(2, -2.1)], None).tokens == ()
+
+
+def test_sums_as_far_apart_as_may_change_are_no_close_call() -> None:
+    best, other = said(2, -1.0), said(3, -1.5)
+    assert not is_close_call(best, [best, other], 0.0, 0.5)
+    assert is_close_call(best, [best, other], 0.0, 0.5001)
 
 
 def test_the_same_text_drawn_twice_is_no_rival() -> None:

@@ -141,6 +141,38 @@ def test_what_is_spent_on_padding_makes_no_token_weaker() -> None:
     assert token_starts(attention, 12, slice(None)).tolist() == [0, 4, 8]
 
 
+def starts_by_the_book(attention: np.ndarray, n_positions: int, rows: slice) -> list[int]:
+    """OpenAI Whisper's `find_alignment` in plain steps: its median is over seven positions."""
+    heads = []
+    for head in attention[:, :, :n_positions].astype(np.float64):
+        shares = head / head.sum(axis=1, keepdims=True)
+        normal = (shares - shares.mean(axis=0)) / shares.std(axis=0)
+        padded = np.concatenate([normal[:, 3:0:-1], normal, normal[:, -2:-5:-1]], axis=1)
+        smooth = [np.median(padded[:, at : at + 7], axis=1) for at in range(n_positions)]
+        heads.append(np.stack(smooth, axis=1))
+    cost = -np.mean(heads, axis=0)[rows]
+    best = np.full(cost.shape, np.inf)
+    for i, j in np.ndindex(*cost.shape):
+        before = [best[a, b] for a, b in ((i - 1, j - 1), (i - 1, j), (i, j - 1)) if min(a, b) >= 0]
+        best[i, j] = cost[i, j] + min(before, default=0.0)
+    i, j = cost.shape[0] - 1, cost.shape[1] - 1
+    starts = {i: j}
+    while i or j:
+        ways = [(a, b) for a, b in ((i - 1, j - 1), (i - 1, j), (i, j - 1)) if min(a, b) >= 0]
+        i, j = min(ways, key=lambda way: float(best[way]))
+        starts[i] = j
+    return [starts[row] for row in sorted(starts)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_tokens_start_where_they_do_by_the_book(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    attention = rng.random((3, 9, 60), dtype=np.float32)
+    for rows, n_positions in ((slice(2, 8), 40), (slice(None), 60), (slice(0, 1), 9)):
+        found = token_starts(attention, n_positions, rows)
+        assert found.tolist() == starts_by_the_book(attention, n_positions, rows)
+
+
 def test_without_text_or_without_eyes_there_are_no_words(
     tokenizer: Tokenizer,  # noqa: F811 - the fixture
 ) -> None:

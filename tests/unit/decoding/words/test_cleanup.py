@@ -110,6 +110,22 @@ def test_a_mark_that_stays_alone_is_cut_to_twice_the_median() -> None:
     assert times_of(segment)[3] == (2.2, 5.2)
 
 
+def test_the_second_of_all_words_is_no_exception() -> None:
+    rest = [(" b", 5.0, 5.4), (" c", 5.4, 5.8), (" d", 5.8, 6.2)]
+    marked = mended([(" a", 1.0, 1.4), (".", 1.4, 5.0), *rest], [(1.0, 6.2)], 0.9,
+                    options=WordOptions(appended=""))  # fmt: skip
+    assert times_of(marked[0])[1] == pytest.approx((1.4, 2.2))
+    (behind,) = mended([(".", 1.0, 1.4), (" a", 1.4, 5.0), *rest], [(1.0, 6.2)], 0.9)
+    assert times_of(behind)[1] == pytest.approx((4.2, 5.0))
+
+
+def test_words_are_placed_to_a_hundredth_of_a_second() -> None:
+    (segment,) = mended(STEADY, [(101.0, 102.2)], 100.9, window(100.003456))
+    assert times_of(segment) == [(101.0, 101.4), (101.4, 101.8), (101.8, 102.2)]
+    (segment,) = mended(STEADY, [(101.0, 102.2)], 100.9, window(100.00651))
+    assert times_of(segment) == [(101.01, 101.41), (101.41, 101.81), (101.81, 102.21)]
+
+
 def test_the_word_after_a_sentence_s_end_takes_no_pause_either() -> None:
     words = [*STEADY, (".", 2.2, 2.6), (" d", 2.6, 5.6)]
     (segment,) = mended(words, [(1.0, 5.6)], 0.9)
@@ -130,6 +146,17 @@ def test_words_of_no_length_do_not_count_in_the_median() -> None:
     assert times_of(segment)[-1] == pytest.approx((4.0, 4.8))
 
 
+def test_words_that_all_have_no_length_stay_where_they_are() -> None:
+    words = [(" a", 1.0, 1.0), (".", 1.0, 1.0), (" b", 2.0, 2.0)]
+    (segment,) = mended(words, [(1.0, 2.0)], 0.9)
+    assert times_of(segment) == [(1.0, 1.0), (2.0, 2.0)]
+
+
+def test_segments_without_any_word_stay_as_they_are() -> None:
+    (segment,) = mended([], [(1.0, 2.0)])
+    assert (segment.start_s, segment.end_s, segment.words) == (1.0, 2.0, ())
+
+
 def test_the_median_is_at_most_seven_tenths_of_a_second() -> None:
     words = [(" a", 0.5, 2.5), (".", 2.5, 4.5), (" b", 4.5, 6.5)]
     (segment,) = mended(words, [(0.5, 6.5)], 0.4)
@@ -141,6 +168,19 @@ def test_the_first_word_after_a_pause_is_not_longer_than_twice_the_median() -> N
     (segment,) = mended(words, [(0.0, 3.8)])
     assert times_of(segment) == [pytest.approx((2.2, 3.0)), (3.0, 3.4), (3.4, 3.8)]
     assert segment.start_s == pytest.approx(2.2)
+
+
+def test_two_words_that_are_all_of_a_segment_share_its_end_too() -> None:
+    words = [(" a", 0.0, 1.8), (" b", 1.8, 4.4), (" c", 4.4, 4.8), (" d", 4.8, 5.2)]
+    words += [(" e", 5.2, 5.6)]
+    first, _ = mended(words, [(0.0, 4.4), (4.4, 5.6)], n_tokens=[2, 3])
+    assert times_of(first) == [pytest.approx((2.8, 3.6)), pytest.approx((3.6, 4.4))]
+
+
+def test_so_is_one_that_is_its_segment_s_only_word() -> None:
+    words = [(" a", 0.0, 3.0), (" b", 3.0, 3.4), (" c", 3.4, 3.8)]
+    first, _ = mended(words, [(0.0, 3.0), (3.0, 3.8)], n_tokens=[1, 2])
+    assert times_of(first) == [pytest.approx((2.2, 3.0))]
 
 
 def test_without_a_pause_before_it_a_long_first_word_stays() -> None:
@@ -159,11 +199,11 @@ def test_two_words_after_a_pause_share_its_end() -> None:
     assert times_of(segment)[:2] == [pytest.approx((2.8, 3.6)), pytest.approx((3.6, 4.4))]
 
 
-def test_near_the_recording_s_start_they_share_what_there_is() -> None:
-    """Half of the second one's end is more than its end less twice the median."""
+def test_a_first_word_of_fair_length_makes_room_for_a_second_that_is_too_long() -> None:
+    """Both get twice the median of 0.2 s, counted from the second's end."""
     words = [(" a", 0.0, 0.7), (" b", 0.7, 1.4), (" c", 1.4, 1.6), (" d", 1.6, 1.8)]
     words += [(" e", 1.8, 2.0)]
-    (segment,) = mended(words, [(0.0, 2.0)], -1.0)
+    (segment,) = mended(words, [(0.0, 2.0)], -0.2)
     assert times_of(segment)[:2] == [pytest.approx((0.6, 1.0)), pytest.approx((1.0, 1.4))]
 
 
@@ -171,6 +211,8 @@ def test_two_words_far_apart_after_a_pause_give_the_first_its_full_length() -> N
     """From the first's start to the second's end is more than four medians."""
     words = [(" a", 3.5, 4.0), (" b", 5.25, 5.75), (" c", 5.75, 6.25)]
     assert times_of(mended(words, [(3.5, 6.25)])[0])[0] == (3.0, 4.0)
+    pair, _ = mended(words, [(3.5, 5.75), (5.75, 6.25)], n_tokens=[2, 1])
+    assert times_of(pair)[0] == (3.0, 4.0), "those two are all of a segment"
     near = [(" a", 3.5, 4.0), (" b", 5.0, 5.5), (" c", 5.5, 6.0)]
     assert times_of(mended(near, [(3.5, 6.0)])[0])[0] == (3.5, 4.0)
 
@@ -181,8 +223,17 @@ def test_a_segment_s_start_stands_against_a_first_word_that_is_half_a_second_ear
     # 1.0, where the median of 0.4 s before the word's end lies, is before the segment's start.
     assert times_of(segment)[0] == pytest.approx((1.0, 1.4))
     assert segment.start_s == 1.1
+    (behind,) = mended(words, [(1.4, 2.6)], 1.4)  # starts where the word ends: it has no say
+    assert (behind.start_s, behind.words[0].start_s) == (0.4, 0.4)
     (near,) = mended(words, [(0.9, 2.6)], 1.4)  # half a second is within the slack
     assert (near.start_s, near.words[0].start_s) == (0.4, 0.4)
+
+
+def test_no_word_begins_before_the_recording() -> None:
+    """The median of 0.7 s before the first word's end would lie there."""
+    words = [(" a", 0.0, 0.6), (" b", 0.6, 1.3), (" c", 1.3, 2.0)]
+    (segment,) = mended(words, [(0.55, 2.0)])
+    assert (segment.start_s, segment.words[0].start_s) == (0.55, 0.0)
 
 
 def test_a_segment_that_starts_behind_its_first_word_follows_it() -> None:
@@ -225,3 +276,15 @@ def test_an_opening_mark_without_a_blank_is_no_opening_mark() -> None:
 def test_a_closing_mark_behind_a_blank_stays_alone() -> None:
     words = [word(text, (i,)) for i, text in enumerate([" a ", "."])]
     assert [word.text for word in join_punctuation(words, "", ".")] == [" a ", "."]
+
+
+def test_a_closing_mark_with_no_word_before_it_stays() -> None:
+    words = [word(text, (i,)) for i, text in enumerate([".", " a", "(", "."])]
+    assert [word.text for word in join_punctuation(words, "(", ".")] == [".", " a", "(.", ""]
+    assert join_punctuation([], "(", ".") == []
+    assert join_punctuation(words[:1], ".", ".") == words[:1]
+
+
+def test_an_opening_mark_with_no_word_behind_it_stays() -> None:
+    words = [word(text, (i,)) for i, text in enumerate([" a", " ("])]
+    assert join_punctuation(words, "(", ")") == words

@@ -48,6 +48,25 @@ def test_a_character_of_several_tokens_is_not_taken_apart(tokenizer: Tokenizer) 
     assert [text for text, _ in split_words(tokenizer, tokens, "zh")] == [" 🧑", "🚀", " fly"]
 
 
+def test_a_text_that_breaks_off_within_a_character_keeps_its_tokens(tokenizer: Tokenizer) -> None:
+    """The last token begins a character that does not end: it is what is left."""
+    for language in ("en", "ko"):
+        words = split_words(tokenizer, [23142, 99], language)
+        assert [token for _, ids in words for token in ids] == [23142, 99]
+        assert "".join(text for text, _ in words).startswith(" 반")
+
+
+def test_any_tokens_are_words_in_order_and_none_is_lost(tokenizer: Tokenizer) -> None:
+    """Most of them are single bytes, of which characters may be made or not."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        tokens = rng.integers(94, 300, 6).tolist()
+        for language in ("en", "zh"):
+            words = split_words(tokenizer, tokens, language)
+            assert [token for _, ids in words for token in ids] == tokens
+            assert all(ids for _, ids in words)
+
+
 def test_words_begin_at_blanks_and_marks(tokenizer: Tokenizer) -> None:
     tokens = tokenizer.encode(" Unbelievably good, isn't it?")
     words = split_words(tokenizer, tokens, "en")

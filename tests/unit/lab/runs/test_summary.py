@@ -133,7 +133,10 @@ def test_memory_is_the_growth_by_load_and_warm_up() -> None:
 
 def test_every_language_has_its_normaliser() -> None:
     german = replace(OURS_FILES[0], language="de", reference="Grüße!", hypothesis="grüße")
-    assert summarise_case(OURS, [german]).normalised.words.errors == 0
+    heard = summarise_case(OURS, [german])
+    assert heard.normalised.words.errors == 0
+    assert (heard.normalised.language, heard.simple.language) == ("de", "de")
+    assert summarise_case(OURS, []).normalised.language == "en", "where nothing was heard"
 
 
 def test_all_cases_of_a_run_in_order() -> None:

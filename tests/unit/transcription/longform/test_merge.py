@@ -103,7 +103,15 @@ def test_a_word_is_the_same_by_its_text_and_its_time(
 
 
 def test_letters_decide_whether_words_are_the_same_and_marks_do_not() -> None:
-    assert at_seam([(42.1, 42.5, " Tree,")], [(42.1, 42.5, " tree")]) == (1, 1)
+    apart: list[Said] = [(42.42, 42.62, " tree")]  # behind each other: one by its text alone
+    assert at_seam([(42.1, 42.3, " Tree,")], apart) == (1, 1)
+    assert at_seam([(42.1, 42.3, " trees")], apart) == (1, 0)
+
+
+def test_a_mark_alone_is_itself() -> None:
+    apart: list[Said] = [(42.42, 42.62, "…")]
+    assert at_seam([(42.1, 42.3, " …")], apart) == (1, 1)
+    assert at_seam([(42.1, 42.3, " —")], apart) == (1, 0)
 
 
 def test_two_words_in_a_row_are_the_same_wherever_they_were_timed() -> None:
@@ -111,19 +119,23 @@ def test_two_words_in_a_row_are_the_same_wherever_they_were_timed() -> None:
     left: list[Said] = [(42.0, 42.2, " very"), (42.3, 42.5, " good")]
     right: list[Said] = [(42.8, 43.0, " very"), (43.1, 43.3, " good")]
     n_left, n_right = at_seam(left, right)
-    assert n_left + 2 - n_right == 2
+    assert (n_left, n_right) == (2, 2), "the second of the two is nearer to the middle"
     alone = at_seam(left[:1], right[:1])
     assert alone == (1, 0)
     # The first of the two is nearer to the middle, so that the seam is there.
     late = [(a + 0.95, b + 0.95, word) for a, b, word in left]
     later = [(a + 0.95, b + 0.95, word) for a, b, word in right]
     assert at_seam(late, later) == (0, 0)
+    assert at_seam([*late, (43.6, 43.8, " bad")], [*later, (44.4, 44.6, " so")]) == (0, 0)
+    assert at_seam([(42.1, 42.2, " so"), *late], [(42.5, 42.6, " bad"), *later]) == (1, 1)
 
 
 def test_one_word_in_common_is_no_row_whatever_follows_it() -> None:
     left: list[Said] = [(42.0, 42.2, " very"), (42.3, 42.5, " bad")]
     right: list[Said] = [(42.8, 43.0, " very"), (43.1, 43.3, " good")]
     assert at_seam(left, right) == (2, 0)
+    assert at_seam(left[:1], right) == (1, 0)
+    assert at_seam(left, right[:1]) == (2, 0)
 
 
 def test_what_ends_as_the_other_window_goes_on_is_kept() -> None:
@@ -132,10 +144,40 @@ def test_what_ends_as_the_other_window_goes_on_is_kept() -> None:
     assert at_seam(left, right) == (2, 1)
 
 
+def test_of_two_words_alike_the_one_nearer_in_time_is_the_same() -> None:
+    said: list[Said] = [(42.5, 42.7, " no")]
+    assert at_seam(said, [(42.55, 42.75, " no"), (42.8, 43.0, " no")]) == (1, 1)
+    assert at_seam(said, [(42.2, 42.4, " no"), (42.45, 42.65, " no")]) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "cut"),
+    [
+        ([(42.1, 42.5), (43.0, 43.3), (43.4, 43.7)], [(42.1, 42.5)], (3, 1)),
+        ([(42.1, 42.5), (43.0, 43.3), (43.4, 43.7)], [(42.1, 42.5), (43.3, 43.6)], (2, 1)),
+        ([(43.5, 43.9)], [(42.2, 42.4), (42.6, 42.9), (43.5, 43.9)], (0, 0)),
+        ([(42.1, 42.3), (43.5, 43.9)], [(42.3, 42.6), (43.5, 43.9), (44.1, 44.4)], (1, 0)),
+        ([(42.1, 42.3), (43.5, 43.9)], [(42.28, 42.6), (43.5, 43.9), (44.1, 44.4)], (1, 1)),
+    ],
+    ids=["nothing behind", "up to what follows", "nothing before", "beside", "across"],
+)
+def test_beside_a_word_misheard_what_one_window_heard_alone_is_kept(
+    left: list[tuple[float, float]], right: list[tuple[float, float]], cut: tuple[int, int]
+) -> None:
+    """No two words read alike; the pair at the seam shares its time."""
+    before: list[Said] = [(*times, f" l{n}") for n, times in enumerate(left)]
+    after: list[Said] = [(*times, f" r{n}") for n, times in enumerate(right)]
+    assert at_seam(before, after) == cut
+
+
 def test_words_of_one_time_are_one_word_misheard() -> None:
     """They share 0.2 s, and a tenth more is granted, of the 0.4 s of the shorter one."""
     assert at_seam([(42.1, 42.5, " free")], [(42.3, 42.7, " tree")]) == (1, 1)
     assert at_seam([(42.1, 42.5, " free")], [(42.6, 43.0, " tree")]) == (1, 0)
+    assert at_seam([(42.1, 42.5, " free")], [(42.45, 42.85, " tree")]) == (1, 1)
+    assert at_seam([(42.1, 42.5, " free")], [(42.49, 42.89, " tree")]) == (1, 0)
+    assert at_seam([(42.1, 42.3, " a")], [(42.1, 43.3, " long")]) == (1, 1), "or a part of one"
+    assert at_seam([(42.1, 42.3, " a")], [(42.31, 42.41, " e")]) == (1, 1), "or just behind it"
 
 
 def test_pairs_keep_the_order_of_both_windows() -> None:

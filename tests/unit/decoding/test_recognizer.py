@@ -1,0 +1,66 @@
+"""Engines with a loop of their own: how they are told from decoders, and what they refuse."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.decoding.search.scripted import Scripted
+from tests.unit.transcription.test_parts import Audio, Features
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.decoding.option_groups import SearchOptions, TokenLimits, WordOptions
+from whisper_hailo.decoding.options import PRESETS, Cures, DecodingOptions
+from whisper_hailo.decoding.recognizer import owns_loop, refuse_unhonoured
+
+NOTHING: frozenset[str] = frozenset()
+
+
+def test_engines_own_their_loop_and_decoders_do_not() -> None:
+    """Asked once more of each kind, and of another of the same kind, it is the same."""
+    for _ in range(2):
+        assert owns_loop(Features())
+        assert owns_loop(Audio("a"))
+        assert not owns_loop(Scripted([[1]]))
+
+
+def test_what_nobody_asked_for_is_not_refused() -> None:
+    refuse_unhonoured(DecodingOptions(), NOTHING, "engine")
+    refuse_unhonoured(DecodingOptions(search=SearchOptions(seed=0)), NOTHING, "engine")
+
+
+@pytest.mark.parametrize(
+    ("options", "named", "field"),
+    [
+        (DecodingOptions(language="de"), "--language de", "language"),
+        (DecodingOptions(max_new_tokens=9), "--max-new-tokens 9", "max_new_tokens"),
+        (DecodingOptions(timestamps=True), "--timestamps True", "timestamps"),
+        (DecodingOptions(cures=Cures(pad_to=700)), "--pad-to 700", "cures.pad_to"),
+        (DecodingOptions(search=SearchOptions(beam_size=5)), "--beam-size 5", "search.beam_size"),
+        (
+            DecodingOptions(limits=TokenLimits(no_repeat_ngram=3)),
+            "--no-repeat-ngram 3",
+            "limits.no_repeat_ngram",
+        ),
+        (DecodingOptions(words=WordOptions()), "--words WordOptions", "words"),
+    ],
+)
+def test_an_option_that_an_engine_does_not_know_is_refused_by_its_name(
+    options: DecodingOptions, named: str, field: str
+) -> None:
+    with pytest.raises(OptionError) as caught:
+        refuse_unhonoured(options, NOTHING, "engine")
+    assert str(caught.value).startswith(f"engine cannot honour {named}")
+    assert str(caught.value).endswith("leave it out")
+    refuse_unhonoured(options, frozenset({field}), "engine")
+
+
+def test_each_option_of_a_group_is_looked_at_by_itself() -> None:
+    """A preset asks for three things, of which an engine may know some."""
+    options = DecodingOptions(cures=PRESETS["balanced"])
+    known = frozenset({"cures.pad_to", "cures.repetition_penalty"})
+    with pytest.raises(OptionError, match=r"--eot-boost 0\.2"):
+        refuse_unhonoured(options, known, "engine")
+    refuse_unhonoured(options, known | {"cures.eot_boost"}, "engine")
+    with pytest.raises(OptionError, match="--language de"):
+        refuse_unhonoured(replace(options, language="de"), known | {"cures.eot_boost"}, "engine")

@@ -1,0 +1,107 @@
+"""Samples by their position, from a stream that comes in pieces of any size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.transcription.longform.clips import WHOLE, Clip, clips_of, parse_clips
+from whisper_hailo.transcription.longform.feed import AudioFeed
+
+
+class Stream:
+    """Every sample is its own position; how many were asked for so far is known."""
+
+    def __init__(self, *sizes: int) -> None:
+        self.sizes = sizes
+        self.given = 0
+
+    def __iter__(self) -> Iterator[FloatArray]:
+        for size in self.sizes:
+            self.given += size
+            yield np.arange(self.given - size, self.given, dtype=np.float32)
+
+
+def feed(*sizes: int) -> tuple[AudioFeed, Stream]:
+    stream = Stream(*sizes)
+    return AudioFeed(iter(stream)), stream
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_reading_forwards_gives_what_a_slice_does(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 9, 12).tolist()
+    total, start = sum(sizes), 0
+    own, _ = feed(*sizes)
+    while start < total + 5:
+        n_samples = int(rng.integers(0, 12))
+        expected = list(range(total))[start : start + n_samples]
+        assert own.read(start, n_samples).tolist() == expected
+        start += int(rng.integers(0, 15))
+
+
+def test_no_more_is_asked_for_than_is_needed() -> None:
+    own, stream = feed(4, 4, 4)
+    assert own.read(0, 4).size == 4
+    assert stream.given == 4
+    assert own.reaches(3)
+    assert stream.given == 4
+    assert own.reaches(4)
+    assert (stream.given, own.n_samples) == (8, 8)
+    assert not own.reaches(12)
+    assert own.read(9, 9).tolist() == [9, 10, 11]
+
+
+def test_to_get_to_a_place_no_more_is_asked_for_than_lies_before_it() -> None:
+    own, stream = feed(*[1] * 9)
+    assert own.read(3, 0).size == 0
+    assert stream.given == 3
+    assert own.read(5, 1).tolist() == [5]
+    assert stream.given == 6
+
+
+def test_what_was_read_stays_and_what_lies_before_is_forgotten() -> None:
+    own, _ = feed(4, 4, 4)
+    first = own.read(0, 4)
+    assert own.read(2, 4).tolist() == [2, 3, 4, 5]
+    assert first.tolist() == [0, 1, 2, 3]
+    first[:] = 0
+    assert own._held.size == 6, "from position 2 on"
+    own.drain()
+    assert (own.n_samples, own._held.size) == (12, 0)
+    assert own.duration_s == 12 / SAMPLE_RATE_HZ
+
+
+def test_positions_far_ahead_are_reached_without_holding_what_is_passed() -> None:
+    own, stream = feed(*[4] * 9)
+    assert own.read(30, 2).tolist() == [30, 31]
+    assert (own._held.size, stream.given) == (2, 32)
+    assert own.read(99, 2).size == 0
+    assert own.n_samples == 36
+    assert not own.reaches(36)
+
+
+@pytest.mark.parametrize(
+    ("times_s", "clips"),
+    [
+        ((), WHOLE),
+        ((0.0,), (Clip(0, None),)),
+        ((0.5, 1.0, 1.0, 2.0), (Clip(8_000, 16_000), Clip(16_000, 32_000))),
+        ((0.0, 0.00003), (Clip(0, 0),)),
+        ((1.0, 2.0, 2.0), (Clip(16_000, 32_000), Clip(32_000, None))),
+    ],
+)
+def test_clips_may_touch(times_s: tuple[float, ...], clips: tuple[Clip, ...]) -> None:
+    assert clips_of(times_s) == clips
+    assert parse_clips(",".join(map(str, times_s))) == clips
+    assert parse_clips(" ") == WHOLE
+
+
+@pytest.mark.parametrize("times_s", [(0.0, 1.0, 0.5), (1.0, 1.0), (-0.1,), (0.0, float("inf"))])
+def test_times_of_clips_rise(times_s: tuple[float, ...]) -> None:
+    with pytest.raises(OptionError, match="--clip-timestamps is"):
+        clips_of(times_s)

@@ -1,0 +1,126 @@
+"""Windows of speech alone: what fits, what is padded, what is read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.unit.transcription.longform.test_plans import Script, feed_of, ramp
+from whisper_hailo.audio.windows import Window, WindowPlan
+from whisper_hailo.transcription.longform.clips import WHOLE, Clip
+from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.speech import SpeechPlan
+
+PLAN = WindowPlan(10.0, 1.0)
+FRAME = 512
+
+
+def windows(
+    frames: list[float],
+    options: LongOptions,
+    clips: tuple[Clip, ...] = WHOLE,
+    plan: WindowPlan = PLAN,
+) -> list[Window]:
+    audio = ramp(len(frames) * FRAME)
+    return list(SpeechPlan(feed_of(audio), clips, plan, options, Script(frames)).windows())
+
+
+@pytest.mark.parametrize("pad_s", [0.0, 0.2, 0.5, 10.0])
+@pytest.mark.parametrize("n_spoken", [200, 255, 260, 266, 267, 268, 269, 272, 275, 281, 282])
+def test_a_stretch_and_what_is_kept_around_it_fit_a_window(n_spoken: int, pad_s: float) -> None:
+    """However short the pauses are that end a stretch; nothing of the speech is lost."""
+    frames = [0.05] * 60 + [0.9] * n_spoken + [0.05] * 60
+    options = LongOptions(min_silence_s=0.0, speech_pad_s=pad_s)
+    found = windows(frames, options)
+    assert all(window.audio.size <= PLAN.content_samples for window in found)
+    heard = np.concatenate([window.audio for window in found])
+    assert np.array_equal(heard, np.arange(heard[0], heard[-1] + 1)), "in one piece"
+    assert heard[0] <= 60 * FRAME
+    assert heard[-1] >= (60 + n_spoken) * FRAME - 1
+
+
+@pytest.mark.parametrize(
+    ("silence_s", "behind"), [(0.1, 3 * FRAME), (0.5, 16 * FRAME), (2, 18_000)]
+)
+def test_what_is_kept_around_speech_is_an_eighth_of_a_window_and_known_silence(
+    silence_s: float, behind: int
+) -> None:
+    """Behind a stretch no more than the silence that ended it: what follows may be speech."""
+    frames = [0.05] * 99 + [0.9] * 10 + [0.05] * 99
+    (window,) = windows(frames, LongOptions(speech_pad_s=10.0, min_silence_s=silence_s))
+    assert window.audio[[0, -1]].tolist() == [99 * FRAME - 18_000, 109 * FRAME + behind - 1]
+
+
+def test_stretches_whose_paddings_meet_share_no_sample() -> None:
+    """Ten frames, 0.32 s, lie between them; the second asks for 0.3 s, of which 0.1 s is taken."""
+    frames = [0.05] * 20 + [0.9] * 10 + [0.05] * 10 + [0.9] * 10 + [0.05] * 20
+    (window,) = windows(frames, LongOptions(min_silence_s=0.1, speech_pad_s=0.3))
+    first, second = window.pieces
+    assert second.start_s == pytest.approx(first.start_s + first.duration_s)
+    assert second.at_s == pytest.approx(first.duration_s)
+    assert window.audio.tolist() == list(range(20 * FRAME - 4800, 53 * FRAME))
+
+
+def test_a_window_takes_stretches_until_one_does_not_fit() -> None:
+    """Each is 60 frames and 0.4 s, 37,120 samples: three are 111,360 of 144,000."""
+    frames = ([0.05] * 40 + [0.9] * 60) * 4 + [0.05] * 40
+    found = windows(frames, LongOptions())
+    assert [len(window.pieces) for window in found] == [3, 1]
+    assert [piece.at_s for piece in found[0].pieces] == pytest.approx([0.0, 2.32, 4.64])
+    assert [window.start_s for window in found] == [window.pieces[0].start_s for window in found]
+
+
+def test_stretches_that_fill_a_window_to_its_last_sample_are_one() -> None:
+    """Two of 65 frames and one of 150 with nothing around them: 280 frames are the content."""
+    plan = WindowPlan(280 * FRAME / 16_000 + 1.0, 1.0)
+    frames = [0.05] * 9
+    for length in (65, 65, 150):
+        frames += [0.9] * length + [0.05] * 9
+    options = LongOptions(min_silence_s=0.2, speech_pad_s=0.0)
+    (window,) = windows(frames, options, plan=plan)
+    assert window.audio.size == plan.content_samples == 280 * FRAME
+    frames[9 + 65] = 0.9  # a frame more
+    assert len(windows(frames, options, plan=plan)) == 2
+
+
+@pytest.mark.parametrize("end", [None, 100 * FRAME, 100 * FRAME - 7])
+def test_speech_that_goes_on_to_the_end_of_a_clip_or_a_recording_ends_there(
+    end: int | None,
+) -> None:
+    frames = [0.05] * 50 + [0.9] * 50
+    (window,) = windows(frames, LongOptions(), (Clip(FRAME, end),))
+    assert window.audio[-1] == (end or 100 * FRAME) - 1
+    assert window.audio[0] == 51 * FRAME - 3200, "the clip's frames are counted from its start"
+
+
+def test_the_last_frame_of_a_recording_is_looked_at_with_silence_behind_it() -> None:
+    seen: list[int] = []
+
+    class Counting(Script):
+        def probability(self, frame: np.ndarray) -> float:
+            seen.append(int(np.count_nonzero(frame)))
+            assert frame.shape == (FRAME,)
+            return super().probability(frame)
+
+    audio = ramp(3 * FRAME + 100) + 1
+    plan = SpeechPlan(feed_of(audio), WHOLE, PLAN, LongOptions(), Counting([0.9] * 9))
+    (window,) = plan.windows()
+    assert seen == [FRAME, FRAME, FRAME, 100]
+    assert window.audio.size == audio.size
+
+
+@pytest.mark.parametrize(("end", "n_frames"), [(3 * FRAME, 3), (3 * FRAME + 1, 4), (None, 9)])
+def test_nothing_is_looked_at_behind_a_clip(end: int | None, n_frames: int) -> None:
+    """But for the frame in which it ends."""
+    asked: list[int] = []
+
+    class Counting(Script):
+        def probability(self, frame: np.ndarray) -> float:
+            asked.append(round(float(frame[0])))
+            return super().probability(frame)
+
+    clips = (Clip(FRAME, None if end is None else FRAME + end),)
+    plan = SpeechPlan(feed_of(ramp(10 * FRAME)), clips, PLAN, LongOptions(), Counting([0.9] * 99))
+    (window,) = plan.windows()
+    assert asked == [FRAME * at for at in range(1, n_frames + 1)]
+    assert window.audio.size == (9 * FRAME if end is None else end)

@@ -1,0 +1,147 @@
+"""What tells a window from others, and what comes back of one that was decoded before."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.unit.transcription.test_schedule import PLAN, Chip, Encoder, Interpreter
+from whisper_hailo.audio.windows import Window
+from whisper_hailo.core.types import Segment
+from whisper_hailo.decoding.decoded import Decoded
+from whisper_hailo.transcription.journal import Journal
+from whisper_hailo.transcription.memory import Remembered, RememberingStages, key_of
+from whisper_hailo.transcription.stages import Stages
+from whisper_hailo.transcription.window import Context, WindowRequest, WindowResult
+
+AUDIO = np.linspace(-0.5, 0.5, 1600, dtype=np.float32)
+
+
+def request(window: Window | None = None, context: Context | None = None) -> WindowRequest:
+    return WindowRequest(window or Window(AUDIO, 3.5), context or Context("en", (7, 8)))
+
+
+def test_a_window_is_told_by_its_samples_its_place_and_what_it_is_shown() -> None:
+    louder = AUDIO.copy()
+    louder[-1] += 0.01
+    different = [
+        request(),
+        request(Window(louder, 3.5)),
+        request(Window(AUDIO[:-1], 3.5)),
+        request(Window(AUDIO, 3.75)),
+        request(Window(AUDIO, 3.5, needs_words=True)),
+        request(context=Context("en", (7, 9))),
+        request(context=Context("en")),
+    ]
+    assert len({key_of(one) for one in different}) == len(different)
+    assert key_of(request()) == key_of(request(context=Context("de", (7, 8), n_windows=9)))
+
+
+def test_where_windows_do_not_wait_for_each_other_the_text_before_tells_nothing() -> None:
+    """It is not shown to them, whatever came of other windows meanwhile."""
+    shown, other = (Context("en", ids, sequential=False) for ids in ((7, 8), (9,)))
+    assert key_of(request(context=shown)) == key_of(request(context=other))
+
+
+RESULT = WindowResult(
+    Window(AUDIO, 3.5),
+    Decoded((1, 2), -0.3, 0.1, runaway=True),
+    (Segment(3.5, 3.6, "said", (1, 2), -0.3, 0.1),),
+    0.06,
+    ends_alone=True,
+    silent=True,
+    end_s=3.55,
+    language="de",
+)
+
+
+def test_a_remembered_window_gives_its_result_again() -> None:
+    context = Context("auto", language_probs={"de": 0.9})
+    known = Remembered.of(request(context=context), RESULT)
+    again = known.again(request(context=Context("auto")))
+    assert again.window.audio is AUDIO
+    assert replace(again, window=RESULT.window) == RESULT
+
+
+class Known(dict[str, Remembered]):
+    """A memory."""
+
+    def recall(self, key: str) -> Remembered | None:
+        return self.get(key)
+
+    def remember(self, batch: Sequence[Remembered]) -> None:
+        self.update({one.key: one for one in batch})
+
+
+@pytest.mark.parametrize("kind", [Encoder, Chip])
+def test_known_windows_go_through_no_stage_however_the_encoder_works(kind: type[Encoder]) -> None:
+    """By itself or not; of a batch all windows are known, or all are decoded together again."""
+    encoder, memory = kind(), Known()
+    plain = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
+    stages = RememberingStages(plain, memory)
+    assert (stages.start is None) is (kind is Encoder)
+    assert stages.engine_of(None).batch_key == plain.engine.batch_key
+
+    def transcribe(*requests: WindowRequest) -> list[WindowResult]:
+        encode = stages.start or (lambda asked: lambda: stages.encode(asked))
+        return stages.engine_of(None).transcribe(encode(requests)(), requests)
+
+    first, second = (request(Window(AUDIO, at_s), Context("en")) for at_s in (1.0, 2.0))
+    (heard,) = transcribe(first)
+    assert transcribe(first) == [heard]
+    assert len(encoder.threads) == 1
+    assert len(transcribe(first, second)) == 2
+    assert len(encoder.threads) == 2, "one was not known"
+    assert [one.window.start_s for one in transcribe(second, first)] == [2.0, 1.0]
+    assert len(encoder.threads) == 2
+
+
+def test_what_is_no_number_is_not_kept_and_does_no_harm(tmp_path: Path) -> None:
+    """JSON has no such numbers: a run that goes on decodes that window again."""
+    path = tmp_path / "j.jsonl"
+    known = Remembered.of(request(), RESULT)
+    broken = replace(known, key="broken", advance_s=math.nan)
+    with Journal(path, "a", go_on=True) as journal:
+        journal.remember([broken])
+        assert not path.exists()
+        for key in ("first", "second"):
+            journal.remember([replace(known, key=key)])
+        journal.remember([broken])
+    with Journal(path, "a", go_on=True) as journal:
+        assert journal.kept
+        assert journal.known_s == 3.6
+        assert journal.recall("second") == replace(known, key="second")
+        assert journal.recall("broken") is None
+
+
+def test_what_is_kept_is_on_the_disk_as_soon_as_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for the first windows: most recordings are done with them, and leave nothing."""
+    flushed: list[int] = []
+    path = tmp_path / "j.jsonl"
+    monkeypatch.setattr("os.fsync", lambda _: flushed.append(path.stat().st_size))
+    known = Remembered.of(request(), RESULT)
+    sizes = []
+    with Journal(path, "a", go_on=True) as journal:
+        for key in ("first", "second", "third"):
+            journal.remember([replace(known, key=key)])
+            sizes.append(path.stat().st_size)
+    assert flushed == sizes[1:]
+    with Journal(path, "a", go_on=True) as journal:
+        journal.remember([replace(known, key="fourth")])
+    assert len(flushed) == 3, "what is gone on with is flushed at once"
+
+
+@pytest.mark.parametrize(("told", "language"), [("auto", "de"), ("fr", "fr")])
+def test_a_recording_knows_its_language_by_it_unless_it_was_told(told: str, language: str) -> None:
+    known = Remembered.of(request(context=Context("de", language_probs={"de": 0.9})), RESULT)
+    context = Context(told)
+    known.again(request(context=context))
+    assert (context.language, context.n_windows) == (language, 1)
+    assert context.language_probs == ({"de": 0.9} if told == "auto" else {})

@@ -1,0 +1,93 @@
+"""Calls that run ahead of their results: which thread they take, and what is left of them."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from whisper_hailo.transcription.prefetch import Prefetch
+
+PATIENCE_S = 20.0
+"""Ends only what hangs."""
+
+
+def where(_argument: int) -> str:
+    return threading.current_thread().name
+
+
+def test_a_call_alone_runs_where_it_is_asked_for() -> None:
+    with Prefetch(where) as ahead:
+        assert ahead.begin(1).result() == threading.current_thread().name
+        assert ahead.begin(2).result() == threading.current_thread().name
+
+
+def test_a_call_with_another_behind_it_runs_in_the_thread_and_so_does_that_one() -> None:
+    with Prefetch(where) as ahead:
+        first, second = ahead.begin(1), ahead.begin(2)
+        assert first.coming is not None
+        assert second.coming is not None
+        assert first.result() == second.result() != threading.current_thread().name
+
+
+def test_one_that_shall_run_now_waits_for_no_other() -> None:
+    with Prefetch(where) as ahead:
+        assert ahead.begin(1, now=True).result() != threading.current_thread().name
+
+
+def test_one_that_is_apart_stands_in_no_row() -> None:
+    with Prefetch(where) as ahead:
+        first = ahead.begin(1)
+        apart = ahead.begin(2, apart=True)
+        assert (first.coming, apart.coming) == (None, None)
+        assert apart.result() == threading.current_thread().name
+        assert first.result() == threading.current_thread().name
+
+
+def test_switched_off_every_call_runs_where_it_is_asked_for() -> None:
+    with Prefetch(where, lambda _: lambda: "begun", enabled=False) as ahead:
+        calls = [ahead.begin(n, now=True) for n in range(3)]
+        assert {call.result() for call in calls} == {threading.current_thread().name}
+
+
+def test_what_begins_by_itself_begins_at_once_and_takes_no_thread() -> None:
+    begun: list[int] = []
+
+    def start(argument: int) -> object:
+        begun.append(argument)
+        return lambda: 10 * argument
+
+    with Prefetch(lambda _: -1, start) as ahead:  # type: ignore[arg-type]
+        calls = [ahead.begin(n) for n in (1, 2)]
+        assert begun == [1, 2]
+        assert [call.result() for call in calls] == [10, 20]
+
+
+def test_closing_waits_for_what_runs_and_drops_what_does_not_yet() -> None:
+    """The first call runs until the second one is dropped."""
+    dropped, done = threading.Event(), []
+
+    def work(argument: int) -> int:
+        assert dropped.wait(PATIENCE_S), "what had not begun was kept"
+        done.append(argument)
+        return argument
+
+    ahead = Prefetch(work)
+    first, second = ahead.begin(1), ahead.begin(2)
+    assert second.coming is not None
+    second.coming.add_done_callback(lambda _: dropped.set())
+    ahead.close()
+    assert done == [1]
+    assert first.result() == 1
+    assert second.coming.cancelled()
+
+
+def test_errors_come_when_they_are_asked_for() -> None:
+    def fail(argument: int) -> int:
+        raise ValueError(str(argument))
+
+    with Prefetch(fail) as ahead:
+        first, second = ahead.begin(1), ahead.begin(2)
+        for call, text in ((second, "2"), (first, "1")):
+            with pytest.raises(ValueError, match=text):
+                call.result()

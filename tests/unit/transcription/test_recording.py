@@ -1,0 +1,264 @@
+"""One recording: how it is cut, what it is told, and that its file is given back."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import soundfile
+
+from tests.unit.transcription.test_schedule import Encoder, Interpreter
+from whisper_hailo.audio.windows import Window, WindowPlan
+from whisper_hailo.core.errors import AudioError, DeviceError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment
+from whisper_hailo.decoding.decoded import Decoded
+from whisper_hailo.decoding.option_groups import PromptOptions, WordOptions
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.transcription.longform.clips import Clip
+from whisper_hailo.transcription.longform.feed import AudioFeed
+from whisper_hailo.transcription.longform.overlap import OverlapPlan
+from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.longform.seek import SeekPlan
+from whisper_hailo.transcription.longform.speech import SpeechPlan
+from whisper_hailo.transcription.recording import Recording, make_plan, strategy_of
+from whisper_hailo.transcription.schedule import Schedule
+from whisper_hailo.transcription.segments import Segments
+from whisper_hailo.transcription.sources import Listed, in_order
+from whisper_hailo.transcription.stages import Stages
+from whisper_hailo.transcription.window import Context, WindowResult
+
+PLAN = WindowPlan(window_s=2.0, margin_s=1.0)
+SHOWN = DecodingOptions(prompts=PromptOptions(condition_on_previous_text=True))
+
+
+def recording(
+    source: object,
+    long: LongOptions | None = None,
+    options: DecodingOptions | None = None,
+    language: str = "auto",
+) -> Recording:
+    cut = long or LongOptions("consecutive")
+    return Recording(source, Context(language), PLAN, options or DecodingOptions(), cut)  # type: ignore[arg-type]
+
+
+def result(window: Window, near_ties: int = 0) -> WindowResult:
+    decoded = Decoded((1,), 0.0, 0.0, runaway=False, near_ties=near_ties)
+    segment = Segment(window.start_s, window.end_s, "said", (1,), 0.0, 0.0)
+    return WindowResult(window, decoded, (segment,), window.content_s)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "kind", "waits"),
+    [
+        ("seek", SeekPlan, True),
+        ("vad", SpeechPlan, False),
+        ("overlap", OverlapPlan, False),
+        ("consecutive", OverlapPlan, False),
+    ],
+)
+def test_windows_wait_for_each_other_where_one_leads_to_the_next_or_is_shown_to_it(
+    strategy: str, kind: type, waits: bool
+) -> None:
+    silence = np.zeros(100, np.float32)
+    for options, sequential in ((DecodingOptions(), waits), (SHOWN, True)):
+        plan = make_plan(AudioFeed(iter([silence])), PLAN, options, LongOptions(strategy))
+        assert type(plan) is kind
+        assert plan.sequential is sequential
+
+
+def test_what_is_asked_for_says_how_windows_are_cut() -> None:
+    timed = DecodingOptions(timestamps=True)
+    assert strategy_of(DecodingOptions(), LongOptions()) == "overlap"
+    assert strategy_of(timed, LongOptions()) == "seek"
+    assert strategy_of(timed, LongOptions("vad")) == "vad"
+
+
+@pytest.mark.parametrize(
+    ("long", "starts"),
+    [
+        (LongOptions("overlap"), [0.0, 1 - 0.3333125, 2 - 2 * 0.3333125]),
+        (LongOptions("overlap", overlap_s=0.25), [0.0, 0.75, 1.5]),
+        (LongOptions("consecutive", overlap_s=0.25), [0.0, 1.0, 2.0]),
+    ],
+)
+def test_windows_share_what_is_asked_for_and_a_third_at_most(
+    long: LongOptions, starts: list[float]
+) -> None:
+    audio = np.random.default_rng(0).standard_normal(3 * SAMPLE_RATE_HZ).astype(np.float32)
+    plan = make_plan(AudioFeed(iter([audio])), PLAN, DecodingOptions(), long)
+    found = [window.start_s for window in plan.windows()]
+    assert found[:3] == pytest.approx(starts)
+
+
+@pytest.mark.parametrize("words", [None, WordOptions()])
+def test_words_that_join_windows_are_left_out_unless_they_are_asked_for(
+    words: WordOptions | None,
+) -> None:
+    options = DecodingOptions(words=words)
+    with recording(np.zeros(16_000, np.float32), LongOptions("overlap"), options) as own:
+        assert own._plan._keep_words is (words is not None)  # type: ignore[attr-defined]
+
+
+def test_a_recording_is_done_when_its_last_result_is_back() -> None:
+    with recording(np.zeros(24_000, np.float32)) as own:
+        assert own.stream_duration_s == 1.5
+        first, second = own.next(), own.next()
+        assert first is not None
+        assert second is not None
+        assert own.next() is None
+        assert not own.done, "two results are wanted still"
+        own.take(result(first.window, near_ties=2))
+        assert not own.done
+        own.take(result(second.window, near_ties=3))
+        assert own.done
+        assert (own.duration_s, own.near_ties) == (1.5, 5)
+        assert [one.start_s for one in own.segments] == [0.0, 1.0]
+        assert own.next() is None
+
+
+def test_where_windows_wait_for_each_other_one_is_given_at_a_time() -> None:
+    with recording(np.zeros(24_000, np.float32), options=SHOWN) as own:
+        first = own.next()
+        assert first is not None
+        assert own.next() is None
+        own.take(result(first.window))
+        assert own.next() is not None
+
+
+def test_all_are_as_urgent_and_each_is_its_own_where_nobody_says() -> None:
+    one, other = (recording(np.zeros(10, np.float32)) for _ in range(2))
+    assert (one.priority, one.share.n_windows, one.engine, one.failure) == (0, 0, None, None)
+    assert one.share is not other.share
+    assert (one.duration_s, one.near_ties, one.segments) == (0.0, 0, [])
+
+
+def test_recordings_that_were_given_out_are_not_kept() -> None:
+    """A list of thousands needs no more memory than one of few, whatever order they are done in."""
+    encoder = Encoder()
+    stages = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
+    alive: list[weakref.ref[Recording]] = []
+
+    def listed() -> Iterator[Recording]:
+        for n_windows in (3, 1, 1, 2) * 5:
+            one = recording(np.zeros(n_windows * 16_000, np.float32), language="en")
+            alive.append(weakref.ref(one))
+            yield one
+
+    for n_given, one in enumerate(in_order(listed(), lambda src: Schedule(src, stages, 2)), 1):
+        assert one is alive[n_given - 1]()
+        del one
+        gc.collect(0)
+        kept = sum(ref() is not None for ref in alive[:n_given])
+        assert kept <= 4, "two batches of two, at most"
+
+
+def test_where_nothing_was_heard_the_language_is_english() -> None:
+    assert recording(np.zeros(0, np.float32)).language == "en"
+    assert recording(np.zeros(0, np.float32), language="de").language == "de"
+
+
+@pytest.mark.parametrize(("start", "is_told"), [(0, False), (15_999, False), (16_000, True)])
+def test_clips_behind_the_end_are_told(
+    caplog: pytest.LogCaptureFixture, start: int, is_told: bool
+) -> None:
+    long = LongOptions("consecutive", clips=(Clip(0, 800), Clip(start, None))[start == 0 :])
+    with recording(np.zeros(16_000, np.float32), long) as own:
+        while own.next() is not None:
+            pass
+    told = "is 1.0 s long; --clip-timestamps asks for what is behind 1 s"
+    assert (told in caplog.text) is is_told
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "a.wav"
+    soundfile.write(path, np.zeros(48_000, np.float32), SAMPLE_RATE_HZ)
+    return path
+
+
+class Noted(Recording):
+    """Notes whether its file was given back."""
+
+    n_closed = 0
+
+    def close(self) -> None:
+        self.n_closed += 1
+        super().close()
+
+
+def test_whoever_stops_listening_gives_all_files_back(file: Path) -> None:
+    """Two are under way, a window of each in a batch, when nobody wants more of them."""
+    encoder = Encoder()
+    stages = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
+    long = LongOptions("consecutive")
+    own = [Noted(file, Context("en"), PLAN, DecodingOptions(), long) for _ in range(2)]
+    steps = Schedule(Listed(own), stages, 2).steps()
+    assert next(steps) == []
+    assert [one.n_closed for one in own] == [0, 0]
+    steps.close()  # type: ignore[attr-defined]
+    assert [one.n_closed for one in own] == [1, 1]
+
+
+@pytest.mark.parametrize("closes", [True, False])
+def test_whoever_stops_asking_for_segments_ends_the_work_at_once(
+    file: Path, *, closes: bool
+) -> None:
+    """By a word or without one: the file is given back, and the thread that encodes ahead ends."""
+    encoder = Encoder()
+    stages = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
+    own = Noted(file, Context("en"), PLAN, DecodingOptions(), LongOptions("consecutive"))
+    run = SimpleNamespace(schedule=lambda source: Schedule(source, stages))
+    before = set(threading.enumerate())
+    segments = Segments(run, own)  # type: ignore[arg-type]
+    assert next(segments).text == "0"
+    assert any(name.startswith("encode") for name in encoder.threads)
+    if closes:
+        segments.close()
+        assert list(segments) == []
+    del segments
+    assert own.n_closed == 1
+    assert set(threading.enumerate()) <= before
+
+
+def test_segments_come_as_they_are_final_and_an_error_behind_them(file: Path) -> None:
+    encoder = Encoder(fail_at=3)
+    stages = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
+    own = Noted(file, Context("en"), PLAN, DecodingOptions(), LongOptions("consecutive"))
+    run = SimpleNamespace(schedule=lambda source: Schedule(source, stages))
+    segments = Segments(run, own)  # type: ignore[arg-type]
+    assert [next(segments).text, next(segments).text] == ["0", "1"]
+    with pytest.raises(DeviceError):
+        next(segments)
+
+
+@pytest.mark.parametrize(("language", "told"), [("auto", None), ("de", "de")])
+def test_segments_tell_the_language_once_it_is_known(language: str, told: str | None) -> None:
+    own = recording(np.zeros(100, np.float32), language=language)
+    own.context.language_probs = {"de": 1.0}
+    run = SimpleNamespace(schedule=None, transcript=lambda one: (one, "as far as it is"))
+    segments = Segments(run, own)  # type: ignore[arg-type]
+    assert (segments.language, segments.language_probs) == (told, {"de": 1.0})
+    assert segments.transcript == (own, "as far as it is")
+
+
+def test_one_that_cannot_be_opened_holds_nothing(tmp_path: Path) -> None:
+    own = recording(tmp_path / "not-there.wav")
+    with pytest.raises(AudioError):
+        own.open()
+    own.close()
+
+
+def test_one_that_failed_is_closed_and_says_why(file: Path) -> None:
+    own = Noted(file, Context("en"), PLAN, DecodingOptions(), LongOptions())
+    own.open()
+    error = AudioError("torn")
+    own.fail(error)
+    assert (own.failure, own.n_closed) == (error, 1)
+    own.finish()
+    assert own.segments == []
