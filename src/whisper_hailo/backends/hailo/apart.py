@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from whisper_hailo.backends.hailo.binding import load_binding
-from whisper_hailo.backends.hailo.bounded import hangs
+from whisper_hailo.backends.hailo.bounded import ANSWER_S, hangs
 from whisper_hailo.backends.hailo.chip import ChipFacts, chip_facts
 from whisper_hailo.backends.hailo.faults import Faults
 from whisper_hailo.backends.hailo.lease import Lease
@@ -23,11 +23,10 @@ from whisper_hailo.backends.hef.read import read_hef
 from whisper_hailo.core.errors import DeviceError, DeviceTimeoutError
 from whisper_hailo.core.own_process import DiedError, Waitable, answer, run_apart, wait_at_most
 
-_LOOK_S: Final = 10.0
 _RUN_S: Final = 60.0
 
 
-def chips(timeout_s: float = _LOOK_S) -> list[ChipFacts]:
+def chips(timeout_s: float = ANSWER_S) -> list[ChipFacts]:
     """Every chip that the binding sees, without opening one for inference.
 
     Raises:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from whisper_hailo.backends.hailo.binding import one_line
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.types import FloatArray, IntArray
@@ -91,9 +92,8 @@ def _array(path: Path, shape: tuple[int, int]) -> FloatArray:
     try:
         array: FloatArray = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        reason = " ".join(str(error).split())[:120]
         raise ModelError(
-            f"{shown(path)} is no readable array ({reason}); make or fetch it again"
+            f"{shown(path)} is no readable array ({one_line(error)}); make or fetch it again"
         ) from error
     if array.ndim > 2:
         array = array.reshape(-1, array.shape[-1])

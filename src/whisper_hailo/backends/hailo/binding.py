@@ -93,7 +93,7 @@ def major(version: str) -> int | None:
 
 def knows_numpy_2(version: str) -> bool:
     """Whether a binding of this version can take arrays of NumPy 2."""
-    numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+    numbers = tuple(int(number) for number in re.findall(r"\d+", version))
     return not numbers or numbers >= _KNOWS_NUMPY_2 or sys.version_info >= (3, 13)
 
 

@@ -17,6 +17,9 @@ from typing import Final
 
 from whisper_hailo.core.errors import ExitCode
 
+ANSWER_S: Final = 10.0
+"""For what a healthy chip does within milliseconds."""
+
 _PROGRAM: Final = b"whisper-hailo"
 _LAST_WORDS_S: Final = 0.1
 """From the message to the end of the program."""

@@ -6,10 +6,10 @@ import contextlib
 import logging
 import threading
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from whisper_hailo.backends.hailo.binding import binding_version, load_binding, major
-from whisper_hailo.backends.hailo.bounded import bounded
+from whisper_hailo.backends.hailo.bounded import ANSWER_S, bounded
 from whisper_hailo.backends.hailo.faults import NO_DEVICE, Faults, wrong_chip
 from whisper_hailo.backends.hailo.network import ConfiguredNetwork, OpenDevice
 from whisper_hailo.backends.hailo.options import GROUP, ChipOptions
@@ -19,9 +19,6 @@ from whisper_hailo.backends.hef.read import HefFile
 from whisper_hailo.core.errors import BindingMismatchError, DeviceError, NoDeviceError
 
 _LOG = logging.getLogger(__name__)
-
-_ANSWER_S: Final = 10.0
-"""A healthy chip takes milliseconds."""
 
 UNKNOWN = "unknown"
 _LEGACY = frozenset({"hailo8", "hailo8l"})
@@ -104,22 +101,20 @@ class Chip:
 
     def temperature_c(self) -> float | None:
         """Degrees Celsius of the chip now, if it says so."""
-        with bounded(_ANSWER_S, "reading the chip's temperature"), contextlib.suppress(Exception):
+        with bounded(ANSWER_S, "reading the chip's temperature"), contextlib.suppress(Exception):
             return chip_facts(self._binding, self.facts.device).temperature_c
         return None
 
     def close(self) -> None:
         """Release networks, then the device."""
         with self._lock:
-            networks = list(self._networks.values())
-            self._networks.clear()
             vdevice, self._vdevice = self._vdevice, None
             if vdevice is None:
                 return
             what = "releasing the chip"
             try:
-                with bounded(_ANSWER_S, what), self.faults.during(what):
-                    for network in networks:
+                with bounded(ANSWER_S, what), self.faults.during(what):
+                    for network in self._networks.values():
                         with contextlib.suppress(Exception):  # the device is released all the same
                             network.close()
                     vdevice.release()

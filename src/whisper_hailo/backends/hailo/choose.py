@@ -48,7 +48,7 @@ def usable_chip() -> tuple[str | None, str]:
     try:
         found = chips()
     except DeviceError as error:
-        return None, str(error).split(";", maxsplit=1)[0]
+        return None, str(error).split(";")[0]
     if not found:
         return None, "no Hailo chip"
     if found[0].arch not in RUNS_ON:
@@ -75,7 +75,7 @@ def fitting_encoder(
         try:
             _, shape = check_encoder(path, spec)
         except HefError as error:
-            reasons.append(str(error).split(";", maxsplit=1)[0])
+            reasons.append(str(error).split(";")[0])
             continue
         window_s = shape.n_frames / FRAMES_PER_SECOND
         if wanted.window_s is not None and abs(wanted.window_s - window_s) > _SAME_S:

@@ -67,7 +67,7 @@ def _pieces(address: str, folder: Path) -> Iterator[bytes]:
             f"cannot fetch {address} ({reason}); fetch it where there is a network and copy it to "
             f"{shown(folder)}, or give a mirror with --from"
         ) from error
-    if 0 <= stated != size:
+    if stated not in {-1, size}:
         raise HubError(f"{address} broke off after {size} of {stated} bytes; try again")
 
 

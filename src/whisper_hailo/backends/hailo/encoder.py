@@ -129,9 +129,10 @@ class HefEncoding:
             features.append(run.result()[output])
             self.took_ms += run.took_ms
             self._runs.extend(self._begin(row) for row in islice(self._rows, 1))
-        return np.stack(features).reshape(-1, self._shape.n_positions, self._shape.d_model)
+        shape = (len(features), self._shape.n_positions, self._shape.d_model)
+        return np.stack(features).reshape(shape)
 
     def _begin(self, mel: FloatArray) -> LeasedRun:
         """One window `(n_mels, n_frames)`; the chip wants channels last."""
-        channels_last = mel.T.astype(np.float32, copy=False)
+        channels_last = np.asarray(mel.T, np.float32)
         return self._lease.run_async({self._shape.input: channels_last}, (self._shape.output,))

@@ -15,10 +15,9 @@ from whisper_hailo.backends.hailo.binding import (
     OLDER_NUMPY,
     binding_version,
     knows_numpy_2,
-    major,
     one_line,
 )
-from whisper_hailo.backends.hailo.bounded import bounded
+from whisper_hailo.backends.hailo.bounded import ANSWER_S, bounded
 from whisper_hailo.backends.hef.read import HefFile, read_hef
 from whisper_hailo.core.errors import (
     BindingMismatchError,
@@ -33,7 +32,6 @@ from whisper_hailo.core.errors import (
 )
 from whisper_hailo.core.names import shown
 
-_SCAN_S: Final = 10.0
 NODES: Final = ("hailo[0-9]*", "h1x-*")
 """Device nodes: the driver of the 8 and 8L names them hailo0, ..., that of the 10H h1x-0, ..."""
 
@@ -160,7 +158,7 @@ class Faults:
             raise self.translated(error, what, hef, running=running) from error
 
     def translated(
-        self, error: BaseException, what: str, hef: HefFile | None = None, *, running: bool = False
+        self, error: BaseException, what: str, hef: HefFile | None, *, running: bool
     ) -> WhisperHailoError:
         """The error of ours for one of the binding's."""
         status = status_of(error)
@@ -186,7 +184,7 @@ class Faults:
     def _is_blind(self) -> bool:
         if self.has_run:
             return False
-        return (major(np.__version__) or 0) >= 2 and not knows_numpy_2(self._version())
+        return not np.__version__.startswith("1.") and not knows_numpy_2(self._version())
 
     def _other(self, error: BaseException, status: str, what: str) -> DeviceError:
         if status == "HAILO_TIMEOUT":
@@ -212,7 +210,7 @@ class Faults:
 
     def _none_or_busy(self) -> DeviceError:
         """HailoRT has one status for both; only a chip that is there can be busy."""
-        with bounded(_SCAN_S, "looking for chips"):
+        with bounded(ANSWER_S, "looking for chips"):
             try:
                 found = self._binding.Device.scan()
             except Exception:

@@ -12,13 +12,12 @@ import numpy as np
 
 from whisper_hailo.backends.hailo.faults import Faults
 from whisper_hailo.backends.hailo.options import ChipOptions
-from whisper_hailo.backends.hailo.run import AsyncRun, BufferSlot
+from whisper_hailo.backends.hailo.run import SOON_MS, AsyncRun, BufferSlot
 from whisper_hailo.backends.hef.read import HefFile
 from whisper_hailo.core.errors import DeviceLostError, DeviceTimeoutError
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.types import FloatArray
 
-_READY_MS = 1000
 _DRAIN_S = 1.0
 """How long runs that nobody waits for any more may take to end before the network is taken off."""
 
@@ -113,7 +112,7 @@ class ConfiguredNetwork:
             run = AsyncRun(self, slot, wanted, self._options.timeout_s)
             with self._lock, self._faults.during(self._what, self._hef, running=True):
                 configured = self._still()
-                configured.wait_for_async_ready(timeout_ms=_READY_MS)  # there is room: we count
+                configured.wait_for_async_ready(timeout_ms=SOON_MS)  # there is room: we count
                 run.begin(configured)
             handed_over = True
             return run

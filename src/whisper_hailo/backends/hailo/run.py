@@ -14,7 +14,8 @@ from whisper_hailo.core.types import FloatArray
 _GRACE_S: Final = 0.2
 """After this process itself was stopped, the callback's thread is given a moment to run, too."""
 
-_ENDED_MS: Final = 1000
+SOON_MS: Final = 1000
+"""HailoRT is told to wait so long for what is the case already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ class AsyncRun:
         if self._error is not None:
             raise self._runner.failed(self._error) from self._error
         try:
-            job.wait(_ENDED_MS)  # HailoRT's thread has left the callback
+            job.wait(SOON_MS)  # HailoRT's thread has left the callback
         except Exception as error:
             raise self._runner.failed(error) from error
         results = {name: self._slot.outputs[name].copy() for name in self._wanted}

@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from whisper_hailo.backends.hailo.binding import load_genai
-from whisper_hailo.backends.hailo.bounded import bounded
+from whisper_hailo.backends.hailo.bounded import ANSWER_S, bounded
 from whisper_hailo.backends.hailo.faults import Faults
 from whisper_hailo.backends.hailo.lease import ChipLease
 from whisper_hailo.backends.hailo.options import ALONE, ChipOptions
@@ -26,8 +26,6 @@ _LOUDEST: Final = np.nextafter(np.float32(1), np.float32(0))
 
 _PATIENCE: Final = 3
 """Times the time-out that HailoRT is told, which may wait twice as long."""
-
-_RELEASE_S: Final = 10.0
 
 
 class Speech2Text(Closing):
@@ -81,7 +79,7 @@ class Speech2Text(Closing):
         """Release the engine, then the chip."""
         engine, self._engine = self._engine, None
         if engine is not None:
-            with bounded(_RELEASE_S, "releasing Speech2Text"), contextlib.suppress(Exception):
+            with bounded(ANSWER_S, "releasing Speech2Text"), contextlib.suppress(Exception):
                 engine.release()  # it may have failed already
         self._lease.close()
 

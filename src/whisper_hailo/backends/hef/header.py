@@ -10,7 +10,7 @@ import hashlib
 import struct
 import zlib
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from whisper_hailo.backends.hef.xxh3 import xxh3_64
 from whisper_hailo.core.errors import HefError
@@ -87,16 +87,16 @@ def check_sum(data: memoryview, header: Header) -> bool:
     return found == header.checksum
 
 
-def _header(version: int, start: int, size: int, values: tuple[int | bytes, ...]) -> Header:
-    numbers = [value for value in values if isinstance(value, int)]
+def _header(version: int, start: int, size: int, values: tuple[Any, ...]) -> Header:
     if version == 0:
-        md5 = values[1]
-        return Header(0, start, size, 0, md5.hex() if isinstance(md5, bytes) else "", whole=True)
+        _, md5 = values
+        return Header(0, start, size, 0, md5.hex(), whole=True)
     if version == 1:
-        return Header(1, start, size, numbers[1], f"{numbers[0]:08x}", whole=True)
+        crc, rest, _ = values
+        return Header(1, start, size, rest, f"{crc:08x}", whole=True)
     if version == 2:
-        return Header(2, start, size, numbers[1], f"{numbers[0]:016x}", whole=True)
+        found, rest, _, _ = values
+        return Header(2, start, size, rest, f"{found:016x}", whole=True)
     # HailoRT 5 is content with a checksum of the description alone, which is behind this one.
-    own = numbers[4]
-    rest = numbers[1] + numbers[3]
-    return Header(3, start, size, rest, f"{numbers[0] or own:016x}", whole=numbers[0] != 0)
+    found, weights, _, more, own, _ = values
+    return Header(3, start, size, weights + more, f"{found or own:016x}", whole=found != 0)

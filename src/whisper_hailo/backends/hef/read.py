@@ -30,7 +30,7 @@ LARGEST_BYTES: Final = 2 << 30
 
 _MOST_GROUPS = 64
 _HEF_FIELDS = frozenset({1, 2})
-_HEADER_FIELDS = frozenset({1, 2, 3})
+_HEADER_FIELDS = frozenset({1, 3})
 _CORE_FIELDS = frozenset({1, 3, 4, 5, 7})
 _GROUP_FIELDS = _CORE_FIELDS | {8}
 _OP_FIELDS = frozenset({4})
@@ -67,7 +67,6 @@ class HefFile:
         version: of the file format, 0 to 3.
         arch: chip it was compiled for, or `unknown (N)`.
         compiler_version: the Dataflow Compiler's.
-        timestamp: when it was made, as the compiler counts; 0 when it does not say.
         checksum: kind and value, such as `MD5 0123...`.
         groups: its networks.
     """
@@ -77,7 +76,6 @@ class HefFile:
     version: int
     arch: str
     compiler_version: str
-    timestamp: int
     checksum: str
     groups: tuple[HefGroup, ...]
 
@@ -132,7 +130,6 @@ def _parse(path: Path, data: memoryview, header: Header) -> HefFile:
         version=header.version,
         arch=ARCHES.get(code, f"unknown ({code})"),
         compiler_version=_version(head.text(3)),
-        timestamp=head.number(2),
         checksum=f"{CHECKSUMS[header.version]} {header.checksum}",
         groups=tuple(_group(group) for group in message.messages(2, _GROUP_FIELDS)),
     )

@@ -13,9 +13,9 @@ _BOUNDARY: Final = 0
 
 _INPUT: Final = 0
 _METADATA_FIELDS = frozenset({2})
-_EDGE_FIELDS = frozenset({1, 2, 3, 4, 5, 8})
+_EDGE_FIELDS = frozenset({1, 3, 4, 5})
 _LAYER_FIELDS = frozenset({1, 2, 3, 6})
-_MUX_FIELDS = frozenset({1, 2, 5})
+_MUX_FIELDS = frozenset({5})
 _BASE_FIELDS = frozenset({1, 3, 5, 7, 12})
 _DEEPEST_MUX = 8
 _LARGEST_AXIS = 1 << 24
@@ -54,7 +54,7 @@ class Directions:
     outputs: tuple[HefStream, ...]
 
 
-def boundary_streams(context: Message, *, transposed: bool = False) -> Directions:
+def boundary_streams(context: Message, *, transposed: bool) -> Directions:
     """Streams of a context that lead to or from the host.
 
     Args:

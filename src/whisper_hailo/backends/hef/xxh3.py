@@ -6,7 +6,7 @@ written so that numpy takes whole blocks: within a block additions may come in a
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,8 +93,7 @@ def _secret(at: int) -> _Lanes:
 
 
 def _words(data: memoryview) -> _Lanes:
-    words: NDArray[Any] = np.frombuffer(data, "<u8")
-    return words.astype(np.uint64, copy=False)
+    return np.asarray(np.frombuffer(data, "<u8"), np.uint64)
 
 
 def _merged(lanes: list[int], length: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
@@ -98,11 +99,8 @@ class GraphBuilder:
         **attrs: Attribute,
     ) -> tuple[str, ...]:
         """Append a node with several outputs."""
-        node = helper.make_node(
-            op_type, list(inputs), list(outputs), name=node_name or outputs[0], domain=domain
-        )
-        node.attribute.extend(helper.make_attribute(key, attrs[key]) for key in sorted(attrs))
-        self._nodes.append(node)
+        given: dict[str, Any] = {"name": node_name or outputs[0], "domain": domain, **attrs}
+        self._nodes.append(helper.make_node(op_type, inputs, outputs, **given))
         return tuple(outputs)
 
     def weight(self, name: str, weight: Weight) -> str:

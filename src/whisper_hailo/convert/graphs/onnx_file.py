@@ -130,14 +130,14 @@ def _write_model(graph: Graph, places: dict[str, _Place], location: str, file: H
     # A domain that is declared but not used makes some readers refuse the file.
     domains = sorted({node.domain for node in graph.proto.node} - {""})
     header.opset_import.extend(helper.make_opsetid(domain, 1) for domain in domains)
-    nodes = graph.proto.SerializeToString(deterministic=True)
+    nodes = graph.proto.SerializeToString()
     heads = [_tensor_head(item, places.get(item.name), location) for item in graph.initializers]
     lengths = [
         len(head) if item.name in places else len(head) + item.weight.nbytes
         for head, item in zip(heads, graph.initializers, strict=True)
     ]
     total = len(nodes) + sum(1 + len(_varint(n)) + n for n in lengths)
-    file.write(header.SerializeToString(deterministic=True))
+    file.write(header.SerializeToString())
     file.write(_MODEL_GRAPH + _varint(total) + nodes)
     for head, length, item in zip(heads, lengths, graph.initializers, strict=True):
         file.write(_GRAPH_INITIALIZER + _varint(length) + head)
@@ -154,20 +154,19 @@ def _tensor_head(item: Initializer, place: _Place | None, location: str) -> byte
     )
     if place is None:
         raw = _TENSOR_RAW_DATA + _varint(item.weight.nbytes)
-        return bytes(tensor.SerializeToString(deterministic=True)) + raw
+        return bytes(tensor.SerializeToString()) + raw
     tensor.data_location = TensorProto.EXTERNAL
     fields = {"location": location, "offset": place.offset, "length": place.length}
     for key, value in fields.items():
         tensor.external_data.add(key=key, value=str(value))
-    return bytes(tensor.SerializeToString(deterministic=True))
+    return bytes(tensor.SerializeToString())
 
 
 def _write_weight(item: Initializer, file: HashedFile) -> None:
     """The weight's bytes, little-endian as ONNX wants them."""
     for piece in item.weight.pieces():
-        array = np.ascontiguousarray(piece)
-        little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-        file.write(little.reshape(-1).view(np.uint8).data)
+        little = np.ascontiguousarray(piece, piece.dtype.newbyteorder("<"))
+        file.write(little.ravel().view(np.uint8).data)
 
 
 def _varint(value: int) -> bytes:

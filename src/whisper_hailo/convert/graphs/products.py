@@ -73,9 +73,8 @@ def query(checkpoint: Checkpoint, attention: str, head_size: int) -> Linear:
     Whisper's heads are 64 wide, so the factor is 1/8 and folding it changes no bit.
     """
     factor = head_size**-0.5
-    plain = checkpoint_linear(checkpoint, f"{attention}.q_proj")
-    bias = None if plain.bias is None else scaled(plain.bias, factor)
-    return Linear(scaled(plain.matrix, factor), bias)
+    matrix, bias = (checkpoint.weight(f"{attention}.q_proj.{part}") for part in ("weight", "bias"))
+    return Linear(scaled(matrix, factor), scaled(bias, factor))
 
 
 def fused_qkv(checkpoint: Checkpoint, attention: str, head_size: int) -> Linear:
@@ -104,31 +103,29 @@ def with_wider_outputs(weights: Linear, n_heads: int, width: int) -> Linear:
         apart = array.reshape(n_heads, size, -1)
         return np.pad(apart, ((0, 0), (0, width - size), (0, 0)))
 
+    shape = (n_heads * width, n_in)
     matrix = Weight(
-        (n_heads * width, n_in),
-        weights.matrix.dtype,
-        lambda: widened(weights.matrix.load()).reshape(-1, n_in),
+        shape, weights.matrix.dtype, lambda: widened(weights.matrix.load()).reshape(shape)
     )
     bias = weights.bias
     if bias is None:
         return Linear(matrix)
-    return Linear(
-        matrix, Weight((n_heads * width,), bias.dtype, lambda: widened(bias.load()).reshape(-1))
-    )
+    return Linear(matrix, Weight(shape[:1], bias.dtype, lambda: widened(bias.load()).ravel()))
 
 
 def with_wider_inputs(weights: Linear, n_heads: int, width: int) -> Linear:
     """Takes heads that are followed by anything until they are `width` wide."""
     n_out, n_in = weights.matrix.shape
-    if n_in // n_heads == width:
+    size = n_in // n_heads
+    if size == width:
         return weights
+    shape = (n_out, n_heads * width)
 
     def widened() -> AnyArray:
-        apart = weights.matrix.load().reshape(n_out, n_heads, -1)
-        return np.pad(apart, ((0, 0), (0, 0), (0, width - n_in // n_heads))).reshape(n_out, -1)
+        apart = weights.matrix.load().reshape(n_out * n_heads, size)
+        return np.pad(apart, ((0, 0), (0, width - size))).reshape(shape)
 
-    matrix = Weight((n_out, n_heads * width), weights.matrix.dtype, widened)
-    return Linear(matrix, weights.bias)
+    return Linear(Weight(shape, weights.matrix.dtype, widened), weights.bias)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +200,7 @@ def _rounded_linear(b: GraphBuilder, x: Rounded, name: str, weights: Linear) -> 
 def _tensor_linear(b: GraphBuilder, x: str, name: str, weights: Linear) -> str:
     """One node that rounds, multiplies in integers, scales and adds the bias."""
     codes, scales, bias = _tensor_weights(b, name, weights)
-    inputs = [x, codes, scales, *([""] if bias else []), *bias]
+    inputs = [x, codes, scales, "", *bias]
     return b.op("DynamicQuantizeMatMul", inputs, name, domain=MICROSOFT)
 
 

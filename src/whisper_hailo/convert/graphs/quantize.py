@@ -177,7 +177,7 @@ def quantize_blocks(
     codes = np.empty((n_out, n_in // size, size * bits // 8), np.uint8)
     scales = np.empty((n_out, n_in // size), np.float32)
     for start in range(0, n_out, CHUNK_ROWS):  # bounds the temporaries
-        rows = slice(start, min(start + CHUNK_ROWS, n_out))
+        rows = slice(start, start + CHUNK_ROWS)
         blocks = matrix[rows].reshape(-1, n_in // size, size)
         codes[rows], scales[rows] = _quantize8(blocks) if bits == 8 else _quantize4(blocks)
     return codes, scales
@@ -212,7 +212,7 @@ def _quantize4(blocks: FloatArray) -> tuple[Codes, FloatArray]:
         better = error < best_error
         best_error[better], best_scales[better] = error[better], scales[better]
         best_codes[better] = codes[better]
-    packed: Codes = best_codes[..., 0::2] | (best_codes[..., 1::2] << np.uint8(4))
+    packed: Codes = best_codes[..., ::2] | (best_codes[..., 1::2] << np.uint8(4))
     return packed, best_scales
 
 

@@ -53,7 +53,7 @@ def test_numbers_of_hailort_s_statuses(number: int, name: str | None) -> None:
 def translated(status: str, *, running: bool = False, version: str = "4.23.0") -> Exception:
     binding = SimpleNamespace(__version__=version, Device=SimpleNamespace(scan=lambda: ["0"]))
     error = Exception(f"libhailort failed with error: 0 ({status})")
-    return Faults(binding).translated(error, "running x.hef", running=running)
+    return Faults(binding).translated(error, "running x.hef", None, running=running)
 
 
 @pytest.mark.parametrize(
@@ -129,10 +129,10 @@ def test_nodes_that_may_not_be_read_and_written_are_named(monkeypatch: pytest.Mo
         assert faults.unreadable_nodes() == ["/dev/zero"]
 
 
-@pytest.mark.parametrize("missing", ["inputs", "outputs"])
+@pytest.mark.parametrize("missing", ["inputs", "outputs", "name"])
 def test_a_network_without_a_stream_is_refused(tmp_path: Path, missing: str) -> None:
     net = encoder()
-    setattr(net, missing, {})
+    setattr(net, missing, type(getattr(net, missing))())
     path = tmp_path / "x.hef"
     path.write_bytes(hef_bytes(Wish([net])))
     with pytest.raises(HefError, match="a network without a name, an input or an output"):

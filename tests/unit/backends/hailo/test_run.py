@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from whisper_hailo.backends.hailo import run as run_module
+from whisper_hailo.backends.hailo.encoder import HefEncoding
 from whisper_hailo.backends.hailo.run import AsyncRun, BufferSlot
 from whisper_hailo.core.errors import DeviceTimeoutError
 
@@ -66,6 +68,25 @@ def test_outputs_are_copies_and_buffers_are_used_again() -> None:
     assert network.told == ["left", "given back"]
 
 
+def test_times_are_those_of_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer is waited for until so long after the run was handed over, and not at all then."""
+    now = SimpleNamespace(s=100.0)
+    monkeypatch.setattr(run_module, "time", SimpleNamespace(monotonic=lambda: now.s))
+    for asked_s, left_s in ((110.0, 50.0), (160.0, 0.0), (200.0, 0.0)):
+        now.s = 100.0
+        run = begun(Network(), Job())
+        waits: list[float] = []
+        run._finished = SimpleNamespace(  # type: ignore[assignment]
+            wait=lambda s, waits=waits: not waits.append(s), set=lambda: None
+        )
+        now.s = 100.25
+        ended(run)
+        assert run.took_ms == 250
+        now.s = asked_s
+        run.result()
+        assert waits == [left_s]
+
+
 @pytest.mark.parametrize("teller", ["callback", "job"])
 def test_a_failure_is_told_by_whichever_knows_of_it(teller: str) -> None:
     network, error = Network(), RuntimeError("it broke")
@@ -90,3 +111,36 @@ def test_a_callback_that_is_a_moment_late_counts(waits: list[bool], is_told: boo
         with pytest.raises(DeviceTimeoutError, match="silent"):
             run.result()
     assert not list(left)
+
+
+def test_windows_of_a_batch_go_two_at_a_time_in_their_order() -> None:
+    """The next is handed over when the first of them is back; their times add up."""
+    under_way: list[Any] = []
+    most: list[int] = []
+
+    def begin(inputs: dict[str, Any], wanted: tuple[str, ...]) -> Any:
+        assert wanted == ("o",)
+        (mel,) = inputs.values()
+        assert (mel.shape, mel.dtype) == ((4, 3), np.float32)
+        run = SimpleNamespace(took_ms=float(mel[0, 0]))
+
+        def result() -> dict[str, Any]:
+            under_way.remove(run)
+            return {"o": np.full((1, 2, 5), mel[0, 0], np.float32)}
+
+        run.result = result
+        under_way.append(run)
+        most.append(len(under_way))
+        return run
+
+    shape: Any = SimpleNamespace(input="i", output="o", n_positions=2, d_model=5)
+    scripted: Any = SimpleNamespace(run_async=begin)
+    mel = np.ones((5, 3, 4)) * np.arange(5)[:, np.newaxis, np.newaxis]
+    encoding = HefEncoding(scripted, shape, mel)
+    assert len(under_way) == 2
+    assert encoding.took_ms == 0
+    features = encoding.result()
+    assert features.shape == (5, 2, 5)
+    assert features[:, 0, 0].tolist() == [0, 1, 2, 3, 4]
+    assert encoding.took_ms == 10
+    assert max(most) == 2

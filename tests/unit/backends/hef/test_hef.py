@@ -91,7 +91,7 @@ def test_the_order_of_fused_layers_counts_if_there_are_any(
     tmp_path: Path, arch: str, ops: bool
 ) -> None:
     """HailoRT looks for them in the network as a whole, never in a placement."""
-    turned = list(DECODER.outputs)[::-1]
+    turned = [*list(DECODER.outputs)[1:], *list(DECODER.outputs)[:1]]
 
     def fuse(hef: Any) -> None:
         (group,) = hef.network_groups
@@ -121,6 +121,9 @@ def test_transposed_shapes_are_as_the_host_sees_them(tmp_path: Path, mark: str) 
     ("codes", "arch", "runs_on"),
     [
         ((0, 1, 2, 101, 102), "hailo8", ["hailo8"]),
+        ((3,), "hailo8l", ["hailo8", "hailo8l"]),
+        ((4,), "hailo15m", ["hailo10h", "hailo15h", "hailo15m"]),
+        ((5,), "hailo10h", ["hailo10h", "hailo15h"]),
         ((100,), "hailo8_a0", ["hailo8_a0"]),
         ((103, 104, 105), "hailo15h", ["hailo10h", "hailo15h"]),
         ((6, 106), "hailo15l", ["hailo15l"]),

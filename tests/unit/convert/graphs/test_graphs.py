@@ -10,7 +10,7 @@ import pytest
 from tests.checkpoints import TOY, TOY_FFN, config_of, random_arrays, write_checkpoint
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.weights import ready
-from whisper_hailo.convert.graphs.builder import FLOAT, GELU_OPSET, HALF, Graph, GraphBuilder
+from whisper_hailo.convert.graphs.builder import FLOAT, GELU_OPSET, HALF, OPSET, Graph, GraphBuilder
 from whisper_hailo.convert.graphs.cross_kv import cross_kv_graph
 from whisper_hailo.convert.graphs.decoder import decoder_graph
 from whisper_hailo.convert.graphs.encoder import encoder_graph
@@ -75,6 +75,9 @@ def test_encoder_with_float16_has_it_in_attention_and_gelu_only(checkpoint: Chec
     assert counts["Gelu"] == n_layers + 2
     assert counts["MultiHeadAttention"] == counts["Erf"] == 0
     assert graph.opset == GELU_OPSET
+    assert encoder_graph(checkpoint).opset == OPSET
+    blocks = encoder_graph(checkpoint, Arithmetic.BLOCKS_4, half=True).proto.node
+    assert sum(node.op_type == "Gelu" for node in blocks) == n_layers + 2
     int8 = Counter(n.op_type for n in encoder_graph(checkpoint, Arithmetic.TENSOR_8).proto.node)
     for kept in ("DynamicQuantizeMatMul", "MatMulIntegerToFloat", "LayerNormalization"):
         assert counts[kept] == int8[kept]
@@ -134,6 +137,21 @@ def test_encoder_accepts_any_even_length(checkpoint: Checkpoint, tmp_path: Path)
         mel = np.zeros((batch, 80, n_frames), np.float32)
         (features,) = session.run(None, {"mel": mel})
         assert features.shape == (batch, n_frames // 2, 64)
+
+
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("arithmetic", [Arithmetic.FLOAT, Arithmetic.TENSOR_8])
+def test_cross_kv_has_the_shapes_that_it_declares(
+    checkpoint: Checkpoint, tmp_path: Path, arithmetic: Arithmetic, half: bool
+) -> None:
+    graph = cross_kv_graph(checkpoint, arithmetic, half=half)
+    session = _session(graph, tmp_path / "cross_kv.onnx")
+    declared = [output.shape for output in session.get_outputs()]
+    got = session.run(None, {"audio_features": np.ones((3, 7, 64), np.float32)})
+    sizes = {"batch": 3, "n_positions + 1": 8}
+    assert [array.shape for array in got] == [
+        tuple(sizes.get(axis, axis) for axis in shape) for shape in declared
+    ]
 
 
 @pytest.mark.parametrize("arithmetic", [Arithmetic.FLOAT, Arithmetic.TENSOR_8])
@@ -216,6 +234,8 @@ def test_decoder_with_float16_hears_audio_in_it(checkpoint: Checkpoint) -> None:
     assert types["nothing_new"] == HALF
     assert types["cross_bias"] == FLOAT
     assert not any("scale" in name for name in types)
+    plain = decoder_graph(checkpoint, ((1, 0),), Arithmetic.BLOCKS_8).proto.input
+    assert HALF not in {value.type.tensor_type.elem_type for value in plain}
     exact = decoder_graph(checkpoint, ((1, 0),), half=True)
     assert exact.proto == decoder_graph(checkpoint, ((1, 0),)).proto, "float32 stays exact"
     cross = cross_kv_graph(checkpoint, Arithmetic.TENSOR_8, half=True)

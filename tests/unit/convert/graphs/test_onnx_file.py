@@ -4,11 +4,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper
+from onnx import defs, numpy_helper
 
 from whisper_hailo.checkpoint.weights import ready, scaled, stacked, transposed, zeros
 from whisper_hailo.convert.graphs import onnx_file
-from whisper_hailo.convert.graphs.builder import FLOAT, Graph, GraphBuilder
+from whisper_hailo.convert.graphs.builder import FLOAT, GELU_OPSET, OPSET, Graph, GraphBuilder
 from whisper_hailo.convert.graphs.onnx_file import write_graph
 
 TABLE = np.arange(40 * 32, dtype=np.float32).reshape(40, 32)
@@ -40,6 +40,7 @@ def test_inline_file_is_what_the_onnx_library_reads(tmp_path: Path) -> None:
     records = write_graph(_graph(), tmp_path / "toy.onnx")
     model = _check(tmp_path / "toy.onnx")
     assert [node.op_type for node in model.graph.node] == ["MatMul", "MatMul"]
+    assert [node.name for node in model.graph.node] == ["product", "y"]
     assert list(records) == ["toy.onnx"]
 
 
@@ -63,6 +64,50 @@ def test_large_graphs_keep_their_weights_outside(
     monkeypatch.setattr(onnx_file, "PROTOBUF_LIMIT_BYTES", 2000)
     assert set(write_graph(_graph(), tmp_path / "toy.onnx")) == {"toy.onnx", "toy.onnx.data"}
     _check(tmp_path / "toy.onnx")
+
+
+def test_weights_stay_in_the_graph_up_to_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A megabyte or so of protobuf's 2 GiB is left for all that is no weight."""
+    assert 2**30 < 2**31 - 2**24 < onnx_file.PROTOBUF_LIMIT_BYTES < 2**31
+    total = 2 * TABLE.nbytes + CODES.nbytes
+    for limit, files in ((total, {"toy.onnx"}), (total - 1, {"toy.onnx", "toy.onnx.data"})):
+        monkeypatch.setattr(onnx_file, "PROTOBUF_LIMIT_BYTES", limit)
+        assert set(write_graph(_graph(), tmp_path / "toy.onnx")) == files
+
+
+def test_weights_of_a_kilobyte_lie_outside_each_on_a_page_of_its_own(tmp_path: Path) -> None:
+    """Whatever their order and lengths; so each can be mapped by itself."""
+    b = GraphBuilder("toy")
+    sizes = {"small": 1023, "a": 1024, "tiny": 1, "b": 5000, "c": 4097}
+    arrays = {name: np.full(size, size % 251, np.uint8) for name, size in sizes.items()}
+    for name, array in arrays.items():
+        b.weight(name, ready(array))
+        if name == "a":
+            b.view("same", "a", (32, 32))
+    arrays["same"] = arrays["a"].reshape(32, 32)
+    write_graph(b.build(), tmp_path / "toy.onnx", external=True)
+    plain = onnx.load(tmp_path / "toy.onnx", load_external_data=False)
+    places = {
+        item.name: {entry.key: entry.value for entry in item.external_data}
+        for item in plain.graph.initializer
+    }
+    offsets = {name: int(place["offset"]) for name, place in places.items() if place}
+    assert offsets == {"a": 0, "same": 0, "b": 4096, "c": 12288}
+    for item in onnx.load(tmp_path / "toy.onnx").graph.initializer:
+        np.testing.assert_array_equal(numpy_helper.to_array(item), arrays[item.name])
+
+
+def test_files_ask_for_no_newer_reader_than_their_operators_need(tmp_path: Path) -> None:
+    """And say who wrote them."""
+    assert defs.get_schema("LayerNormalization").since_version == OPSET
+    assert defs.get_schema("Gelu").since_version == GELU_OPSET
+    write_graph(_graph(), tmp_path / "toy.onnx")
+    model = onnx.load(tmp_path / "toy.onnx")
+    assert model.producer_name == "whisper-hailo"
+    newest = onnx.helper.make_opsetid("", GELU_OPSET)
+    assert model.ir_version == onnx.helper.find_min_ir_version_for([newest])
 
 
 @pytest.mark.parametrize("value", [0, 1, 127, 128, 300, 2**21, 2**31 - 1, 2**35])

@@ -69,5 +69,34 @@ def test_the_graph_has_the_bits_that_were_chosen(
     }
     assert blocks["logits"] == 128
     assert {blocks[name] for name, value in bits.items() if value == 4} <= {64, 128}
+    levels = {
+        helper.get_node_attr_value(node, "accuracy_level")
+        for node in nodes
+        if node.op_type == "MatMulNBits"
+    }
+    assert levels == {4}, "ONNX Runtime's number for products in int8"
     assert bits["decoder.tokens"] == 8
     assert {value for name, value in bits.items() if name.endswith(".qkv")} == {8}
+
+
+@pytest.mark.parametrize(
+    ("n_vocab", "others"), [(21504, Arithmetic.BLOCKS_4), (21505, Arithmetic.BLOCKS_8)]
+)
+def test_layers_keep_8_bits_where_the_table_is_the_larger_part(
+    n_vocab: int, others: Arithmetic
+) -> None:
+    """Four layers of fourteen times 384 by 384 weights are as many as 21504 tokens have."""
+    config = _config("tiny")
+    config = replace(config, dims=replace(config.dims, n_vocab=n_vocab))
+    assert Precision.of(Arithmetic.BLOCKS_4, config).others is others
+
+
+@pytest.mark.parametrize(
+    ("arithmetic", "is_corrected"), [(Arithmetic.BLOCKS_8, False), (Arithmetic.BLOCKS_4, True)]
+)
+def test_the_mean_of_the_logits_is_corrected_where_rounding_moves_it(
+    tmp_path: Path, arithmetic: Arithmetic, is_corrected: bool
+) -> None:
+    graph = decoder_graph(Checkpoint(write_checkpoint(tmp_path / "x")), ((1, 0),), arithmetic)
+    names = [item.name for item in graph.initializers]
+    assert ("decoder.projection.shift" in names) is is_corrected

@@ -82,6 +82,29 @@ def test_an_extreme_value_is_cut_where_the_others_gain_by_it() -> None:
     assert scales.ravel() == pytest.approx([-0.1])
 
 
+def test_four_bits_take_the_best_of_four_scales() -> None:
+    """By a search of its own for each block; every one of them is the best somewhere."""
+    blocks = np.random.default_rng(3).standard_t(4, (400, 32)).astype(np.float32)
+    blocks[0] = [1.0, *[0.7] * 15, *[0.29] * 16]
+    extremes = blocks[np.arange(400), np.abs(blocks).argmax(axis=1)]
+    errors = []
+    for shrink in (1.0, 0.93, 0.86, 0.8):
+        steps = (extremes * shrink / -8)[:, np.newaxis]
+        values = np.clip(np.rint(blocks / steps), -8, 7) * steps
+        errors.append(np.square(values - blocks).sum(axis=1))
+    assert len(set(np.argmin(errors, axis=0))) == 4
+    got = dequantize_blocks(*quantize_blocks(blocks, 4), 4)
+    np.testing.assert_allclose(
+        np.square(got - blocks).sum(axis=1), np.min(errors, axis=0), rtol=1e-3
+    )
+
+
+def test_outputs_of_zeros_have_steps_of_one() -> None:
+    matrix = np.zeros((2, 4), np.float32)
+    matrix[1, 2] = 254
+    assert output_scales(matrix).tolist() == [1, 2]
+
+
 def test_rows_that_are_no_whole_blocks_are_refused() -> None:
     with pytest.raises(ModelError, match="blocks of 32 for int8; convert this checkpoint with"):
         quantized(ready(_matrix(4, 40)), 8)
@@ -96,6 +119,8 @@ def test_promised_shapes_are_kept_and_work_is_done_once() -> None:
     assert codes.load().shape == codes.shape == (96, 1, 32)
     assert scales.load().shape == scales.shape == (96, 1)
     assert len(calls) == 1
+    codes.load()
+    assert len(calls) == 2, "nothing is kept once both are written"
 
 
 @pytest.mark.parametrize("bits", [8, 4])

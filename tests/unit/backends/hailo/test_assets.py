@@ -1,0 +1,133 @@
+"""Which arrays a decoder's host takes, and which it refuses."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from whisper_hailo.backends.hailo.assets import load_assets
+from whisper_hailo.backends.hailo.fetch import _check_array
+from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.types import FloatArray
+
+SIZES = (20, 6, 4)
+"""Tokens, width and positions of the decoder."""
+
+EMBEDDING, POSITIONS = "token_embedding_weight_x", "onnx_add_input_x"
+
+
+def numbers(*shape: int) -> FloatArray:
+    return np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """With a good embedding, and no positions."""
+    np.save(tmp_path / f"{EMBEDDING}.npy", numbers(20, 6))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("suffixes", "taken"),
+    [
+        (["_seq_4", "_seq_8", ""], "_seq_4"),
+        (["_seq_8", "_seq_14", ""], ""),
+        (["_seq_8"], "_seq_8"),
+        ([""], ""),
+    ],
+)
+def test_rows_of_the_decoder_s_own_length_come_first(
+    folder: Path, suffixes: list[str], taken: str
+) -> None:
+    for number, suffix in enumerate(suffixes):
+        np.save(folder / f"{POSITIONS}{suffix}.npy", np.full((9, 6), number, np.float32))
+    (folder / f"{POSITIONS}_seq_4_folder.npy").mkdir()
+    assets = load_assets(folder, SIZES, positions=True)
+    assert assets.positions is not None
+    assert assets.positions.tolist() == [[suffixes.index(taken)] * 6] * 4
+
+
+@pytest.mark.parametrize(
+    ("suffixes", "message"),
+    [
+        ([], "has none, expected one onnx_add_input_"),
+        (["_seq_8", "_seq_5"], f"has {POSITIONS}_seq_5.npy, {POSITIONS}_seq_8.npy, expected one"),
+        (["", "b"], f"has {POSITIONS}.npy, {POSITIONS}b.npy, expected one .* for 4 positions"),
+    ],
+)
+def test_rows_that_nobody_can_choose_from_are_named(
+    folder: Path, suffixes: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for suffix in suffixes:
+        np.save(folder / f"{POSITIONS}{suffix}.npy", numbers(9, 6))
+    glob = Path.glob  # whose order is the disk's
+    monkeypatch.setattr(Path, "glob", lambda *a, **k: sorted(glob(*a, **k), reverse=True))
+    with pytest.raises(ModelError, match=message):
+        load_assets(folder, SIZES, positions=True)
+
+
+@pytest.mark.parametrize(
+    ("shape", "fits"),
+    [
+        ((20, 6), True), ((1, 20, 6), True), ((19, 6), False), ((21, 6), False),
+        ((20, 5), False), ((20, 7), False), ((20,), False), ((120,), False), ((), False),
+    ],
+)  # fmt: skip
+def test_the_embedding_has_a_row_for_each_token_and_no_more(
+    folder: Path, shape: tuple[int, ...], fits: bool
+) -> None:
+    np.save(folder / f"{EMBEDDING}.npy", numbers(*shape))
+    if fits:
+        assets = load_assets(folder, SIZES, positions=False)
+        assert assets.embed(np.array([19, 0])).tolist() == numbers(20, 6)[[19, 0]].tolist()
+    else:
+        with pytest.raises(ModelError, match=r"the decoder needs float32 \(20, 6\)"):
+            load_assets(folder, SIZES, positions=False)
+
+
+@pytest.mark.parametrize(("n_rows", "fits"), [(3, False), (4, True), (5, True)])
+def test_rows_of_positions_may_be_more_than_the_decoder_has(
+    folder: Path, n_rows: int, fits: bool
+) -> None:
+    np.save(folder / f"{POSITIONS}.npy", numbers(n_rows, 6))
+    if fits:
+        assets = load_assets(folder, SIZES, positions=True)
+        expected = numbers(20, 6)[[5, 5, 0, 1]] + numbers(4, 6)
+        assert assets.embed(np.array([5, 5, 0, 1])).tolist() == expected.tolist()
+    else:
+        with pytest.raises(ModelError, match=r"is float32 \(3, 6\), the decoder needs"):
+            load_assets(folder, SIZES, positions=True)
+
+
+def test_only_numbers_with_a_point_are_an_embedding(folder: Path) -> None:
+    """Of any width; rows that are looked up are float32, the others stay in the file."""
+    np.save(folder / f"{EMBEDDING}.npy", numbers(20, 6).astype(np.float16))
+    assets = load_assets(folder, SIZES, positions=False)
+    assert assets.embed(np.array([3])).dtype == np.float32
+    assert isinstance(assets.embedding, np.memmap)
+    np.save(folder / f"{EMBEDDING}.npy", numbers(20, 6).astype(np.int32))
+    with pytest.raises(ModelError, match="is int32"):
+        load_assets(folder, SIZES, positions=False)
+
+
+class Evil:
+    """What does something when it is unpickled."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[object, tuple[Path]]:
+        return Path.touch, (self.mark,)
+
+
+def test_nothing_that_a_file_says_is_run(folder: Path) -> None:
+    path, mark = folder / f"{EMBEDDING}.npy", folder / "mark"
+    path.write_bytes(pickle.dumps(Evil(mark)))
+    with pytest.raises(ModelError, match="is no readable array"):
+        load_assets(folder, SIZES, positions=False)
+    with pytest.raises(ModelError, match="is no array"):
+        _check_array(path, path.name)
+    assert not mark.exists()

@@ -1,0 +1,200 @@
+"""What a chip says of itself, and how it is opened, shared and released."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.backends.hailo.conftest import Hefs, mel_of
+from whisper_hailo.backends.hailo import chip as chip_module
+from whisper_hailo.backends.hailo import speech2text as speech_module
+from whisper_hailo.backends.hailo.bounded import ANSWER_S
+from whisper_hailo.backends.hailo.chip import UNKNOWN, Chip, ChipFacts, chip_facts
+from whisper_hailo.backends.hailo.encoder import HefEncoder
+from whisper_hailo.backends.hailo.options import ALONE, ChipOptions
+from whisper_hailo.backends.hailo.speech2text import Speech2Text
+from whisper_hailo.backends.hef.read import read_hef
+from whisper_hailo.core.errors import WrongChipError
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.decoding.options import DecodingOptions
+
+
+class Device:
+    """One that is asked; what it cannot say it refuses."""
+
+    def __init__(self, arch: Any, firmware: str | None, degrees: float | None) -> None:
+        self.control = self
+        self.arch, self.firmware, self.degrees = arch, firmware, degrees
+        self.released = 0
+
+    def identify(self) -> Any:
+        if self.arch is None:
+            raise OSError("busy")
+        said = SimpleNamespace(device_architecture=self.arch)
+        if self.firmware is not None:
+            said.firmware_version = self.firmware
+        return said
+
+    def get_chip_temperature(self) -> Any:
+        if self.degrees is None:
+            raise OSError("no sensor")
+        return SimpleNamespace(ts0_temperature=self.degrees)
+
+    def release(self) -> None:
+        self.released += 1
+        raise OSError("not now")
+
+
+@pytest.mark.parametrize(
+    ("device", "facts"),
+    [
+        (Device("HAILO8L", "4.23", 50), ChipFacts("0", "hailo8l", "4.23", 50.0)),
+        (Device(SimpleNamespace(name="HAILO10H"), None, None), ChipFacts("0", "hailo10h")),
+        (Device(None, "4.23", 50), ChipFacts("0", UNKNOWN)),
+    ],
+)
+def test_a_chip_says_what_it_can_and_is_let_go(device: Device, facts: ChipFacts) -> None:
+    binding = SimpleNamespace(Device=lambda _: device)
+    assert chip_facts(binding, "0") == facts
+    assert device.released == 1
+
+
+def test_a_chip_that_cannot_be_asked_is_unknown() -> None:
+    def refuse(_device: str) -> None:
+        raise OSError("not for this user")
+
+    assert chip_facts(SimpleNamespace(Device=refuse), "0") == ChipFacts("0", UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("arch", "version", "is_unknown", "service"),
+    [
+        ("hailo8", "4.23.0", False, True),
+        ("hailo8l", "4.23.0", True, True),
+        ("hailo10h", "5.1.1", False, False),
+        ("hailo10h", "5.1.1", True, False),
+    ],
+)
+def test_chips_of_hailort_4_are_shared_through_its_service(
+    *, machine: Any, arch: str, version: str, is_unknown: bool, service: bool
+) -> None:
+    faults = {"identify": {"*": "refused"}} if is_unknown else {}
+    machine.set(chip=arch, version=version, service=True, faults=faults)
+    for share in (False, True):
+        chip = Chip(ChipOptions(share=share))
+        params = chip.vdevice.params
+        assert params.multi_process_service is (service and share)
+        assert params.group_id == ("SHARED" if share else "UNIQUE")
+        chip.close()
+        chip.close()
+        assert chip.vdevice is None
+
+
+def test_a_network_is_one_by_whatever_path_its_file_is_named(
+    machine: Any, hefs: Hefs, tmp_path: Path
+) -> None:
+    """And another for each way of use."""
+    link = tmp_path / "link.hef"
+    link.symlink_to(hefs.encoder)
+    first, same = read_hef(hefs.encoder), read_hef(link)
+    (group,) = (group.name for group in first.groups)
+    chip = Chip(ALONE)
+    network = chip.network(first, group, ALONE)
+    assert chip.network(same, group, ALONE) is network
+    assert chip.network(first, group, ChipOptions(timeout_s=3)) is not network
+    chip.close()
+
+
+def test_a_file_for_another_chip_is_refused_and_any_by_one_that_says_nothing(
+    machine: Any, hefs: Hefs, hefs_10h: Hefs
+) -> None:
+    chip = Chip(ALONE)
+    with pytest.raises(WrongChipError, match="is compiled for hailo10h, this chip is a hailo8l"):
+        chip.check(read_hef(hefs_10h.encoder))
+    chip.facts = ChipFacts("0", UNKNOWN)
+    chip.check(read_hef(hefs_10h.encoder))
+    chip.close()
+
+
+def test_a_file_that_is_newer_than_hailort_is_a_warning(
+    machine: Any, hefs: Hefs, caplog: pytest.LogCaptureFixture
+) -> None:
+    chip = Chip(ALONE)
+    chip.check(read_hef(hefs.encoder))
+    assert not caplog.records
+    machine.set(version="4.20.0")
+    chip.check(read_hef(hefs.encoder))
+    assert "HailoRT 4.20.0 may refuse it" in caplog.text
+    chip.close()
+
+
+def test_no_call_into_the_library_is_without_an_end(
+    machine: Any, hefs_10h: Hefs, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each within the time that it is given."""
+    ends: dict[str, float] = {}
+
+    @contextmanager
+    def bounded(timeout_s: float, what: str) -> Iterator[None]:
+        ends[what.split(" /", maxsplit=1)[0]] = timeout_s
+        yield
+
+    for module in (chip_module, speech_module):
+        monkeypatch.setattr(module, "bounded", bounded)
+    machine.set(chip="hailo10h", version="5.1.1")
+    options = ChipOptions(timeout_s=7, open_timeout_s=50)
+    with HefEncoder(hefs_10h.encoder, spec, options) as encoder:
+        assert encoder.encode(mel_of()).shape == (1, 100, 64)
+        assert encoder.temperature_c == 48.5
+    expected = {"opening the chip": 50, "loading": 50, "releasing the chip": ANSWER_S}
+    assert ends == {**expected, "reading the chip's temperature": ANSWER_S}
+    ends.clear()
+    with Speech2Text(hefs_10h.decoder, spec, options) as engine:
+        engine.recognize_audio(np.zeros(160, np.float32), DecodingOptions(language="de"))
+    assert ends.pop("recognising speech") > 2 * options.timeout_s, "HailoRT may wait twice as long"
+    assert ends == {**expected, "releasing Speech2Text": ANSWER_S}
+
+
+def test_the_vendor_s_engine_is_not_loaded_with_a_file_for_another_chip(
+    machine: Any, hefs: Hefs, spec: ModelSpec
+) -> None:
+    machine.set(chip="hailo10h", version="5.1.1")
+    with (
+        pytest.raises(WrongChipError, match="is compiled for hailo8l, this chip is a hailo10h"),
+        Speech2Text(hefs.decoder, spec),
+    ):
+        pass
+    assert machine.counts["load"] == 0
+
+
+def test_the_vendor_s_engine_is_told_what_was_asked(
+    machine: Any, hefs_10h: Hefs, spec: ModelSpec
+) -> None:
+    machine.set(chip="hailo10h", version="5.1.1")
+    told: dict[str, Any] = {}
+
+    def text(**given: Any) -> str:
+        told.update(given)
+        return "  words \n"
+
+    engine = Speech2Text(hefs_10h.decoder, spec, ChipOptions(timeout_s=1.5))
+    assert (engine.name, engine.spec) == ("speech2text-hailo10h", spec)
+    with engine as opened:
+        vendors = engine._engine
+        assert opened.open()._engine is vendors, "opened once"
+        engine._engine = SimpleNamespace(generate_all_text=text, release=vendors.release)
+        audio = np.array([-2, -1, 0.5, 1, 2], np.float64)
+        assert engine.recognize_audio(audio, DecodingOptions(language="de")) == "words"
+    assert told["timeout_ms"] == 1500
+    assert (told["language"], told["task"].name) == ("de", "TRANSCRIBE")
+    samples = told["audio_data"]
+    assert samples.dtype == np.float32
+    assert samples[:3].tolist() == [-1, -1, 0.5]
+    assert (samples[3:] > 0.999).all()
+    assert (samples[3:] < 1).all(), "the vendor takes no sample of 1"

@@ -1,0 +1,300 @@
+"""Leases on a scripted chip, with a clock that passes only where somebody waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from whisper_hailo.backends.hailo import lease as lease_module
+from whisper_hailo.backends.hailo.lease import Lease, _close_all
+from whisper_hailo.backends.hailo.options import ChipOptions
+from whisper_hailo.core.errors import (
+    DeviceBusyError,
+    DeviceError,
+    DeviceLostError,
+    DeviceTimeoutError,
+    NoDeviceError,
+    WhisperHailoError,
+)
+
+OK: dict[str, Any] = {"out": np.zeros(1, np.float32)}
+WAITS = ChipOptions(recovery_s=2.0)
+
+
+class Place:
+    """A machine: what its chips were asked, and what goes wrong next."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+        self.opened: list[FakeChip] = []
+        self.opening: list[BaseException | None] = []
+        self.results: list[Any] = []
+        self.closed: list[int] = []
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+class FakeChip:
+    """Gives the next of the results to each run."""
+
+    def __init__(self, place: Place) -> None:
+        if place.opening and (error := place.opening.pop(0)) is not None:
+            raise error
+        self.place, self.number = place, len(place.opened)
+        place.opened.append(self)
+
+    def network(self, *_: object) -> FakeChip:
+        return self
+
+    def run_async(self, _inputs: object, _wanted: object) -> Any:
+        said = self.place.results.pop(0)
+        if isinstance(said, KeyboardInterrupt):
+            raise said
+
+        def result() -> Any:
+            if isinstance(said, Exception):
+                raise said
+            return said
+
+        return SimpleNamespace(result=result, took_ms=5.0, chip=self.number)
+
+    def close(self) -> None:
+        self.place.closed.append(self.number)
+
+
+@pytest.fixture
+def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    found = Place()
+    monkeypatch.setattr(lease_module, "Chip", lambda _options: FakeChip(found))
+    monkeypatch.setattr(lease_module, "time", found)
+    held: Any = {share: lease_module._Held() for share in (False, True)}
+    monkeypatch.setattr(lease_module, "_HELD", held)
+    yield found
+    assert [one.users for one in held.values()] == [0, 0]
+    assert [one.chip for one in held.values()] == [None, None]
+
+
+def lease(options: ChipOptions = WAITS) -> Lease:
+    return Lease(None, "group", options)  # type: ignore[arg-type]
+
+
+def test_of_runs_that_fail_at_once_only_one_gives_up_their_chip(place: Place) -> None:
+    with lease() as own:
+        place.results = [DeviceLostError("a"), DeviceLostError("b"), OK, OK]
+        runs = [own.run_async({}, ()) for _ in range(2)]
+        assert [run.result() for run in runs] == [OK, OK]
+        assert (len(place.opened), place.closed) == (2, [0])
+        assert [run.took_ms for run in runs] == [5, 5]
+    assert place.closed == [0, 1]
+
+
+def test_a_run_is_tried_once_more_and_no_further(place: Place) -> None:
+    with lease() as own:
+        place.results = [DeviceLostError("first"), DeviceLostError("second"), OK]
+        with pytest.raises(DeviceLostError, match="second"):
+            own.run({}, ())
+        assert own.run({}, ()) == OK
+        assert place.closed == [0, 1]
+
+
+@pytest.mark.parametrize("error", [DeviceTimeoutError("x"), DeviceError("x"), ValueError("x")])
+def test_any_other_failure_opens_the_chip_anew_for_the_next_run(
+    place: Place, error: Exception
+) -> None:
+    with lease() as own:
+        place.results = [error, OK]
+        with pytest.raises(type(error), match="x"):
+            own.run({}, ())
+        assert place.closed == [0]
+        assert own.run({}, ()) == OK
+        assert place.now_s == 100, "nobody waited"
+        assert len(place.opened) == 2
+
+
+def test_an_interrupt_gives_the_chip_up(place: Place) -> None:
+    with lease() as own:
+        place.results = [KeyboardInterrupt()]
+        with pytest.raises(KeyboardInterrupt):
+            own.run_async({}, ())
+        assert place.closed == [0]
+
+
+@pytest.mark.parametrize("kind", [NoDeviceError, DeviceBusyError, DeviceLostError])
+def test_a_chip_that_is_away_is_waited_for(place: Place, kind: type[DeviceError]) -> None:
+    with lease() as own:
+        place.results = [DeviceLostError("it went"), OK]
+        place.opening = [kind("not yet")] * 5
+        assert own.run({}, ()) == OK
+        assert 100 < place.now_s < 102
+
+
+@pytest.mark.parametrize("kind", [NoDeviceError, DeviceBusyError, DeviceLostError])
+def test_the_wait_has_an_end(place: Place, kind: type[DeviceError]) -> None:
+    with lease() as own:
+        place.results = [DeviceLostError("it went")]
+        place.opening = [kind("not yet")] * 99
+        why = r"it went; it did not come back within 2 s \(not yet\)"
+        with pytest.raises(DeviceLostError, match=why):
+            own.run({}, ())
+        assert 102 <= place.now_s < 102.5
+
+
+@pytest.mark.parametrize("kind", [NoDeviceError, DeviceBusyError])
+def test_a_chip_that_was_waited_for_in_vain_is_not_waited_for_again(
+    place: Place, kind: type[DeviceError]
+) -> None:
+    with lease() as own:
+        with pytest.raises(DeviceLostError), own.guarded(own._held.generation):
+            raise DeviceLostError("it went")
+        for at_s in (102.0, 102.1):
+            place.now_s = at_s
+            place.opening = [kind("not yet")]
+            with pytest.raises(kind, match="not yet"):
+                own.run({}, ())
+            assert place.now_s == at_s
+        place.results = [OK]
+        assert own.run({}, ()) == OK
+
+
+def test_a_chip_that_came_back_is_waited_for_no_more(place: Place) -> None:
+    """Whoever opens it later is told that there is none, and not that it was lost."""
+    with lease() as own:
+        place.results = [DeviceLostError("it went"), OK]
+        place.opening = [NoDeviceError("not yet")]
+        assert own.run({}, ()) == OK
+    assert place.now_s < 101
+    place.opening = [NoDeviceError("none")]
+    with pytest.raises(NoDeviceError, match="none"), lease():
+        pass
+
+
+def test_any_other_failure_ends_the_wait(place: Place) -> None:
+    with lease() as own:
+        place.results = [DeviceLostError("it went")]
+        place.opening = [DeviceError("another")]
+        with pytest.raises(DeviceError, match="another"):
+            own.run({}, ())
+        assert place.now_s == 100
+
+
+def test_no_time_to_come_back_is_one_look(place: Place) -> None:
+    with lease(ChipOptions(recovery_s=0)) as own:
+        place.results = [DeviceLostError("it went"), OK]
+        place.opening = [NoDeviceError("gone")]
+        with pytest.raises(DeviceLostError, match="within 0 s"):
+            own.run({}, ())
+        assert place.now_s == 100
+        place.results = [DeviceLostError("it went"), OK]
+        assert own.run({}, ()) == OK
+
+
+def test_a_run_that_comes_while_the_chip_is_away_waits_as_long_as_the_other(place: Place) -> None:
+    with lease() as own:
+        place.results = [DeviceLostError("it went"), OK, OK, DeviceLostError("again"), OK]
+        first = own.run_async({}, ())
+        with pytest.raises(DeviceLostError), own.guarded(own._held.generation):
+            raise DeviceLostError("as the first is about to say")
+        place.now_s = 101.0
+        place.opening = [NoDeviceError("gone"), NoDeviceError("gone")]
+        second = own.run_async({}, ())
+        assert second.result() == OK
+        assert place.now_s < 102
+        assert first.result() == OK, "its chip was given up before, and not the new one"
+        assert len(place.opened) == 2
+        third = own.run_async({}, ())
+        place.opening = [NoDeviceError("gone")] * 4
+        assert third.result() == OK, "a new outage, which is waited for anew"
+        assert place.now_s > 102
+
+
+def test_a_run_of_the_same_loss_waits_no_longer_than_the_first(place: Place) -> None:
+    with lease() as own:
+        place.results = [DeviceLostError("it went"), OK]
+        run = own.run_async({}, ())
+        with pytest.raises(DeviceLostError), own.guarded(own._held.generation):
+            raise DeviceLostError("as another run has said")
+        place.now_s = 101.5
+        place.opening = [NoDeviceError("gone")] * 99
+        with pytest.raises(DeviceLostError, match="it went; it did not come back"):
+            run.result()
+        assert 102 <= place.now_s < 102.5
+
+
+def test_a_run_that_nobody_waits_with_has_a_wait_of_its_own(place: Place) -> None:
+    """The chip came back for the first, which then let it go for another reason."""
+    with lease() as own:
+        place.results = [DeviceLostError("a"), DeviceLostError("b"), OK, OK]
+        first, second = (own.run_async({}, ()) for _ in range(2))
+        assert first.result() == OK
+        with pytest.raises(DeviceTimeoutError), own.guarded(own._held.generation):
+            raise DeviceTimeoutError("no answer")
+        place.opening = [NoDeviceError("gone")] * 4
+        assert second.result() == OK
+        assert 100 < place.now_s < 102
+
+
+def test_a_chip_that_does_not_come_back_is_told_to_all_who_wait(place: Place) -> None:
+    with lease() as own:
+        with pytest.raises(DeviceLostError), own.guarded(own._held.generation):
+            raise DeviceLostError("lost")
+        place.opening = [NoDeviceError("gone")] * 99
+        runs = [own.run_async({}, ()) for _ in range(2)]
+        for run in runs:
+            with pytest.raises(DeviceLostError, match="gone; it did not come back within 2 s"):
+                run.result()
+        assert 102 <= place.now_s < 102.5, "one wait"
+
+
+def test_what_keeps_a_run_from_beginning_is_told_by_its_result(place: Place) -> None:
+    with lease() as own:
+        with pytest.raises(DeviceError), own.guarded(own._held.generation):
+            raise DeviceError("gives the chip up")
+        place.opening = [NoDeviceError("gone")]
+        run = own.run_async({}, ())
+        with pytest.raises(NoDeviceError, match="gone"):
+            run.result()
+        assert place.now_s == 100
+        assert run.took_ms == 0
+
+
+@pytest.mark.parametrize("kind", [DeviceLostError, DeviceTimeoutError])
+def test_a_chip_that_fails_to_load_a_network_is_given_up(
+    place: Place, monkeypatch: pytest.MonkeyPatch, kind: type[WhisperHailoError]
+) -> None:
+    def fail(*_: object) -> None:
+        raise kind("while loading")
+
+    monkeypatch.setattr(FakeChip, "network", fail)
+    with pytest.raises(kind):
+        lease().open()
+    assert place.closed == [0]
+
+
+def test_shared_and_unshared_chips_are_held_apart(place: Place) -> None:
+    with lease(), lease(ChipOptions(share=True)), lease(ChipOptions(share=True)):
+        assert len(place.opened) == 2
+
+
+def test_whoever_forgot_to_close_is_closed_at_the_end(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease().open()
+    lease(ChipOptions(share=True)).open()
+
+    def close(chip: FakeChip) -> None:
+        place.closed.append(chip.number)
+        raise OSError("not now")
+
+    monkeypatch.setattr(FakeChip, "close", close)
+    _close_all()
+    assert sorted(place.closed) == [0, 1]
+    for held in lease_module._HELD.values():
+        held.users = 0

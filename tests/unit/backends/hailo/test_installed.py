@@ -1,0 +1,112 @@
+"""What is said of a binding by its files and by how its import fails."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from whisper_hailo.backends.hailo import binding
+from whisper_hailo.core.errors import BindingMismatchError, NoBindingError
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ('"""x"""\n__version__ = "4.23.0"\nother = "1"\n', "4.23.0"),
+        ("__version__ = '5.1.1'", "5.1.1"),
+        ("from x import y\n", ""),
+    ],
+)
+def test_the_version_of_a_binding_is_read_without_importing_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, version: str
+) -> None:
+    path = tmp_path / "__init__.py"
+    path.write_text(text, encoding="utf-8")
+    for spec, expected in (
+        (SimpleNamespace(origin=str(path)), version),
+        (SimpleNamespace(origin=None), ""),  # a folder without a file of its own
+        (None, ""),
+    ):
+        monkeypatch.setattr(binding, "find_spec", lambda _, spec=spec: spec)
+        assert binding.installed_version() == expected
+
+
+@pytest.mark.parametrize(
+    ("version", "number"), [("4.23.0", 4), ("10", 10), ("unknown", None), ("", None)]
+)
+def test_first_numbers_of_versions(version: str, number: int | None) -> None:
+    assert binding.major(version) == number
+
+
+def test_a_version_that_the_binding_does_not_tell_is_that_of_its_package(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from importlib import metadata
+
+    assert binding.binding_version(SimpleNamespace(__version__="4.23.0")) == "4.23.0"
+    assert binding.binding_version(SimpleNamespace()) == "unknown"
+    monkeypatch.setattr(metadata, "version", lambda name: {"hailort": "5.1.1"}[name])
+    assert binding.binding_version(SimpleNamespace()) == "5.1.1"
+
+
+@pytest.fixture
+def reversed_glob(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The order in which a disk names its files is its own."""
+    glob = Path.glob
+    monkeypatch.setattr(Path, "glob", lambda *a, **k: sorted(glob(*a, **k), reverse=True))
+
+
+@pytest.mark.usefixtures("reversed_glob")
+def test_whole_versions_of_the_library_are_told_in_order(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for place, version in (("a", "5.1.1"), ("b", "4.20.0"), ("b", "5.1.1"), ("b", "4"), ("a", "")):
+        (tmp_path / place).mkdir(exist_ok=True)
+        (tmp_path / place / f"libhailort.so.{version}").touch()
+    monkeypatch.setattr(binding, "LIBRARIES", (f"{tmp_path}/b", f"{tmp_path}/[a-z]"))
+    assert binding.library_versions() == ["4.20.0", "5.1.1"]
+
+
+@pytest.mark.usefixtures("reversed_glob")
+def test_the_system_s_binding_is_the_first_that_is_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(binding, "SYSTEM_PACKAGES", (f"{tmp_path}/none", f"{tmp_path}/python*"))
+    assert binding.system_binding() is None
+    for name in ("python3.13/hailo_platform", "python3.11/hailo_platform", "python3.0/other"):
+        (tmp_path / name).mkdir(parents=True)
+    assert binding.system_binding() == tmp_path / "python3.11" / "hailo_platform"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "libhailort.so.4.20.0: no such file",
+            "4.20.0, the library libhailort .* is none; install",
+        ),
+        ("A module compiled using NumPy 1.x cannot run", "does not run with this environment's"),
+        ("core.multiarray failed to import", "does not run with this environment's NumPy"),
+        ("_ARRAY_API not found", "does not run with this environment's NumPy"),
+        ("should include a _pyhailort library", r"is not made for Python \d"),
+        ("_pyhailort version (5) does not match", r"cannot be imported \(_pyhailort version"),
+        ("any other reason", r"cannot be imported \(any other reason\); install it again"),
+    ],
+)
+def test_why_a_binding_cannot_be_imported(
+    monkeypatch: pytest.MonkeyPatch, text: str, expected: str
+) -> None:
+    monkeypatch.setattr(binding, "LIBRARIES", ())
+    with pytest.raises(BindingMismatchError, match=expected):
+        raise binding._mismatch(ImportError(text))
+
+
+def test_python_and_the_way_to_install_it_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "version_info", SimpleNamespace(major=3, minor=12))
+    assert "is not made for Python 3.12 (" in str(binding._mismatch(ImportError("_pyhailort")))
+    monkeypatch.setattr(binding, "SYSTEM_PACKAGES", ())
+    with pytest.raises(NoBindingError, match="sudo apt install hailo-all"):
+        raise binding._missing()

@@ -1,0 +1,292 @@
+"""One network on a scripted device: what it is told, which buffers it uses, how it ends."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.backends.hailo.conftest import Hefs
+from whisper_hailo.backends.hailo.decoder import HefRunner
+from whisper_hailo.backends.hailo.encoder import HefEncoder
+from whisper_hailo.backends.hailo.faults import Faults
+from whisper_hailo.backends.hailo.network import ConfiguredNetwork, OpenDevice
+from whisper_hailo.backends.hailo.options import ChipOptions, ChipPriority
+from whisper_hailo.backends.hailo.speech2text import Speech2Text
+from whisper_hailo.core.errors import (
+    DeviceError,
+    DeviceLostError,
+    DeviceTimeoutError,
+    ModelError,
+    OptionError,
+    ShapeError,
+)
+from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.decoding.options import Cures, DecodingOptions
+
+OPTIONS = ChipOptions(priority=ChipPriority.LIVE, timeout_s=0.01)
+
+
+class Stream:
+    def __init__(self, name: str, shape: tuple[int, ...]) -> None:
+        self.name, self.shape, self.format = name, shape, None
+
+    def set_format_type(self, which: Any) -> None:
+        self.format = which
+
+
+class Bindings:
+    """Which arrays a run reads and writes."""
+
+    def __init__(self) -> None:
+        self.buffers: dict[str, Any] = {}
+
+    def input(self, name: str) -> Any:
+        return SimpleNamespace(set_buffer=lambda array: self.buffers.update({name: array}))
+
+    def output(self, name: str) -> Any:
+        return self.input(name)
+
+
+class Device:
+    """Its one network adds its inputs; runs end when `end` is called."""
+
+    def __init__(self, queue_size: int = 2) -> None:
+        self.queue_size = queue_size
+        self.inputs, self.outputs = (
+            [Stream("a", (1, 2, 3)), Stream("b", (6,))],
+            [Stream("o", (3, 2))],
+        )
+        self.names: list[dict[str, str]] = []
+        self.told: list[Any] = []
+        self.made: list[weakref.ref[Any]] = []
+        self.ends: list[Callable[[], None]] = []
+        self.fails = ""
+
+    def create_infer_model(self, _path: str, **named: str) -> Device:
+        self.names.append(named)
+        return self
+
+    def configure(self) -> Device:
+        return self
+
+    def set_scheduler_priority(self, priority: int) -> None:
+        if self.fails == "priority":
+            raise OSError("no priority")
+        self.told.append(priority)
+
+    def get_async_queue_size(self) -> int:
+        return self.queue_size
+
+    def create_bindings(self) -> Any:
+        bindings = Bindings()
+        self.made.append(weakref.ref(bindings))
+        return bindings
+
+    def wait_for_async_ready(self, timeout_ms: int) -> None:
+        if self.fails == "ready":
+            raise OSError("not ready")
+
+    def run_async(self, bindings: list[Any], callback: Any) -> Any:
+        (buffers,) = (one.buffers for one in bindings)
+
+        def end() -> None:
+            buffers["o"][...] = (buffers["a"].ravel() + buffers["b"]).reshape(3, 2)
+            callback(SimpleNamespace(exception=None))
+
+        self.ends.append(end)
+        return SimpleNamespace(wait=lambda _ms: None)
+
+    def end(self) -> None:
+        self.ends.pop(0)()
+
+    def shutdown(self) -> None:
+        self.told.append("shutdown")
+
+    def __exit__(self, *_: object) -> None:
+        self.told.append("exit")
+
+
+def network_on(device: Device, n_groups: int = 1, options: ChipOptions = OPTIONS) -> Any:
+    binding = SimpleNamespace(FormatType=SimpleNamespace(FLOAT32="f32"), __version__="4.23.0")
+    hef: Any = SimpleNamespace(path=Path("x.hef"), groups=[None] * n_groups)
+    opened = OpenDevice(binding, device, Faults(binding))
+    return ConfiguredNetwork(opened, (hef, "group"), options)
+
+
+def inputs(value: float) -> dict[str, Any]:
+    return {"a": np.full((2, 3), value, np.float32), "b": np.arange(6, dtype=np.float32)}
+
+
+def test_a_network_is_named_only_where_there_are_several() -> None:
+    """Older bindings take no name."""
+    device = Device()
+    for n_groups in (1, 2):
+        network_on(device, n_groups).close()
+    assert device.names == [{}, {"name": "group"}]
+    assert {stream.format for stream in (*device.inputs, *device.outputs)} == {"f32"}
+    assert device.told[:3] == [24, "shutdown", "exit"]
+
+
+def test_buffers_are_bound_once_for_each_run_under_way() -> None:
+    device = Device()
+    network = network_on(device)
+    for value in (1, 2):
+        run = network.run_async(inputs(value), ("o",))
+        device.end()
+        got = run.result()["o"]
+        assert got.tolist() == (np.arange(6) + value).reshape(3, 2).tolist()
+    assert len(device.made) == 1
+    first, second = (network.run_async(inputs(value), ("o",)) for value in (3, 4))
+    device.end()
+    device.end()
+    assert [run.result()["o"][0, 0] for run in (second, first)] == [4, 3]
+    assert got[0, 0] == 2, "a result is the caller's"
+    assert len(device.made) == 2
+    del run, first, second
+    network.close()
+    gc.collect()
+    assert [made() for made in device.made] == [None, None], "they go before the device does"
+    assert network._model is None
+
+
+def test_a_run_that_went_well_shows_that_this_numpy_is_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Faults, "has_run", False)
+    device = Device()
+    network = network_on(device)
+    run = network.run_async(inputs(1), ("o",))
+    device.end()
+    assert not Faults.has_run
+    run.result()
+    assert Faults.has_run
+    network.close()
+
+
+@pytest.mark.parametrize("queue_size", [0, 1, 3])
+def test_as_many_runs_as_the_queue_holds_and_at_least_one(queue_size: int) -> None:
+    device = Device(queue_size)
+    network = network_on(device)
+    runs = [network.run_async(inputs(0), ("o",)) for _ in range(max(1, queue_size))]
+    with pytest.raises(DeviceTimeoutError, match=r"took no more work for 0.01 s"):
+        network.run_async(inputs(0), ("o",))
+    device.end()
+    runs.append(network.run_async(inputs(0), ("o",)))
+    while device.ends:
+        device.end()
+    assert all(run.result() for run in runs)
+    network.close()
+
+
+def test_a_run_that_could_not_be_handed_over_leaves_its_place() -> None:
+    device = Device(1)
+    network = network_on(device)
+    with pytest.raises(ValueError, match="reshape"):
+        network.run_async({"a": np.zeros(5, np.float32)}, ("o",))
+    device.fails = "ready"
+    with pytest.raises(DeviceError, match=r"failed while running x\.hef \(not ready\)"):
+        network.run_async(inputs(0), ("o",))
+    device.fails = ""
+    run = network.run_async(inputs(1), ("o",))
+    device.end()
+    assert run.result()["o"][0, 0] == 1
+    network.close()
+
+
+def test_a_network_that_cannot_be_set_up_is_taken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[object] = []
+
+    class Places(threading.Semaphore):
+        def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
+            waits.append(timeout)
+            return True
+
+    monkeypatch.setattr(threading, "Semaphore", Places)
+    device = Device()
+    device.fails = "priority"
+    with pytest.raises(DeviceError, match=r"failed while setting up x\.hef \(no priority\)"):
+        network_on(device)
+    assert device.told == ["shutdown", "exit"]
+    assert waits == [], "no run is under way"
+
+
+def test_what_comes_back_after_the_end_is_not_used_again() -> None:
+    device = Device()
+    network = network_on(device)
+    run = network.run_async(inputs(1), ("o",))
+    device.end()
+    network.close()
+    network.close()
+    assert run.result()["o"][0, 0] == 1
+    assert network._free == []
+    assert device.told == [24, "shutdown", "exit"]
+    with pytest.raises(DeviceLostError, match=r"was given up while running x\.hef"):
+        network.run_async(inputs(1), ("o",))
+
+
+def test_a_run_without_an_answer_says_how_long_it_was_waited_for() -> None:
+    network = network_on(Device())
+    assert "did not answer within 0.01 s while running x.hef; it is" in str(network.silent())
+    network.close()
+
+
+def test_parts_of_the_vocabulary_are_joined_in_the_decoder_s_order(
+    hefs: Hefs, hailo_directory: Path, spec: ModelSpec
+) -> None:
+    runner = HefRunner(hefs.decoder, spec, hailo_directory)
+    assert runner.name == "hef-hailo8l"
+    tokens, features = np.zeros((2, 16), np.int64), np.ones((2, 100, 64), np.float32)
+    with pytest.raises(ModelError, match=r"hef-hailo8l is not open; call open\(\)"):
+        runner.run(tokens, features)
+    asked: list[Any] = []
+
+    def run(given: dict[str, Any], wanted: tuple[str, ...]) -> dict[str, Any]:
+        asked.append({name: array.shape for name, array in given.items()})
+        return {
+            name: np.full((1, 16, 50), number + 10 * len(asked), np.float32)
+            for number, name in reversed([*enumerate(wanted)])
+        }
+
+    scripted: Any = SimpleNamespace(run=run, open=lambda: None, close=lambda: None)
+    runner._lease = scripted
+    with runner:
+        logits = runner.run(tokens, features)
+        with pytest.raises(ValueError, match="shorter"):
+            runner.run(tokens, features[:1])
+    assert logits.shape == (2, 16, 200)
+    assert logits[:, 0, ::50].tolist() == [[10, 11, 12, 13], [20, 21, 22, 23]]
+    shape = runner._shape
+    assert asked[0] == {shape.features: (100, 64), shape.embeddings: (16, 64)}
+    with pytest.raises(ModelError, match="is not open"):
+        runner.run(tokens, features)
+
+
+@pytest.mark.parametrize("shape", [(1, 79, 200), (80, 200), (1, 80, 202), (1, 80, 198)])
+def test_a_mel_of_another_shape_is_refused_before_it_is_handed_over(
+    hefs: Hefs, spec: ModelSpec, shape: tuple[int, ...]
+) -> None:
+    encoder = HefEncoder(hefs.encoder, spec)
+    with pytest.raises(ShapeError):
+        encoder.encode_async(np.zeros(shape, np.float32))
+
+
+def test_the_vendor_s_engine_takes_what_it_can_honour(hefs_10h: Hefs, spec: ModelSpec) -> None:
+    engine = Speech2Text(hefs_10h.decoder, spec)
+    engine.check(DecodingOptions(language="en"))
+    for options in (
+        DecodingOptions(language="en", max_new_tokens=9),
+        DecodingOptions(language="en", cures=Cures(repetition_penalty=1.1)),
+    ):
+        with pytest.raises(OptionError, match="without cures or token budget"):
+            engine.check(options)
+    with pytest.raises(DeviceError, match="speech2text-hailo10h is not open; call open"):
+        engine.recognize_audio(np.zeros(5, np.float32), DecodingOptions(language="en"))
+    engine.close()

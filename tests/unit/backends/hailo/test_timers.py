@@ -1,0 +1,104 @@
+"""How a call that may hang is given an end: its words, its time, its signals."""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from whisper_hailo.backends.hailo import bounded as bounded_module
+from whisper_hailo.backends.hailo.bounded import bounded
+from whisper_hailo.core.errors import ExitCode
+
+
+@pytest.fixture
+def timers(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[float, int]]:
+    """What would be called: its time, its argument or the text there."""
+    found: dict[str, tuple[float, Any]] = {}
+
+    @contextmanager
+    def timer(after_s: float, function: Any, argument: int) -> Iterator[None]:
+        is_text = function.__name__ == "warnx"
+        found[function.__name__] = after_s, ctypes.string_at(argument) if is_text else argument
+        yield
+
+    monkeypatch.setattr(bounded_module, "_timer", timer)
+    return found
+
+
+def test_last_words_are_one_line_of_this_program(timers: dict[str, Any]) -> None:
+    """Whatever a file is called: the C library takes them for a format."""
+    with bounded(2.5, "loading 100%s\n \udcff.hef"):
+        pass
+    after_s, said = timers["warnx"]
+    assert after_s == 2.5
+    assert said.startswith(rb"loading 100%%s \udcff.hef did not end within 2.5 s; the chip or its")
+    assert timers["_exit"][1] == ExitCode.DEVICE
+    name = ctypes.c_char_p.in_dll(bounded_module._C, "program_invocation_short_name").value
+    assert name == b"whisper-hailo"
+
+
+@pytest.mark.parametrize(("took_s", "is_over"), [(2.25, False), (2.5, True), (3.0, True)])
+def test_what_ends_after_its_last_words_does_not_go_on(
+    timers: dict[str, Any], monkeypatch: pytest.MonkeyPatch, took_s: float, is_over: bool
+) -> None:
+    """It waits for the end of the program, which is near."""
+    now = iter([10.0, 10.0 + took_s])
+    slept: list[float] = []
+    clock = SimpleNamespace(monotonic=lambda: next(now), sleep=slept.append)
+    monkeypatch.setattr(bounded_module, "time", clock)
+    with bounded(2.5, "x"):
+        pass
+    assert bool(slept) is is_over
+    assert all(seconds > timers["_exit"][0] - timers["warnx"][0] for seconds in slept)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_timer_rings_once_after_seconds_and_their_parts(
+    monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    """`timer_settime` takes an interval, which is none, and a time, each in two numbers."""
+    asked: list[object] = []
+
+    def create(clock: int, _event: object, _timer: object) -> int:
+        asked.append(clock)
+        return int(fails)
+
+    def settime(_timer: object, flags: int, times: Any, before: object) -> None:
+        asked.extend([flags, list(times)[:4], before])
+
+    library = SimpleNamespace(
+        timer_create=create, timer_settime=settime, timer_delete=lambda _: asked.append("deleted")
+    )
+    monkeypatch.setattr(bounded_module, "_TIMERS", library)
+    if fails:
+        with pytest.raises(OSError, match="no timer"), bounded_module._timer(1, None, 0):
+            pass
+        return
+    with bounded_module._timer(3.25, None, 0):
+        assert asked == [time.CLOCK_MONOTONIC, 0, [0, 0, 3, 250_000_000], None]
+    assert asked[-1] == "deleted"
+
+
+def test_signals_that_are_ignored_stay_ignored_within(request: pytest.FixtureRequest) -> None:
+    def handler_of(number: int) -> int:
+        """As the C library has it: 0 ends the program, 1 is ignored."""
+        action = ctypes.create_string_buffer(256)
+        bounded_module._C.sigaction(number, None, action)
+        return int.from_bytes(action.raw[:8], "little")
+
+    for number, handler in ((signal.SIGHUP, signal.SIG_IGN), (signal.SIGTERM, lambda *_: None)):
+        before = signal.signal(number, handler)
+        request.addfinalizer(lambda number=number, before=before: signal.signal(number, before))
+    own = handler_of(signal.SIGTERM)
+    with bounded(300, "x"):
+        assert handler_of(signal.SIGHUP) == signal.SIG_IGN
+        assert handler_of(signal.SIGTERM) == signal.SIG_DFL
+    assert handler_of(signal.SIGHUP) == signal.SIG_IGN
+    assert handler_of(signal.SIGTERM) == own

@@ -1,0 +1,126 @@
+"""What of a machine `auto` can use, and what it says where it cannot."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.unit.backends.hailo.test_preflight import SPEC, encoder, written
+from whisper_hailo.backends.hailo import choose
+from whisper_hailo.backends.hailo.chip import ChipFacts
+from whisper_hailo.backends.hailo.choose import Wanted, fitting_encoder, needed_hef, usable_chip
+from whisper_hailo.backends.hailo.known import KNOWN, fetched
+from whisper_hailo.core.errors import DeviceError, ModelError, NoDeviceError
+from whisper_hailo.core.hailo import HefRecord
+from whisper_hailo.core.spec import ModelSpec
+
+RECORD = HefRecord(
+    part="encoder", arch="hailo8l", file="x.hef", bytes=1, sha256="x", graph_sha256="x",
+    script_sha256="x", calibration_sha256="x", compiler_version="3.33.0",
+)  # fmt: skip
+OWN = replace(SPEC, hefs=(RECORD,))
+
+
+def on_a_machine_with(monkeypatch: pytest.MonkeyPatch, *archs: str, why: str | None = None) -> None:
+    found = [ChipFacts(f"000{i}", arch) for i, arch in enumerate(archs)]
+    monkeypatch.setattr(choose, "why_no_binding", lambda: why)
+    monkeypatch.setattr(choose, "chips", lambda: found)
+
+
+def test_the_first_chip_that_says_what_it_is_can_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_a_machine_with(monkeypatch, "hailo8", "hailo8l")
+    assert usable_chip() == ("hailo8", "hailo8 0000")
+    on_a_machine_with(monkeypatch, "unknown", "hailo8")
+    assert usable_chip() == (None, "the Hailo chip 0000 does not say what it is")
+    on_a_machine_with(monkeypatch)
+    assert usable_chip() == (None, "no Hailo chip")
+    on_a_machine_with(monkeypatch, "hailo8", why="no binding")
+    assert usable_chip() == (None, "no binding")
+
+
+def test_what_is_said_of_a_chip_that_fails_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_a_machine_with(monkeypatch)
+
+    def fail() -> list[ChipFacts]:
+        raise DeviceError("it failed (x); see doctor; or not")
+
+    monkeypatch.setattr(choose, "chips", fail)
+    assert usable_chip() == (None, "it failed (x)")
+
+
+@pytest.mark.parametrize("part", ["encoder", "decoder"])
+def test_a_file_that_is_needed_is_for_this_machine_s_chip(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, part: str
+) -> None:
+    monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "cache"))
+    path = written(tmp_path, encoder())
+    spec = replace(SPEC, hefs=(replace(RECORD, part=part),))
+    for arch in ("hailo8l", "hailo8"):
+        on_a_machine_with(monkeypatch, arch)
+        assert needed_hef(tmp_path, spec, part) == path
+    for arch in ("hailo10h", "unknown"):
+        on_a_machine_with(monkeypatch, arch)
+        with pytest.raises(ModelError, match=f"has no {part} HEF of tiny for a {arch}; give one"):
+            needed_hef(tmp_path, spec, part)
+    on_a_machine_with(monkeypatch)
+    with pytest.raises(NoDeviceError, match="no Hailo chip is there"):
+        needed_hef(tmp_path, spec, part)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "why_not"),
+    [
+        (Wanted(10.0, 500), ""),
+        (Wanted(), ""),
+        (Wanted(10.0 + 1e-9), ""),
+        (Wanted(10.01), "x.hef takes 10 s, --window is 10.01 s"),
+        (Wanted(n_positions=501), ""),
+        (Wanted(n_positions=499), "x.hef gives 500 positions, the decoder takes 499"),
+        (Wanted(5, 499), "x.hef takes 10 s, --window is 5 s"),
+    ],
+)
+def test_an_encoder_suits_a_run_or_says_why_not(
+    tmp_path: Path, wanted: Wanted, why_not: str
+) -> None:
+    path = written(tmp_path, encoder(1000))
+    assert fitting_encoder(tmp_path, OWN, "hailo8l", wanted) == (None if why_not else path, why_not)
+
+
+def test_why_no_encoder_suits_is_said_of_each(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "cache"))
+    assert fitting_encoder(tmp_path, SPEC, "hailo8l", Wanted()) == (None, "no HEF of tiny")
+    written(tmp_path, encoder(1000))
+    (tmp_path / "broken.hef").write_bytes(b"x")
+    spec = replace(SPEC, hefs=(replace(RECORD, file="broken.hef"), RECORD))
+    _, why_not = fitting_encoder(tmp_path, spec, "hailo8l", Wanted(5))
+    broken, small = why_not.split("; ")
+    assert broken.endswith("it has 1 bytes, less than a HEF's header")
+    assert small == "x.hef takes 10 s, --window is 5 s"
+
+
+def _of(name: str) -> ModelSpec:
+    return replace(SPEC, source=replace(SPEC.source, name=name))
+
+
+@pytest.mark.parametrize("known", KNOWN, ids=lambda known: f"{known.arch} {known.variant}")
+@pytest.mark.parametrize("part", ["encoder", "decoder"])
+def test_what_was_fetched_is_found_by_its_chip_and_model(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, known: object, part: str
+) -> None:
+    monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path))
+    assert isinstance(known, type(KNOWN[0]))
+    spec = _of(f"openai/whisper-{known.variant}")
+    assert fetched(spec, known.arch, part) is None
+    path = known.folder / getattr(known, part)
+    path.mkdir(parents=True)
+    assert fetched(spec, known.arch, part) is None, "a folder is no file"
+    path.rmdir()
+    path.touch()
+    assert fetched(spec, known.arch, part) == path
+    assert fetched(_of("openai/whisper-small"), known.arch, part) is None
+    assert fetched(spec, "hailo15h", part) is None
+    assert choose.matching_hef(tmp_path, spec, known.arch, part) == path

@@ -1,0 +1,281 @@
+"""A HEF at the edges of its format: sizes, orders, places, checksums."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.standin.hef_file import MAGIC, Net, Wish, classes, hef_bytes
+from tests.unit.backends.hef.test_hef import DECODER, ENCODER, changed
+from whisper_hailo.backends.hef import xxh3
+from whisper_hailo.backends.hef.header import check_sum, read_header
+from whisper_hailo.backends.hef.read import HefFile, is_hef, read_hef
+from whisper_hailo.backends.hef.xxh3 import xxh3_64
+from whisper_hailo.core.errors import HefError
+
+TURNED = [*list(DECODER.outputs)[1:], *list(DECODER.outputs)[:1]]
+"""Neither their order nor that of the file."""
+
+
+def read(folder: Path, wish: Wish, change: Callable[[Any], object] = lambda _: None) -> HefFile:
+    return read_hef(changed(folder / "x.hef", wish, change))
+
+
+def third(proto: bytes, rest: bytes, *, hashes: tuple[int, int], more: int = 0) -> memoryview:
+    """A file of version 3, whose rest is weights and `more` bytes of something else."""
+    numbers = (hashes[0], len(rest) - more, 16, more, hashes[1], 0)
+    common = struct.pack(">III", MAGIC, 3, len(proto))
+    return memoryview(common + struct.pack(">QQIQQQ", *numbers) + proto + rest)
+
+
+def test_what_follows_the_description_is_weights_and_more() -> None:
+    proto, rest = bytes(300), bytes(range(50))
+    whole = xxh3_64(memoryview(proto + rest))
+    data = third(proto, rest, hashes=(whole, 0), more=20)
+    header = read_header(data)
+    assert (header.start, header.description_bytes, header.rest_bytes) == (56, 300, 50)
+    assert (header.checksum, header.whole) == (f"{whole:016x}", True)
+    assert check_sum(data, header)
+    for wrong in (data[:-1], memoryview(bytes(data) + b"x")):
+        with pytest.raises(HefError, match=f"it has {len(wrong)} bytes, its header says 406"):
+            read_header(wrong)
+
+
+def test_the_description_s_checksum_counts_where_there_is_no_other() -> None:
+    """What lies behind it may change then."""
+    proto, rest = bytes(range(250)) * 2, bytes(40)
+    own = xxh3_64(memoryview(proto))
+    data = third(proto, rest, hashes=(0, own))
+    header = read_header(data)
+    assert (header.checksum, header.whole) == (f"{own:016x}", False)
+    assert check_sum(data, header)
+    for at, good in ((56, False), (555, False), (556, True), (595, True)):
+        spoilt = bytearray(data)
+        spoilt[at] ^= 1
+        assert check_sum(memoryview(spoilt), header) is good
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 3])
+def test_checksums_cover_all_behind_the_header(version: int) -> None:
+    """The first byte, and the last."""
+    whole = hef_bytes(Wish([ENCODER], version=version))
+    header = read_header(memoryview(whole))
+    assert check_sum(memoryview(whole), header)
+    for at in (header.start, len(whole) - 1):
+        spoilt = bytearray(whole)
+        spoilt[at] ^= 1
+        assert not check_sum(memoryview(spoilt), header)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (bytes(11), "it has 11 bytes, less than a HEF's header"),
+        (bytes(12), "it is no HEF: it begins with 0x00000000, a HEF with 0x01484546"),
+        (struct.pack(">III", MAGIC, 4, 1), "has version 4, this program reads 0 to 3"),
+        (struct.pack(">III", MAGIC, 0, 1) + bytes(19), "ends within its header, after 31 bytes"),
+        (struct.pack(">III", MAGIC, 0, 1) + bytes(20), "has 32 bytes, its header says 33"),
+        (struct.pack(">III", MAGIC, 0, 0) + bytes(20), "it describes no network"),
+    ],
+)
+def test_headers_that_are_none(content: bytes, message: str) -> None:
+    with pytest.raises(HefError, match=message):
+        read_header(memoryview(content))
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 9, 10])
+def test_long_inputs_are_hashed_in_parts(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    """xxHash's own value, however many blocks are taken together."""
+    monkeypatch.setattr(xxh3, "_AT_ONCE", at_once)
+    assert xxh3_64(memoryview(bytes(range(256)) * 40)) == 0xC03D2231AB9348F3
+
+
+def test_axes_are_from_one_to_sixteen_million(tmp_path: Path) -> None:
+    for axis in ("height", "width", "features"):
+        for size, good in ((0, False), (1, True), (1 << 24, True), ((1 << 24) + 1, False)):
+
+            def resize(hef: Any, axis: str = axis, size: int = size) -> None:
+                base = hef.network_groups[0].contexts[0].metadata.edges[0].layer.base
+                setattr(base, axis, size)
+
+            wish = Wish([DECODER], arch="hailo8")
+            if good:
+                (group,) = read(tmp_path, wish, resize).groups
+                assert size in group.inputs[0].shape
+            else:
+                with pytest.raises(HefError, match=r"input_layer2 has the shape \("):
+                    read(tmp_path, wish, resize)
+
+
+@pytest.mark.parametrize(
+    ("number", "name"), [(0, "uint8"), (1, "uint8"), (2, "uint16"), (4, "4 bytes")]
+)
+def test_types_by_their_bytes(tmp_path: Path, number: int, name: str) -> None:
+    def mark(hef: Any) -> None:
+        layer = hef.network_groups[0].contexts[0].metadata.edges[0].layer
+        layer.base.data_bytes = number
+        layer.ClearField("numeric")
+
+    (stream, other) = read(tmp_path, Wish([DECODER], arch="hailo8"), mark).groups[0].inputs
+    assert (stream.type, stream.scale, stream.zero_point) == (name, 0, 0)
+    assert (other.type, other.scale, other.zero_point) == ("uint16", 0.5, 128)
+
+
+@pytest.mark.parametrize("gone", ["name", "base"])
+def test_a_stream_without_a_name_or_a_shape_is_refused(tmp_path: Path, gone: str) -> None:
+    def clear(hef: Any) -> None:
+        hef.network_groups[0].contexts[0].metadata.edges[0].layer.ClearField(gone)
+
+    with pytest.raises(HefError, match="an input or output without a name or a shape"):
+        read(tmp_path, Wish([DECODER], arch="hailo8"), clear)
+
+
+def test_edges_that_lead_nowhere_are_no_streams(tmp_path: Path) -> None:
+    """Nor are parts of a shared stream that hold nothing, nor contexts that say nothing."""
+
+    def add(hef: Any) -> None:
+        (group,) = hef.network_groups
+        group.contexts[0].metadata.edges.add(direction=1)
+        group.contexts[0].metadata.edges[-2].mux.predecessors.add()
+        group.contexts.add(index=1)
+
+    (group,) = read(tmp_path, Wish([DECODER], arch="hailo8", mux=True), add).groups
+    assert {stream.name for stream in group.outputs} == set(DECODER.outputs)
+    assert group.contexts == 2
+
+
+@pytest.mark.parametrize(("depth", "good"), [(8, True), (9, False)])
+def test_shared_streams_share_others_so_deep_and_no_deeper(
+    tmp_path: Path, depth: int, good: bool
+) -> None:
+    def nest(hef: Any) -> None:
+        (group,) = hef.network_groups
+        edge = group.contexts[0].metadata.edges[-1]
+        layer = classes()["Layer"]()
+        layer.CopyFrom(edge.layer)
+        mux = edge.mux
+        edge.ClearField("layer")
+        for _ in range(depth):
+            mux = mux.predecessors.add().mux
+        mux.predecessors.add().layer.CopyFrom(layer)
+
+    wish = Wish([DECODER], arch="hailo8")
+    if good:
+        (group,) = read(tmp_path, wish, nest).groups
+        assert {stream.name for stream in group.outputs} == set(DECODER.outputs)
+    else:
+        with pytest.raises(HefError, match="nested without end"):
+            read(tmp_path, wish, nest)
+
+
+@pytest.mark.parametrize(
+    ("layer_says", "network_says", "format_is", "shape"),
+    [
+        (False, False, 0, (2, 3, 5)), (True, False, 0, (3, 2, 5)), (False, True, 0, (3, 2, 5)),
+        (True, True, 0, (3, 2, 5)), (True, False, 2, (2, 3, 5)), (False, True, 2, (2, 3, 5)),
+        (True, True, 1, (3, 2, 5)), (True, False, 3, (3, 2, 5)),
+    ],
+)  # fmt: skip
+def test_height_and_width_change_places_where_they_are_said_to(
+    *,
+    tmp_path: Path,
+    layer_says: bool,
+    network_says: bool,
+    format_is: int,
+    shape: tuple[int, int, int],
+) -> None:
+    def mark(hef: Any) -> None:
+        (group,) = hef.network_groups
+        group.metadata.transposed = network_says
+        layer = group.contexts[0].metadata.edges[0].layer
+        layer.transposed, layer.base.format = layer_says, format_is
+
+    net = Net("n", {"n/i": (2, 3, 5)}, {"n/o": (1, 4, 4)})
+    (stream,) = read(tmp_path, Wish([net], arch="hailo8"), mark).groups[0].inputs
+    assert stream.shape == shape
+    assert stream.order == ("NHWC", "NHCW", "NC", "FCR")[format_is]
+
+
+@pytest.mark.parametrize("arch", ["hailo8", "hailo8l"])
+def test_of_a_network_with_operators_only_its_own_order_counts(tmp_path: Path, arch: str) -> None:
+    """That of a placement within an operator is passed over, as HailoRT does."""
+
+    def mislead(hef: Any) -> None:
+        core = hef.network_groups[0].ops[0].core
+        for place in [core, *(placed.inner for placed in core.placed)]:
+            place.sorted_outputs_order[:] = TURNED
+
+    (group,) = read(tmp_path, Wish([DECODER], arch=arch, ops=True), mislead).groups
+    assert [stream.name for stream in group.outputs] == list(DECODER.outputs)
+
+
+@pytest.mark.parametrize("where", ["placement", "network", "both"])
+def test_an_order_within_a_placement_comes_first(tmp_path: Path, where: str) -> None:
+    def move(hef: Any) -> None:
+        (group,) = hef.network_groups
+        for placed in group.placed:
+            placed.inner.sorted_outputs_order[:] = [] if where == "network" else TURNED
+        if where != "placement":
+            group.sorted_outputs_order[:] = TURNED if where == "network" else DECODER.outputs
+
+    (group,) = read(tmp_path, Wish([DECODER], arch="hailo8l"), move).groups
+    assert [stream.name for stream in group.outputs] == TURNED
+
+
+def test_the_last_context_has_the_order_where_nothing_else_has(tmp_path: Path) -> None:
+    """Outputs that no order names come last, as they lie in the file."""
+    net = Net("d", DECODER.inputs, DECODER.outputs, contexts=3)
+
+    def move(hef: Any) -> None:
+        (group,) = hef.network_groups
+        group.ClearField("sorted_outputs_order")
+        for context, order in zip(group.contexts, ([], list(net.outputs), TURNED[:2]), strict=True):
+            context.metadata.sorted_outputs_order[:] = order
+
+    (group,) = read(tmp_path, Wish([net], arch="hailo8"), move).groups
+    found = [stream.name for stream in group.outputs]
+    in_file = list(net.outputs)[::-1]
+    assert found == [*TURNED[:2], *(name for name in in_file if name not in TURNED[:2])]
+
+    def clear(hef: Any) -> None:
+        hef.network_groups[0].ClearField("sorted_outputs_order")
+        hef.network_groups[0].contexts[-1].metadata.edges[0].switch.connection = 1
+
+    (group,) = read(tmp_path, Wish([net], arch="hailo8"), clear).groups
+    assert [stream.name for stream in group.outputs] == in_file
+
+
+@pytest.mark.parametrize("n_kept", [0, 1])
+def test_contexts_are_those_of_the_placement_with_most(tmp_path: Path, n_kept: int) -> None:
+    def cut(hef: Any) -> None:
+        first, second = hef.network_groups[0].placed
+        del first.inner.contexts[n_kept:]
+        assert len(second.inner.contexts) == 3
+
+    (group,) = read(tmp_path, Wish([ENCODER], arch="hailo8l"), cut).groups
+    assert group.contexts == 3
+    assert [stream.name for stream in group.outputs] == list(ENCODER.outputs)
+
+
+@pytest.mark.parametrize(("n_networks", "good"), [(64, True), (65, False)])
+def test_a_file_holds_up_to_sixty_four_networks(
+    tmp_path: Path, n_networks: int, good: bool
+) -> None:
+    nets = [Net(f"n{i}", {f"{i}": (1, 2, 3)}, {f"{i}o": (1, 1, 1)}) for i in range(n_networks)]
+    wish = Wish(nets, arch="hailo8")
+    if good:
+        assert [group.name for group in read(tmp_path, wish).groups] == [net.name for net in nets]
+    else:
+        with pytest.raises(HefError, match="it has 65 networks, expected 1 to 64"):
+            read(tmp_path, wish)
+
+
+def test_a_file_that_is_as_short_as_its_first_bytes_is_no_hef(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    for content, is_one in ((MAGIC.to_bytes(4, "big"), True), (b"\x01HE", False), (b"", False)):
+        path.write_bytes(content)
+        assert is_hef(path) is is_one

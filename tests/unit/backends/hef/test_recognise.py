@@ -1,0 +1,107 @@
+"""What a network is, by its names and shapes, and what is told of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.standin.hef_file import Wish, hef_bytes
+from tests.unit.backends.hef.test_hef import DECODER, ENCODER
+from whisper_hailo.backends.hef.contract import CHIP, HOST, DecoderShape, EncoderShape, recognise
+from whisper_hailo.backends.hef.describe import describe_hef
+from whisper_hailo.backends.hef.read import HefGroup
+from whisper_hailo.backends.hef.streams import HefStream
+
+
+def test_a_description_says_what_the_file_does_not(tmp_path: Path) -> None:
+    path = tmp_path / "x.hef"
+    path.write_bytes(hef_bytes(Wish([ENCODER], compiler="")))
+    assert describe_hef(path)["compiler_version"] == "not stated"
+    path.write_bytes(hef_bytes(Wish([DECODER, ENCODER], arch="hailo15h", version=1)))
+    facts = describe_hef(path)
+    assert facts["compiler_version"] == "3.33.0"
+    assert facts["runs_on"] == ["hailo10h", "hailo15h"]
+    assert facts["bytes"] == path.stat().st_size
+    assert facts["checksum"].startswith("CRC-32 ")
+    decoder, encoder = facts["networks"].values()
+    assert (encoder["part"], encoder["window_s"], encoder["d_model"]) == ("encoder", 10, 384)
+    assert encoder["contexts"] == 3
+    assert {key: decoder[key] for key in ("part", "positions", "length", "d_model")} == {
+        "part": "decoder", "positions": 500, "length": 32, "d_model": 384,
+    }  # fmt: skip
+    assert list(decoder["outputs"]) == list(DECODER.outputs)
+    stream = decoder["inputs"]["tiny-whisper-decoder/input_layer1"]
+    assert stream == {
+        "shape": [1, 500, 384], "order": "NHWC", "type": "uint16", "scale": 0.5, "zero_point": 128,
+    }  # fmt: skip
+
+
+def group_of(
+    inputs: dict[str, tuple[int, int, int]],
+    outputs: dict[str, tuple[int, int, int]],
+    name: str = "x",
+) -> HefGroup:
+    first, second = (
+        tuple(HefStream(key, shape, "NHWC", "uint8", 1, 0) for key, shape in streams.items())
+        for streams in (inputs, outputs)
+    )
+    return HefGroup(name, 1, first, second)
+
+
+@pytest.mark.parametrize(
+    ("mel", "features", "is_encoder"),
+    [
+        ((1, 100, 80), (1, 50, 64), True), ((2, 100, 80), (1, 50, 64), False),
+        ((1, 100, 80), (2, 50, 64), False), ((1, 101, 80), (1, 50, 64), False),
+        ((1, 100, 80), (1, 100, 64), False), ((1, 50, 80), (1, 100, 64), False),
+    ],
+)  # fmt: skip
+def test_an_encoder_is_known_by_its_shapes(
+    mel: tuple[int, int, int], features: tuple[int, int, int], is_encoder: bool
+) -> None:
+    found = recognise(group_of({"i": mel}, {"o": features}), "hailo8")
+    expected = EncoderShape("x", "i", "o", 100, 80, 50, 64)
+    assert found == (expected if is_encoder else None)
+
+
+@pytest.mark.parametrize(
+    ("features", "embeddings", "rows", "is_decoder"),
+    [
+        ((1, 50, 64), (8, 1, 64), (1, 8, 10), True), ((1, 50, 64), (1, 8, 64), (8, 1, 10), True),
+        ((1, 50, 64), (1, 1, 64), (1, 1, 10), True), ((2, 50, 64), (8, 1, 64), (1, 8, 10), False),
+        ((1, 50, 64), (8, 1, 65), (1, 8, 10), False), ((1, 50, 64), (4, 2, 64), (2, 2, 10), False),
+        ((1, 50, 64), (2, 4, 64), (1, 4, 10), False), ((1, 50, 64), (8, 1, 64), (1, 7, 10), False),
+        ((1, 50, 64), (8, 1, 64), (2, 4, 10), True),
+    ],
+)  # fmt: skip
+def test_a_decoder_is_known_by_its_shapes(
+    features: tuple[int, int, int],
+    embeddings: tuple[int, int, int],
+    rows: tuple[int, int, int],
+    is_decoder: bool,
+) -> None:
+    """Inputs are told apart by their names, whatever their order in the file."""
+    for names in (("a", "b"), ("b", "a")):
+        inputs = {name: {"a": features, "b": embeddings}[name] for name in names}
+        group = group_of(inputs, {"o": rows, "other": (1, 99, 7)})
+        found = recognise(group, "hailo10h")
+        length = max(embeddings[:2])
+        expected = DecoderShape("x", "a", "b", 50, length, 64, CHIP, (("o", 10),))
+        assert found == (expected if is_decoder else None)
+
+
+@pytest.mark.parametrize(
+    ("name", "arch", "where"),
+    [
+        ("x_decoder_10s_32", "hailo10h", HOST), ("x_decoder_10s_32b", "hailo10h", CHIP),
+        ("x_decoder_s_32", "hailo10h", CHIP), ("x", "hailo15h", CHIP), ("x", "hailo8", HOST),
+        ("x", "hailo8l", HOST), ("x", "hailo8_a0", HOST),
+    ],
+)  # fmt: skip
+def test_whose_network_it_is_says_who_adds_positions(name: str, arch: str, where: str) -> None:
+    group = group_of({"a": (1, 5, 6), "b": (8, 1, 6)}, {"o": (1, 8, 10)}, name)
+    found = recognise(group, arch)
+    assert isinstance(found, DecoderShape)
+    assert found.positions == where
+    assert ("the host adds" in found.contract) is (where == HOST)
