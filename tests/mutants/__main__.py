@@ -17,7 +17,7 @@ from typing import Final
 
 from tests.mutants.areas import AREAS, area_of
 from tests.mutants.change import ROOT, Mutant
-from tests.mutants.lane import Lane, run
+from tests.mutants.lane import Lane, run, spent_s
 from tests.mutants.report import living, table
 from tests.mutants.sample import changed_since, drawn
 from tests.mutants.survivors import entry, reasons, stale
@@ -34,7 +34,7 @@ def main(words: Sequence[str]) -> int:
     for key in gone:
         print(f"survivors.toml names what the code does not have: {key}; take it out")
     begun = time.monotonic()
-    end_s = begun + options.seconds
+    end_s = spent_s() + options.seconds
     by_area = _chosen(options)
     n_chosen = sum(map(len, by_area.values()))
     OUT.mkdir(parents=True, exist_ok=True)
@@ -115,7 +115,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--seed", type=int, default=0)
     add("--jobs", type=int, default=os.cpu_count() or 1)
     add("--most-s", type=float, default=10.0, help="seconds of tests for one fault")
-    add("--seconds", type=float, default=float("inf"), help="in all; what is left is not tried")
+    add(
+        "--seconds",
+        type=float,
+        default=float("inf"),
+        help="of the processor, in all; what is left is not tried",
+    )
     return parser
 
 

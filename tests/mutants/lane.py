@@ -15,7 +15,6 @@ import json
 import os
 import signal
 import sys
-import time
 import traceback
 import types
 from collections.abc import Callable, Iterator, Sequence
@@ -53,7 +52,7 @@ class Lane:
         test_files: those that are asked.
         jobs: copies at a time.
         most_s: seconds of tests for one fault.
-        end_s: when to begin no more, in seconds of `time.monotonic`.
+        end_s: when to begin no more, in seconds of the processor, as `spent_s` counts them.
         tell: told of each one that is done.
     """
 
@@ -244,6 +243,11 @@ def _run_anew(path: str, code: types.CodeType, tests: Sequence[str]) -> str:
     return first.name or ("" if status == 0 else f"pytest ends with {int(status)}")
 
 
+def spent_s() -> float:
+    """Of the processor, by this process and its copies: no more of them on a busy machine."""
+    return sum(os.times()[:4])
+
+
 _SENT: list[int] = []
 
 
@@ -258,7 +262,7 @@ def _in_copies(
     waiting = list(work)[::-1]
     running: dict[int, tuple[Any, int]] = {}
     while waiting or running:
-        while waiting and len(running) < jobs and time.monotonic() < end_s:
+        while waiting and len(running) < jobs and spent_s() < end_s:
             what, do = waiting.pop()
             pid, answers = _start(do)
             running[pid] = what, answers
@@ -270,8 +274,9 @@ def _in_copies(
         what, answers = running.pop(pid)
         with os.fdopen(answers, "rb") as file:
             told = [json.loads(line) for line in file.read().splitlines()]
-        if os.WIFSIGNALED(status) and told:
-            ended = os.WTERMSIG(status) in {signal.SIGPROF, signal.SIGALRM}
+        # A copy that fails by itself ends with 1; the program's own end for what hangs is another.
+        if told and status and os.waitstatus_to_exitcode(status) != 1:
+            ended = -os.waitstatus_to_exitcode(status) in {signal.SIGPROF, signal.SIGALRM}
             yield what, [LOOPS_FOREVER if ended else CRASH, *told[-1][1:]]
         elif status:
             raise RuntimeError(f"a copy failed at {what}")

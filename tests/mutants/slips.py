@@ -46,7 +46,10 @@ _PAIRS: Final = (
     ("mean", "sum"),
 )
 _CALLED: Final = {**dict(_PAIRS), **{b: a for a, b in _PAIRS}, "sorted": "list", "reversed": "iter"}
-UNTOLD: Final = {"strict", "dtype", "encoding", "daemon", "name", "slots", "frozen", "exc_info"}
+UNTOLD: Final = {
+    *("strict", "dtype", "encoding", "daemon", "name", "slots", "frozen", "exc_info"),
+    *("help", "metavar", "shown"),
+}
 """Keywords without which nothing that a test should hold is otherwise."""
 
 _UNORDERED: Final = {"isinstance", "getattr", "hasattr", "min", "max"}
