@@ -183,7 +183,10 @@ def _run(items: Sequence[pytest.Item], seconds: dict[str, float]) -> str:
     for item, following in zip(items, [*items[1:], None], strict=True):
         forget()
         _limit(seconds[item.nodeid])
-        reports = runtestprotocol(item, nextitem=following, log=False)
+        try:
+            reports = runtestprotocol(item, nextitem=following, log=False)
+        except Exception:  # a fault may be more than pytest's own report can bear
+            return item.nodeid
         if any(report.failed for report in reports):
             return item.nodeid
     return ""

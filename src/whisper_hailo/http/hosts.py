@@ -49,15 +49,15 @@ class Authority:
             ValueError: nothing that a browser would send.
         """
         found = _AUTHORITY.fullmatch(authority)
-        if found is None or len(authority) > _LONGEST_NAME + len("[]:65535"):
+        if found is None:
             raise ValueError(f"{authority!r} is no host")
         if found["address"] is not None:
             host = address_of(str(ipaddress.IPv6Address(found["address"])))
         else:
             host = address_of(found["name"].lower())
         port = None if found["port"] is None else int(found["port"])
-        if port is not None and port > 65_535:
-            raise ValueError(f"{authority!r} has no port that exists")
+        if len(host) > _LONGEST_NAME or (port is not None and port > 65_535):
+            raise ValueError(f"{authority!r} is a name or a port that cannot be")
         return cls(host, port)
 
 

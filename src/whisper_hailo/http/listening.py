@@ -80,7 +80,7 @@ class _Listener(socket.socket):
         """What keeps it from listening is told in one line."""
         try:
             yield
-        except (OSError, ValueError) as error:  # ValueError: no name at all
+        except (OSError, ValueError, TypeError) as error:  # others: no name at all
             self.close()
             why = getattr(error, "strerror", None) or error
             raise OptionError(f"cannot listen at {self.shown} ({why}); {self.advice}") from error

@@ -104,4 +104,4 @@ def _floats(block: Samples) -> FloatArray:
         )
     if block.dtype.kind == "i":
         return block.astype(np.float32) / np.float32(-float(np.iinfo(block.dtype).min))
-    return block.astype(np.float32, copy=False)
+    return block.astype(np.float32)

@@ -258,7 +258,7 @@ def text_of(words: Iterable[CaptionWord]) -> str:
 def as_json(event: Event) -> dict[str, Any]:
     """An event as it stands in a JSON Lines file or goes over a socket."""
     fields = _rounded(asdict(event))
-    wall_s = fields.pop("wall_s")
+    wall_s = fields.pop("wall_s", None)
     if wall_s is not None:
         fields["at"] = (
             datetime.fromtimestamp(wall_s).astimezone().isoformat(timespec="milliseconds")
@@ -276,7 +276,7 @@ def _rounded(fields: dict[str, Any]) -> dict[str, Any]:
         if words in fields:
             fields[words] = tuple(map(_rounded, fields[words]))
     return {
-        name: round(value, 4) if isinstance(value, float) and name != "wall_s" else value
+        name: round(value, 4) if isinstance(value, float) else value
         for name, value in fields.items()
-        if value is not None or name in ("probability", "wall_s")
+        if value is not None or name == "probability"
     }

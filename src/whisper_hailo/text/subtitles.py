@@ -127,7 +127,7 @@ def _groups(
     if not layout.breaks_lines:
         yield from ((words_of(s), s.speaker) for s in segments if s.text)
         return
-    flows = layout.max_line_width is not None and layout.max_line_count is not None
+    flows = layout.max_line_count is not None
     page = _Page(layout)
     for segment in segments:
         for index, word in enumerate(words_of(segment)):

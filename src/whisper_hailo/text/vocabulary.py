@@ -66,11 +66,12 @@ class Vocabulary:
             TokenizerError: the file cannot be read, or is far too large.
         """
         raw = read_bounded(path, TokenizerError)
-        start, end = raw.find(_VOCABULARY), raw.rfind(_MERGES)
-        is_whole = raw.rstrip().endswith(b"}")
-        if start < 0 or end < start or not is_whole:
+        if not raw.rstrip().endswith(b"}"):
             return None
-        start += len(_VOCABULARY)
+        # Where one of both is missing, or they stand the other way round, what lies between is no
+        # JSON.
+        start = raw.find(_VOCABULARY) + len(_VOCABULARY)
+        end = raw.rfind(_MERGES)
         try:
             # The vocabulary stands in the last object but one that is open there.
             around = parse_json(raw[:start] + b"{}}}")
@@ -109,11 +110,11 @@ def _by_id(vocabulary: dict[str, int]) -> list[str]:
     """Names in the order of their ids.
 
     Raises:
-        IndexError: ids that are far from consecutive, or negative.
+        IndexError: none, or ids that are far from consecutive, or negative.
     """
-    if min(vocabulary.values(), default=0) < 0:
-        raise IndexError("a negative id")
+    if min(vocabulary.values(), default=-1) < 0:
+        raise IndexError("no id, or a negative one")
     letters: list[str] = [""] * (2 * len(vocabulary))
     for name, number in vocabulary.items():
         letters[number] = name
-    return letters[: 1 + max(vocabulary.values(), default=-1)]
+    return letters[: 1 + max(vocabulary.values())]

@@ -43,11 +43,28 @@ def status(scope: dict[str, Any], hosts: Hosts | None = None) -> int | None:
         "[::FFFF:127.0.0.1]",
         "192.168.1.5:80",
         "0.0.0.0:8765",
+        "localhost:65535",
     ],
 )
 @pytest.mark.parametrize("kind", ["http", "websocket"])
 def test_a_server_is_asked_for_by_its_addresses(host: str, kind: str) -> None:
     assert status(asked(host, kind=kind)) is None
+
+
+def test_a_server_that_does_not_know_its_address_is_asked_for_by_its_names() -> None:
+    """As at a socket of the file system."""
+    for scope in (asked("localhost"), asked("192.168.1.5")):
+        expected = None if scope["headers"][0][1] == b"localhost" else MISDIRECTED
+        for server in ({"server": None}, {}):
+            unknown = {key: value for key, value in scope.items() if key != "server"} | server
+            assert status(unknown) == expected
+
+
+def test_a_name_is_as_long_as_names_may_be() -> None:
+    longest = "a" * 253
+    assert Authority.of(f"{longest}:65535") == Authority(longest, 65_535)
+    with pytest.raises(ValueError, match="cannot be"):
+        Authority.of(longest + "a")
 
 
 def test_a_server_is_asked_for_by_the_names_of_its_machine() -> None:
@@ -158,14 +175,31 @@ def test_foreign_pages_may_not_connect(origin: str) -> None:
     assert status(asked("localhost:8765", origins=(origin,))) == FORBIDDEN
 
 
+@pytest.mark.parametrize(
+    ("kind", "any_page", "expected"),
+    [
+        ("http", None, None),  # it cannot read the answer
+        ("websocket", None, FORBIDDEN),
+        ("http", False, FORBIDDEN),
+        ("websocket", True, None),
+    ],
+)
+def test_what_foreign_pages_may_ask_for(
+    kind: str, any_page: bool | None, expected: int | None
+) -> None:
+    scope = asked("localhost:8765", origins=("http://evil.example",), kind=kind)
+    refusal = Hosts.of(EVERYWHERE).refusal(scope, any_page=any_page)
+    assert (refusal[0] if refusal else None) == expected
+
+
 def test_a_page_has_one_origin() -> None:
     own, foreign = "http://localhost:8765", "http://evil.example"
     assert status(asked("localhost:8765", origins=(own, foreign))) == FORBIDDEN
 
 
 def test_names_are_listed() -> None:
-    hosts = Hosts.of(EVERYWHERE, ["Captions.Example.", "10.0.0.7", "fe80:0::1"])
-    for host in ("captions.example:80", "10.0.0.7", "[fe80::1]"):
+    hosts = Hosts.of(EVERYWHERE, ["Captions.Example.", "10.0.0.7", "fe80:0::1", "fe80::2"])
+    for host in ("captions.example:80", "10.0.0.7", "[fe80::1]", "[fe80::2]"):
         assert status(asked(host), hosts) is None
     assert status(asked("www.captions.example"), hosts) == MISDIRECTED
 

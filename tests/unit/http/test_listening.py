@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from typing import Any
 
 import pytest
 
-from whisper_hailo.http.listening import own_address
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.http.listening import bind, listen, own_address
 
 
 class Way:
@@ -35,3 +37,29 @@ def test_others_reach_a_machine_at_the_address_of_its_way_out(
     monkeypatch.setattr("whisper_hailo.http.listening.socket.socket", Way)
     assert own_address("0.0.0.0") == "10.0.0.7"  # noqa: S104 - nothing listens
     assert own_address("::") is None
+
+
+def test_a_port_is_taken_again_as_soon_as_its_server_has_ended() -> None:
+    with bind("127.0.0.1", 0, "here", "") as listener:
+        assert listener.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR)
+
+
+def test_who_comes_before_the_server_is_ready_waits() -> None:
+    with listen("127.0.0.1", 0, "here", "") as listener:
+        socket.create_connection(listener.getsockname()).close()
+
+
+@pytest.mark.parametrize(
+    ("host", "why"),
+    [
+        ("127.0.0.1", "Address already in use"),
+        ("é" * 64, "encoding"),
+        ("\udc80", "encoding"),
+    ],
+)
+def test_what_keeps_a_server_from_listening_is_one_line(host: str, why: str) -> None:
+    with listen("127.0.0.1", 0, "here", "") as listener:
+        port = listener.getsockname()[1]
+        line = re.escape(f"cannot listen at http://{port}/ ({why}")
+        with pytest.raises(OptionError, match=rf"^{line}.*\); take another$"):
+            listen(host, port, f"http://{port}/", "take another")

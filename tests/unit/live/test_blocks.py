@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import soxr
 
-from tests.unit.live.scripted import Loudness
+from tests.unit.live.scripted import Loudness, speech
 from tests.unit.sounds import DATA
 from whisper_hailo.audio import load_audio
+from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.option_groups import SearchOptions
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
-from whisper_hailo.live.blocks import BlockCaptions, Samples, stream, stream_async
+from whisper_hailo.live.blocks import BlockCaptions, Samples, _floats, stream, stream_async
+from whisper_hailo.live.captioning.engine import caption_defaults
 from whisper_hailo.live.event_checks import violations
 from whisper_hailo.live.events import Completed, Event
+from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 
 OPTIONS = DecodingOptions(cures=PRESETS["conservative"])
@@ -108,6 +113,55 @@ def test_a_program_of_asyncio_goes_on_meanwhile(
 def test_what_is_no_mono_sound_is_refused(micro: Transcriber, block: Samples) -> None:
     with pytest.raises(AudioError, match=r"expected \(n_samples,\) mono"):
         captions(micro).feed(block)
+
+
+class Heedless:
+    """A transcriber that cannot trim its window, and hears nothing."""
+
+    trims = False
+    content_s = 9.0
+    default_cures = PRESETS["conservative"]
+
+    def check(self, options: DecodingOptions) -> None:
+        assert options == replace(caption_defaults(self.default_cures), language=options.language)
+
+    def transcribe_running(self, *_: object, **__: object) -> BufferText:
+        return BufferText(())
+
+
+def test_captions_are_as_they_were_asked_for() -> None:
+    plain: Any = Heedless()
+    for options, told in (
+        (CaptionOptions(max_segment_s=12.0), "--max-segment is 12 s"),
+        (CaptionOptions(trim_window=True), "--trim-window needs an encoder"),
+    ):
+        with pytest.raises(OptionError, match=told):
+            BlockCaptions(plain, None, options, detector=Loudness())
+
+
+def test_speech_is_told_from_silence_by_silero_s_detector_unless_there_is_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain: Any = Heedless()
+    made: list[str] = []
+
+    def silero(purpose: str) -> Loudness:
+        made.append(purpose)
+        return Loudness()
+
+    monkeypatch.setattr("whisper_hailo.live.blocks.SileroDetector", silero)
+    said = speech(range(4))
+    assert BlockCaptions(plain, detector=Loudness()).feed(said)
+    assert made == []
+    assert BlockCaptions(plain).feed(said)
+    assert made == ["live"]
+
+
+@pytest.mark.parametrize("kind", ["<i2", "<i4", "<f4", "<f8"])
+def test_samples_of_any_kind_are_as_loud_as_they_are(kind: str) -> None:
+    whole = np.array([0.0, 0.5, -0.25, -1.0])
+    scale = 2.0 ** (8 * np.dtype(kind).itemsize - 1) if "i" in kind else 1.0
+    np.testing.assert_array_equal(_floats((scale * whole).astype(kind)), whole.astype(np.float32))
 
 
 def test_what_captions_cannot_honour_is_refused_at_once(micro: Transcriber) -> None:

@@ -15,6 +15,7 @@ from whisper_hailo.live.events import (
     Completed,
     Event,
     Lost,
+    Marker,
     Partial,
     Started,
     as_json,
@@ -38,6 +39,26 @@ def test_a_good_stream_breaks_nothing() -> None:
     assert list(violations([START, FIRST, SECOND, DONE, AWAY, BACK, again])) == []
     assert list(violations(GOOD)) == []
     assert list(violations([])) == []
+
+
+def test_what_follows_at_once_and_was_heard_at_once_breaks_nothing() -> None:
+    """Every time is the least or the greatest that it may be; what does not change may stay."""
+    start = Started(0, start_s=0.0, heard_s=0.0, at_s=0.0)
+    empty = Partial(0, 0.0, 0.0, (), (), n_skipped=0, heard_s=0.0, at_s=0.0)
+    said = replace(empty, end_s=1.0, heard_s=1.0, committed=(A,))
+    done = Completed(0, 0.0, 1.0, (A,), "loss", n_skipped=0, heard_s=1.0, at_s=0.0)
+    lost = Lost(1.0, 2.0, heard_s=2.0, at_s=0.0)
+    away = Away(2.0, "gone", heard_s=2.0, at_s=0.0)
+    back = Back(2.0, 2.0, heard_s=2.0, at_s=0.0)
+    marker = Marker(2.0, "here", heard_s=2.0, at_s=0.0)
+    later = replace(start, segment_id=1, start_s=2.0, heard_s=2.0)
+    over = replace(done, segment_id=1, start_s=2.0, end_s=2.0, words=(), heard_s=2.0)
+    events = [start, empty, said, said, done, lost, away, marker, back, marker, later, over]
+    assert list(violations(events)) == []
+
+
+def test_a_mark_is_where_the_stream_is() -> None:
+    assert "is not where the stream is" in " ".join(violations([Marker(1.0, "here", 2.0, 0.0)]))
 
 
 @pytest.mark.parametrize(
@@ -114,6 +135,12 @@ def test_events_as_json() -> None:
     assert as_json(GONE) == {
         "event": "lost", "start_s": 3.0, "end_s": 4.0, "heard_s": 4.0, "at_s": 0.5,
     }  # fmt: skip
+
+
+def test_an_absence_says_whether_it_was_wanted() -> None:
+    for event in (AWAY, BACK):
+        assert as_json(event)["paused"] is False
+        assert as_json(replace(event, paused=True))["paused"] is True
 
 
 def test_what_is_not_known_has_no_field_and_times_on_the_wall_have_their_zone() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, fields
 from typing import Any
 
 import pytest
 
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.flags import flag_of
 from whisper_hailo.live.options import CaptionOptions
 
 
@@ -29,6 +31,52 @@ def test_options_end_where_they_are_said_to(name: str, fits: list[Any], wrong: l
     for value in wrong:
         with pytest.raises(OptionError):
             CaptionOptions(**{name: value})
+
+
+def test_what_is_a_time_is_typed_in_seconds() -> None:
+    for field in fields(CaptionOptions()):
+        how = flag_of(field)
+        assert how is not None
+        assert how.panel == "Segments"
+        typed = (how.name, how.metavar)
+        bare = field.name.removesuffix("_s")
+        is_time = bare != field.name
+        assert how.shown == ("window less margin" if field.name == "max_segment_s" else "")
+        assert typed == ((f"--{bare.replace('_', '-')}", "S") if is_time else ("", ""))
+
+
+def test_options_that_are_not_given_are_those_that_the_documents_name() -> None:
+    assert asdict(CaptionOptions()) == {
+        "vad_threshold": 0.5, "min_silence_s": 0.1, "min_speech_s": 0.1, "pre_roll_s": 0.1,
+        "min_partial_s": 0.2, "max_segment_s": None, "settle_s": 1.0, "hold_back_s": 0.2,
+        "drafts": True, "trim_window": False,
+    }  # fmt: skip
+
+
+def test_what_may_change_while_captions_run() -> None:
+    options = CaptionOptions(pre_roll_s=0.3)
+    changed = options.changed({"settle_s": 2, "vad_threshold": 0.25})
+    assert changed == CaptionOptions(pre_roll_s=0.3, settle_s=2, vad_threshold=0.25)
+    assert changed.changeable == {
+        "vad_threshold": 0.25, "min_silence_s": 0.1, "min_partial_s": 0.2, "settle_s": 2,
+        "hold_back_s": 0.2,
+    }  # fmt: skip
+    assert options.changed({}) == options
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"pre_roll_s": 0.2}, "'pre_roll_s' cannot be changed; what can: vad_threshold, "),
+        ({"settle_s": "1"}, "settle_s is '1', expected a number"),
+        ({"settle_s": True}, "settle_s is True, expected a number"),
+        ({"settle_s": None}, "settle_s is None, expected a number"),
+        ({"settle_s": 31}, "--settle is 31"),
+    ],
+)
+def test_what_may_not_change_is_told(given: dict[str, object], told: str) -> None:
+    with pytest.raises(OptionError, match=told):
+        CaptionOptions().changed(given)
 
 
 @pytest.mark.parametrize(("asked_s", "longest_s"), [(None, 9.0), (5.0, 5.0), (9.0, 9.0)])

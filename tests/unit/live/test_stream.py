@@ -13,9 +13,10 @@ import pytest
 from tests.unit.live.scripted import Loudness, Speller, silence, speech
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.closing import Closing
-from whisper_hailo.core.errors import AudioError, DeviceError
+from whisper_hailo.core.errors import AudioError, DeviceError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.captioning.captioner import Captioner
+from whisper_hailo.live.captioning.controls import Controls
 from whisper_hailo.live.event_checks import violations
 from whisper_hailo.live.events import Completed, Event, Lost, Partial
 from whisper_hailo.live.sources.backlog import Backlog
@@ -110,7 +111,7 @@ AUDIO = np.concatenate([silence(0.3), speech(range(20)), silence(0.4), speech(ra
 TEXT = " ".join(f"w{index}" for index in range(30))
 
 
-def events_of(source: Played, engine: Any) -> tuple[list[Event], Captioner]:
+def events_of(source: Any, engine: Any) -> tuple[list[Event], Captioner]:
     captioner = Captioner(engine, Loudness())
     with source:
         return list(CaptionStream(source, captioner).events()), captioner
@@ -248,6 +249,65 @@ def test_a_source_that_hangs_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> N
     source.let_go()
     assert list(violations(events)) == []
     assert isinstance(events[-1], Completed)
+
+
+class Steps(Closing):
+    """Gives these pieces, one when it is asked for one."""
+
+    pace = Pace.ASKED
+    endless = False
+    name = "steps"
+
+    def __init__(self, *blocks: Block) -> None:
+        self._blocks = blocks
+
+    def blocks(self) -> Iterator[Block]:
+        yield from self._blocks
+
+    def close(self) -> None:
+        pass
+
+
+def test_who_looks_on_hears_all_and_knows_how_far_it_has_come() -> None:
+    pieces = [AUDIO[at : at + 5_000] for at in range(0, 30_000, 5_000)]
+    captioner = Captioner(Speller(), Loudness())
+    stream = CaptionStream(Steps(*map(Block, pieces)), captioner)
+    heard: list[FloatArray] = []
+    came_to: list[float] = []
+    stream.hear, stream.came_to = heard.append, came_to.append
+    list(stream.events())
+    np.testing.assert_array_equal(np.concatenate(heard), AUDIO[:30_000])
+    whole = [5_000 * index // 512 * 512 / SAMPLE_RATE_HZ for index in range(6)]
+    assert came_to == pytest.approx(whole)
+
+
+def test_faults_of_the_source_and_what_waited_are_counted() -> None:
+    pieces = (
+        Block(silence(0.5), 1.0, n_faults=2), Block(silence(0.25), 2.0, n_faults=1),
+        Block(silence(9.0)),
+    )  # fmt: skip
+    _, captioner = events_of(Steps(*pieces), Speller())
+    assert captioner.statistics.n_faults == 3
+    assert captioner.statistics.longest_backlog_s == 0.5
+
+
+def test_when_a_stream_has_ended_nothing_is_obeyed_any_more() -> None:
+    controls = Controls()
+    stream = CaptionStream(Steps(), Captioner(Speller(), Loudness()), controls=controls)
+    assert list(stream.events()) == []
+    with pytest.raises(OptionError, match="the stream has ended"):
+        controls.ask(lambda console: console.clear()).result(0)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_source_that_waits_for_room_is_let_go_when_nobody_listens_any_more() -> None:
+    events = CaptionStream(Played(AUDIO), Captioner(Waiting(Small.full.wait), Loudness())).events()
+    next(event for event in events if isinstance(event, Partial))
+    events.close()  # type: ignore[attr-defined]  # a generator
+    readers = [thread for thread in threading.enumerate() if thread.name == "caption-source"]
+    for thread in readers:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in readers)
 
 
 def test_a_source_that_waits_is_stopped_between_two_pieces() -> None:

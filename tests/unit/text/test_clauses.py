@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,6 +56,40 @@ def test_a_word_longer_than_a_line_has_one_of_its_own() -> None:
     assert cues("a Donaudampfschifffahrtsgesellschaft b", width=10) == [
         ["a", "Donaudampfschifffahrtsgesellschaft"], ["b"],
     ]  # fmt: skip
+    assert cues("a b Donaudampfschifffahrt", width=10) == [["a b", "Donaudampfschifffahrt"]]
+
+
+def test_a_mark_ends_a_clause_inside_quotes_and_brackets_too() -> None:
+    for ending in ('"', "'", "»", "”", ")", "]", '")'):
+        said_first = f"We left.{ending}"
+        assert cues(f"{said_first} It had gone on to town", width=25) == [
+            [said_first, "It had gone on to town"]
+        ]
+
+
+def test_what_fits_is_one_cue_wherever_its_clauses_end() -> None:
+    assert cues("Good evening, everybody") == [["Good evening, everybody"]]
+
+
+def test_a_clause_may_be_a_short_line_above_one_as_long_as_is_allowed() -> None:
+    assert cues("a, bbbb cccc dd", width=12) == [["a,", "bbbb cccc dd"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "n_words"),
+    [
+        ("aa bb, cc dd ee ff", 12, [2, 4]),  # four words fit: two of them are half
+        ("aa, bb cc dd ee ff", 12, [4, 2]),  # and one is less
+        ("aa bb, cc dd", 9, [2, 2]),  # three fit: two are the first half or more
+        ("aa, bb cc dd", 9, [3, 1]),
+        ("aa bb. cc, dd ee ff", 13, [2, 4]),  # a sentence is more than a clause behind it
+        ("aa bb, cc. dd ee ff", 13, [3, 3]),
+    ],
+)
+def test_a_cue_that_ends_early_is_half_of_what_fits_or_more(
+    text: str, width: int, n_words: list[int]
+) -> None:
+    assert [len(cue) for cue in clauses(said(text), width, 1)] == n_words
 
 
 texts = st.lists(st.text("abcdefgh,.", min_size=1, max_size=12), max_size=60).map(" ".join)

@@ -11,6 +11,7 @@ from whisper_hailo.text.outputs import (
     as_json,
     failure_json,
     json_schema,
+    parts,
     render,
     text_line,
     timings_json,
@@ -38,6 +39,8 @@ def test_lines_may_have_their_times() -> None:
     segment = Segment(59.9, 3661.25, "So long.", (), 0.0, 0.0)
     assert text_line(segment) == "So long.\n"
     assert text_line(segment, timed=True) == "[00:59.900 --> 01:01:01.250]  So long.\n"
+    timed = "".join(parts(transcript().segments, "txt", Layout(), timed=True))
+    assert timed.splitlines()[0] == "[00:00.000 --> 00:09.000]  Grüße."
 
 
 def test_json_has_openai_s_verbose_layout_and_what_it_lacks() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 from hypothesis import given
@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from tests.unit.text.test_outputs import transcript
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.flags import flag_of
 from whisper_hailo.core.types import Segment, Transcript, Word
 from whisper_hailo.text.outputs import render
-from whisper_hailo.text.subtitles import Layout, cue_time, cues, words_of
+from whisper_hailo.text.subtitles import Layout, cue_time, cues, spread, words_of
 
 
 def spoken(*texts: str) -> Transcript:
@@ -54,6 +55,30 @@ def test_words_without_times_share_those_of_their_segment_by_length() -> None:
         (10.0, 12.0, " one"),
         (12.0, 15.0, " three"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("texts", "times"),
+    [
+        ([], []),
+        (["a"], [(1.0, 3.0)]),
+        ([""], [(1.0, 1.0)]),
+        (["a", "bbb"], [(1.0, 1.5), (1.5, 3.0)]),
+    ],
+)
+def test_a_time_is_shared_by_any_number_of_words(
+    texts: list[str], times: list[tuple[float, float]]
+) -> None:
+    words = spread(texts, 1.0, 3.0)
+    assert [(word.start_s, word.end_s) for word in words] == times
+    assert [word.text for word in words] == texts
+
+
+def test_a_file_without_anything_said_has_its_heading() -> None:
+    nothing = replace(transcript(), segments=())
+    assert render(nothing, "srt") == ""
+    assert render(nothing, "vtt") == "WEBVTT\n\n"
+    assert render(nothing, "tsv") == "start\tend\ttext\n"
 
 
 def test_hours_and_arrows_in_the_text() -> None:
@@ -134,6 +159,15 @@ def test_layouts_of_nothing_are_refused(name: str) -> None:
         Layout(**{name: 0})
 
 
+def test_a_width_is_also_typed_as_whisper_cpp_has_it() -> None:
+    known = {field.name: flag_of(field) for field in fields(Layout())}
+    assert {name for name, how in known.items() if how is not None and how.also} == {
+        "max_line_width"
+    }
+    assert known["max_line_width"] is not None
+    assert known["max_line_width"].also == ("-ml",)
+
+
 def test_a_line_count_needs_a_width() -> None:
     with pytest.raises(OptionError, match="--max-line-count needs --max-line-width"):
         Layout(max_line_count=2)
@@ -179,6 +213,11 @@ def test_words_of_a_line_are_counted_anew_on_each() -> None:
 def test_a_long_pause_ends_a_cue(pause_s: float, n_cues: int) -> None:
     two = at_times(("a", 0.0, 1.0), ("b", 1.0 + pause_s, 5.0))
     assert len(shown(two, max_line_width=40, max_line_count=2)) == n_cues
+
+
+def test_a_cue_that_lasts_has_no_pause_in_it() -> None:
+    three = at_times(("a", 0.0, 1.0), ("b", 2.0, 4.0), ("c", 5.0, 6.0))
+    assert shown(three, max_line_width=40, max_line_count=2) == [(0.0, 6.0, "a b c")]
 
 
 def test_cues_reach_over_segments_only_with_a_width_and_a_count() -> None:

@@ -67,12 +67,19 @@ def test_the_library_is_loaded_for_encoding_only(monkeypatch: pytest.MonkeyPatch
     assert loads == [str(FILE)]
 
 
+CONTROL = {
+    "id": 3, "content": "<|endoftext|>", "special": True, "single_word": False, "lstrip": False,
+    "rstrip": False, "normalized": False,
+}  # fmt: skip
+
+
 def _small(**changes: Any) -> dict[str, Any]:
     model = {"type": "BPE", "vocab": {"a": 0, "Ġb": 1, "☃": 2}, "merges": []}
+    bytes_of = {"add_prefix_space": True, "trim_offsets": True, "use_regex": True}
     whole = {
         "version": "1.0",
-        "added_tokens": [{"id": 3, "content": "<|endoftext|>", "special": True}],
-        "decoder": {"type": "ByteLevel"},
+        "added_tokens": [CONTROL],
+        "decoder": {"type": "ByteLevel", **bytes_of},
         "model": model,
     }
     return whole | changes
@@ -93,6 +100,15 @@ def test_letters_that_are_no_bytes_stand_for_themselves(tmp_path: Path, indent: 
     assert vocabulary.added == {"<|endoftext|>": 3}
 
 
+def test_half_a_character_that_json_can_spell_is_a_question_mark(tmp_path: Path) -> None:
+    model = {"type": "BPE", "vocab": {"a": 0, "\ud800": 1}, "merges": []}
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(_small(model=model)), encoding="utf-8")
+    vocabulary = Vocabulary.read(path)
+    assert vocabulary is not None
+    assert vocabulary.text([0, 1, 0]) == "a?a"
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -102,6 +118,9 @@ def test_letters_that_are_no_bytes_stand_for_themselves(tmp_path: Path, indent: 
         {"model": {"type": "BPE", "vocab": [["a", 0]], "merges": []}},
         {"model": {"type": "BPE", "vocab": {"a": 1000}, "merges": []}},
         {"model": {"type": "BPE", "merges": [], "vocab": {"a": 0}}},
+        {"model": {"type": "BPE", "vocab": {"a": 0}}},
+        {"model": {"type": "BPE", "merges": []}},
+        {"model": {"type": "BPE", "vocab": {}, "merges": []}},
         {"added_tokens": None},
     ],
 )
@@ -122,15 +141,43 @@ def test_the_tokenizer_of_another_model_is_refused() -> None:
         Tokenizer.load(FILE, other)
 
 
-def test_tokens_added_among_the_text_are_left_to_the_library(tmp_path: Path) -> None:
-    content = json.loads(FILE.read_text(encoding="utf-8"))
-    content["added_tokens"].append(
-        {"id": 5, "content": "&", "special": False, "single_word": False, "lstrip": False,
-         "rstrip": False, "normalized": False}
-    )  # fmt: skip
-    loaded = Tokenizer.load(_written(tmp_path, content), SPECIAL)
+@pytest.mark.parametrize(("special", "text"), [(False, "a& b"), (True, "a b")])
+def test_tokens_added_among_the_text_are_left_to_the_library(
+    tmp_path: Path, special: bool, text: str
+) -> None:
+    among = {**CONTROL, "content": "&", "special": special}
+    path = _written(tmp_path, _small(added_tokens=[among, {**CONTROL, "id": 4}]))
+    loaded = Tokenizer.load(path, replace(SPECIAL, sot=11, eot=4))
     assert not isinstance(loaded.backend, QuickBackend)
-    assert loaded.decode((5,)) == "&"
+    assert loaded.decode((0, 3, 1, 4)) == text
+
+
+def test_text_is_encoded_without_the_control_tokens_that_a_file_puts_around_it(
+    tmp_path: Path,
+) -> None:
+    """OpenAI's own files have a post-processor that does; the bundled one has none."""
+    name = str(CONTROL["content"])
+    ends = {"id": name, "ids": [CONTROL["id"]], "tokens": [name]}
+    end = {"SpecialToken": {"id": name, "type_id": 0}}
+    one, other = ({"Sequence": {"id": text, "type_id": 0}} for text in "AB")
+    around = {
+        "type": "TemplateProcessing",
+        "single": [one, end],
+        "pair": [one, other],
+        "special_tokens": {name: ends},
+    }
+    path = _written(tmp_path, _small(post_processor=around))
+    assert Library.from_file(str(path)).encode("aa").ids == [0, 0, 3]
+    assert Tokenizer.load(path, replace(SPECIAL, sot=11, eot=3)).encode("aa") == (0, 0)
+
+
+def test_a_control_token_in_the_vocabulary_has_no_text_either(tmp_path: Path) -> None:
+    """As `<|endoftext|>` of the models that hear English only."""
+    model = {"type": "BPE", "vocab": {"a": 0, "Ġb": 1, "<|endoftext|>": 2}, "merges": []}
+    path = _written(tmp_path, _small(model=model, added_tokens=[]))
+    loaded = Tokenizer.load(path, replace(SPECIAL, sot=3, eot=2))
+    assert isinstance(loaded.backend, QuickBackend)
+    assert loaded.decode((0, 2, 1, 3)) == "a b"
 
 
 class Empty:
@@ -175,9 +222,13 @@ def test_what_a_model_does_not_know_is_told(language: str, task: str, message: s
         prefix(language, task)
 
 
-def test_a_hundred_languages_are_not_listed() -> None:
-    many = {f"l{index}": 100 + index for index in range(99)}
-    with pytest.raises(OptionError, match=r"this model knows 99, by name or code, .* \(de\)$"):
+@pytest.mark.parametrize(
+    ("n_languages", "known"),
+    [(2, ": l0, l1$"), (10, ": l0, .*l9$"), (11, " 11, by name or code, .*$"), (99, " 99, by .*$")],
+)
+def test_many_languages_are_not_listed(n_languages: int, known: str) -> None:
+    many = {f"l{index}": 100 + index for index in range(n_languages)}
+    with pytest.raises(OptionError, match=f"this model knows{known}"):
         prefix("xx", "transcribe", replace(TOY_TOKENS, languages=many))
 
 
@@ -212,10 +263,18 @@ def test_ids_that_are_negative_or_far_apart_are_left_to_the_library(
 
 
 def test_ids_without_a_text_between_others_give_none(tmp_path: Path) -> None:
-    model = {"type": "BPE", "vocab": {"a": 0, "b": 3}, "merges": []}
+    model = {"type": "BPE", "vocab": {"a": 0, "b": 3, "cc": 1}, "merges": []}
     vocabulary = Vocabulary.read(_written(tmp_path, _small(model=model)))
     assert vocabulary is not None
-    assert [vocabulary.text([token]) for token in (0, 1, 2, 3, 4, -1)] == ["a", "", "", "b", "", ""]
+    assert [vocabulary.text([token]) for token in (0, 1, 2, 3, 4, -1)] == [
+        "a",
+        "cc",
+        "",
+        "b",
+        "",
+        "",
+    ]
+    assert list(vocabulary.ends) == [1, 3, 3, 4], "nothing is kept beyond the last one"
 
 
 def test_every_byte_has_a_letter_of_its_own() -> None:

@@ -184,13 +184,14 @@ class Captioner:
             self._skip(running, 1)
             return
         running.text.update(result, n_samples / SAMPLE_RATE_HZ, may_stay=running.is_decided)
-        start_s = running.start / SAMPLE_RATE_HZ
+        start_s, end_s = (at / SAMPLE_RATE_HZ for at in (running.start, running.start + n_samples))
+        tentative = [one.word for one in running.text.tentative]
         event = Partial(
             running.segment_id,
             start_s=start_s,
-            end_s=(running.start + n_samples) / SAMPLE_RATE_HZ,
-            committed=caption_words(running.text.committed),
-            tentative=caption_words([tentative.word for tentative in running.text.tentative]),
+            end_s=end_s,
+            committed=caption_words(running.text.committed, start_s, end_s),
+            tentative=caption_words(tentative, start_s, end_s),
             n_skipped=running.n_skipped,
             language=running.language or "",
             speaker=running.speaker,
@@ -217,8 +218,7 @@ class Captioner:
         except DeviceError as error:
             words, failure = running.text.known, error
             result = BufferText(words, running.language or "")
-        start_s = running.start / SAMPLE_RATE_HZ
-        end_s = (running.start + n_samples) / SAMPLE_RATE_HZ
+        start_s, end_s = (at / SAMPLE_RATE_HZ for at in (running.start, running.start + n_samples))
         event = Completed(
             running.segment_id,
             start_s=start_s,

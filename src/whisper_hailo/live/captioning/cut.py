@@ -42,7 +42,7 @@ def cut_place(segmenter: Segmenter, words: Sequence[BufferWord], settled_s: floa
     if not quiet:
         quiet = [segmenter.quietest(least, most)]
     place = min(quiet, key=lambda candidate: candidate[1])[0]
-    return min(max(1, place), n_samples - 1)
+    return min(place, n_samples - 1)
 
 
 def _gaps(words: Sequence[BufferWord]) -> list[tuple[int, int]]:

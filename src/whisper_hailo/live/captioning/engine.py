@@ -18,6 +18,9 @@ from whisper_hailo.transcription.transcriber import Transcriber
 TOKENS_PER_SECOND: Final = 20.0
 """Fast speech has six words a second; without a bound one runaway would hold everything up."""
 
+_WARM_UPS: Final = 3
+"""Behind these, runs take no longer than those to come."""
+
 
 def caption_defaults(cures: Cures) -> DecodingOptions:
     """What live captions are decoded by where nobody says otherwise.
@@ -167,8 +170,8 @@ class TranscriberEngine:
         )
 
 
-def warm_up(engine: CaptionEngine, runs: int = 3) -> None:
+def warm_up(engine: CaptionEngine) -> None:
     """Hear some quiet noise, so that the first words do not wait for memory to be allocated."""
     noise = np.random.default_rng(0).normal(0, 1e-3, SAMPLE_RATE_HZ).astype(np.float32)
-    for _ in range(runs):
+    for _ in range(_WARM_UPS):
         engine.transcribe(noise, Draft())

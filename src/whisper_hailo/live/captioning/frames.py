@@ -32,7 +32,7 @@ class Frames:
             audio: `(n_samples,)` float32, following what was pushed before.
             voices: of it.
         """
-        pending = np.concatenate([self._audio, audio]) if self._audio.size else audio
+        pending = np.concatenate([self._audio, audio])
         heard = None if voices is None else np.concatenate([self._voices, voices])
         n_whole = pending.size // FRAME_SAMPLES * FRAME_SAMPLES
         self._audio = pending[n_whole:].copy()

@@ -54,9 +54,8 @@ class RunningSegment:
     @property
     def draft(self) -> Draft:
         """What its text may begin with."""
-        draft = self.text.draft
-        if draft.tokens or self.carried is None or self.shown:
-            return draft
+        if self.carried is None or self.shown:
+            return self.text.draft
         return self.carried
 
 

@@ -52,7 +52,6 @@ class Segmenter:
         self._min_speech = max(1, _frames(options.min_speech_s))
         n_before = self._min_speech + _frames(options.pre_roll_s)
         self._before: deque[tuple[FloatArray, float, int | None]] = deque(maxlen=n_before)
-        self._pre_roll = n_before - self._min_speech
         self._frames: list[FloatArray] = []
         self._probabilities: list[float] = []
         self._offset = 0  # samples of the first frame that belong to the segment before
@@ -66,7 +65,7 @@ class Segmenter:
     def set(self, options: CaptionOptions) -> None:
         """Tell speech from silence otherwise, from the next frame on."""
         self._threshold = options.vad_threshold
-        self._min_silence = max(1, _frames(options.min_silence_s))
+        self._min_silence = _frames(options.min_silence_s)
 
     @property
     def n_samples(self) -> int:
@@ -115,7 +114,7 @@ class Segmenter:
 
     def _begin(self) -> None:
         """Take the frames of speech and the pre-roll before them."""
-        kept = list(self._before)[-(self._run + self._pre_roll) :]
+        kept = list(self._before)
         self._before.clear()
         self._frames = [frame for frame, _, _ in kept]
         self._probabilities = [probability for _, probability, _ in kept]
@@ -137,7 +136,7 @@ class Segmenter:
 
     def _listen(self, speaker: int | None) -> None:
         """Note who speaks in the frame that came last."""
-        if speaker != self._other or speaker == self.speaker:
+        if speaker != self._other:
             self._turn.clear()
         self._other = speaker
         if speaker != self.speaker:
@@ -188,11 +187,11 @@ class Segmenter:
         """
         audio = self.audio
         power = np.concatenate([[0.0], np.cumsum(audio.astype(np.float64) ** 2)])
-        places = np.arange(begin, max(end, begin + 1), _HOP)
+        places = np.arange(begin, end, _HOP)
         low = np.clip(places - _SMOOTHING // 2, 0, audio.size)
-        high = np.clip(places + _SMOOTHING // 2, 0, audio.size)
+        high = np.minimum(places + _SMOOTHING // 2, audio.size)
         loudness = np.sqrt((power[high] - power[low]) / np.maximum(high - low, 1))
-        frames = np.clip((places + self._offset) // FRAME_SAMPLES, 0, len(self._frames) - 1)
+        frames = np.minimum((places + self._offset) // FRAME_SAMPLES, len(self._frames) - 1)
         score = loudness * (0.5 + np.array(self._probabilities)[frames])
         best = int(np.argmin(score))
         return int(places[best]), float(score[best])

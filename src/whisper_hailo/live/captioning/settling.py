@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -118,7 +117,7 @@ class RunningText:
 
 
 def caption_words(
-    words: Sequence[BufferWord], start_s: float = 0.0, end_s: float = math.inf
+    words: Sequence[BufferWord], start_s: float, end_s: float
 ) -> tuple[CaptionWord, ...]:
     """Words as they are told; times within a segment become those of the stream."""
 
@@ -159,8 +158,8 @@ def _after_tokens(
         if n_left == 0:
             return tuple(words[index:])
         if len(word.tokens) > n_left:
-            n_shown = len(committed[-1].text) if committed else 0
-            text = word.text[n_shown:] if word.text.startswith(committed[-1].text) else ""
+            shown = committed[-1].text
+            text = word.text.removeprefix(shown) if word.text.startswith(shown) else ""
             rest = BufferWord(text, word.tokens[n_left:], word.probability)
             return (rest, *words[index + 1 :])
         n_left -= len(word.tokens)

@@ -27,7 +27,7 @@ def cues_of(event: Completed, layout: Layout = CUES) -> Iterator[Cue]:
 
 def _cues(words: Sequence[Word], event: Completed, layout: Layout) -> Iterator[Cue]:
     width = layout.max_line_width or sys.maxsize
-    groups = list(clauses(words, width, layout.max_line_count or sys.maxsize)) if words else []
+    groups = list(clauses(words, width, layout.max_line_count or sys.maxsize))
     starts_s = [event.start_s, *(group[0].start_s for group in groups[1:])]
     for group, (start_s, end_s) in zip(groups, pairwise([*starts_s, event.end_s]), strict=False):
         yield Cue(start_s, end_s, "\n".join(lines(group, width)), event.speaker)
@@ -36,9 +36,9 @@ def _cues(words: Sequence[Word], event: Completed, layout: Layout) -> Iterator[C
 def timed_words(event: Completed) -> list[Word]:
     """Words of a segment with times; where the engine knows none, they share the segment's."""
     shared = spread([word.text for word in event.words], event.start_s, event.end_s)
-    if any(word.start_s is None or word.end_s is None for word in event.words):
-        return shared
-    return [
-        replace(other, start_s=word.start_s or 0.0, end_s=word.end_s or 0.0)
-        for word, other in zip(event.words, shared, strict=True)
-    ]
+    timed = []
+    for word, other in zip(event.words, shared, strict=True):
+        if word.start_s is None or word.end_s is None:
+            return shared
+        timed.append(replace(other, start_s=word.start_s, end_s=word.end_s))
+    return timed

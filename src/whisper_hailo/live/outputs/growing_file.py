@@ -174,7 +174,7 @@ class GrowingFile(Closing):
                 self._rest = self._rest[done:]
                 raise
             # A pipe keeps what it got: the rest goes before the next record.
-        self._rest = b"" if self._regular else data[done:]
+        self._rest = data[done:]
         self._size += len(data)
 
     def _begin(self) -> None:
@@ -187,7 +187,7 @@ class GrowingFile(Closing):
         path, descriptor = next(filter(None, map(self._free, self._names())))
         self._descriptor, self._part, self.name = descriptor, path, shown(path)
         self._regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
-        self._size = _size(descriptor) if self._regular else 0
+        self._size, self._n_records = _size(descriptor), 0
         try:
             self._write(self._head())
         except OSError:
@@ -225,7 +225,6 @@ class GrowingFile(Closing):
     def _leave(self) -> None:
         descriptor, self._descriptor = self._descriptor, None
         self._regular, self._rest = False, b""
-        self._size = self._n_records = 0
         if descriptor is not None:
             with suppress(OSError):  # what was to be on the disk was waited for
                 os.close(descriptor)

@@ -111,8 +111,6 @@ class FlacRecording(ClosingOutput):
             self._finish_part()
         except OutputError as error:
             self._n_lost += self._n_waiting
-            self._waiting.clear()
-            self._n_waiting, self._flac = 0, None
             raise OutputError(f"{error}; {self._lost_s:.1f} s of sound are not in it") from error
         finally:
             self.file.close()

@@ -9,9 +9,6 @@ from typing import Final
 
 _UNITS: Final = {"K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 
-_LEAST_BYTES: Final = 1_000
-"""Smaller parts would be a file for every sentence."""
-
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
@@ -36,7 +33,7 @@ class Rotation:
             return cls(daily=True)
         found = re.fullmatch(r"(\d{1,9})([KMG])B?", text.strip().upper())
         size = int(found[1]) * _UNITS[found[2]] if found else 0
-        if size < _LEAST_BYTES:
+        if not size:
             raise ValueError("day, or a size such as 100MB (at least 1KB)")
         return cls(most_bytes=size)
 

@@ -136,7 +136,7 @@ class Backlog:
         last = self._gaps[-1] if self._gaps else None
         if n_lost and (last is None or last.at < self._n_samples or last.absence is not None):
             self._gaps.append(_Gap(self._n_samples, self._captured_s, n_lost))
-        elif n_lost and last is not None:
+        elif last is not None:
             last.n_lost += n_lost
         if absence is not None:
             self._gaps.append(_Gap(self._n_samples, self._captured_s, absence=absence))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from whisper_hailo.audio import AudioStream, open_audio
 from whisper_hailo.audio.flac import recorded_s
@@ -15,6 +15,8 @@ from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.sources.source import BLOCK_S, Block, Pace
 from whisper_hailo.live.sources.voices import SplitStream
+
+_BLOCK: Final = round(BLOCK_S * SAMPLE_RATE_HZ)
 
 
 class FileSource(Closing):
@@ -25,7 +27,6 @@ class FileSource(Closing):
         real_time: play it in real time.
         loops: how often it is played.
         split: each channel is a speaker.
-        block_s: length of its pieces.
         now: clock; `sleep` waits on it.
     """
 
@@ -38,7 +39,6 @@ class FileSource(Closing):
         real_time: bool = False,
         loops: int = 1,
         split: bool = False,
-        block_s: float = BLOCK_S,
         now: Callable[[], float] = time.perf_counter,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -48,7 +48,6 @@ class FileSource(Closing):
         self._path = path
         self._loops = loops
         self._split = split
-        self._block = max(1, round(block_s * SAMPLE_RATE_HZ))
         self._now = now
         self._sleep = sleep
         self._closed = False
@@ -78,9 +77,9 @@ class FileSource(Closing):
     def _pieces(self, stream: AudioStream | SplitStream) -> Iterator[Block]:
         """Its sound, and who is heard in it where that is asked for."""
         if isinstance(stream, SplitStream):
-            yield from (Block(audio, voices=voices) for audio, voices in stream.blocks(self._block))
+            yield from (Block(audio, voices=voices) for audio, voices in stream.blocks(_BLOCK))
         else:
-            yield from map(Block, stream.blocks(self._block))
+            yield from map(Block, stream.blocks(_BLOCK))
 
     def blocks(self) -> Iterator[Block]:
         """Pieces of the file; in real time, each when its last sample would have been spoken."""

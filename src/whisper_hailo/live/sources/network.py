@@ -75,9 +75,7 @@ class NetworkSource(Closing):
             self._container.close()
             raise AudioError(f"{self.name} has no sound; give an address with an audio stream")
         self.endless = self._container.duration is None
-        if self.name.lower().startswith(_OWN_SPEED):
-            self.pace = Pace.OWN
-        else:
+        if not self.name.lower().startswith(_OWN_SPEED):
             self.pace = Pace.AHEAD if self.endless else Pace.ASKED
         return self
 

@@ -109,8 +109,7 @@ class MediaSegments:
 
     def piece(self, number: int) -> MediaSegment | None:
         """One of them; `None`: it is not there yet, or not any more."""
-        at = number - self._pieces[0].number if self._pieces else -1
-        return self._pieces[at] if 0 <= at < len(self._pieces) else None
+        return next((piece for piece in self._pieces if piece.number == number), None)
 
     def _advance(self) -> None:
         """Make the pieces that nothing changes any more."""

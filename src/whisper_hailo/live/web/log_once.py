@@ -29,12 +29,12 @@ class _Once(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._seen: set[tuple[str, type[BaseException] | None]] = set()
+        self._seen: set[tuple[str, type[BaseException | None]]] = set()
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether it is true, and the first of its kind."""
         error = record.exc_info[1] if record.exc_info else None
-        kind = (str(record.msg), type(error) if error is not None else None)
+        kind = (str(record.msg), type(error))
         if kind in self._seen or record.msg == _UNTRUE:
             return False
         self._seen.add(kind)

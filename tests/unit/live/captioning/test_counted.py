@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -228,6 +229,16 @@ def test_a_partial_is_due_after_so_much_new_audio() -> None:
     assert [at for at, names in enumerate(kinds) if "Started" in names] == [3]
 
 
+@pytest.mark.parametrize("n_frames", [4, 10])
+def test_a_partial_is_due_at_the_very_sample(n_frames: int) -> None:
+    """A tenth of a second are 3.125 frames: less says nothing, so that a first one has four."""
+    told = captioner(Speller(), CaptionOptions(min_partial_s=n_frames * 0.032, min_speech_s=0.0))
+    sound = spoken(0, 1.0)
+    events = [e for at in range(0, 22 * FRAME, FRAME) for e in told.feed(sound[at : at + FRAME])]
+    ends = [round(e.end_s / 0.032) for e in events if isinstance(e, Partial)]
+    assert ends == list(range(n_frames, 23, n_frames))
+
+
 def test_latencies_run_from_the_sound_to_the_text() -> None:
     """Captured at 10.0 s; the clock stands at 10.3 s when it is told of."""
     told = Captioner(Speller(), Loud(), OPTIONS, now=lambda: 10.3)
@@ -239,6 +250,25 @@ def test_latencies_run_from_the_sound_to_the_text() -> None:
     (final,) = figures.final_latency_s.seconds
     assert final == pytest.approx(0.3 + 0.128, abs=0.033)
     assert first == pytest.approx(0.3 + 0.128 + 0.512 + 0.128, abs=0.033)
+
+
+class Late(Speller):
+    """Has something to say of half a second or more only."""
+
+    def transcribe(self, audio: FloatArray, *rest: Any, **named: Any) -> BufferText:
+        heard = super().transcribe(audio, *rest, **named)
+        return heard if audio.size >= 8_000 else BufferText(())
+
+
+def test_the_first_text_is_the_first_that_says_something() -> None:
+    """A quarter of a second at a time, each told of when it was captured."""
+    clock = [10.0]
+    told = Captioner(Late(), Loud(), OPTIONS, now=lambda: clock[0])
+    for _ in range(4):
+        clock[0] += 0.256
+        list(told.feed(spoken(0, 0.256), captured_s=clock[0]))
+    (first,) = told.statistics.first_latency_s.seconds
+    assert first == pytest.approx(0.512)
 
 
 @pytest.mark.parametrize(
@@ -318,6 +348,52 @@ def test_figures_add_up() -> None:
         "near_ties": 3, "words": 10, "longest_backlog_s": 0.7, "lost_s": 0.5, "absences": 0,
         "away_s": 0.0, "paused_s": 0.0, "source_faults": 1, "engine_faults": 2,
     }  # fmt: skip
+
+
+def test_before_anything_was_heard_there_are_no_figures() -> None:
+    figures = CaptionStatistics()
+    told = figures.as_json()
+    del told["memory_mib"]
+    assert {value for value in told.values() if value} == set()
+    assert (figures.behind_s, told["rtfx"], told["compute_s"]) == (0.0, None, 0.0)
+
+
+def test_segments_add_up_by_their_language() -> None:
+    figures = CaptionStatistics()
+    figures.note_segment("de", 16_000, 5, 2)
+    figures.note_segment("en", 8_000, 3, 1)
+    figures.note_segment("de", 8_000, 2, 0)
+    assert (figures.n_full, figures.n_segment_samples) == (3, 32_000)
+    assert (figures.n_words, figures.n_corrected) == (10, 3)
+    assert figures.words_in == {"de": 7, "en": 3}
+
+
+@pytest.mark.parametrize(("system", "unit"), [("linux", 1024), ("darwin", 1024 * 1024)])
+def test_memory_is_told_in_mebibytes_whatever_the_system_counts_in(
+    monkeypatch: pytest.MonkeyPatch, system: str, unit: int
+) -> None:
+    monkeypatch.setattr("sys.platform", system)
+    peak = SimpleNamespace(ru_maxrss=3 * unit)
+    monkeypatch.setattr("resource.getrusage", lambda _: peak)
+    assert CaptionStatistics().as_json()["memory_mib"] == 3.0
+
+
+def test_figures_have_as_many_digits_as_mean_something_and_latencies_their_percentiles() -> None:
+    figures = CaptionStatistics(
+        n_calls=1, n_partials=3, partial_passes=4, compute_s=0.123456, n_away=2,
+        n_away_samples=24_000, n_paused_samples=40_000,
+    )  # fmt: skip
+    for latencies, scale in ((figures.first_latency_s, 1.0), (figures.final_latency_s, 2.0)):
+        for hundredth in range(101):
+            latencies.add(scale * hundredth / 100)
+    told = figures.as_json()
+    assert (told["first_partial_latency_s_median"], told["first_partial_latency_s_p95"]) == (
+        0.5, 0.95,
+    )  # fmt: skip
+    assert (told["final_latency_s_median"], told["final_latency_s_p95"]) == (1.0, 1.9)
+    assert (told["compute_s"], told["passes_per_partial"]) == (0.1235, 1.3333)
+    assert (told["absences"], told["away_s"], told["paused_s"]) == (2, 1.5, 2.5)
+    assert (told["rtfx"], told["corrections_per_word"]) == (0.0, None)
 
 
 def test_percentiles_of_latencies() -> None:

@@ -11,15 +11,21 @@ import numpy as np
 import pytest
 
 from tests import moonshine_stand_in
+from tests.unit.live.scripted import Speller
 from tests.unit.sounds import DATA
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import load_audio
-from whisper_hailo.core.buffers import BufferWord
+from whisper_hailo.core.buffers import BufferText, BufferWord
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.decoding.option_groups import PromptOptions, Thresholds
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.option_groups import (
+    PromptOptions,
+    SearchOptions,
+    Thresholds,
+    TokenLimits,
+)
+from whisper_hailo.decoding.options import PRESETS, DecodingOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.live.captioning.engine import TranscriberEngine, caption_defaults
+from whisper_hailo.live.captioning.engine import TranscriberEngine, caption_defaults, warm_up
 from whisper_hailo.live.captioning.moonshine import MoonshineEngine
 
 
@@ -29,6 +35,7 @@ class Noting:
     def __init__(self) -> None:
         self.given: list[DecodingOptions] = []
         self.translates: list[bool] = []
+        self.named: list[dict[str, Any]] = []
 
     trims = False
 
@@ -36,9 +43,10 @@ class Noting:
         del options
 
     def transcribe_running(
-        self, audio: Any, options: DecodingOptions, *_: Any, translate: bool, **__: Any
+        self, audio: Any, options: DecodingOptions, *_: Any, translate: bool, **named: Any
     ) -> Any:
         self.given.append(options)
+        self.named.append(named)
         self.translates.append(translate)
         return SimpleNamespace(text="")
 
@@ -64,6 +72,67 @@ def test_what_is_translated_is_heard_in_its_own_language_and_the_whole_segment_o
     assert {options.task for options in transcriber.given} == {"transcribe"}
     assert [options.language for options in transcriber.given[-4:]] == ["auto", "auto", "de", "de"]
     assert transcriber.translates == [False] * 4 + [False, True, False, True]
+
+
+def test_defaults_are_the_decoder_s_cures_and_a_bound_for_a_runaway() -> None:
+    options = caption_defaults(PRESETS["conservative"])
+    assert options == DecodingOptions(
+        cures=PRESETS["conservative"], limits=TokenLimits(max_per_second=20.0)
+    )
+
+
+def test_an_engine_is_warm_before_the_first_words() -> None:
+    """It has heard a second of something that is no speech, more than once."""
+    heard: list[Any] = []
+
+    class Cold(Speller):
+        def transcribe(self, audio: Any, draft: Draft, **named: Any) -> BufferText:
+            heard.append((audio, draft, named))
+            return BufferText(())
+
+    warm_up(Cold())
+    assert len(heard) > 1
+    for audio, draft, named in heard:
+        assert (audio.shape, audio.dtype, draft, named) == ((16_000,), np.float32, Draft(), {})
+        assert 0.0 < np.abs(audio).max() < 0.01
+
+
+def test_what_is_asked_of_a_buffer_is_asked_of_the_transcriber() -> None:
+    transcriber: Any = Noting()
+    transcriber.trims = True
+    sound = np.zeros(1600, np.float32)
+    for trims in (False, True):
+        engine = TranscriberEngine(transcriber, DecodingOptions(), trim_window=trims)
+        for one in (engine, engine.in_language("de")):
+            one.transcribe(sound, Draft())
+            one.transcribe(sound, Draft(), word_times=True, hold_back_s=0.5)
+    assert transcriber.named == [
+        {"trim_window": trims, "word_times": times, "hold_back_s": held_s}
+        for trims in (False, False, True, True)
+        for times, held_s in ((False, 0.0), (True, 0.5))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (DecodingOptions(search=SearchOptions(beam_size=2)), "decoded greedily"),
+        (DecodingOptions(search=SearchOptions(temperatures=(0.2,))), "decoded greedily"),
+        (DecodingOptions(timestamps=True), "no --timestamps"),
+    ],
+)
+def test_what_needs_more_than_one_pass_is_refused(options: DecodingOptions, told: str) -> None:
+    with pytest.raises(OptionError, match=told):
+        TranscriberEngine(Noting(), options)  # type: ignore[arg-type]
+
+
+def test_what_the_model_cannot_honour_is_refused_before_anything_is_heard() -> None:
+    class Picky(Noting):
+        def check(self, options: DecodingOptions) -> None:
+            raise OptionError(f"no {options.language} here")
+
+    with pytest.raises(OptionError, match="no de here"):
+        TranscriberEngine(Picky(), DecodingOptions(language="de"))  # type: ignore[arg-type]
 
 
 def test_windows_are_trimmed_only_where_the_encoder_can() -> None:
@@ -98,6 +167,19 @@ def test_options_of_decoding_have_an_effect_on_captions() -> None:
             {"language": "en"},
         ):
             assert heard(**changes) != before, changes
+
+
+def test_moonshine_hears_what_its_package_takes_in_english_only() -> None:
+    smallest = MoonshineEngine()
+    assert (smallest.name, smallest.content_s) == ("Moonshine tiny-streaming", 9.0)
+    assert MoonshineEngine(content_s=63.9).content_s == 63.9
+    with pytest.raises(OptionError, match="--max-segment is 64 s, Moonshine takes less than 64 s"):
+        MoonshineEngine(content_s=64.0)
+    engine = MoonshineEngine("base")
+    assert (engine.name, engine.language) == ("Moonshine base", "en")
+    assert engine.in_language("en") is engine
+    with pytest.raises(OptionError, match="Moonshine hears English only"):
+        engine.in_language("de")
 
 
 def test_moonshine_lets_go_of_its_weights_when_it_is_closed(

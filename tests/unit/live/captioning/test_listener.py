@@ -100,6 +100,34 @@ def test_the_draft_behind_a_cut_begins_with_the_first_word_behind_it() -> None:
     assert carried[0] == len(first.words)
 
 
+def test_the_time_that_the_engine_takes_is_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([100.0, 100.5, 200.0, 202.0])
+    monkeypatch.setattr("whisper_hailo.live.captioning.listener.perf_counter", lambda: next(times))
+    listener, statistics = listening(Guesser(["de", "de"]))
+    for seconds in (0.5, 1.0):
+        listener.transcribe_partial(segment(), audio(seconds))
+    assert (statistics.compute_s, statistics.n_calls) == (2.5, 2)
+
+
+def test_losses_are_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    captioner = Captioner(Speller(), Loudness())
+    for n_samples in (8_000, 32_000):
+        list(captioner.lose(n_samples))
+    (message,) = caplog.messages
+    assert message.startswith("0.50 s of sound could not wait and were lost")
+
+
+def test_what_is_changed_of_running_captions_holds_at_once() -> None:
+    """A pause of half a second ends a segment, then one of a second and a half only."""
+    captioner = Captioner(Speller(), Loudness(), CaptionOptions(min_silence_s=0.5))
+    said = np.concatenate([speech(range(4)), audio(1.0)])
+    assert isinstance(list(captioner.feed(said))[-1], Completed)
+    event = captioner.console.change({"min_silence_s": 1.5})
+    assert event.settings["min_silence_s"] == 1.5
+    assert captioner.console.settings == event.settings
+    assert not any(isinstance(event, Completed) for event in captioner.feed(said))
+
+
 def test_pauses_that_were_wanted_are_counted_by_themselves() -> None:
     captioner = Captioner(Speller(), Loudness())
     list(captioner.feed(speech(range(4))))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from whisper_hailo.core.buffers import BufferText, BufferWord
 from whisper_hailo.decoding.search.verify_draft import Draft
-from whisper_hailo.live.captioning.settling import RunningText
+from whisper_hailo.live.captioning.settling import RunningText, caption_words
+from whisper_hailo.live.events import CaptionWord
 
 
 def heard(*ids: int, guess: tuple[int, ...] = ()) -> BufferText:
@@ -111,6 +116,88 @@ def test_words_of_an_engine_without_tokens_are_counted_off(
     assert [word.text for word in text.committed] == [" one", " two"]
     found = text.behind_committed(spelled(*later))
     assert tuple(word.text.strip() for word in found) == behind
+
+
+def edits(left: Sequence[str], right: Sequence[str]) -> int:
+    """The fewest words that are changed, dropped and put in between."""
+    if not left or not right:
+        return len(left) + len(right)
+    return min(
+        edits(left[1:], right[1:]) + (left[0] != right[0]),
+        edits(left[1:], right) + 1,
+        edits(left, right[1:]) + 1,
+    )
+
+
+few_words = st.lists(st.sampled_from("abc"), max_size=4)
+
+
+@settings(deadline=None)
+@given(few_words, few_words)
+def test_of_ways_to_count_off_the_one_with_the_fewest_edits_is_taken(
+    before: list[str], later: list[str]
+) -> None:
+    """Of several the one that counts off as many words as were committed, or nearly."""
+    text = RunningText(settle_s=0.0, committed=list(spelled(*before).words))
+    found = text.behind_committed(spelled(*later))
+    ways = range(len(later) + 1)
+    n_gone = min(ways, key=lambda n: (edits(before, later[:n]), abs(n - len(before))))
+    assert [word.text.strip() for word in found] == later[n_gone if before else 0 :]
+
+
+def test_what_begins_or_ends_a_word_is_no_other_word() -> None:
+    text = RunningText(settle_s=0.0, committed=list(spelled("one", "two").words))
+    found = text.behind_committed(spelled("(One,", "-TWO-", "…", "two"))
+    assert [word.text for word in found] == [" …", " two"]
+
+
+@pytest.mark.parametrize(
+    ("joined", "rest"),
+    [
+        (BufferWord(" b,", (2, 9), 0.5), ","),
+        (BufferWord(" B,", (2, 9), 0.5), ""),  # written otherwise: what was shown stays
+    ],
+)
+def test_a_mark_that_joins_the_last_of_several_words(joined: BufferWord, rest: str) -> None:
+    text = RunningText(settle_s=0.0, committed=[*heard(1).words, BufferWord(" b", (2,))])
+    words = text.behind_committed(BufferText((*heard(1).words, joined, *heard(3).words)))
+    assert [(word.text, word.tokens) for word in words] == [(rest, (9,)), (" w3", (3,))]
+    assert [word.probability for word in words] == [0.5, None]
+
+
+def test_an_engine_that_changed_its_mind_about_what_stays_is_counted_off_by_words() -> None:
+    text = RunningText(settle_s=0.0, committed=list(heard(1, 2).words))
+    assert ids(list(text.behind_committed(heard(2, 3)))) == [3]
+    assert ids(list(text.behind_committed(heard(1, 2, 3)))) == [3]
+
+
+def test_words_that_stay_get_the_times_that_the_last_hypothesis_has_for_their_tokens() -> None:
+    """It may have them as other words; where it has other tokens, they have no times."""
+    committed = [BufferWord(" a", (1,)), BufferWord(" bc", (2, 3)), BufferWord(" d", (4,))]
+    text = RunningText(settle_s=0.0, committed=committed)
+    last = BufferText((
+        BufferWord(" a", (1,), 0.5, 0.0, 0.5), BufferWord(" b", (2,), 0.5, 0.5, 0.7),
+        BufferWord("c", (3,), 0.5, 0.7, 0.9), BufferWord(" e", (5,), 0.5, 0.9, 1.0),
+    ))  # fmt: skip
+    times = [(word.text, word.start_s, word.end_s) for word in text.finish(last)]
+    assert times[:3] == [(" a", 0.0, 0.5), (" bc", 0.5, 0.9), (" d", None, None)]
+
+
+def test_words_are_counted_that_were_heard_again() -> None:
+    text = RunningText(settle_s=9.0)
+    for length_s, n_times in ((1.0, 1), (2.0, 2), (3.0, 3)):
+        text.update(heard(1, 2), length_s)
+        assert [old.times for old in text.tentative] == [n_times] * 2
+        assert [old.since_s for old in text.tentative] == [1.0, 1.0]
+
+
+def test_times_of_words_become_those_of_the_stream_and_end_with_the_segment() -> None:
+    words = (BufferWord(" a", (1,), 0.5, 0.0, 0.25), BufferWord(" b", (2,), None, 0.5, 9.0))
+    assert caption_words((*words, *heard(1).words), 10.0, 11.0) == (
+        CaptionWord(" a", 0.5, 10.0, 10.25),
+        CaptionWord(" b", None, 10.5, 11.0),
+        CaptionWord(" w1", None, None, None),
+    )
 
 
 def test_a_mark_that_joins_the_last_committed_word_is_all_that_is_new() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime
 from pathlib import Path
 
@@ -123,6 +124,7 @@ def test_events_as_json_lines(tmp_path: Path) -> None:
     run, *lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert (run["event"], len(run["run"])) == ("run", 16)
     assert datetime.fromisoformat(run["at"]).tzinfo is not None
+    assert re.search(r":\d\d\.\d{3}[+-]\d\d:\d\d$", run["at"]), "as precise as events are"
     assert [line["event"] for line in lines[:3]] == ["started", "partial", "completed"]
     assert lines[1]["committed_text"] == "One"
     assert lines[1]["text"] == "One too"
@@ -130,6 +132,26 @@ def test_events_as_json_lines(tmp_path: Path) -> None:
     assert lines[2]["words"][1]["probability"] is None
     lost = {"event": "lost", "start_s": 2.6, "end_s": 3000.0, "heard_s": 3000.0, "at_s": 0.55}
     assert lines[5] == lost
+
+
+def test_only_final_texts_wait_for_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[int] = []
+    monkeypatch.setattr("os.fsync", waited.append)
+    for file in (EventFile(tmp_path / "e.jsonl"), CaptionFile(tmp_path / "a.txt")):
+        with file:
+            for event, n_waits in zip(EVENTS[:3], (0, 0, 1), strict=True):
+                waited.clear()
+                file.put(event)
+                assert len(waited) == n_waits
+
+
+def test_a_line_that_would_be_no_json_is_not_written(tmp_path: Path) -> None:
+    odd = Completed(0, 0.0, 1.0, (word("a", float("nan")),), "end", 0, 1.0, 0.1)
+    with EventFile(tmp_path / "e.jsonl") as file, pytest.raises(ValueError, match="JSON"):
+        file.put(odd)
+    assert len((tmp_path / "e.jsonl").read_text().splitlines()) == 1
 
 
 def test_other_endings_and_bad_places_are_refused(tmp_path: Path) -> None:
@@ -191,6 +213,8 @@ def test_captions_do_not_replace_what_they_are_of(tmp_path: Path) -> None:
         with pytest.raises(OptionError, match="would replace the input"):
             caption_files(str(path), events, outputs)
     assert path.stat().st_size == 104
+    (tmp_path / "talk.srt").touch()
+    assert len(caption_files(str(path), tmp_path / "e.jsonl", (tmp_path / "talk.srt",))) == 2
 
 
 def test_captions_do_not_replace_standard_input(

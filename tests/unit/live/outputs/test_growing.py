@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import date
 from itertools import count
@@ -13,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from whisper_hailo.core.errors import OutputError
+from whisper_hailo.live.events import CaptionWord, Completed
 from whisper_hailo.live.outputs import rotation
+from whisper_hailo.live.outputs.files import CaptionFile
 from whisper_hailo.live.outputs.growing_file import GrowingFile
 from whisper_hailo.live.outputs.rotation import Rotation
 
@@ -39,6 +42,70 @@ def test_the_disk_is_waited_for_where_a_record_may_not_be_lost(
     with GrowingFile(tmp_path / "a.txt", "txt") as file:
         file.append(b"one\n", durable=durable)
         assert bool(waited) is durable
+
+
+def test_a_pipe_has_no_disk_to_wait_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[int] = []
+    monkeypatch.setattr(os, "fsync", waited.append)
+    os.mkfifo(tmp_path / "a.txt")
+    reading = os.open(tmp_path / "a.txt", os.O_RDONLY | os.O_NONBLOCK)
+    with GrowingFile(tmp_path / "a.txt", "txt") as file:
+        file.append(b"one\n", durable=True)
+    assert (os.read(reading, 100), waited) == (b"one\n", [])
+    os.close(reading)
+
+
+def test_a_pipe_is_never_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "a.txt")
+    reading = os.open(tmp_path / "a.txt", os.O_RDONLY | os.O_NONBLOCK)
+    opened: list[Path] = []
+
+    def noted(path: Path, *how: int, open_it: Callable[..., int] = os.open) -> int:
+        opened.append(path)
+        return open_it(path, *how)
+
+    monkeypatch.setattr(os, "open", noted)
+    with GrowingFile(tmp_path / "a.txt", "txt", Rotation(most_bytes=10)) as file:
+        for _ in range(3):
+            file.append(b"one\ntwo\n", durable=False)
+    assert opened == [tmp_path / "a.txt"], "its reader sees one end of it"
+    assert (os.read(reading, 100), names(tmp_path)) == (b"one\ntwo\n" * 3, ["a.txt"])
+    os.close(reading)
+
+
+def test_a_file_that_was_closed_takes_no_more(tmp_path: Path) -> None:
+    file = GrowingFile(tmp_path / "a.txt", "txt").open()
+    file.append(b"one\n", durable=False)
+    file.close()
+    with pytest.raises(OutputError, match="is not open"):
+        file.append(b"two\n", durable=False)
+    assert (tmp_path / "a.txt").read_bytes() == b"one\n"
+
+
+@pytest.mark.parametrize(
+    ("n_before", "first", "second"), [(6, 3, 0), (7, 3, 0), (9, 1, 2), (10, 0, 3), (11, 0, 3)]
+)
+def test_a_file_that_goes_on_is_no_larger_than_it_may_be(
+    tmp_path: Path, n_before: int, first: int, second: int
+) -> None:
+    """Ten bytes: what of three records of one fits; the first one is taken in any case."""
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"x" * (n_before - 1) + b"\n")
+    with GrowingFile(path, "txt", Rotation(most_bytes=10), joins=True) as file:
+        for _ in range(3):
+            file.append(b"\n", durable=False)
+    sizes = [p.stat().st_size for p in (path, tmp_path / "a-2.txt") if p.exists()]
+    assert sizes == [n_before + first, *([second] if second else [])]
+
+
+def test_cues_of_each_part_are_counted_from_one(tmp_path: Path) -> None:
+    with CaptionFile(tmp_path / "a.srt", Rotation(most_bytes=90)) as file:
+        for index in range(5):
+            words = (CaptionWord(" said"),)
+            file.put(Completed(index, index, index + 1.0, words, "silence", 0, 9.0, 9.0))
+    parts = [tmp_path / name for name in ("a.srt", "a-2.srt", "a-3.srt")]
+    numbers = [[line for line in part.read_text().splitlines() if line.isdigit()] for part in parts]
+    assert numbers == [["1", "2"], ["1", "2"], ["1"]]
 
 
 @pytest.mark.parametrize("before", [b"", b"\n", b"a line\n", b"\n" + 5000 * b"x" + b"\n"])
@@ -69,6 +136,16 @@ def test_a_file_that_would_become_too_large_is_left_for_the_next(tmp_path: Path)
         "a-3.txt": b"more than ten bytes\n",
         "a-4.txt": b"7\n",
     }
+
+
+def test_a_heading_alone_is_no_file_of_its_own(tmp_path: Path) -> None:
+    with CaptionFile(tmp_path / "a.vtt", Rotation(most_bytes=10)) as file:
+        for index, text in enumerate("ab"):
+            words = (CaptionWord(f" {text}"),)
+            file.put(Completed(index, index, index + 1.0, words, "silence", 0, 9.0, 9.0))
+    contents = [(tmp_path / name).read_text().splitlines() for name in names(tmp_path)]
+    assert names(tmp_path) == ["a-2.vtt", "a.vtt"]
+    assert [(lines[0], lines[-2]) for lines in contents] == [("WEBVTT", "b"), ("WEBVTT", "a")]
 
 
 def test_each_day_has_a_file_with_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,6 +56,26 @@ def test_a_recording_can_be_read_while_it_grows_as_after_a_kill(tmp_path: Path) 
     np.testing.assert_allclose(audio, NOISE[: audio.size], atol=1 / 32767)
 
 
+def test_what_is_too_loud_is_as_loud_as_can_be(tmp_path: Path) -> None:
+    with FlacRecording(tmp_path / "a.flac") as recording:
+        recording.put(Block(np.array([0.5, 2.0, -2.0, 1.0, -1.0], np.float32)))
+    np.testing.assert_allclose(
+        heard(tmp_path / "a.flac"), [0.5, 1.0, -1.0, 1.0, -1.0], atol=1 / 16384
+    )
+
+
+def test_a_power_cut_takes_five_seconds_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, waited = [100.0], []
+    monkeypatch.setattr("os.fsync", lambda _: waited.append(clock[0]))
+    with FlacRecording(tmp_path / "a.flac", now=lambda: clock[0]) as recording:
+        for half_seconds in range(24):
+            clock[0] = 100.0 + half_seconds / 2
+            recording.put(Block(NOISE[:8192]))
+        assert waited == [105.0, 110.0]
+
+
 def test_what_nobody_heard_is_silence_so_that_times_agree(tmp_path: Path) -> None:
     sound = tone(SAMPLE_RATE_HZ, 1.0)
     with FlacRecording(tmp_path / "a.flac") as recording:
@@ -117,6 +137,7 @@ def test_a_disk_that_stays_full_is_told_with_what_is_missing(
         recording.put(block)
     with pytest.raises(OutputError, match=r"No space left.*[1-9][\d.]* s of sound are not in it"):
         recording.close()
+    assert not recording.file.has_begun
     assert heard(tmp_path / "a.flac").size > 4096
 
 
@@ -131,7 +152,8 @@ def test_sound_that_waited_for_too_long_is_missing_and_what_follows_has_a_file_o
         recording.put(block)
         clock[0] += 0.032
     disk.room, clock[0] = 1 << 30, 100.0
-    recording.put(Block(NOISE[:512]))
+    for at in (0, 256):
+        recording.put(Block(NOISE[at : at + 256]))
     with pytest.raises(OutputError, match=r"[1-9][\d.]* s of sound are not in it"):
         recording.close()
     behind = heard(tmp_path / "a-2.flac")

@@ -114,3 +114,18 @@ def test_memory_has_a_bound_and_what_is_beyond_it_is_counted(
     with pytest.raises(OutputError, match="2 events are not in it"):
         retried.close()
     assert [event.segment_id for event in sink.taken if isinstance(event, Completed)] == [2, 3, 4]
+
+
+def test_what_waits_and_what_could_not_wait_are_missing_both_and_told_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sinks, "MOST_WAITING", 3)
+    sink, clock = Failing(), [0.0]
+    sink.well = False
+    retried = RetriedSink(sink, now=lambda: clock[0]).open()
+    for number in range(5):
+        retried.put(replace(DONE, segment_id=number))
+    with pytest.raises(OutputError, match="free some space; 5 events are not in it"):
+        retried.close()
+    retried.close()
+    assert sink.taken == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,6 +31,7 @@ def test_all_that_waits_is_one_piece() -> None:
     block = next(backlog.blocks())
     np.testing.assert_array_equal(block.audio, np.arange(30))
     assert (block.captured_s, block.n_faults, block.n_lost) == (30.0, 2, 0)
+    assert block.voices is None, "nobody told speakers apart"
 
 
 def test_what_there_is_no_room_for_is_lost_behind_what_waits() -> None:
@@ -41,6 +43,21 @@ def test_what_there_is_no_room_for_is_lost_behind_what_waits() -> None:
     assert (block.captured_s, block.n_lost) == (120.0, 100)
     assert backlog.put(ramp(200, 240)) == 0
     np.testing.assert_array_equal(next(blocks).audio, np.arange(200, 240))
+
+
+def test_losses_behind_an_absence_have_a_place_each() -> None:
+    backlog = room_for(100)
+    backlog.put(ramp(0, 30))
+    backlog.put(nothing(Absence("unplugged")))
+    assert backlog.put(ramp(30, 120)) == 20
+    blocks = backlog.blocks()
+    assert next(blocks).audio.size == 30
+    assert backlog.put(ramp(120, 170)) == 20
+    got = [next(blocks) for _ in range(2)]
+    assert [(block.audio[0], block.audio.size, block.n_lost) for block in got] == [
+        (30.0, 70, 20),
+        (120.0, 30, 20),
+    ]
 
 
 def test_a_loss_lasts_until_somebody_takes_so_that_nothing_stands_in_the_wrong_place() -> None:
@@ -114,6 +131,24 @@ def test_whoever_can_wait_loses_nothing_however_large_its_pieces() -> None:
     np.testing.assert_array_equal(np.concatenate([b.audio for b in blocks]), np.arange(3000))
 
 
+def test_when_and_by_whom_a_long_piece_was_spoken_goes_with_its_parts() -> None:
+    backlog, long = room_for(100), np.arange(250)
+    piece = Block(long.astype(np.float32), 9.0, recorded_s=1000.0, voices=(long // 60).astype("i1"))
+
+    def bring() -> None:
+        backlog.put_all(piece)
+        backlog.end()
+
+    thread = threading.Thread(target=bring)
+    thread.start()
+    blocks = [block for block in backlog.blocks() if block.audio.size]
+    thread.join()
+    assert [block.recorded_s for block in blocks] == [1000.0] + [None] * (len(blocks) - 1)
+    assert len(blocks) > 1
+    voices = [one for block in blocks if block.voices is not None for one in block.voices]
+    assert voices == (long // 60).tolist()
+
+
 def test_whoever_waits_for_room_is_let_go_at_the_end() -> None:
     backlog = room_for(10)
     thread = threading.Thread(target=backlog.put_all, args=(ramp(0, 1000),))
@@ -132,6 +167,70 @@ def test_a_failure_comes_behind_what_waits() -> None:
     assert next(blocks).audio.size == 5
     with pytest.raises(AudioError, match="it broke off"):
         next(blocks)
+
+
+@pytest.mark.parametrize("come", [ramp(0, 5), nothing(Absence("unplugged")), None])
+def test_whatever_comes_is_given_at_once(
+    come: Block | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("whisper_hailo.live.sources.backlog.LOOK_S", 300.0)
+    backlog = room_for(100)
+    backlog.put(come) if come is not None else backlog.end()
+    block = next(backlog.blocks())
+    assert block.absence == (come.absence if come is not None else None)
+    assert block.captured_s == (5.0 if block.audio.size else None)
+
+
+@pytest.mark.parametrize("way", [Backlog.put, Backlog.put_all])
+def test_who_waits_for_sound_is_woken_by_it(
+    way: Callable[[Backlog, Block], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("whisper_hailo.live.sources.backlog.LOOK_S", 300.0)
+    backlog, waits, got = room_for(100), threading.Event(), []
+    wait_for = backlog._changed.wait_for
+
+    def noted(*given: Any) -> Any:
+        waits.set()  # whoever puts something gets its turn when this one really waits
+        return wait_for(*given)
+
+    monkeypatch.setattr(backlog._changed, "wait_for", noted)
+    thread = threading.Thread(target=lambda: got.append(next(backlog.blocks())))
+    thread.start()
+    waits.wait()
+    way(backlog, ramp(0, 5))
+    thread.join()
+    assert [block.audio.size for block in got] == [5]
+
+
+def test_speakers_behind_an_absence_keep_their_places() -> None:
+    backlog = room_for(100)
+    backlog.put(Block(np.ones(30, np.float32), voices=np.zeros(30, np.int8)))
+    backlog.put(nothing(Absence("unplugged")))
+    later = (np.arange(50) // 20).astype(np.int8)
+    backlog.put(Block(np.ones(50, np.float32), voices=later))
+    backlog.end()
+    voices = [block.voices.tolist() for block in backlog.blocks() if block.voices is not None]
+    assert voices == [[0] * 30, later.tolist()]
+
+
+def test_what_the_source_tells_last_is_not_forgotten() -> None:
+    backlog = room_for(100)
+    for block in (ramp(0, 5), nothing(Absence("unplugged")), nothing(Absence("", 9))):
+        backlog.put(block)
+    backlog.end()
+    absences = [block.absence for block in backlog.blocks()]
+    assert absences == [Absence("unplugged"), Absence("", 9)]
+
+
+def test_of_what_was_taken_nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("whisper_hailo.live.sources.backlog.LOOK_S", 0.0)
+    backlog = room_for(100)
+    backlog.put(Block(np.ones(5, np.float32), 7.0, n_faults=1, recorded_s=1000.0))
+    blocks = backlog.blocks()
+    next(blocks)
+    nothing_more = next(blocks)
+    assert (nothing_more.audio.size, nothing_more.captured_s, nothing_more.n_faults) == (0, None, 0)
+    assert (nothing_more.recorded_s, nothing_more.absence) == (None, None)
 
 
 def test_while_nothing_comes_whoever_waits_may_look_around() -> None:

@@ -59,3 +59,34 @@ def test_a_program_that_was_held_up_and_catches_up_misses_nothing() -> None:
     late = [now_s + index * 1e-4 for index in range(round(3.0 / BLOCK_S))]
     assert missing(lag, late) == []
     assert missing(lag, steady(now_s + BLOCK_S, 100)) == []
+
+
+def told(*pieces: tuple[float, float]) -> list[float]:
+    """What is missing before each of these pieces, by its length and when it came."""
+    lag = Lag()
+    return [lag.missing_s(length_s, now_s) for length_s, now_s in pieces]
+
+
+def test_a_second_that_does_not_come_within_two_is_missing() -> None:
+    begin, late = (1.0, 10.0), (1.0, 12.0)
+    assert told(begin, late, (1.875, 13.875), (0.125, 14.0)) == [0.0, 0.0, 0.0, 1.0]
+    assert told(begin, late, (2.0, 14.0), (1.0, 15.0), (4.0, 19.0)) == [0.0, 0.0, 1.0, 0.0, 0.0]
+    assert told(begin, late, (2.0, 14.0), (1.0, 17.0), (2.0, 19.0)) == [0.0, 0.0, 1.0, 0.0, 2.0]
+    assert told(begin, late, (2.0, 13.0), (1.0, 15.0)) == [0.0] * 4, "what came is forgotten"
+    assert told(begin, (1.0, 11.875), (2.0, 13.875), (9.0, 22.875)) == [0.0] * 4
+
+
+@pytest.mark.parametrize(("caught_up_s", "missing_s"), [(0.125, 1.875), (0.25, 0.0)])
+def test_who_catches_up_is_waited_for(caught_up_s: float, missing_s: float) -> None:
+    """Two seconds were missing at first; two seconds later it is a little less."""
+    found = told((1.0, 10.0), (1.0, 13.0), (1.0 + caught_up_s, 14.0), (1.0, 15.0))
+    assert found == [0.0, 0.0, 0.0, missing_s]
+
+
+def test_a_clock_that_runs_otherwise_is_followed_slowly() -> None:
+    lag = Lag()
+    lag.missing_s(1.0, 10.0)
+    lag.missing_s(1.0, 11.5)
+    assert lag.usual_s == pytest.approx(9.005)
+    lag.missing_s(1.0, 11.505)
+    assert lag.usual_s == pytest.approx(9.0)

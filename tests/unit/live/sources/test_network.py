@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.captioning.captioner import Captioner
 from whisper_hailo.live.event_checks import violations
 from whisper_hailo.live.events import Completed
-from whisper_hailo.live.sources.network import NetworkSource
+from whisper_hailo.live.sources.network import NetworkSource, _Wait
 from whisper_hailo.live.sources.reopened import ReopenedSource
 from whisper_hailo.live.sources.select import open_source
 from whisper_hailo.live.sources.source import Block, Pace
@@ -178,6 +179,72 @@ def test_a_source_that_never_connected_can_be_closed(radio: str) -> None:
         source.open()
     source.close()
     assert list(source.blocks()) == []
+
+
+class Opened:
+    """What FFmpeg opens: with a sound, of so many microseconds, or without an end."""
+
+    def __init__(self, duration: int | None, *, has_sound: bool = True) -> None:
+        self.duration = duration
+        self.streams = SimpleNamespace(audio=[object()] if has_sound else [])
+        self.n_closed = 0
+
+    def close(self) -> None:
+        self.n_closed += 1
+
+
+@pytest.mark.parametrize(
+    ("address", "duration", "pace"),
+    [
+        ("rtsp://camera/1", None, Pace.OWN),
+        ("RTMP://studio/live", None, Pace.OWN),
+        ("srt://studio:9000", 5_000_000, Pace.OWN),
+        ("http://radio/live", None, Pace.AHEAD),
+        ("https://host/talk.mp3", 5_000_000, Pace.ASKED),
+    ],
+)
+def test_an_address_is_heard_as_its_sender_is_paced(
+    address: str, duration: int | None, pace: Pace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, asked = Opened(duration), []
+
+    def connect(name: str, **how: object) -> Opened:
+        asked.append((name, how))
+        return opened
+
+    monkeypatch.setattr(av, "open", connect)
+    with NetworkSource(address) as source:
+        assert (source.pace, source.endless) == (pace, duration is None)
+    assert opened.n_closed == 1, "nobody reads, who would close it"
+    options = {"rtsp_transport": "tcp"} if address.startswith("rtsp") else {}
+    assert asked == [(address, {"timeout": 300.0, "options": options})]
+
+
+def test_an_address_without_sound_is_told_and_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = Opened(None, has_sound=False)
+    monkeypatch.setattr(av, "open", lambda *_, **__: opened)
+    with pytest.raises(AudioError, match="has no sound"), NetworkSource("rtsp://camera/1"):
+        pass
+    assert opened.n_closed == 1
+
+
+def test_an_address_that_was_not_reached_yet_may_go_on_for_ever() -> None:
+    assert NetworkSource("http://127.0.0.1:1/none").endless
+
+
+@pytest.mark.parametrize(
+    ("waited_s", "sound_s", "in_vain"),
+    [(30.0, 0.0, False), (30.1, 2.9, True), (30.1, 3.0, False), (99.0, 99.0, False)],
+)
+def test_a_sender_has_given_some_sound_by_the_time_it_was_waited_for(
+    waited_s: float, sound_s: float, in_vain: bool
+) -> None:
+    wait = _Wait(waited_s, round(sound_s * SAMPLE_RATE_HZ))
+    assert wait.is_in_vain() is in_vain
+    looked = waited_s > 30.0
+    assert _Wait() == _Wait(0.0, 0)
+    assert (wait.waited_s, wait.n_samples == 0) == ((0.0, True) if looked else (waited_s, True))
+    assert wait.is_in_vain() is False, "it is looked at anew"
 
 
 def test_an_address_that_is_not_there_is_one_line(radio: str) -> None:

@@ -99,6 +99,13 @@ def test_the_waits_between_openings_grow() -> None:
     np.testing.assert_allclose(waits[7:], 30, atol=0.11)
 
 
+def test_a_source_that_is_back_in_time_goes_on() -> None:
+    source = Unsteady([speech([0]), *[None] * 5, speech([1])])
+    events = events_of(source.reopened(60.0))
+    assert [event.text for event in events if isinstance(event, Completed)] == ["w0", "w1"]
+    assert 10.0 < source.opened[-1] - source.opened[0] < 60.0
+
+
 def test_a_source_that_is_away_for_too_long_has_failed() -> None:
     source = Unsteady([speech([0]), *[None] * 99])
     with pytest.raises(DeviceError, match=r"was away for 60 s.*no microphone found"):

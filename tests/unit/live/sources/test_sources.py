@@ -82,6 +82,43 @@ def test_nothing_is_no_file_and_not_the_current_folder() -> None:
         pass
 
 
+def test_a_file_comes_in_pieces_of_one_frame_with_its_name(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.wav", tone(16_000, 0.1))
+    with FileSource(path) as source:
+        assert source.name == str(path)
+        blocks = list(source.blocks())
+    assert [block.audio.size for block in blocks] == [512, 512, 512, 64]
+    assert all(block.captured_s is None and block.voices is None for block in blocks)
+
+
+def test_a_file_in_real_time_gives_each_piece_when_its_last_sample_was_spoken(
+    tmp_path: Path,
+) -> None:
+    """It waits for what is still to come, and not where its listener was slow."""
+    clock, waits = [5.0], []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        clock[0] += seconds
+
+    path = write(tmp_path / "a.wav", tone(16_000, 0.128))
+    with FileSource(path, real_time=True, now=lambda: clock[0], sleep=sleep) as source:
+        captured = []
+        for block in source.blocks():
+            captured.append(block.captured_s)
+            clock[0] += 0.05 if len(captured) == 2 else 0.0
+    assert captured == pytest.approx([5.032, 5.064, 5.096, 5.128])
+    assert waits == pytest.approx([0.032, 0.032, 0.014])
+
+
+def test_a_file_of_speakers_has_more_than_one_channel(tmp_path: Path) -> None:
+    path = str(write(tmp_path / "a.wav", tone(16_000, 0.1)))
+    with open_source(path) as source:
+        assert source.name == path
+    with pytest.raises(AudioError, match="1 channel"), open_source(path, split=True):
+        pass
+
+
 def test_a_missing_file_is_told_before_anything_is_heard(tmp_path: Path) -> None:
     with pytest.raises(AudioError, match="does not exist"), FileSource(tmp_path / "no.wav"):
         pass
@@ -264,6 +301,7 @@ def test_a_microphone_that_was_unplugged_is_found_again_by_its_name(
     listed = [{**DEVICES[1], "name": "USB Microphone (hw:1,0)"}, DEVICES[2]]
     monkeypatch.setattr(sounddevice, "query_devices", lambda: listed)
     began: list[str] = []
+    monkeypatch.setattr(sounddevice, "_terminate", lambda: began.append("over"))
     monkeypatch.setattr(sounddevice, "_initialize", lambda: began.append("again"))
     source = MicrophoneSource("0")
     with source:
@@ -276,7 +314,7 @@ def test_a_microphone_that_was_unplugged_is_found_again_by_its_name(
         assert source.name == "USB Microphone (hw:2,0)"
         assert FakeStream.last is not None
         assert FakeStream.last.settings["device"] == 2
-    assert began == ["again", "again"], "PortAudio knows only devices that were there at first"
+    assert began == ["over", "again"] * 2, "PortAudio knows only devices that were there at first"
 
 
 def test_the_sound_that_waited_at_a_microphone_goes_when_it_is_opened_again(

@@ -11,17 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.live.scripted import Fickle, Loudness, Speller, silence, speech
+from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.live.captioning.captioner import Captioner
 from whisper_hailo.live.event_checks import violations
-from whisper_hailo.live.events import Completed, Event, Started
+from whisper_hailo.live.events import Completed, Event, Partial, Started
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.outputs.files import CaptionFile
 from whisper_hailo.live.sources.backlog import Backlog
 from whisper_hailo.live.sources.file import FileSource
 from whisper_hailo.live.sources.source import Block
-from whisper_hailo.live.sources.voices import Loudest, Voices, voices
+from whisper_hailo.live.sources.voices import Loudest, SplitStream, Voices, voices
 
 
 def spoken(*turns: tuple[int, list[int]]) -> tuple[FloatArray, Voices]:
@@ -59,6 +60,8 @@ def test_another_speaker_begins_another_segment_without_a_pause() -> None:
     ]
     starts = [event.speaker for event in events if isinstance(event, Started)]
     assert starts == [0, 1, 0]
+    said = {(e.segment_id, e.speaker) for e in events if isinstance(e, Partial)}
+    assert said == {(0, 0), (1, 1), (2, 0)}
 
 
 def test_a_short_word_between_is_no_turn() -> None:
@@ -106,6 +109,19 @@ def test_the_loudest_channel_has_the_turn_also_between_its_sounds() -> None:
     assert heard == [0, 0, 0, 1, 1]
 
 
+@pytest.mark.parametrize(("power", "turn"), [(0.64, 0), (0.70, 1)])
+def test_another_channel_has_the_turn_when_it_is_louder_than_what_is_left_of_the_first(
+    power: float, turn: int
+) -> None:
+    """Four tenths of the power of before count, and six tenths of that of now."""
+    loudest = Loudest()
+    both = np.zeros((100, 2), np.float32)
+    both[:, 0] = 1.0
+    assert loudest.of(both) == 0
+    both[:, 0], both[:, 1] = 0.0, np.sqrt(power)
+    assert loudest.of(both) == turn
+
+
 def test_channels_of_a_recording_are_mixed_and_told_apart(tmp_path: Path) -> None:
     path, half = tmp_path / "two.wav", np.full(16_000, 0.5, np.float32)
     left, right = np.concatenate([half, 0 * half]), np.concatenate([0 * half, half])
@@ -121,6 +137,23 @@ def test_channels_of_a_recording_are_mixed_and_told_apart(tmp_path: Path) -> Non
     soundfile.write(mono, half, 16_000)
     with pytest.raises(AudioError, match="1 channel, --channels split takes 2"):
         FileSource(mono, split=True).open()
+
+
+def test_a_recording_that_was_told_apart_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[int] = []
+
+    class Channel(Closing):
+        def close(self) -> None:
+            closed.append(1)
+
+    monkeypatch.setattr("whisper_hailo.live.sources.voices.open_audio", lambda _: Channel())
+    path = tmp_path / "two.wav"
+    soundfile.write(path, np.zeros((160, 2)), 16_000)
+    with SplitStream(path):
+        assert closed == []
+    assert closed == [1, 1]
 
 
 def test_what_waits_to_be_heard_keeps_its_speakers() -> None:

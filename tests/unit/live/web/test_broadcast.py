@@ -69,6 +69,11 @@ def test_a_browser_that_comes_late_sees_that_the_source_is_away_and_where_it_was
     assert [message["event"] for message in snapshot["completed"]] == ["back"]
 
 
+def test_where_nothing_can_be_changed_there_are_no_settings() -> None:
+    assert Broadcast().summary()[0]["settings"] == {}
+    assert Broadcast(settings={"language": "de"}).summary()[0]["settings"] == {"language": "de"}
+
+
 def test_segments_without_words_are_no_history() -> None:
     broadcast = Broadcast()
     broadcast.put(replace(DONE, words=()))

@@ -135,7 +135,7 @@ def test_newcomers_are_sent_away_where_all_places_are_those_of_pages() -> None:
     [
         ("192.168.1.7", "192.168.1.7", "192.168.1.8"),
         ("192.168.1.7", "::ffff:192.168.1.7", "::ffff:192.168.1.8"),
-        ("2001:db8::1", "2001:db8::ffff:2", "2001:db8:0:1::1"),
+        ("2001:db8::1", "2001:db8::ffff:ffff:ffff:2", "2001:db8:0:1::1"),
         ("fe80::1%eth0", "fe80::2%eth1", "fe80:0:0:1::1"),
     ],
 )
@@ -143,9 +143,20 @@ def test_nobody_has_more_than_half_of_all_places(one: str, same: str, other: str
     async def run() -> None:
         door = Door(lambda _: None, most=4)
         for _ in range(2):
-            come(door, one)[0].stay(100)
+            line, transport = come(door, one)
+            line.stay(100)
+            assert not transport.closing
         assert come(door, same)[1].closing
         assert not come(door, other)[1].closing
+
+    asyncio.run(run())
+
+
+def test_one_place_is_one_for_all() -> None:
+    async def run() -> None:
+        door = Door(lambda _: None, most=1)
+        come(door, "192.168.1.7")[0].stay(100)
+        assert come(door, "192.168.1.8")[1].closing
 
     asyncio.run(run())
 
@@ -267,6 +278,50 @@ def test_the_protocol_may_hand_its_connection_over() -> None:
         http.transport.set_protocol(websocket)
         line.data_received(b"frame")
         assert (http.received, websocket.received) == (b"", b"frame")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("unread_only", "cut"), [(False, [True, True]), (True, [False, True])])
+def test_at_the_end_all_are_cut_or_those_that_do_not_read(
+    unread_only: bool, cut: list[bool]
+) -> None:
+    async def run() -> list[bool]:
+        door = Door(print)
+        (_, reads), (stuck, waits) = come(door), come(door)
+        stuck.pause_writing()
+        door.close(unread_only=unread_only)
+        return [reads.aborted.is_set(), waits.aborted.is_set()]
+
+    assert asyncio.run(run()) == cut
+
+
+def test_who_does_not_agree_on_a_key_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*_: Any, **__: Any) -> None:
+        raise ConnectionResetError
+
+    async def run() -> bool:
+        line, transport = Line(Door(print), ssl.create_default_context()), Transport(HERE)
+        line.inner = Inner()
+        monkeypatch.setattr(asyncio.get_running_loop(), "start_tls", refuse)
+        line.connection_made(transport)  # type: ignore[arg-type]
+        assert line.eof_received() is None, "nobody speaks on it yet"
+        await asyncio.wait_for(transport.aborted.wait(), PATIENCE_S)
+        return line.inner.transport is None  # type: ignore[attr-defined]
+
+    assert asyncio.run(run())
+
+
+def test_who_speaks_on_a_connection_is_told_that_the_other_side_says_no_more() -> None:
+    class Open(Inner):
+        def eof_received(self) -> bool:
+            return True
+
+    async def run() -> None:
+        line, _ = come(Door(print))
+        assert line.eof_received() is None
+        line.inner = Open()
+        assert line.eof_received() is True
 
     asyncio.run(run())
 

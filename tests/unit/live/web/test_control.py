@@ -16,6 +16,7 @@ from tests.unit.live.scripted import Loudness, Speller, silence, speech
 from tests.unit.live.web.test_web import PATIENCE_S, connect, needs_web
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.captioning.captioner import Captioner
 from whisper_hailo.live.captioning.controls import Controls
 from whisper_hailo.live.event_checks import violations
@@ -175,6 +176,24 @@ def test_a_token_that_was_given_is_needed_for_everything() -> None:
             assert microphone.recv() == "new"
 
 
+def test_a_page_that_says_its_token_again_and_again_is_cut(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from websockets.exceptions import ConnectionClosed
+
+    monkeypatch.setattr("whisper_hailo.live.web.watching._LISTENER_BYTES", 500)
+
+    def insist(page: Any) -> None:
+        for _ in range(20):
+            page.send(json.dumps({"type": "token", "token": TOKEN}))
+            until(page, "hello")
+
+    with room() as here, connect(here.view, f"events?token={TOKEN}") as page:
+        until(page, "snapshot")
+        with pytest.raises(ConnectionClosed):
+            insist(page)
+
+
 def test_without_one_everybody_looks_and_who_has_the_one_that_was_printed_controls() -> None:
     with room(token=None, browser=BrowserSource()) as here:
         with connect(here.view, "events") as page:
@@ -204,6 +223,9 @@ def test_who_reaches_it_from_elsewhere_needs_a_token_to_be_heard(host: str, *, f
     assert access.rights(access.token) == ("look", "record", "control")
     assert access.rights("guessed") is None
     assert Access.of(None, host).token != access.token
+    assert access.is_generated
+    given = Access.of(TOKEN, host)
+    assert (given.token, given.rights(None), given.is_generated) == (TOKEN, (), False)
 
 
 @pytest.mark.parametrize("token", ["", "short", "with blanks in it", "x" * 129, "größer-als"])
@@ -256,8 +278,11 @@ def test_markers_settings_and_clearing_are_told_to_all() -> None:
             heard(late)
             snapshot = heard(late)
         assert (snapshot["completed"], snapshot["cleared"]) == ([], 1)
+        for asked, label in (({}, ""), ({"label": "x" * 200}, "x" * 200)):
+            assert ask(pages[0], "marker", **asked)["ok"]
+            assert until(pages[1], "marker")["label"] == label
     kinds = [type(event) for event in here.events if isinstance(event, Marker | Cleared | Settings)]
-    assert kinds == [Marker, Settings, Cleared]
+    assert kinds == [Marker, Settings, Cleared, Marker, Marker]
 
 
 def test_another_language_holds_from_the_next_segment_on() -> None:
@@ -283,6 +308,8 @@ def test_another_language_holds_from_the_next_segment_on() -> None:
         ({"action": "marker", "label": "x" * 201}, "200 at most"),
         ({"action": "marker", "label": 7}, "expected a text"),
         ({"action": "settings"}, "settings is missing"),
+        ({"action": "settings", "settings": {}}, "settings is missing or empty"),
+        ({"action": "settings", "settings": [["settle_s", 1]]}, "expected an object of names"),
         ({"action": "settings", "settings": {"drafts": False}}, "cannot be changed"),
         ({"action": "settings", "settings": {"settle_s": "1"}}, "expected a number"),
         ({"action": "settings", "settings": {"settle_s": float("nan")}}, "--settle is nan"),
@@ -399,6 +426,32 @@ def test_what_is_missed_in_a_pause_counts() -> None:
         (0, "", 55, False),
         (40, "none", 0, False),
     ]
+
+
+def resumed(*missed: Block) -> list[Block]:
+    """What a source gives that misses these in a pause and goes on with one sample."""
+
+    def go_on() -> None:
+        source.is_paused = False
+
+    source = PausableSource(Steps(*missed, go_on, piece(1)))
+    source.is_paused = True
+    return list(source.blocks())
+
+
+@pytest.mark.parametrize(
+    ("before", "recorded_s"), [(0, 1000.0), (20, 1000.0 - 20 / SAMPLE_RATE_HZ)]
+)
+def test_a_recording_that_went_on_in_a_pause_knows_when_it_was_spoken(
+    before: int, recorded_s: float
+) -> None:
+    told = resumed(piece(before), piece(30, recorded_s=1000.0), piece(40))
+    (back,) = [block for block in told if block.absence == Absence("", before + 70)]
+    assert back.recorded_s == pytest.approx(recorded_s, abs=1e-9)
+
+
+def test_what_is_live_was_not_recorded() -> None:
+    assert {block.recorded_s for block in resumed(piece(20))} == {None}
 
 
 def test_a_source_that_goes_away_in_a_pause_is_away_behind_it() -> None:

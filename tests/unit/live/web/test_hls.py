@@ -63,6 +63,25 @@ def test_a_piece_never_changes_and_what_comes_too_late_is_in_the_next() -> None:
     assert [(cue.start_s, cue.end_s) for cue in pieces.piece(2).cues] == [(8.0, 9.0)]  # type: ignore[union-attr]
 
 
+def test_where_nothing_came_there_is_no_piece() -> None:
+    pieces = MediaSegments()
+    pieces.put(started(0, 0.0))
+    assert (names(pieces), pieces.piece(0), pieces.piece(1)) == ([], None, None)
+    assert "DATE-TIME" not in pieces.playlist()
+    nothing = MediaSegments()
+    nothing.end()
+    assert (names(nothing), "#EXT-X-MEDIA-SEQUENCE:0\n" in nothing.playlist()) == ([], True)
+
+
+def test_what_ends_where_a_piece_begins_is_not_in_it() -> None:
+    pieces = MediaSegments()
+    for index, start_s in enumerate((0.0, 4.0, 8.0)):
+        pieces.put(completed(index, start_s, start_s + 4.0, f"said{index}"))
+    pieces.end()
+    assert [shown(pieces, number) for number in range(3)] == [["said0"], ["said1"], ["said2"]]
+    assert (PIECE_S, N_PIECES * PIECE_S) == (4.0, 180.0)
+
+
 def test_memory_is_bounded_and_old_pieces_go() -> None:
     pieces = MediaSegments()
     for index in range(1000):
@@ -124,7 +143,11 @@ def test_a_players_own_parser_reads_all_captions() -> None:
             view.put(started(index, 5.0 * index + 1))
             view.put(completed(index, 5.0 * index + 1, 5.0 * index + 3, text))
         view.come_to(81.0)
-        assert "#EXTM3U" in got(f"{view.address}captions.m3u8")
+        address = f"{view.address}captions.m3u8"
+        assert "#EXTM3U" in got(address)
+        assert "captions/0.vtt\n" in got(address)
+        with urllib.request.urlopen(address, timeout=PATIENCE_S) as response:  # noqa: S310
+            assert response.headers.get_content_type() == "application/vnd.apple.mpegurl"
         heard: dict[float, str] = {}
         view._pieces._ended = True  # a player that reads to the end needs one
         with av.open(
@@ -145,8 +168,12 @@ def test_with_a_token_players_need_it_for_the_playlist_and_for_what_it_names() -
 
     with WebView(CaptionStatistics, Place.of(port=0, token="sesame-open")) as view:  # noqa: S106
         view.come_to(9.0)
-        for path in ("captions.m3u8", "captions/0.vtt", "captions/0.vtt?token=guessed1"):
-            with pytest.raises(urllib.error.HTTPError, match=r"40[34]") as refused:
+        for path, status in (
+            ("captions.m3u8", "403"),
+            ("captions/0.vtt", "404"),
+            ("captions/0.vtt?token=guessed1", "404"),
+        ):
+            with pytest.raises(urllib.error.HTTPError, match=status) as refused:
                 got(view.address + path)
             refused.value.close()
         playlist = got(f"{view.address}captions.m3u8?token=sesame-open")

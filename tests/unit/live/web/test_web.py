@@ -15,6 +15,7 @@ import pytest
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.live.events import CaptionWord, Completed, Lost, Partial, Started
 from whisper_hailo.live.sources.browser import BrowserSource
+from whisper_hailo.live.sources.source import Pace
 from whisper_hailo.live.statistics import CaptionStatistics
 from whisper_hailo.live.web.broadcast import HISTORY, Broadcast
 from whisper_hailo.live.web.framing import frame_ancestors
@@ -210,7 +211,11 @@ def test_pages_that_are_named_may_show_the_page_in_theirs() -> None:
 
 
 @pytest.mark.parametrize(
-    "given", ["", "*", "homeassistant.local", "file:///x", "http://", "http://a b", "https://a;b"]
+    "given",
+    [
+        *("", "*", "homeassistant.local", "file:///x", "http://", "http://a b", "https://a;b"),
+        *("ftp://wall.example", "://wall.example"),
+    ],
 )
 def test_what_is_no_origin_frames_nothing(given: str) -> None:
     with pytest.raises(OptionError, match=r"--web-frame is .*, expected the origin of a page"):
@@ -266,6 +271,44 @@ def test_events_reach_every_page_and_again_after_a_reconnect(
     assert snapshot["browser_microphone"]
 
 
+def test_pages_see_how_fast_and_how_late_captions_are() -> None:
+    from whisper_hailo.live.web.view import Place, WebView
+
+    statistics = CaptionStatistics(n_segment_samples=32_000, compute_s=0.5, behind_s=1.26)
+    view = WebView(lambda: statistics, Place.of())
+    assert view._figures() == {"final_latency_s": None, "rtfx": 4.0, "behind_s": 1.3}
+    for seconds in (9.0, 0.123456):
+        statistics.final_latency_s.add(seconds)
+    assert view._figures()["final_latency_s"] == 0.1235
+
+
+def test_where_nothing_can_be_heard_or_paused_that_is_the_answer() -> None:
+    needs_web()
+    from websockets.exceptions import InvalidStatus
+
+    from whisper_hailo.live.web.view import Place, WebView
+
+    with WebView(CaptionStatistics, Place.of(port=0)) as view:
+        with pytest.raises(InvalidStatus, match="403"), connect(view, "audio"):
+            pass
+        token = view.address_to_control.partition("?")[2]
+        with connect(view, f"events?{token}") as page:
+            page.send(json.dumps({"type": "control", "id": 1, "action": "pause"}))
+            refused = told(page, "answer")
+    assert refused["error"] == "nothing is heard that could be paused"
+
+
+def test_what_comes_while_no_page_is_served_goes_nowhere() -> None:
+    from whisper_hailo.live.web.view import Place, WebView
+
+    view = WebView(CaptionStatistics, Place.of(port=0))
+    view.put(completed(0))
+    view.come_to(9.0)
+    view.hear(np.full(4000, 0.5, np.float32))
+    view.close()
+    assert view._broadcast.summary()[0]["completed"] == []
+
+
 def test_a_page_is_told_of_the_end_before_its_socket_is_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -281,9 +324,11 @@ def test_a_page_is_told_of_the_end_before_its_socket_is_closed(
         assert [json.loads(page.recv())["event"] for _ in range(2)] == ["hello", "snapshot"]
         view.put(completed(0))
         view.close()
+        view.close()
         kinds = [json.loads(page.recv())["event"] for _ in range(3)]
         assert kinds == ["completed", "figures", "end"]
-        with pytest.raises(ConnectionClosed):
+        assert view._pieces.playlist().endswith("#EXT-X-ENDLIST\n"), "players, too"
+        with pytest.raises(ConnectionClosed, match="1000"):
             page.recv()
     assert not any(thread.name == "caption-web" for thread in threading.enumerate())
 
@@ -304,6 +349,19 @@ def test_a_browser_may_be_the_microphone_one_at_a_time(
     assert list(blocks) == []
 
 
+def test_a_browser_is_heard_however_much_it_says(
+    served: tuple[Any, BrowserSource], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bound holds for what is no message."""
+    monkeypatch.setattr("whisper_hailo.live.web.pages._SPEAKER_BYTES", 4096)
+    view, browser = served
+    with connect(view, "audio") as microphone:
+        heard = (block.audio.size for block in browser.blocks() if block.audio.size)
+        for _ in range(10):
+            microphone.send(bytes(1000))
+            assert next(heard) == 500
+
+
 def test_a_page_may_send_what_it_kept_only_where_no_other_was_heard_since(
     served: tuple[Any, BrowserSource],
 ) -> None:
@@ -318,8 +376,19 @@ def test_a_page_may_send_what_it_kept_only_where_no_other_was_heard_since(
     answers = [told(f"audio?recording={name}") for name in come]
     assert answers == ["new", "again", "new", "new", "again"]
     assert [told("audio"), told("audio")] == ["new", "new"]
-    endless = ["n" * 64, "n" * 65]  # no more than 64 letters are kept
-    assert [told(f"audio?recording={name}") for name in endless] == ["new", "again"]
+    endless = ["n" * 63, "n" * 64, "n" * 65]  # no more than 64 letters are kept
+    assert [told(f"audio?recording={name}") for name in endless] == ["new", "new", "again"]
+
+
+def test_a_browser_is_heard_as_long_as_somebody_wants() -> None:
+    source = BrowserSource().open()
+    assert (source.pace, source.endless, source.name) == (
+        Pace.ASKED, True, "a browser's microphone",
+    )  # fmt: skip
+    assert source.push(np.array([16384], "<i2").tobytes()) == 0.0
+    source.close()
+    (first,) = source.blocks()
+    assert (first.audio.tolist(), first.captured_s is not None) == ([0.5], True)
 
 
 def test_of_browsers_that_come_at_once_one_is_the_microphone(

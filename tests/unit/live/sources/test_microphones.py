@@ -1,0 +1,124 @@
+"""Microphones with one channel or several: which is heard, and how it is recorded."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.live.sources.test_sources import DEVICES, FakeStream, sounddevice
+from whisper_hailo.core.errors import DeviceError, OptionError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo.live.sources.microphone import MicrophoneSource, choose_device
+from whisper_hailo.live.sources.select import open_source
+from whisper_hailo.live.sources.source import Block, Pace
+
+__all__ = ["sounddevice"]
+
+
+def of_channels(monkeypatch: pytest.MonkeyPatch, module: Any, n_channels: int) -> None:
+    """The only device has so many."""
+    device = {"name": "Desk", "max_input_channels": n_channels, "default_samplerate": 16_000.0}
+    monkeypatch.setattr(module, "query_devices", lambda: [device])
+
+
+def recorded(source: MicrophoneSource, *pieces: FloatArray) -> list[Block]:
+    """What is given of what the sound card gives, `(n_samples, n_channels)` each."""
+    with source:
+        assert FakeStream.last is not None
+        for piece in pieces:
+            FakeStream.last.settings["callback"](piece, piece.shape[0], None, "")
+        source.close()
+        return list(source.blocks())
+
+
+@pytest.fixture
+def silent(monkeypatch: pytest.MonkeyPatch, sounddevice: SimpleNamespace) -> SimpleNamespace:
+    """Streams give what a test gives them."""
+    monkeypatch.setattr(FakeStream, "start", lambda self: None)
+    return sounddevice
+
+
+def test_the_first_device_is_the_default_where_the_system_names_none(
+    monkeypatch: pytest.MonkeyPatch,
+    sounddevice: SimpleNamespace,
+) -> None:
+    monkeypatch.setattr(sounddevice, "default", SimpleNamespace(device=(-1, -1)))
+    assert choose_device("").name == "USB Microphone"
+    monkeypatch.setattr(sounddevice, "query_devices", lambda: DEVICES[:2])
+    assert choose_device("").name == "USB Microphone"
+
+
+@pytest.mark.usefixtures("silent")
+def test_a_device_that_was_asked_for_by_name_is_found_by_that_again() -> None:
+    assert choose_device("camera", "USB Camera (hw:1,0)").index == 2
+    assert choose_device("2", "USB Microphone (hw:1,0)").index == 1
+
+
+@pytest.mark.parametrize(("n_channels", "n_heard"), [(1, 1), (2, 2), (8, 2)])
+def test_the_mean_of_the_first_two_channels_is_heard(
+    silent: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, n_channels: int, n_heard: int
+) -> None:
+    of_channels(monkeypatch, silent, n_channels)
+    (block,) = recorded(MicrophoneSource(), np.full((512, n_heard), 0.5, np.float32))
+    assert FakeStream.last is not None
+    settings = FakeStream.last.settings
+    assert (settings["channels"], settings["samplerate"]) == (n_heard, 16_000)
+    assert (settings["blocksize"], settings["dtype"]) == (512, "float32")
+    np.testing.assert_array_equal(block.audio, np.full(512, 0.5))
+    assert block.voices is None
+    assert block.n_faults == 0
+
+
+def test_speakers_are_told_apart_by_their_channels(
+    silent: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_channels(monkeypatch, silent, 2)
+    first, second = np.zeros((512, 2), np.float32), np.zeros((256, 2), np.float32)
+    first[:, 0], second[:, 1] = 0.25, 0.75
+    (block,) = recorded(MicrophoneSource(split=True), first, second)
+    np.testing.assert_array_equal(block.audio, [0.125] * 512 + [0.375] * 256)
+    assert block.voices is not None
+    assert block.voices.tolist() == [0] * 512 + [1] * 256
+
+
+def test_one_channel_has_one_speaker(
+    silent: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_channels(monkeypatch, silent, 1)
+    with (
+        pytest.raises(OptionError, match="Desk has 1 channel, --channels split takes 2"),
+        open_source(None, microphone="desk", split=True),
+    ):
+        pass
+    with open_source(None, microphone="desk") as source:
+        assert source.name == "Desk"
+
+
+@pytest.mark.usefixtures("silent")
+def test_a_microphone_has_the_name_that_was_asked_for_until_it_is_open() -> None:
+    assert open_source(None, microphone="usb").name == "microphone usb"
+    assert open_source(None, microphone="").name == "microphone"
+    source = MicrophoneSource("camera")
+    assert (source.pace, source.endless) == (Pace.ASKED, True)
+
+
+@pytest.mark.usefixtures("silent")
+def test_a_microphone_is_gone_when_it_was_silent_for_so_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A quarter of a second, looked at each eighth: it has to be more."""
+    monkeypatch.setattr("whisper_hailo.live.sources.microphone._SILENT_S", 0.25)
+    monkeypatch.setattr("whisper_hailo.live.sources.microphone.LOOK_S", 0.125)
+    monkeypatch.setattr("whisper_hailo.live.sources.backlog.LOOK_S", 0.0)
+    with MicrophoneSource("camera") as source:
+        assert FakeStream.last is not None
+        blocks, given = source.blocks(), np.zeros((48_000, 2), np.float32)
+        assert [next(blocks).audio.size for _ in range(2)] == [0, 0]
+        FakeStream.last.settings["callback"](given, 48_000, None, "")
+        assert next(blocks).audio.size == pytest.approx(SAMPLE_RATE_HZ, abs=400)
+        assert [next(blocks).audio.size for _ in range(2)] == [0, 0]
+        with pytest.raises(DeviceError, match="was it unplugged"):
+            next(blocks)
