@@ -17,7 +17,8 @@ from typing import Final
 
 from tests.mutants.areas import AREAS, area_of
 from tests.mutants.change import ROOT, Mutant
-from tests.mutants.lane import Lane, run, spent_s
+from tests.mutants.copies import spent_s
+from tests.mutants.lane import Lane, run
 from tests.mutants.report import living, table
 from tests.mutants.sample import changed_since, drawn
 from tests.mutants.survivors import entry, reasons, stale

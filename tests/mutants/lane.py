@@ -11,11 +11,8 @@ import gc
 import importlib
 import importlib.abc
 import importlib.util
-import json
-import os
 import signal
 import sys
-import traceback
 import types
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -25,13 +22,8 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 from tests.mutants.change import ROOT, SRC, Mutant, Source
+from tests.mutants.copies import in_copies, send
 from tests.mutants.cover import Covered, forget, kept, measure
-
-LOOPS_FOREVER: Final = "no end"
-"""What kills a fault that keeps a test from ending."""
-
-CRASH: Final = "crash"
-"""What kills one that ends its process."""
 
 _QUICK_S: Final = 8.0
 _SLOWER: Final = 10
@@ -52,7 +44,7 @@ class Lane:
         test_files: those that are asked.
         jobs: copies at a time.
         most_s: seconds of tests for one fault.
-        end_s: when to begin no more, in seconds of the processor, as `spent_s` counts them.
+        end_s: when to begin no more, in seconds of the processor as `spent_s` has them.
         tell: told of each one that is done.
     """
 
@@ -79,7 +71,7 @@ class Lane:
             (one, lambda one=one: self._try(one, sources[one.path], covered, items, functions))
             for one in self.mutants
         ]
-        for one, answer in _in_copies(work, self.jobs, self.end_s):
+        for one, answer in in_copies(work, self.jobs, self.end_s):
             one.killed_by, one.covered, one.tried = answer
             self.done.append(one)
             self.tell(one)
@@ -95,7 +87,7 @@ class Lane:
             for file, items in by_file.items()
             if not kept(file).exists()
         ]
-        for _ in _in_copies(work, self.jobs, float("inf")):
+        for _ in in_copies(work, self.jobs, float("inf")):
             pass
         return list(by_file)
 
@@ -113,7 +105,7 @@ class Lane:
         at_import = not tests
         tests = tests or covered.tests(one.path, None)
         chosen = self._quickest(tests, covered.seconds)
-        _send(("", len(tests), len(chosen)))
+        send(("", len(tests), len(chosen)))
         if not chosen:
             return "", 0, 0
         code = compile(source.mutated(one), str(ROOT / one.path), "exec", dont_inherit=True)
@@ -244,70 +236,6 @@ def _run_anew(path: str, code: types.CodeType, tests: Sequence[str]) -> str:
     _limit(1.0)
     status = pytest.main([*_QUIET, *tests], plugins=[first])
     return first.name or ("" if status == 0 else f"pytest ends with {int(status)}")
-
-
-def spent_s() -> float:
-    """Of the processor, by this process and its copies: no more of them on a busy machine."""
-    return sum(os.times()[:4])
-
-
-_SENT: list[int] = []
-
-
-def _send(answer: object) -> None:
-    os.write(_SENT[0], json.dumps(answer).encode() + b"\n")
-
-
-def _in_copies(
-    work: Sequence[tuple[Any, Callable[[], Any]]], jobs: int, end_s: float
-) -> Iterator[tuple[Any, Any]]:
-    """Do every piece of work in a copy of this process; what it answered, when it is done."""
-    waiting = list(work)[::-1]
-    running: dict[int, tuple[Any, int]] = {}
-    while waiting or running:
-        while waiting and len(running) < jobs and spent_s() < end_s:
-            what, do = waiting.pop()
-            pid, answers = _start(do)
-            running[pid] = what, answers
-        if not running:
-            return
-        pid, status = os.wait()
-        if pid not in running:
-            continue
-        what, answers = running.pop(pid)
-        with os.fdopen(answers, "rb") as file:
-            told = [json.loads(line) for line in file.read().splitlines()]
-        # A copy that fails by itself ends with 1; the program's own end for what hangs is another.
-        if told and status and os.waitstatus_to_exitcode(status) != 1:
-            ended = -os.waitstatus_to_exitcode(status) in {signal.SIGPROF, signal.SIGALRM}
-            yield what, [LOOPS_FOREVER if ended else CRASH, *told[-1][1:]]
-        elif status:
-            raise RuntimeError(f"a copy failed at {what}")
-        else:
-            yield what, told[-1]
-
-
-def _start(do: Callable[[], Any]) -> tuple[int, int]:
-    answers, sent = os.pipe()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    pid = os.fork()
-    if pid:
-        os.close(sent)
-        return pid, answers
-    status = 1
-    try:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        told = os.dup(2)
-        os.dup2(nowhere, 1)
-        os.dup2(nowhere, 2)
-        _SENT[:] = [sent]
-        _send(do())
-        status = 0
-    except BaseException:
-        os.write(told, traceback.format_exc().encode())
-    finally:
-        os._exit(status)
 
 
 def run(lane: Lane) -> int:

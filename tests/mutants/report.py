@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tests.mutants.change import Mutant
-from tests.mutants.lane import CRASH, LOOPS_FOREVER
+from tests.mutants.copies import CRASH, LOOPS_FOREVER
 from tests.mutants.survivors import Key
 
 _MOST_KILLERS: Final = 3

@@ -101,15 +101,21 @@ def test_an_error_of_the_source_is_told_rather_than_one_of_closing(
     assert "1 events are not in it" in caplog.messages[-1]
 
 
+def overfull(monkeypatch: pytest.MonkeyPatch) -> tuple[Failing, RetriedSink]:
+    """A sink that failed at five events, of which three may wait."""
+    monkeypatch.setattr(sinks, "MOST_WAITING", 3)
+    sink = Failing()
+    sink.well = False
+    retried = RetriedSink(sink, now=lambda: 0.0).open()
+    for number in range(5):
+        retried.put(replace(DONE, segment_id=number))
+    return sink, retried
+
+
 def test_memory_has_a_bound_and_what_is_beyond_it_is_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sinks, "MOST_WAITING", 3)
-    sink, clock = Failing(), [0.0]
-    sink.well = False
-    retried = RetriedSink(sink, now=lambda: clock[0]).open()
-    for number in range(5):
-        retried.put(replace(DONE, segment_id=number))
+    sink, retried = overfull(monkeypatch)
     sink.well = True
     with pytest.raises(OutputError, match="2 events are not in it"):
         retried.close()
@@ -119,12 +125,7 @@ def test_memory_has_a_bound_and_what_is_beyond_it_is_counted(
 def test_what_waits_and_what_could_not_wait_are_missing_both_and_told_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sinks, "MOST_WAITING", 3)
-    sink, clock = Failing(), [0.0]
-    sink.well = False
-    retried = RetriedSink(sink, now=lambda: clock[0]).open()
-    for number in range(5):
-        retried.put(replace(DONE, segment_id=number))
+    sink, retried = overfull(monkeypatch)
     with pytest.raises(OutputError, match="free some space; 5 events are not in it"):
         retried.close()
     retried.close()
