@@ -21,7 +21,9 @@ with warnings.catch_warnings():
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 ROUNDING = 1e-4
-"""Of float32 on another processor; the last digit of a rounded probability is less."""
+"""Of float32 on another processor."""
+SHOWN = 5e-5
+"""Half of the last digit of a probability: both what is kept and what is said today are rounded."""
 
 
 @pytest.mark.parametrize("name", ["openai_whisper", "faster_whisper"])
@@ -30,7 +32,7 @@ def test_texts_and_times_are_what_they_say(name: str) -> None:
     assert [path for path, _ in kept] == [path for path, _ in today]
     for (path, expected), (_, got) in zip(kept, today, strict=True):
         if isinstance(expected, float):
-            assert got == pytest.approx(expected, abs=ROUNDING), path
+            assert got == pytest.approx(expected, abs=ROUNDING + 2 * SHOWN), path
         else:
             assert got == expected, path
 
