@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tests.mutants.areas import AREAS, area_of
-from tests.mutants.change import ROOT, Mutant
+from tests.mutants.change import ROOT, Mutant, Source
 from tests.mutants.copies import spent_s
 from tests.mutants.lane import Lane, run
 from tests.mutants.report import living, table
@@ -59,10 +59,12 @@ def main(words: Sequence[str]) -> int:
 
 
 def _chosen(options: argparse.Namespace) -> dict[str, list[Mutant]]:
-    """Faults by area: so many lines of each, or of all together, or of what was changed."""
+    """Faults by area: all, or so many lines of each, or of all together, or of what was changed."""
     files = {name: AREAS[name].files() for name in options.area}
     if options.file:
         files = {n: [p for p in paths if options.file in p] for n, paths in files.items()}
+    if options.every:
+        return {n: [one for p in paths for one in Source(p).mutants] for n, paths in files.items()}
     if not options.sample:
         return {name: drawn(paths, options.lines, options.seed) for name, paths in files.items()}
     among = changed_since(options.since) if options.since else None
@@ -111,6 +113,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--area", nargs="+", default=list(AREAS), choices=list(AREAS))
     add("--file", default="", help="only files with this in their path")
     add("--lines", type=int, default=30, help="lines of each area")
+    add("--every", action="store_true", help="every fault of every line, instead; takes long")
     add("--sample", type=int, default=0, help="lines of all areas together, instead")
     add("--since", default="", metavar="COMMIT", help="of the sample: what was changed since")
     add("--seed", type=int, default=0)
