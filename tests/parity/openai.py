@@ -31,6 +31,13 @@ LONG_S = float(os.environ.get("WHISPER_HAILO_PARITY_SECONDS", "60"))
 """WHISPER_HAILO_PARITY_SECONDS=600 does ten minutes: the eight cases that go on to their end take
 four and a half of a quick core, in both programs together."""
 
+# OpenAI's program leaves its vocabulary file open and uses what later torches deprecate.
+THEIR_WARNINGS = [
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+
 TIE = 1e-4
 """Logits of the same pass in two programs, or of one program in one pass and token by token, differ
 by up to 4e-5. What lies closer together than this may be chosen either way."""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-import sys
 import warnings
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -17,14 +14,9 @@ from tests.references import speech
 from tests.references.cases import NO_THRESHOLDS, PROMPT, SEARCHES
 from whisper_hailo import Transcriber
 from whisper_hailo.core.types import FloatArray, Transcript
-from whisper_hailo.decoding.option_groups import PromptOptions, SearchOptions, WordOptions
+from whisper_hailo.decoding.option_groups import PromptOptions
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.choice import SampledChoice
-from whisper_hailo.decoding.search.loop import DecodingLoop
-from whisper_hailo.transcription.longform import seek
-from whisper_hailo.transcription.longform.hallucination import Kept, drop_hallucinations
 from whisper_hailo.transcription.longform.plan import LongOptions
-from whisper_hailo.transcription.window import WindowResult
 
 torch = pytest.importorskip("torch", reason="parity with OpenAI Whisper needs torch")
 with warnings.catch_warnings():
@@ -33,32 +25,16 @@ with warnings.catch_warnings():
     whisper = pytest.importorskip("whisper", reason="parity with OpenAI Whisper needs it")
     from tests.parity import openai
 
-# OpenAI's program leaves its vocabulary file open and uses what later torches deprecate.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::UserWarning"),
-]
+pytestmark = openai.THEIR_WARNINGS
 
 LOGPROB = 2e-4
 """Largest difference of a mean log-probability."""
 
-WORD_S = 0.1
-"""Largest difference of a word's start."""
-
 N_CLIPS = int(os.environ.get("WHISPER_HAILO_PARITY_CLIPS", "3"))
-ASTRAY_S = min(openai.LONG_S, 45.0)
-"""Of the cases in which text goes astray: both programs then step 0.02 to 0.04 s at a time."""
 
 PREFIX = "Good morning"
 
 Clips: TypeAlias = list[tuple[FloatArray, Any, str]]
-
-
-@pytest.fixture(scope="module")
-def theirs() -> Any:
-    torch.set_num_threads(1)
-    return openai.load()
 
 
 @pytest.fixture(scope="module")
@@ -77,25 +53,8 @@ def clips(theirs: Any) -> Callable[[str], Clips]:
     return heard
 
 
-@pytest.fixture(scope="module")
-def ours() -> Iterator[Transcriber]:
-    with Transcriber.from_model(
-        str(openai.CHECKPOINT), quantize="none", window_s=30, threads=1
-    ) as transcriber:
-        yield transcriber
-
-
 def only(transcript: Transcript) -> tuple[int, ...]:
     return tuple(token for segment in transcript.segments for token in segment.tokens)
-
-
-@pytest.fixture
-def knows_times(theirs: Any) -> None:
-    """Without trained timestamps all of them are equally likely, and any choice is as good."""
-    begin = whisper.tokenizer.get_tokenizer(multilingual=True).timestamp_begin
-    rows = theirs.decoder.token_embedding.weight[begin:]
-    if bool((rows == rows[0]).all()):
-        pytest.skip("this checkpoint's timestamps are not trained")
 
 
 @pytest.mark.parametrize("timestamps", [False, True], ids=["text", "timestamps"])
@@ -171,177 +130,3 @@ def test_languages_have_the_same_probabilities(
         got = ours.transcribe(audio, DecodingOptions(language="auto")).language_probs
         assert next(iter(got)) == max(expected, key=lambda code: expected[code])
         assert got == pytest.approx(expected, abs=1e-4)
-
-
-@pytest.fixture
-def same_mel(monkeypatch: pytest.MonkeyPatch) -> None:
-    openai.hear_as_ours(monkeypatch)
-
-
-@pytest.fixture
-def no_chance(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both programs draw the likeliest token, for their generators cannot draw the same."""
-    monkeypatch.setattr(sys.modules["whisper.decoding"], "Categorical", openai.Likeliest)
-    monkeypatch.setattr(SampledChoice, "_draw", lambda _, logits, __: int(logits.argmax()))
-
-
-@pytest.fixture
-def shown(monkeypatch: pytest.MonkeyPatch) -> dict[int, tuple[int, ...]]:
-    """What our decoder was fed before each window's text; windows go by their first frame."""
-    fed: dict[int, tuple[int, ...]] = {}
-    run = DecodingLoop.run
-
-    def remember(loop: DecodingLoop, state: Any, tasks: Any, temperature: float = 0.0) -> Any:
-        fed.update((task.key, task.prompt) for task in tasks)
-        return run(loop, state, tasks, temperature)
-
-    monkeypatch.setattr(DecodingLoop, "run", remember)
-    return fed
-
-
-def both(
-    ours: Transcriber,
-    theirs: Any,
-    audio: Any,
-    options: DecodingOptions,
-    long: LongOptions,
-    **reference: Any,
-) -> tuple[Transcript, dict[str, Any]]:
-    expected = whisper.transcribe(
-        theirs, audio, language="en", fp16=False, verbose=None,
-        temperature=options.search.temperatures, **reference,
-    )  # fmt: skip
-    return ours.transcribe(audio, options, long=long), expected
-
-
-ONCE, TWICE = (0.0,), (0.0, 1.0)
-"""Schedules of temperatures. A window of doubtful text is tried twice, as the command does: what
-comes of the second try is not shown to the next window, which brings text that its own past led
-astray back to what is said. Tried once, it stays astray to the end."""
-
-
-PASTS = {
-    "alone": (False, ONCE, openai.LONG_S),
-    "conditioned": (True, TWICE, openai.LONG_S),
-    "astray": (True, ONCE, ASTRAY_S),
-}
-"""What each window is shown of the text before, its temperatures, and seconds of audio."""
-
-
-def minutes() -> Iterator[Any]:
-    """Any two of past, words and search meet in a minute; longer ones have all three."""
-    for past, words, beam_size in itertools.product(PASTS, (False, True), (1, 5)):
-        if openai.LONG_S > 60 or (words == (beam_size == 5)) == (past != "conditioned"):
-            name = ("words" if words else "segments", "beam" if beam_size > 1 else "greedy")
-            yield pytest.param(*PASTS[past], words, beam_size, id="-".join((past, *name)))
-
-
-@pytest.mark.usefixtures("same_mel", "knows_times", "no_chance")
-@pytest.mark.parametrize(
-    ("conditioned", "temperatures", "duration_s", "words", "beam_size"), [*minutes()]
-)
-def test_minutes_by_timestamps(
-    ours: Transcriber,
-    theirs: Any,
-    shown: dict[int, tuple[int, ...]],
-    *,
-    conditioned: bool,
-    temperatures: tuple[float, ...],
-    duration_s: float,
-    words: bool,
-    beam_size: int,
-) -> None:
-    options = DecodingOptions(
-        timestamps=True,
-        prompts=PromptOptions(condition_on_previous_text=conditioned, initial_prompt=PROMPT),
-        words=WordOptions() if words else None,
-        search=SearchOptions(beam_size=beam_size, temperatures=temperatures, best_of=1),
-    )
-    audio = speech.minutes(duration_s)
-    got, expected = both(
-        ours, theirs, audio, options, LongOptions(strategy="seek"),
-        condition_on_previous_text=conditioned, initial_prompt=PROMPT, word_timestamps=words,
-        beam_size=beam_size,
-    )  # fmt: skip
-    other = tokens_of_other_windows(got, expected) if beam_size == 1 else {}
-    assert len(other) <= round(duration_s / 600)
-    for at, texts in other.items():
-        assert at in shown, f"only one program has a window at frame {at}: {texts}"
-        mel = openai.WindowMel(audio)[:, at : at + 3000]
-        assert openai.distance(theirs, mel, shown[at], texts) < openai.TIE
-    the_same_segments(got, expected, words=words, but_of=set(other))
-
-
-def tokens_of_other_windows(
-    got: Transcript, expected: dict[str, Any]
-) -> dict[int, tuple[tuple[int, ...], tuple[int, ...]]]:
-    """For each window of which the texts differ, ours and theirs."""
-    mine: dict[int, tuple[int, ...]] = defaultdict(tuple)
-    yours: dict[int, tuple[int, ...]] = defaultdict(tuple)
-    for segment in got.segments:
-        mine[round(segment.window_start_s * 100)] += segment.tokens
-    for segment in expected["segments"]:
-        if segment["text"].strip():
-            yours[segment["seek"]] += tuple(segment["tokens"])
-    return {at: (mine[at], yours[at]) for at in sorted(mine | yours) if mine[at] != yours[at]}
-
-
-def the_same_segments(
-    got: Transcript, expected: dict[str, Any], *, words: bool, but_of: Collection[int] = ()
-) -> None:
-    reference = [
-        segment
-        for segment in expected["segments"]
-        if segment["text"].strip() and segment["seek"] not in but_of
-    ]
-    segments = [s for s in got.segments if round(s.window_start_s * 100) not in but_of]
-    assert [s.text for s in segments] == [s["text"].strip() for s in reference]
-    assert [s.start_s for s in segments] == pytest.approx(
-        [s["start"] for s in reference], abs=WORD_S
-    )
-    assert [round(s.window_start_s * 100) for s in segments] == [s["seek"] for s in reference]
-    assert [s.temperature for s in segments] == [s["temperature"] for s in reference]
-    if words:
-        starts = [word.start_s for segment in segments for word in segment.words]
-        reference_starts = [word["start"] for segment in reference for word in segment["words"]]
-        assert starts == pytest.approx(reference_starts, abs=WORD_S)
-        spelled = [word.text for segment in segments for word in segment.words]
-        assert spelled == [word["word"] for segment in reference for word in segment["words"]]
-
-
-@pytest.mark.usefixtures("same_mel", "knows_times")
-@pytest.mark.parametrize("seed", [0, 2, 3])
-def test_silence_beside_made_up_text_is_skipped(
-    ours: Transcriber, theirs: Any, monkeypatch: pytest.MonkeyPatch, *, seed: int
-) -> None:
-    """Scraps of a language that was not asked for stand between silences: they come out odd."""
-    n_dropped = []
-
-    def drop(result: WindowResult, *given: float, **named: float) -> Kept:
-        kept = drop_hallucinations(result, *given, **named)
-        n_dropped.append(len(result.segments) - len(kept.segments))
-        return kept
-
-    monkeypatch.setattr(seek, "drop_hallucinations", drop)
-    options = DecodingOptions(
-        timestamps=True,
-        prompts=PromptOptions(condition_on_previous_text=False),
-        words=WordOptions(hallucination_silence_s=2.0),
-    )
-    got, expected = both(
-        ours, theirs, speech.with_scraps(seed), options, LongOptions(strategy="seek"),
-        condition_on_previous_text=False, word_timestamps=True, hallucination_silence_threshold=2,
-    )  # fmt: skip
-    assert sum(n_dropped) > 0
-    the_same_segments(got, expected, words=True)
-
-
-@pytest.mark.usefixtures("same_mel")
-def test_minutes_without_timestamps(ours: Transcriber, theirs: Any) -> None:
-    got, expected = both(
-        ours, theirs, speech.minutes(openai.LONG_S), DecodingOptions(language="en"),
-        LongOptions(strategy="consecutive"),
-        without_timestamps=True, condition_on_previous_text=False,
-    )  # fmt: skip
-    reference = [segment["text"].strip() for segment in expected["segments"]]
-    assert [segment.text for segment in got.segments] == [text for text in reference if text]

@@ -30,6 +30,37 @@ def test_arrays_come_back_by_name(tmp_path: Path, prefix: str, n_shards: int) ->
         assert checkpoint.weight(name).shape == arrays[name].shape
 
 
+@pytest.mark.parametrize(
+    ("strip_bytes", "n_rows"),
+    [
+        (64 * 4 * 200, [200]),  # as many as there are
+        (64 * 4 * 199, [199, 1]),
+        (64 * 4 * 80 + 63 * 4, [80, 80, 40]),
+        (1, [1] * 200),
+    ],
+)
+def test_large_arrays_are_read_in_strips(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strip_bytes: int, n_rows: list[int]
+) -> None:
+    monkeypatch.setattr("whisper_hailo.checkpoint.checkpoint.STRIP_BYTES", strip_bytes)
+    for dtype in ("float32", "float16"):
+        checkpoint = Checkpoint(write_checkpoint(tmp_path / dtype, dtype=dtype))
+        pieces = list(checkpoint.weight(EMBEDDING).pieces())
+        assert [len(piece) for piece in pieces] == n_rows
+        np.testing.assert_array_equal(np.concatenate(pieces), checkpoint.read(EMBEDDING))
+
+
+@pytest.mark.parametrize("value", [1e12, -1e12, np.inf, -np.inf, np.nan])
+def test_what_no_model_computes_with_is_refused(tmp_path: Path, value: float) -> None:
+    arrays = random_arrays()
+    checkpoint = Checkpoint(write_checkpoint(tmp_path / "whole", arrays))
+    checkpoint.read("encoder.conv1.bias")
+    arrays["encoder.conv1.bias"][3] = value
+    checkpoint = Checkpoint(write_checkpoint(tmp_path / "broken", arrays))
+    with pytest.raises(ModelError, match=r"conv1\.bias has values up to (1e\+12|inf|nan), no num"):
+        checkpoint.read("encoder.conv1.bias")
+
+
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float16", 1e-3), ("bfloat16", 8e-3)])
 def test_half_precision_becomes_float32(tmp_path: Path, dtype: str, tolerance: float) -> None:
     checkpoint = Checkpoint(write_checkpoint(tmp_path, dtype=dtype))
@@ -53,11 +84,25 @@ def test_untied_projection_is_used(tmp_path: Path) -> None:
     np.testing.assert_array_equal(checkpoint.projection().load(), untied["proj_out.weight"])
 
 
-def test_missing_array_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("n_missing", "expected"),
+    [
+        (1, "missing array decoder.layers.0.fc1.bias of"),
+        (3, "fc1.bias, decoder.layers.0.fc2.weight, decoder.layers.0.fc2.bias of"),
+        (4, "decoder.layers.0.fc2.weight and 1 more of"),
+    ],
+)
+def test_missing_arrays_are_named(tmp_path: Path, n_missing: int, expected: str) -> None:
     arrays = random_arrays()
-    del arrays["decoder.layers.0.fc1.bias"]
+    for name in ("fc1.bias", "fc2.weight", "fc2.bias", "fc1.weight")[:n_missing]:
+        del arrays[f"decoder.layers.0.{name}"]
+    assert expected in _one_line(write_checkpoint(tmp_path, arrays))
+
+
+def test_a_misshapen_projection_is_named(tmp_path: Path) -> None:
+    arrays = {**random_arrays(), "proj_out.weight": np.ones((199, 64), np.float32)}
     message = _one_line(write_checkpoint(tmp_path, arrays))
-    assert "missing array decoder.layers.0.fc1.bias of" in message
+    assert "proj_out.weight has shape (199, 64), expected (200, 64)" in message
 
 
 def test_misshapen_array_is_named_with_both_shapes(tmp_path: Path) -> None:

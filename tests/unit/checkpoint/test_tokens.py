@@ -127,6 +127,21 @@ def test_without_a_tokenizer_the_configs_are_used(checkpoint: Path) -> None:
     assert (tokens.languages, tokens.suppress, tokens.no_speech) == ({"en": 6}, (), None)
 
 
+@pytest.mark.parametrize(
+    ("generation", "expected"),
+    [
+        ({"lang_to_id": {"<|en|>": 6, "<|haw|>": 7}}, {"en": 6, "haw": 7}),
+        ({}, {}),
+        ({"lang_to_id": {"<|en|>": 6}, "is_multilingual": False}, {}),
+    ],
+)
+def test_a_list_of_languages_makes_a_small_vocabulary_multilingual(
+    checkpoint: Path, generation: dict[str, Any], expected: dict[str, int]
+) -> None:
+    write(checkpoint, "generation_config.json", generation)
+    assert read_special_tokens(checkpoint, None).languages == expected
+
+
 def test_no_start_token_anywhere_is_an_error(tmp_path: Path) -> None:
     write(tmp_path, "config.json", {"vocab_size": 20})
     with pytest.raises(ModelError, match="give one with --tokenizer"):
@@ -139,6 +154,12 @@ def test_a_tokenizer_of_another_checkpoint_is_refused(checkpoint: Path) -> None:
     write_tokenizer(checkpoint, None, out)
     write(checkpoint, "config.json", {"vocab_size": N_VOCAB, "decoder_start_token_id": 4})
     with pytest.raises(TokenizerError, match=r"<\|startoftranscript\|> = 5, .* is 4"):
+        read_special_tokens(checkpoint, out)
+    write(checkpoint, "config.json", {"vocab_size": N_VOCAB, "eos_token_id": 5})
+    with pytest.raises(TokenizerError, match=r"<\|endoftext\|> = 4, .* is 5"):
+        read_special_tokens(checkpoint, out)
+    write(checkpoint, "config.json", {"vocab_size": N_VOCAB - 1})
+    with pytest.raises(TokenizerError, match="ids up to 15, the checkpoint has 15 tokens"):
         read_special_tokens(checkpoint, out)
     write(checkpoint, "config.json", {"vocab_size": 10})
     with pytest.raises(TokenizerError, match="ids up to 15, the checkpoint has 10 tokens"):

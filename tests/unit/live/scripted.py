@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from whisper_hailo.core.buffers import BufferText, BufferWord
+from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.transcription.running_text import text_words
@@ -128,3 +130,18 @@ class Fickle:
             for i, token in enumerate(ids)
         ]
         return BufferText(tuple(words), "en", passes=1)
+
+
+class Failing(Speller):
+    """Fails at the calls that it is told; -1 is all of them."""
+
+    def __init__(self, *failing: int) -> None:
+        super().__init__()
+        self._failing = failing
+        self._calls = 0
+
+    def transcribe(self, audio: FloatArray, *rest: Any, **named: Any) -> BufferText:
+        self._calls += 1
+        if self._calls in self._failing or -1 in self._failing:
+            raise DeviceError("the device stalled; wait")
+        return super().transcribe(audio, *rest, **named)

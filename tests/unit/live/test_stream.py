@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.unit.live.scripted import Loudness, Speller, silence, speech
+from tests.unit.live.played import Played, Steps
+from tests.unit.live.scripted import Failing, Loudness, Speller, silence, speech
 from whisper_hailo.core.buffers import BufferText
-from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError, DeviceError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.captioning.captioner import Captioner
@@ -22,77 +21,6 @@ from whisper_hailo.live.events import Completed, Event, Lost, Partial
 from whisper_hailo.live.sources.backlog import Backlog
 from whisper_hailo.live.sources.source import Block, Pace
 from whisper_hailo.live.stream import CaptionStream
-
-
-class Played(Closing):
-    """A source of prepared pieces; it may break, or wait until it is closed."""
-
-    endless = True
-    name = "played"
-
-    def __init__(
-        self,
-        audio: FloatArray,
-        *,
-        pace: Pace = Pace.AHEAD,
-        failure: Exception | None = None,
-        waits: bool = False,
-    ) -> None:
-        self.pace = pace
-        self._audio = audio
-        self._failure = failure
-        self._waits = waits
-        self._closed = threading.Event()
-        self._moved = threading.Condition()
-        self._n_taken = 0
-        self._ended = False
-
-    def open(self) -> Played:
-        return self
-
-    def blocks(self) -> Iterator[Block]:
-        try:
-            for at in range(0, self._audio.size, 512):
-                if self.pace is Pace.ASKED and self._closed.is_set():
-                    return
-                yield Block(self._audio[at : at + 512], time.perf_counter())
-                self._taken()
-        finally:
-            self._taken(ended=True)
-        if self._failure is not None:
-            raise self._failure
-        if self._waits:
-            self._closed.wait()
-
-    def _taken(self, *, ended: bool = False) -> None:
-        with self._moved:
-            self._n_taken += 1
-            self._ended = self._ended or ended
-            self._moved.notify_all()
-
-    def wait_for_more(self, n_blocks: int) -> None:
-        """Until so many further pieces were taken, or there are none."""
-        with self._moved:
-            wanted = self._n_taken + n_blocks
-            self._moved.wait_for(lambda: self._ended or self._n_taken >= wanted)
-
-    def close(self) -> None:
-        self._closed.set()
-
-
-class Failing(Speller):
-    """Fails at the calls that it is told; -1 is all of them."""
-
-    def __init__(self, *failing: int) -> None:
-        super().__init__()
-        self._failing = failing
-        self._calls = 0
-
-    def transcribe(self, audio: FloatArray, *rest: Any, **named: Any) -> BufferText:
-        self._calls += 1
-        if self._calls in self._failing or -1 in self._failing:
-            raise DeviceError("the device stalled; wait")
-        return super().transcribe(audio, *rest, **named)
 
 
 class Behind(Speller):
@@ -251,27 +179,10 @@ def test_a_source_that_hangs_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> N
     assert isinstance(events[-1], Completed)
 
 
-class Steps(Closing):
-    """Gives these pieces, one when it is asked for one."""
-
-    pace = Pace.ASKED
-    endless = False
-    name = "steps"
-
-    def __init__(self, *blocks: Block) -> None:
-        self._blocks = blocks
-
-    def blocks(self) -> Iterator[Block]:
-        yield from self._blocks
-
-    def close(self) -> None:
-        pass
-
-
 def test_who_looks_on_hears_all_and_knows_how_far_it_has_come() -> None:
     pieces = [AUDIO[at : at + 5_000] for at in range(0, 30_000, 5_000)]
     captioner = Captioner(Speller(), Loudness())
-    stream = CaptionStream(Steps(*map(Block, pieces)), captioner)
+    stream = CaptionStream(Steps(*map(Block, pieces), endless=False), captioner)
     heard: list[FloatArray] = []
     came_to: list[float] = []
     stream.hear, stream.came_to = heard.append, came_to.append
@@ -286,14 +197,16 @@ def test_faults_of_the_source_and_what_waited_are_counted() -> None:
         Block(silence(0.5), 1.0, n_faults=2), Block(silence(0.25), 2.0, n_faults=1),
         Block(silence(9.0)),
     )  # fmt: skip
-    _, captioner = events_of(Steps(*pieces), Speller())
+    _, captioner = events_of(Steps(*pieces, endless=False), Speller())
     assert captioner.statistics.n_faults == 3
     assert captioner.statistics.longest_backlog_s == 0.5
 
 
 def test_when_a_stream_has_ended_nothing_is_obeyed_any_more() -> None:
     controls = Controls()
-    stream = CaptionStream(Steps(), Captioner(Speller(), Loudness()), controls=controls)
+    stream = CaptionStream(
+        Steps(endless=False), Captioner(Speller(), Loudness()), controls=controls
+    )
     assert list(stream.events()) == []
     with pytest.raises(OptionError, match="the stream has ended"):
         controls.ask(lambda console: console.clear()).result(0)

@@ -1,4 +1,4 @@
-"""The bundled model behind an engine, once for all tests of the doors."""
+"""The bundled model behind an engine, once for all tests of the doors, and a server of it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.unit.serve.house import House
+from tests.unit.serve.running import Running, running
 from whisper_hailo import Transcriber
 
 
@@ -21,4 +22,11 @@ def transcriber() -> Iterator[Transcriber]:
 def house() -> Iterator[House]:
     """An engine that is ready."""
     with House() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def web(house: House) -> Iterator[Running]:
+    """A server of it on a port; tests that ask in this process have one of their own."""
+    with running(house) as opened:
         yield opened

@@ -21,9 +21,7 @@ from tests.unit.serve.running import running
 from tests.unit.serve.web import TRANSCRIPTIONS, client, transcribe
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.serve.audio import AudioLimits
-from whisper_hailo.serve.errors import BusyError, TooManyError
 from whisper_hailo.serve.http import guard, serving
-from whisper_hailo.serve.http.guard import Places, Rate
 from whisper_hailo.serve.options import LimitOptions, SafetyOptions
 from whisper_hailo.serve.room import Room
 
@@ -99,37 +97,6 @@ def test_a_small_file_that_is_a_long_recording_is_stopped(honest: bool) -> None:
         assert answer.status_code == 413
         assert "expected 60 s at most" in answer.json()["error"]["message"]
         assert transcribe(client(small)).status_code == 200
-
-
-def test_so_many_requests_a_minute(house: House) -> None:
-    web = client(house, LimitOptions(rate=2))
-    statuses = [web.get("/v1/models").status_code for _ in range(3)]
-    assert statuses == [200, 200, 429]
-    answer = web.get("/v1/models")
-    assert answer.headers["retry-after"] == "1"
-    assert answer.json()["error"]["code"] == "rate_limit_exceeded"
-    assert web.get("/health").status_code == 200
-
-
-def test_the_rate_is_each_clients_own_and_comes_back() -> None:
-    now_s = 0.0
-    rate = Rate(2, lambda: now_s)
-    for _ in range(2):
-        rate.take("one")
-    with pytest.raises(TooManyError):
-        rate.take("one")
-    rate.take("two")
-    now_s = 30.0
-    rate.take("one")
-    with pytest.raises(TooManyError):
-        rate.take("one")
-
-
-def test_clients_that_are_known_are_so_many_at_most() -> None:
-    rate = Rate(1)
-    for number in range(10_000):
-        rate.take(f"client {number}")
-    assert len(rate._left) <= 4096
 
 
 def test_keys_are_read_from_a_file(tmp_path: Path) -> None:
@@ -243,22 +210,6 @@ def test_a_server_that_ends_is_not_ready_and_takes_nothing() -> None:
         assert answer.status_code == 503
         assert answer.headers["retry-after"] == "1"
         assert "about to end" in answer.json()["error"]["message"]
-
-
-def test_uploads_under_way_are_so_many_in_all_and_for_each() -> None:
-    places = Places(3, 2)
-    with places.taken("one"), places.taken("one"):
-        with pytest.raises(TooManyError, match="2 requests of yours"), places.taken("one"):
-            pass
-        with (
-            places.taken("two"),
-            pytest.raises(BusyError, match="all 3 places"),
-            places.taken("three"),
-        ):
-            pass
-    with places.taken("one"), places.taken("one"), places.taken("three"):
-        pass
-    assert not places._taken
 
 
 def test_who_only_reads_needs_no_place(house: House) -> None:

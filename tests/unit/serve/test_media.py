@@ -12,8 +12,8 @@ import soundfile
 from starlette.testclient import TestClient
 
 from tests.unit.serve.house import DEMO, DEMO_TEXT, GERMAN, LONG, OPTIONS, House
-from tests.unit.serve.test_wyoming import pcm
 from tests.unit.serve.web import client, transcribe
+from tests.unit.serve.wyoming_client import pcm
 from whisper_hailo import Transcriber
 from whisper_hailo.text.outputs import render, verbose_json
 

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import http.server
 import json
 import os
 import subprocess
-import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.dripping import dripping
 from tests.standin.hef_file import Net, Wish, hef_bytes
+from tests.unit.backends.hailo.publisher import Server, serving
 from whisper_hailo.backends.hailo import download as downloading
 from whisper_hailo.backends.hailo import fetch as fetch_module
 from whisper_hailo.backends.hailo.download import download
@@ -44,45 +41,10 @@ DECODER = Net(
 )
 
 
-@dataclass
-class Server:
-    """What is behind each path; every request is counted."""
-
-    address: str = ""
-    files: dict[str, bytes] = field(default_factory=dict)
-    cut: set[str] = field(default_factory=set)
-    says_length: bool = True
-    asked: list[str] = field(default_factory=list)
-
-
 @pytest.fixture
 def server() -> Iterator[Server]:
-    state = Server()
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            state.asked.append(self.path)
-            content = state.files.get(self.path)
-            if content is None:
-                self.send_error(404)
-                return
-            self.send_response(200)
-            if state.says_length:
-                self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content[: len(content) // 2] if self.path in state.cut else content)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=httpd.serve_forever, args=(0.01,))
-    thread.start()
-    state.address = f"http://127.0.0.1:{httpd.server_port}/"
-    yield state
-    httpd.shutdown()
-    thread.join()
-    httpd.server_close()
+    with serving() as opened:
+        yield opened
 
 
 @pytest.fixture

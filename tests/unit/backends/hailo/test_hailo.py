@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from tests.standin.make_hef import decoder_network, encoder_network, hef
-from tests.unit.backends.hailo.conftest import QUICK, Hefs, mel_of
+from tests.unit.backends.hailo.conftest import Hefs, mel_of
 from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
 from whisper_hailo.backends.hailo.decoder import HefRunner
 from whisper_hailo.backends.hailo.encoder import HefEncoder
 from whisper_hailo.backends.hailo.options import ChipOptions, ChipPriority
-from whisper_hailo.backends.hailo.speech2text import Speech2Text
 from whisper_hailo.backends.onnx import OnnxEncoder
 from whisper_hailo.core.errors import (
     BindingMismatchError,
@@ -26,12 +25,10 @@ from whisper_hailo.core.errors import (
     HefError,
     ModelError,
     NoDeviceError,
-    OptionError,
     ShapeError,
     WrongChipError,
 )
 from whisper_hailo.core.spec import ModelSpec
-from whisper_hailo.decoding.options import Cures, DecodingOptions
 
 
 def test_encoder_is_the_graphs(
@@ -258,21 +255,6 @@ def test_assets_of_another_model(machine: Any, hefs: Hefs, spec: ModelSpec, tmp_
         assert runner.run(np.zeros((1, 16), np.int64), features).shape == (1, 16, 200)
 
 
-def test_speech2text(machine: Any, hefs_10h: Hefs, spec: ModelSpec) -> None:
-    machine.set(chip="hailo10h", version="5.1.1")
-    audio = np.ones(16_000, np.float32)
-    with Speech2Text(hefs_10h.decoder, spec, QUICK) as engine:
-        options = DecodingOptions(language="de", task="translate")
-        assert engine.recognize_audio(audio, options) == "translate de 1.00 s"
-        machine.set(chip="hailo10h", version="5.1.1", faults={"run": {"0": "timeout"}})
-        with pytest.raises(DeviceTimeoutError):
-            engine.recognize_audio(audio, options)
-    with pytest.raises(OptionError, match="does not detect languages"):
-        engine.check(DecodingOptions(language="auto"))
-    with pytest.raises(OptionError, match="loop of its own"):
-        engine.check(DecodingOptions(language="en", cures=Cures(repetition_penalty=1.1)))
-
-
 def test_a_chip_that_fails_when_it_is_released_is_released_all_the_same(
     machine: Any, hefs: Hefs, spec: ModelSpec, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -280,16 +262,6 @@ def test_a_chip_that_fails_when_it_is_released_is_released_all_the_same(
     with HefEncoder(hefs.encoder, spec) as encoder:
         assert encoder.encode(mel_of()).shape == (1, 100, 64)
     assert "failed while releasing the chip (HAILO_COMMUNICATION_CLOSED)" in caplog.text
-
-
-def test_speech2text_that_cannot_be_loaded(machine: Any, hefs_10h: Hefs, spec: ModelSpec) -> None:
-    fault = {"load": {"0": "HAILO_OUT_OF_PHYSICAL_DEVICES"}}
-    machine.set(chip="hailo10h", version="5.1.1", faults=fault)
-    with (
-        pytest.raises(DeviceBusyError, match="another program holds"),
-        Speech2Text(hefs_10h.decoder, spec, QUICK),
-    ):
-        pass
 
 
 def test_a_binding_that_is_too_old(

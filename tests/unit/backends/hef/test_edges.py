@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.standin.hef_file import MAGIC, Net, Wish, classes, hef_bytes
-from tests.unit.backends.hef.test_hef import DECODER, ENCODER, changed
+from tests.unit.backends.hef.nets import DECODER, ENCODER, changed
 from whisper_hailo.backends.hef import xxh3
 from whisper_hailo.backends.hef.header import check_sum, read_header
 from whisper_hailo.backends.hef.read import HefFile, is_hef, read_hef

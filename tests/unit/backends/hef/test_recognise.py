@@ -6,12 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.standin.hef_file import Wish, hef_bytes
-from tests.unit.backends.hef.test_hef import DECODER, ENCODER
-from whisper_hailo.backends.hef.contract import CHIP, HOST, DecoderShape, EncoderShape, recognise
+from tests.standin.hef_file import Net, Wish, hef_bytes
+from tests.unit.backends.hef.nets import DECODER, ENCODER, write
+from whisper_hailo.backends.hef.contract import (
+    CHIP,
+    HOST,
+    DecoderShape,
+    EncoderShape,
+    find_part,
+    recognise,
+)
 from whisper_hailo.backends.hef.describe import describe_hef
-from whisper_hailo.backends.hef.read import HefGroup
+from whisper_hailo.backends.hef.read import HefGroup, read_hef
 from whisper_hailo.backends.hef.streams import HefStream
+from whisper_hailo.core.errors import HefError
 
 
 def test_a_description_says_what_the_file_does_not(tmp_path: Path) -> None:
@@ -105,3 +113,56 @@ def test_whose_network_it_is_says_who_adds_positions(name: str, arch: str, where
     assert isinstance(found, DecoderShape)
     assert found.positions == where
     assert ("the host adds" in found.contract) is (where == HOST)
+
+
+@pytest.mark.parametrize(
+    ("arch", "name", "positions"),
+    [
+        ("hailo8l", "tiny-whisper-decoder", HOST),
+        ("hailo8", "tiny-whisper-decoder", HOST),
+        ("hailo10h", "tiny-whisper-decoder-fixed-sequence", CHIP),
+        ("hailo10h", "tiny_decoder_10s_32", HOST),
+    ],
+)
+def test_who_adds_the_position_rows(tmp_path: Path, arch: str, name: str, positions: str) -> None:
+    net = Net(name, DECODER.inputs, DECODER.outputs)
+    hef = read_hef(write(tmp_path / "x.hef", Wish([net], arch=arch)))
+    shape = find_part(hef, "decoder")
+    assert isinstance(shape, DecoderShape)
+    assert (shape.positions, shape.length, shape.n_positions) == (positions, 32, 500)
+    assert shape.features.endswith("input_layer1")
+    assert shape.logits(51865) == tuple(DECODER.outputs)
+
+
+def test_outputs_that_are_no_logits_are_left_out(tmp_path: Path) -> None:
+    extra = {"d/extra1": (1, 32, 384), **DECODER.outputs, "d/extra2": (1, 500, 384)}
+    net = Net("d", DECODER.inputs, extra)
+    shape = find_part(read_hef(write(tmp_path / "x.hef", Wish([net], "hailo10h"))), "decoder")
+    assert isinstance(shape, DecoderShape)
+    assert shape.logits(51865) == tuple(DECODER.outputs)
+    with pytest.raises(HefError, match=r"a vocabulary of 51864 needs 12966, 12966"):
+        shape.logits(51864)
+
+
+def test_an_encoder_and_what_is_none(tmp_path: Path) -> None:
+    hef = read_hef(write(tmp_path / "x.hef", Wish([ENCODER])))
+    shape = find_part(hef, "encoder")
+    assert isinstance(shape, EncoderShape)
+    assert (shape.n_frames, shape.n_mels, shape.n_positions, shape.d_model) == (1000, 80, 500, 384)
+    with pytest.raises(HefError, match="holds no Whisper decoder but tiny-whisper-encoder-10s"):
+        find_part(hef, "decoder")
+    image = Net("yolo", {"yolo/input_layer1": (640, 640, 3)}, {"yolo/conv1": (20, 20, 85)})
+    yolo = read_hef(write(tmp_path / "y.hef", Wish([image], "hailo8")))
+    assert recognise(yolo.groups[0], "hailo8") is None
+    assert describe_hef(tmp_path / "y.hef")["networks"]["yolo"]["part"] == "no half of Whisper"
+
+
+def test_what_has_another_number_of_streams_is_no_half_of_whisper(tmp_path: Path) -> None:
+    two = {f"x/input_layer{n}": shape for n, shape in enumerate(ENCODER.inputs.values(), start=1)}
+    for inputs, outputs in (
+        ({**two, "x/input_layer9": (1, 1000, 80)}, ENCODER.outputs),
+        (ENCODER.inputs, {"x/a": (1, 500, 384), "x/b": (1, 500, 384)}),
+        ({f"x/input_layer{n}": (1, 500, 384) for n in range(3)}, DECODER.outputs),
+    ):
+        hef = read_hef(write(tmp_path / "x.hef", Wish([Net("x", inputs, outputs)])))
+        assert recognise(hef.groups[0], "hailo8l") is None

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.standin.hef_file import Net, Wish, hef_bytes
-from tests.unit.backends.hef.test_hef import DECODER, ENCODER, changed
+from tests.unit.backends.hef.nets import DECODER, ENCODER, changed
 from whisper_hailo.backends.hef.contract import recognise
 from whisper_hailo.backends.hef.read import is_hef, read_hef
 

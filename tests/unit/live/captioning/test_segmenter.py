@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.unit.live.captioning.test_counted import FRAME, N, S, Told, frames, segmenter, signals
+from tests.unit.live.captioning.counted import FRAME, N, Q, S, Told, frames, segmenter, signals
 from whisper_hailo.live.captioning.segmenter import Segmenter, Signal
 from whisper_hailo.live.options import CaptionOptions
 
@@ -113,3 +113,64 @@ def test_thresholds_that_are_changed_hold_from_the_next_frame_on() -> None:
     options = CaptionOptions(vad_threshold=0.3, min_silence_s=0.032, min_speech_s=0.064)
     cutter.set(options)
     assert signals(cutter, 0.4, 0.4, N) == ".SE"
+
+
+def test_speech_starts_a_segment_when_it_lasts_and_silence_ends_it_likewise() -> None:
+    assert signals(segmenter(), N, S, N, S, S, N, N, S, N, N, N, N, S) == "....S.....E.."
+
+
+def test_a_segment_goes_on_until_speech_is_well_below_the_threshold() -> None:
+    assert signals(segmenter(), S, S, Q, Q, Q, Q, Q, Q) == ".S......"
+    assert signals(segmenter(), S, S, 0.36, 0.34, 0.34, 0.34) == ".S...E"
+    assert signals(segmenter(), Q, Q, Q, Q) == "...."
+    assert signals(segmenter(), 0.5, 0.5) == ".S"
+    assert signals(segmenter(), 0.49, 0.49) == ".."
+
+
+def test_a_segment_begins_with_its_pre_roll_and_knows_its_place() -> None:
+    """Frames 0 and 1 are before it; 2 is the pre-roll, 3 and 4 are speech."""
+    cutter = segmenter()
+    signals(cutter, N, N, N, S, S)
+    assert (cutter.start, cutter.n_samples, cutter.n_heard) == (2 * FRAME, 3 * FRAME, 5 * FRAME)
+    assert cutter.audio[::FRAME].tolist() == pytest.approx([N, S, S])
+    assert cutter.last_speech == 5 * FRAME
+    signals(cutter, N, N)
+    assert cutter.last_speech == 5 * FRAME
+    assert signals(cutter, N) == "E"
+    assert (cutter.n_samples, cutter.audio.size) == (0, 0)
+
+
+def test_no_frame_of_a_segment_is_the_pre_roll_of_the_next() -> None:
+    cutter = segmenter(pre_roll_s=0.32)
+    assert signals(cutter, S, S, N, N, N, N, S, S) == ".S..E..S"
+    assert cutter.start == 5 * FRAME
+
+
+def test_a_cut_leaves_the_rest_as_a_segment_of_its_own() -> None:
+    cutter = segmenter()
+    signals(cutter, S, S, S, S)
+    cutter.cut(700)
+    assert (cutter.start, cutter.n_samples) == (700, 4 * FRAME - 700)
+    cutter.cut(400)
+    assert (cutter.start, cutter.audio.size) == (1100, 4 * FRAME - 1100)
+
+
+def test_what_is_skipped_has_its_time_and_no_pre_roll() -> None:
+    cutter = segmenter()
+    signals(cutter, N, N)
+    cutter.skip(1000)
+    assert signals(cutter, S, S) == ".S"
+    assert (cutter.start, cutter.n_heard) == (2 * FRAME + 1000, 4 * FRAME + 1000)
+
+
+def test_the_quietest_place_is_where_sound_and_speech_are_least() -> None:
+    cutter = segmenter()
+    signals(cutter, S, S, *[S] * 18)
+    loud = np.concatenate(frames(*[S] * 20))
+    loud[4000:5000] = 0.01
+    cutter._frames = list(loud.reshape(-1, FRAME))
+    place, loudness = cutter.quietest(1000, 9000)
+    assert 4320 <= place <= 4680  # 20 ms away from the loud sound on both sides
+    assert loudness == pytest.approx(0.01 * (0.5 + S), rel=1e-3)
+    place, _ = cutter.quietest(6000, 9000)
+    assert place == 6000

@@ -12,7 +12,7 @@ import pytest
 import soundfile
 
 from tests.unit.live.outputs.test_growing import Disk
-from tests.unit.live.test_stream import Played
+from tests.unit.live.played import Played
 from tests.unit.sounds import similarity, tone
 from whisper_hailo.audio import open_audio
 from whisper_hailo.audio.flac import recorded_s

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.live.sources.test_sources import DEVICES, FakeStream, sounddevice
+from tests.unit.live.sources.portaudio import DEVICES, FakeStream
+from tests.unit.sounds import similarity, tone
 from whisper_hailo.core.errors import DeviceError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.live.sources.microphone import MicrophoneSource, choose_device
+from whisper_hailo.live.sources.microphone import MicrophoneSource, choose_device, input_devices
 from whisper_hailo.live.sources.select import open_source
 from whisper_hailo.live.sources.source import Block, Pace
-
-__all__ = ["sounddevice"]
 
 
 def of_channels(monkeypatch: pytest.MonkeyPatch, module: Any, n_channels: int) -> None:
@@ -122,3 +121,39 @@ def test_a_microphone_is_gone_when_it_was_silent_for_so_long(
         assert [next(blocks).audio.size for _ in range(2)] == [0, 0]
         with pytest.raises(DeviceError, match="was it unplugged"):
             next(blocks)
+
+
+@pytest.mark.usefixtures("sounddevice")
+def test_only_devices_that_hear_are_listed() -> None:
+    devices = input_devices()
+    assert [device.name for device in devices] == ["USB Microphone", "USB Camera", "Busy"]
+    assert [device.is_default for device in devices] == [False, True, False]
+
+
+@pytest.mark.usefixtures("sounddevice")
+def test_a_device_is_chosen_by_number_by_name_or_by_default() -> None:
+    assert choose_device("").name == "USB Camera"
+    assert choose_device("1").name == "USB Microphone"
+    assert choose_device("micro").index == 1
+    with pytest.raises(OptionError, match="several devices fit; there are 1: USB Microphone"):
+        choose_device("usb")
+    with pytest.raises(OptionError, match="no input device fits"):
+        choose_device("0")
+
+
+@pytest.mark.usefixtures("sounddevice")
+def test_a_microphone_of_any_rate_gives_16_khz_mono_and_tells_of_overruns() -> None:
+    source = MicrophoneSource("micro")
+    with source:
+        blocks: list[Block] = []
+        for block in source.blocks():
+            blocks.append(block)
+            if sum(b.audio.size for b in blocks) > 0.9 * SAMPLE_RATE_HZ:
+                source.close()
+    audio = np.concatenate([block.audio for block in blocks])
+    assert similarity(audio, tone(SAMPLE_RATE_HZ)) > 0.99
+    assert sum(block.n_faults for block in blocks) == 1
+    assert all(block.captured_s is not None for block in blocks if block.audio.size)
+    assert FakeStream.last is not None
+    assert FakeStream.last.closed
+    assert FakeStream.last.settings["samplerate"] == 44_100

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from tests.unit.live.test_events import AWAY, BACK, DONE, FIRST, GONE, NEXT, SECOND, START
-from whisper_hailo.live.events import Cleared
+from tests.unit.live.web.serving import completed, partial
+from whisper_hailo.live.events import Cleared, Lost, Started
 from whisper_hailo.live.web.broadcast import HISTORY, Broadcast, Client
 
 
@@ -150,3 +151,83 @@ def test_of_levels_the_newest_comes_and_behind_what_was_said() -> None:
     assert [message["event"] for message in told] == ["partial", "level"]
     assert told[1]["level_db"] == -31.2
     assert all_of(client) == []
+
+
+def test_a_new_client_sees_what_was_and_what_is() -> None:
+    broadcast = Broadcast()
+    for index in range(HISTORY + 5):
+        broadcast.put(completed(index), {"rtfx": float(index)})
+    broadcast.put(partial(999, " now"))
+    (snapshot,) = all_of(broadcast.join(lambda: None))
+    assert [event["segment_id"] for event in snapshot["completed"]] == list(range(5, HISTORY + 5))
+    assert snapshot["partial"]["text"] == "now"
+    assert [point["rtfx"] for point in snapshot["figures"]] == list(
+        range(HISTORY - 55, HISTORY + 5)
+    )
+
+
+def test_newer_partials_take_the_place_of_those_that_wait() -> None:
+    broadcast = Broadcast()
+    client = broadcast.join(lambda: None)
+    all_of(client)
+    broadcast.put(Started(0, 0, 0, 0))
+    for text in (" a", " a b", " a b c"):
+        broadcast.put(partial(0, text))
+    broadcast.put(completed(0), {"rtfx": 2.0})
+    assert [message["event"] for message in all_of(client)] == [
+        "started",
+        "partial",
+        "completed",
+        "figures",
+    ]
+
+
+def test_a_slow_client_loses_and_doubles_nothing() -> None:
+    broadcast = Broadcast()
+    slow, seen = broadcast.join(lambda: None), {}
+    for index in range(150):
+        broadcast.put(partial(index, " x"))
+        broadcast.put(completed(index), {"rtfx": 1.0})
+        if index % 40 == 0:
+            seen.update({m["segment_id"]: m["text"] for m in segments(all_of(slow))})
+    waiting = all_of(slow)
+    assert len(waiting) <= 65
+    seen.update({m["segment_id"]: m["text"] for m in segments(waiting)})
+    assert seen == {index: f"said{index}" for index in range(150)}
+
+
+def test_a_slow_client_is_told_of_the_end() -> None:
+    broadcast = Broadcast()
+    slow = broadcast.join(lambda: None)
+    for index in range(63):  # with the snapshot that was there first, all that may wait
+        broadcast.put(completed(index))
+    broadcast.end()
+    snapshot, end = all_of(slow)
+    assert (snapshot["event"], end["event"]) == ("snapshot", "end")
+    assert [event["segment_id"] for event in snapshot["completed"]] == list(range(63))
+
+
+def test_a_new_client_sees_where_audio_was_lost() -> None:
+    broadcast = Broadcast()
+    for event in (completed(0), Lost(1.0, 5.0, 5.0, 1.0), completed(5)):
+        broadcast.put(event)
+    (snapshot,) = all_of(broadcast.join(lambda: None))
+    assert [event["event"] for event in snapshot["completed"]] == ["completed", "lost", "completed"]
+
+
+def segments(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    snapshots = [m["completed"] for m in messages if m["event"] == "snapshot"]
+    return [event for group in snapshots for event in group] + [
+        message for message in messages if message["event"] == "completed"
+    ]
+
+
+def test_clients_that_left_are_told_nothing() -> None:
+    broadcast = Broadcast()
+    client = broadcast.join(lambda: None)
+    broadcast.leave(client)
+    all_of(client)
+    broadcast.put(completed(0))
+    broadcast.end()
+    assert all_of(client) == []
+    assert [m["event"] for m in all_of(broadcast.join(lambda: None))] == ["snapshot", "end"]

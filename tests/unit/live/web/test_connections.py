@@ -1,4 +1,4 @@
-"""Places at the door: who makes room, who is sent away, who is cut."""
+"""Places at the door: who makes room, who is sent away, and what passes through."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.live.web.lines import HERE, Inner, Transport, come
 from whisper_hailo.live.web.connections import (
     _DESCRIPTORS_EACH,
     MOST,
@@ -16,57 +17,6 @@ from whisper_hailo.live.web.connections import (
     Line,
     _most_connections,
 )
-
-HERE = "127.0.0.1"
-PATIENCE_S = 60
-"""Ends what hangs, and decides nothing."""
-
-
-class Transport:
-    """A socket that notes what becomes of it; nobody reads what is written."""
-
-    def __init__(self, peer: str) -> None:
-        self._peer = peer
-        self.written = b""
-        self.closing = False
-        self.aborted = asyncio.Event()
-
-    def get_extra_info(self, _name: str) -> tuple[str, int]:
-        return self._peer, 50_000
-
-    def write(self, data: bytes) -> None:
-        self.written += data
-
-    def close(self) -> None:
-        self.closing = True
-
-    def is_closing(self) -> bool:
-        return self.closing
-
-    def abort(self) -> None:
-        self.aborted.set()
-
-
-class Inner(asyncio.Protocol):
-    """Notes what it is told."""
-
-    def __init__(self) -> None:
-        self.received = b""
-        self.transport: Any = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        self.received += data
-
-
-def come(door: Door, peer: str = HERE) -> tuple[Line, Any]:
-    """A new connection."""
-    line, transport = Line(door), Transport(peer)
-    line.inner = Inner()
-    line.connection_made(transport)  # type: ignore[arg-type]
-    return line, transport
 
 
 def test_what_comes_with_the_last_word_of_a_handshake_is_heard(
@@ -185,91 +135,6 @@ def test_there_are_fewer_places_where_descriptors_are_few(monkeypatch: pytest.Mo
     assert Door(print).at_once == 1
 
 
-def test_whoever_asks_for_nothing_in_time_is_cut_and_a_page_is_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("whisper_hailo.live.web.connections.ASK_S", 0.01)
-    told: list[str] = []
-
-    async def run() -> None:
-        door = Door(told.append)
-        (page, looked_at), (slow, transport) = come(door), come(door)
-        page.stay(100)
-        slow.data_received(b"GET / HTTP/1.1\r\n")
-        await asyncio.wait_for(transport.aborted.wait(), PATIENCE_S)
-        assert not looked_at.aborted.is_set()
-
-    asyncio.run(run())
-    assert told == ["some connections asked for nothing in time and were cut"]
-
-
-def test_a_spare_connection_of_a_browser_is_no_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("whisper_hailo.live.web.connections.ASK_S", 0.01)
-    told: list[str] = []
-
-    async def run() -> None:
-        _, transport = come(Door(told.append))
-        await asyncio.wait_for(transport.aborted.wait(), PATIENCE_S)
-
-    asyncio.run(run())
-    assert told == []
-
-
-def test_whoever_does_not_read_the_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("whisper_hailo.live.web.connections.LINGER_S", 0.01)
-
-    async def run() -> None:
-        line, transport = come(Door(print))
-        line.stay(100)
-        inner = line.inner
-        assert isinstance(inner, Inner)
-        inner.transport.close()
-        assert transport.closing
-        await asyncio.wait_for(transport.aborted.wait(), PATIENCE_S)
-
-    asyncio.run(run())
-
-
-def test_what_never_becomes_a_message_ends_the_connection() -> None:
-    told: list[str] = []
-
-    async def run() -> None:
-        line, transport = come(Door(told.append))
-        line.data_received(b"x" * 500)  # a request; HTTP has limits of its own
-        line.stay(100)
-        for _ in range(50):
-            line.data_received(b"x" * 60)
-            line.heard()
-        assert not transport.aborted.is_set()
-        line.data_received(b"x" * 60)
-        line.data_received(b"y" * 60)
-        assert transport.aborted.is_set()
-        assert isinstance(line.inner, Inner)
-        assert b"y" not in line.inner.received
-
-    asyncio.run(run())
-    assert told == ["some pages sent much that was no message and were cut"]
-
-
-def test_messages_are_no_excuse_for_answers_that_are_not_read() -> None:
-    async def run() -> None:
-        line, transport = come(Door(lambda _: None))
-        line.stay(100)
-        line.pause_writing()
-        line.data_received(b"x" * 60)
-        line.heard()
-        line.resume_writing()
-        line.heard()
-        line.pause_writing()
-        line.data_received(b"x" * 60)
-        line.heard()
-        assert not transport.aborted.is_set()
-        line.data_received(b"x" * 60)
-        assert transport.aborted.is_set()
-
-    asyncio.run(run())
-
-
 def test_the_protocol_may_hand_its_connection_over() -> None:
     async def run() -> None:
         line, _ = come(Door(print))
@@ -280,36 +145,6 @@ def test_the_protocol_may_hand_its_connection_over() -> None:
         assert (http.received, websocket.received) == (b"", b"frame")
 
     asyncio.run(run())
-
-
-@pytest.mark.parametrize(("unread_only", "cut"), [(False, [True, True]), (True, [False, True])])
-def test_at_the_end_all_are_cut_or_those_that_do_not_read(
-    unread_only: bool, cut: list[bool]
-) -> None:
-    async def run() -> list[bool]:
-        door = Door(print)
-        (_, reads), (stuck, waits) = come(door), come(door)
-        stuck.pause_writing()
-        door.close(unread_only=unread_only)
-        return [reads.aborted.is_set(), waits.aborted.is_set()]
-
-    assert asyncio.run(run()) == cut
-
-
-def test_who_does_not_agree_on_a_key_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def refuse(*_: Any, **__: Any) -> None:
-        raise ConnectionResetError
-
-    async def run() -> bool:
-        line, transport = Line(Door(print), ssl.create_default_context()), Transport(HERE)
-        line.inner = Inner()
-        monkeypatch.setattr(asyncio.get_running_loop(), "start_tls", refuse)
-        line.connection_made(transport)  # type: ignore[arg-type]
-        assert line.eof_received() is None, "nobody speaks on it yet"
-        await asyncio.wait_for(transport.aborted.wait(), PATIENCE_S)
-        return line.inner.transport is None  # type: ignore[attr-defined]
-
-    assert asyncio.run(run())
 
 
 def test_who_speaks_on_a_connection_is_told_that_the_other_side_says_no_more() -> None:

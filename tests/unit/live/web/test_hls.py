@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.live.web.test_web import PATIENCE_S, needs_web
+from tests.unit.live.web.serving import PATIENCE_S, needs_web
 from whisper_hailo.live.events import Away, Back, CaptionWord, Completed, Started
 from whisper_hailo.live.statistics import CaptionStatistics
 from whisper_hailo.live.web.hls import N_PIECES, PIECE_S, MediaSegments

@@ -7,18 +7,15 @@ import shutil
 import socket
 import ssl
 import subprocess
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
-from tests.unit.live.web.test_web import PATIENCE_S, completed, needs_web
+from tests.unit.live.web.serving import PATIENCE_S, completed, dial, serve
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.http.tls import Tls
-from whisper_hailo.live.statistics import CaptionStatistics
 
 
 @pytest.fixture(scope="module")
@@ -37,20 +34,6 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return cert, key
 
 
-@contextmanager
-def served(certificate: tuple[Path, Path]) -> Iterator[Any]:
-    needs_web()
-    from whisper_hailo.live.web.view import Place, WebView
-
-    with WebView(CaptionStatistics, Place.of(port=0, tls=Tls(*certificate))) as view:
-        yield view
-
-
-def dial(view: Any) -> socket.socket:
-    place = urlsplit(view.address)
-    return socket.create_connection((place.hostname, place.port), timeout=PATIENCE_S)
-
-
 def page_of(view: Any, certificate: tuple[Path, Path]) -> bytes:
     trusting = ssl.create_default_context(cafile=str(certificate[0]))
     with trusting.wrap_socket(dial(view), server_hostname="127.0.0.1") as client:
@@ -62,7 +45,7 @@ def test_page_and_events_come_encrypted(certificate: tuple[Path, Path]) -> None:
     from websockets.sync.client import connect
 
     trusting = ssl.create_default_context(cafile=str(certificate[0]))
-    with served(certificate) as view:
+    with serve(tls=Tls(*certificate)) as view:
         assert view.address.startswith("https://")
         assert b'role="log"' in page_of(view, certificate)
         address = view.address.replace("https", "wss") + "events"
@@ -81,8 +64,7 @@ def test_who_does_not_shake_hands_makes_room_for_others(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr("whisper_hailo.live.web.connections.MOST", 8)
-    monkeypatch.setattr("whisper_hailo.live.web.connections.ASK_S", PATIENCE_S)
-    with served(certificate) as view, ExitStack() as clients:
+    with serve(tls=Tls(*certificate)) as view, ExitStack() as clients:
         first = clients.enter_context(dial(view))
         for _ in range(50):
             clients.enter_context(dial(view))
@@ -98,7 +80,7 @@ def test_who_does_not_shake_hands_makes_room_for_others(
 def test_who_speaks_no_tls_is_cut(
     certificate: tuple[Path, Path], said: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with served(certificate) as view:
+    with serve(tls=Tls(*certificate)) as view:
         with dial(view) as client:
             client.sendall(said)
             client.shutdown(socket.SHUT_WR)

@@ -2,44 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import socket
 import struct
 import urllib.request
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
+from contextlib import ExitStack, suppress
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
-import numpy as np
 import pytest
 
-from tests.unit.live.web.test_web import PATIENCE_S, connect, needs_web
+from tests.unit.live.web.serving import PATIENCE_S, connect, dial, serve
 from whisper_hailo.live.events import CaptionWord, Completed
-from whisper_hailo.live.sources.backlog import Backlog
 from whisper_hailo.live.sources.browser import BrowserSource
-from whisper_hailo.live.statistics import CaptionStatistics
 
 TEXT, BINARY, PING = 1, 2, 9
 CLOSED = b"\x88"
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - who may ask is what is tested
-
-
-@contextmanager
-def served(host: str = "127.0.0.1", **options: Any) -> Iterator[Any]:
-    needs_web()
-    from whisper_hailo.live.web.view import Place, WebView
-
-    with WebView(CaptionStatistics, Place.of(host, 0), **options) as view:
-        yield view
-
-
-def dial(view: Any) -> socket.socket:
-    place = urlsplit(view.address)
-    return socket.create_connection((place.hostname, place.port), timeout=PATIENCE_S)
 
 
 def answer(view: Any, request: bytes) -> bytes:
@@ -105,7 +85,7 @@ def test_the_page_answers_beside_hundreds_of_half_open_connections(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("whisper_hailo.live.web.connections.MOST", 16)
-    with served() as view, connect(view, "events") as before, ExitStack() as clients:
+    with serve() as view, connect(view, "events") as before, ExitStack() as clients:
         before.recv()
         first = clients.enter_context(dial(view))
         for index in range(200):
@@ -126,7 +106,7 @@ def test_the_page_answers_beside_hundreds_of_half_open_connections(
 def test_slow_headers_idle_bodies_and_unread_answers_have_a_limit(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with served() as view, connect(view, "events") as page:
+    with serve() as view, connect(view, "events") as page:
         page.recv()
         monkeypatch.setattr("whisper_hailo.live.web.connections.ASK_S", 0.2)
         for request in (
@@ -145,7 +125,7 @@ def test_slow_headers_idle_bodies_and_unread_answers_have_a_limit(
 
 def test_a_request_is_answered_once_and_its_body_is_not_waited_for() -> None:
     request = b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\n"
-    with served() as view:
+    with serve() as view:
         assert answer(view, request).startswith(b"HTTP/1.1 200 ")
         both = answer(view, 2 * b"GET /page.css HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert both.count(b"HTTP/1.1 200 ") == 1
@@ -179,7 +159,7 @@ BAD = {
 def test_malformed_requests_are_bad_requests_without_a_traceback(
     request_bytes: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with served(browser=BrowserSource()) as view:
+    with serve(browser=BrowserSource()) as view:
         for _ in range(3):
             assert answer(view, request_bytes).startswith(b"HTTP/1.1 400 ")
         assert page_of(view) == 200
@@ -192,7 +172,7 @@ def test_foreign_names_and_foreign_pages_are_refused_wherever_it_listens(host: s
     if host == "::" and not has_ipv6():
         pytest.skip("this machine has no IPv6")
     own = "[::1]" if host == "::" else "127.0.0.1" if host == EVERYWHERE else host
-    with served(host=host, browser=BrowserSource()) as serving:
+    with serve(host=host, browser=BrowserSource()) as serving:
         port = urlsplit(serving.address).port
         view = SimpleNamespace(address=f"http://{own}:{port}/")
         page = f"GET / HTTP/1.1\r\nHost: evil.example:{port}\r\n\r\n".encode()
@@ -221,7 +201,7 @@ def test_what_is_no_message_is_taken_in_a_limited_amount(
     flood: bytes, path: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("whisper_hailo.live.web.pages._SPEAKER_BYTES", 1 << 17)
-    with served(browser=BrowserSource()) as view:
+    with serve(browser=BrowserSource()) as view:
         with dial(view) as client:
             client.sendall(upgrade(path, "Host: localhost"))
             assert client.recv(12) == b"HTTP/1.1 101"
@@ -235,7 +215,7 @@ def test_what_is_no_message_is_taken_in_a_limited_amount(
 
 
 def test_a_page_that_looks_on_has_nothing_to_say() -> None:
-    with served() as view, dial(view) as client:
+    with serve() as view, dial(view) as client:
         client.sendall(upgrade("/events", "Host: localhost") + b"")
         assert client.recv(12) == b"HTTP/1.1 101"
         client.sendall(frame(TEXT, b"hello"))
@@ -248,7 +228,7 @@ def test_a_page_that_reads_nothing_is_cut_at_the_end(
     monkeypatch.setattr("whisper_hailo.live.web.view._END_LOOKS", 1)
     long = (CaptionWord("x" * 10_000, 0.5),)
     with socket.socket() as client:
-        with served() as view:
+        with serve() as view:
             place = urlsplit(view.address)
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
             client.connect((place.hostname, place.port))
@@ -264,48 +244,6 @@ def test_a_page_that_reads_nothing_is_cut_at_the_end(
 
 def test_messages_are_not_unpacked() -> None:
     offer = "Sec-WebSocket-Extensions: permessage-deflate"
-    with served() as view, dial(view) as client:
+    with serve() as view, dial(view) as client:
         client.sendall(upgrade("/events", "Host: localhost", offer))
         assert b"deflate" not in client.recv(4096)
-
-
-def test_a_microphone_that_sends_nothing_makes_room_for_another(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from websockets.exceptions import ConnectionClosed
-
-    monkeypatch.setattr("whisper_hailo.live.web.pages._QUIET_S", 0.1)
-    with served(browser=BrowserSource()) as view:
-        with connect(view, "audio") as silent:
-            assert silent.recv() == "new"
-            with pytest.raises(ConnectionClosed, match="1013"):
-                silent.recv(timeout=60)
-        with connect(view, "audio"):
-            pass  # it is let in
-
-
-def test_a_browser_that_floods_is_taken_at_the_speed_of_speech_and_its_loss_is_counted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from websockets.exceptions import ConnectionClosed
-
-    monkeypatch.setattr("whisper_hailo.live.sources.browser.Backlog", partial(Backlog, limit_s=3.0))
-    waits: list[float] = []
-    wait = asyncio.sleep
-
-    async def noted(seconds: float) -> None:
-        waits.append(seconds)
-        await wait(min(seconds, 0.1))
-
-    monkeypatch.setattr(asyncio, "sleep", noted)
-    browser = BrowserSource()
-    with served(browser=browser) as view, connect(view, "audio") as microphone:
-        for _ in range(4):
-            microphone.send(np.ones(32_000, "<i2").tobytes())
-        microphone.send("that is all")
-        assert microphone.recv() == "new"
-        with pytest.raises(ConnectionClosed):
-            microphone.recv()
-        assert [seconds for seconds in waits if 0.1 < seconds < 10] == [1.0, 2.0, 2.0]
-    block = next(browser.blocks())
-    assert (block.audio.size, block.n_lost) == (48_000, 80_000)

@@ -1,0 +1,129 @@
+"""HEFs that are cut, changed or hostile, and other files."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.standin.hef_file import MAGIC, Net, Wish, classes, hef_bytes, with_header
+from tests.unit.backends.hef.nets import ENCODER
+from whisper_hailo.backends.hef.read import read_hef
+from whisper_hailo.backends.hef.xxh3 import xxh3_64
+from whisper_hailo.backends.wire import Budget, Message, WireError
+from whisper_hailo.core.errors import HefError
+
+
+def test_xxh3_against_values_of_xxhash() -> None:
+    data = bytes(range(256)) * 40
+    expected = {
+        241: 0x2E8CD95421C6D02,
+        1024: 0xA870F92984398D22,
+        1025: 0x78C86E91EE939852,
+        10240: 0xC03D2231AB9348F3,
+    }
+    assert {n: xxh3_64(memoryview(data[:n])) for n in expected} == expected
+    with pytest.raises(ValueError, match="240 bytes"):
+        xxh3_64(memoryview(data[:240]))
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 3])
+def test_every_cut_is_refused_in_one_line(tmp_path: Path, version: int) -> None:
+    whole = hef_bytes(Wish([ENCODER], version=version))
+    path = tmp_path / "cut.hef"
+    cuts = [*range(1, 64), *range(64, len(whole), 997)]
+    for length in cuts:
+        path.write_bytes(whole[:length])
+        with pytest.raises(HefError, match=r"is broken or no HEF: .*; fetch") as caught:
+            read_hef(path)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 3])
+def test_any_changed_byte_of_the_description_is_noticed(tmp_path: Path, version: int) -> None:
+    whole = hef_bytes(Wish([ENCODER], version=version, weights=b"\x01" * 64))
+    rng = random.Random(version)
+    path = tmp_path / "changed.hef"
+    for _ in range(150):
+        at = rng.randrange(12, len(whole) - 64)
+        changed = bytearray(whole)
+        changed[at] ^= 1 << rng.randrange(8)
+        path.write_bytes(changed)
+        try:
+            read_hef(path)
+        except HefError:
+            continue
+        assert at < 56, "only what a header reserves is free to change"
+
+
+def _nested(depth: int) -> bytes:
+    """A description whose streams are muxes of muxes."""
+    kinds = classes()
+    hef = kinds["Hef"]()
+    hef.header.hw_arch = 3
+    group = hef.network_groups.add()
+    group.metadata.name = "deep"
+    edge = group.ops.add().core.contexts.add().metadata.edges.add()
+    mux = edge.mux
+    for _ in range(depth):
+        mux.name = "m"
+        mux = mux.predecessors.add().mux
+    return bytes(hef.SerializeToString())
+
+
+def _renamed(name: bytes) -> bytes:
+    """A description whose network has these bytes, as many as its name has, as its name."""
+    whole = hef_bytes(Wish([Net("abcd", {"i": (1, 8, 8)}, {"o": (1, 4, 8)})]))
+    return whole[32:].replace(b"abcd", name)
+
+
+@pytest.mark.parametrize(
+    ("proto", "expected"),
+    [
+        (b"\x0a\x02\x08\x03", "it has 0 networks"),
+        (b"\x12\x00", "which chip"),
+        (b"\x0a\x02\x08\x03\x12\x02\x42\x00", "without a context"),
+        (b"\x0a\x7f", "beyond its message's end"),
+        (b"\x08" + b"\xff" * 11, "never ends"),
+        (b"\x08\xff", "in the middle of a number"),
+        (b"\x0b", "unknown kind 3"),
+        (b"\x02\x00", "without a number"),
+        (b"\x08\x01", "a number where a message belongs"),
+        (_nested(40), "nested without end"),
+        (b"\x0a\x02\x08\x03" + b"\x12\x00" * 65, "it has 65 networks"),
+        (_renamed(b"\xff\xfeab"), "a name that is no text"),
+        (_renamed(b"ab\nc"), "unprintable characters"),
+    ],
+)
+def test_hostile_descriptions(tmp_path: Path, proto: bytes, expected: str) -> None:
+    path = tmp_path / "hostile.hef"
+    path.write_bytes(with_header(proto, 0, b""))
+    with pytest.raises(HefError, match=expected):
+        read_hef(path)
+
+
+def test_too_many_fields_end_early() -> None:
+    many = memoryview(b"\x08\x01" * 1000)
+    with pytest.raises(WireError, match="more fields than any such file needs"):
+        Message(many, Budget(999), frozenset({1}))
+    assert Message(many, Budget(1000), frozenset({1})).count(1) == 1000
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"", "it is empty"),
+        (b"PK\x03\x04" + bytes(40), "it is no HEF: it begins with 0x504b0304"),
+        (MAGIC.to_bytes(4, "big") + bytes([0, 0, 0, 9]) + bytes(40), "format has version 9"),
+    ],
+)
+def test_other_files(tmp_path: Path, content: bytes, expected: str) -> None:
+    path = tmp_path / "other.hef"
+    path.write_bytes(content)
+    with pytest.raises(HefError, match=expected):
+        read_hef(path)
+    with pytest.raises(HefError, match="cannot be read"):
+        read_hef(tmp_path / "missing.hef")
+    with pytest.raises(HefError, match="cannot be read"):
+        read_hef(tmp_path)

@@ -1,0 +1,112 @@
+"""Inputs that do not fit the graphs, models that are not open, and directories that are broken."""
+
+import hashlib
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.unit.backends.random_steps import NONE, features_of, ids_of, last_of
+from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
+from whisper_hailo.core.errors import ModelError, ShapeError
+from whisper_hailo.core.spec import FileRecord, ModelSpec
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((1, 80, 3000), r"mel has 3000 frames, this encoder takes 300 \(3 s window\)"),
+        ((1, 128, 100), r"this encoder takes \(batch, 80, n_frames\)"),
+        ((80, 100), r"mel has shape \(80, 100\)"),
+        ((1, 80, 99), "expected an even number"),
+        ((1, 80, 0), "expected an even number"),
+    ],
+)
+def test_mel_that_does_not_fit(encoder: OnnxEncoder, shape: tuple[int, ...], message: str) -> None:
+    with pytest.raises(ShapeError, match=message):
+        encoder.encode(np.zeros(shape, np.float32))
+
+
+def test_features_that_do_not_fit(decoder: CachedDecoder) -> None:
+    with pytest.raises(ShapeError, match=r"this decoder takes \(batch, n_audio_ctx, 64\)"):
+        decoder.start(features_of(1, 30, 65), (NONE,))
+    with pytest.raises(ShapeError, match="2 paddings for 1 rows"):
+        decoder.start(features_of(1, 30, 64), (NONE, NONE))
+    with pytest.raises(ShapeError, match="expected 1 numbers from 1 to 30"):
+        decoder.start(features_of(1, 30, 64), (NONE,), np.array([31]))
+
+
+def test_steps_that_do_not_fit(decoder: CachedDecoder) -> None:
+    state = decoder.start(features_of(1, 30, 64), (NONE,))
+    with pytest.raises(ShapeError, match="65 tokens, this decoder's text context holds 64"):
+        decoder.step(np.zeros((1, 65), np.int64), state, last_of(1))
+    with pytest.raises(ShapeError, match=r"expected \(1, 1 or more\)"):
+        decoder.step(ids_of([1], [2]), state, last_of(1))
+    with pytest.raises(ShapeError, match="expected indices below 1"):
+        decoder.step(ids_of([1]), state, np.array([1]))
+    with pytest.raises(ShapeError, match="token ids go from 3 to 200, this decoder has 200"):
+        decoder.step(ids_of([3, 200]), state, last_of(2))
+    _, later = decoder.step(ids_of([11]), state, last_of(1))
+    with pytest.raises(ShapeError, match="belongs to the first step"):
+        decoder.step(ids_of([1]), later, last_of(1), first=np.array([0]))
+
+
+def test_text_context_can_be_used_to_its_end(decoder: CachedDecoder) -> None:
+    state = decoder.start(features_of(1, 30, 64), (NONE,))
+    out, state = decoder.step(np.full((1, 64), 5, np.int64), state, last_of(64))
+    assert np.isfinite(out.logits).all()
+    with pytest.raises(ShapeError, match="use a shorter prompt"):
+        decoder.step(ids_of([1]), state, last_of(1))
+
+
+def test_broken_directories(
+    model_directory: Path, spec: ModelSpec, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(model_directory, copy)
+    data = (copy / "decoder.onnx.data").read_bytes()
+    (copy / "decoder.onnx.data").write_bytes(data[:-1])
+    with pytest.raises(ModelError, match=r"decoder.onnx.data has \d+ bytes, model.json says"):
+        CachedDecoder(copy, spec).open()
+    (copy / "decoder.onnx.data").unlink()
+    with pytest.raises(ModelError, match=r"lacks decoder.onnx.data; copy the model"):
+        CachedDecoder(copy, spec).open()
+    size = (copy / "encoder.onnx").stat().st_size
+    (copy / "encoder.onnx").write_bytes(bytes(range(1, 255)) * (size // 254) + bytes(size % 254))
+    with pytest.raises(ModelError, match=r"encoder.onnx is damaged: ") as caught:
+        OnnxEncoder(copy, spec).open()
+    assert "\n" not in str(caught.value)
+    assert capfd.readouterr() == ("", "")
+    cut = (model_directory / "encoder.onnx").read_bytes()[: size // 2]
+    (copy / "encoder.onnx").write_bytes(cut)
+    record = FileRecord(len(cut), hashlib.sha256(cut).hexdigest())
+    misled = replace(spec, files={**spec.files, "encoder.onnx": record})
+    with pytest.raises(ModelError, match="is no ONNX graph"):
+        OnnxEncoder(copy, misled).open()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_graph_of_another_program(model_directory: Path, spec: ModelSpec, tmp_path: Path) -> None:
+    shutil.copy(model_directory / "cross_kv.onnx", tmp_path / "encoder.onnx")
+    record = spec.files["cross_kv.onnx"]
+    claimed = replace(spec, files={"encoder.onnx": record, "cross_kv.onnx": record})
+    with pytest.raises(ModelError, match="is the graph of another model or program"):
+        OnnxEncoder(tmp_path, claimed).open()
+    with pytest.raises(ModelError, match=r"lacks cross_kv.onnx"):
+        CachedDecoder(tmp_path, claimed).open()
+    with pytest.raises(ModelError, match=r"model\.json of checkpoint does not list encoder\.onnx"):
+        OnnxEncoder(tmp_path, replace(spec, files={})).open()
+
+
+def test_names_and_reopening(model_directory: Path, spec: ModelSpec) -> None:
+    encoder, decoder = OnnxEncoder(model_directory, spec), CachedDecoder(model_directory, spec)
+    assert (encoder.name, decoder.name) == ("onnx-fp32", "cached-fp32")
+    with pytest.raises(ModelError, match="is not open"):
+        encoder.encode(np.zeros((1, 80, 100), np.float32))
+    for _ in range(2):
+        with encoder:
+            assert encoder.encode(np.zeros((1, 80, 100), np.float32)).shape == (1, 50, 64)
+    with pytest.raises(ModelError, match="is not open"):
+        decoder.start(features_of(1, 30, 64), (NONE,))

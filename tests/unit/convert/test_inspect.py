@@ -1,0 +1,77 @@
+"""What `whisper-hailo inspect` tells of a model directory."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from onnx import parser
+
+from tests.unit.shapes import TOY_TOKENS, toy_spec
+from whisper_hailo.convert.inspect import describe
+from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.spec import SPEC_FILE, FileRecord, SpecialTokens
+
+
+def write(directory: Path, tokens: SpecialTokens = TOY_TOKENS) -> None:
+    """A description that lists three files, of which one is changed and one missing."""
+    record = FileRecord(bytes=5, sha256=hashlib.sha256(b"whole").hexdigest())
+    spec = replace(toy_spec(tokens), files=dict.fromkeys(("c", "b", "a"), record))
+    (directory / SPEC_FILE).write_text(spec.to_json(), encoding="utf-8")
+    (directory / "b").write_bytes(b"whole")
+    (directory / "c").write_bytes(b"whale")
+
+
+def test_the_state_of_each_file_in_order_of_names(tmp_path: Path) -> None:
+    write(tmp_path)
+    files = describe(tmp_path)["files"]
+    assert [(name, file["state"]) for name, file in files.items()] == [
+        ("a", "missing"),
+        ("b", "ok"),
+        ("c", "changed"),
+    ]
+    assert files["b"]["bytes"] == 5
+
+
+def test_windows_are_steps_of_two_hundredths_up_to_thirty_seconds(tmp_path: Path) -> None:
+    write(tmp_path)
+    assert describe(tmp_path)["windows_s"] == {"shortest": 0.02, "longest": 30.0, "step": 0.02}
+
+
+@pytest.mark.parametrize(("languages", "expected"), [({"en": 12, "de": 13}, 2), ({}, 1)])
+def test_a_model_without_language_tokens_knows_one(
+    tmp_path: Path, languages: dict[str, int], expected: int
+) -> None:
+    write(tmp_path, replace(TOY_TOKENS, languages=languages))
+    assert describe(tmp_path)["languages"] == expected
+
+
+def test_what_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="gone does not exist; give a model directory"):
+        describe(tmp_path / "gone")
+
+
+def test_parts_of_a_graph_are_counted(tmp_path: Path) -> None:
+    model = parser.parse_model("""
+        <ir_version: 9, opset_import: ["" : 17, "com.microsoft" : 1]>
+        doubled (float[batch, 3] x) => (float[batch, 3] y, int64[2] shape)
+        <float[2, 3] twice = {2, 2, 2, 2, 2, 2}, int64[2] shape = {1, 3}> {
+            sum = Add(x, twice)
+            more = Add(sum, twice)
+            y = com.microsoft.FastGelu(more)
+        }
+    """)
+    path = tmp_path / "doubled.onnx"
+    path.write_bytes(content := model.SerializeToString())
+    assert describe(path) == {
+        "kind": "ONNX graph",
+        "bytes": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "opsets": {"ai.onnx": 17, "com.microsoft": 1},
+        "inputs": {"x": ["batch", 3]},
+        "outputs": {"y": ["batch", 3], "shape": [2]},
+        "operators": {"Add": 2, "FastGelu": 1},
+        "weight_bytes": {"float": 2 * 3 * 4, "int64": 2 * 8},
+    }

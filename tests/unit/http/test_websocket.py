@@ -1,0 +1,88 @@
+"""The end of a WebSocket whose client leaves at the moment when the server does."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+pytest.importorskip("uvicorn", reason="the web extra is not installed")
+pytest.importorskip("websockets", reason="the web extra is not installed")
+
+GOING_AWAY, RESTARTS = 1001, 1012
+
+
+class Transport(asyncio.Transport):
+    """Notes what is written and whether it is closed; nobody hangs up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self.is_closed = False
+
+    def write(self, data: Any) -> None:
+        self.written += data
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+
+async def opened() -> tuple[Any, Any, Transport]:
+    """A server's end, its client without a socket, and what lies between."""
+    from uvicorn.config import Config
+    from uvicorn.server import ServerState
+    from websockets.client import ClientProtocol
+    from websockets.uri import parse_uri
+
+    from whisper_hailo.http.websocket import WebSocket
+
+    async def app(_scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await send({"type": "websocket.accept"})
+        await receive()
+
+    config = Config(app, lifespan="off", log_config=None, ws_ping_interval=None)
+    config.load()
+    server, transport = WebSocket(config, ServerState(), {}), Transport()
+    server.connection_made(transport)
+    client = ClientProtocol(parse_uri("ws://localhost/"))
+    client.send_request(client.connect())
+    server.data_received(b"".join(client.data_to_send()))
+    while not server.handshake_complete:
+        await asyncio.sleep(0)
+    hear(client, transport)
+    return server, client, transport
+
+
+def hear(client: Any, transport: Transport) -> None:
+    client.receive_data(transport.written)
+    transport.written = b""
+
+
+def test_an_open_one_is_told_that_the_server_ends() -> None:
+    async def end() -> None:
+        server, client, transport = await opened()
+        server.shutdown()
+        hear(client, transport)
+        assert client.close_rcvd.code == RESTARTS
+        assert transport.is_closed
+
+    asyncio.run(end())
+
+
+def test_who_is_leaving_is_left_alone() -> None:
+    async def end() -> None:
+        server, client, transport = await opened()
+        client.send_close(GOING_AWAY)
+        server.data_received(b"".join(client.data_to_send()))
+        hear(client, transport)
+        assert client.close_rcvd.code == GOING_AWAY  # it is answered
+        server.shutdown()
+        assert transport.written == b""
+        assert transport.is_closed
+
+    asyncio.run(end())

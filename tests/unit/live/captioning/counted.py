@@ -1,0 +1,41 @@
+"""Frames that say themselves how likely they are to be speech."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from whisper_hailo.core.types import FloatArray
+from whisper_hailo.live.captioning.segmenter import Segmenter, Signal
+from whisper_hailo.live.options import CaptionOptions
+
+FRAME = 512
+S, Q, N = 0.9, 0.4, 0.1
+"""Speech; too quiet to begin and loud enough to go on; silence."""
+
+
+class Told:
+    """Each frame's first sample is how likely it is to be speech."""
+
+    def probability(self, frame: FloatArray) -> float:
+        return float(frame[0])
+
+
+def frames(*probabilities: float) -> list[FloatArray]:
+    return [np.full(FRAME, probability, np.float32) for probability in probabilities]
+
+
+def segmenter(**options: float) -> Segmenter:
+    """Three frames of silence end speech, two of speech begin it, and one before belongs to it."""
+    defaults = {"min_silence_s": 0.096, "min_speech_s": 0.064, "pre_roll_s": 0.032}
+    return Segmenter(Told(), CaptionOptions(**{**defaults, **options}))  # type: ignore[arg-type]
+
+
+def signals(cutter: Segmenter, *probabilities: float) -> str:
+    """`S` where a segment starts, `E` where it ends (and is let go), else a dot."""
+    told = ""
+    for frame in frames(*probabilities):
+        signal = cutter.push(frame)
+        told += {Signal.STARTED: "S", Signal.ENDED: "E", None: "."}[signal]
+        if signal is Signal.ENDED:
+            cutter.end()
+    return told

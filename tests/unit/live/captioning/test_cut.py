@@ -1,0 +1,50 @@
+"""Where a segment that is too long is cut: between words, in its second half."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.unit.live.captioning.counted import FRAME, S, frames, segmenter, signals
+from whisper_hailo.core.buffers import BufferWord
+from whisper_hailo.live.captioning.cut import cut_place
+
+
+def words(*edges: tuple[float, float]) -> list[BufferWord]:
+    return [BufferWord(" w", (1,), 0.9, *edge) for edge in edges]
+
+
+@pytest.mark.parametrize(
+    ("edges", "settled_s", "between"),
+    [
+        ([(0.1, 0.9), (1.2, 1.8)], 0.0, (0.96, 1.28)),  # between the two, with slack
+        ([(0.1, 0.4), (0.5, 1.8)], 0.0, (0.96, 1.72)),  # the gap is in the first half: anywhere
+        ([], 0.0, (0.96, 1.72)),
+        ([(0.1, 0.9), (1.2, 1.8)], 1.1, (1.1, 1.28)),  # behind what is settled
+    ],
+)
+def test_a_cut_lies_between_words_in_the_second_half(
+    edges: list[tuple[float, float]], settled_s: float, between: tuple[float, float]
+) -> None:
+    """60 frames are 1.92 s, the last 0.2 s of which stay together."""
+    cutter = segmenter()
+    signals(cutter, *[S] * 60)
+    place = cut_place(cutter, words(*edges), settled_s)
+    assert between[0] <= place / 16_000 <= between[1] + 1e-6
+
+
+def test_a_gap_in_the_first_half_draws_no_cut_to_it() -> None:
+    """It is silent at 1.4 s; the only gap between words, at 0.45 s, is too early for a cut."""
+    cutter = segmenter()
+    signals(cutter, *[S] * 60)
+    sound = np.concatenate(frames(*[S] * 60))
+    sound[21_600:23_200] = 0.0
+    cutter._frames = list(sound.reshape(-1, FRAME))
+    place = cut_place(cutter, words((0.1, 0.4), (0.5, 1.8)), 0.0)
+    assert 21_600 < place < 23_200
+
+
+def test_a_cut_leaves_a_sample_on_both_sides() -> None:
+    cutter = segmenter()
+    signals(cutter, S, S)
+    assert cut_place(cutter, [], 99.0) == 2 * FRAME - 1

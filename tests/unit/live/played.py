@@ -1,0 +1,89 @@
+"""Sources that give what was prepared."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.types import FloatArray
+from whisper_hailo.live.sources.source import Block, Pace
+
+
+class Played(Closing):
+    """A source of prepared pieces; it may break, or wait until it is closed."""
+
+    endless = True
+    name = "played"
+
+    def __init__(
+        self,
+        audio: FloatArray,
+        *,
+        pace: Pace = Pace.AHEAD,
+        failure: Exception | None = None,
+        waits: bool = False,
+    ) -> None:
+        self.pace = pace
+        self._audio = audio
+        self._failure = failure
+        self._waits = waits
+        self._closed = threading.Event()
+        self._moved = threading.Condition()
+        self._n_taken = 0
+        self._ended = False
+
+    def open(self) -> Played:
+        return self
+
+    def blocks(self) -> Iterator[Block]:
+        try:
+            for at in range(0, self._audio.size, 512):
+                if self.pace is Pace.ASKED and self._closed.is_set():
+                    return
+                yield Block(self._audio[at : at + 512], time.perf_counter())
+                self._taken()
+        finally:
+            self._taken(ended=True)
+        if self._failure is not None:
+            raise self._failure
+        if self._waits:
+            self._closed.wait()
+
+    def _taken(self, *, ended: bool = False) -> None:
+        with self._moved:
+            self._n_taken += 1
+            self._ended = self._ended or ended
+            self._moved.notify_all()
+
+    def wait_for_more(self, n_blocks: int) -> None:
+        """Until so many further pieces were taken, or there are none."""
+        with self._moved:
+            wanted = self._n_taken + n_blocks
+            self._moved.wait_for(lambda: self._ended or self._n_taken >= wanted)
+
+    def close(self) -> None:
+        self._closed.set()
+
+
+class Steps(Closing):
+    """Gives its pieces and does something between."""
+
+    endless = True
+    name = "steps"
+
+    def __init__(self, *steps: Any, pace: Pace = Pace.ASKED, endless: bool = True) -> None:
+        self._steps = steps
+        self.pace, self.endless = pace, endless
+
+    def blocks(self) -> Iterator[Block]:
+        for step in self._steps:
+            if isinstance(step, Block):
+                yield step
+            else:
+                step()
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,90 @@
+"""Files: whole and at once, or as they were spoken."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.unit.live.sources.listening import heard
+from tests.unit.sounds import similarity, tone, write
+from whisper_hailo.core.errors import AudioError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.live.sources.file import FileSource
+from whisper_hailo.live.sources.source import Pace
+
+
+def test_a_file_comes_whole_and_at_once(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.wav", tone(44_100, 1.5), 44_100)
+    source = FileSource(path)
+    assert source.pace is Pace.ASKED
+    audio = heard(source)
+    assert audio.size == pytest.approx(1.5 * SAMPLE_RATE_HZ, abs=2)
+    assert similarity(audio, tone(SAMPLE_RATE_HZ, 1.5)) > 0.99
+
+
+def test_a_file_in_real_time_waits_until_each_piece_was_spoken(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.wav", tone(16_000, 1.0))
+    clock = {"now": 5.0}
+
+    def sleep(seconds: float) -> None:
+        clock["now"] += seconds
+
+    source = FileSource(path, real_time=True, loops=2, now=lambda: clock["now"], sleep=sleep)
+    with source:
+        blocks = list(source.blocks())
+    assert source.pace is Pace.AHEAD
+    assert sum(block.audio.size for block in blocks) == 32_000
+    assert clock["now"] == pytest.approx(7.0)
+    assert blocks[-1].captured_s == pytest.approx(7.0)
+
+
+def test_a_file_is_opened_once_because_pipes_come_once(tmp_path: Path) -> None:
+    content = write(tmp_path / "a.wav", tone(16_000)).read_bytes()
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(content,))
+    writer.start()
+    assert heard(FileSource(tmp_path / "pipe")).size == 16_000
+    writer.join()
+
+
+def test_a_file_that_is_closed_before_it_is_read_gives_nothing(tmp_path: Path) -> None:
+    with FileSource(write(tmp_path / "a.wav", tone(16_000))) as source:
+        source.close()
+        assert not list(source.blocks())
+
+
+def test_a_file_comes_in_pieces_of_one_frame_with_its_name(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.wav", tone(16_000, 0.1))
+    with FileSource(path) as source:
+        assert source.name == str(path)
+        blocks = list(source.blocks())
+    assert [block.audio.size for block in blocks] == [512, 512, 512, 64]
+    assert all(block.captured_s is None and block.voices is None for block in blocks)
+
+
+def test_a_file_in_real_time_gives_each_piece_when_its_last_sample_was_spoken(
+    tmp_path: Path,
+) -> None:
+    """It waits for what is still to come, and not where its listener was slow."""
+    clock, waits = [5.0], []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        clock[0] += seconds
+
+    path = write(tmp_path / "a.wav", tone(16_000, 0.128))
+    with FileSource(path, real_time=True, now=lambda: clock[0], sleep=sleep) as source:
+        captured = []
+        for block in source.blocks():
+            captured.append(block.captured_s)
+            clock[0] += 0.05 if len(captured) == 2 else 0.0
+    assert captured == pytest.approx([5.032, 5.064, 5.096, 5.128])
+    assert waits == pytest.approx([0.032, 0.032, 0.014])
+
+
+def test_a_missing_file_is_told_before_anything_is_heard(tmp_path: Path) -> None:
+    with pytest.raises(AudioError, match="does not exist"), FileSource(tmp_path / "no.wav"):
+        pass

@@ -1,0 +1,145 @@
+"""Microphones that are busy, lost, silent or hang, and what is told of it."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import re
+import sys
+import threading
+import weakref
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.unit.live.sources.portaudio import DEVICES, FakeStream
+from whisper_hailo.core.errors import DeviceError, OptionError
+from whisper_hailo.core.extras import to_add
+from whisper_hailo.core.types import SAMPLE_RATE_HZ
+from whisper_hailo.live.sources.backlog import Backlog
+from whisper_hailo.live.sources.microphone import MicrophoneSource, input_devices
+from whisper_hailo.live.sources.reopened import ReopenedSource
+
+
+@pytest.mark.usefixtures("sounddevice")
+def test_a_microphone_that_nobody_hears_tells_what_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "whisper_hailo.live.sources.microphone.Backlog", partial(Backlog, limit_s=0.25)
+    )
+    with MicrophoneSource("micro") as source:
+        source.close()
+        blocks = list(source.blocks())
+    assert sum(block.audio.size for block in blocks) == 0.25 * SAMPLE_RATE_HZ
+    assert sum(block.n_lost for block in blocks) == pytest.approx(0.75 * SAMPLE_RATE_HZ, abs=400)
+
+
+def test_a_microphone_that_is_busy_absent_or_silent_is_told(
+    sounddevice: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sounddevice, "query_devices", lambda: [*DEVICES, *DEVICES])
+    with pytest.raises(DeviceError, match="cannot be opened"), MicrophoneSource("7"):
+        pass
+    monkeypatch.setattr(sounddevice, "query_devices", list)
+    with pytest.raises(DeviceError, match="no microphone found"), MicrophoneSource():
+        pass
+    monkeypatch.setattr("whisper_hailo.live.sources.microphone._SILENT_S", 0.01)
+    monkeypatch.setattr(sounddevice, "query_devices", lambda: DEVICES)
+    monkeypatch.setattr(FakeStream, "start", lambda self: None)
+    with MicrophoneSource() as source, pytest.raises(DeviceError, match="was it unplugged"):
+        list(source.blocks())
+
+
+def test_a_microphone_that_was_unplugged_is_found_again_by_its_name(
+    sounddevice: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = [{**DEVICES[1], "name": "USB Microphone (hw:1,0)"}, DEVICES[2]]
+    monkeypatch.setattr(sounddevice, "query_devices", lambda: listed)
+    began: list[str] = []
+    monkeypatch.setattr(sounddevice, "_terminate", lambda: began.append("over"))
+    monkeypatch.setattr(sounddevice, "_initialize", lambda: began.append("again"))
+    source = MicrophoneSource("0")
+    with source:
+        assert (source.name, began) == ("USB Microphone (hw:1,0)", [])
+    listed[:] = [DEVICES[2]]
+    with pytest.raises(OptionError, match="no input device fits"), source:
+        pass
+    listed[:] = [DEVICES[2], DEVICES[0], {**DEVICES[1], "name": "USB Microphone (hw:2,0)"}]
+    with source:
+        assert source.name == "USB Microphone (hw:2,0)"
+        assert FakeStream.last is not None
+        assert FakeStream.last.settings["device"] == 2
+    assert began == ["over", "again"] * 2, "PortAudio knows only devices that were there at first"
+
+
+def test_the_sound_that_waited_at_a_microphone_goes_when_it_is_opened_again(
+    sounddevice: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Real streams that were closed stay, in a ring with what they call."""
+    streams: list[FakeStream] = []
+    made: list[weakref.ref[Backlog]] = []
+
+    def stream(**settings: Any) -> FakeStream:
+        streams.append(FakeStream(**settings))
+        return streams[-1]
+
+    class Noted(Backlog):
+        def __init__(self) -> None:
+            super().__init__()
+            made.append(weakref.ref(self))
+
+    monkeypatch.setattr(sounddevice, "InputStream", stream)
+    monkeypatch.setattr("whisper_hailo.live.sources.microphone.Backlog", Noted)
+    monkeypatch.setattr("whisper_hailo.live.sources.microphone._SILENT_S", 0.01)
+    monkeypatch.setattr("whisper_hailo.live.sources.microphone.LOOK_S", 1.0)
+    gc.disable()  # which runs seldom where few things are made
+    try:
+        with ReopenedSource(MicrophoneSource("micro"), sleep=lambda _: None) as source:
+            for _ in source.blocks():
+                if len(made) > 3:
+                    source.close()
+            assert [ref() is None for ref in made[:-1]] == [True] * (len(made) - 1)
+    finally:
+        gc.enable()
+
+
+def test_a_microphone_whose_library_hangs_is_left_and_opened_again(
+    sounddevice: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    let_go, ended = threading.Event(), []
+    monkeypatch.setattr("whisper_hailo.live.sources.microphone._CLOSING_S", 0.01)
+    monkeypatch.setattr(FakeStream, "abort", lambda _self: let_go.wait())
+    monkeypatch.setattr(sounddevice, "_terminate", lambda: ended.append("waits for it"))
+    source = MicrophoneSource("micro")
+    with source:
+        pass
+    with source:
+        assert any(block.audio.size for block in source.blocks()), "it is heard again"
+        let_go.set()
+    assert not ended
+    assert "does not let go of its stream" in caplog.text
+
+
+@pytest.mark.usefixtures("sounddevice")
+def test_a_microphone_whose_program_slept_tells_how_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = itertools.count(50.0, 0.032)
+    times = (now_s + 20.0 * (now_s > 50.5) for now_s in clock)
+    monkeypatch.setattr("whisper_hailo.live.sources.microphone.awake_s", lambda: next(times))
+    monkeypatch.setattr("whisper_hailo.live.sources.lag._STEADY_S", 0.2)
+    with MicrophoneSource("micro") as source:
+        source.close()
+        blocks = list(source.blocks())
+    absences = [block.absence for block in blocks if block.absence is not None]
+    assert [absence.why for absence in absences] == [
+        "no sound came for 20.0 s: the program or the machine slept", "",
+    ]  # fmt: skip
+    assert absences[1].n_samples == pytest.approx(20 * SAMPLE_RATE_HZ, abs=0.05 * SAMPLE_RATE_HZ)
+    before = sum(block.audio.size for block in blocks[: blocks.index(blocks[0]) + 1])
+    assert before == pytest.approx(0.7 * SAMPLE_RATE_HZ, abs=0.1 * SAMPLE_RATE_HZ)
+
+
+def test_microphones_without_the_library_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sounddevice", None)
+    with pytest.raises(DeviceError, match=re.escape(to_add("live"))):
+        input_devices()

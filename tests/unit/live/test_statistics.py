@@ -1,0 +1,85 @@
+"""Figures of live captions: sums, digits and percentiles."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from whisper_hailo.live.statistics import CaptionStatistics, Latencies
+
+
+def test_figures_add_up() -> None:
+    figures = CaptionStatistics(
+        n_calls=5, n_partials=4, n_full=1, n_heard_samples=80_000, n_segment_samples=32_000,
+        n_stream_samples=48_000, compute_s=0.5, partial_passes=6, partial_decode_ms=100.0,
+        n_skipped=2, near_ties=3, n_words=10, n_corrected=4, n_lost_samples=8_000, n_faults=1,
+        longest_backlog_s=0.7, n_engine_faults=2,
+    )  # fmt: skip
+    told = figures.as_json()
+    assert told.pop("memory_mib") > 1
+    assert told == {
+        "calls": 5, "partials": 4, "full_segments": 1, "frames": 80_000, "speech_s": 5.0,
+        "compute_s": 0.5, "rtfx_recounted": 10.0, "rtfx": 4.0, "segment_s": 2.0, "stream_s": 3.0,
+        "first_partial_latency_s_median": None, "first_partial_latency_s_p95": None,
+        "final_latency_s_median": None, "final_latency_s_p95": None, "passes_per_partial": 1.5,
+        "decode_ms_per_partial": 25.0, "skipped_partials": 2, "corrections_per_word": 0.4,
+        "near_ties": 3, "words": 10, "longest_backlog_s": 0.7, "lost_s": 0.5, "absences": 0,
+        "away_s": 0.0, "paused_s": 0.0, "source_faults": 1, "engine_faults": 2,
+    }  # fmt: skip
+
+
+def test_before_anything_was_heard_there_are_no_figures() -> None:
+    figures = CaptionStatistics()
+    told = figures.as_json()
+    del told["memory_mib"]
+    assert {value for value in told.values() if value} == set()
+    assert (figures.behind_s, told["rtfx"], told["compute_s"]) == (0.0, None, 0.0)
+
+
+def test_segments_add_up_by_their_language() -> None:
+    figures = CaptionStatistics()
+    figures.note_segment("de", 16_000, 5, 2)
+    figures.note_segment("en", 8_000, 3, 1)
+    figures.note_segment("de", 8_000, 2, 0)
+    assert (figures.n_full, figures.n_segment_samples) == (3, 32_000)
+    assert (figures.n_words, figures.n_corrected) == (10, 3)
+    assert figures.words_in == {"de": 7, "en": 3}
+
+
+@pytest.mark.parametrize(("system", "unit"), [("linux", 1024), ("darwin", 1024 * 1024)])
+def test_memory_is_told_in_mebibytes_whatever_the_system_counts_in(
+    monkeypatch: pytest.MonkeyPatch, system: str, unit: int
+) -> None:
+    monkeypatch.setattr("sys.platform", system)
+    peak = SimpleNamespace(ru_maxrss=3 * unit)
+    monkeypatch.setattr("resource.getrusage", lambda _: peak)
+    assert CaptionStatistics().as_json()["memory_mib"] == 3.0
+
+
+def test_figures_have_as_many_digits_as_mean_something_and_latencies_their_percentiles() -> None:
+    figures = CaptionStatistics(
+        n_calls=1, n_partials=3, partial_passes=4, compute_s=0.123456, n_away=2,
+        n_away_samples=24_000, n_paused_samples=40_000,
+    )  # fmt: skip
+    for latencies, scale in ((figures.first_latency_s, 1.0), (figures.final_latency_s, 2.0)):
+        for hundredth in range(101):
+            latencies.add(scale * hundredth / 100)
+    told = figures.as_json()
+    assert (told["first_partial_latency_s_median"], told["first_partial_latency_s_p95"]) == (
+        0.5, 0.95,
+    )  # fmt: skip
+    assert (told["final_latency_s_median"], told["final_latency_s_p95"]) == (1.0, 1.9)
+    assert (told["compute_s"], told["passes_per_partial"]) == (0.1235, 1.3333)
+    assert (told["absences"], told["away_s"], told["paused_s"]) == (2, 1.5, 2.5)
+    assert (told["rtfx"], told["corrections_per_word"]) == (0.0, None)
+
+
+def test_percentiles_of_latencies() -> None:
+    latencies = Latencies()
+    latencies.add(None)
+    assert latencies.percentile(50) is None
+    for seconds in (0.1, 0.2, 0.3, 0.4, 1.0):
+        latencies.add(seconds)
+    assert latencies.percentile(50) == pytest.approx(0.3)
+    assert latencies.percentile(95) == pytest.approx(0.88)

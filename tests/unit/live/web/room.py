@@ -1,0 +1,136 @@
+"""Captions that run in this process, and pages that control them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tests.unit.live.scripted import Loudness, Speller
+from tests.unit.live.web.serving import PATIENCE_S, needs_web
+from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.live.captioning.captioner import Captioner
+from whisper_hailo.live.captioning.controls import Controls
+from whisper_hailo.live.event_checks import violations
+from whisper_hailo.live.events import Event
+from whisper_hailo.live.sources.paused import PausableSource
+from whisper_hailo.live.sources.source import Block, Pace
+from whisper_hailo.live.stream import CaptionStream
+
+TOKEN = "sesame-open-now"  # noqa: S105 - of these tests
+
+
+class Spoken(Closing):
+    """A live source that says what it is given, piece by piece, as long as it is open."""
+
+    pace = Pace.ASKED
+    endless = True
+    name = "spoken"
+
+    def __init__(self) -> None:
+        self._pieces: list[np.ndarray] = []
+        self._said = threading.Condition()
+        self._closed = False
+
+    def say(self, audio: np.ndarray) -> None:
+        """Say it, and wait until it was heard."""
+        with self._said:
+            self._pieces.append(audio)
+            self._said.wait_for(lambda: not self._pieces, PATIENCE_S)
+
+    def blocks(self) -> Iterator[Block]:
+        while not self._closed:
+            with self._said:
+                audio = self._pieces[0] if self._pieces else np.empty(0, np.float32)
+            yield Block(audio)
+            if audio.size:
+                with self._said:
+                    self._pieces.pop(0)
+                    self._said.notify_all()
+
+    def close(self) -> None:
+        self._closed = True
+
+
+class InAnyLanguage(Speller):
+    """Hears every language but Klingon."""
+
+    def in_language(self, language: str) -> Speller:
+        if language == "tlh":
+            raise OptionError("there is no such language")
+        return InAnyLanguage(language=language)
+
+    def transcribe(self, *given: Any, **named: Any) -> Any:
+        named["language"] = named.get("language") or self.language
+        return super().transcribe(*given, **named)
+
+
+@dataclass
+class Room:
+    """Captions that run, and who looks at them."""
+
+    source: Spoken
+    view: Any
+    events: list[Event]
+
+
+@contextmanager
+def room(token: str | None = TOKEN, host: str = "127.0.0.1", **options: Any) -> Iterator[Room]:
+    needs_web()
+    from whisper_hailo.live.web.view import Place, WebView
+
+    source = Spoken()
+    pausable = PausableSource(source)
+    controls = Controls(pausable)
+    captioner = Captioner(InAnyLanguage(), Loudness())
+    stream = CaptionStream(pausable, captioner, controls=controls)
+    place, events = Place.of(host, 0, token=token), []
+    with WebView(
+        lambda: captioner.statistics,
+        place,
+        controls=controls,
+        settings=captioner.console.settings,
+        **options,
+    ) as view:
+
+        def caption() -> None:
+            for event in stream.events():
+                events.append(event)
+                view.put(event)
+
+        thread = threading.Thread(target=caption)
+        thread.start()
+        try:
+            yield Room(source, view, events)
+        finally:
+            source.close()
+            thread.join(PATIENCE_S)
+    assert list(violations(events)) == []
+
+
+def heard(socket: Any) -> dict[str, Any]:
+    message: dict[str, Any] = json.loads(socket.recv(PATIENCE_S))
+    return message
+
+
+def until(socket: Any, event: str) -> dict[str, Any]:
+    """The next message of a kind; those that came before it are kept for later."""
+    kept = vars(socket).setdefault("kept", [])
+    while not any(message["event"] == event for message in kept):
+        kept.append(heard(socket))
+    index = next(at for at, message in enumerate(kept) if message["event"] == event)
+    message: dict[str, Any] = kept.pop(index)
+    return message
+
+
+def ask(socket: Any, action: str, **fields: Any) -> dict[str, Any]:
+    socket.send(json.dumps({"type": "control", "id": 7, "action": action, **fields}))
+    told = until(socket, "answer")
+    assert (told["id"], told["action"]) == (7, action)
+    return told

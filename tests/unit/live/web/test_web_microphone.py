@@ -1,0 +1,156 @@
+"""The microphone of a browser over real sockets: one at a time, and however much it says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.live.web.serving import PATIENCE_S, connect, serve, told
+from whisper_hailo.live.sources.backlog import Backlog
+from whisper_hailo.live.sources.browser import BrowserSource
+from whisper_hailo.live.sources.source import Pace
+
+
+def test_pages_know_whether_a_browser_is_heard(served: tuple[Any, BrowserSource]) -> None:
+    view, _ = served
+    with connect(view, "events") as page:
+        assert told(page, "snapshot")["recording"] is False
+        with connect(view, "audio?recording=one") as speaker:
+            speaker.recv()
+            assert json.loads(page.recv()) == {"event": "recording", "recording": True}
+            with connect(view, "events") as late:
+                assert told(late, "snapshot")["recording"] is True
+        assert json.loads(page.recv()) == {"event": "recording", "recording": False}
+
+
+def test_a_browser_may_be_the_microphone_one_at_a_time(
+    served: tuple[Any, BrowserSource],
+) -> None:
+    from websockets.exceptions import InvalidStatus
+
+    view, browser = served
+    with connect(view, "audio") as microphone:
+        microphone.send(np.array([0, 16384, -32768], "<i2").tobytes() + b"\x01")
+        blocks = (block.audio for block in browser.blocks() if block.audio.size)
+        np.testing.assert_allclose(next(blocks), [0.0, 0.5, -1.0])
+        with pytest.raises(InvalidStatus), connect(view, "audio"):
+            pass
+    browser.close()
+    assert list(blocks) == []
+
+
+def test_a_browser_is_heard_however_much_it_says(
+    served: tuple[Any, BrowserSource], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bound holds for what is no message."""
+    monkeypatch.setattr("whisper_hailo.live.web.pages._SPEAKER_BYTES", 4096)
+    view, browser = served
+    with connect(view, "audio") as microphone:
+        heard = (block.audio.size for block in browser.blocks() if block.audio.size)
+        for _ in range(10):
+            microphone.send(bytes(1000))
+            assert next(heard) == 500
+
+
+def test_a_page_may_send_what_it_kept_only_where_no_other_was_heard_since(
+    served: tuple[Any, BrowserSource],
+) -> None:
+    view, _ = served
+
+    def told(path: str) -> str:
+        with connect(view, path) as microphone:
+            answer: str = microphone.recv()
+        return answer
+
+    come = ["one", "one", "other", "one", "one"]
+    answers = [told(f"audio?recording={name}") for name in come]
+    assert answers == ["new", "again", "new", "new", "again"]
+    assert [told("audio"), told("audio")] == ["new", "new"]
+    endless = ["n" * 63, "n" * 64, "n" * 65]  # no more than 64 letters are kept
+    assert [told(f"audio?recording={name}") for name in endless] == ["new", "new", "again"]
+
+
+def test_a_browser_is_heard_as_long_as_somebody_wants() -> None:
+    source = BrowserSource().open()
+    assert (source.pace, source.endless, source.name) == (
+        Pace.ASKED, True, "a browser's microphone",
+    )  # fmt: skip
+    assert source.push(np.array([16384], "<i2").tobytes()) == 0.0
+    source.close()
+    (first,) = source.blocks()
+    assert (first.audio.tolist(), first.captured_s is not None) == ([0.5], True)
+
+
+def test_of_browsers_that_come_at_once_one_is_the_microphone(
+    served: tuple[Any, BrowserSource],
+) -> None:
+    from websockets.exceptions import InvalidStatus
+
+    view, _ = served
+    together, decided = (threading.Barrier(6, timeout=PATIENCE_S) for _ in range(2))
+    outcomes: list[str] = []
+
+    def come() -> None:
+        together.wait()
+        try:
+            with connect(view, "audio"):
+                outcomes.append("taken")
+                decided.wait()
+        except InvalidStatus:
+            outcomes.append("refused")
+            decided.wait()
+
+    pages = [threading.Thread(target=come) for _ in range(6)]
+    for page in pages:
+        page.start()
+    for page in pages:
+        page.join()
+    assert sorted(outcomes) == [*(["refused"] * 5), "taken"]
+
+
+def test_a_microphone_that_sends_nothing_makes_room_for_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from websockets.exceptions import ConnectionClosed
+
+    monkeypatch.setattr("whisper_hailo.live.web.pages._QUIET_S", 0.1)
+    with serve(browser=BrowserSource()) as view:
+        with connect(view, "audio") as silent:
+            assert silent.recv() == "new"
+            with pytest.raises(ConnectionClosed, match="1013"):
+                silent.recv(timeout=60)
+        with connect(view, "audio"):
+            pass  # it is let in
+
+
+def test_a_browser_that_floods_is_taken_at_the_speed_of_speech_and_its_loss_is_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from websockets.exceptions import ConnectionClosed
+
+    monkeypatch.setattr("whisper_hailo.live.sources.browser.Backlog", partial(Backlog, limit_s=3.0))
+    waits: list[float] = []
+    wait = asyncio.sleep
+
+    async def noted(seconds: float) -> None:
+        waits.append(seconds)
+        await wait(min(seconds, 0.1))
+
+    monkeypatch.setattr(asyncio, "sleep", noted)
+    browser = BrowserSource()
+    with serve(browser=browser) as view, connect(view, "audio") as microphone:
+        for _ in range(4):
+            microphone.send(np.ones(32_000, "<i2").tobytes())
+        microphone.send("that is all")
+        assert microphone.recv() == "new"
+        with pytest.raises(ConnectionClosed):
+            microphone.recv()
+        assert [seconds for seconds in waits if 0.1 < seconds < 10] == [1.0, 2.0, 2.0]
+    block = next(browser.blocks())
+    assert (block.audio.size, block.n_lost) == (48_000, 80_000)

@@ -1,0 +1,151 @@
+"""What Wyoming's door does not take: what is no event, and too much of anything."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import time
+
+import pytest
+from wyoming.audio import AudioChunk, AudioStart, AudioStop
+from wyoming.client import AsyncTcpClient
+from wyoming.event import Event
+from wyoming.info import Describe
+from wyoming.ping import Ping
+
+from tests.unit.serve.house import DEMO, DEMO_TEXT, LONG, House
+from tests.unit.serve.wyoming_client import door, heard, pcm, say
+from whisper_hailo.serve.audio import AudioLimits
+from whisper_hailo.serve.room import Room
+from whisper_hailo.serve.worker import WorkerOptions
+
+pytestmark = pytest.mark.slow
+
+
+def test_who_hangs_up_frees_the_place() -> None:
+    async def ask(house: House) -> None:
+        async with door(house) as port:
+            async with AsyncTcpClient("127.0.0.1", port) as client:
+                await client.write_event(AudioStart(16_000, 2, 1).event())
+                for _ in range(100):
+                    await client.write_event(AudioChunk(16_000, 2, 1, pcm(LONG[0])).event())
+                await client.write_event(AudioStop().event())
+                event = await client.read_event()
+                assert event is not None
+                assert house.worker.queue.n_unfinished == 1
+            while house.worker.queue.n_unfinished:
+                await asyncio.sleep(0.01)
+            async with AsyncTcpClient("127.0.0.1", port) as client:
+                assert heard(await say(client, pcm(DEMO))) == DEMO_TEXT
+
+    with House(WorkerOptions(queue=1)) as house:
+        asyncio.run(ask(house))
+
+
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", "no JSON"),
+        (b"[]\n", "no JSON object"),
+        (b'{"type": 5}\n', "no type"),
+        (b'{"type": "ping", "data": 5}\n', "no object"),
+        (b'{"type": "ping", "data_length": 99999999999}\n', "data_length is 99999999999"),
+        (b'{"type": "audio-chunk", "payload_length": -1}\n', "payload_length is -1"),
+        (b'{"type": "audio-chunk", "payload_length": "many"}\n', "payload_length is many"),
+        (b'{"type": "audio-chunk", "payload_length": 2}\nxx', "no rate, width and channels"),
+        (b'{"type": "audio-chunk", "data": {"rate": 0, "width": 2, "channels": 1}}\n', "no rate"),
+        (b'{"type": "transcribe", "data": {"name": 5}}\n', "no text"),
+        (b'{"type": "transcribe", "data": {"transcript_names": 2.5}}\n', "no list of texts"),
+        (b'{"type": "transcribe", "data": {"transcript_terms": [[]]}}\n', "no list of texts"),
+        (b'{"type": "ping", "data": {"text": "\\ud800"}}\n', "no JSON"),
+        (b"x" * 200_000, "more than 65536 bytes"),
+        (b"[" * 60_000 + b"\n", "no JSON"),
+        (b'{"type": "audio-stop"}\n', "no sound came"),
+        (
+            b'{"type": "audio-chunk", "data": {"rate": 16000, "width": 7, "channels": 1}, '
+            b'"payload_length": 7}\nsamples{"type": "audio-stop"}\n',
+            "samples of 7 bytes",
+        ),
+    ],
+)
+def test_what_is_no_event_is_told_and_ends_the_connection(
+    house: House, sent: bytes, told: str
+) -> None:
+    async def ask() -> bytes:
+        async with door(house) as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(sent)
+            answer = await reader.read()
+            writer.close()
+            return answer
+
+    head, _, rest = asyncio.run(ask()).partition(b"\n")
+    assert json.loads(head)["type"] == "error"
+    assert told in json.loads(rest)["text"]
+
+
+def test_who_is_sent_away_in_the_middle_can_read_why(house: House) -> None:
+    def ask(port: int) -> bytes:
+        with socket.create_connection(("127.0.0.1", port), 30) as talk:
+            talk.sendall(b"[]\n")
+            for _ in range(64):  # and it goes on, as those do who send a recording
+                time.sleep(0.002)
+                talk.sendall(bytes(1 << 15))
+            talk.shutdown(socket.SHUT_WR)
+            answer = b""
+            while piece := talk.recv(1 << 12):
+                answer += piece
+            return answer
+
+    async def asked() -> bytes:
+        async with door(house) as port:
+            return await asyncio.to_thread(ask, port)
+
+    assert b"no JSON object" in asyncio.run(asked())
+
+
+def test_a_recording_without_an_end_is_stopped() -> None:
+    async def ask(house: House) -> Event:
+        async with door(house) as port, AsyncTcpClient("127.0.0.1", port) as client:
+            (event,) = await say(client, pcm(DEMO))
+            return event
+
+    with House(limits=AudioLimits(seconds=5.0)) as house:
+        event = asyncio.run(ask(house))
+    assert event.data["code"] == "too_large"
+    assert "expected 5 s at most" in event.data["text"]
+
+
+def test_recordings_of_all_connections_have_room_or_are_refused() -> None:
+    chunk = bytes(1 << 20)
+
+    async def ask(house: House) -> Event | None:
+        async with door(house) as port, AsyncTcpClient("127.0.0.1", port) as first:
+            await first.write_event(AudioStart(16_000, 2, 1).event())
+            for _ in range(3):
+                await first.write_event(AudioChunk(16_000, 2, 1, chunk).event())
+            await first.write_event(Ping().event())
+            assert await first.read_event() is not None
+            async with AsyncTcpClient("127.0.0.1", port) as second:
+                await second.write_event(AudioChunk(16_000, 2, 1, chunk * 2).event())
+                refused = await second.read_event()
+        while house.engine.room.n_bytes:  # until the first one's connection is gone
+            await asyncio.sleep(0.01)
+        return refused
+
+    with House(room=Room(4 << 20)) as house:
+        event = asyncio.run(ask(house))
+    assert event is not None
+    assert event.data["code"] == "busy"
+
+
+def test_connections_are_so_many_at_most(house: House) -> None:
+    async def ask() -> None:
+        async with door(house, most=1) as port, AsyncTcpClient("127.0.0.1", port) as first:
+            await first.write_event(Describe().event())
+            assert await first.read_event() is not None
+            async with AsyncTcpClient("127.0.0.1", port) as second:
+                assert await second.read_event() is None
+
+    asyncio.run(ask())

@@ -1,0 +1,68 @@
+"""A door for Wyoming, and its own client, which says a recording and reads the text."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from wyoming.asr import Transcribe
+from wyoming.audio import AudioChunk, AudioStart, AudioStop
+from wyoming.client import AsyncTcpClient
+from wyoming.event import Event
+
+from tests.unit.serve.house import House
+from whisper_hailo.audio import load_audio
+from whisper_hailo.serve.doors.wyoming import WyomingDoor
+from whisper_hailo.serve.doors.wyoming_wire import LINE_BYTES
+
+
+@asynccontextmanager
+async def door(house: House, most: int = 16) -> AsyncIterator[int]:
+    """The port of a door that is open."""
+    opened = WyomingDoor(house.engine, most)
+    server = await asyncio.start_server(opened.connected, "127.0.0.1", 0, limit=LINE_BYTES)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        await opened.close()
+
+
+def pcm(path: Any) -> bytes:
+    """Samples of 16 bits at 16 kHz."""
+    return (load_audio(path) * 32767).round().astype("<i2").tobytes()
+
+
+async def say(
+    client: AsyncTcpClient,
+    data: bytes,
+    *,
+    sizes: Sequence[int] = (2048,),
+    form: tuple[int, int, int] = (16_000, 2, 1),
+    **asked: Any,
+) -> list[Event]:
+    """Send a recording in chunks of some sizes; what comes until the stream of text is over."""
+    await client.write_event(Transcribe(**asked).event())
+    await client.write_event(AudioStart(*form).event())
+    at = number = 0
+    while at < len(data):
+        size = sizes[number % len(sizes)]
+        await client.write_event(AudioChunk(*form, audio=data[at : at + size]).event())
+        at, number = at + size, number + 1
+    await client.write_event(AudioStop().event())
+    events: list[Event] = []
+    while not events or events[-1].type not in {"transcript-stop", "error"}:
+        event = await client.read_event()
+        assert event is not None
+        events.append(event)
+    return events
+
+
+def heard(events: list[Event]) -> str:
+    """The text of a whole answer."""
+    (whole,) = [event for event in events if event.type == "transcript"]
+    chunks = [event.data["text"] for event in events if event.type == "transcript-chunk"]
+    assert "".join(chunks) == whole.data["text"]
+    return str(whole.data["text"])
