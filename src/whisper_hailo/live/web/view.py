@@ -170,7 +170,8 @@ class WebView(Closing):
         try:
             import starlette  # noqa: F401 - told of here, not at the first page
             import uvicorn
-            import websockets  # noqa: F401 - uvicorn speaks WebSocket through it
+
+            from whisper_hailo.http.websocket import WebSocket
         except ImportError as error:
             raise OptionError(
                 f"--web needs starlette, uvicorn and websockets ({error}); {to_add('web')}"
@@ -187,6 +188,7 @@ class WebView(Closing):
                 framed_by=place.framed_by,
             ),
             http=self._line,  # type: ignore[arg-type]  # it is called like a class
+            ws=WebSocket,
             backlog=self._door.at_once,
             ws_max_size=MOST_BYTES,
             ws_per_message_deflate=False,  # a few bytes would become megabytes

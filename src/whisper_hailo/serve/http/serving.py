@@ -9,10 +9,9 @@ from typing import Any, Final
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.utils import ClientDisconnected
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from whisper_hailo.http.protocol import PageProtocol
+from whisper_hailo.http.websocket import WebSocket
 from whisper_hailo.serve.doors.realtime_wire import MOST_BYTES
 from whisper_hailo.serve.options import LimitOptions, SafetyOptions
 
@@ -44,7 +43,7 @@ class HttpServer(uvicorn.Server):
             uvicorn.Config(
                 app,
                 http=_Protocol,
-                ws=_Socket,
+                ws=WebSocket,
                 lifespan="off",
                 log_config=None,
                 log_level="warning",
@@ -100,23 +99,3 @@ class _Protocol(PageProtocol):
             self._timer = None
         elif waits and self._timer is None and not self.transport.is_closing():
             self._timer = self.loop.call_later(_HEAD_S, self.transport.close)
-
-
-class _Socket(WebSocketsSansIOProtocol):
-    """A WebSocket that may be refused, and whose client may break off with nonsense.
-
-    Both are in order; uvicorn takes them for errors of the application.
-    """
-
-    async def send(self, message: Any) -> None:  # noqa: ANN401 - of ASGI
-        """See ASGI.
-
-        Raises:
-            ClientDisconnected: there is nobody to send to any more.
-        """
-        if self.transport.is_closing() or (self.close_sent and self.initial_response is None):
-            self.handshake_complete = True  # or it would be missed
-            raise ClientDisconnected
-        await super().send(message)
-        if self.initial_response is not None and self.close_sent:
-            self.handshake_complete = True
