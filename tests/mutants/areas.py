@@ -59,7 +59,8 @@ AREAS: Final = {
         ("convert/graphs",),
         (
             *("convert/graphs", "convert/hailo/test_graphs.py"),
-            *("backends/test_onnx.py", "backends/test_audio_forms.py"),
+            *("backends/test_onnx.py", "backends/test_onnx_refusals.py"),
+            "backends/test_audio_forms.py",
         ),
     ),
     "hailo": Area(
@@ -68,6 +69,28 @@ AREAS: Final = {
     ),
     "live": Area(("live", "http"), ("live", "http")),
     "subtitles": Area(("text",), ("text",)),
+    "files of sound": Area(
+        tuple(
+            f"audio/{name}.py"
+            for name in (
+                *("copies", "decode", "files", "flac", "foreign", "readers"),
+                *("resampler", "stream", "suffixes", "unclosed_wav"),
+            )
+        ),
+        ("audio",),
+    ),
+    "converter": Area(
+        (
+            *("checkpoint", "convert/hailo"),
+            *(
+                f"convert/{name}.py"
+                for name in ("cached", "convert", "find_model", "inspect", "model_cache", "options")
+            ),
+        ),
+        ("checkpoint", "convert"),
+    ),
+    "batch": Area(("batch",), ("batch",)),
+    "command": Area(("cli",), ("cli",)),
     "scores": Area(
         ("score.py", "rates.py", "runs/summary.py"),
         (

@@ -83,6 +83,8 @@ def measure(items: Sequence[pytest.Item], out: Path) -> None:
         out: where their facts are kept.
     """
     measured = coverage.Coverage(data_file=None, include=[f"{SRC}/*"], config_file=False)
+    # Where all tests of a file start processes, no line is run in this one.
+    measured.set_option("run:disable_warnings", ["no-data-collected"])
     watch = _Watch(measured)
     items[0].config.pluginmanager.register(watch)
     facts: Facts = {}

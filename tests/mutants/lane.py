@@ -11,8 +11,10 @@ import gc
 import importlib
 import importlib.abc
 import importlib.util
+import os
 import signal
 import sys
+import tempfile
 import types
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -240,4 +242,6 @@ def _run_anew(path: str, code: types.CodeType, tests: Sequence[str]) -> str:
 
 def run(lane: Lane) -> int:
     """Collect the tests and try the faults; pytest's own status."""
-    return int(pytest.main([*_QUIET, *lane.test_files], plugins=[lane]))
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = folder  # copies end without taking theirs away
+        return int(pytest.main([*_QUIET, *lane.test_files], plugins=[lane]))

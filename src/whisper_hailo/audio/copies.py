@@ -22,7 +22,8 @@ SPARED_BYTES: Final = 1 << 30
 SMALL_BYTES: Final = 64 << 20
 """What has no more may have all the space there is."""
 
-_PIECE: Final = 1 << 20
+PIECE_BYTES: Final = 1 << 20
+"""So many are copied at a time."""
 
 
 def with_descriptor(file: BinaryIO, label: str, resources: ExitStack) -> BinaryIO:
@@ -59,11 +60,11 @@ def new_copy(label: str, resources: ExitStack) -> io.FileIO:
 
 def pieces(file: BinaryIO) -> Iterator[bytes]:
     """All of a file, from where it is."""
-    return iter(partial(file.read, _PIECE), b"")
+    return iter(partial(file.read, PIECE_BYTES), b"")
 
 
 def append(
-    copy: io.FileIO, content: Iterator[bytes], label: str, enough: int = MOST_BYTES + _PIECE
+    copy: io.FileIO, content: Iterator[bytes], label: str, enough: int = MOST_BYTES + PIECE_BYTES
 ) -> None:
     """Write to a copy, whose place is its end.
 

@@ -27,11 +27,14 @@ from typing import IO, Any, Final, TypeAlias
 HEADER, AUDIO, END, REFUSED = b"H", b"A", b"E", b"R"
 
 _MOST_MEMORY: Final = 1 << 30
-_READ_FRAMES: Final = 8192
+READ_FRAMES: Final = 8192
+"""Of libsndfile at a time."""
+
 _MESSAGE_BYTES: Final = 1 << 15
 """At least; frames of FFmpeg are smaller. So much is lost when the decoder crashes."""
 
-_UNKNOWN_LENGTH: Final = 2**62
+UNKNOWN_LENGTH: Final = 2**62
+"""What libsndfile gives for one is more, any real one less."""
 
 # Containers only: playlists and concatenation scripts would make FFmpeg open other files.
 _MEDIA_FORMATS: Final = (
@@ -139,11 +142,14 @@ def _by_libsndfile(file: SharedFile) -> tuple[Header, Blocks]:
     opened = soundfile.SoundFile(file)
     # Else soundfile seeks after every read, which in broken files lands elsewhere.
     opened.seekable = lambda: False
-    n_frames = opened.frames if opened.frames < _UNKNOWN_LENGTH else None
+    n_frames = opened.frames if opened.frames < UNKNOWN_LENGTH else None
 
     def blocks() -> Blocks:
-        while raw := opened.buffer_read(_READ_FRAMES, dtype="float32"):
-            yield memoryview(raw)
+        frame_bytes = 4 * opened.channels
+        buffer = bytearray(READ_FRAMES * frame_bytes)
+        # `buffer_read` takes a last block that is shorter for an error.
+        while n_read := opened.buffer_read_into(buffer, "float32"):
+            yield memoryview(buffer)[: n_read * frame_bytes]
 
     return (opened.samplerate, opened.channels, n_frames), blocks()
 
@@ -224,7 +230,7 @@ def _limit(kind: int, most: int) -> None:
     resource.setrlimit(kind, (most, most))
 
 
-def main(patience_s: float) -> None:
+def main() -> None:
     """Decode standard input to standard output."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the reader decides when it is over
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the reader went away
@@ -232,8 +238,8 @@ def main(patience_s: float) -> None:
     _limit(resource.RLIMIT_CORE, 0)
     with open(os.dup(sys.stdout.fileno()), "wb") as out:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # libsndfile prints there
-        _decode(SharedFile(sys.stdin.buffer), _Sender(out, patience_s))
+        _decode(SharedFile(sys.stdin.buffer), _Sender(out, float(sys.argv[1])))
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]))
+    main()

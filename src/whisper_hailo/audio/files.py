@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
-from whisper_hailo.audio.copies import append, new_copy, pieces
+from whisper_hailo.audio.copies import PIECE_BYTES, append, new_copy, pieces
 from whisper_hailo.audio.decode import SharedFile
 from whisper_hailo.audio.readers import open_reader
 from whisper_hailo.core.errors import AudioError
@@ -24,8 +24,6 @@ LOOK_BYTES: Final = 64 << 20
 
 _INDEX_LAST: Final = (b"FORM", b"caff", b"ftyp", b"free", b"mdat", b"moov", b"skip", b"wide")
 """First bytes, or those after a length, of AIFF, CAF and MP4: not opened by their beginning."""
-
-_PIECE: Final = 1 << 20
 
 
 class _PlaceInObject(SharedFile):
@@ -126,7 +124,7 @@ def _named_pipe(file: BinaryIO, label: str) -> Iterator[bytes]:
     coming = select.poll()
     coming.register(file, select.POLLIN)
     while coming.poll(1000 * PIPE_PATIENCE_S):
-        piece = os.read(file.fileno(), _PIECE)
+        piece = os.read(file.fileno(), PIECE_BYTES)
         if not piece:
             return
         yield piece

@@ -53,7 +53,7 @@ class FlacBytes:
     def tell(self) -> int:
         return self._at
 
-    def read(self, _n_bytes: int = -1) -> bytes:
+    def read(self, _n_bytes: int) -> bytes:
         return b""
 
     def write(self, data: bytes) -> int:

@@ -120,12 +120,13 @@ def log_mel(audio: FloatArray, n_mels: int = 80) -> FloatArray:
     mel = np.empty((n_frames, n_mels), dtype=np.float32)
     for start in range(0, n_frames, _BLOCK_FRAMES):
         block = slice(start, min(start + _BLOCK_FRAMES, n_frames))
-        spectrum = np.fft.rfft(frames[block] * _hann_window(), axis=1)
+        spectrum = np.fft.rfft(frames[block] * _hann_window())
         squares = spectrum.view(np.float64)  # Real and imaginary parts in turn.
         squares *= squares
-        power = np.add(squares[:, 0::2], squares[:, 1::2], dtype=np.float32)
+        power = np.add(squares[:, ::2], squares[:, 1::2], dtype=np.float32)
         np.matmul(power, filters, out=mel[block])
-    np.log10(np.maximum(mel, _POWER_FLOOR, out=mel), out=mel)
+    np.maximum(mel, _POWER_FLOOR, out=mel)
+    np.log10(mel, out=mel)
     np.maximum(mel, mel.max() - _DYNAMIC_RANGE, out=mel)
     mel += 4.0
     mel /= 4.0

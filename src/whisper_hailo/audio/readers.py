@@ -14,16 +14,17 @@ from typing import BinaryIO, Final, Protocol
 
 import numpy as np
 
+from whisper_hailo.audio.decode import READ_FRAMES, UNKNOWN_LENGTH
 from whisper_hailo.audio.foreign import BrokenOffError, ForeignReader
 from whisper_hailo.audio.unclosed_wav import as_closed
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 
-_READ_FRAMES: Final = 8192
-_UNKNOWN_LENGTH: Final = 2**62
-
 _PLAIN: Final = (b"RIFF", b"RIFX", b"RF64", b"riff", b"fLaC", b"OggS", b".snd")
 """First bytes of WAV, Wave64, FLAC, OGG and AU files."""
+
+_MPEG: Final = (b"ID3", *(bytes([0xFF, second]) for second in range(0xE0, 0x100)))
+"""First bytes of MP3 files: of tags, or of a frame, whose first eleven bits are ones."""
 
 
 class Reader(Protocol):
@@ -57,7 +58,7 @@ def open_reader(file: BinaryIO, label: str) -> Reader:
 
     head = file.read(12)
     file.seek(0)
-    mpeg = head[:3] == b"ID3" or (head[:1] == b"\xff" and head[1:2] >= b"\xe0")
+    mpeg = head.startswith(_MPEG)
     aiff = head[:4] == b"FORM" and head[8:] in {b"AIFF", b"AIFC"}
     if head.startswith(b"RIFF"):
         file = as_closed(file)
@@ -83,13 +84,13 @@ class _SoundfileReader:
         self._file.seekable = lambda: False
         self.sample_rate_hz: int = self._file.samplerate
         self.n_channels: int = self._file.channels
-        self.n_frames = self._file.frames if self._file.frames < _UNKNOWN_LENGTH else None
+        self.n_frames = self._file.frames if self._file.frames < UNKNOWN_LENGTH else None
 
     def blocks(self) -> Iterator[FloatArray]:
         while True:
             try:
                 with self._quiet():
-                    block = self._file.read(_READ_FRAMES, dtype="float32", always_2d=True)
+                    block = self._file.read(READ_FRAMES, dtype="float32", always_2d=True)
             except self._error as error:
                 raise BrokenOffError(getattr(error, "error_string", str(error))) from error
             if block.shape[0] == 0:
@@ -119,8 +120,8 @@ class ArrayReader:
 
     def blocks(self) -> Iterator[FloatArray]:
         """Yield `(n, 1)` float32, views of the array."""
-        for start in range(0, self._samples.shape[0], _READ_FRAMES):
-            yield self._samples[start : start + _READ_FRAMES, None]
+        for start in range(0, self._samples.shape[0], READ_FRAMES):
+            yield self._samples[start : start + READ_FRAMES, None]
 
     def close(self) -> None:
         """The array is the caller's: no file is open."""

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+
+MIN_RATE_HZ: Final = 1_000
+MAX_RATE_HZ: Final = 768_000
 
 
 class Resampler:
@@ -19,8 +24,8 @@ class Resampler:
     """
 
     def __init__(self, rate_hz: int) -> None:
-        if not 1_000 <= rate_hz <= 768_000:
-            raise OptionError(f"--rate is {rate_hz} Hz, expected 1000 to 768000 Hz")
+        if not MIN_RATE_HZ <= rate_hz <= MAX_RATE_HZ:
+            raise OptionError(f"--rate is {rate_hz} Hz, expected {MIN_RATE_HZ} to {MAX_RATE_HZ} Hz")
         self._stream = None
         if rate_hz != SAMPLE_RATE_HZ:
             import soxr

@@ -23,6 +23,7 @@ import numpy as np
 from whisper_hailo.audio.files import open_file
 from whisper_hailo.audio.foreign import BrokenOffError
 from whisper_hailo.audio.readers import ArrayReader, Reader, open_reader
+from whisper_hailo.audio.resampler import MAX_RATE_HZ, MIN_RATE_HZ, Resampler
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.names import shown
@@ -63,7 +64,6 @@ AudioSource: TypeAlias = str | Path | BinaryIO | FloatArray | Samples | ChannelO
 """A path, an open binary file, one channel of these, samples of any rate, or `(n_samples,)` samples
 that are 16 kHz mono already."""
 
-_MIN_RATE_HZ, _MAX_RATE_HZ = 1_000, 768_000
 _MAX_CHANNELS = 64
 _MAX_AMPLITUDE = 2.0**31  # Float files with samples in integer scale exist; nothing louder does.
 _TRUNCATED_S = 0.5  # MP3 lengths without a Xing header are estimates.
@@ -85,15 +85,17 @@ class AudioStream(Closing):
         max_duration_s: float | None,
         channel: int | None = None,
     ) -> None:
-        rate_hz, n_frames = reader.sample_rate_hz, reader.n_frames
         self.name = name
         self._label = shown(name)
-        self.duration_s = n_frames / rate_hz if n_frames is not None and rate_hz > 0 else None
         self._reader = reader
         self._max_duration_s = max_duration_s
         self._channel = channel
         self._started = False
         self._check_header()
+        n_frames = reader.n_frames
+        self.duration_s = None if n_frames is None else n_frames / reader.sample_rate_hz
+        if self.duration_s is not None:
+            self._check_duration(self.duration_s)
         self._resources = resources.pop_all()
 
     def blocks(self, n_samples: int) -> Iterator[FloatArray]:
@@ -128,21 +130,15 @@ class AudioStream(Closing):
 
     def _resampled(self) -> Iterator[FloatArray]:
         """Mono pieces of any size at 16 kHz."""
-        if self._reader.sample_rate_hz == SAMPLE_RATE_HZ:
-            yield from self._mono()
-            return
-        import soxr
-
-        resampler = soxr.ResampleStream(
-            self._reader.sample_rate_hz, SAMPLE_RATE_HZ, 1, dtype="float32", quality="HQ"
-        )
-        n_out, piece = 0, np.empty(0, dtype=np.float32)
+        resampler = Resampler(self._reader.sample_rate_hz)
+        any_came, piece = False, np.empty(0, dtype=np.float32)
         for piece in self._mono():
-            resampled = resampler.resample_chunk(piece)
-            n_out += resampled.size
+            resampled = resampler.push(piece)
+            any_came |= resampled.size > 0
             yield resampled
-        tail = resampler.resample_chunk(piece[:0], last=True)
-        yield tail if n_out + tail.size else piece[:1]  # A sample may last less than one of ours.
+        tail = resampler.finish()
+        # A sample may last less than one of ours.
+        yield tail if any_came or tail.size else piece[:1]
 
     def _mono(self) -> Iterator[FloatArray]:
         """Checked mono pieces at the file's own rate."""
@@ -171,15 +167,16 @@ class AudioStream(Closing):
 
     def _one_channel(self, block: FloatArray) -> FloatArray:
         """The channel asked for, or the mean of all."""
-        if self._channel is None and block.shape[1] > 1:
+        if self._channel is None:
             mean: FloatArray = block.mean(axis=1, dtype=np.float32)
             return mean
-        return np.ascontiguousarray(block[:, self._channel or 0], dtype=np.float32)
+        return np.ascontiguousarray(block[:, self._channel], dtype=np.float32)
 
     def _check_samples(self, block: FloatArray, n_before: int) -> None:
-        if np.abs(block).max(initial=0.0) <= _MAX_AMPLITUDE:  # False for NaN.
+        is_bad = ~(np.abs(block) <= _MAX_AMPLITUDE)  # NaN is neither more nor less
+        if not is_bad.any():
             return
-        frame, channel = np.argwhere(~(np.abs(block) <= _MAX_AMPLITUDE))[0]
+        frame, channel = np.argwhere(is_bad)[0]
         raise AudioError(
             f"{self._label} has a sample of value {block[frame, channel]} at "
             f"{(n_before + frame) / self._reader.sample_rate_hz:.3f} s (channel {channel + 1}), "
@@ -195,10 +192,10 @@ class AudioStream(Closing):
             )
 
     def _check_header(self) -> None:
-        if not _MIN_RATE_HZ <= self._reader.sample_rate_hz <= _MAX_RATE_HZ:
+        if not MIN_RATE_HZ <= self._reader.sample_rate_hz <= MAX_RATE_HZ:
             raise AudioError(
                 f"{self._label} has a sample rate of {self._reader.sample_rate_hz} Hz, expected "
-                f"{_MIN_RATE_HZ} to {_MAX_RATE_HZ} Hz; its header may be broken, export it again"
+                f"{MIN_RATE_HZ} to {MAX_RATE_HZ} Hz; its header may be broken, export it again"
             )
         if not 1 <= self._reader.n_channels <= _MAX_CHANNELS:
             raise AudioError(
@@ -210,7 +207,6 @@ class AudioStream(Closing):
                 f"{self._label} has {self._reader.n_channels} channel(s), channel "
                 f"{self._channel + 1} was asked for; leave out --channels split"
             )
-        self._check_duration(self.duration_s or 0.0)
 
     @property
     def n_channels(self) -> int:
@@ -279,4 +275,4 @@ def load_audio(source: AudioSource) -> FloatArray:
         AudioError: as `open_audio` and `AudioStream.blocks`.
     """
     with open_audio(source) as stream:
-        return np.concatenate(list(stream.blocks(30 * SAMPLE_RATE_HZ)))
+        return np.concatenate(list(stream.blocks(SAMPLE_RATE_HZ)))

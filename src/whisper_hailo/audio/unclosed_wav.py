@@ -45,7 +45,7 @@ def _place_of_length(file: BinaryIO) -> int | None:
 def _is_sound(file: BinaryIO, at: int, end: int) -> bool:
     """Whether there is anything behind the header but a last chunk of tags."""
     _, size = _chunk(file, at)
-    return at < end and at + _CHUNK.size + size not in (end, end - 1)
+    return at + _CHUNK.size + size not in (end, end - 1)
 
 
 def _chunk(file: BinaryIO, at: int) -> tuple[bytes, int]:

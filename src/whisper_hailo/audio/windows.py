@@ -17,8 +17,6 @@ from whisper_hailo.core.types import (
 
 DEFAULT_WINDOW_S: Final = 10.0
 DEFAULT_MARGIN_S: Final = 1.0
-TRIM_STEP_S: Final = 1.0
-"""Windows that fit their audio come in whole seconds, so that the runtime meets few shapes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ class WindowPlan:
         window_s = min(DEFAULT_WINDOW_S, longest_s) if window_s is None else float(window_s)
         step_s = FRAMES_PER_POSITION / FRAMES_PER_SECOND
         positions = window_s / step_s
-        fits = step_s / 2 < window_s <= longest_s
+        fits = step_s <= window_s <= longest_s
         if not fits or abs(positions - round(positions)) > 1e-6:
             raise OptionError(
                 f"--window is {window_s:g} s, this model takes {step_s:g} s to {longest_s:g} s in "
@@ -85,11 +83,14 @@ class WindowPlan:
         return max(1, round((self.window_s - self.margin_s) * SAMPLE_RATE_HZ))
 
     def samples_for(self, n_samples: int) -> int:
-        """Samples of the window around so many samples of audio."""
+        """Samples of the window around so many samples of audio.
+
+        One that is trimmed has whole seconds, so that the runtime meets few shapes.
+        """
         if not self.trim_window:
             return self.window_samples
-        steps = math.ceil((n_samples / SAMPLE_RATE_HZ + self.margin_s) / TRIM_STEP_S)
-        return min(self.window_samples, round(max(1, steps) * TRIM_STEP_S * SAMPLE_RATE_HZ))
+        seconds = math.ceil(n_samples / SAMPLE_RATE_HZ + self.margin_s)
+        return min(self.window_samples, max(1, seconds) * SAMPLE_RATE_HZ)
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ class Cures:
                 f"--pad-to is {target}, the model was trained on {dims.n_audio_ctx} positions; "
                 "use that or less"
             )
-        return Padding(pad_to=target or None)
+        return Padding(pad_to=target)
 
 
 PRESETS: Final[dict[str, Cures]] = {

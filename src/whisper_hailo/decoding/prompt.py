@@ -95,12 +95,10 @@ class PromptMaker:
         control = self._tokenizer.prefix(
             language, self._options.task, timestamps=self._options.timestamps
         )
-        earlier = previous[-(self._room - len(self._hotwords)) :]
-        if self._options.prompts.carry_initial_prompt and self.initial:
-            rest = self._room - len(self._hotwords) - len(self.initial)
-            tail = previous[-rest:] if rest > 0 else ()
-            earlier = (*self.initial, *tail)[-(self._room - len(self._hotwords)) :]
-        shown = (*self._hotwords, *earlier)
+        room = self._room - len(self._hotwords)
+        carried = self.initial[-room:] if self._options.prompts.carry_initial_prompt else ()
+        rest = room - len(carried)
+        shown = (*self._hotwords, *carried, *(previous[-rest:] if rest else ()))
         before = (special.sot_prev, *shown) if shown and special.sot_prev is not None else ()
         return (*before, *control, *(self._prefix if is_first else ()))
 

@@ -52,10 +52,8 @@ def split_at_timestamps(tokens: Sequence[int], begin: int | None, content_s: flo
     ends_alone = is_time[-2:] == [False, True]
     seams = [i for i in range(1, len(tokens)) if is_time[i - 1] and is_time[i]]
     if not seams:
-        times = [token for token in tokens if token >= begin]
-        end_s = content_s
-        if times and times[-1] != begin:
-            end_s = (times[-1] - begin) * SECONDS_PER_TIMESTAMP
+        later = [token for token in tokens if token > begin]
+        end_s = (later[-1] - begin) * SECONDS_PER_TIMESTAMP if later else content_s
         return Split((TimedTokens(0.0, end_s, tuple(tokens)),), content_s, ends_alone)
     if ends_alone:
         seams.append(len(tokens))

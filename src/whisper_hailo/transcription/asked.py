@@ -106,7 +106,7 @@ class Asked:
         decoding, cut = named(DecodingOptions, names), named(LongOptions, names)
         refuse_unknown(names, _PEERS, DecodingOptions, LongOptions)
         self.options = decoding.on(options)
-        self.long = cut.on(long or LongOptions())
+        self.long = cut.on(long)
 
 
 def _log(done_s: float, duration_s: float | None) -> None:

@@ -94,14 +94,14 @@ def spread_words(result: WindowResult, tokenizer: Tokenizer | None) -> WindowRes
     """
     segments = []
     for segment in result.segments:
-        if tokenizer is None or not segment.tokens:
+        if tokenizer is None:
             pieces: Sequence[tuple[str, tuple[int, ...]]] = [
                 (f" {word}", ()) for word in segment.text.split()
             ]
         else:
             text = [token for token in segment.tokens if token < tokenizer.special.eot]
             pieces = split_words(tokenizer, text, segment.language)
-        n_letters = max(1, sum(len(text) for text, _ in pieces))
+        n_letters = sum(len(text) for text, _ in pieces)
         duration_s, at, words = segment.end_s - segment.start_s, 0, []
         for word, tokens in pieces:
             start_s = segment.start_s + duration_s * at / n_letters

@@ -12,7 +12,7 @@ from whisper_hailo.convert.find_model import find_model
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import AnyDecoder, Encoder
-from whisper_hailo.core.spec import ENCODER_FILE, ModelSpec
+from whisper_hailo.core.spec import ENCODER_FILE, ModelSpec, SpecialTokens
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.recognizer import owns_loop
 from whisper_hailo.decoding.search.decode_ahead import Costs, DraftTally
@@ -121,7 +121,7 @@ class DraftModel:
         return DraftTally(self.running.costs, self.running.always)
 
 
-def why_not_drafted(options: DecodingOptions, batch_size: int = 1) -> str | None:
+def why_not_drafted(options: DecodingOptions, batch_size: int) -> str | None:
     """Why windows are decoded without a draft model; `None` where they are not.
 
     Args:
@@ -161,7 +161,7 @@ def _form(name: str, spec: ModelSpec, convert: ConvertOptions | None) -> Convert
 def _expect_one_vocabulary(name: str, spec: ModelSpec, own: ModelSpec) -> None:
     """An id must be the same token in both."""
     got, wanted = own.dims.n_vocab, spec.dims.n_vocab
-    if got != wanted or not _same_ids(spec, own):
+    if got != wanted or _ids(spec) != _ids(own):
         raise OptionError(
             f"--draft-model is {name} with {got} tokens, {spec.name} has {wanted}; expected the "
             "same vocabulary: English models (.en) go together, so do those of large-v3 and turbo, "
@@ -169,7 +169,6 @@ def _expect_one_vocabulary(name: str, spec: ModelSpec, own: ModelSpec) -> None:
         )
 
 
-def _same_ids(one: ModelSpec, other: ModelSpec) -> bool:
+def _ids(spec: ModelSpec) -> SpecialTokens:
     """Lists of what is never said may differ, for the model's own are what counts."""
-    ours, theirs = (replace(of.tokens, suppress=(), begin_suppress=()) for of in (one, other))
-    return ours == theirs
+    return replace(spec.tokens, suppress=(), begin_suppress=())

@@ -9,7 +9,7 @@ of a run that was not.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Protocol
 
@@ -51,7 +51,7 @@ class Remembered:
     silent: bool
     end_s: float | None
     language: str
-    language_probs: dict[str, float] = field(default_factory=dict)
+    language_probs: dict[str, float]
 
     @classmethod
     def of(cls, request: WindowRequest, result: WindowResult) -> Remembered:

@@ -71,7 +71,7 @@ class Prefetch(Closing, Generic[InT, OutT]):
     def close(self) -> None:
         """Drop what has not begun and wait for what has: nothing is taken away under its feet."""
         if self._thread is not None:
-            self._thread.shutdown(wait=True, cancel_futures=True)
+            self._thread.shutdown(cancel_futures=True)
 
 
 class Begun(Generic[OutT]):

@@ -44,9 +44,9 @@ class TranscriptionRun:
         options: DecodingOptions,
         long: LongOptions,
         *,
-        batch_size: int = 1,
+        batch_size: int,
+        load_ms: float,
         progress: Progress | None = None,
-        load_ms: float = 0.0,
         memory: Memory | None = None,
     ) -> None:
         self._parts = parts

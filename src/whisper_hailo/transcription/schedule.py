@@ -109,11 +109,10 @@ class Schedule:
                 recording.close()
 
     def _first(self, row: list[_Batch], ahead: _Ahead) -> _Batch:
-        """Take the batch that is decoded next out of the row; what overtakes it takes its place."""
+        """The batch that is decoded next: the row's first, or one that overtakes it."""
         while not self._turns.is_due(row[0].priority):
             if urgent := self._next_batch(ahead, row[0]):
-                row.insert(0, urgent)
-                continue
+                return urgent
             coming = row[0].encoded.coming
             if coming is None or coming.done() or not self._source.wait(coming):
                 break
@@ -175,7 +174,7 @@ class Schedule:
         except Exception as error:
             recording.fail(error)
             batch[:] = [member for member in batch if member[0] is not recording]
-            return False
+            request = None
         if request is not None:
             recording.share.n_windows += 1
             batch.append((recording, request))

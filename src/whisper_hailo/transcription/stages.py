@@ -83,11 +83,11 @@ class Stages:
     ) -> Callable[[FloatArray], FloatArray | None]:
         """Begin to encode a window for what decodes ahead; what is given back waits for it.
 
-        Several windows are decoded together, without drafts.
+        Several windows are decoded together, without drafts, and so is what has no tally of them.
         """
         draft, (first, *others) = self.draft, requests
         tally = first.context.tally
-        if draft is None or others or (tally is not None and not tally.pays):
+        if draft is None or others or tally is None or not tally.pays:
             return lambda _: None
         encoder = draft.encoder
         if encoder is None:

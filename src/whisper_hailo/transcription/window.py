@@ -83,7 +83,7 @@ class Context:
             return
         waiting = _tokens(pending)
         if result.decoded.temperature > _HOT and not result.silent:
-            self.previous, self.n_open, self.doubted = (), 0, bool(waiting)
+            self.previous, self.doubted = (), bool(waiting)
             return
         settled = self.previous[: len(self.previous) - self.n_open]
         said = () if self.doubted else _tokens(final)

@@ -154,7 +154,7 @@ def test_long_recordings_come_whole_whatever_stands_at_their_end(
 ) -> None:
     """The index of some formats does, so that nothing can be told from their beginning."""
     monkeypatch.setattr(files, "LOOK_BYTES", 1 << 13)
-    monkeypatch.setattr(copies, "_PIECE", 1 << 12)
+    monkeypatch.setattr(copies, "PIECE_BYTES", 1 << 12)
     noise = np.random.default_rng(1).uniform(-0.5, 0.5, 32_000).astype(np.float32)
     whole = tmp_path / f"a.{kind}"
     if kind in {"mp4", "mkv"}:

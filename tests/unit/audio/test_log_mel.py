@@ -4,11 +4,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from whisper_hailo.audio.log_mel import HOP_LENGTH, N_FFT, log_mel, mel_filters, pad_or_trim
+from whisper_hailo.audio.log_mel import log_mel, mel_filters, pad_or_trim
 from whisper_hailo.core.errors import ShapeError
 from whisper_hailo.core.types import FloatArray
 
 FORMULA_TOLERANCE = 1e-5
+
+N_FFT, HOP_LENGTH = 400, 160
+"""25 ms and 10 ms, as Whisper was trained."""
 
 
 def formula(audio: NDArray[np.floating], n_mels: int) -> NDArray[np.float64]:
@@ -57,6 +60,12 @@ def test_any_length_equals_the_formula(n_samples: int, seed: int) -> None:
     mel = log_mel(audio)
     assert mel.shape == (80, n_samples // 160)
     assert np.abs(mel - formula(audio, 80)).max() < FORMULA_TOLERANCE
+
+
+@pytest.mark.parametrize("n_samples", [201, 320, 359, 360, 399, 400, 401])
+def test_the_end_of_short_audio_is_reflected_too(n_samples: int) -> None:
+    audio = signal("noise", n_samples)
+    assert np.abs(log_mel(audio) - formula(audio, 80)).max() < FORMULA_TOLERANCE
 
 
 @pytest.mark.parametrize("n_frames", [1, 127, 128, 129, 300])
@@ -142,6 +151,7 @@ def test_filters_are_cached_and_read_only() -> None:
 def test_no_filters_are_refused() -> None:
     with pytest.raises(ShapeError, match=r"0 mel bins.*80 or 128"):
         mel_filters(0)
+    assert mel_filters(1).shape == (1, 201)
 
 
 def test_pad_or_trim() -> None:
@@ -150,6 +160,11 @@ def test_pad_or_trim() -> None:
     assert pad_or_trim(audio, 2).tolist() == [1, 2]
     assert pad_or_trim(audio, 4).tolist() == [1, 2, 3, 4]
     assert pad_or_trim(audio, 6).dtype == np.float32
+    assert [np.shares_memory(pad_or_trim(audio, n), audio) for n in (2, 4, 6)] == [
+        True,
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize("n_samples", [0, 3, 4, 5, 6, 7, 20])

@@ -22,9 +22,10 @@ def test_speech_begins_at_the_threshold() -> None:
 
 
 def test_speech_goes_on_until_it_falls_well_below_the_threshold() -> None:
-    """By Silero's 0.15: what is at 0.36 still belongs to it, what is at 0.34 does not."""
+    """By Silero's 0.15: what is at 0.35 still belongs to it, what is at 0.34 does not."""
     assert found(S, S, Q, Q, Q, Q, S, N, N, N) == [(0, 7)]
     assert found(S, S, S, 0.36, 0.34, N, N) == [(0, 4)]
+    assert found(S, S, S, 0.5 - 0.15, 0.34, N, N) == [(0, 4)]
     assert found(Q, Q, Q, Q) == []  # but does not begin
 
 
@@ -102,3 +103,9 @@ def test_each_stretch_is_counted_by_itself() -> None:
     assert found(*frames, longest=8) == [(0, 5), (8, 13)]
     cut = [S] * 5 + [0.6, S, S, N, N, N, S, S, N, N, N]
     assert found(*cut, longest=8) == [(0, 6), (6, 8)], "behind a cut stretch, too"
+
+
+def test_silence_behind_a_cut_is_no_stretch() -> None:
+    """The eighth frame is the quietest, so that the cut is behind it; nobody speaks there."""
+    frames = [S, S, S, S, S, S, S, 0.4, N, N, N, N]
+    assert found(*frames, longest=8) == [(0, 8)]

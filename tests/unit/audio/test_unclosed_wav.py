@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
+from contextlib import ExitStack
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import numpy as np
 import pytest
@@ -12,6 +15,8 @@ import soundfile
 
 from tests.unit.sounds import tone
 from whisper_hailo.audio import load_audio, open_audio
+from whisper_hailo.audio.files import open_file
+from whisper_hailo.audio.unclosed_wav import as_closed
 from whisper_hailo.core.errors import AudioError
 
 RATE_HZ = 16_000
@@ -33,6 +38,11 @@ def content(length: int | None, *, riff: int | None = None, before: bytes = b"")
 
 
 WHOLE = content(None)
+
+
+def place_of(raw: bytes) -> BinaryIO:
+    """A raw file, at its start."""
+    return open_file(io.BytesIO(raw), "a", ExitStack())
 
 
 @pytest.mark.parametrize("riff", [0, 8, 36, None])
@@ -58,6 +68,48 @@ def test_what_holds_no_samples_still_holds_none(behind: bytes) -> None:
     empty = content(0)[: WHOLE.index(b"data") + 8] + behind
     with pytest.raises(AudioError, match="holds no samples"):
         load_audio(io.BytesIO(empty))
+
+
+@pytest.mark.parametrize("before", [b"", b"note" + struct.pack("<I", 3) + b"odd\0"])
+def test_a_length_that_is_right_leaves_out_what_stands_behind(before: bytes) -> None:
+    """A chunk of odd length has a byte more, which its length does not count."""
+    wanted = load_audio(io.BytesIO(WHOLE))
+    for raw in (content(None, before=before) + TAGS, content(0, before=before)):
+        np.testing.assert_array_equal(load_audio(io.BytesIO(raw)), wanted)
+
+
+def test_64_kib_of_chunks_before_the_samples_are_looked_at() -> None:
+    def with_data_at(place: int) -> io.BytesIO:
+        size = place - WHOLE.index(b"data") - 8
+        return io.BytesIO(content(0, before=b"junk" + struct.pack("<I", size) + bytes(size)))
+
+    assert load_audio(with_data_at((64 << 10) - 2)).size == RATE_HZ // 2
+    with pytest.raises(AudioError, match="holds no samples"):
+        load_audio(with_data_at(64 << 10))
+
+
+@pytest.mark.parametrize("n_bytes", [1, 2, 3, 5, 7, 64])
+def test_the_length_is_another_however_it_is_read(n_bytes: int) -> None:
+    """And all other bytes are those of the file."""
+    at = WHOLE.index(b"data") + 4
+    wanted = WHOLE[:at] + b"\xff" * 4 + WHOLE[at + 4 :]
+    file = as_closed(place_of(content(0)))
+    read = b"".join(iter(lambda: file.read(n_bytes), b""))
+    assert read == wanted
+    for begin in range(at - 8, at + 8):
+        assert file.seek(begin) == file.tell() == begin
+        assert file.read(n_bytes) == wanted[begin : begin + n_bytes]
+    assert file.seek(-3, os.SEEK_END) == len(wanted) - 3
+    buffered = io.BufferedReader(cast(io.RawIOBase, file))
+    buffered.seek(0)
+    assert buffered.read() == wanted
+
+
+def test_a_file_whose_length_is_right_is_left_as_it_is() -> None:
+    for raw in (WHOLE, WHOLE[:20], b"RIFF"):
+        file = place_of(raw)
+        assert as_closed(file) is file
+        assert file.read() == raw
 
 
 @pytest.mark.slow

@@ -48,6 +48,7 @@ def test_impossible_margins_are_refused(margin_s: float) -> None:
 def test_times_in_a_packed_window_lead_back_to_the_recording() -> None:
     pieces = (PackedPiece(0.0, 10.0, 2.0), PackedPiece(2.0, 50.0, 3.0))
     window = Window(np.zeros(80_000, np.float32), 10.0, pieces)
+    assert [window.locate(0.0, is_start=one) for one in (True, False)] == [10.0, 10.0]
     assert window.locate(1.0) == 11.0
     assert (window.locate(2.0), window.locate(2.0, is_start=True)) == (12.0, 50.0)
     assert (window.locate(4.5), window.end_s) == (52.5, 53.0)
@@ -65,3 +66,10 @@ def test_trimmed_windows_are_whole_seconds_around_audio_and_margin(
     assert replace(plan, trim_window=True).samples_for(n_samples) == round(
         trimmed_s * SAMPLE_RATE_HZ
     )
+
+
+def test_no_audio_is_encoded_as_a_second_where_nothing_is_kept_free() -> None:
+    """An encoder takes no window of nothing."""
+    plan = replace(WindowPlan.make(TINY, margin_s=0.0), trim_window=True)
+    assert plan.samples_for(0) == plan.samples_for(1) == SAMPLE_RATE_HZ
+    assert plan.samples_for(SAMPLE_RATE_HZ + 1) == 2 * SAMPLE_RATE_HZ

@@ -135,10 +135,13 @@ def test_options_end_where_they_are_said_to(
 
 @pytest.mark.parametrize(
     ("per_second", "content_s", "tokens"),
-    [(2.0, 1.5, 3), (2.0, 1.6, 4), (0.1, 1.0, 1), (1000.0, 30.0, 224), (2.0, None, 224)],
+    [
+        *((2.0, 1.5, 3), (2.0, 1.6, 4), (0.1, 1.0, 1), (2.0, 0.0, 1)),
+        *((1000.0, 30.0, 224), (2.0, None, 224), (None, 1.5, 224)),
+    ],
 )
 def test_tokens_per_second_bound_the_budget(
-    per_second: float, content_s: float | None, tokens: int
+    per_second: float | None, content_s: float | None, tokens: int
 ) -> None:
     """Rounded up, one at least, and never more than there is without them."""
     options = DecodingOptions(limits=TokenLimits(max_per_second=per_second))
@@ -165,6 +168,7 @@ def test_a_search_is_named_by_what_it_does(search: SearchOptions, name: str) -> 
         (0.0, FALLBACK_STEP, OPENAI_TEMPERATURES),
         (0.0, 0.1, tuple(n / 10 for n in range(11))),
         (0.0, 0.3, (0.0, 0.3, 0.6, 0.9)),
+        (0.0, 1 / 3, (0.0, 0.333, 0.667, 1.0)),
         (0.5, 0.125, (0.5, 0.625, 0.75, 0.875, 1.0)),
         (0.0, 1.0, (0.0, 1.0)),
         (0.0, 1.1, (0.0,)),
@@ -213,3 +217,8 @@ def test_what_nobody_tells_is_as_in_openai_whisper() -> None:
     assert options.limits == TokenLimits(suppress=None, suppress_blank=True, no_repeat_ngram=0)
     search = SearchOptions((0.0,), beam_size=1, patience=1.0, length_penalty=None, best_of=5)
     assert options.search == search
+
+
+def test_unlike_there_no_window_is_shown_the_text_before_it() -> None:
+    prompts = DecodingOptions().prompts
+    assert (prompts.condition_on_previous_text, prompts.carry_initial_prompt) == (False, False)

@@ -18,10 +18,10 @@ CONTROL = (11, 12, 14, 19)
 
 
 class Letters:
-    """One token per letter; `#` is no plain text."""
+    """One token per letter; `#` and `$`, the end of a transcript, are no plain text."""
 
     def encode(self, text: str, **_: object) -> Any:
-        ids = [30 if letter == "#" else 1 for letter in text.strip()]
+        ids = [{"#": 30, "$": TOY_TOKENS.eot}.get(letter, 1) for letter in text.strip()]
         return type("Encoding", (), {"ids": ids})()
 
 
@@ -66,7 +66,10 @@ def test_what_just_fits_is_taken_whole(caplog: pytest.LogCaptureFixture) -> None
     assert "--initial-prompt has 112 tokens, this model takes 111" in caplog.text
 
 
-@pytest.mark.parametrize(("n_hotwords", "n_initial"), [(0, 300), (0, 223), (3, 220), (3, 216)])
+@pytest.mark.parametrize(
+    ("n_hotwords", "n_initial"),
+    [(0, 300), (0, 223), (0, 222), (3, 300), (3, 220), (3, 219), (3, 216)],
+)
 def test_a_long_carried_prompt_leaves_the_text_before_what_room_there_is(
     n_hotwords: int, n_initial: int
 ) -> None:
@@ -87,6 +90,8 @@ def test_a_carried_prompt_is_in_every_window() -> None:
     prompt = maker(initial_prompt="abcd", carry_initial_prompt=True)
     assert prompt.starting_context() == ()
     assert prompt.tokens("en", (5, 5), is_first=False) == (17, 1, 1, 1, 1, 5, 5, *CONTROL)
+    without = maker(carry_initial_prompt=True)
+    assert without.tokens("en", (5, 5), is_first=False) == (17, 5, 5, *CONTROL)
 
 
 @pytest.mark.parametrize(
@@ -97,6 +102,7 @@ def test_a_carried_prompt_is_in_every_window() -> None:
         ({"prefix": "x" * 113}, "--prefix has 113 tokens, this model takes 112"),
         ({"hotwords": "x" * 113}, "--hotwords has 113 tokens, this model takes 112"),
         ({"hotwords": "a#"}, "--hotwords 'a#' gives no plain tokens"),
+        ({"hotwords": "a$"}, r"--hotwords 'a\$' gives no plain tokens"),
         ({"prefix": "a\udcff"}, r"--prefix 'a\\udcff' gives no plain tokens"),
         ({"initial_prompt": "\ud800"}, r"--initial-prompt '\\ud800' gives no plain tokens"),
         ({"initial_prompt": "\udfff"}, r"--initial-prompt '\\udfff' gives no plain tokens"),
@@ -109,6 +115,20 @@ def test_impossible_prompts_are_refused(prompts: dict[str, str], message: str) -
         maker(**prompts)
 
 
-def test_models_without_start_of_previous_take_no_prompt() -> None:
+@pytest.mark.parametrize(
+    "prompts", [{"hotwords": "a"}, {"initial_prompt": "a"}, {"condition_on_previous_text": True}]
+)
+def test_models_without_start_of_previous_take_no_prompt(prompts: dict[str, Any]) -> None:
     with pytest.raises(OptionError, match=r"has no <\|startofprev\|> token"):
-        maker(replace(TOY_TOKENS, sot_prev=None), hotwords="a")
+        maker(replace(TOY_TOKENS, sot_prev=None), **prompts)
+
+
+def test_models_without_start_of_previous_are_shown_no_text_before() -> None:
+    prompt = maker(replace(TOY_TOKENS, sot_prev=None), prefix="ab")
+    assert prompt.tokens("en", (5, 6), is_first=True) == (*CONTROL, 1, 1)
+
+
+def test_where_the_model_writes_times_it_is_not_told_to_leave_them_out() -> None:
+    options = DecodingOptions(timestamps=True)
+    prompt = PromptMaker(Tokenizer(Letters(), TOY_TOKENS), TINY, options)  # type: ignore[arg-type]
+    assert prompt.tokens("en", (), is_first=True) == CONTROL[:-1]

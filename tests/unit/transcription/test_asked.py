@@ -173,7 +173,8 @@ def test_threads_of_either_name_are_checked(names: dict[str, Any]) -> None:
 
 
 def test_progress_goes_to_the_log_where_that_is_asked_for(caplog: pytest.LogCaptureFixture) -> None:
-    assert Asked(DecodingOptions(), None, {"log_progress": False}).progress is None
+    for names in ({}, {"log_progress": False}):
+        assert Asked(DecodingOptions(), None, dict(names)).progress is None
     progress = Asked(DecodingOptions(), None, {"log_progress": True}).progress
     assert progress is not None
     with caplog.at_level("INFO", "whisper_hailo"):

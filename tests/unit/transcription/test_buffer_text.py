@@ -62,9 +62,9 @@ def test_words_with_times_are_taken_as_they_are() -> None:
     ("drafted", "kept"), [(DRAFTED, [1]), (None, []), (Drafted((), 2, 1, 1, 0), [1, 2])]
 )
 def test_of_silence_only_what_is_settled_stays(drafted: Drafted | None, kept: list[int]) -> None:
-    silent = heard((1, 2, 3, TOY_TOKENS.no_speech or 0), drafted, silent=True)
+    silent = heard((1, 2, 3, TOY_TOKENS.no_speech or 0, EOT), drafted, silent=True)
     assert silent.kept_tokens(EOT) == kept
-    spoken = heard((1, 2, 3, TOY_TOKENS.no_speech or 0), drafted)
+    spoken = heard((1, 2, 3, TOY_TOKENS.no_speech or 0, EOT), drafted)
     assert spoken.kept_tokens(EOT) == [1, 2, 3], "control tokens are no text"
 
 

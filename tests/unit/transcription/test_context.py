@@ -119,6 +119,7 @@ def test_before_a_recording_nothing_was_said() -> None:
     context = Context("en")
     assert (context.last_speech_s, context.previous, context.n_windows) == (0.0, (), 0)
     assert (context.last_words, context.language_probs) == ((), {})
+    assert context.said_from(0.0) == ()
 
 
 def test_the_words_of_the_last_window_are_known_from_any_time_on() -> None:
@@ -223,6 +224,8 @@ def test_a_pause_begins_behind_the_last_word_or_a_time_without_text() -> None:
         ((True, False), 9.0, 1.4),
         ((False, False), 9.0, 9.0),
         ((False, False), None, 3.0),
+        ((False,), None, 2.0),
+        ((False, False, False), None, 4.0),
         ((True, False), None, 1.4),
         ((), 9.0, 9.0),
         ((), None, None),

@@ -19,7 +19,6 @@ from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.option_groups import PromptOptions, SearchOptions, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.window import Context, Encoded, WindowRequest, WindowResult
@@ -158,60 +157,6 @@ def test_times_are_no_words_and_are_not_looked_for() -> None:
     assert heard.segments[0].tokens == (20, 1, 1, 29)
     assert decoder.fed[-1] == [[11, ENGLISH, 14, 19, 1, 1, EOT]]
     assert [one.tokens for one in heard.segments[0].words] == [(1,), (1,)]
-
-
-class Reading(Rows):
-    """Says what it says behind a draft of it, too, all in one pass."""
-
-    def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **named: Any) -> Any:
-        output, after = super().step(tokens, state, positions, **named)
-        for look, position in enumerate(positions):
-            said = state.audio[0] if position - 3 < self.n_tokens else EOT
-            output.logits[0, look] = -9.0
-            output.logits[0, look, said] = 9.0
-        return output, after
-
-
-@pytest.mark.parametrize(
-    ("hold_back_s", "kept"),
-    [(0.0, (2, 2)), (0.58, (2, 2)), (0.6, (2,)), (0.98, (2,)), (1.0, ()), (9.0, ())],
-)
-def test_what_is_chosen_looking_at_the_last_seconds_is_held_back(
-    hold_back_s: float, kept: tuple[int, ...]
-) -> None:
-    """The first word is chosen looking at position 0 of 50, the second at 20, or 0.4 s."""
-    engine = DecoderEngine(Reading(), TOKENIZER, DecodingOptions("en"), 30.0)  # type: ignore[arg-type]
-    request = WindowRequest(window(2), engine.context(), Draft((2, 2)), hold_back_s=hold_back_s)
-    features = np.full((1, 1, 1), 2, np.float32)
-    (heard,) = engine.transcribe(Encoded(features, StageClock()), [request])
-    assert heard.decoded.tokens == kept
-
-
-@pytest.mark.parametrize("hold_back_s", [0.0, 0.5])
-def test_a_decoder_is_asked_where_it_looks_only_where_something_is_held_back(
-    hold_back_s: float,
-) -> None:
-    asked: list[bool] = []
-
-    class Asked(Reading):
-        def step(self, *fed: Any, **named: Any) -> Any:
-            asked.append(named.get("alignment", False))
-            return super().step(*fed, **named)
-
-    engine = DecoderEngine(Asked(), TOKENIZER, DecodingOptions("en"), 30.0)  # type: ignore[arg-type]
-    request = WindowRequest(window(2), engine.context(), Draft((2, 2)), hold_back_s=hold_back_s)
-    features = np.full((1, 1, 1), 2, np.float32)
-    engine.transcribe(Encoded(features, StageClock()), [request])
-    assert set(asked) == {hold_back_s > 0}
-
-
-def test_a_decoder_without_eyes_holds_nothing_back() -> None:
-    decoder = Reading(aligns=False)
-    blind = DecoderEngine(decoder, TOKENIZER, DecodingOptions("en"), 30.0)  # type: ignore[arg-type]
-    request = WindowRequest(window(2), blind.context(), Draft((2, 2)), hold_back_s=9.0)
-    features = np.full((1, 1, 1), 2, np.float32)
-    (heard,) = blind.transcribe(Encoded(features, StageClock()), [request])
-    assert heard.decoded.tokens == (2, 2)
 
 
 def test_a_decoder_without_eyes_gives_no_times_of_words() -> None:

@@ -14,6 +14,7 @@ from tests.unit.shapes import TOY_TOKENS, toy_spec
 from tests.unit.transcription.test_decoder_engine import Rows
 from tests.unit.transcription.test_parts import Audio, Features
 from tests.unit.transcription.test_recognizer_engines import TOKENIZER, window
+from whisper_hailo.backends.hailo.options import ChipOptions
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.backends.select import SelectedEngine as Chosen
 from whisper_hailo.convert.options import ConvertOptions
@@ -145,10 +146,13 @@ def test_a_draft_model_hears_through_the_processor_where_that_is_asked_for(
     monkeypatch.setattr(FIND, lambda *_: (Path("draft"), small))
     monkeypatch.setattr(SELECT, choose)
     monkeypatch.setattr("whisper_hailo.transcription.draft_model.engine_window_s", lambda *_: 10.0)
-    wanted = helped(toy_spec(), encoder=encoder("onnx"), encoder_backend=asked, draft_tokens=3)
+    chip = ChipOptions(share=True)
+    wanted = helped(
+        toy_spec(), encoder=encoder("onnx"), encoder_backend=asked, draft_tokens=3, hailo=chip
+    )
     draft, how = DraftModel.of_model(wanted, None, 1)
     assert draft is not None
-    assert given == [EngineOptions(hailo=wanted.engine.hailo, encoder_backend=backend)]
+    assert given == [EngineOptions(hailo=chip, encoder_backend=backend)]
     assert draft.encoder is not None
     assert draft.tally() == DraftTally(Costs.of(toy_spec(), small), 3)
     assert draft.tally().costs.step < 1.0
@@ -156,8 +160,9 @@ def test_a_draft_model_hears_through_the_processor_where_that_is_asked_for(
 
 
 @pytest.mark.parametrize("chosen", [Chosen(encoder("onnx"), Features(), ()),  # type: ignore[arg-type]
+                                    Chosen(None, Rows(), ()),  # type: ignore[arg-type]
                                     Chosen(None, Audio("a"), ())])  # type: ignore[arg-type]  # fmt: skip
-def test_an_engine_with_a_loop_of_its_own_drafts_nothing(
+def test_an_engine_with_a_loop_of_its_own_or_without_an_encoder_drafts_nothing(
     monkeypatch: pytest.MonkeyPatch, chosen: Chosen
 ) -> None:
     monkeypatch.setattr(FIND, lambda *_: (Path("draft"), toy_spec()))
@@ -192,3 +197,30 @@ def test_a_window_that_only_the_large_model_heard_is_decoded_by_it_alone() -> No
     (heard,) = engine.transcribe(Encoded(features, StageClock()), [request])
     assert heard.segments[0].text == "w1 w1"
     assert small.fed == []
+
+
+def test_one_that_promises_a_gain_is_taken_and_one_that_does_not_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without a number of tokens, which takes any."""
+    large = replace(toy_spec(), dims=replace(toy_spec().dims, d_model=512, n_decoder_layers=12))
+    small = replace(toy_spec(), name="small")
+    assert Costs.of(large, small).is_promising
+    monkeypatch.setattr(FIND, lambda *_: (Path("draft"), small))
+    monkeypatch.setattr(SELECT, lambda *_: Chosen(encoder("onnx"), Rows(), ()))  # type: ignore[arg-type]
+    monkeypatch.setattr("whisper_hailo.transcription.draft_model.engine_window_s", lambda *_: 10.0)
+    draft, _ = DraftModel.of_model(helped(large, encoder=encoder("onnx")), None, 1)
+    assert draft is not None
+    assert draft.running.always is None
+    draft, why = DraftModel.of_model(helped(toy_spec(), encoder=encoder("onnx")), None, 1)
+    assert draft is None
+    assert why.startswith("draft model small is left out, since ahead of toy with none weights")
+
+
+def test_an_engine_that_takes_no_drafts_is_told_before_a_model_is_looked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(FIND, lambda *_: pytest.fail("it may take a download"))
+    asked = replace(helped(toy_spec()), chosen=Chosen(None, Features(), ()))  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="has a loop of its own and takes no drafts"):
+        DraftModel.of_model(asked, None, 1)

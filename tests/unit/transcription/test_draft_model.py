@@ -14,6 +14,7 @@ import pytest
 
 from tests.unit.shapes import toy_spec
 from tests.unit.transcription.test_parts import Features
+from whisper_hailo.audio.log_mel import log_mel
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.backends.select import SelectedEngine as Chosen
@@ -69,6 +70,18 @@ def test_both_models_hear_the_window() -> None:
     assert ears.heard == [(1, 80, 200)]
 
 
+def test_models_with_as_many_mel_bins_are_shown_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+
+    def noted(audio: FloatArray, n_mels: int) -> FloatArray:
+        made.append(n_mels)
+        return log_mel(audio, n_mels)
+
+    monkeypatch.setattr("whisper_hailo.transcription.stages.log_mel", noted)
+    stages(Ears(2.0)).encode([request(DraftTally(COSTS))])
+    assert made == [80]
+
+
 def test_a_model_with_other_mel_bins_gets_its_own() -> None:
     ears = Ears(2.0, n_mels=80)
     stages(ears, n_mels=128).encode([request(DraftTally(COSTS))])
@@ -84,6 +97,7 @@ def test_who_is_left_out_hears_nothing() -> None:
     ears = Ears(2.0)
     assert not NO_GAIN.pays
     assert stages(ears).encode([request(NO_GAIN)]).ahead is None
+    assert stages(ears).encode([request()]).ahead is None, "nothing would decode ahead"
     assert stages(ears).encode([request(DraftTally(COSTS))] * 2).ahead is None
     assert ears.heard == []
 
@@ -152,10 +166,14 @@ def test_the_text_is_that_of_the_model_alone(
     assert plain.settings.draft_model == ""
 
 
-def test_a_recording_is_decoded_in_fewer_passes(helped: Transcriber) -> None:
+def test_a_recording_is_decoded_in_fewer_passes(
+    helped: Transcriber, caplog: pytest.LogCaptureFixture
+) -> None:
     run = helped.run(helped.default_options)
     recording = run.recording(DEMO)
-    list(run.schedule(Listed([recording])).run())
+    with caplog.at_level(logging.INFO):
+        list(run.schedule(Listed([recording])).run())
+    assert "does not pay" not in caplog.text
     tally = recording.context.tally
     assert tally is not None
     assert tally.n_passes < tally.n_tokens / 3
@@ -251,6 +269,7 @@ def test_engines_with_a_loop_of_their_own_take_no_drafts() -> None:
 
 def test_encoded_windows_carry_nothing_ahead_without_a_draft_model() -> None:
     plain = Stages(Ears(1.0), None, WindowPlan(window_s=2.0, margin_s=1.0))  # type: ignore[arg-type]
-    encoded = plain.encode([request()])
-    assert encoded.ahead is None
+    for tally in (None, DraftTally(COSTS)):
+        encoded = plain.encode([request(tally)])
+        assert encoded.ahead is None
     assert isinstance(encoded.clock, StageClock)

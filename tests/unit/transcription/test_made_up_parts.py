@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,12 +17,17 @@ from whisper_hailo.audio.windows import WindowPlan
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.types import FloatArray, Transcript
+from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.search.verify_draft import Draft
+from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.parts import Parts
 from whisper_hailo.transcription.recording import Recording, Share
+from whisper_hailo.transcription.running_text import Running
 from whisper_hailo.transcription.sources import Listed
 from whisper_hailo.transcription.transcriber import Transcriber
+from whisper_hailo.transcription.window import WindowResult
 
 
 class Levels(Closing):
@@ -91,6 +97,10 @@ def test_recordings_of_a_run_share_their_turns_unless_they_are_somebody_s(
     run, audio, own = transcriber.run(DecodingOptions(language="en")), noise(0.5), Share()
     assert run.recording(audio).share is run.recording(audio).share
     assert run.recording_of(Recording, audio, share=own).share is own
+    assert run.recording_of(Recording, audio).priority == 0
+    urgent = run.recording_of(Recording, audio, priority=-1)
+    assert urgent.priority == -1
+    assert urgent.engine is run.recording(audio).engine is not None
 
 
 def test_choices_that_were_close_are_told(transcriber: Transcriber) -> None:
@@ -152,4 +162,79 @@ def test_parts_can_be_exchanged_and_the_others_stay(transcriber: Transcriber) ->
     assert changed.parts["decoder"] is decoder
     assert changed.tokenizer is transcriber.tokenizer
     assert changed._parts.encode_ahead is False
+    other = Tokenizer(TOKENIZER.backend, TOKENIZER.special)
+    assert transcriber.with_parts(tokenizer=other).tokenizer is other is not TOKENIZER
     assert transcriber.with_parts()._parts == transcriber._parts
+
+
+Call = Callable[..., object]
+CALLS: dict[str, Callable[[Transcriber], Call]] = {
+    "transcribe": lambda own: own.transcribe,
+    "segments": lambda own: lambda audio, *rest, **named: list(own.segments(audio, *rest, **named)),
+    "transcribe_many": lambda own: (
+        lambda audio, *rest, **named: list(own.transcribe_many([audio], *rest, **named))
+    ),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_every_way_to_transcribe_tells_how_far_it_is_where_that_is_asked_for(
+    transcriber: Transcriber,
+    caplog: pytest.LogCaptureFixture,
+    call: Callable[[Transcriber], Call],
+) -> None:
+    """To a function, or else to the log; without options of their own."""
+    transcribe = call(transcriber)
+    told: list[tuple[float, float | None]] = []
+    with caplog.at_level("INFO", "whisper_hailo"):
+        transcribe(noise(0.5), None, lambda *done: told.append(done))
+        assert told == [(0.5, 0.5)]
+        transcribe(noise(0.5))
+        assert caplog.messages == []
+        transcribe(noise(0.5), log_progress=True)
+    assert caplog.messages == ["0 s of 0 s"]
+    assert len(told) == 1
+
+
+def test_encoder_and_decoder_take_turns_where_that_is_asked_for(transcriber: Transcriber) -> None:
+    """As what is measured does: then all is done by the thread that asks."""
+
+    class Placed(Levels):
+        def encode(self, mel: FloatArray) -> FloatArray:
+            threads.add(threading.current_thread())
+            return super().encode(mel)
+
+    for ahead in (True, False):
+        threads: set[threading.Thread] = set()
+        own = transcriber.with_parts(encoder=Placed(), encode_ahead=ahead)
+        own.transcribe(noise(5.0), long=CONSECUTIVE, batch_size=1)
+        assert (threads == {threading.current_thread()}) is not ahead
+
+
+def test_a_run_takes_audio_that_goes_on_window_by_window(transcriber: Transcriber) -> None:
+    run = transcriber.run(DecodingOptions("en"))
+    request = run.request(Running(noise(5.0), Draft((1,)), word_times=True))
+    assert request.window.audio.size == 16_000, "a window has 1 s of audio"
+    assert (request.draft, request.word_times, request.context.language) == (
+        Draft((1,)),
+        True,
+        "en",
+    )
+    decoded = Decoded((1, 2), -0.1, 0.0, runaway=False)
+    heard = run.text(WindowResult(request.window, decoded, (), 1.0, language="en"))
+    assert heard.text == "w1 w2"
+
+
+def test_a_model_that_is_opened_again_took_what_it_took_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By a clock that goes on by 2 s while it is loaded."""
+    times = iter(range(0, 99, 2))
+    own = Transcriber(Parts(Levels(), Open(), TOKENIZER, WindowPlan.make(TINY, 2)))
+    monkeypatch.setattr("whisper_hailo.core.timing.perf_counter", lambda: next(times))
+    for _ in range(2):
+        with own:
+            run = own.run(DecodingOptions("en"))
+    recording = run.recording(noise(0.5))
+    with recording:
+        assert run.transcript(recording).timings.load_ms == 2000.0

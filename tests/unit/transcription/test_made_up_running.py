@@ -89,7 +89,8 @@ def test_a_window_is_trimmed_where_asked_for(trims: bool, n_frames: int) -> None
     with made(2) as transcriber:
         quarter = replace(transcriber._parts.plan, margin_s=0.25)
         short = Transcriber(replace(transcriber._parts, plan=quarter))
-        short.transcribe_running(noise(0.5), AUTO, trim_window=trims)
+        named = {"trim_window": True} if trims else {}
+        short.transcribe_running(noise(0.5), AUTO, **named)
         assert transcriber.encoder.shapes[-1] == (1, 80, n_frames)  # type: ignore[union-attr]
 
 
@@ -99,7 +100,9 @@ def test_an_encoder_of_one_length_gets_whole_windows() -> None:
         encoder: Any = transcriber.encoder
         encoder.n_frames = 200
         assert not transcriber.trims
-        transcriber.transcribe_running(noise(0.1), AUTO, trim_window=True)
+        quarter = replace(transcriber._parts.plan, margin_s=0.25)
+        whole = Transcriber(replace(transcriber._parts, plan=quarter))
+        whole.transcribe_running(noise(0.1), AUTO, trim_window=True)
         assert encoder.shapes == [(1, 80, 200)]
     assert not Transcriber(replace(transcriber._parts, encoder=None)).trims
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.unit.transcription.test_schedule import PLAN, Chip, Encoder, Interpreter
+from tests.unit.transcription.made_up_engine import PLAN, Chip, Encoder, Interpreter
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.types import Segment
 from whisper_hailo.decoding.decoded import Decoded
@@ -145,3 +145,60 @@ def test_a_recording_knows_its_language_by_it_unless_it_was_told(told: str, lang
     known.again(request(context=context))
     assert (context.language, context.n_windows) == (language, 1)
     assert context.language_probs == ({"de": 0.9} if told == "auto" else {})
+
+
+def known(key: str, *ends_s: float) -> Remembered:
+    """With a segment for each of these ends."""
+    segments = tuple(Segment(0.0, end_s, "said", (1,), -0.3, 0.1) for end_s in ends_s)
+    return replace(Remembered.of(request(), RESULT), key=key, segments=segments)
+
+
+def n_lines(path: Path) -> int:
+    return len(path.read_bytes().splitlines())
+
+
+def test_a_journal_is_known_as_far_as_its_last_segment(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    with Journal(path, "a", go_on=True) as journal:
+        assert journal.known_s == 0.0
+        journal.remember([known("first", 1.5, 4.5), known("second", 3.0)])
+        assert n_lines(path) == 2, "the program may end now"
+    with Journal(path, "a", go_on=True) as journal:
+        assert journal.known_s == 4.5
+
+
+def test_a_journal_that_was_closed_may_go_on(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.jsonl", "a", go_on=True)
+    for key in ("first", "second"):
+        with journal:
+            journal.remember([known(key, 1.0)])
+    with journal:
+        assert journal.recall("first") == known("first", 1.0)
+        assert journal.recall("second") == known("second", 1.0)
+
+
+def test_nothing_of_what_was_torn_is_left_behind_what_is_new(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    with Journal(path, "a", go_on=True) as journal:
+        journal.remember([known("first", 1.0)])
+    with path.open("ab") as file:
+        file.write(b'{"windows": [' + b" " * 10_000)
+    with Journal(path, "a", go_on=True) as journal:
+        journal.remember([known("second", 2.0)])
+    assert n_lines(path) == 3
+    assert path.read_bytes().endswith(b"}\n")
+
+
+def test_what_is_removed_is_gone_and_may_begin_anew(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    with Journal(path, "a", go_on=True) as journal:
+        journal.remove()
+        for key in ("first", "second"):
+            journal.remember([known(key, 1.0)])
+            assert journal.kept
+            journal.remove()
+            assert (journal.kept, path.exists()) == (False, False)
+        journal.remember([known("third", 2.0)])
+    with Journal(path, "a", go_on=True) as journal:
+        assert journal.recall("first") is None
+        assert journal.recall("third") == known("third", 2.0)

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from tests.unit.transcription.test_schedule import (
+from tests.unit.transcription.made_up_engine import (
     PLAN,
     WAIT_S,
     AtOnce,
     Encoder,
     Interpreter,
-    _noise,
-    _recording,
+    noise,
+    recording_of,
 )
 from tests.unit.transcription.test_turns import Noting
 from whisper_hailo.core.types import FloatArray
@@ -32,10 +32,11 @@ class Slow(Encoder):
     """In its own thread it is done with a batch when something else was decoded meanwhile."""
 
     overtaken: threading.Event = field(default_factory=threading.Event)
+    n_in_vain: int = 0
 
     def encode(self, mel: FloatArray) -> FloatArray:
         if threading.current_thread().name.startswith("encode"):
-            assert self.overtaken.wait(WAIT_S), "what is urgent waited for this"
+            self.n_in_vain += not self.overtaken.wait(WAIT_S)
         return super().encode(mel)
 
 
@@ -67,9 +68,10 @@ class Arriving(AtOnce):
 def test_what_comes_while_a_batch_is_encoded_goes_before_it(strategy: str) -> None:
     encoder = Slow()
     stages = Stages(encoder, Noted(encoder), PLAN)  # type: ignore[arg-type]
-    archives = [_recording(_noise(3, n), strategy, 1) for n in range(2)]
-    command = _recording(_noise(1, 5), strategy)
+    archives = [recording_of(noise(3, n), strategy, 1) for n in range(2)]
+    command = recording_of(noise(1, 5), strategy)
     done = list(Schedule(Arriving(archives, command), stages, 2).run())
+    assert encoder.n_in_vain == 0, "what is urgent waited for this"
     assert done[0] is command
     assert [one.failure for one in done] == [None] * 3
     for archive in archives:
@@ -78,7 +80,7 @@ def test_what_comes_while_a_batch_is_encoded_goes_before_it(strategy: str) -> No
 
 def test_what_is_urgent_shares_no_batch_with_what_is_not() -> None:
     engine = Noting()
-    command, film = _recording(_noise(2)), _recording(_noise(3), priority=1)
+    command, film = recording_of(noise(2)), recording_of(noise(3), priority=1)
     stages = Stages(engine.encoder, engine, PLAN)  # type: ignore[arg-type]
     list(Schedule(AtOnce([film, command]), stages, 8).run())
     assert engine.batches == [[0, 1], [0, 1, 2]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,12 +12,9 @@ from tests.unit.shapes import TINY, TOY_TOKENS, toy_spec
 from tests.unit.transcription.test_decoder_engine import Rows
 from tests.unit.transcription.test_recognizer_engines import TOKENIZER, Engine, Listener
 from whisper_hailo.audio.windows import WindowPlan
-from whisper_hailo.backends.options import EngineOptions
-from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Limits
-from whisper_hailo.core.spec import FileRecord
 from whisper_hailo.decoding.option_groups import SearchOptions, TokenLimits, WordOptions
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.decoding.search.decode_ahead import Costs, DraftTally
@@ -26,7 +22,7 @@ from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.draft_model import DraftModel
 from whisper_hailo.transcription.longform.plan import LongOptions
-from whisper_hailo.transcription.parts import Parts, _tokenizer_file
+from whisper_hailo.transcription.parts import Parts
 from whisper_hailo.transcription.recognizer_engines import AudioEngine, FeaturesEngine
 from whisper_hailo.transcription.run import TranscriptionRun
 from whisper_hailo.transcription.transcriber import Transcriber
@@ -150,9 +146,11 @@ def test_a_draft_model_serves_the_options_that_take_drafts() -> None:
              for o, n in ((DecodingOptions(), 1), (beam, 1), (DecodingOptions(), 2))]  # fmt: skip
     assert named == ["toy", "", ""]
     for n_windows, own in ((1, draft), (2, None)):
-        run = TranscriptionRun(drafting, DecodingOptions(), LongOptions(), batch_size=n_windows)
+        long = LongOptions()
+        run = TranscriptionRun(drafting, DecodingOptions(), long, batch_size=n_windows, load_ms=0)
         assert run._stages.draft is own
     engine = drafting.window_engine(DecodingOptions())
+    assert engine.context().tally == draft.tally()
     assert drafting.running_context(engine).tally is draft.running, "one for all that goes on"
     assert parts(Rows()).running_context(engine).tally is not draft.running
 
@@ -167,7 +165,25 @@ def test_a_fixed_decoder_takes_no_more_padding_than_it_has_positions() -> None:
     fixed.check(DecodingOptions(cures=Cures(pad_to=100)))
     with pytest.raises(OptionError, match="--pad-to is 101, decoder rows has 100 positions"):
         fixed.check(DecodingOptions(cures=Cures(pad_to=101)))
+    fixed.check(DecodingOptions(cures=Cures()))
     parts(Rows()).check(DecodingOptions(cures=Cures(pad_to=101)))
+    beyond = DecodingOptions(cures=Cures(pad_to=1501))
+    for decoder in (Rows(), Features()):
+        with pytest.raises(OptionError, match="--pad-to is 1501, the model was trained on 1500"):
+            parts(decoder).check(beyond)
+
+
+def test_what_an_engine_cannot_do_is_refused_before_anything_is_opened() -> None:
+    class Strict(Features):
+        def check(self, options: DecodingOptions) -> None:
+            raise OptionError("not here")
+
+    with pytest.raises(OptionError, match="not here"):
+        parts(Strict()).check(DecodingOptions())
+    with pytest.raises(OptionError, match="rows gives no attention weights"):
+        parts(Rows(aligns=False)).check(DecodingOptions(words=WordOptions()))
+    with pytest.raises(OptionError, match="a loop of its own and cannot do --word-timestamps"):
+        parts(Features()).check(DecodingOptions(words=WordOptions()))
 
 
 def test_windows_overlap_only_where_words_can_be_told() -> None:
@@ -234,33 +250,15 @@ def test_settings_say_what_shaped_the_result() -> None:
         False,
     )
     assert parts(Fixed()).settings(DecodingOptions(), None, 1).pad_to == 100
+    bare = DecodingOptions(cures=Cures(pad_to=0), search=SearchOptions(beam_size=5))
+    settings = parts(Rows()).settings(bare, None, 1)
+    assert (settings.pad_to, settings.search) == (0, "beam 5")
 
 
-def test_a_model_s_own_tokenizer_is_compared_with_its_record_and_another_s_is_taken_as_it_is(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("whisper_hailo.transcription.parts.model_file", lambda *_: Path("compared"))
-    listed = replace(toy_spec(), files={"tokenizer.json": FileRecord(1, "ab")})
-    assert _tokenizer_file(Path("model"), listed) == Path("compared")
-    assert _tokenizer_file(Path("model"), toy_spec()) == Path("model/tokenizer.json")
-
-
-def test_a_model_is_asked_for_by_its_name_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
-
-    def find(model: str, **how: object) -> Parts:
-        asked.append((model, how))
-        return parts(Rows())
-
-    monkeypatch.setattr(Parts, "of_model", find)
-    Transcriber.from_model()
-    unsaid = dict.fromkeys(("revision", "window_s", "margin_s"))
-    own = {"convert": ConvertOptions(), "engine": EngineOptions(), "threads": 0}
-    assert asked.pop() == ("tiny", {**unsaid, **own})
-    Transcriber.from_model("base", revision="a", window_s=5, margin_s=0.5, threads=2)
-    (model, how) = asked.pop()
-    told = (model, how["revision"], how["window_s"], how["margin_s"], how["threads"])
-    assert told == ("base", "a", 5, 0.5, 2)
+def test_where_nobody_says_the_runtime_chooses_its_threads_and_the_encoder_works_ahead() -> None:
+    own = Parts(ENCODER, Rows(), TOKENIZER, WindowPlan.make(TINY))  # type: ignore[arg-type]
+    assert own.settings(DecodingOptions(), None, 1).threads == 0
+    assert own.encode_ahead
 
 
 def test_runs_that_give_the_same_text_have_one_identity() -> None:

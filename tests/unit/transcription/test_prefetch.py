@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
+from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.transcription.prefetch import Prefetch
 
 PATIENCE_S = 20.0
@@ -91,3 +93,22 @@ def test_errors_come_when_they_are_asked_for() -> None:
         for call, text in ((second, "2"), (first, "1")):
             with pytest.raises(ValueError, match=text):
                 call.result()
+
+
+def test_results_come_in_the_order_they_are_asked_for() -> None:
+    with Prefetch(lambda x: 10 // x) as ahead:
+        two, zero, five = (ahead.begin(x) for x in (2, 0, 5))
+        assert five.result() == 2
+        with pytest.raises(ZeroDivisionError):
+            zero.result()
+        assert two.result() == 5
+
+
+def test_what_cannot_even_begin_is_told_when_its_turn_comes() -> None:
+    def start(_x: int) -> Any:
+        raise DeviceError("the chip went away; try again")
+
+    with Prefetch(lambda x: x, start) as ahead:
+        waiting = ahead.begin(1)
+        with pytest.raises(DeviceError):
+            waiting.result()

@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 
 from tests.unit.shapes import TOY_TOKENS, toy_spec
-from whisper_hailo.audio.windows import PackedPiece, Window
+from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.timing import StageClock
-from whisper_hailo.core.types import FloatArray, Segment, Word
+from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.option_groups import PromptOptions, SearchOptions, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.text.tokenizer import Tokenizer
-from whisper_hailo.transcription.assemble import assemble, rounded, spread_words
 from whisper_hailo.transcription.recognizer_engines import AudioEngine, FeaturesEngine
 from whisper_hailo.transcription.window import Context, Encoded, WindowRequest, WindowResult
 
@@ -162,6 +161,21 @@ def test_an_engine_that_takes_audio_gives_one_segment_a_window(needs_words: bool
     assert first.window is given[0]
     assert first.decoded == Decoded((), 0.0, 0.0, runaway=False)
     assert [word.text for word in segment.words] == ([" so", " it", " is"] if needs_words else [])
+    assert (first.language, second.language) == ("en", "en")
+
+
+def test_an_engine_that_takes_audio_hears_the_language_that_is_told() -> None:
+    decoding = AudioEngine(Listener("so ist es"), DecodingOptions("de"))  # type: ignore[arg-type]
+    request = WindowRequest(window(3), decoding.context())
+    (heard,) = decoding.transcribe(Encoded(None, StageClock()), [request])
+    assert (heard.language, heard.segments[0].language) == ("de", "de")
+
+
+@pytest.mark.parametrize("timestamps", [False, True])
+def test_an_engine_is_asked_for_times_where_they_are_wanted(*, timestamps: bool) -> None:
+    engine = Engine()
+    transcribe(engine, [2], DecodingOptions("en", timestamps=timestamps))
+    assert engine.asked == [([2.0], (11, 12, 14) if timestamps else (11, 12, 14, 19))]
 
 
 def test_where_nothing_is_said_there_is_no_segment() -> None:
@@ -178,92 +192,6 @@ def test_an_engine_needs_the_encoder_it_hears_through() -> None:
         decoding.transcribe(Encoded(None, StageClock()), [request])
 
 
-def test_words_without_times_are_spread_by_their_letters() -> None:
-    """Of `a four letters`, with a blank before each: 2, 5 and 8 of 15 letters in 3 s."""
-    segment = Segment(10.0, 13.0, "a four letters", (), -0.1, 0.0)
-    decoded = Decoded((), -0.1, 0.0, runaway=False)
-    heard = spread_words(WindowResult(window(10), decoded, (segment,), 3.0), None)
-    words = heard.segments[0].words
-    assert [word.text for word in words] == [" a", " four", " letters"]
-    assert {word.probability for word in words} == {0.0}, "nothing is known of it"
-    edges = [10.0, 10.4, 11.4, 13.0]
-    assert [word.start_s for word in words] == pytest.approx(edges[:-1])
-    assert [word.end_s for word in words] == pytest.approx(edges[1:])
-
-
-def test_a_character_alone_takes_all_of_its_segment() -> None:
-    class Letters:
-        def decode(self, ids: Any, **_: object) -> str:
-            return "".join(chr(0x4E00 + token) for token in ids)
-
-    letters = Tokenizer(Letters(), TOY_TOKENS)  # type: ignore[arg-type]
-    segment = Segment(1.0, 2.0, "x", (3,), -0.1, 0.0, language="zh")
-    decoded = Decoded((), -0.1, 0.0, runaway=False)
-    heard = spread_words(WindowResult(window(1), decoded, (segment,), 1.0), letters)
-    ((start_s, end_s),) = [(one.start_s, one.end_s) for one in heard.segments[0].words]
-    assert (start_s, end_s) == (1.0, 2.0)
-    nothing = replace(segment, text="", tokens=())
-    assert spread_words(replace(heard, segments=(nothing,)), letters).segments[0].words == ()
-
-
-def test_words_of_tokens_carry_them_and_times_are_no_words() -> None:
-    segment = Segment(0.0, 2.0, "w1 w2", (BEGIN, 1, 2, BEGIN + 100), -0.1, 0.0, language="en")
-    decoded = Decoded((), -0.1, 0.0, runaway=False)
-    heard = spread_words(WindowResult(window(0), decoded, (segment,), 3.0), TOKENIZER)
-    words = heard.segments[0].words
-    assert [(word.text, word.tokens) for word in words] == [(" w1", (1,)), (" w2", (2,))]
-    assert [(word.start_s, word.end_s) for word in words] == [(0.0, 1.0), (1.0, 2.0)]
-
-
-def at(seconds: float) -> int:
-    return BEGIN + round(seconds * 50)
-
-
-def test_segments_are_placed_in_the_recording_and_end_with_its_audio() -> None:
-    """A window of 1.5 s at 40 s, in which a model trained on 30 s writes a time behind the end."""
-    audio = Window(np.zeros(24_000, np.float32), 40.0)
-    tokens = (at(0.0), 1, at(0.5), at(0.6), 2, at(2.0), at(2.0), 3)
-    decoded = Decoded(tokens, -0.3, 0.2, runaway=True, temperature=0.4, compression_ratio=1.5)
-    heard = assemble(audio, decoded, "de", TOKENIZER, DecodingOptions(timestamps=True))
-    first, second = heard.segments
-    assert (first.start_s, first.end_s, first.text) == (40.0, 40.5, "w1")
-    assert (second.start_s, second.end_s) == (pytest.approx(40.6), 41.5)
-    assert heard.end_s == 41.5
-    assert (second.avg_logprob, second.no_speech_prob, second.runaway) == (-0.3, 0.2, True)
-    assert (second.temperature, second.compression_ratio) == (0.4, 1.5)
-    assert (second.language, second.window_start_s) == ("de", 40.0)
-
-
-def test_segments_of_a_packed_window_lie_in_their_stretches() -> None:
-    """One ends where a stretch does; the next one begins with the next stretch."""
-    pieces = (PackedPiece(0.0, 5.0, 1.0), PackedPiece(1.0, 70.0, 1.0))
-    audio = Window(np.zeros(32_000, np.float32), 5.0, pieces)
-    tokens = (at(0.0), 1, at(1.0), at(1.0), 2, at(1.5))
-    decoded = Decoded(tokens, -0.3, 0.2, runaway=False)
-    heard = assemble(audio, decoded, "en", TOKENIZER, DecodingOptions(timestamps=True))
-    assert [(one.start_s, one.end_s) for one in heard.segments] == [(5.0, 6.0), (70.0, 70.5)]
-
-
-def test_silence_and_empty_text_leave_no_segment_but_a_time() -> None:
-    options = DecodingOptions(timestamps=True)
-    silent = Decoded((at(0.0), 1, at(0.5)), -2.0, 0.9, runaway=False)
-    heard = assemble(window(4), silent, "en", TOKENIZER, options)
-    assert (heard.segments, heard.silent, heard.end_s) == ((), True, None)
-    empty = Decoded((at(0.0), at(0.5)), -0.1, 0.0, runaway=False)
-    heard = assemble(window(4), empty, "en", TOKENIZER, options)
-    assert (heard.segments, heard.silent) == ((), False)
-    assert heard.end_s == 4.0 + 0.0  # one pair: a segment that ends where it begins
-
-
-def test_without_times_a_window_is_one_segment() -> None:
-    heard = assemble(
-        window(4), Decoded((1, 2), -0.1, 0.0, False), "en", TOKENIZER, DecodingOptions()
-    )
-    (segment,) = heard.segments
-    assert (segment.start_s, segment.end_s, segment.text) == (4.0, 5.0, "w1 w2")
-    assert (heard.advance_s, heard.ends_alone) == (1.0, False)
-
-
 def test_words_are_spread_where_a_plan_needs_them_and_only_there() -> None:
     decoding = FeaturesEngine(Engine(), TOKENIZER, DecodingOptions("en"))  # type: ignore[arg-type]
     asked = [window(1, needs_words=True), window(2)]
@@ -271,12 +199,3 @@ def test_words_are_spread_where_a_plan_needs_them_and_only_there() -> None:
     features = np.array([1, 2], np.float32).reshape(-1, 1, 1)
     heard = decoding.transcribe(Encoded(features, StageClock()), requests)
     assert [len(one.segments[0].words) for one in heard] == [1, 0]
-
-
-def test_times_are_told_to_a_tenth_of_a_millisecond() -> None:
-    third = 1 / 3
-    said = replace(Segment(third, 2 * third, "a", (), 0.0, 0.0), window_start_s=third)
-    assert (rounded(said).start_s, rounded(said).end_s) == (0.3333, 0.6667)
-    assert rounded(said).window_start_s == 0.3333
-    (spoken,) = rounded(replace(said, words=(Word(third, 2 * third, " a", third, (1,)),))).words
-    assert spoken == Word(0.3333, 0.6667, " a", third, (1,))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.unit.transcription.test_schedule import Encoder, Interpreter
+from tests.unit.transcription.made_up_engine import Encoder, Interpreter
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.errors import AudioError, DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment
@@ -69,6 +69,7 @@ def test_windows_wait_for_each_other_where_one_leads_to_the_next_or_is_shown_to_
     for options, sequential in ((DecodingOptions(), waits), (SHOWN, True)):
         plan = make_plan(AudioFeed(iter([silence])), PLAN, options, LongOptions(strategy))
         assert type(plan) is kind
+        assert next(plan.windows(), None) is None or strategy != "vad", "nobody speaks"
         assert plan.sequential is sequential
 
 
@@ -123,7 +124,10 @@ def test_a_recording_is_done_when_its_last_result_is_back() -> None:
 
 
 def test_where_windows_wait_for_each_other_one_is_given_at_a_time() -> None:
+    with recording(np.zeros(24_000, np.float32)) as own:
+        assert not own.context.sequential
     with recording(np.zeros(24_000, np.float32), options=SHOWN) as own:
+        assert own.context.sequential
         first = own.next()
         assert first is not None
         assert own.next() is None
@@ -171,8 +175,18 @@ def test_clips_behind_the_end_are_told(
     with recording(np.zeros(16_000, np.float32), long) as own:
         while own.next() is not None:
             pass
+        assert own.next() is None
     told = "is 1.0 s long; --clip-timestamps asks for what is behind 1 s"
-    assert (told in caplog.text) is is_told
+    assert caplog.text.count(told) == is_told
+
+
+def test_a_recording_is_as_long_as_it_is_whatever_clips_are_asked_for() -> None:
+    with recording(np.zeros(48_000, np.float32), LongOptions("seek", clips=(Clip(0, 800),))) as own:
+        window = own.next()
+        assert window is not None
+        own.take(result(window.window))
+        assert own.next() is None
+        assert own.duration_s == 3.0
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from tests.unit.transcription.test_schedule import (
+from tests.unit.transcription.made_up_engine import (
     PLAN,
     Encoder,
     Growing,
     Interpreter,
-    _noise,
-    _recording,
+    noise,
+    recording_of,
 )
 from whisper_hailo.transcription.recording import Recording, Share
 from whisper_hailo.transcription.schedule import Schedule
@@ -43,7 +43,7 @@ def _schedule(engine: Interpreter, source: Any, batch_size: int = 1) -> Schedule
 
 def test_what_is_urgent_goes_before_a_batch_that_was_encoded_ahead() -> None:
     engine = Interpreter(Encoder())
-    archive, live = _recording(_noise(6)), _recording(_noise(1, 5), priority=-1)
+    archive, live = recording_of(noise(6)), recording_of(noise(1, 5), priority=-1)
     source = Growing(engine, [(0, archive), (2, live)])
     order: list[str] = []
     for recording, name in ((archive, "archive"), (live, "live")):
@@ -59,8 +59,8 @@ def test_what_is_urgent_goes_before_a_batch_that_was_encoded_ahead() -> None:
 def test_who_had_less_goes_first() -> None:
     engine = Noting()
     greedy, modest = Share(), Share()
-    recordings = [_recording(_noise(6), "seek") for _ in range(3)]
-    small = _recording(_noise(2), "seek")
+    recordings = [recording_of(noise(6), "seek") for _ in range(3)]
+    small = recording_of(noise(2), "seek")
     for recording in recordings:
         recording.share = greedy
     small.share = modest
@@ -88,7 +88,7 @@ def test_who_had_less_goes_first() -> None:
 @pytest.mark.parametrize(("keys", "n_batches"), [(("a", "a"), 3), (("a", "b"), 6)])
 def test_windows_of_engines_alike_are_one_batch(keys: tuple[str, str], n_batches: int) -> None:
     engines = [Noting(key) for key in keys]
-    recordings = [_recording(_noise(3), "seek") for _ in keys]
+    recordings = [recording_of(noise(3), "seek") for _ in keys]
     for recording, engine in zip(recordings, engines, strict=True):
         recording.engine = engine
     unused = Noting()
@@ -102,7 +102,7 @@ def test_windows_of_engines_alike_are_one_batch(keys: tuple[str, str], n_batches
 def test_whoever_is_passed_over_eight_times_is_due() -> None:
     """Each batch of others counts; one of its own, or nothing left to wait for, ends the count."""
     turns = Turns()
-    urgent, other, late = (_recording(_noise(1), priority=n) for n in (-1, 0, 1))
+    urgent, other, late = (recording_of(noise(1), priority=n) for n in (-1, 0, 1))
     for n in range(8):
         assert not turns.is_due(0)
         assert turns.next_of([other, urgent]) is urgent, n
@@ -121,7 +121,7 @@ def test_whoever_is_passed_over_eight_times_is_due() -> None:
 
 def test_of_several_that_are_due_the_most_urgent_goes_first() -> None:
     turns = Turns()
-    urgent, other, late = (_recording(_noise(1), priority=n) for n in (-1, 0, 1))
+    urgent, other, late = (recording_of(noise(1), priority=n) for n in (-1, 0, 1))
     for _ in range(9):
         turns.note([urgent], [urgent, other, late])
     assert turns.next_of([late, urgent, other]) is other
@@ -131,7 +131,7 @@ def test_of_several_that_are_due_the_most_urgent_goes_first() -> None:
 
 def test_of_several_alike_the_one_who_had_least_goes_first_then_the_one_that_came_first() -> None:
     turns = Turns()
-    one, other, third = (_recording(_noise(1)) for _ in range(3))
+    one, other, third = (recording_of(noise(1)) for _ in range(3))
     assert turns.next_of([one, other, third]) is one
     one.share.n_windows, other.share.n_windows = 2, 1
     assert turns.next_of([one, other]) is other

@@ -69,7 +69,7 @@ def stay_inside(logits: FloatArray, begin: int, last: int) -> FloatArray:
 def prefer_timestamps(logits: FloatArray, begin: int) -> FloatArray:
     """When all timestamps together are likelier than any single text id, one of them is taken."""
     times, text = logits[begin:], logits[:begin]
-    best_time, best_text = times.max(initial=-np.inf), text.max(initial=-np.inf)
+    best_time, best_text = times.max(), text.max()
     # A sum of n terms is at most n times its largest: mostly that settles it without a sum, and
     # always where no time is possible.
     if best_time + np.log(times.size) <= best_text:

@@ -109,7 +109,7 @@ def block_ngrams(logits: FloatArray, generated: Sequence[int], n: int) -> FloatA
 
     Source: Paulus et al. 2017, as Transformers' `no_repeat_ngram_size`.
     """
-    if n == 0 or len(generated) < n:
+    if n == 0:
         return logits
     begun = tuple(generated[len(generated) - n + 1 :])
     for end in range(n - 1, len(generated)):

@@ -237,7 +237,6 @@ class Assistant:
         tally.n_tokens += n_taken
         tally.n_accepted += n_accepted
         tally.expected += sum(self._sure)
-        self._sure = []
 
     def _catch_up(self, text: list[int]) -> list[int]:
         """Forget what was not said; returns what was said since, at least one token."""
@@ -259,7 +258,7 @@ class Assistant:
         self._fed += waiting
         self.tally.n_steps += 1
         token, logprob, _ = self._choose(
-            output.logits[0, -1], float(output.logsumexp[0, -1]), generated
+            output.logits[0, 0], float(output.logsumexp[0, 0]), generated
         )
         probability = math.exp(logprob)
         self.tally.likely += probability

@@ -67,7 +67,7 @@ class GreedySearch(OneByOne):
 
     def advance(self, output: StepOutput) -> Feed | None:
         """Take one token in every row; see `Search`."""
-        logits, logsumexp = output.logits[:, -1], output.logsumexp[:, -1].tolist()
+        logits, logsumexp = output.logits[:, 0], output.logsumexp[:, 0].tolist()
         for row, own, total in zip(self._rows, logits, logsumexp, strict=True):
             if row.runs:
                 token, logprob, tied = self._choose(own, total, row.tokens)

@@ -171,7 +171,7 @@ class DecodingLoop:
         )
         no_speech, output = prompts.split(output, self._special.no_speech)
         # Settled text is no silence.
-        ends = output.logits[:, 0].argmax(axis=-1) == self._special.eot
+        ends = output.logits[:, 0].argmax(axis=1) == self._special.eot
         ends &= search.n_fixed == 0
         while (feed := search.advance(output)) is not None:
             if feed.rows != list(range(self._decoder.batch_size(state))):

@@ -175,5 +175,5 @@ class DraftSearch:
         n_rows = output.logits.shape[1]
         if self._horizon is None or output.alignment is None:
             return [False] * n_rows
-        places = output.alignment[0][:, -n_rows:].sum(axis=0).argmax(axis=-1)
+        places = output.alignment[0][:, -n_rows:].sum(axis=0).argmax(axis=1)
         return [place >= self._horizon for place in places.tolist()]

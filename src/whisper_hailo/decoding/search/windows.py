@@ -41,9 +41,9 @@ class WindowSearch(OneByOne):
             running = choice.running if self._n_steps < self._budgets[window] else ()
             if not running:
                 continue
-            raw = [output.logits[row, -1] for row in own]
+            raw = [output.logits[row, 0] for row in own]
             ruled = [
-                self._rules.apply(logits, float(output.logsumexp[row, -1]), hypothesis.tokens)
+                self._rules.apply(logits, float(output.logsumexp[row, 0]), hypothesis.tokens)
                 for logits, row, hypothesis in zip(raw, own, running, strict=True)
             ]
             kept = choice.advance(raw, ruled)

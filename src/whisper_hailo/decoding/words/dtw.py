@@ -39,7 +39,7 @@ def token_starts(attention: FloatArray, n_positions: int, rows: slice) -> IntArr
     weights = (weights - weights.mean(axis=-2, keepdims=True)) / np.maximum(spread, 1e-30)
     matrix = median_filter(weights, MEDIAN_WIDTH).mean(axis=0)
     tokens, positions = warp(-matrix[rows])
-    begins = np.flatnonzero(np.diff(tokens, prepend=-1))
+    _, begins = np.unique(tokens, return_index=True)
     starts: IntArray = positions[begins]
     return starts
 
@@ -56,7 +56,7 @@ def median_filter(values: NDArray[np.float64], width: int) -> NDArray[np.float64
         return values
     padded = np.pad(values, [(0, 0)] * (values.ndim - 1) + [(reach, reach)], mode="reflect")
     around = np.lib.stride_tricks.sliding_window_view(padded, width, axis=-1)
-    return np.partition(around, reach, axis=-1)[..., reach]
+    return np.partition(around, reach)[..., reach]
 
 
 def warp(cost: NDArray[np.float64]) -> tuple[IntArray, IntArray]:

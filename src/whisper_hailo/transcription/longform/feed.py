@@ -20,7 +20,6 @@ class AudioFeed:
         self._blocks = blocks
         self._held = np.empty(0, dtype=np.float32)
         self._start = 0
-        self._ended = False
 
     def read(self, start: int, n_samples: int) -> FloatArray:
         """Samples from a position on; what lies before it is forgotten.
@@ -34,7 +33,7 @@ class AudioFeed:
         """
         self._forget(start)
         self._fill(start + n_samples)
-        audio: FloatArray = self._held[start - self._start : start - self._start + n_samples]
+        audio: FloatArray = self._held[:n_samples]
         return audio.copy()
 
     def reaches(self, position: int) -> bool:
@@ -53,29 +52,23 @@ class AudioFeed:
 
     def drain(self) -> None:
         """Read to the end without keeping anything, so that the length is known."""
-        while not self._ended:
-            self._forget(self.n_samples)
-            self._fill(self.n_samples + 1)
+        for block in self._blocks:
+            self._start, self._held = self.n_samples, block
+        self._forget(self.n_samples)
 
     def _fill(self, end: int) -> None:
-        pieces = [self._held]
-        n_samples = self.n_samples
-        while n_samples < end and not self._ended:
-            block = next(self._blocks, None)
-            if block is None:
-                self._ended = True
-                break
-            pieces.append(block)
-            n_samples += block.size
-        if len(pieces) > 1:
-            self._held = np.concatenate(pieces)
+        """Hold what there is up to a position."""
+        blocks, n_missing = [], end - self.n_samples
+        while n_missing > 0 and (block := next(self._blocks, None)) is not None:
+            blocks.append(block)
+            n_missing -= block.size
+        if blocks:
+            self._held = np.concatenate([self._held, *blocks])
 
     def _forget(self, before: int) -> None:
-        """Drop what lies before a position, reading past it where necessary."""
-        while True:
-            cut = min(before - self._start, self._held.size)
-            self._held = self._held[cut:]
-            self._start += cut
-            if self._start >= before or self._ended:
-                return
-            self._fill(self._start + 1)
+        """Drop what lies before a position, reading up to it where necessary."""
+        while self.n_samples < before and (block := next(self._blocks, None)) is not None:
+            self._start, self._held = self.n_samples, block
+        n_passed = min(before - self._start, self._held.size)
+        self._start += n_passed
+        self._held = self._held[n_passed:]

@@ -81,7 +81,7 @@ class OverlapPlan:
                     if pause is not None:
                         audio, shared = audio[:pause], 0
                     joined += shared
-                yield Window(audio, at / SAMPLE_RATE_HZ, needs_words=joined > 0)
+                yield Window(audio, at / SAMPLE_RATE_HZ, needs_words=bool(joined))
                 at, is_first = at + audio.size - shared, False
 
     def _goes_on(self, clip: Clip, at: int) -> bool:

@@ -88,7 +88,7 @@ class SeekPlan:
                 last_s = last_word_end(segments)
             self._last_speech_s = last_s or self._last_speech_s
         self._frame = max(frame, before + min(_MIN_ADVANCE_FRAMES, whole - before))
-        return [s for s in segments if s.text and s.end_s > s.start_s]
+        return [s for s in segments if s.end_s > s.start_s]
 
     def finish(self) -> list[Segment]:
         return []

@@ -71,16 +71,15 @@ class SpeechPlan:
 
     def _spans(self, clip: Clip) -> Iterator[tuple[int, FloatArray]]:
         """Start in samples and audio of each stretch, with the silence kept around it."""
-        longest = max(2, (self._content - 2 * self._pad) // FRAME_SAMPLES)
+        longest = (self._content - 2 * self._pad) // FRAME_SAMPLES
         silence = round(self._options.min_silence_s * SAMPLE_RATE_HZ / FRAME_SAMPLES)
-        recent = _Recent(clip.start, self._content + 4 * self._pad + FRAME_SAMPLES)
+        recent = _Recent(clip.start, self._content + FRAME_SAMPLES)
         free_from = clip.start
         frames = self._probabilities(clip, recent)
         for speech in stretches(frames, self._options.vad_threshold, silence, longest):
             start, end = self._padded(speech, clip, free_from)
             end = min(end, recent.end if clip.end is None else min(clip.end, recent.end))
-            if end > start:
-                yield start, recent.slice(start, end)
+            yield start, recent.slice(start, end)
             free_from = max(free_from, end)
 
     def _padded(self, speech: Speech, clip: Clip, free_from: int) -> tuple[int, int]:

@@ -62,12 +62,17 @@ def test_the_first_id_is_a_time_up_to_the_latest(
         ((at(0),), TEXT, []),
         ((at(0), 1, at(40), at(40)), TEXT, []),
         ((at(0), 1, at(40), at(45)), TEXT, []),
+        ((at(0), at(0)), TEXT, []),
         # After text: more text, or an end that lies after the start.
+        ((at(0), 1), TEXT, range(1, 501)),
         ((at(40), 1), TEXT, range(41, 501)),
         ((at(40), 1, 2), TEXT, range(41, 501)),
         # After a segment's end: the next one's start, from there on, or the end of all.
         ((at(0), 1, at(40)), NO_WORDS, range(40, 501)),
         ((at(0), 1, at(500)), NO_WORDS, [500]),
+        # So after a text that began without a time, as settled text may.
+        ((1, at(40)), NO_WORDS, range(40, 501)),
+        ((1, at(0)), NO_WORDS, range(501)),
         # The second segment, too, has to last.
         ((at(0), 1, at(40), at(45), 2), TEXT, range(46, 501)),
     ],
@@ -116,6 +121,8 @@ def test_control_tokens_are_no_text_whatever_the_lists_say() -> None:
         ((1, 2, 3), 3, set()),
         ((1, 2), 3, set()),
         ((1, 2, 1, 2), 0, set()),
+        ((), 1, set()),
+        ((), 3, set()),
     ],
 )
 def test_no_run_of_ids_comes_twice(generated: Sequence[int], n: int, blocked: set[int]) -> None:
@@ -138,10 +145,21 @@ def test_times_win_together_only_over_a_text_that_is_less_likely() -> None:
     more = np.log(np.array([3.9, 2.0, 1.0, 2.0, 2.0], np.float32))
     assert np.isneginf(prefer_timestamps(more.copy(), 3)[:3]).all()
     assert prefer_timestamps(more.copy(), 3)[3:].tolist() == more[3:].tolist()
+    third = np.array([np.log(2.0), 0.0, 0.0, -np.inf], np.float32)  # as even, and one impossible
+    assert prefer_timestamps(third.copy(), 1).tolist() == third.tolist()
     nothing = np.full(3, -np.inf, np.float32)
     assert prefer_timestamps(nothing.copy(), 1).tolist() == nothing.tolist()
     no_times = np.array([1.0, -np.inf, -np.inf], np.float32)
     assert prefer_timestamps(no_times.copy(), 1).tolist() == no_times.tolist()
+
+
+@pytest.mark.parametrize("height", [-200.0, -1.0, 1.0, 200.0])
+def test_times_are_weighed_alike_at_any_height(height: float) -> None:
+    """Two that are even have together 0.69 more than one; a third adds next to nothing."""
+    logits = np.array([0.68, 0.0, 0.0, -9.0], np.float32) + np.float32(height)
+    assert np.isneginf(prefer_timestamps(logits.copy(), 1)[0])
+    logits[0] += np.float32(0.03)
+    assert prefer_timestamps(logits.copy(), 1).tolist() == logits.tolist()
 
 
 @pytest.mark.parametrize("n_masked", [1, 2, 30])

@@ -68,6 +68,16 @@ def test_patience_says_how_many_ends_are_waited_for(patience: float, n_steps: in
     assert len(two.finish()) == max(2, n_steps)
 
 
+def test_however_little_patience_one_end_is_waited_for() -> None:
+    one = beam(1, patience=0.1)
+    assert one.running
+    step(one, {0: 0.7, END: 0.2})
+    assert one.running
+    step(one, {END: 0.9, 0: 0.1})
+    assert not one.running
+    assert texts(one.finish()) == [(0,)]
+
+
 def test_what_runs_does_not_compete_once_enough_have_ended() -> None:
     """Two ends are wanted and found, unlikely ones; what still runs is likelier and no text yet."""
     two = beam(2)

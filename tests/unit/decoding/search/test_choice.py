@@ -142,6 +142,43 @@ def test_an_end_that_nearly_falls_behind_the_beam_is_one(end: float, n_ties: int
     assert beam.near_ties == n_ties
 
 
+def test_each_sample_goes_on_from_its_own_row() -> None:
+    """After a first token that all draw from the same row, each row is sure of another one."""
+    choice = SampledChoice(EOT, 0.0, 1.0, [(0,), (1,), (2,)], NEAR)
+    take(choice, np.array([0.0, 0.0, 0.0, 0.0, 0.0, -np.inf], np.float32))
+    rows = np.zeros((3, 6), np.float32)
+    rows[[0, 1, 2], [3, 4, 2]] = 60.0
+    assert choice.advance(list(rows), [Ruled(row.copy(), 60.0) for row in rows]) == [0, 1, 2]
+    assert [one.tokens[-1] for one in choice.running] == [3, 4, 2]
+
+
+@pytest.mark.parametrize(("behind", "n_ties"), [(0.25, 1), (0.5, 0)])
+def test_what_lies_just_as_far_apart_is_no_near_tie(behind: float, n_ties: int) -> None:
+    """Closer together than 0.5: an end with its boost of 16, and the edge of a beam."""
+    logits = np.zeros(6, np.float32)
+    logits[[0, EOT]] = 30.0, 14.0 - behind
+    assert draw(logits, 0.05, 0, boost=16.0) == (0, n_ties)
+    ending, plain = (BeamChoice(EOT, boost, 1, 1.0, NEAR) for boost in (16.0, 0.0))
+    ending.advance([logits], [Ruled(logits.copy(), 30.0)])
+    logits[[0, 1, EOT]] = 30.0, 30.0 - behind, 0.0
+    plain.advance([logits], [Ruled(logits.copy(), 30.0)])
+    assert (ending.near_ties, plain.near_ties) == (n_ties, n_ties)
+
+
+def test_a_draw_of_nothing_at_all_takes_no_id_that_is_barred(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A generator gives numbers from 0, which included, to 1; and no other id is near."""
+
+    class Nothing:
+        @staticmethod
+        def random() -> float:
+            return 0.0
+
+    monkeypatch.setattr(np.random, "default_rng", lambda _: Nothing())
+    assert draw(np.array([-np.inf, -np.inf, 9.0, 0.0, 0.0, 0.0]), 1.0, 0) == (2, 0)
+
+
 @pytest.mark.parametrize("n_vocab", [4, 256, 1600, 51_865])
 @pytest.mark.parametrize("possible", ["all", "one in a hundred", "three", "the last block", "none"])
 def test_the_highest_logits_are_those_of_a_whole_sort(n_vocab: int, possible: str) -> None:

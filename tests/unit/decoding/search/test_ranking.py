@@ -30,6 +30,17 @@ def test_length_counts_as_asked(length_penalty: float | None, n_tokens: int) -> 
     assert len(best_of([short, long], length_penalty).tokens) == n_tokens
 
 
+@pytest.mark.parametrize(("sum_logprob", "n_tokens"), [(-1.95, 7), (-2.05, 1)])
+def test_seven_tokens_may_lose_twice_as_much_as_one(sum_logprob: float, n_tokens: int) -> None:
+    """`(5 + n) / 6` is 2 for them and 1 for the one: Wu et al. 2016 with an alpha of 1."""
+    assert len(best_of([said(1, -1.0), said(7, sum_logprob)], 1.0).tokens) == n_tokens
+
+
+def test_a_mean_counts_the_end_and_leaves_out_what_was_taken_for_granted() -> None:
+    assert Hypothesis((1, 2, 3), -2.0, done=True).avg_logprob == -0.5
+    assert Hypothesis((1, 2, 3), -2.0, done=True, n_fixed=2).avg_logprob == -1.0
+
+
 @settings(deadline=None)
 @given(hypotheses, penalties, st.floats(0, 1))
 def test_what_is_no_close_call_survives_sums_that_move(

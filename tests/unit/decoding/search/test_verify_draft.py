@@ -368,8 +368,8 @@ class Close(Oracle):
     ("quantization", "behind", "n_ties"),
     [
         *(("none", 9e-4, 3), ("none", 1.1e-3, 0)),
-        *(("int8", 0.49, 3), ("int8", 0.51, 0), ("int4", 0.49, 3), ("int4", 0.51, 0)),
-        *(("exported int8", 0.99, 3), ("exported int8", 1.01, 0)),
+        *(("int8", 0.49, 3), ("int8", 0.5, 0), ("int4", 0.49, 3), ("int4", 0.5, 0)),
+        *(("exported int8", 0.99, 3), ("exported int8", 1.0, 0)),
     ],
 )
 def test_near_ties_are_counted(quantization: str, behind: float, n_ties: int) -> None:

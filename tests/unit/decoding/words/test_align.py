@@ -31,6 +31,7 @@ class Eyes:
     Attributes:
         looks: for each token fed, first and last position (exclusive) that it looks at.
         odds: of each text token: that of the chosen id to that of all other text together.
+        height: by how much all logits of each text token are higher than those of the one before.
     """
 
     looks: list[tuple[int, int]]
@@ -38,6 +39,7 @@ class Eyes:
     fed: list[list[int]] = field(default_factory=list)
     asked: list[int] = field(default_factory=list)
     attends: bool = True
+    height: float = 0.0
     spec = toy_spec()
 
     def step(
@@ -52,6 +54,7 @@ class Eyes:
             logits[0, row, tokens[0, position + 1]] = np.log(odds)
             logits[0, row, 1] = 0.0  # all other text
             logits[0, row, -1] = 9.0  # a time, which does not count
+            logits[0, row] += row * self.height
         alignment = np.full((1, 2, tokens.shape[1], N_POSITIONS), 1e-6, np.float32)
         for row, (start, end) in enumerate(self.looks):
             alignment[0, :, row, start:end] = 1 / (end - start)
@@ -63,8 +66,10 @@ def aligned(
     tokenizer: Tokenizer,  # noqa: F811 - the fixture
     text: str,
     edges: list[int],
+    *,
     content_s: float = 2.0,
     odds: list[float] | None = None,
+    height: float = 0.0,
 ) -> tuple[list[Word], Eyes, list[int]]:
     """Words of a text whose n-th token is said from the n-th edge to the next."""
     ids = list(tokenizer.encode(text))
@@ -72,6 +77,7 @@ def aligned(
     stretches = [*pairwise(edges), (edges[-1], N_POSITIONS)]
     # The prefix but for its last token looks at nothing in particular.
     eyes = Eyes([(0, N_POSITIONS)] * (PREFIX_IDS - 1) + stretches, odds or [3.0] * len(ids))
+    eyes.height = height
     prefix = tokenizer.prefix("en", "transcribe", timestamps=False)
     assert len(prefix) == PREFIX_IDS
     words = align_words(
@@ -92,6 +98,7 @@ def test_each_word_has_the_stretch_that_is_looked_at_for_it(
     """Positions are 0.02 s each."""
     words, eyes, fed = aligned(tokenizer, " one two three", [0, 20, 45, 80])
     assert [word.text for word in words] == [" one", " two", " three"]
+    assert [word.tokens for word in words] == [(token,) for token in fed[PREFIX_IDS:-1]]
     assert [(word.start_s, word.end_s) for word in words] == [(0, 0.4), (0.4, 0.9), (0.9, 1.6)]
     assert eyes.fed == [fed]
     assert eyes.asked == [3, 4, 5]  # where each of the three was chosen
@@ -128,6 +135,18 @@ def test_a_word_s_probability_is_the_mean_of_its_tokens_among_all_text(
     mean = (0.5 + 0.75 * (len(ids) - 1)) / len(ids)
     assert words[0].probability == pytest.approx(mean, abs=1e-6)
     assert words[1].probability == pytest.approx(0.9, abs=1e-6)
+
+
+@pytest.mark.parametrize("height", [-200.0, 200.0])
+def test_probabilities_are_those_at_any_height_of_the_logits(
+    tokenizer: Tokenizer,  # noqa: F811 - the fixture
+    height: float,
+) -> None:
+    """`exp` of 400 is no float32, that of -400 nothing."""
+    edges, odds = [0, 20, 45, 80], [1.0, 3.0, 9.0]
+    words, _, _ = aligned(tokenizer, " one two three", edges, odds=odds, height=height)
+    found = [word.probability for word in words]
+    assert found == pytest.approx([0.5, 0.75, 0.9], abs=1e-4)
 
 
 def test_what_is_spent_on_padding_makes_no_token_weaker() -> None:

@@ -14,7 +14,6 @@ from whisper_hailo.audio.windows import PackedPiece, Window
 from whisper_hailo.core.types import Segment
 from whisper_hailo.decoding.option_groups import WordOptions
 from whisper_hailo.decoding.words.cleanup import words_into_segments
-from whisper_hailo.decoding.words.split import join_punctuation
 
 EOT = 50
 Said = tuple[str, float, float]
@@ -119,6 +118,13 @@ def test_the_second_of_all_words_is_no_exception() -> None:
     assert times_of(behind)[1] == pytest.approx((4.2, 5.0))
 
 
+def test_the_first_of_all_words_has_no_mark_before_it() -> None:
+    """It is as long as three others and comes after no pause, so it stays; the last is a mark."""
+    words = [(" a", 1.0, 2.2), (" b", 2.2, 2.6), (" c", 2.6, 3.0), (".", 3.0, 3.4)]
+    (segment,) = mended(words, [(1.0, 3.4)], 0.9, options=WordOptions(appended=""))
+    assert times_of(segment)[0] == (1.0, 2.2)
+
+
 def test_words_are_placed_to_a_hundredth_of_a_second() -> None:
     (segment,) = mended(STEADY, [(101.0, 102.2)], 100.9, window(100.003456))
     assert times_of(segment) == [(101.0, 101.4), (101.4, 101.8), (101.8, 102.2)]
@@ -152,9 +158,18 @@ def test_words_that_all_have_no_length_stay_where_they_are() -> None:
     assert times_of(segment) == [(1.0, 1.0), (2.0, 2.0)]
 
 
-def test_segments_without_any_word_stay_as_they_are() -> None:
-    (segment,) = mended([], [(1.0, 2.0)])
-    assert (segment.start_s, segment.end_s, segment.words) == (1.0, 2.0, ())
+def test_words_of_no_length_are_not_moved_after_a_pause_either() -> None:
+    """Twice the median is nothing: without a length that is what the reference takes it to be."""
+    (segment,) = mended([(" a", 10.0, 10.0), (" b", 15.0, 15.0)], [(10.0, 15.0)])
+    assert times_of(segment) == [(10.0, 10.0), (15.0, 15.0)]
+
+
+@pytest.mark.parametrize("tokens", [(), (60, 1, 2, 61)])
+def test_segments_without_any_word_stay_as_they_are(tokens: tuple[int, ...]) -> None:
+    """Whether there was nothing to say, or nobody who tells when it was said."""
+    silent = Segment(1.0, 2.0, "text", tokens, -0.1, 0.0)
+    whole = {"eot": EOT, "last_speech_s": 0.0}
+    assert words_into_segments([silent], [], window(), WordOptions(), **whole) == [silent]  # type: ignore[arg-type]
 
 
 def test_the_median_is_at_most_seven_tenths_of_a_second() -> None:
@@ -258,33 +273,3 @@ def test_each_segment_knows_where_the_one_before_it_ended() -> None:
     words = [*STEADY, (" d", 2.2, 3.4), (" e", 3.4, 3.8)]
     _, second = mended(words, [(1.0, 2.2), (2.2, 3.8)], 0.9, n_tokens=[3, 2])
     assert times_of(second)[0] == (2.2, 3.4)
-
-
-def test_marks_join_across_what_was_joined_before() -> None:
-    texts = [" (", " [", "a", "]", ")", ","]
-    words = [word(text, (i,), float(i), i + 1.0, 0.5) for i, text in enumerate(texts)]
-    joined = [word for word in join_punctuation(words, "([", ")],") if word.text]
-    assert [(word.text, word.tokens) for word in joined] == [(" ( [a]),", (0, 1, 2, 3, 4, 5))]
-    assert (joined[0].start_s, joined[0].end_s) == (2.0, 3.0)
-
-
-def test_an_opening_mark_without_a_blank_is_no_opening_mark() -> None:
-    words = [word(text, (i,)) for i, text in enumerate([" a", "(", "b"])]
-    assert [word.text for word in join_punctuation(words, "(", "")] == [" a", "(", "b"]
-
-
-def test_a_closing_mark_behind_a_blank_stays_alone() -> None:
-    words = [word(text, (i,)) for i, text in enumerate([" a ", "."])]
-    assert [word.text for word in join_punctuation(words, "", ".")] == [" a ", "."]
-
-
-def test_a_closing_mark_with_no_word_before_it_stays() -> None:
-    words = [word(text, (i,)) for i, text in enumerate([".", " a", "(", "."])]
-    assert [word.text for word in join_punctuation(words, "(", ".")] == [".", " a", "(.", ""]
-    assert join_punctuation([], "(", ".") == []
-    assert join_punctuation(words[:1], ".", ".") == words[:1]
-
-
-def test_an_opening_mark_with_no_word_behind_it_stays() -> None:
-    words = [word(text, (i,)) for i, text in enumerate([" a", " ("])]
-    assert join_punctuation(words, "(", ")") == words

@@ -56,6 +56,24 @@ def test_a_text_that_breaks_off_within_a_character_keeps_its_tokens(tokenizer: T
         assert "".join(text for text, _ in words).startswith(" 반")
 
 
+@pytest.mark.parametrize(
+    ("tokens", "pieces"),
+    [
+        # A token whose first byte is no character and whose last begins one.
+        ([2366, 34328], [("\ufffd" * 2, 1), ("\ufffd" * 2 + "니다", 1)]),
+        ([45863, 48411], [("\ufffd" * 3, 1), ("\ufffd" * 2, 1)]),
+        # Characters that break off, each after a whole one or a blank.
+        ([37067, 17058, 23531], [("세\ufffd", 1), ("\ufffd" * 2, 1), (" 보\ufffd", 1)]),
+    ],
+)
+def test_broken_characters_are_judged_by_the_first_of_a_piece(
+    tokenizer: Tokenizer, tokens: list[int], pieces: list[tuple[str, int]]
+) -> None:
+    """As OpenAI Whisper's `split_tokens_on_unicode` does, which loses an unfinished last one."""
+    words = split_words(tokenizer, tokens, "zh")
+    assert [(text, len(ids)) for text, ids in words] == pieces
+
+
 def test_any_tokens_are_words_in_order_and_none_is_lost(tokenizer: Tokenizer) -> None:
     """Most of them are single bytes, of which characters may be made or not."""
     rng = np.random.default_rng(0)
@@ -108,6 +126,10 @@ def test_a_tie_goes_across_as_in_openai_whisper() -> None:
     assert (rows.tolist(), columns.tolist()) == ([0, 1, 1, 1], [0, 0, 1, 2])
     rows, columns = warp(np.array([[0.0, 0.0], [1.0, 0.0]]))
     assert (rows.tolist(), columns.tolist()) == ([0, 1, 1], [0, 0, 1])
+    # Of the ways to the last cell the diagonal and across are even, then down and across.
+    for cost in ([[0.0, 1.0], [0.0, 0.0]], [[0.0, -1.0], [-1.0, 0.0]]):
+        rows, columns = warp(np.array(cost))
+        assert (rows.tolist(), columns.tolist()) == ([0, 1, 1], [0, 0, 1])
 
 
 def test_median_reflects_at_the_ends_and_leaves_short_rows() -> None:

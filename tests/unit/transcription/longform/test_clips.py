@@ -5,7 +5,7 @@ from whisper_hailo.transcription.longform.clips import WHOLE, Clip, parse_clips
 
 
 def test_clips_are_pairs_and_the_last_end_may_be_left_out() -> None:
-    assert parse_clips("") == WHOLE
+    assert parse_clips("") == WHOLE == (Clip(0, None),)
     assert parse_clips("1,2.5") == (Clip(16_000, 40_000),)
     assert parse_clips("0,1,2") == (Clip(0, 16_000), Clip(32_000, None))
 
@@ -16,6 +16,7 @@ def test_clips_are_pairs_and_the_last_end_may_be_left_out() -> None:
         ("-1,2", "a time is negative"),
         ("5,2", "an end is not after its start"),
         ("2,2", "an end is not after its start"),
+        ("0,1,2,2", "an end is not after its start"),
         ("0,5,4,6", "a clip begins before the one before it ends"),
         ("a,b", "expected start,end"),
         ("nan,1", "a time is negative"),

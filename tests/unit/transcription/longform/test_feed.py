@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from tests.unit.transcription.longform.layouts import feed_of, ramp
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.transcription.longform.clips import WHOLE, Clip, clips_of, parse_clips
@@ -105,3 +106,12 @@ def test_clips_may_touch(times_s: tuple[float, ...], clips: tuple[Clip, ...]) ->
 def test_times_of_clips_rise(times_s: tuple[float, ...]) -> None:
     with pytest.raises(OptionError, match="--clip-timestamps is"):
         clips_of(times_s)
+
+
+def test_blocks_do_not_show() -> None:
+    feed = feed_of(ramp(50_000), block=7_000)
+    assert feed.read(5_000, 10_000).tolist() == list(range(5_000, 15_000))
+    assert feed.reaches(49_999)
+    assert not feed.reaches(50_000)
+    assert feed.read(49_990, 100).size == 10
+    assert feed.read(60_000, 100).size == 0

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.unit.transcription.longform.test_plans import PLAN, Script, heard
+from tests.unit.transcription.longform.layouts import PLAN, Script, heard
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.transcription.longform.clips import WHOLE
 from whisper_hailo.transcription.longform.feed import AudioFeed

@@ -30,8 +30,8 @@ def words(*said: Said) -> list[Word]:
             id="cut by the right window's start, its neighbour left alone",
         ),
         pytest.param(
-            [(41.3, 41.6, " no"), (41.7, 41.95, " no")],
-            [(44.9, 45.1, " no"), (45.2, 45.5, " no")],
+            [(41.1, 41.3, " no"), (41.4, 41.6, " no")],
+            [(44.4, 44.6, " no"), (44.7, 44.9, " no")],
             [" no", " no", " no", " no"],
             id="said again after a pause longer than the overlap",
         ),
@@ -136,6 +136,10 @@ def test_one_word_in_common_is_no_row_whatever_follows_it() -> None:
     assert at_seam(left, right) == (2, 0)
     assert at_seam(left[:1], right) == (1, 0)
     assert at_seam(left, right[:1]) == (2, 0)
+    # Nor is the second of two, or one that has the same neighbour on its other side.
+    assert at_seam([(42.0, 42.2, " so"), left[1]], [right[0], (43.1, 43.3, " bad")]) == (2, 0)
+    swapped: list[Said] = [(43.4, 43.6, " bad"), (43.8, 44.0, " very")]
+    assert at_seam([(42.0, 42.2, " very"), (42.4, 42.6, " bad")], swapped) == (2, 0)
 
 
 def test_what_ends_as_the_other_window_goes_on_is_kept() -> None:
@@ -177,6 +181,7 @@ def test_words_of_one_time_are_one_word_misheard() -> None:
     assert at_seam([(42.1, 42.5, " free")], [(42.45, 42.85, " tree")]) == (1, 1)
     assert at_seam([(42.1, 42.5, " free")], [(42.49, 42.89, " tree")]) == (1, 0)
     assert at_seam([(42.1, 42.3, " a")], [(42.1, 43.3, " long")]) == (1, 1), "or a part of one"
+    assert at_seam([(42.1, 43.3, " long")], [(42.1, 42.3, " a")]) == (1, 1), "of either"
     assert at_seam([(42.1, 42.3, " a")], [(42.31, 42.41, " e")]) == (1, 1), "or just behind it"
 
 
@@ -186,3 +191,27 @@ def test_pairs_keep_the_order_of_both_windows() -> None:
     right: list[Said] = [(42.05, 42.25, " the"), (42.35, 42.6, " cat"), (42.75, 42.9, " the")]
     n_left, n_right = at_seam(left, right)
     assert n_left == n_right == 3
+
+
+@pytest.mark.parametrize(("later_s", "cut"), [(2.0, (2, 2)), (2.25, (2, 0))])
+def test_two_words_in_a_row_are_no_farther_apart_than_the_windows_overlap(
+    later_s: float, cut: tuple[int, int]
+) -> None:
+    """From the end of the one to the start of the other, for each of the two; 2 s is the most."""
+    left: list[Said] = [(41.5, 41.75, " very"), (41.75, 42.0, " good")]
+    right = [(b + later_s, b + later_s + 0.25, word) for _, b, word in left]
+    assert at_seam(left, right) == cut
+
+
+def test_one_word_at_the_very_time_counts_for_more_than_two_that_are_off() -> None:
+    """Said three times, 0.3 s apart: the one window heard the first two, the other the last two."""
+    left: list[Said] = [(42.4, 42.6, " no"), (42.7, 42.9, " no")]
+    right: list[Said] = [(42.7, 42.9, " no"), (43.0, 43.2, " no")]
+    assert at_seam(left, right) == (2, 1)
+
+
+def test_beside_a_word_misheard_words_that_overlap_are_not_kept_twice() -> None:
+    """The earlier window's last word goes on beside what the later one heard there."""
+    left: list[Said] = [(42.2, 42.5, " free"), (43.7, 44.0, " on")]
+    right: list[Said] = [(42.2, 42.5, " tree"), (43.6, 43.9, " off")]
+    assert at_seam(left, right) == (1, 1)

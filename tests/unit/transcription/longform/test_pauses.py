@@ -169,3 +169,10 @@ def test_a_clip_s_first_window_shares_nothing_with_the_clip_before() -> None:
     assert [window.needs_words for window in found] == [True] * 4
     short = windows(steady, (Clip(0, 1), Clip(5, 6)))
     assert [(window.audio.size, window.needs_words) for window in short] == [(1, False)] * 2
+
+
+def test_loudness_is_that_of_a_sample_and_silence_of_samples_is_at_minus_100_db() -> None:
+    """A quarter of the way up to 0 dB: a pause is no louder than -75 dB."""
+    for pause_db, expected in ((-80.0, 66 * 320), (-70.0, None)):
+        audio = loud(*[-200.0] * 20, *[0.0] * 40, *[pause_db] * 12, *[0.0] * 40)
+        assert find_pause(audio, 40 * 320) == expected

@@ -11,51 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from whisper_hailo.audio.windows import Window, WindowPlan
-from whisper_hailo.core.errors import OptionError
+from tests.unit.transcription.longform.layouts import PLAN, Script, feed_of, heard, ramp, segment
+from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment, Word
-from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.option_groups import WordOptions
-from whisper_hailo.decoding.segments import split_at_timestamps
+from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.clips import WHOLE, Clip
-from whisper_hailo.transcription.longform.feed import AudioFeed
 from whisper_hailo.transcription.longform.overlap import OverlapPlan
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.longform.seek import SeekPlan
 from whisper_hailo.transcription.longform.speech import SpeechPlan
-from whisper_hailo.transcription.window import WindowResult
-
-PLAN = WindowPlan(10.0, 1.0)
-
-
-def feed_of(audio: FloatArray, block: int = 16_000) -> AudioFeed:
-    return AudioFeed(audio[at : at + block] for at in range(0, len(audio), block))
-
-
-def ramp(n_samples: int) -> FloatArray:
-    """Every sample tells its own position."""
-    return np.arange(n_samples, dtype=np.float32)
-
-
-def heard(
-    window: Window, segments: tuple[Segment, ...] = (), advance_s: float = 99.0
-) -> WindowResult:
-    decoded = Decoded((), -0.1, 0.0, runaway=False)
-    return WindowResult(window, decoded, segments, min(advance_s, window.content_s))
-
-
-def segment(words: list[Word]) -> Segment:
-    text = "".join(word.text for word in words).strip()
-    return Segment(words[0].start_s, words[-1].end_s, text, (), -0.1, 0.0, words=tuple(words))
-
-
-def test_feed_reads_across_blocks_and_forgets() -> None:
-    feed = feed_of(ramp(50_000), block=7_000)
-    assert feed.read(5_000, 10_000).tolist() == list(range(5_000, 15_000))
-    assert feed.reaches(49_999)
-    assert not feed.reaches(50_000)
-    assert feed.read(49_990, 100).size == 10
-    assert feed.read(60_000, 100).size == 0
+from whisper_hailo.transcription.recording import make_plan
 
 
 @given(st.integers(1, 1_000_000), st.sampled_from([0.0, 0.5, 2.0, 3.0]))
@@ -115,46 +81,6 @@ def test_clips_bound_the_windows_of_every_plan() -> None:
         expected = np.zeros(audio.size, bool)
         expected[16_000:32_000] = expected[160_000:480_000] = True
         assert np.array_equal(inside, expected)
-
-
-class Script:
-    """A detector that says what it was told to say."""
-
-    def __init__(self, probabilities: list[float]) -> None:
-        self._probabilities = iter(probabilities)
-
-    def probability(self, frame: FloatArray) -> float:
-        return next(self._probabilities, 0.0)
-
-
-@st.composite
-def layouts(draw: st.DrawFn) -> list[float]:
-    """Speech probabilities per 32 ms: runs of speech and of silence."""
-    runs = draw(st.lists(st.tuples(st.booleans(), st.integers(1, 500)), min_size=1, max_size=12))
-    return [0.9 if is_speech else 0.05 for is_speech, length in runs for _ in range(length)]
-
-
-@given(layouts())
-@settings(max_examples=60, deadline=None)
-def test_speech_is_packed_once_and_in_order(probabilities: list[float]) -> None:
-    """Every frame of speech is in exactly one window; windows fit; pieces tell the truth."""
-    audio = ramp(len(probabilities) * 512)
-    plan = SpeechPlan(feed_of(audio), WHOLE, PLAN, LongOptions(), Script(probabilities))
-    seen = np.zeros(audio.size, int)
-    last = -1.0
-    for window in plan.windows():
-        assert window.audio.size <= PLAN.content_samples
-        for piece in window.pieces:
-            at, size = round(piece.at_s * 16_000), round(piece.duration_s * 16_000)
-            samples = window.audio[at : at + size]
-            assert samples[0] == round(piece.start_s * 16_000) > last
-            last = samples[-1]
-            seen[samples.astype(int)] += 1
-    assert seen.max(initial=0) <= 1
-    speech = np.repeat(np.array(probabilities) > 0.5, 512)
-    run_lengths = np.diff(np.flatnonzero(np.diff(speech, prepend=False, append=False)))[::2]
-    if not np.any(run_lengths < 3 * 512):  # shorter ones are clicks
-        assert np.all(seen[speech] == 1)
 
 
 @st.composite
@@ -228,6 +154,7 @@ def test_words_with_useless_times_are_joined_by_what_they_say() -> None:
     segments += plan.take(heard(second, (segment(right),)))
     segments += plan.finish()
     assert " ".join(part.text for part in segments) == "one two three four five six seven"
+    assert not any(part.words for part in segments), "nobody asked for them"
 
 
 def test_a_seam_within_a_later_segment_leaves_what_is_behind_it() -> None:
@@ -248,127 +175,48 @@ def test_a_seam_within_a_later_segment_leaves_what_is_behind_it() -> None:
     ("n_samples", "n_windows"), [(1, 1), (144_000, 1), (144_159, 1), (144_160, 2), (288_000, 2)]
 )
 def test_a_rest_of_less_than_a_frame_is_not_worth_a_window(n_samples: int, n_windows: int) -> None:
-    plan = OverlapPlan(feed_of(ramp(n_samples)), WHOLE, PLAN, 0.0, keep_words=False)
+    feed = feed_of(ramp(n_samples))
+    plan = make_plan(feed, PLAN, DecodingOptions(), LongOptions("consecutive"))
     assert len(list(plan.windows())) == n_windows
 
 
-def test_stretches_of_speech_keep_a_little_of_the_silence_around_them() -> None:
-    """Frames 20 to 29 are speech: 0.2 s before them, and 0.2 s behind."""
-    probabilities = [0.05] * 20 + [0.9] * 10 + [0.05] * 40
-    audio = ramp(len(probabilities) * 512)
-    plan = SpeechPlan(feed_of(audio), WHOLE, PLAN, LongOptions(), Script(probabilities))
-    (window,) = plan.windows()
-    assert window.audio[[0, -1]].tolist() == [20 * 512 - 3200, 30 * 512 + 3200 - 1]
-    assert [piece.at_s for piece in window.pieces] == [0.0]
-    assert window.start_s == pytest.approx(20 * 0.032 - 0.2)
+def test_neighbours_share_two_seconds_where_nobody_says() -> None:
+    steady = 0.1 * np.random.default_rng(0).standard_normal(20 * SAMPLE_RATE_HZ)
+    plan = make_plan(feed_of(steady.astype(np.float32)), PLAN, DecodingOptions(), LongOptions())
+    assert [window.start_s for window in plan.windows()] == [0.0, 7.0, 14.0]
 
 
-def test_stretches_that_were_cut_meet_where_they_were_cut() -> None:
-    """9 s of audio with 0.2 s on both sides are 268 frames: the quietest is frame 200."""
-    probabilities = [0.9] * 400 + [0.05] * 20
-    probabilities[200] = 0.6
-    audio = ramp(len(probabilities) * 512)
-    plan = SpeechPlan(feed_of(audio), WHOLE, PLAN, LongOptions(), Script(probabilities))
-    first, second = plan.windows()
-    assert first.audio[[0, -1]].tolist() == [0, 201 * 512 - 1]
-    assert second.audio[[0, -1]].tolist() == [201 * 512, 400 * 512 + 3200 - 1]
+@pytest.mark.parametrize("overlap_s", [0.0, 2.0])
+@pytest.mark.parametrize("clips", [WHOLE, (Clip(0, 0), Clip(8000, 8000))])
+def test_nothing_has_no_window(clips: tuple[Clip, ...], overlap_s: float) -> None:
+    """A recording of nothing, and clips of one that are shorter than a sample."""
+    audio = ramp(0 if clips is WHOLE else 16_000)
+    plan = OverlapPlan(feed_of(audio), clips, PLAN, overlap_s, keep_words=False)
+    assert list(plan.windows()) == []
 
 
-@pytest.mark.parametrize("strategy", ["", "Seek", "vadd"])
-def test_unknown_strategies_are_refused(strategy: str) -> None:
-    with pytest.raises(Exception, match="expected one of: auto, seek, overlap, vad, consecutive"):
-        LongOptions(strategy=strategy)
+def test_windows_that_are_shown_no_text_do_not_wait_for_each_other() -> None:
+    feed = feed_of(ramp(1))
+    assert not OverlapPlan(feed, WHOLE, PLAN, 2.0, keep_words=False).sequential
+    assert not SpeechPlan(feed, WHOLE, PLAN, LongOptions(), Script([])).sequential
 
 
-@pytest.mark.parametrize("overlap_s", [0.0, -1.0, 15.01])
-def test_overlaps_that_no_window_has_are_refused(overlap_s: float) -> None:
-    with pytest.raises(OptionError, match="more than 0 s, at most 15 s"):
-        LongOptions(overlap_s=overlap_s)
-    assert LongOptions(overlap_s=15.0).overlap_s == 15.0
+def test_a_seam_within_an_earlier_segment_leaves_what_is_before_it() -> None:
+    """The first window's last segment, and the last word of the one before, were heard later."""
+    first_window, second_window = Window(ramp(144_000), 0.0), Window(ramp(144_000), 7.0)
+    before, middle = [Word(6.0, 6.2, " x", 0.9)], [Word(6.5, 6.7, " y", 0.9)]
+    shared = [Word(8.2, 8.4, " a", 0.9), Word(8.7, 8.9, " b", 0.9)]
+    plan = OverlapPlan(feed_of(ramp(1)), WHOLE, PLAN, 2.0, keep_words=True)
+    parts = (segment(before), segment([*middle, shared[0]]), segment(shared[1:]))
+    plan.take(heard(first_window, parts))
+    kept = plan.take(heard(second_window, (segment(shared),)))
+    assert [part.text for part in kept] == ["x", "y"]
+    assert [part.text for part in plan.finish()] == ["a b"]
 
 
-def test_what_nobody_tells_of_long_recordings() -> None:
-    told = LongOptions("auto", None, WHOLE, vad_threshold=0.5, min_silence_s=0.5)
-    assert LongOptions() == replace(told, speech_pad_s=0.2, trim_window=False)
-
-
-@pytest.mark.parametrize(
-    ("name", "accepted", "refused"),
-    [
-        ("overlap_s", [None, 0.1, 15.0], [0.0, 15.1, float("nan")]),
-        ("vad_threshold", [0.01, 0.99], [0.0, 1.0, 1.5, -0.1, float("nan")]),
-        ("min_silence_s", [0.0, 10.0], [-0.1, 10.1, float("nan")]),
-        ("speech_pad_s", [0.0, 10.0], [-0.1, 10.1, float("nan")]),
-    ],
-)
-def test_options_of_long_recordings_end_where_they_are_said_to(
-    name: str, accepted: list[float], refused: list[float]
-) -> None:
-    for value in accepted:
-        assert getattr(LongOptions(**{name: value}), name) == value  # type: ignore[arg-type]
-    for value in refused:
-        with pytest.raises(OptionError, match="expected"):
-            LongOptions(**{name: value})  # type: ignore[arg-type]
-
-
-BEGIN = 1000
-"""Id of `<|0.00|>` in the tests below; each utterance is an id of its own."""
-
-
-@st.composite
-def utterances(draw: st.DrawFn) -> list[tuple[float, float]]:
-    """Starts and ends on the grid of the timestamps; each fits a window that begins before it."""
-    result, at = [], 0
-    for _ in range(draw(st.integers(0, 25))):
-        at += draw(st.integers(0, 250))
-        end = at + draw(st.integers(5, 190))
-        result.append((at * 0.02, end * 0.02))
-        at = end
-    return result
-
-
-def written(truth: list[tuple[float, float]], window: Window) -> list[int]:
-    """What a model that hears everything writes: one that is cut has no end."""
-    tokens: list[int] = []
-    for index, (start_s, end_s) in enumerate(truth):
-        if window.start_s - 0.01 <= start_s < window.end_s - 0.01:
-            tokens += [BEGIN + round((start_s - window.start_s) * 50), index]
-            if end_s <= window.end_s + 0.001:
-                tokens.append(BEGIN + round((end_s - window.start_s) * 50))
-    return tokens
-
-
-@given(utterances())
-@settings(max_examples=60, deadline=None)
-def test_seeking_hears_every_utterance_once_and_times_rise(
-    truth: list[tuple[float, float]],
-) -> None:
-    n_samples = round(((truth[-1][1] if truth else 0.0) + 0.3) * SAMPLE_RATE_HZ)
-    plan = SeekPlan(feed_of(np.zeros(n_samples, np.float32)), WHOLE, PLAN)
-    segments: list[Segment] = []
-    for window in plan.windows():
-        tokens = written(truth, window)
-        split = split_at_timestamps(tokens, BEGIN, window.content_s)
-        parts = tuple(
-            Segment(
-                window.start_s + part.start_s,
-                window.start_s + part.end_s,
-                " ".join(str(token) for token in part.tokens if token < BEGIN),
-                part.tokens,
-                -0.1,
-                0.0,
-            )
-            for part in split.segments
-            if tokens
-        )
-        decoded = Decoded(tuple(tokens), -0.1, 0.0, runaway=False)
-        result = WindowResult(
-            window, decoded, parts, split.advance_s, split.ends_alone, silent=not tokens
-        )
-        segments += plan.take(result)
-    assert [part.text for part in segments] == [str(index) for index in range(len(truth))]
-    # As in Whisper, a segment that is alone in its window begins where the window does.
-    assert all(part.start_s <= s + 0.021 for part, (s, _) in zip(segments, truth, strict=True))
-    assert [part.end_s for part in segments] == pytest.approx([e for _, e in truth], abs=0.021)
-    edges = [edge for part in segments for edge in (part.start_s, part.end_s)]
-    assert np.all(np.diff(edges) > -1e-6)
+def test_words_on_both_sides_of_a_pause_are_two_whatever_they_are() -> None:
+    """The windows meet at 7 s; the word before it is said again behind it."""
+    plan = OverlapPlan(feed_of(ramp(1)), WHOLE, PLAN, 2.0, keep_words=True)
+    plan.take(heard(Window(ramp(112_000), 0.0), (segment([Word(6.7, 6.95, " no", 0.9)]),)))
+    kept = plan.take(heard(Window(ramp(144_000), 7.0), (segment([Word(7.0, 7.25, " no", 0.9)]),)))
+    assert [part.text for part in (*kept, *plan.finish())] == ["no", "no"]

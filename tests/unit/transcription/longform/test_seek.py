@@ -131,3 +131,66 @@ def test_with_a_gate_for_made_up_text_a_word_near_the_end_leads_behind_the_windo
     words = (1.0, 1.4), (last_s - 0.4, last_s)
     plan.take(heard(next(windows), *words, advance_s=8.95))
     assert next(windows).start_s == next_s
+
+
+def test_without_words_or_a_time_the_window_s_advance_leads_on() -> None:
+    plan = seeking(words=WordOptions(hallucination_silence_s=3.0))
+    windows = plan.windows()
+    assert plan.take(heard(next(windows), advance_s=5.0)) == []
+    assert next(windows).start_s == 5.0
+
+
+def odd(window: Window, *at_s: float, text: tuple[float, ...] = ()) -> WindowResult:
+    """Segments of one improbable word of half a second each, then of one that was said."""
+    segments = tuple(
+        Segment(at, at + 0.5, "w", (1,), -0.1, 0.0, words=(Word(at, at + 0.5, " w", p, (1,)),))
+        for at, p in [*((one, 0.05) for one in at_s), *((one, 0.9) for one in text)]
+    )
+    return WindowResult(window, Decoded((), -0.1, 0.0, runaway=False), segments, 9.0)
+
+
+def test_silence_before_a_window_is_that_behind_what_is_left_of_the_one_before() -> None:
+    """Spoken to 4 s; a window that is made up, all of it, changes nothing of that."""
+    plan = seeking(words=WordOptions(hallucination_silence_s=3.0))
+    windows = plan.windows()
+    plan.take(heard(next(windows), (3.5, 4.0)))
+    assert plan.take(odd(next(windows), 5.0)) == []
+    third = next(windows)
+    assert third.start_s == 5.0
+    assert plan.take(odd(third, 7.5, text=(13.5,))) == [], "3.5 s behind what was said"
+
+
+def test_silence_begins_behind_a_time_without_text() -> None:
+    """At 4 s: what is heard 2.5 s later is believed, though nothing was said before it."""
+    plan = seeking(words=WordOptions(hallucination_silence_s=3.0))
+    windows = plan.windows()
+    assert plan.take(replace(heard(next(windows)), end_s=4.0)) == []
+    second = next(windows)
+    assert second.start_s == 4.0
+    assert [one.start_s for one in plan.take(odd(second, 6.5, text=(12.5,)))] == [6.5, 12.5]
+
+
+@pytest.mark.parametrize(
+    ("clips", "expected"),
+    [
+        ((Clip(0, 0),), []),
+        ((Clip(0, 1),), [(0.0, 1)]),
+        ((Clip(16_000, 16_159),), []),
+        ((Clip(16_000, 16_160),), [(1.0, 160)]),
+        ((Clip(16_000, 16_160), Clip(16_160, 16_320)), [(1.0, 160), (1.01, 160)]),
+    ],
+)
+def test_clips_of_a_frame_or_less(
+    clips: tuple[Clip, ...], expected: list[tuple[float, int]]
+) -> None:
+    plan = seeking(clips=clips)
+    found = []
+    for window in plan.windows():
+        assert not window.needs_words
+        found.append((window.start_s, window.audio.size))
+        plan.take(heard(window, advance_s=0.0))
+    assert found == expected
+
+
+def test_a_recording_of_nothing_has_no_window() -> None:
+    assert list(seeking(0.0).windows()) == []

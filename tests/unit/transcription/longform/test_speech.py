@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tests.unit.transcription.longform.test_plans import Script, feed_of, ramp
+from tests.unit.transcription.longform.layouts import PLAN, Script, feed_of, ramp
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.transcription.longform.clips import WHOLE, Clip
 from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.longform.speech import SpeechPlan
 
-PLAN = WindowPlan(10.0, 1.0)
 FRAME = 512
 
 
@@ -79,6 +80,8 @@ def test_stretches_that_fill_a_window_to_its_last_sample_are_one() -> None:
     options = LongOptions(min_silence_s=0.2, speech_pad_s=0.0)
     (window,) = windows(frames, options, plan=plan)
     assert window.audio.size == plan.content_samples == 280 * FRAME
+    twice = windows(frames * 2, options, plan=plan)
+    assert [window.audio.size for window in twice] == [plan.content_samples] * 2
     frames[9 + 65] = 0.9  # a frame more
     assert len(windows(frames, options, plan=plan)) == 2
 
@@ -124,3 +127,75 @@ def test_nothing_is_looked_at_behind_a_clip(end: int | None, n_frames: int) -> N
     (window,) = plan.windows()
     assert asked == [FRAME * at for at in range(1, n_frames + 1)]
     assert window.audio.size == (9 * FRAME if end is None else end)
+
+
+@st.composite
+def layouts(draw: st.DrawFn) -> list[float]:
+    """Speech probabilities per 32 ms: runs of speech and of silence."""
+    runs = draw(st.lists(st.tuples(st.booleans(), st.integers(1, 500)), min_size=1, max_size=12))
+    return [0.9 if is_speech else 0.05 for is_speech, length in runs for _ in range(length)]
+
+
+@given(layouts())
+@settings(max_examples=60, deadline=None)
+def test_speech_is_packed_once_and_in_order(probabilities: list[float]) -> None:
+    """Every frame of speech is in exactly one window; windows fit; pieces tell the truth."""
+    audio = ramp(len(probabilities) * 512)
+    plan = SpeechPlan(feed_of(audio), WHOLE, PLAN, LongOptions(), Script(probabilities))
+    seen = np.zeros(audio.size, int)
+    last = -1.0
+    for window in plan.windows():
+        assert window.audio.size <= PLAN.content_samples
+        for piece in window.pieces:
+            at, size = round(piece.at_s * 16_000), round(piece.duration_s * 16_000)
+            samples = window.audio[at : at + size]
+            assert samples[0] == round(piece.start_s * 16_000) > last
+            last = samples[-1]
+            seen[samples.astype(int)] += 1
+    assert seen.max(initial=0) <= 1
+    speech = np.repeat(np.array(probabilities) > 0.5, 512)
+    run_lengths = np.diff(np.flatnonzero(np.diff(speech, prepend=False, append=False)))[::2]
+    if not np.any(run_lengths < 3 * 512):  # shorter ones are clicks
+        assert np.all(seen[speech] == 1)
+
+
+def test_stretches_of_speech_keep_a_little_of_the_silence_around_them() -> None:
+    """Frames 20 to 29 are speech: 0.2 s before them, and 0.2 s behind."""
+    probabilities = [0.05] * 20 + [0.9] * 10 + [0.05] * 40
+    audio = ramp(len(probabilities) * 512)
+    plan = SpeechPlan(feed_of(audio), WHOLE, PLAN, LongOptions(), Script(probabilities))
+    (window,) = plan.windows()
+    assert window.audio[[0, -1]].tolist() == [20 * 512 - 3200, 30 * 512 + 3200 - 1]
+    assert [piece.at_s for piece in window.pieces] == [0.0]
+    assert window.start_s == pytest.approx(20 * 0.032 - 0.2)
+
+
+def test_stretches_that_were_cut_meet_where_they_were_cut() -> None:
+    """9 s of audio with 0.2 s on both sides are 268 frames: the quietest is frame 200."""
+    probabilities = [0.9] * 400 + [0.05] * 20
+    probabilities[200] = 0.6
+    audio = ramp(len(probabilities) * 512)
+    plan = SpeechPlan(feed_of(audio), WHOLE, PLAN, LongOptions(), Script(probabilities))
+    first, second = plan.windows()
+    assert first.audio[[0, -1]].tolist() == [0, 201 * 512 - 1]
+    assert second.audio[[0, -1]].tolist() == [201 * 512, 400 * 512 + 3200 - 1]
+
+
+def test_the_longest_stretch_is_a_window_without_what_is_kept_around_it() -> None:
+    """144,000 samples without 3,200 on both sides: the last of 268 frames is the quietest."""
+    frames = [0.9] * 400 + [0.05] * 20
+    frames[200], frames[267], frames[270] = 0.6, 0.56, 0.52
+    first, second = windows(frames, LongOptions())
+    assert first.audio[[0, -1]].tolist() == [0, 268 * FRAME - 1]
+    assert second.audio[0] == 268 * FRAME
+    assert [one.needs_words for one in (first, second)] == [False, False], "they share nothing"
+
+
+@pytest.mark.parametrize("window_s", [0.02, 0.04, 0.06, 0.1])
+def test_windows_shorter_than_what_the_detector_looks_at_hold_all_speech(window_s: float) -> None:
+    frames = [0.05] * 5 + [0.9] * 10 + [0.05] * 5
+    plan = WindowPlan(window_s, window_s / 2)
+    options = LongOptions(speech_pad_s=0.2, min_silence_s=0.0)
+    held = np.concatenate([window.audio for window in windows(frames, options, plan=plan)])
+    before = plan.content_samples // 8
+    assert held.tolist() == list(range(5 * FRAME - before, 15 * FRAME))

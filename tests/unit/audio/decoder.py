@@ -1,0 +1,100 @@
+"""The program of the decoder's process, for tests that run it in their own."""
+
+from __future__ import annotations
+
+import io
+import json
+import resource
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import SimpleNamespace as Made
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+PATIENCE_S = 7.0
+
+Message = tuple[bytes, bytes]
+
+
+class Asked:
+    """What the program asks of the system, which is noted and not done.
+
+    Attributes:
+        hard: most that the system gives, of anything.
+        limits: what it took, by kind.
+        signals: what happens at which.
+        timers: all that were set.
+    """
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.hard = resource.RLIM_INFINITY
+        self.limits: dict[int, tuple[int, int]] = {}
+        self.signals: dict[int, Any] = {}
+        self.timers: list[tuple[int, float]] = []
+        patch.setattr(resource, "getrlimit", lambda _: (1 << 20, self.hard))
+        patch.setattr(resource, "setrlimit", self.limits.__setitem__)
+        patch.setattr(signal, "signal", self.signals.__setitem__)
+        patch.setattr(signal, "setitimer", lambda *words: self.timers.append(words))
+
+
+Decode = Callable[[Path], list[Message]]
+
+
+def messages(content: bytes) -> Iterator[Message]:
+    """A letter, a length in four bytes, and so many."""
+    file = io.BytesIO(content)
+    while head := file.read(5):
+        payload = file.read(int.from_bytes(head[1:], "little"))
+        assert len(payload) == int.from_bytes(head[1:], "little")
+        yield head[:1], payload
+
+
+def sound(said: list[Message]) -> tuple[list[int | None], NDArray[np.float32]]:
+    """Header and samples of what was decoded to its end."""
+    assert [kind for kind, _ in said] == [b"H", *[b"A"] * (len(said) - 2), b"E"]
+    assert said[-1][1] == b""
+    header = json.loads(said[0][1])
+    assert all(payload for _, payload in said[1:-1])
+    samples = np.frombuffer(b"".join(payload for _, payload in said[1:-1]), "<f4")
+    return header, samples.reshape(-1, header[1])
+
+
+def refused(said: list[Message]) -> Any:
+    assert [kind for kind, _ in said] == [b"R"]
+    return json.loads(said[0][1])
+
+
+class Stand:
+    """In for PyAV: blocks of bytes, of one track of 16 kHz mono unless it is told otherwise.
+
+    Attributes:
+        track: of the file; as `container` as PyAV has it.
+    """
+
+    time_base = 1_000_000
+
+    def __init__(self, patch: pytest.MonkeyPatch, blocks: Iterable[bytes] = ()) -> None:
+        self.track = Made(codec_context=1, rate=16_000, channels=1, layout=None)
+        self.track.duration = self.track.time_base = None
+        streams = Made(audio=[self.track], video=[])
+        self.container = Made(duration=None, streams=streams, decode=self._decode)
+        self._blocks = blocks
+        patch.setitem(sys.modules, "av", self)
+
+    def open(self, *_: object, **__: object) -> Any:
+        return self.container
+
+    def _decode(self, track: object) -> Iterator[Any]:
+        assert track is self.track
+        kind = Made(name="flt")
+        for block in self._blocks:
+            frame = Made(format=kind, layout=kind, sample_rate=16_000)
+            yield Made(**vars(frame), samples=len(block) // 4, planes=[block + b"padding"])
+
+    def AudioResampler(self, **_: object) -> Any:  # noqa: N802 - PyAV's name
+        return Made(resample=lambda frame: [frame])

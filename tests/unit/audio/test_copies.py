@@ -1,0 +1,124 @@
+"""Temporary copies: how much they may take, and what is left to others; of sizes, not of files."""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from types import SimpleNamespace as Made
+from typing import cast
+
+import pytest
+
+from whisper_hailo.audio import copies
+from whisper_hailo.core.errors import AudioError
+
+GIB = 1 << 30
+
+
+class Long(io.BytesIO):
+    """A copy that has so many bytes already, of which none is kept; it takes three at a time."""
+
+    def __init__(self, n_before: int = 0) -> None:
+        super().__init__()
+        self.n_before = n_before
+
+    def tell(self) -> int:
+        return self.n_before + super().tell()
+
+    def write(self, data: memoryview, /) -> int:  # type: ignore[override]
+        return super().write(data[:3])
+
+    def fileno(self) -> int:
+        return 0
+
+
+def append(copy: Long, content: Iterator[bytes], **kwargs: int) -> None:
+    copies.append(cast(io.FileIO, copy), content, "a.wav", **kwargs)
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Made:
+    """A file system of 100 GiB, half of them free."""
+    made = Made(f_frsize=4096, f_blocks=100 * GIB // 4096, f_bavail=50 * GIB // 4096)
+    monkeypatch.setattr(os, "fstatvfs", lambda _: made)
+    return made
+
+
+def test_all_that_comes_is_written_however_little_is_taken_at_once(disk: Made) -> None:
+    copy = Long()
+    append(copy, iter([b"0123456789", b"ab", b"c"]))
+    assert copy.getvalue() == b"0123456789abc"
+
+
+@pytest.mark.parametrize(("enough", "n_taken"), [(0, 0), (1, 4), (4, 4), (5, 8), (8, 8), (99, 16)])
+def test_no_more_is_taken_than_is_enough_and_the_rest_is_left(
+    disk: Made, enough: int, n_taken: int
+) -> None:
+    content = iter([b"abcd"] * 4)
+    copy = Long()
+    append(copy, content, enough=enough)
+    assert copy.tell() == n_taken
+    assert len(list(content)) == 4 - n_taken // 4
+
+
+def test_a_recording_may_have_16_gib_and_not_a_byte_more(disk: Made) -> None:
+    day_s, bytes_s = 24 * 3600, 44_100 * 2 * 2
+    assert day_s * bytes_s < 16 * GIB, "a day as on a CD"
+    copy = Long(16 * GIB - 2)
+    append(copy, iter([b"x", b"x"]))
+    assert copy.tell() == 16 * GIB
+    with pytest.raises(
+        AudioError, match=r"^a\.wav has more than 16 GiB, expected a recording that"
+    ):
+        append(copy, iter([b"x"]))
+    with pytest.raises(AudioError, match="has more than 16 GiB"):
+        append(Long(16 * GIB - 2), iter([b"xxx"]))
+
+
+@pytest.mark.parametrize(
+    ("disk_bytes", "left_bytes"),
+    [(100 * GIB, GIB), (20 * GIB, GIB), (10 * GIB, GIB // 2), (40960 * 100, 4096 * 50)],
+)
+def test_a_gib_is_left_to_others_or_a_twentieth_of_a_small_disk(
+    disk: Made, disk_bytes: int, left_bytes: int
+) -> None:
+    disk.f_blocks, disk.f_bavail = disk_bytes // 4096, left_bytes // 4096
+    append(Long(65 << 20), iter([b"x"]))
+    disk.f_bavail -= 1
+    told = rf"temporary folder: 65 MiB have come, and {(left_bytes - 4096) >> 20} MiB are left;"
+    with pytest.raises(AudioError, match=told):
+        append(Long(65 << 20), iter([b"x"]))
+
+
+def test_64_mib_may_have_the_last_of_a_disk(disk: Made) -> None:
+    disk.f_bavail = 0
+    append(Long((64 << 20) - 1), iter([b"x"]))
+    with pytest.raises(AudioError, match="64 MiB have come, and 0 MiB are left"):
+        append(Long(64 << 20), iter([b"x"]))
+
+
+def test_where_to_free_space_is_told(disk: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk.f_bavail = 0
+    for folder, place in (("/somewhere", "/somewhere"), (None, "the temporary folder")):
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        with pytest.raises(AudioError, match=f"free some space in {place}, set TMPDIR"):
+            append(Long(65 << 20), iter([b"x"]))
+
+
+def test_what_another_process_cannot_read_is_copied_from_its_start() -> None:
+    """All of it, at once: nothing waits in a buffer of this process."""
+    file = io.BytesIO(b"whole")
+    file.read(2)
+    with ExitStack() as resources:
+        copy = copies.with_descriptor(file, "a.wav", resources)
+        assert os.pread(copy.fileno(), 100, 0) == b"whole"
+    assert copy.closed
+    assert not file.closed
+
+
+def test_what_another_process_can_read_is_not_copied() -> None:
+    with tempfile.TemporaryFile() as file, ExitStack() as resources:
+        assert copies.with_descriptor(cast(io.BufferedRandom, file), "a", resources) is file
