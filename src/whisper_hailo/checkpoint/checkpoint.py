@@ -106,12 +106,9 @@ class Checkpoint:
     def _strips(self, name: str) -> Iterator[AnyArray]:
         """An array from its first row to its last, some at a time."""
         stored = self._where[name]
-        n_rows = stored.shape[0] if stored.shape else 0
+        n_rows = stored.shape[0]
         row_bytes = 4 * int(np.prod(stored.shape[1:], dtype=np.int64))
-        step = max(1, STRIP_BYTES // max(1, row_bytes))
-        if n_rows <= step:
-            yield stored.read()
-            return
+        step = max(1, STRIP_BYTES // row_bytes)
         for start in range(0, n_rows, step):
             yield stored.rows(start, min(start + step, n_rows))
 

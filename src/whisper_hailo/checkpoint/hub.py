@@ -106,7 +106,7 @@ def parse_name(name: str) -> CheckpointName:
         )
     if _HUB_ID.fullmatch(name):
         return CheckpointName(label=name.split("/")[1].removeprefix("whisper-"), hub_id=name)
-    near = get_close_matches(name.lower(), (BUNDLED, *SHORT_NAMES), 1)
+    near = get_close_matches(name.lower(), (BUNDLED, *SHORT_NAMES))
     meant = f" (did you mean {near[0]}?)" if near else ""
     raise ModelError(
         f"{shown(name)} is no model{meant}: expected {BUNDLED} (bundled), a model directory, a "

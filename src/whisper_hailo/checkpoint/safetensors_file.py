@@ -79,7 +79,7 @@ class StoredArray:
         if array.size != count:
             raise ModelError(f"{shown(self.path)} has become shorter; fetch the file again")
         values = array.reshape(shape).astype(np.float32, copy=False)
-        largest = np.maximum(-values.min(initial=0), values.max(initial=0))  # NaN, if there is one
+        largest = np.maximum(-values.min(), values.max())  # NaN, if there is one
         if not largest < TOO_LARGE:
             raise ModelError(
                 f"{shown(self.path)}: array {self.name} has values up to {largest:g}, no numbers "

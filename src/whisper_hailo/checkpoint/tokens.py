@@ -67,7 +67,7 @@ def read_special_tokens(checkpoint: Path, tokenizer_file: Path | None) -> Specia
             of the kind it should be.
         TokenizerError: the tokenizer contradicts the checkpoint's configs.
     """
-    config = _optional(checkpoint / "config.json")
+    config = read_json_object(checkpoint / "config.json")
     generation = _optional(checkpoint / "generation_config.json")
     given = {key: value for key, value in generation.items() if value is not None}
     try:
@@ -88,7 +88,7 @@ def read_special_tokens(checkpoint: Path, tokenizer_file: Path | None) -> Specia
 class _Entries:
     """What a checkpoint's configs say of its tokens, as Transformers calls it."""
 
-    vocab_size: int = 0
+    vocab_size: int
     decoder_start_token_id: int | tuple[int, ...] | None = None
     eos_token_id: int | tuple[int, ...] | None = None
     prev_sot_token_id: int | None = None
@@ -171,7 +171,7 @@ class _TokenizerFile:
     """What is read of a `tokenizer.json`."""
 
     model: _Vocab
-    added_tokens: tuple[_Added, ...] | None = None
+    added_tokens: tuple[_Added, ...] = ()
 
 
 def _parse(path: Path) -> _TokenizerFile:
@@ -189,7 +189,7 @@ def _optional(path: Path) -> dict[str, Any]:
 
 def _from_vocab(vocab: Path) -> str:
     """Build a `tokenizer.json` text from the older files `vocab.json` and `merges.txt`."""
-    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
     merges = vocab.with_name("merges.txt")
     if not merges.is_file():
@@ -207,7 +207,7 @@ def _from_vocab(vocab: Path) -> str:
     ordered = sorted(added.items(), key=lambda item: item[1])
     tokenizer.add_special_tokens(["<|endoftext|>"])
     for name, index in ordered:
-        tokenizer.add_special_tokens([AddedToken(name, normalized=False, special=True)])
+        tokenizer.add_special_tokens([name])
         if tokenizer.token_to_id(name) != index:
             raise TokenizerError(
                 f"{shown(vocab.parent)}: added token {name} has id {index} in added_tokens.json "
@@ -218,16 +218,15 @@ def _from_vocab(vocab: Path) -> str:
 
 
 def _token_names(tokenizer_file: Path) -> dict[str, int]:
-    """Every token that is written `<|...|>`, by name."""
+    """Every token by name; control tokens may stand among the words, too."""
     raw = _parse(tokenizer_file)
-    names = {k: v for k, v in raw.model.vocab.items() if k.startswith("<|")}
-    return names | {token.content: token.id for token in raw.added_tokens or ()}
+    return raw.model.vocab | {token.content: token.id for token in raw.added_tokens}
 
 
 def _check_fit(names: dict[str, int], config: _Entries, where: Path | None) -> None:
     """Refuse a tokenizer of another checkpoint before it turns text into nonsense."""
     largest = max(names.values())
-    if config.vocab_size and largest >= config.vocab_size:
+    if largest >= config.vocab_size:
         raise TokenizerError(
             f"{where} has ids up to {largest}, the checkpoint has {config.vocab_size} tokens; "
             "use the tokenizer of the same checkpoint"
@@ -253,7 +252,7 @@ def _languages(table: dict[str, int]) -> dict[str, int]:
 def _known_ids(listed: tuple[int, ...] | None, n_vocab: int, key: str) -> tuple[int, ...]:
     """A list of ids; -1 in old configs means nothing, and trimmed vocabularies lack some."""
     ids = sorted({number for number in listed or () if number >= 0})
-    known = tuple(number for number in ids if number < n_vocab or not n_vocab)
+    known = tuple(number for number in ids if number < n_vocab)
     if len(known) < len(ids):
         logger.warning("%s names ids beyond the %d tokens; they are left out", key, n_vocab)
     return known

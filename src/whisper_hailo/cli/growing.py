@@ -39,7 +39,7 @@ class Growing(Closing):
         self._entry = entry
         self._sink = sink
         self._last_s = -_INTERVAL_S
-        self._told = self._finished = False
+        self._told = False
         kept = sink.journal(entry)
         self.journal = None if kept is None else Journal(kept, identity(), go_on=sink.goes_on)
         self.progress = Progress(shown(Path(entry.name).name))
@@ -68,8 +68,8 @@ class Growing(Closing):
         else:
             deque(coming, maxlen=0)
         self._tell_language(segments)
+        self.progress.close()
         self._sink.put(self._entry, segments.transcript, printed=self._sink.prints_parts)
-        self._finished = True
         if self.journal is not None:
             self.journal.remove()
         for _, target in self._sink.written(self._entry):
@@ -100,6 +100,7 @@ class Growing(Closing):
             return
         self._told = True
         code, probability = next(iter(probs.items()))
+        self.progress.close()
         note(f"{shown(self._entry.name)}: {language_name(code)} ({probability:.0%})")
 
     def close(self) -> None:
@@ -107,5 +108,5 @@ class Growing(Closing):
         self.progress.close()
         if self.journal is not None:
             self.journal.close()
-            if self.journal.kept and not self._finished:
+            if self.journal.kept:
                 note(f"{shown(self._entry.name)}: what was decoded is kept; --resume goes on")

@@ -49,14 +49,14 @@ class Command(TyperCommand):
         pieces = ["[OPTIONS]"]
         for param in self.params:
             if isinstance(param, TyperArgument):
-                name = (param.metavar or param.name or "").upper() + "..." * (param.nargs != 1)
+                name = (param.metavar or param.name).upper() + "..." * (param.nargs != 1)
                 pieces.append(name if param.required else f"[{name}]")
         return pieces
 
     def format_options(self, ctx: Context, formatter: Formatter) -> None:
         """Write arguments, then the options by topic."""
         arguments = [
-            ((param.metavar or param.name or "").upper(), param.help or "")
+            ((param.metavar or param.name).upper(), param.help or "")
             for param in self.params
             if isinstance(param, TyperArgument) and not param.hidden
         ]
@@ -79,7 +79,7 @@ class CommandGroup(TyperGroup):
             command = self.commands[name]
             topic = getattr(command, "rich_help_panel", None) or "Commands"
             panels.setdefault(topic, []).append((name, command.get_short_help_str(_WHOLE)))
-        names = max((len(name) for rows in panels.values() for name, _ in rows), default=0)
+        names = max(len(name) for rows in panels.values() for name, _ in rows)
         for topic, rows in panels.items():
             with formatter.section(topic):
                 formatter.write_dl([(name.ljust(names), text) for name, text in rows])
@@ -103,7 +103,7 @@ def _names(param: Any, ctx: Context) -> str:  # noqa: ANN401 - an option of Type
     """`-m, --model NAME`: the names that we give it; those of other programs are not shown."""
     short = next((name for name in param.opts if len(name) == 2), "")
     long = next(name for name in param.opts if name.startswith("--"))
-    if getattr(param, "is_flag", True) or param.is_eager:
+    if param.is_flag or param.is_eager:
         if param.metavar == ON_OFF:
             long = f"--{ON_OFF}{long.removeprefix('--')}"
         value = ""

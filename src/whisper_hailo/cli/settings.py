@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_origin, get_type_hints
 
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.flags import flag, flag_of, typed_name
+from whisper_hailo.core.flags import Flag, flag, flag_of, typed_name
 from whisper_hailo.core.given_options import Given
 from whisper_hailo.core.names import shown
 
@@ -46,7 +46,9 @@ class ConfiguredOptions:
 
     def __init__(self, kinds: Mapping[type[Any], Sequence[str]], config: Path | None) -> None:
         self._kinds = kinds
-        options = {_key(one): _kind(kind, one) for kind in kinds for one in self._options(kind)}
+        options = {
+            _key(one): _kind(kind, one, how) for kind in kinds for one, how in self._options(kind)
+        }
         self._values = _read({"config": Path, **options}, config)
 
     def settle(self, given: Given[T]) -> Given[T]:
@@ -55,35 +57,35 @@ class ConfiguredOptions:
         Raises:
             OptionError: a value that stands for none.
         """
-        found: dict[str, Any] = {}
-        for one in self._options(given.kind):
-            value = self._values.get(_key(one))
-            if value is not None:
-                found[one.name] = _parsed(one, value)
+        found = {
+            one.name: _parsed(one, how, self._values[_key(one)])
+            for one, how in self._options(given.kind)
+            if _key(one) in self._values
+        }
         return replace(given, typed={**found, **given.typed})
 
-    def _options(self, kind: type[Any]) -> list[Field[Any]]:
+    def _options(self, kind: type[Any]) -> Iterator[tuple[Field[Any], Flag]]:
         """Fields that are options of their own; those of groups are in no file."""
         only = self._kinds[kind]
-        return [one for one in fields(kind) if flag_of(one) and (not only or one.name in only)]
+        for one in fields(kind):
+            if (how := flag_of(one)) is not None and (not only or one.name in only):
+                yield one, how
 
 
 def _key(one: Field[Any]) -> str:
     return typed_name(one).lstrip("-").replace("-", "_")
 
 
-def _kind(kind: type[Any], one: Field[Any]) -> Any:  # noqa: ANN401 - a type
+def _kind(kind: type[Any], one: Field[Any], how: Flag) -> Any:  # noqa: ANN401 - a type
     """The type of a value as it is written."""
-    how = flag_of(one)
-    if how is not None and how.parse is not None:
+    if how.parse is not None:
         return str
     hint = get_type_hints(kind)[one.name]
     return tuple[str, ...] if get_origin(hint) is tuple else hint
 
 
-def _parsed(one: Field[Any], value: Any) -> Any:  # noqa: ANN401 - of any field
-    how = flag_of(one)
-    if how is None or how.parse is None:
+def _parsed(one: Field[Any], how: Flag, value: Any) -> Any:  # noqa: ANN401 - of any field
+    if how.parse is None:
         return value
     try:
         return how.parse(value)

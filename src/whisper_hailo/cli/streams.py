@@ -56,7 +56,7 @@ class _Results(io.FileIO):
             return memoryview(data).nbytes
         try:
             if self._patience is not None:
-                return self._patience.write(self.write_some, data)
+                return self._patience.write(data)
             return self.write_some(data)
         except BrokenPipeError as error:
             self._failed = True
@@ -78,7 +78,7 @@ class _Results(io.FileIO):
         """Within the block what is not taken is kept and tried again; see `patient_results`."""
         from whisper_hailo.core.waits import GrowingWait
 
-        self._patience = patience = _Patience(GrowingWait(), alone=alone)
+        self._patience = patience = _Patience(self, GrowingWait(), alone=alone)
         try:
             yield
         finally:
@@ -96,18 +96,20 @@ class _Patience:
     """What standard output did not take, and when it is to be tried again.
 
     Args:
+        out: standard output.
         wait: between tries.
         alone: nothing else shows what goes there: without a reader the work is over.
     """
 
-    def __init__(self, wait: GrowingWait, *, alone: bool) -> None:
+    def __init__(self, out: _Results, wait: GrowingWait, *, alone: bool) -> None:
+        self._out = out
         self._wait = wait
         self._alone = alone
         self._gone = False
         self.waiting = bytearray()
         self.n_lost = 0
 
-    def write(self, write_some: Callable[[ReadableBuffer], int], data: ReadableBuffer) -> int:
+    def write(self, data: ReadableBuffer) -> int:
         """Take all of it, whatever becomes of it."""
         n_bytes = memoryview(data).nbytes
         if self._gone:
@@ -119,8 +121,8 @@ class _Patience:
         if not self._wait.is_over:
             return n_bytes
         try:
-            while self.waiting and (self._alone or _has_room(1)):
-                del self.waiting[: write_some(bytes(self.waiting[: select.PIPE_BUF]))]
+            while self.waiting and (self._alone or _has_room(self._out.fileno())):
+                del self.waiting[: self._out.write_some(bytes(self.waiting[: select.PIPE_BUF]))]
         except BrokenPipeError:
             if self._alone:
                 raise

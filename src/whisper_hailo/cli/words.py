@@ -25,7 +25,7 @@ def in_our_order(words: Sequence[str], params: Sequence[Any]) -> list[str]:
     """
     options = [param for param in params if isinstance(param, TyperOption)]
     opposites = {
-        name: tuple(param.secondary_opts[:1])
+        name: tuple(param.secondary_opts)
         for param in options
         if param.is_bool_flag
         for name in param.opts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import shutil
 import stat
@@ -144,7 +145,7 @@ def _side_by_side(
             records = [future.result() for future in written]
             return hashed.result(), {name: one for part in records for name, one in part.items()}
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)
             raise
 
 
@@ -183,12 +184,10 @@ def _record(path: Path) -> FileRecord:
 
 def _refuse_early(out: Path, checkpoint: Path) -> None:
     """Refuse before any work what could not be replaced at its end."""
-    if not out.parent.is_dir():
-        _check_free(out, checkpoint)
-        return
-    with alone_with(out.parent, _ANOTHER_FOLDER):
-        _check_free(out, checkpoint)
-        _sweep(out)
+    if os.path.isdir(out.parent):  # False also for a name that is too long
+        with alone_with(out.parent, _ANOTHER_FOLDER):
+            _check_free(out, checkpoint)
+            _sweep(out)
 
 
 def _sweep(out: Path) -> None:

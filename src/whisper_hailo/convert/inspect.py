@@ -48,7 +48,7 @@ def describe_model(directory: Path) -> dict[str, Any]:
     """
     spec = ModelSpec.load(directory)
     files = {}
-    for name, record in sorted(spec.files.items()):
+    for name, record in spec.files.items():  # in order of the names, as `model.json` has them
         files[name] = {**asdict(record), "state": _state(directory / name, record.sha256)}
     step_s = FRAMES_PER_POSITION / FRAMES_PER_SECOND
     return {

@@ -119,7 +119,7 @@ def _convert_into(
 
 def _folder(parsed: CheckpointName, options: ConvertOptions, revision: str | None) -> str:
     """Folder name of one conversion: readable, short, and one per origin and options."""
-    origin = parsed.hub_id or os.path.realpath(parsed.path or "")
+    origin = parsed.hub_id if parsed.path is None else os.path.realpath(parsed.path)
     options = replace(options, half=options.in_half)  # a folder may come to another processor
     key = hashlib.sha256(os.fsencode(f"{origin}\n{revision}\n{options}")).hexdigest()[:12]
     label = re.sub(r"[^\w.-]", "_", parsed.label, flags=re.ASCII)[:40]
@@ -162,7 +162,7 @@ def _why_not(target: Path, stamp: bytes) -> str | None:
         spec = ModelSpec.load(target)
         check_all(target, spec)
     except ModelError as error:
-        return str(error).split(";", maxsplit=1)[0]
+        return str(error).rsplit(";", maxsplit=1)[0]  # what to do is done
     if found != stamp + _own_line(spec):
         return f"{target / SPEC_FILE} is damaged: it is not what was written"
     return None

@@ -64,6 +64,12 @@ def test_a_file_of_another_program_s_is_told_by_its_name_here(typed: str) -> Non
         hub.parse_name(typed)
 
 
+def test_a_directory_may_be_called_like_a_file_of_another_program_s(tmp_path: Path) -> None:
+    directory = tmp_path / "ggml-base.en.bin"
+    directory.mkdir()
+    assert hub.parse_name(str(directory)).path == directory
+
+
 def test_a_hub_id_may_end_like_a_file() -> None:
     assert hub.parse_name("org/own.bin").hub_id == "org/own.bin"
 
@@ -108,6 +114,14 @@ def test_only_data_files_are_fetched_and_the_commit_is_known(
     assert (source.name, source.revision) == ("org/name", COMMIT)
     assert path.name == COMMIT
     assert not [name for name in others if any(name in one for one in asked)]
+
+
+def test_only_a_commit_is_noted_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache that was filled by hand may call its snapshots anything."""
+    for folder, expected in ((COMMIT, COMMIT), ("main", None), (COMMIT[1:], None)):
+        monkeypatch.setattr(hub, "fetch_files", lambda *_: tmp_path / folder)  # noqa: B023
+        _, source = hub.locate(hub.parse_name("org/name"), None)
+        assert (source.name, source.revision) == ("org/name", expected)
 
 
 @pytest.mark.parametrize("where", ["headers", "body"])

@@ -148,6 +148,69 @@ def test_no_start_token_anywhere_is_an_error(tmp_path: Path) -> None:
         read_special_tokens(tmp_path, None)
 
 
+@pytest.mark.parametrize("known", ["decoder_start_token_id", "eos_token_id"])
+def test_one_of_both_ends_is_not_enough(tmp_path: Path, known: str) -> None:
+    write(tmp_path, "config.json", {"vocab_size": 20, known: 5})
+    with pytest.raises(ModelError, match="names no start and end token"):
+        read_special_tokens(tmp_path, None)
+
+
+@pytest.mark.parametrize(("listed", "expected"), [([4, 7], 4), ([0, 4], 0), ([6], 6)])
+def test_of_several_end_tokens_the_first_is_taken(
+    checkpoint: Path, listed: list[int], expected: int
+) -> None:
+    write(checkpoint, "generation_config.json", {"eos_token_id": listed})
+    assert read_special_tokens(checkpoint, None).eot == expected
+
+
+def test_an_empty_list_of_end_tokens_is_none(checkpoint: Path) -> None:
+    write(checkpoint, "generation_config.json", {"eos_token_id": []})
+    with pytest.raises(ModelError, match="names no start and end token"):
+        read_special_tokens(checkpoint, None)
+
+
+def test_what_the_generation_config_leaves_open_the_config_says(checkpoint: Path) -> None:
+    write(checkpoint, "generation_config.json", {"decoder_start_token_id": None, "eos_token_id": 7})
+    tokens = read_special_tokens(checkpoint, None)
+    assert (tokens.sot, tokens.eot) == (5, 7)
+
+
+def test_languages_are_in_the_order_of_their_ids(checkpoint: Path) -> None:
+    listed = {"<|de|>": 8, "<|zh|>": 6, "<|en|>": 7}
+    write(checkpoint, "generation_config.json", {"lang_to_id": listed})
+    languages = read_special_tokens(checkpoint, None).languages
+    assert list(languages.items()) == [("zh", 6), ("en", 7), ("de", 8)]
+
+
+def test_suppressed_ids_are_those_of_the_vocabulary_in_order(
+    checkpoint: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    known = [N_VOCAB - 1, 8, 1, 0, 8]
+    write(checkpoint, "generation_config.json", {"suppress_tokens": [*known, -1]})
+    assert read_special_tokens(checkpoint, None).suppress == (0, 1, 8, N_VOCAB - 1)
+    assert not caplog.records
+    write(checkpoint, "generation_config.json", {"suppress_tokens": [*known, N_VOCAB]})
+    assert read_special_tokens(checkpoint, None).suppress == (0, 1, 8, N_VOCAB - 1)
+    assert "suppress_tokens names ids beyond the 16 tokens" in caplog.text
+
+
+def test_control_tokens_may_stand_among_the_words(checkpoint: Path) -> None:
+    words = {name: index for index, name in enumerate([*WORDS, *CONTROL])}
+    out = write(checkpoint, "tokenizer.json", {"model": {"vocab": words}})
+    tokens = read_special_tokens(checkpoint, out)
+    assert (tokens.sot, tokens.eot, tokens.no_speech) == (5, 4, 12)
+    assert tokens.languages == {"en": 6, "haw": 7}
+
+
+def test_control_tokens_that_a_tokenizer_lacks_are_the_config_s(checkpoint: Path) -> None:
+    added = [{"content": "<|endoftext|>", "id": 4}]
+    words = {name: index for index, name in enumerate(WORDS)}
+    for known in (added, []):
+        content = {"model": {"vocab": words}, "added_tokens": known}
+        tokens = read_special_tokens(checkpoint, write(checkpoint, "tokenizer.json", content))
+        assert (tokens.sot, tokens.eot, tokens.no_timestamps) == (5, 4, None)
+
+
 def test_a_tokenizer_of_another_checkpoint_is_refused(checkpoint: Path) -> None:
     write_vocabulary(checkpoint)
     out = checkpoint / "tokenizer.json"

@@ -1,12 +1,16 @@
+import logging
 import sys
 from pathlib import Path
 
 import pytest
 
-from whisper_hailo.cli.app import app_of, run
+from whisper_hailo.cli.app import _completed, app_of, run
 from whisper_hailo.cli.command_table import OWN
-from whisper_hailo.core.errors import ExitCode
+from whisper_hailo.cli.streams import ReaderGoneError
+from whisper_hailo.core.errors import ExitCode, HefError
+from whisper_hailo.core.version import __version__
 
+COMPLETE = "_WHISPER_HAILO_COMPLETE"
 MEASURING = ("compare", "cures", "evaluate", "prepare", "report", "time")
 
 
@@ -126,3 +130,135 @@ def test_a_result_that_could_not_be_written_is_not_computed(
     monkeypatch.setattr(computes, lambda *_, **__: pytest.fail("it was computed"))
     assert run(words) == ExitCode.OUTPUT
     assert "cannot write" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({}, []),
+        ({"COMP_WORDS": "whisper-hailo check --ar"}, []),
+        ({COMPLETE: "complete_bash", "COMP_WORDS": "whisper-hailo check --ar"}, ["check", "--ar"]),
+        ({COMPLETE: "complete_fish", "_TYPER_COMPLETE_ARGS": "x -q check"}, ["-q", "check"]),
+        ({COMPLETE: "complete_zsh"}, []),
+    ],
+)
+def test_what_a_shell_wants_completed(
+    variables: dict[str, str], words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the command that is named is loaded for it."""
+    for name in (COMPLETE, "COMP_WORDS", "_TYPER_COMPLETE_ARGS"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert _completed() == words
+
+
+def test_the_version_is_told_alone_and_before_a_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for words in (["--version"], ["-q", "--version"], ["--version", "check"]):
+        assert run(words) == 0
+        assert capsys.readouterr().out == f"whisper-hailo {__version__}\n"
+
+
+def test_without_words_there_is_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([]) == 0
+    bare = capsys.readouterr().out
+    assert run(["--help"]) == 0
+    assert capsys.readouterr().out.strip() == bare.strip()
+    assert bare.startswith("Usage: whisper-hailo ")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            "transcribe a.wav -l de --beam-size five",
+            "--beam-size is 'five', expected a whole number",
+        ),
+        ("transcribe a.wav --threads=x", "--threads is 'x', expected a whole number"),
+        ("check g.onnx", "Missing option '--arch'"),
+        ("check", "Missing argument"),
+        ("check g.onnx --arch", "Option '--arch' requires an argument."),
+        ("completion", "Missing argument"),
+        ("transcribe", "no recording is named, expected files, folders, or - for a pipe"),
+        ("transcribe --threads x", "--threads is 'x', expected a whole number"),
+    ],
+)
+def test_wrong_words_are_one_line_that_names_what_was_typed(
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words.split()) == ExitCode.USAGE
+    told = capsys.readouterr()
+    assert told.out == ""
+    (line,) = told.err.splitlines()
+    assert line.startswith("whisper-hailo: ")
+    assert said in line
+    assert line.endswith(" (see --help)")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "told"),
+    [
+        (KeyboardInterrupt(), ExitCode.INTERRUPTED, "whisper-hailo: interrupted\n"),
+        (ReaderGoneError(), ExitCode.OK, ""),
+        (HefError("it is broken"), HefError.exit_code, "whisper-hailo: it is broken\n"),
+    ],
+)
+def test_errors_of_commands_are_one_line_and_a_code(
+    error: BaseException, code: int, told: str, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    def fail(_path: Path) -> None:
+        raise error
+
+    monkeypatch.setattr("whisper_hailo.convert.inspect.describe", fail)
+    assert run(["inspect", "x"]) == code
+    assert capsys.readouterr().err == told
+
+
+def test_an_import_that_ctrl_c_broke_is_an_interruption(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_path: Path) -> None:
+        raise ImportError("initialization failed") from KeyboardInterrupt()
+
+    monkeypatch.setattr("whisper_hailo.convert.inspect.describe", fail)
+    assert run(["inspect", "x"]) == ExitCode.INTERRUPTED
+    assert capsys.readouterr().err == "whisper-hailo: interrupted\n"
+
+
+def test_what_is_logged_is_one_line_without_what_moves_a_cursor(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def warn(_path: Path) -> dict[str, str]:
+        logging.getLogger("whisper_hailo.x").warning("two\nlines\x1b[31m")
+        logging.getLogger("whisper_hailo.x").debug("details")
+        logging.getLogger("other").info("of another library")
+        logging.getLogger("other").warning("a warning of another")
+        return {}
+
+    monkeypatch.setattr("whisper_hailo.convert.inspect.describe", warn)
+    assert run(["inspect", "x"]) == 0
+    assert capsys.readouterr().err == "two lines\\x1b[31m\na warning of another\n"
+    assert run(["inspect", "x", "-v"]) == 0
+    assert "details\n" in capsys.readouterr().err
+    assert run(["inspect", "x"]) == 0
+    assert "details\n" not in capsys.readouterr().err
+
+
+def test_a_shell_s_question_loads_the_command_that_it_is_about(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[list[str]] = []
+
+    def made(words: list[str]) -> None:
+        asked.append(words)
+        raise ReaderGoneError
+
+    monkeypatch.setattr("whisper_hailo.cli.app.app_of", made)
+    assert run(["check", "x"]) == 0
+    monkeypatch.setenv(COMPLETE, "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "whisper-hailo time --m")
+    assert run([]) == 0
+    assert asked == [["check", "x"], ["time", "--m"]]

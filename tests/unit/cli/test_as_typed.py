@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 import typer
+from typer.core import TyperOption
+from typer.main import get_command
 from typer.testing import CliRunner
 
+from whisper_hailo.cli.as_typed import take_as_typed
 from whisper_hailo.cli.help import Command
 from whisper_hailo.core.errors import ExitCode
 
@@ -32,8 +35,8 @@ def _told(value: str | None) -> str:
     return f"<{value}>"
 
 
-def _asked(*words: str) -> tuple[int, str]:
-    """Exit code and output of a small command."""
+def _app() -> typer.Typer:
+    """A small command."""
     app = typer.Typer()
 
     @app.command(cls=Command)
@@ -49,7 +52,12 @@ def _asked(*words: str) -> tuple[int, str]:
     ) -> None:
         typer.echo(repr((names, number, word, list(many or ()), loud, called)))
 
-    result = CliRunner().invoke(app, list(words))
+    return app
+
+
+def _asked(*words: str) -> tuple[int, str]:
+    """Exit code and output of that command."""
+    result = CliRunner().invoke(_app(), list(words))
     return result.exit_code, result.output
 
 
@@ -75,3 +83,26 @@ def test_options_have_their_values_and_callbacks_are_asked(words: str, expected:
 def test_what_is_missing_or_no_number_is_refused(words: str) -> None:
     code, _ = _asked(*words.split())
     assert code == int(ExitCode.USAGE)
+
+
+def test_what_is_a_word_is_not_converted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the process that other tests run in Pydantic is there already."""
+
+    def convert(_self: object, _context: object, value: object) -> object:
+        pytest.fail(f"{value!r} is converted")
+
+    monkeypatch.setattr(TyperOption, "process_value", convert)
+    command: Any = get_command(_app())
+    params = {one.name: one for one in take_as_typed(command.params)}
+    for name, value, taken in (
+        ("word", "w", "w"), ("word", None, None), ("number", "3", 3), ("number", None, None),
+        ("many", None, ()), ("many", ("x", "y"), ["x", "y"]), ("called", "c", "<c>"),
+        ("called", None, "<None>"), ("loud", None, None), ("few", None, None),
+    ):  # fmt: skip
+        assert params[name].process_value(None, value) == taken
+    for name, value in (("number", "1" * 10), ("number", "x"), ("few", "1"), ("loud", "w")):
+        with pytest.raises(pytest.fail.Exception, match="is converted"):
+            params[name].process_value(None, value)
+    before = [one.process_value for one in command.params]
+    take_as_typed(command.params)
+    assert [one.process_value for one in command.params] == before, "once is enough"

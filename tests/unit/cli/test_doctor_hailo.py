@@ -4,84 +4,34 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.standin.hef_file import Net, Wish, hef_bytes
-from whisper_hailo.backends.hailo import binding as binding_module
+from tests.unit.cli.machine import Root, found_checks, root, with_binding
 from whisper_hailo.backends.hailo import probe
 from whisper_hailo.backends.hailo.chip import ChipFacts
 from whisper_hailo.cli import doctor_hailo
-from whisper_hailo.cli.doctor_check import NOTE, OK, Check
+from whisper_hailo.cli.doctor_check import NOTE, OK
 from whisper_hailo.core.errors import BindingMismatchError, NoBindingError, NoDeviceError
 
-
-class Root:
-    """A machine's files."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def put(self, path: str, text: str) -> None:
-        (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (self.folder / path).write_text(text + "\n", encoding="utf-8")
-
-    def pci(self, device: str, speed: str) -> None:
-        place = "sys/bus/pci/devices/0000:01:00.0"
-        for name, text in (
-            ("vendor", "0x1e60"),
-            ("device", device),
-            ("current_link_speed", speed),
-            ("max_link_speed", "8.0 GT/s PCIe"),
-            ("current_link_width", "1"),
-        ):
-            self.put(f"{place}/{name}", text)
-
-
-@pytest.fixture
-def root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Root:
-    for name in ("pci_devices", "drivers", "device_nodes", "throttling"):
-        function = getattr(probe, name)
-        monkeypatch.setattr(probe, name, lambda f=function: f(tmp_path))
-    monkeypatch.setattr(binding_module, "LIBRARIES", (f"{tmp_path}/usr/lib",))
-    monkeypatch.setattr(probe, "service_state", lambda: "inactive")
-    monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "cache"))
-    return Root(tmp_path)
-
-
-def _with_binding(monkeypatch: pytest.MonkeyPatch, version: str, chip: Any = None) -> None:
-    class Binding:
-        __version__ = version
-
-    def found() -> list[ChipFacts]:
-        if isinstance(chip, Exception):
-            raise chip
-        return [chip] if chip else []
-
-    monkeypatch.setattr(doctor_hailo, "load_binding", lambda: Binding)
-    monkeypatch.setattr(doctor_hailo, "chips", found)
-    monkeypatch.setattr(doctor_hailo, "try_hef", lambda _: None)
-
-
-def _checks() -> dict[str, Check]:
-    return {check.name: check for check in doctor_hailo.hailo_checks()}
+__all__ = ["root"]
 
 
 def test_a_machine_without_a_hailo_is_short(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     error = NoBindingError("none")
     monkeypatch.setattr(doctor_hailo, "load_binding", lambda: (_ for _ in ()).throw(error))
     monkeypatch.setattr(doctor_hailo, "system_binding", lambda: None)
-    assert list(_checks()) == ["Hailo binding", "Hailo device", "throttling"]
+    assert list(found_checks()) == ["Hailo binding", "Hailo device", "throttling"]
     monkeypatch.setattr(doctor_hailo, "system_binding", lambda: Path("/usr/lib/x"))
-    check = _checks()["Hailo binding"]
+    check = found_checks()["Hailo binding"]
     assert check.found == "installed but invisible to this environment"
     assert "--system-site-packages" in check.advice
 
 
 def test_a_good_machine(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     chip = ChipFacts("0000:01:00.0", "hailo8", "4.23.0", 51.25)
-    _with_binding(monkeypatch, "4.23.0", chip)
+    with_binding(monkeypatch, "4.23.0", chip)
     root.pci("0x2864", "8.0 GT/s PCIe")
     root.put("sys/module/hailo_pci/version", "4.23.0")
     root.put("usr/lib/libhailort.so.4.23.0", "")
@@ -94,7 +44,7 @@ def test_a_good_machine(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.mkdir(parents=True)
     net = Net("e", {"e/i": (1, 1000, 80)}, {"e/o": (1, 500, 384)}, contexts=4)
     (folder / "e.hef").write_bytes(hef_bytes(Wish([net])))
-    checks = _checks()
+    checks = found_checks()
     assert {check.status for check in checks.values()} == {OK}
     assert checks["PCIe link"].found == "Hailo-8 or 8L at 0000:01:00.0, 8 GT/s, 1 lanes"
     assert checks["Hailo chip"].found == (
@@ -105,18 +55,18 @@ def test_a_good_machine(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     assert checks["HEF files"].found == expected
     assert checks["Hailo buffers"].found.startswith("e.hef ran on arrays of NumPy ")
     (folder / "e.hef").write_bytes(b"rotten")
-    assert "fetch it again" in _checks()["HEF files"].advice
+    assert "fetch it again" in found_checks()["HEF files"].advice
 
 
 def test_a_tangle(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     """A 4.x binding beside a 5.x library, both drivers, a slow link, and too little power."""
-    _with_binding(monkeypatch, "4.20.0", NoDeviceError("no Hailo chip is there; check the cable"))
+    with_binding(monkeypatch, "4.20.0", NoDeviceError("no Hailo chip is there; check the cable"))
     root.pci("0x45c4", "5.0 GT/s PCIe")
     root.put("sys/module/hailo_pci/version", "4.20.0")
     root.put("sys/module/hailo1x_pci/version", "5.1.1")
     root.put("usr/lib/libhailort.so.5.1.1", "")
     root.put("sys/devices/platform/soc/soc:firmware/get_throttled", "50005")
-    checks = _checks()
+    checks = found_checks()
     assert checks.pop("Hailo binding").status == OK, "by itself it can be imported"
     assert {check.status for check in checks.values()} == {NOTE}
     assert all(check.advice for check in checks.values())
@@ -146,19 +96,19 @@ def test_drivers_of_another_release(
     version: str,
     expected: str,
 ) -> None:
-    _with_binding(monkeypatch, binding)
+    with_binding(monkeypatch, binding)
     root.put(f"sys/module/{driver}/version", version)
-    assert expected in _checks()["Hailo driver"].advice
+    assert expected in found_checks()["Hailo driver"].advice
 
 
 def test_several_libraries_and_a_closed_node(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
-    _with_binding(monkeypatch, "4.23.0")
+    with_binding(monkeypatch, "4.23.0")
     root.put("usr/lib/libhailort.so.4.23.0", "")
     root.put("usr/lib/libhailort.so.4.20.0", "")
     root.put("dev/h1x-0", "")
-    assert "tangle" in _checks()["HailoRT library"].advice
+    assert "tangle" in found_checks()["HailoRT library"].advice
     monkeypatch.setattr(doctor_hailo.os, "access", lambda *_: False)
-    check = _checks()["Hailo device"]
+    check = found_checks()["Hailo device"]
     assert check.found.endswith("h1x-0, not for this user")
     assert "udev" in check.advice
 
@@ -166,7 +116,7 @@ def test_several_libraries_and_a_closed_node(root: Root, monkeypatch: pytest.Mon
 def test_a_binding_that_does_not_fit(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     error = BindingMismatchError("it does not run with this NumPy; pip install 'numpy<2'")
     monkeypatch.setattr(doctor_hailo, "load_binding", lambda: (_ for _ in ()).throw(error))
-    check = _checks()["Hailo binding"]
+    check = found_checks()["Hailo binding"]
     assert (check.found, check.advice) == (
         "it does not run with this NumPy",
         "pip install 'numpy<2'",
@@ -183,15 +133,15 @@ def test_numpy_by_versions_where_nothing_can_be_run(
     monkeypatch.setattr(sys, "version_info", (3, 12, 1))
     monkeypatch.setattr(doctor_hailo.metadata, "version", lambda _: numpy)
     for chip in (None, NoDeviceError("none; look"), ChipFacts("0000:01:00.0", "hailo8")):
-        _with_binding(monkeypatch, binding, chip)
-        check = _checks()["Hailo buffers"]
+        with_binding(monkeypatch, binding, chip)
+        check = found_checks()["Hailo buffers"]
         assert (check.status, f"NumPy {numpy}" in check.found) == (status, True)
         assert ("pip install 'numpy<2'" in check.advice) == (status == NOTE)
 
 
 def test_buffers_that_do_not_reach_the_chip(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     """The smallest file that the chip takes is run; what it says counts, not the versions."""
-    _with_binding(monkeypatch, "5.1.1", ChipFacts("0000:01:00.0", "hailo8l"))
+    with_binding(monkeypatch, "5.1.1", ChipFacts("0000:01:00.0", "hailo8l"))
     tried = []
 
     def fail(path: Path) -> None:
@@ -208,7 +158,7 @@ def test_buffers_that_do_not_reach_the_chip(root: Root, monkeypatch: pytest.Monk
         path = root.folder / "cache/hefs/hailo8l/tiny" / f"{name}.hef"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(hef_bytes(Wish([net], arch=arch, weights=bytes(weights))))
-    check = _checks()["Hailo buffers"]
+    check = found_checks()["Hailo buffers"]
     assert tried == ["s.hef"]
     assert (check.status, check.found) == (NOTE, "HailoRT takes arrays for empty")
     assert check.advice == "pip install 'numpy<2'"

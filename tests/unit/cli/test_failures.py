@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from whisper_hailo.cli.failures import (
+    DEBUG_VARIABLE,
     LONGEST_LINE,
     OneLine,
     describe,
@@ -91,6 +92,7 @@ def test_a_deleted_working_directory_is_no_internal_error(
     assert report(caught.value) == ExitCode.USAGE
     assert "the working directory was deleted" in capsys.readouterr().err
     assert report(elsewhere.value) == ExitCode.INTERNAL
+    assert report(OSError(errno.EBADF, "Bad file descriptor")) == ExitCode.INTERNAL
     monkeypatch.chdir(tmp_path)
     assert report(caught.value) == ExitCode.INTERNAL
 
@@ -104,3 +106,26 @@ def test_what_the_system_has_against_a_path_is_told_by_the_path(
         "whisper-hailo: 'xx\\n' cannot be used (File name too long); check the path\n"
     )
     assert report(OSError(errno.EBADF, "Bad file descriptor")) == ExitCode.INTERNAL
+
+
+def test_what_nobody_foresaw_has_its_details_where_they_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for value, lines in (("", 1), ("1", 2)):
+        monkeypatch.setenv(DEBUG_VARIABLE, value)
+        assert report(ValueError("odd")) == ExitCode.INTERNAL
+        told = capsys.readouterr().err
+        assert len(told.splitlines()) == lines
+        assert told.startswith("whisper-hailo: internal error (ValueError: odd); set ")
+        assert ("\nValueError: odd\n" in told) == bool(value)
+    monkeypatch.setenv(DEBUG_VARIABLE, "1")
+    assert report(AudioError("it is broken")) == ExitCode.AUDIO
+    assert capsys.readouterr().err == "whisper-hailo: it is broken\n"
+
+
+def test_the_middle_of_what_is_too_long_is_left_out() -> None:
+    text = "a" * 300 + "b" * 300
+    line = one_line(text, 105)
+    assert line == "a" * 50 + " ... " + "b" * 50
+    assert one_line(text, 600) == text
+    assert len(one_line(text, 599)) in {598, 599}

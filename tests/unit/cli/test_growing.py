@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,14 +11,16 @@ from pathlib import Path
 import pytest
 
 from tests.unit.text.test_outputs import transcript
-from whisper_hailo.cli import growing
+from whisper_hailo.cli import growing, progress, status_line
 from whisper_hailo.cli.growing import Growing
 from whisper_hailo.cli.inputs import find_inputs
 from whisper_hailo.cli.sink import Sink
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import Segment, Transcript
+from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.text.outputs import render
 from whisper_hailo.text.subtitles import Layout
+from whisper_hailo.transcription.memory import Remembered
 
 
 class Coming(Iterator[Segment]):
@@ -177,3 +180,115 @@ def test_what_was_not_finished_stays(tmp_path: Path, segments: Coming) -> None:
     with pytest.raises(KeyboardInterrupt):
         follow(sink(tmp_path, "txt", out="out"), segments)
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["a.txt.part"]
+
+
+def remembered(segments: Coming, whole: Transcript) -> Remembered:
+    """What a run that was interrupted had of a recording."""
+    del segments
+    decoded = Decoded((1, 2), -0.1, 0.0, runaway=False)
+    return Remembered("key", decoded, whole.segments, 9.0, True, False, None, "de", {})
+
+
+def test_what_a_run_that_goes_on_needs_is_kept_until_all_is_done(
+    tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of other runs nothing is known; those that do not go on begin anew."""
+    results = sink(tmp_path, "txt", out="out", goes_on=True)
+    path = tmp_path / "out" / "a.part.jsonl"
+    with Growing(results.inputs[0], results, lambda: "mine") as interrupted:
+        assert interrupted.journal is not None
+        assert not interrupted.journal.kept
+        interrupted.journal.remember([remembered(segments, transcript())])
+    told = capsys.readouterr().err
+    assert told == f"{tmp_path}/a.wav: what was decoded is kept; --resume goes on\n"
+    assert path.exists()
+    for goes_on, identity, known in (
+        (True, "mine", 12.5),
+        (True, "other", 0.0),
+        (False, "mine", 0),
+    ):
+        again = replace(results, goes_on=goes_on)
+        growing = Growing(results.inputs[0], again, lambda identity=identity: identity)
+        growing.open()
+        assert growing.journal is not None
+        assert growing.journal.known_s == known
+        told = capsys.readouterr().err
+        assert (f"{tmp_path}/a.wav: goes on after 0:12\n" in told) == bool(known)
+    with Growing(results.inputs[0], results, lambda: "mine") as last:
+        last.follow(segments)  # type: ignore[arg-type]
+    assert "--resume" not in capsys.readouterr().err
+    assert [file.name for file in path.parent.iterdir()] == ["a.txt"]
+
+
+def test_what_was_known_before_tells_nothing_of_the_speed(
+    tmp_path: Path, segments: Coming, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    now = [0.0]
+    monkeypatch.setattr(progress, "monotonic", lambda: now[0])
+    results = sink(tmp_path, "txt", out="out", goes_on=True)
+    with Growing(results.inputs[0], results, str) as interrupted:
+        assert interrupted.journal is not None
+        interrupted.journal.remember([remembered(segments, transcript())])
+    capsys.readouterr()
+    with Growing(results.inputs[0], results, str) as going_on:
+        going_on.progress(12.5, 112.5)
+        now[0] = 20.0
+        going_on.progress(32.5, 112.5)
+    line = "a.wav: 0:32 of 1:52, 1.0 x real time, 1:20 left\n"
+    assert line in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("out", ["", "out"])
+def test_on_a_terminal_nothing_is_told_behind_how_far_it_is(
+    out: str, tmp_path: Path, segments: Coming, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """That line is taken away before any other: a text, its language, the name of a file."""
+    monkeypatch.setattr(status_line, "_on_terminal", lambda: True)
+    monkeypatch.setattr(status_line, "_columns", lambda: 80)
+    now = iter(range(0, 900, 20))
+    monkeypatch.setattr(progress, "monotonic", lambda: float(next(now)))
+    monkeypatch.setattr(sys, "stdout", sys.stderr)
+    results = sink(tmp_path, "txt", out=out)
+    with Growing(results.inputs[0], results, str) as grown:
+        segments.before = lambda: grown.progress(100.0, 600.0)
+        grown.follow(segments)  # type: ignore[arg-type]
+    parts = capsys.readouterr().err.split("\r\x1b[K")
+    told = [part for part in parts if part and not part.endswith(" left")]
+    language, texts = f"{tmp_path}/a.wav: German (75%)\n", ["Grüße.\n", "All the rest.\n"]
+    written = f"wrote {tmp_path}/out/a.txt\n"
+    assert "".join(told) == language + (written if out else "".join(texts))
+    assert len([part for part in parts if part.endswith(" left")]) == 3
+    assert parts[-1] in {"", written}
+
+
+def test_a_language_that_was_told_or_is_the_only_one_is_not_told_again(
+    tmp_path: Path, segments: Coming, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for probs in ({}, {"de": 1.0}):
+        segments.language_probs = probs
+        follow(sink(tmp_path, "txt"), segments)
+        assert capsys.readouterr().err == ""
+
+
+def test_files_that_grow_are_written_again_after_two_seconds(
+    tmp_path: Path, segments: Coming, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = iter((100.0, 102.0, 103.0))
+    monkeypatch.setattr(growing, "monotonic", lambda: next(now))
+    found: list[str] = []
+    path = tmp_path / "new" / "out" / "a.txt.part"
+    segments.before = lambda: found.append(path.read_text() if path.exists() else "")
+    follow(sink(tmp_path, "txt", out="new/out"), segments)
+    assert found == ["", "Grüße.\n", "Grüße.\nAll the rest.\n"]
+    assert not path.exists()
+
+
+def test_where_nothing_was_decoded_there_is_nothing_to_go_on_with(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = sink(tmp_path, "txt", out="out", goes_on=True)
+    Growing(results.inputs[0], results, str).open().close()
+    assert capsys.readouterr().err == ""
+    assert not (tmp_path / "out").exists()

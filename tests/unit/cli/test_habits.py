@@ -144,7 +144,9 @@ def test_whisper_cpp_s_outputs_are_files_where_one_is(
     assert sorted(map(str, set(Path().rglob("a.*")) - before)) == names
 
 
-@pytest.mark.parametrize("words", ["-f a.wav", "-f ./a.wav", "--file a.wav", "-f a.wav -f srt"])
+@pytest.mark.parametrize(
+    "words", ["-f -", "-f srt -f -", "-f a.wav", "-f ./a.wav", "--file a.wav", "-f a.wav -f srt"]
+)
 def test_f_before_a_recording_names_it_as_in_whisper_cpp(listener: Listener, words: str) -> None:
     assert run(["transcribe", *words.split()]) == 0
     assert len(listener.asked) == 1
@@ -156,6 +158,12 @@ def test_a_format_stays_one_beside_a_file_of_its_name(
     Path("srt").write_text("some sound")
     assert run(["transcribe", "-f", "srt", "a.wav"]) == 0
     assert "-->" in capsys.readouterr().out
+    assert len(listener.asked) == 1
+
+
+def test_f_before_what_is_there_names_it_without_a_suffix_too(listener: Listener) -> None:
+    Path("talk").write_text("some sound")
+    assert run(["transcribe", "-f", "talk"]) == 0
     assert len(listener.asked) == 1
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import Field, fields, is_dataclass
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
@@ -23,6 +24,7 @@ from whisper_hailo.cli.output import OutputOptions
 from whisper_hailo.cli.verbosity import Loudness
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.flags import Flag, flag_of, typed_name
+from whisper_hailo.core.given_options import inner_type
 from whisper_hailo.decoding.option_groups import (
     PromptOptions,
     SearchOptions,
@@ -201,3 +203,65 @@ def test_short_help_works_behind_every_command(
 ) -> None:
     assert run([command, word]) == 0
     assert capsys.readouterr().out.startswith(f"Usage: whisper-hailo {command} [OPTIONS]")
+
+
+@pytest.mark.parametrize("command", TAKES)
+@pytest.mark.usefixtures("narrow")
+def test_values_have_names_and_switches_have_none(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--task NAME`, `--threads N`, `--output DIR`; what can be switched off says so."""
+    text = " ".join(help_of(command, capsys).split())
+    for kind in TAKES[command]:
+        hints = get_type_hints(kind)
+        for one, how in flags(kind):
+            name = typed_name(one)
+            if command == "caption" and name[2:].replace("-", "_") in NO_EFFECT:
+                continue
+            inner = inner_type(hints[one.name])
+            is_switch = inner is bool or (is_dataclass(inner) and how.parse is None)
+            if is_switch:
+                off = one.default is True or bool(how.shown)
+                assert (f"--[no-]{name[2:]} " if off else f" {name} ") in text
+                continue
+            usual = {int: "N", float: "X", str: "TEXT", Path: "PATH"}.get(inner, "X")
+            value = how.metavar or ("NAME" if how.choices else usual)
+            assert f"{name} {value} " in text, f"{name} {value}"
+
+
+def test_arguments_stand_in_the_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    for command, usage in (
+        ("transcribe", "transcribe [OPTIONS] AUDIO..."),
+        ("models", "models [OPTIONS] [ACTION] [NAMES...]"),
+        ("convert", "convert [OPTIONS] CHECKPOINT OUT"),
+        ("batch", "batch [OPTIONS] MANIFEST|FOLDER..."),
+    ):
+        first = " ".join(help_of(command, capsys).split("\n\n")[0].split())
+        assert first == f"Usage: whisper-hailo {usage}"
+
+
+def test_arguments_are_described_unless_they_speak_for_themselves(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    parts = help_of("convert", capsys).split("\n\n")
+    (arguments,) = (part for part in parts if part.startswith("Arguments:"))
+    assert re.search(r"^  CHECKPOINT +Checkpoint directory, ", arguments, re.MULTILINE)
+    assert re.search(r"^  OUT +Model directory to write", arguments, re.MULTILINE)
+    assert "Arguments:" not in help_of("transcribe", capsys)
+
+
+def test_what_has_to_be_given_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = rows_of(help_of("compile", capsys))
+    needed = {name for name, said in rows.items() if said.endswith("[required]")}
+    assert needed == {"--arch", "--part", "--calibration"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [("", ["transcribe", "translate"]), ("trans", ["transcribe", "translate"]),
+     ("transl", ["translate"]), ("x", [])],
+)  # fmt: skip
+def test_values_that_shells_complete(typed: str, offered: list[str]) -> None:
+    options = {one.name: one.annotation.__metadata__[0] for one in parameters_of(DecodingOptions)}
+    assert options["task"].autocompletion(typed) == offered
+    assert options["language"].autocompletion is None

@@ -140,3 +140,45 @@ def test_nobody_waits_for_a_pipe_to_be_looked_at(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.wav")
     (entry,) = map(looked_at, find_inputs([str(tmp_path / "pipe.wav")]))
     assert entry.fault is None
+
+
+def test_what_is_wrong_already_stays_what_is_told(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for entry in find_inputs([str(tmp_path / "empty"), ""]):
+        assert entry.fault is not None
+        assert looked_at(entry) is entry
+        assert entry.id is None
+
+
+def test_standard_input_is_looked_at_by_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.wav").write_text("some sound")
+    with open(tmp_path / "a.wav", encoding="utf-8") as given:
+        monkeypatch.setattr("sys.stdin", given)
+        entry, file = find_inputs(["-", str(tmp_path / "a.wav")])
+        assert (entry.name, entry.path, str(entry.stem)) == ("stdin", None, "stdin")
+        assert looked_at(entry) is entry
+        assert entry.source() is given.buffer
+        assert entry.id == file.id is not None
+
+
+def test_one_file_is_one_whatever_it_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.wav").write_text("some sound")
+    (tmp_path / "b.wav").symlink_to("a.wav")
+    (tmp_path / "c.wav").write_text("other sound")
+    monkeypatch.chdir(tmp_path)
+    same, link, other = (one.id for one in find_inputs(["./a.wav", "b.wav", "c.wav"]))
+    assert same == link != other
+
+
+def test_an_address_that_is_a_file_s_name_is_that_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ftp:").mkdir()
+    (tmp_path / "ftp:" / "a.wav").write_text("some sound")
+    (entry,) = map(looked_at, find_inputs(["ftp://a.wav"]))
+    assert entry.fault is None

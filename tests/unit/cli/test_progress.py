@@ -49,3 +49,41 @@ def test_a_stream_of_unknown_length(
     now[0] = 30.0
     stream(90.0, None)
     assert capsys.readouterr().err == "radio: 1:30, 3.0 x real time\n"
+
+
+@pytest.mark.parametrize(
+    ("done_s", "duration_s", "told"),
+    [
+        (10.0, 60.0, "a: 0:10 of 1:00, 1.0 x real time, 0:50 left\n"),
+        (10.0, 59.9, ""),
+        (60.0, None, "a: 1:00, 6.0 x real time\n"),
+        (59.9, None, ""),
+        (700.0, 600.0, "a: 11:40 of 10:00, 70.0 x real time, 0:00 left\n"),
+    ],
+)
+def test_from_a_minute_on_progress_is_told(
+    done_s: float, duration_s: float | None, told: str, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Of the recording, however little of it is done."""
+    monkeypatch.setattr(status_line, "_LOG_INTERVAL_S", 1.0)
+    now = iter((0.0, 10.0))
+    monkeypatch.setattr(progress, "monotonic", lambda: next(now))
+    Progress("a")(done_s, duration_s)
+    assert capsys.readouterr().err == told
+
+
+def test_what_was_done_before_is_left_out_of_the_speed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The clock begins where it ends."""
+    now = [0.0]
+    monkeypatch.setattr(progress, "monotonic", lambda: now[0])
+    told = Progress("a")
+    told.skip(300.0)
+    now[0] = 20.0
+    told(300.0, 600.0)
+    assert capsys.readouterr().err == "a: 5:00 of 10:00, 0.0 x real time\n"
+    now[0] = 40.0
+    told(400.0, 600.0)
+    assert capsys.readouterr().err == "a: 6:40 of 10:00, 5.0 x real time, 0:40 left\n"

@@ -62,7 +62,9 @@ def test_the_environment_goes_before_the_file_and_what_is_typed_before_both(
         ("maxupload = 3", "maxupload is no option of serve"),
         ('max-upload = "many"', "--max-upload is 'many'"),
         ('http = "here"', "--http is 'here', expected an address and a port"),
-        ("http = ", "cannot be read"),
+        ("http = ", r"cannot be read \(Invalid value"),
+        ('task = "translate"', "task is no option of serve"),
+        ("api_key = 3", "--api-key is '3': "),
     ],
 )
 def test_what_is_wrong_in_a_file_is_told(tmp_path: Path, content: str, told: str) -> None:

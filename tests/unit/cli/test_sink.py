@@ -32,10 +32,15 @@ def sink(entries: list[Input], out: Path | None, *formats: str, as_json: bool = 
     return Sink(formats or ("txt",), out, as_json, entries)
 
 
-def test_every_format_has_a_file_of_its_input_s_name(tmp_path: Path) -> None:
+def test_every_format_has_a_file_of_its_input_s_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     entries = inputs(tmp_path, "a.b.wav")
     results = sink(entries, tmp_path / "out", "txt", "srt")
     results.put(entries[0], transcript())
+    told = capsys.readouterr()
+    wrote = [f"wrote {tmp_path}/out/a.b.{fmt}" for fmt in ("txt", "srt")]
+    assert (told.out, told.err.splitlines()) == ("", wrote)
     assert results.targets(entries[0]) == [
         tmp_path / "out" / "a.b.txt",
         tmp_path / "out" / "a.b.srt",
@@ -203,3 +208,37 @@ def test_a_folder_that_cannot_be_written_to_is_told_first(
     monkeypatch.setattr("os.access", lambda path, _: Path(path) != tmp_path)
     with pytest.raises(OutputError, match="may not be written to by this user"):
         sink(entries, tmp_path / "new").expect_writable()
+
+
+def test_a_format_that_does_not_come_in_parts_is_printed_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entries = inputs(tmp_path, "a.wav")
+    results = sink(entries, None, "json")
+    assert not results.prints_parts
+    results.put(entries[0], transcript())
+    assert json.loads(capsys.readouterr().out)["text"] == "Grüße. All the rest."
+    sink(entries, None).put(entries[0], transcript(), printed=True)
+    assert capsys.readouterr().out == ""
+
+
+def test_json_goes_to_standard_output_beside_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what it cost, which files have not: they are the same each time."""
+    entries = inputs(tmp_path, "a.wav")
+    results = sink(entries, tmp_path / "out", "json", as_json=True)
+    results.put(entries[0], transcript())
+    facts = json.loads(capsys.readouterr().out)
+    written = json.loads((tmp_path / "out" / "a.json").read_text())
+    assert facts["text"] == written["text"]
+    assert set(facts) > set(written)
+
+
+def test_two_names_of_one_recording_and_links_replace_nothing(tmp_path: Path) -> None:
+    entries = inputs(tmp_path, "a.wav", "b.wav")
+    (tmp_path / "a.txt").symlink_to(tmp_path / "b.wav")
+    with pytest.raises(OptionError, match="would replace the input"):
+        sink(entries, tmp_path)
+    with pytest.raises(OptionError, match="several inputs are called 'a'"):
+        sink([entries[0], entries[0]], tmp_path / "out")

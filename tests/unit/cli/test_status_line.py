@@ -12,9 +12,10 @@ import termios
 import pytest
 from rich.cells import cell_len
 
-from whisper_hailo.cli import progress, status_line
+from whisper_hailo.cli import progress, status_line, steps
 from whisper_hailo.cli.progress import Progress
 from whisper_hailo.cli.status_line import StatusLine, cropped
+from whisper_hailo.cli.steps import Steps
 
 ERASE = "\r\x1b[K"
 
@@ -99,3 +100,56 @@ def test_the_width_is_standard_error_s(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_cropped(text: str, room: int, kept: str) -> None:
     assert cropped(text, room) == kept
+
+
+@pytest.mark.usefixtures("terminal")
+def test_what_is_shown_or_taken_away_is_out_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever buffer standard error has: it says how far it is now."""
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(io.BufferedWriter(raw)))  # type: ignore[arg-type]
+    line = StatusLine(0.0)
+    line.show(1.0, "1 of 2")
+    assert raw.getvalue() == f"{ERASE}1 of 2".encode()
+    line.close()
+    assert raw.getvalue() == f"{ERASE}1 of 2{ERASE}".encode()
+
+
+def test_lines_elsewhere_are_out_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(io.BufferedWriter(raw)))  # type: ignore[arg-type]
+    StatusLine(0.0).show(1.0, "1 of 2", "a")
+    assert raw.getvalue() == b"a: 1 of 2\n"
+
+
+@pytest.mark.usefixtures("terminal")
+def test_a_terminal_s_line_is_due_five_times_a_second() -> None:
+    line = StatusLine(10.0)
+    assert not line.is_due(10.1)
+    assert line.is_due(10.25)
+    line.show(10.25, "1 of 2")
+    assert not line.is_due(10.3)
+
+
+def test_steps_are_told_with_their_time(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(steps, "monotonic", lambda: now[0])
+    told = Steps()
+    told(1, 9, "too soon")
+    now[0] = 175.0
+    told(2, 9, "measuring")
+    told(3, 9, "too soon again")
+    told.close()
+    assert capsys.readouterr().err == "2 of 9, 1:15: measuring\n"
+
+
+@pytest.mark.usefixtures("terminal")
+@pytest.mark.parametrize("n_letters", [20, 29, 30, 31, 90])
+def test_a_name_has_all_the_room_that_figures_leave(
+    n_letters: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    StatusLine(0.0).show(1.0, "1:40 of", "n" * n_letters)
+    shown = capsys.readouterr().err.removeprefix(ERASE)
+    assert cell_len(shown) == min(39, n_letters + 9)
+    assert shown.endswith("n: 1:40 of" if n_letters <= 30 else "n…: 1:40 of")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.unit.shapes import toy_spec
-from whisper_hailo.convert.cached import cached_as, cached_models
+from whisper_hailo.convert.cached import cached_as, cached_models, hub_folder
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.spec import SPEC_FILE, FileRecord, ModelSource
 
@@ -69,6 +70,12 @@ def test_another_name_tells_what_is_there_once() -> None:
         cached_as("base")
 
 
+def test_an_empty_cache_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path))
+    with pytest.raises(ModelError, match=r"tiny is not in the cache; there are: none$"):
+        cached_as("tiny")
+
+
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
@@ -88,9 +95,46 @@ def test_every_byte_of_every_file_is_looked_at(
     assert model.faults() == expected
 
 
+def test_a_size_that_is_not_the_file_s_is_told(models: Path) -> None:
+    """The engines look at it first, and would refuse the file."""
+    (model,) = cached_as("mine")
+    record = replace(model.spec.files["a"], bytes=6)
+    spec = replace(model.spec, files={**model.spec.files, "a": record})
+    (models / "mine-int8-3" / SPEC_FILE).write_text(spec.to_json(), encoding="utf-8")
+    (model,) = cached_as("mine")
+    assert model.faults() == ["a is damaged"]
+
+
 def test_what_is_removed_takes_its_stamp_and_lock_along(models: Path) -> None:
     (models / "mine-int8-3.stamp").write_text("made of what")
     (model,) = cached_as("mine")
     model.remove()
     left = sorted(path.name for path in models.iterdir())
     assert left == [".half", "old", "tiny-int8-1", "tiny-none-2"]
+
+
+def test_one_that_was_cut_off_before_its_stamp_is_removed_too(models: Path) -> None:
+    (model,) = cached_as("mine")
+    model.remove()
+    assert not model.directory.exists()
+
+
+def test_a_cache_that_is_emptied_by_hand_meanwhile_is_no_error(
+    models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (model,) = cached_as("mine")
+    real = shutil.rmtree
+    monkeypatch.setattr(shutil, "rmtree", lambda _: real(models))
+    model.remove()
+    assert not models.exists()
+
+
+def test_where_the_hub_keeps_what_a_model_was_made_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    for name in ("models--openai--whisper-tiny", "models--gpt2"):
+        (tmp_path / name).mkdir()
+    assert hub_folder("openai/whisper-tiny") == tmp_path / "models--openai--whisper-tiny"
+    assert hub_folder("openai/whisper-base") is None
+    assert hub_folder("gpt2") is None, "the name of a directory, not of a hub's model"

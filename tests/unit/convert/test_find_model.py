@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import shutil
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.unit.backends.test_optimum import GOLDENS
+from tests.unit.shapes import toy_spec
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.convert.find_model import describe, find_model, is_described
+from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OptionError, TokenizerError
+from whisper_hailo.core.spec import SPEC_FILE
 from whisper_hailo.transcription.transcriber import Transcriber
 
 MICRO = ASSETS / "micro"
@@ -62,6 +66,45 @@ def test_a_checkpoint_or_a_model_directory_is_none(description: Path, tmp_path: 
     assert not is_described(tmp_path)
     (description / "pytorch_model.bin").touch()
     assert not is_described(description)
+
+
+def test_a_description_with_its_conversion_beside_it_is_a_model_directory(
+    description: Path,
+) -> None:
+    spec = replace(toy_spec(), quantization="int4")
+    (description / SPEC_FILE).write_text(spec.to_json(), encoding="utf-8")
+    assert find_model(str(description)) == (description, spec)
+
+
+def test_a_description_is_not_asked_for_another_form(description: Path) -> None:
+    """It is float32, as the graphs of other programs are."""
+    for options in (None, ConvertOptions(), ConvertOptions("none", "none")):
+        assert find_model(str(description), options)[0] == description
+    with pytest.raises(OptionError, match=r"--quantize is int8, .* has none; leave it out"):
+        find_model(str(description), ConvertOptions("int8"))
+
+
+def test_without_a_generation_config_the_upper_half_tells_times(description: Path) -> None:
+    (description / "generation_config.json").unlink()
+    spec = describe(description)
+    n_layers, n_heads = spec.dims.n_decoder_layers, spec.dims.n_decoder_heads
+    upper = range(n_layers // 2, n_layers)
+    assert spec.alignment_heads == tuple((i, head) for i in upper for head in range(n_heads))
+
+
+def test_all_others_are_asked_of_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[object, ...]] = []
+
+    def resolve(name: str, options: object = None, *, revision: str | None = None) -> Path:
+        asked.append((name, options, revision))
+        return tmp_path
+
+    monkeypatch.setattr("whisper_hailo.convert.find_model.resolve_model", resolve)
+    (tmp_path / SPEC_FILE).write_text(toy_spec().to_json(), encoding="utf-8")
+    options = ConvertOptions("int4")
+    assert find_model("tiny", options, revision="v2") == (tmp_path, toy_spec())
+    assert find_model(str(tmp_path)) == (tmp_path, toy_spec())
+    assert asked == [("tiny", options, "v2"), (str(tmp_path), None, None)]
 
 
 def test_halves_that_are_missing_are_asked_for(description: Path) -> None:

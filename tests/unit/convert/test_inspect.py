@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 from onnx import parser
 
+from tests.standin.hef_file import Wish, hef_bytes
+from tests.unit.backends.hef.nets import ENCODER
 from tests.unit.shapes import TOY_TOKENS, toy_spec
+from whisper_hailo.backends.hef.describe import describe_hef
 from whisper_hailo.convert.inspect import describe
-from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.errors import HefError, ModelError
 from whisper_hailo.core.spec import SPEC_FILE, FileRecord, SpecialTokens
 
 
@@ -57,15 +60,16 @@ def test_parts_of_a_graph_are_counted(tmp_path: Path) -> None:
     model = parser.parse_model("""
         <ir_version: 9, opset_import: ["" : 17, "com.microsoft" : 1]>
         doubled (float[batch, 3] x) => (float[batch, 3] y, int64[2] shape)
-        <float[2, 3] twice = {2, 2, 2, 2, 2, 2}, int64[2] shape = {1, 3}> {
-            sum = Add(x, twice)
-            more = Add(sum, twice)
-            y = com.microsoft.FastGelu(more)
+        <int64[2] shape = {1, 3}, float[2, 3] twice = {2, 2, 2, 2, 2, 2}> {
+            soft = com.microsoft.FastGelu(x)
+            sum = Add(soft, twice)
+            y = Add(sum, twice)
         }
     """)
     path = tmp_path / "doubled.onnx"
     path.write_bytes(content := model.SerializeToString())
-    assert describe(path) == {
+    found = describe(path)
+    assert found == {
         "kind": "ONNX graph",
         "bytes": len(content),
         "sha256": hashlib.sha256(content).hexdigest(),
@@ -75,3 +79,19 @@ def test_parts_of_a_graph_are_counted(tmp_path: Path) -> None:
         "operators": {"Add": 2, "FastGelu": 1},
         "weight_bytes": {"float": 2 * 3 * 4, "int64": 2 * 8},
     }
+    for name in ("operators", "weight_bytes"):
+        assert list(found[name]) == sorted(found[name])
+
+
+@pytest.mark.parametrize("name", ["model.hef", "MODEL.HEF", "model.bin"])
+def test_a_hef_is_known_by_its_first_bytes(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(hef_bytes(Wish([ENCODER])))
+    assert describe(path) == describe_hef(path)
+
+
+@pytest.mark.parametrize("name", ["model.hef", "MODEL.HEF"])
+def test_what_is_called_a_hef_and_is_none_is_refused_as_one(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"no such thing")
+    with pytest.raises(HefError):
+        describe(tmp_path / name)

@@ -30,7 +30,7 @@ def conversions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[P
     def convert(
         checkpoint: Path, out: Path, options: ConvertOptions, *, source: ModelSource
     ) -> None:
-        out.mkdir(parents=True, exist_ok=True)
+        out.mkdir(parents=True)  # the real one would not replace what is damaged, either
         spec = replace(toy_spec(), name=source.name, quantization=options.quantize)
         weights = FileRecord(bytes=4, sha256=hashlib.sha256(b"1234").hexdigest())
         (out / "weights").write_bytes(b"1234")
@@ -39,7 +39,7 @@ def conversions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[P
         done.append((checkpoint, out))
 
     monkeypatch.setattr(real, "convert_checkpoint", convert)
-    monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "my; cache"))
     return done
 
 
@@ -101,12 +101,24 @@ def test_a_model_directory_is_not_asked_to_be_another(tmp_path: Path) -> None:
 
 
 def test_a_changed_checkpoint_is_converted_again(
-    conversions: list[object], checkpoint: Path
+    conversions: list[object], checkpoint: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     model_cache.resolve_model(str(checkpoint))
     os.utime(checkpoint / "config.json", (1, 1))
     model_cache.resolve_model(str(checkpoint))
     assert len(conversions) == 2
+    assert not caplog.records, "nothing is damaged"
+
+
+def test_the_order_in_which_a_folder_is_listed_changes_nothing(
+    conversions: list[object], checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (checkpoint / "model.safetensors").touch()
+    model_cache.resolve_model(str(checkpoint))
+    real = Path.glob
+    monkeypatch.setattr(Path, "glob", lambda path, what: [*real(path, what)][::-1])
+    model_cache.resolve_model(str(checkpoint))
+    assert len(conversions) == 1
 
 
 def test_what_an_older_program_converted_is_converted_again(
@@ -127,12 +139,18 @@ def test_two_checkpoints_of_the_same_name_do_not_meet(
 
 
 def test_a_conversion_that_was_cut_off_is_not_used(
-    conversions: list[tuple[Path, Path]], checkpoint: Path
+    conversions: list[tuple[Path, Path]], checkpoint: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     target = model_cache.resolve_model(str(checkpoint))
-    target.with_name(target.name + ".stamp").unlink()
+    stamp = target.with_name(target.name + ".stamp")
+    first_lines = stamp.read_bytes().splitlines(keepends=True)[:-1]
+    stamp.unlink()
     model_cache.resolve_model(str(checkpoint))
     assert len(conversions) == 2
+    stamp.write_bytes(b"".join(first_lines))  # the last says what was written
+    model_cache.resolve_model(str(checkpoint))
+    assert len(conversions) == 3
+    assert not caplog.records, "nothing is damaged"
 
 
 @pytest.mark.parametrize(
@@ -163,8 +181,11 @@ def test_a_damaged_entry_is_made_again_in_one_line(
     model_cache.resolve_model(str(checkpoint))
     assert file.read_bytes() == before
     assert len(conversions) == 2
-    told = [record for record in caplog.records if record.levelname == "WARNING"]
-    assert [record.getMessage().startswith("converting again: ") for record in told] == [True]
+    (line,) = (one.getMessage() for one in caplog.records if one.levelname == "WARNING")
+    assert line.startswith("converting again: ")
+    assert str(file.parent) in line
+    assert name in line
+    assert (line.count(";"), line.count("\n")) == (1, 0), "not what to do: that is done"
 
 
 def test_a_description_that_changed_is_made_again_but_for_its_hefs(
@@ -194,15 +215,15 @@ def test_a_changed_tokenizer_is_noticed(
 
 
 def test_strange_names_and_dangling_links(conversions: list[object], tmp_path: Path) -> None:
-    for name in ("x" * 250, os.fsdecode(b"\xff\xfe"), "two\nlines"):
+    for name in ("x" * 250, os.fsdecode(b"\xff\xfe"), "two\nlines", "größer"):
         directory = tmp_path / name
         directory.mkdir()
         (directory / "config.json").write_text("{}", encoding="utf-8")
         (directory / "gone").symlink_to(tmp_path / "nowhere")
-        assert model_cache.resolve_model(str(directory)) == model_cache.resolve_model(
-            str(directory)
-        )
-    assert len(conversions) == 3
+        target = model_cache.resolve_model(str(directory))
+        assert model_cache.resolve_model(str(directory)) == target
+        assert target.name.isascii()
+    assert len(conversions) == 4
 
 
 def test_several_at_once_convert_once(
@@ -229,9 +250,12 @@ def test_several_at_once_convert_once(
     assert len(conversions) == 1
 
 
-def test_a_model_directory_is_used_as_it_is(conversions: list[object], tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [None, ConvertOptions()])
+def test_a_model_directory_is_used_as_it_is(
+    conversions: list[object], tmp_path: Path, options: ConvertOptions | None
+) -> None:
     (tmp_path / SPEC_FILE).write_text("{}", encoding="utf-8")
-    assert model_cache.resolve_model(str(tmp_path)) == tmp_path
+    assert model_cache.resolve_model(str(tmp_path), options) == tmp_path
     assert not conversions
 
 
@@ -248,6 +272,10 @@ def test_a_hub_model_is_fetched_once_and_then_needs_no_network(
     assert model_cache.resolve_model("tiny") == model_cache.resolve_model("tiny")
     assert model_cache.resolve_model("tiny", revision="v2") != model_cache.resolve_model("tiny")
     assert fetched == [None, "v2"]
+    mine = model_cache.resolve_model("me/whisper-tiny")
+    assert mine != model_cache.resolve_model("other/whisper-tiny")
+    monkeypatch.chdir(checkpoint)
+    assert model_cache.resolve_model("me/whisper-tiny") == mine
 
 
 def test_a_cache_that_cannot_be_written_says_what_to_set(

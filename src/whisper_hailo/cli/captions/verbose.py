@@ -28,9 +28,9 @@ _ERASE = "\r\x1b[K"
 class _Sums:
     """What the statistics had added up to at an event."""
 
-    heard_s: float = 0.0
-    compute_s: float = 0.0
-    passes: int = 0
+    heard_s: float
+    compute_s: float
+    passes: int
 
     @classmethod
     def of(cls, statistics: CaptionStatistics) -> _Sums:

@@ -96,7 +96,9 @@ def _of_speaker(speaker: int | None, words: Sequence[CaptionWord]) -> list[Capti
 
 
 def _from_margin(words: Sequence[CaptionWord]) -> list[CaptionWord]:
-    """Words whose first one has no blank before it."""
+    """Words from the first on that is seen, which has no blank before it."""
+    while words and not words[0].text.strip():
+        words = words[1:]
     return [replace(word, text=word.text.lstrip()) for word in words[:1]] + list(words[1:])
 
 

@@ -20,6 +20,7 @@ from whisper_hailo.cli.stdout import emit, emit_json
 from whisper_hailo.cli.verbosity import note
 from whisper_hailo.core.errors import ExitCode, OptionError
 from whisper_hailo.core.extras import require
+from whisper_hailo.core.files import at_home
 from whisper_hailo.core.flags import expect, expect_choices, flag, group
 from whisper_hailo.core.given_options import Given
 from whisper_hailo.core.names import shown
@@ -93,7 +94,7 @@ def batch(
     from whisper_hailo.batch.addresses import store_of
 
     if words[0] == STATUS and len(words) == 2:
-        return _tell_status(store_of(words[1]), as_json=job.as_json)
+        return _tell_status(store_of(at_home(words[1])), as_json=job.as_json)
     if len(words) != 1:
         raise OptionError(f"got {len(words)} words, expected one manifest or folder, or status DIR")
     if job.output_dir is None:
@@ -102,7 +103,8 @@ def batch(
         require("cluster", "--engine ray", "ray")
     if job.results == "parquet":
         require("parquet", "--results parquet", "pyarrow")
-    files = OutputOptions(fmt=job.fmt or ("json",), output_dir=Path(job.output_dir))
+    fmt = job.fmt or ("json",)
+    files = OutputOptions(fmt=fmt, output_dir=Path(job.output_dir), layout=job.layout)
     wanted = decoding_options(decoding, fallback, files, DecodingOptions(), FALLBACK_STEP)
     model.expect_language(wanted)
     model = _one_thread_each(model)
@@ -134,7 +136,7 @@ def _run(
     from whisper_hailo.batch.manifest import read_source
     from whisper_hailo.batch.worker import Setup
 
-    store = store_of(wanted.output_dir or "")
+    store = store_of(at_home(wanted.output_dir or ""))
     settings = JobSettings(
         transcriber.identity(options, long, wanted.batch_size),
         transcriber.settings(options, long, wanted.batch_size),

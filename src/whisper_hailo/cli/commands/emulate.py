@@ -50,10 +50,11 @@ def _facts(result: Emulation) -> dict[str, object]:
 
 
 def _lines(result: Emulation, scales: str) -> list[str]:
-    where = "other windows" if result.held_out else "the same window"
+    n_noise = result.noise.n_windows
+    where = f"{n_noise} other windows" if result.held_out else "the same window"
     lines = [
         f"{result.path}: plan {result.plan.name}, {scales} scales from {result.n_windows} windows; "
-        f"noise measured on {result.noise.n_windows} {where}"
+        f"noise measured on {where}"
     ]
     lines += [_line(entry) for entry in result.noise.outputs]
     noisiest = sorted(result.noise.layers, key=lambda entry: entry.snr_db)[:N_NOISIEST]

@@ -68,7 +68,7 @@ def _lines(report: ParityReport) -> Iterator[str]:
     ]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=False))
-        yield "  ".join(cells).rstrip() if len(row) > 3 else "  ".join([*cells][:2]) + "  " + row[2]
+        yield "  ".join(cells).rstrip()
     for result in report.results:
         yield from _notes(result)
 

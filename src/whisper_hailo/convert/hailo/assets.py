@@ -62,5 +62,5 @@ def _write_rows(checkpoint: Checkpoint, path: Path, name: str, n_rows: int) -> F
         file.write(header.getvalue())
         for start in range(0, n_rows, COMPARED_ROWS):
             rows = checkpoint.rows(name, start, min(start + COMPARED_ROWS, n_rows)).load()
-            file.write(rows.astype("<f4", copy=False).tobytes())
+            file.write(rows.astype("<f4").tobytes())
     return file.record()

@@ -57,7 +57,7 @@ def fused_qkv(
         query, key, value, each `(1, n, d_model)`.
     """
     parts = [checkpoint.weight(f"{attention}.{part}_proj.weight") for part in "qkv"]
-    d_model = parts[0].shape[0]
+    d_model = checkpoint.config.dims.d_model
     matrix = b.weight(f"{attention}.qkv.weight", transposed(stacked(parts)))
     product = b.op("MatMul", (x, matrix), f"{attention}.qkv")
     names = [f"{attention}.{part}_product" for part in "qkv"]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
-from whisper_hailo.cli.captions.figures import summary
+import pytest
+
+from whisper_hailo.cli.captions.figures import report, summary
+from whisper_hailo.cli.verbosity import Loudness, set_loudness
 from whisper_hailo.live.statistics import CaptionStatistics
 
 
@@ -33,3 +37,49 @@ def test_live_captions_tell_latencies_and_what_was_not_heard() -> None:
 
 def test_a_run_without_a_word_has_its_three_lines() -> None:
     assert len(list(summary(CaptionStatistics().as_json(), Counter()))) == 3
+
+
+@pytest.mark.parametrize(("level", "told"), [("", 3), ("verbose", 28), ("quiet", 0)])
+def test_a_person_is_told_in_lines_and_in_all_figures_where_details_are_asked_for(
+    level: str, told: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    set_loudness(Loudness(verbose=level == "verbose", quiet=level == "quiet"))
+    statistics = CaptionStatistics(n_full=2, n_words=10, words_in=Counter(de=10))
+    report(statistics, as_json=False)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    lines = captured.err.splitlines()
+    assert len(lines) == told
+    if level == "verbose":
+        figures = dict(line.split() for line in lines)
+        assert (figures["words"], figures["full_segments"], figures["rtfx"]) == ("10", "2", "-")
+        assert {*figures} == {*statistics.as_json()}
+    elif told:
+        assert lines[0].startswith("10 words (German) in 2 segments")
+
+
+def test_machines_are_told_in_json_whatever_else_is_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    statistics = CaptionStatistics(n_full=2, n_words=10)
+    for loudness in (Loudness(), Loudness(quiet=True), Loudness(verbose=True)):
+        set_loudness(loudness)
+        report(statistics, as_json=True)
+        captured = capsys.readouterr()
+        figures = json.loads(captured.out)
+        assert captured.err == ""
+        assert (figures["event"], figures["words"]) == ("statistics", 10)
+        assert {*figures} == {"event", *statistics.as_json()}
+
+
+def test_what_was_paused_is_told_and_what_was_never_shown_has_no_time() -> None:
+    figures = CaptionStatistics(n_paused_samples=24_000)
+    figures.final_latency_s.add(0.5)
+    *_, felt = summary(figures.as_json(), Counter())
+    assert felt == ("final text 0.50 s after the end of speech (medians); it was paused 1.5 s")
+
+
+def test_languages_are_told_the_most_spoken_first() -> None:
+    figures = CaptionStatistics(n_words=9).as_json()
+    heard, *_ = summary(figures, Counter({"en": 2, "de": 7, "fr": 0, "": 3}))
+    assert heard.startswith("9 words (German, English) in ")

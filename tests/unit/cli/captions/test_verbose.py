@@ -8,7 +8,19 @@ import pytest
 
 from whisper_hailo.cli.captions.verbose import VerboseView
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
-from whisper_hailo.live.events import CaptionWord, Completed, Lost, Partial, Started
+from whisper_hailo.live.events import (
+    Away,
+    Back,
+    CaptionWord,
+    Cleared,
+    Completed,
+    Event,
+    Lost,
+    Marker,
+    Partial,
+    Settings,
+    Started,
+)
 from whisper_hailo.live.statistics import CaptionStatistics
 
 WORDS = (CaptionWord(" a"), CaptionWord(" b"))
@@ -41,3 +53,34 @@ def test_on_a_terminal_the_running_line_is_erased_first(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     VerboseView(CaptionStatistics()).put(Started(0, 0.0, 0.0, 0.0))
     assert capsys.readouterr().err == "\r\x1b[Ksegment 0 starts at 0.00 s\n"
+
+
+def test_what_happens_between_segments_has_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    statistics = CaptionStatistics(n_heard_samples=16_000, compute_s=1.0, partial_passes=5)
+    view = VerboseView(statistics)
+    events: list[Event] = [
+        Away(1.5, "the cable is out", 9.0, 9.0),
+        Back(1.5, 4.0, 9.0, 9.0),
+        Marker(2.5, "two\nlines", 9.0, 9.0),
+        Cleared(3.5, 9.0, 9.0),
+        Settings(4.5, {"min_silence_s": 0.3, "language": "de"}, 9.0, 9.0),
+    ]
+    for event in events:
+        view.put(event)
+    statistics.compute_s += 0.5
+    view.put(Completed(0, 0.0, 5.0, (), "end", 0, 9.0, 9.0))
+    assert capsys.readouterr().err.splitlines() == [
+        "away from 1.50 s: the cable is out",
+        "back after 2.50 s",
+        r"marker at 2.50 s: 'two\nlines'",
+        "cleared at 3.50 s",
+        "settings from 4.50 s on: min_silence_s 0.3, language de",
+        "segment 0 ends at 5.00 s (end): 0.00 s heard in 500 ms; words: 0",
+    ]
+
+
+def test_partials_that_were_skipped_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    statistics = CaptionStatistics()
+    VerboseView(statistics).put(Partial(0, 0.0, 1.0, (), WORDS, 3, 1.0, 1.0))
+    told = capsys.readouterr().err
+    assert told.endswith("words that stay: 0, that may change: 2, partials skipped: 3\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 
@@ -10,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from whisper_hailo.cli.captions.view import TerminalView, clean, fitting
+from whisper_hailo.cli.captions.view import JsonView, TerminalView, clean, fitting
 from whisper_hailo.live.events import CaptionWord, Completed, Partial, Started
+from whisper_hailo.text.subtitles import label
 
 ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
@@ -103,3 +105,76 @@ def test_final_lines_end_between_words(
     )
     out = ESCAPES.sub("", capsys.readouterr().out).replace("\r", "")
     assert out == "one two\nthree\nfourfourfourfour\nfive\n"
+
+
+def test_a_segment_in_which_nothing_was_said_takes_its_running_line_away(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    view = TerminalView(terminal=True)
+    view.put(partial([" one"], []))
+    capsys.readouterr()
+    view.put(completed())
+    assert capsys.readouterr().out == "\r\x1b[K"
+    view.put(partial([" one"], []))
+    capsys.readouterr()
+    view.close()
+    assert capsys.readouterr().out == "\r\x1b[K"
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_final_lines_move_no_cursor_and_words_that_are_gone_leave_no_blank(
+    capsys: pytest.CaptureFixture[str], terminal: bool
+) -> None:
+    view = TerminalView(terminal=terminal)
+    view.put(completed("", " a\x1b[2J", " b\rc "))
+    shown = capsys.readouterr().out.removeprefix("\r\x1b[K")
+    assert shown == "a [2J b c\n"
+
+
+def test_words_that_may_change_are_dim_and_those_that_stay_are_not(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    view = TerminalView(terminal=True)
+    for committed, tentative, shown in (
+        ([" a", " b"], [" c", " d"], "a b\x1b[2m c d\x1b[0m"),
+        ([" a"], [], "a"),
+        ([], [" c"], "\x1b[2mc\x1b[0m"),
+    ):
+        view.put(partial(committed, tentative))
+        assert capsys.readouterr().out == f"\r\x1b[K{shown}"
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_who_says_it_stands_before_it(capsys: pytest.CaptureFixture[str], terminal: bool) -> None:
+    view = TerminalView(terminal=terminal)
+    view.put(replace(partial([" one"], []), speaker=0))
+    view.put(replace(completed(" one", " two"), speaker=1))
+    lines = [part.strip() for part in capsys.readouterr().out.split("\r\x1b[K")]
+    assert lines[-1] == f"{label(1)}one two".strip()
+    assert (f"{label(0)}one" in lines) == terminal
+
+
+def test_shades_are_for_terminals_only(capsys: pytest.CaptureFixture[str]) -> None:
+    for terminal in (True, False):
+        TerminalView(colour=True, terminal=terminal).put(completed(" one"))
+        assert ("\x1b[31mone\x1b[0m" in capsys.readouterr().out) == terminal
+    TerminalView(colour=False, terminal=True).put(completed(" one"))
+    assert "\x1b[31m" not in capsys.readouterr().out
+
+
+def test_whether_there_is_a_terminal_is_seen(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for terminal in (True, False):
+        monkeypatch.setattr("sys.stdout.isatty", lambda terminal=terminal: terminal)
+        TerminalView().put(completed(" one"))
+        assert capsys.readouterr().out == "\r\x1b[K" * terminal + "one\n"
+
+
+def test_events_as_json_are_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    view = JsonView()
+    for event in (Started(0, 0, 0, 0), completed(" a", " b")):
+        view.put(event)
+    first, last = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (first["event"], last["event"], last["text"]) == ("started", "completed", "a b")

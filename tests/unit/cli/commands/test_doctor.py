@@ -1,10 +1,20 @@
+"""What `doctor` says of a machine, and of machines that are made up."""
+
+from __future__ import annotations
+
+import json
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from whisper_hailo.backends import saturation
+from whisper_hailo.cli.app import run
 from whisper_hailo.cli.commands import doctor
+from whisper_hailo.cli.doctor_check import Check
 from whisper_hailo.core import processor
+from whisper_hailo.core.extras import to_add
 
 
 def test_every_check_that_is_not_ok_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
@@ -31,6 +41,9 @@ def test_what_8_bits_are_computed_in_here(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(saturation, "saturates", lambda: False)
     monkeypatch.setattr(processor, "computes_in_half", lambda: True)
     assert doctor._small_numbers().found == "exact, by avx512_vnni; the rest in float16"
+    several = {"i8mm", "avx_vnni", "asimddp", "avx512_vnni", "avx2"}
+    monkeypatch.setattr(doctor, "_cpu_flags", lambda: several)
+    assert "by asimddp, avx512_vnni, avx_vnni, i8mm; " in doctor._small_numbers().found
     monkeypatch.setattr(doctor, "_cpu_flags", lambda: {"asimd"})
     assert "without dot products" in doctor._small_numbers().found
     monkeypatch.setattr(saturation, "saturates", lambda: True)
@@ -59,8 +72,173 @@ def test_a_full_cache_disk_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_json_carries_the_same_checks(capsys: pytest.CaptureFixture[str]) -> None:
-    import json
-
     doctor.doctor(as_json=True)
     checks = json.loads(capsys.readouterr().out)["checks"]
     assert [check["name"] for check in checks][:3] == ["Python", "ONNX Runtime", "processor"]
+
+
+MADE_UP = [
+    Check("Python", "ok", "3.11"),
+    Check("audio", "note", "odd", "mend it"),
+    Check("cache", "broken", "full", "empty it"),
+]
+
+
+@pytest.mark.parametrize(("n_checks", "code"), [(1, 0), (2, 0), (3, 1)])
+def test_a_line_for_each_check_and_one_for_what_to_do(
+    n_checks: int, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only what is broken is a failure."""
+    for name in ("runtime", "processor", "small_numbers", "audio", "media", "cache"):
+        monkeypatch.setattr(doctor, f"_{name}", lambda: MADE_UP[0])
+    monkeypatch.setattr(doctor, "_python", lambda: MADE_UP[0])
+    monkeypatch.setattr("whisper_hailo.cli.doctor_hailo.hailo_checks", lambda: MADE_UP[1:n_checks])
+    assert run(["doctor"]) == code
+    lines = capsys.readouterr().out.splitlines()
+    odd = ["  note  audio: odd", "        -> mend it"] * (n_checks > 1)
+    bad = ["broken  cache: full", "        -> empty it"] * (n_checks > 2)
+    assert lines == ["    ok  Python: 3.11"] * 6 + odd + bad + ["    ok  Python: 3.11"]
+    assert run(["doctor", "--json"]) == code
+    checks = json.loads(capsys.readouterr().out)["checks"]
+    assert len(checks) == 6 + n_checks
+    assert checks[0] == {"name": "Python", "status": "ok", "found": "3.11", "advice": ""}
+
+
+def test_everything_is_looked_at(capsys: pytest.CaptureFixture[str]) -> None:
+    run(["doctor", "--json"])
+    names = [check["name"] for check in json.loads(capsys.readouterr().out)["checks"]]
+    assert [name for name in names if "Hailo" not in name and name != "HEF files"] == [
+        "Python", "ONNX Runtime", "processor", "8-bit models", "audio", "video and m4a",
+        "throttling", "model cache",
+    ]  # fmt: skip
+    assert "Hailo binding" in names
+
+
+def test_what_python_it_is() -> None:
+    check = doctor._python()
+    assert check.status == "ok"
+    assert sys.executable in check.found
+    assert ".".join(map(str, sys.version_info[:3])) in check.found
+
+
+@pytest.mark.parametrize(
+    ("features", "status", "named"),
+    [
+        ({"avx2", "sse", "avx512_vnni"}, "ok", "3 cores, avx2, avx512_vnni"),
+        ({"asimd", "asimddp", "fp"}, "ok", "3 cores, asimd, asimddp"),
+        ({"asimd", "fp"}, "note", "3 cores, asimd"),
+        (set(), "note", "3 cores, no vector extension known to us"),
+    ],
+)
+def test_which_processor_it_is(
+    monkeypatch: pytest.MonkeyPatch, features: set[str], status: str, named: str
+) -> None:
+    monkeypatch.setattr(doctor, "_cpu_flags", lambda: features)
+    monkeypatch.setattr(doctor.os, "sched_getaffinity", lambda _: {0, 1, 5})
+    check = doctor._processor()
+    assert (check.status, check.found) == (status, named)
+    assert ("slow decoding" in check.advice) == (status == "note")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "processor\t: 0\nflags\t\t: fpu avx2\nbugs\t\t: mds\nprocessor : 1\nflags : fpu avx2 i8mm",
+        "processor\t: 0\nFeatures\t: fpu avx2 i8mm\nBogoMIPS\t: 108.00",
+    ],
+)
+def test_what_the_system_says_of_its_processor(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: text)
+    assert doctor._cpu_flags() == {"fpu", "avx2", "i8mm"}
+
+
+def test_a_system_that_says_nothing_of_its_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object, **__: object) -> str:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(Path, "read_text", missing)
+    assert doctor._cpu_flags() == set()
+
+
+@pytest.mark.parametrize(
+    ("package", "check", "named"),
+    [
+        ("onnxruntime", "_runtime", "ONNX Runtime"),
+        ("soundfile", "_audio", "audio"),
+        ("soxr", "_audio", "audio"),
+    ],
+)
+def test_packages_that_cannot_be_imported_are_broken(
+    monkeypatch: pytest.MonkeyPatch, package: str, check: str, named: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    found = getattr(doctor, check)()
+    assert (found.name, found.status) == (named, "broken")
+    assert package in found.found
+    assert f"pip install --force-reinstall {package}".split()[:3] == found.advice.split()[:3]
+
+
+def test_a_runtime_that_cannot_be_imported_computes_no_8_bits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail() -> bool:
+        raise ImportError("no runtime")
+
+    monkeypatch.setattr(saturation, "saturates", fail)
+    check = doctor._small_numbers()
+    assert (check.status, "no runtime" in check.found) == ("broken", True)
+
+
+def test_what_8_bits_leave_is_computed_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    for half, rest in ((True, "float16"), (False, "float32")):
+        monkeypatch.setattr(processor, "computes_in_half", lambda half=half: half)
+        for pairs in (True, False):
+            monkeypatch.setattr(saturation, "saturates", lambda pairs=pairs: pairs)
+            assert doctor._small_numbers().found.endswith(f"the rest in {rest}")
+
+
+def test_packages_that_are_there_are_named() -> None:
+    import soundfile
+    import soxr
+
+    found = doctor._audio()
+    assert found.status == "ok"
+    assert soundfile.__libsndfile_version__ in found.found
+    assert f"soxr {soxr.__version__}" in found.found
+
+
+def test_other_formats_need_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "find_spec", lambda name: None if name == "av" else name)
+    check = doctor._media()
+    assert check.status == "note"
+    assert to_add("media") in check.advice
+    monkeypatch.setattr(doctor, "find_spec", lambda name: name if name == "av" else None)
+    monkeypatch.setattr(doctor.metadata, "version", lambda name: f"17 of {name}")
+    check = doctor._media()
+    assert (check.status, check.found) == ("ok", "PyAV 17 of av")
+
+
+def test_the_room_for_models_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One that holds half a model is too little; so is a file in the folder's place."""
+    monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "a" / "b"))
+    asked: list[Path] = []
+
+    def usage(place: Path) -> object:
+        asked.append(place)
+        return SimpleNamespace(free=free)
+
+    monkeypatch.setattr(doctor.shutil, "disk_usage", usage)
+    for free, status in ((3 << 29, "ok"), (1 << 30, "ok"), ((1 << 30) - 1, "note")):
+        check = doctor._cache()
+        assert check.status == status
+        assert check.found == f"{tmp_path}/a/b, {free / 2**30:.1f} GiB free"
+        assert ("free 1 GiB" in check.advice) == (status == "note")
+    assert set(asked) == {tmp_path}, "the disk is that of what is there"
+    (tmp_path / "a").touch()
+    check = doctor._cache()
+    assert (check.status, check.found) == (
+        "broken",
+        f"{tmp_path}/a/b, but {tmp_path}/a is no folder",
+    )
+    assert "WHISPER_HAILO_CACHE" in check.advice
+    assert "1.5 GiB free" not in check.found

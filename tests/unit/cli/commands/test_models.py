@@ -12,6 +12,7 @@ from whisper_hailo.checkpoint.hub import SHORT_NAMES
 from whisper_hailo.cli.app import run
 from whisper_hailo.convert.cached import cached_as, cached_models
 from whisper_hailo.convert.model_cache import resolve_model
+from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.files import CACHE_VARIABLE
 from whisper_hailo.core.spec import DECODER_FILE
 
@@ -98,3 +99,71 @@ def test_what_is_removed_is_gone_and_made_anew_when_it_is_asked_for(
 def test_wrong_words_are_told(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["models", *words.split()]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_checkpoint_that_others_may_use_stays_and_is_told(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[str] = []
+
+    def folder(source: str) -> Path:
+        asked.append(source)
+        return cache / "hub"
+
+    monkeypatch.setattr("whisper_hailo.convert.cached.hub_folder", folder)
+    assert run(["models", "remove", "micro"]) == 0
+    told = capsys.readouterr()
+    assert told.out.endswith(": removed\n")
+    assert told.err == (
+        f"its checkpoint stays at {cache}/hub, where other programs may use it, too\n"
+    )
+    assert asked == ["micro"]
+
+
+def test_the_size_of_a_model_is_told(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (model,) = cached_models()
+    assert run(["models", "list"]) == 0
+    line = f"micro  decoder int8, encoder int8, {model.n_bytes / 2**20:.0f} MiB, of micro\n"
+    told = capsys.readouterr().out
+    assert line in told
+    assert "  none\n" not in told
+    shutil.rmtree(cache / "models")
+    assert run(["models", "list"]) == 0
+    assert f"Cached in {cache / 'models'}:\n  none\n" in capsys.readouterr().out
+    assert run(["models", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["cached"] == []
+
+
+def test_all_that_are_named_have_their_turn(
+    cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first that is damaged does not hide the others, nor they it."""
+    (model,) = cached_models()
+    copy = cache / "models" / "zzz"
+    shutil.copytree(model.directory, copy)
+    (model.directory / "tokenizer.json").unlink()
+    assert run(["models", "verify", model.directory.name, "zzz"]) == 4
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.endswith(": tokenizer.json is missing")
+    assert second.endswith(": whole")
+    assert run(["models", "remove", model.directory.name, "zzz"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+    assert cached_models() == []
+
+
+@pytest.mark.usefixtures("cache")
+def test_models_are_fetched_in_the_form_that_is_typed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[tuple[str, ConvertOptions]] = []
+
+    def resolve(name: str, options: ConvertOptions) -> Path:
+        asked.append((name, options))
+        return Path("there") / name
+
+    monkeypatch.setattr("whisper_hailo.convert.model_cache.resolve_model", resolve)
+    words = "models fetch tiny base --quantize int4 --encoder-quantize none"
+    assert run(words.split()) == 0
+    assert capsys.readouterr().out == "tiny: there/tiny\nbase: there/base\n"
+    options = ConvertOptions("int4", "none")
+    assert asked == [("tiny", options), ("base", options)]

@@ -1,11 +1,23 @@
-"""What `serve` says before it does any work."""
+"""What `serve` says before it does any work, and what it then puts together."""
 
 from __future__ import annotations
 
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from tests.unit.cli.commands.test_transcribe_options import Listener
+from whisper_hailo.backends.hailo.options import ChipPriority
 from whisper_hailo.cli.app import run
+from whisper_hailo.cli.model import ModelOptions
 from whisper_hailo.core import extras
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.serve.options import Address, DoorOptions, SafetyOptions
+from whisper_hailo.transcription.longform.plan import LongOptions
 
 
 def test_an_extra_that_is_missing_is_told_first(
@@ -27,3 +39,199 @@ def test_a_model_that_is_nowhere_is_told_in_one_line(capsys: pytest.CaptureFixtu
     pytest.importorskip("fastapi", reason="the server extra is not installed")
     assert run(["serve", "--model", "./nowhere", "--http", "127.0.0.1:0"]) == 4
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+class Doors:
+    """Stands for all that `serve` puts together, and keeps what each part was made with."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.listener = Listener()
+        self.happened: list[str] = []
+        self.models: list[ModelOptions] = []
+        self.priorities: list[ChipPriority] = []
+        self.bound: list[tuple[DoorOptions, bool]] = []
+        self.made: list[tuple[Any, ...]] = []
+        self.served: list[tuple[Any, dict[str, Any]]] = []
+        self.checked: list[tuple[DecodingOptions, LongOptions]] = []
+        monkeypatch.setattr(ModelOptions, "transcriber", self._transcriber())
+        monkeypatch.setattr(Listener, "check", lambda _, *given: self.checked.append(given))
+        for name, stands in (
+            ("listeners.bound", self._bound), ("build.make_worker", self._worker),
+            ("build.make_engine", self._engine), ("server.Server", self._server),
+        ):  # fmt: skip
+            monkeypatch.setattr(f"whisper_hailo.serve.{name}", stands)
+
+    def _transcriber(self) -> Any:
+        def make(options: ModelOptions, priority: ChipPriority) -> Listener:
+            self.models.append(options)
+            self.priorities.append(priority)
+            return self.listener
+
+        return make
+
+    @contextlib.contextmanager
+    def _bound(self, doors: DoorOptions, *, tls: bool) -> Iterator[str]:
+        self.bound.append((doors, tls))
+        yield "listeners"
+
+    def _worker(self, *given: Any) -> Any:
+        self.made.append(given)
+        return self
+
+    def _engine(self, *given: Any) -> str:
+        assert given[0] is self
+        self.made.append(given)
+        return "engine"
+
+    def _server(self, *given: Any, **named: Any) -> Any:
+        self.served.append((given, named))
+        return self
+
+    def __enter__(self) -> None:
+        self.happened.append("open")
+
+    def __exit__(self, *_: object) -> None:
+        self.happened.append("closed")
+
+    async def run(self) -> None:
+        ((_, named),) = self.served
+        named["serving"]("http://127.0.0.1:9000")
+        self.happened.append("served")
+
+
+@pytest.fixture
+def house(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Doors:
+    pytest.importorskip("fastapi", reason="the server extra is not installed")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("whisper_hailo.cli.commands.serve.give_back_what_is_free", lambda: None)
+    return Doors(monkeypatch)
+
+
+def test_all_that_was_typed_gets_where_it_belongs(
+    house: Doors, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the command, the environment's part of which is in `test_settings.py`."""
+    house.listener.reasons = ("encoder a: why",)
+    words = (
+        "serve --http 127.0.0.1:9000 --alias w --drain 3 --model base --threads 2 --language de "
+        "--initial-prompt hello --beam-size 3 --fallback 0.5 --trim-window --queue 7 --rate 5 "
+        "--allow-host a.b --api-key secret"
+    )
+    assert run(words.split()) == 0
+    ((doors, tls),) = house.bound
+    assert (doors.http, doors.wyoming, doors.alias, doors.drain_s) == (
+        Address("127.0.0.1", 9000), None, ("w",), 3.0,
+    )  # fmt: skip
+    assert tls is False
+    assert [(model.model, model.threads) for model in house.models] == [("base", 2)]
+    assert house.priorities == [ChipPriority.LIVE], "streams go before files"
+    worker, engine = house.made
+    transcriber, options, long, same_doors, limits = worker
+    assert transcriber is house.listener
+    assert (options.language, options.prompts.initial_prompt) == ("de", "hello")
+    assert (options.search.beam_size, options.search.temperatures) == (3, (0.0, 0.5, 1.0))
+    assert house.checked == [(options, long)]
+    assert long.trim_window
+    assert (limits.queue, limits.rate) == (7, 5)
+    assert same_doors is doors
+    assert engine[1:] == (0.5, doors, limits)
+    (((served, heard, listeners), named),) = house.served
+    assert (served, heard, listeners) == (house, "engine", "listeners")
+    assert (named["doors"], named["limits"]) == (doors, limits)
+    assert named["safety"] == SafetyOptions(api_key=("secret",), allow_host=("a.b",))
+    assert house.happened == ["open", "served", "closed"]
+    assert capsys.readouterr().err.splitlines() == [
+        "encoder a", "serving at http://127.0.0.1:9000",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "http", "wyoming"),
+    [
+        ("", Address("127.0.0.1", 8000), None),
+        ("--wyoming tcp://0.0.0.0:10300", None, Address("0.0.0.0", 10300)),  # noqa: S104
+        ("--wyoming 127.0.0.1:1 --http 127.0.0.1:2", Address("127.0.0.1", 2),
+         Address("127.0.0.1", 1)),
+    ],
+)  # fmt: skip
+def test_without_any_door_there_is_http_on_this_machine(
+    house: Doors, words: str, http: Address | None, wyoming: Address | None
+) -> None:
+    assert run(["serve", *words.split()]) == 0
+    assert [(doors.http, doors.wyoming) for doors, _ in house.bound] == [(http, wyoming)]
+
+
+def test_doubtful_text_is_tried_again_as_the_decoder_does_by_default(house: Doors) -> None:
+    house.listener.default_fallback = 0.4  # type: ignore[misc]
+    assert run(["serve"]) == 0
+    worker, engine = house.made
+    assert worker[1].search.temperatures == (0.0, 0.4, 0.8)
+    assert engine[1] == 0.4
+
+
+@pytest.mark.parametrize("words", ["", "--log-json"])
+def test_log_lines_are_objects_where_that_is_asked_for(
+    house: Doors, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["serve", *words.split()]) == 0
+    line = capsys.readouterr().err.splitlines()[-1]
+    if words:
+        assert json.loads(line)["message"] == "serving at http://127.0.0.1:9000"
+    else:
+        assert line == "serving at http://127.0.0.1:9000"
+    assert house.happened[-1] == "closed"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        ("--api-key-file none", 2, "--api-key-file none cannot be read"),
+        ("--tls-cert c.pem --tls-key k.pem", 2, "--tls-cert and --tls-key cannot be used"),
+        ("--fallback 3", 2, "--fallback is 3, expected"),
+        ("--beam-size 0", 2, "--beam-size is 0, expected"),
+        ("--config none.toml", 2, "--config none.toml cannot be read (No such file or directory)"),
+        ("--rate=-1", 2, "--rate is -1"),
+        ("--window 31", 2, "--window is 31"),
+    ],
+)
+def test_what_is_wrong_is_told_before_a_model_is_looked_for(
+    house: Doors, words: str, code: int, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["serve", *words.split()]) == code
+    assert told in capsys.readouterr().err
+    assert house.models == house.bound == []
+
+
+def test_what_environment_and_file_say_is_served(
+    house: Doors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("serve.toml").write_text(
+        'model = "small"\nqueue = 9\nlanguage = "de"\ntrim-window = true\napi-key = ["k"]\n'
+        'alias = ["other"]\n'
+    )
+    monkeypatch.setenv("WHISPER_HAILO_SERVE_RATE", "4")
+    monkeypatch.setenv("WHISPER_HAILO_SERVE_ALIAS", "")
+    assert run(["serve", "--config", "serve.toml", "--queue", "8"]) == 0
+    ((doors, _),) = house.bound
+    _, options, long, _, limits = house.made[0]
+    assert doors.alias == ("other",), "a variable that is empty says nothing"
+    assert (options.language, long.trim_window) == ("de", True)
+    assert (limits.queue, limits.rate) == (8, 4)
+    assert house.models[0].model == "small"
+    assert house.served[0][1]["safety"].api_key == ("k",)
+
+
+def test_https_is_served_with_a_certificate(house: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("whisper_hailo.http.tls.Tls.context", lambda _: None)
+    assert run(["serve", "--tls-cert", "c.pem", "--tls-key", "k.pem"]) == 0
+    assert [tls for _, tls in house.bound] == [True]
+
+
+def test_memory_that_is_free_is_given_back(house: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(
+        "whisper_hailo.cli.commands.serve.give_back_what_is_free", lambda: asked.append("asked")
+    )
+    assert run(["serve"]) == 0
+    assert asked == ["asked"]
+    assert house.served

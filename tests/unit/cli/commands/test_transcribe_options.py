@@ -128,6 +128,7 @@ DECODING: list[tuple[str, str, object]] = [
     ("--format srt", "timestamps", True),
     ("--format srt --no-timestamps", "timestamps", False),
     ("--word-timestamps --hallucination-silence 2", "timestamps", True),
+    ("--word-timestamps", "timestamps", False),
     ("--max-initial-timestamp 0.5", "max_initial_timestamp_s", 0.5),
     ("", "words", None),
     ("--word-timestamps --hallucination-silence 2", "words.hallucination_silence_s", 2.0),

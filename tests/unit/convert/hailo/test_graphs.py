@@ -112,7 +112,7 @@ def test_decoder_starts_and_ends_where_the_compiler_is_told_to() -> None:
     widths = [shapes[node.output[0]][-1] for node in chunks]
     assert widths == [12966, 12966, 12966, 12967]
     joined = graph.proto.node[-1]
-    assert joined.op_type == "Concat"
+    assert (joined.op_type, joined.name) == ("Concat", "/Concat")
     assert list(joined.input) == [node.output[0] for node in chunks]
 
 

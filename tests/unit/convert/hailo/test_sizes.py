@@ -28,6 +28,28 @@ def test_hailo_10h_has_defaults_of_its_own(name: str, expected: tuple[int, int])
     assert fixed_sizes(replace(options, window_s=3), MODELS[name]).window_s == 3
 
 
+@pytest.mark.parametrize(
+    ("d_model", "arch", "expected"),
+    [
+        (383, None, (10, 32)),
+        (385, None, (5, 24)),
+        (385, "hailo10h", (10, 64)),
+        (511, "hailo10h", (10, 64)),
+        (513, "hailo10h", (5, 24)),
+    ],
+)
+def test_widths_between_get_what_is_known_of_the_next_larger(
+    d_model: int, arch: str | None, expected: tuple[int, int]
+) -> None:
+    dims = replace(TINY, d_model=d_model, n_encoder_heads=1, n_decoder_heads=1)
+    assert fixed_sizes(HailoOptions(arch=arch), dims) == FixedSizes(*expected)
+
+
+def test_the_smallest_models_that_have_such_a_form() -> None:
+    dims = replace(TINY, n_audio_ctx=50, n_vocab=4)
+    assert fixed_sizes(HailoOptions(), dims) == FixedSizes(window_s=1, length=32)
+
+
 def test_an_unknown_chip_is_refused() -> None:
     with pytest.raises(OptionError, match="--arch is 'hailo9', expected one of: hailo8, "):
         HailoOptions(arch="hailo9")

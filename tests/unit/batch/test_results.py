@@ -1,0 +1,153 @@
+"""What is written of each item."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.batch.made_up import segment
+from whisper_hailo.batch.records import Failure, Group, Item, Outcome, PieceResult
+from whisper_hailo.batch.results import ItemResult, files_of, item_results, later, shard
+from whisper_hailo.core.types import Segment, Settings, Timings, Transcript
+from whisper_hailo.text.outputs import JSON_VERSION
+from whisper_hailo.text.subtitles import Layout
+
+SETTINGS = Settings("toy", "onnx-fp32", "cached", 10.0, 1.0, 1500, 1.0, 0.0, "none", 1)
+BAD = Failure("AudioError", "bad")
+
+
+def joined(*pieces: PieceResult, item: Item | None = None) -> ItemResult:
+    """Of an item, of a task for each of its pieces."""
+    group = Group(0, (item or Item("a", "/a.wav"),))
+    outcomes = [Outcome(0, index, False, (piece,)) for index, piece in enumerate(pieces)]
+    (result,) = item_results(group, outcomes, SETTINGS, "translate")
+    return result
+
+
+def said(text: str, start_s: float = 0.0) -> tuple[Segment, ...]:
+    return later((segment(text),), start_s)
+
+
+def test_times_of_a_piece_become_those_of_the_recording() -> None:
+    (one,) = later([segment("word", 2.0)], 300.25)
+    assert (one.start_s, one.end_s, one.window_start_s) == (302.25, 303.25, 302.25)
+    (word,) = one.words
+    assert (word.start_s, word.end_s, word.text) == (302.5, 302.75, "word")
+    assert replace(one, start_s=2.0, end_s=3.0, window_start_s=2.0, words=()) == replace(
+        segment("word", 2.0), words=()
+    )
+
+
+def test_times_are_told_to_the_millisecond() -> None:
+    """299.98 and a fifth are 300.18, and not 300.18000000000001 as the sum of floats is."""
+    one = segment("word")
+    word = replace(one.words[0], start_s=0.2, end_s=0.2)
+    one = replace(one, start_s=0.2, end_s=0.2, window_start_s=0.2, words=(word,))
+    for start_s, expected in ((299.98, 300.18), (299.98025, 300.18)):
+        (moved,) = later([one], start_s)
+        times = (moved.start_s, moved.end_s, moved.window_start_s)
+        assert times == (expected, expected, expected)
+        assert (moved.words[0].start_s, moved.words[0].end_s) == (expected, expected)
+
+
+def test_a_piece_that_is_a_whole_recording_keeps_its_times() -> None:
+    one = replace(segment("word"), start_s=0.12345)
+    assert later([one], 0.0) == (one,)
+
+
+def test_a_recording_s_pieces_follow_one_another() -> None:
+    result = joined(
+        PieceResult(0, 300.0, "en", said("one")),
+        PieceResult(0, 450.5, "en", said("two", 300.0)),
+    )
+    transcript = result.transcript
+    assert transcript is not None
+    assert [(s.text, s.start_s) for s in transcript.segments] == [("one", 0.0), ("two", 300.0)]
+    assert (transcript.duration_s, transcript.audio, transcript.task) == (450.5, "a", "translate")
+    assert transcript.settings == SETTINGS
+    assert result.duration_s == 450.5
+
+
+def test_the_language_is_that_of_most_of_the_text() -> None:
+    result = joined(
+        PieceResult(0, 1.0, "de", said("kurz")),
+        PieceResult(0, 2.0, "en", (*said("not so"), *said(" short"))),
+        PieceResult(0, 3.0, "de", said("kurz")),
+    )
+    assert result.transcript is not None
+    assert result.transcript.language == "en"  # 12 letters, and 4 and 4 of the other
+
+
+def test_items_have_their_own_pieces_and_failures() -> None:
+    items = tuple(Item(name, f"/{name}.wav") for name in "abcd")
+    outcomes = [
+        Outcome(
+            0, 0, False, (PieceResult(0, 1.0, "en", said("A")), PieceResult(1, 0, failure=BAD))
+        ),
+        Outcome(0, 1, True, (PieceResult(1, 9.0, "en", said("B")), PieceResult(3, 2.0, "en"))),
+    ]
+    a, b, c, d = item_results(Group(0, items), outcomes, SETTINGS, "transcribe")
+    assert (a.item, b.item, c.item, d.item) == items
+    assert a.transcript is not None
+    assert a.transcript.text == "A"
+    assert a.failure is None
+    assert (b.transcript, b.failure) == (None, BAD)  # some of it would be taken for all of it
+    assert (c.transcript, c.failure) == (None, None)
+    assert c.record()["error"] == {"kind": "Internal", "message": "nothing came of it"}
+    assert d.transcript is not None
+    assert (d.transcript.text, d.duration_s) == ("", 2.0)
+    assert b.duration_s == 0.0
+
+
+def test_a_record_has_the_fields_that_the_page_on_archives_names() -> None:
+    item = Item("a", "/a.wav", None, {"show": "news"})
+    record = joined(PieceResult(0, 1.0, "en", said("word")), item=item).record()
+    assert list(record) == [
+        *("version", "id", "audio", "task", "language", "duration", "text", "segments", "metadata")
+    ]
+    assert (record["version"], record["id"], record["audio"]) == (JSON_VERSION, "a", "/a.wav")
+    assert (record["text"], record["duration"], record["metadata"]) == ("word", 1.0, item.metadata)
+    failed = joined(PieceResult(0, 0.0, failure=BAD), item=item).record()
+    assert failed == {
+        "version": JSON_VERSION, "id": "a", "audio": "/a.wav", "metadata": {"show": "news"},
+        "error": {"kind": "AudioError", "message": "bad"},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("language", ["de", None])
+def test_a_failure_is_a_line_of_a_manifest(language: str | None) -> None:
+    item = Item("ä", "/ä.wav", language, {"n": 1})
+    line = ItemResult(item, None, BAD).failure_line()
+    assert "ä" in line
+    assert line.endswith("}\n")
+    expected = {
+        "id": "ä", "audio": "/ä.wav", "metadata": {"n": 1},
+        "error": {"kind": "AudioError", "message": "bad"},
+    }  # fmt: skip
+    assert json.loads(line) == (expected | {"language": language} if language else expected)
+
+
+def test_a_file_of_results_is_a_line_for_each_that_any_program_reads() -> None:
+    results = [ItemResult(Item(name, f"/{name}.wav"), None, BAD) for name in ("ä", "b")]
+    lines = shard(results, "jsonl").decode().splitlines(keepends=True)
+    assert [json.loads(line)["id"] for line in lines] == ["ä", "b"]
+    assert all(line.endswith("}\n") for line in lines)
+    assert '"id": "ä"' in lines[0]
+
+
+def test_what_is_no_number_in_json_is_not_written() -> None:
+    nan = float("nan")
+    transcript = Transcript("a", nan, "en", "transcribe", (), Timings(), SETTINGS)
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        shard([ItemResult(Item("a", "/a.wav"), transcript)], "jsonl")
+
+
+def test_an_item_has_a_file_of_each_format_but_none_where_it_failed() -> None:
+    result = joined(PieceResult(0, 1.0, "en", said("two words")), item=Item("b/a", "/a.wav"))
+    found = dict(files_of(result, ("txt", "srt"), Layout(highlight_words=True)))
+    assert list(found) == ["txt/b/a.txt", "srt/b/a.srt"]
+    assert found["txt/b/a.txt"] == b"two words\n"
+    assert b"<u>two words</u>" in found["srt/b/a.srt"]
+    assert files_of(ItemResult(Item("a", "/a.wav"), None, BAD), ("txt",), Layout()) == []

@@ -1,0 +1,161 @@
+"""A job's place: a folder and a bucket do the same."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.unit.batch.made_up import Files
+from whisper_hailo.batch.addresses import Bucket, opened, store_of
+from whisper_hailo.batch.store import Folder, Store
+from whisper_hailo.core.errors import AudioError, OptionError, OutputError
+
+
+@pytest.fixture(params=["folder", "bucket"])
+def store(request: pytest.FixtureRequest, tmp_path: Path, files: Files) -> Store:
+    del files
+    return store_of(str(tmp_path / "job") if request.param == "folder" else "made://bucket/job")
+
+
+def test_what_is_written_is_read_and_replaced(store: Store) -> None:
+    assert store.read("job.json") is None
+    assert store.read("ledger/a.jsonl") is None
+    store.write("ledger/a.jsonl", b"one")
+    store.write("ledger/b.jsonl", b"two")
+    store.write("ledger/a.jsonl", b"three")
+    assert store.read("ledger/a.jsonl") == b"three"
+    assert store.read("ledger/b.jsonl") == b"two"
+    assert store.read("ledger/c.jsonl") is None
+
+
+def test_names_are_those_right_below_a_folder_in_order(store: Store) -> None:
+    assert store.names("shards") == []
+    for name in ("part-00002", "part-00000", "part-00010", "part-00001"):
+        store.write(f"shards/{name}", b"")
+    store.write("other", b"")
+    expected = [f"shards/part-000{n}" for n in ("00", "01", "02", "10")]
+    assert store.names("shards") == expected
+    store.write("shards/part-00003", b"")  # seen at once, also by who has looked before
+    assert store.names("shards") == sorted([*expected, "shards/part-00003"])
+
+
+def test_what_is_removed_is_gone_and_only_that(store: Store) -> None:
+    store.write("ledger/a", b"one")
+    store.write("ledger/b", b"two")
+    store.remove("ledger/a")
+    store.remove("ledger/a")
+    assert store.read("ledger/a") is None
+    assert store.names("ledger") == ["ledger/b"]
+
+
+def test_files_that_are_not_whole_are_none_of_a_folder_s(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    for name in (".half-written", "a.json"):
+        (tmp_path / "runs" / name).touch()
+    assert Folder(tmp_path).names("runs") == ["runs/a.json"]
+
+
+def test_what_no_folder_can_read_is_said(tmp_path: Path) -> None:
+    (tmp_path / "job.json").mkdir()
+    with pytest.raises(OutputError, match=r"job.json cannot be read \(it is no plain file\)"):
+        Folder(tmp_path).read("job.json")
+
+
+def test_what_the_system_says_of_a_file_is_told_without_its_path_twice(tmp_path: Path) -> None:
+    file = tmp_path / "job.json"
+    file.touch()
+
+    class Locked(type(file)):  # type: ignore[misc]
+        def open(self, *_: object, **__: object) -> None:
+            raise PermissionError(13, "Permission denied", str(self))
+
+    with pytest.raises(OutputError, match=r"job.json cannot be read \(Permission denied\); free"):
+        Folder(Locked(tmp_path)).read("job.json")
+
+
+def test_a_folder_is_made_where_there_is_none_and_held_by_one(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "job"
+    with ExitStack() as first:
+        Folder(folder).hold(first)
+        with ExitStack() as second, pytest.raises(OutputError, match="another run works on"):
+            Folder(folder).hold(second)
+    with ExitStack() as third:
+        Folder(folder).hold(third)
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with ExitStack() as held, pytest.raises(OutputError, match=r"cannot write .*file/job"):
+        Folder(tmp_path / "file" / "job").hold(held)
+
+
+def test_a_store_is_called_what_it_was_called(tmp_path: Path, files: Files) -> None:
+    del files
+    assert store_of(str(tmp_path)).name == str(tmp_path)
+    assert Bucket("made://bucket/job/").name == "made://bucket/job"
+
+
+def test_a_bucket_may_be_held_by_several(files: Files) -> None:
+    del files
+    with ExitStack() as held:
+        Bucket("made://bucket/job").hold(held)
+        Bucket("made://bucket/job").hold(held)
+
+
+def test_folders_of_a_bucket_are_named_like_its_files(files: Files) -> None:
+    """As `ls` of some kinds tells them: with a slash at their end."""
+    files.makedirs("bucket/job/srt/deep")
+    files.pipe_file("bucket/job/srt/a.srt", b"")
+    assert Bucket("made://bucket/job").names("srt") == ["srt/a.srt", "srt/deep"]
+
+
+@pytest.mark.parametrize("what", ["read", "write", "list", "remove"])
+def test_a_bucket_that_cannot_be_reached_is_said(files: Files, what: str) -> None:
+    bucket = Bucket("made://bucket/job")
+    files.error = RuntimeError("no way " + "x" * 500)
+    acts = {
+        "read": lambda: bucket.read("a/b"),
+        "write": lambda: bucket.write("a/b", b""),
+        "list": lambda: bucket.names("a/b"),
+        "remove": lambda: bucket.remove("a/b"),
+    }
+    with pytest.raises(OutputError) as caught:
+        acts[what]()
+    said = str(caught.value)
+    assert said.startswith(f"cannot {what} made://bucket/job/a/b (no way x")
+    assert said.endswith("see that it can be reached, and run the same command again")
+    assert "x" * 150 in said
+    assert "x" * 250 not in said
+
+
+def test_an_address_of_a_kind_that_nobody_knows_says_what_to_add() -> None:
+    with pytest.raises(OptionError, match=r"other://bucket needs a library .*; pip install"):
+        store_of("other://bucket")
+
+
+def test_a_path_is_opened_by_whoever_reads_it(tmp_path: Path) -> None:
+    with opened(str(tmp_path / "a.wav")) as source:
+        assert source == tmp_path / "a.wav"
+
+
+def test_what_is_behind_an_address_is_read_and_closed(files: Files) -> None:
+    files.content["bucket/a.wav"] = b"RIFF"
+    with opened("made://bucket/a.wav") as source:
+        assert not isinstance(source, Path)
+        assert source.read() == b"RIFF"
+    assert source.closed
+
+
+@pytest.mark.parametrize("address", ["made://bucket/none.wav", "other://bucket/a.wav"])
+def test_a_recording_that_cannot_be_reached_is_an_error_of_it(
+    files: Files,
+    address: str,
+) -> None:
+    del files
+    with (
+        pytest.raises(AudioError, match=r"a?.wav cannot be opened \(.*\); check the address"),
+        opened(address),
+    ):
+        pass

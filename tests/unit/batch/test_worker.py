@@ -1,0 +1,202 @@
+"""Tasks to outcomes, with a stand-in for the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pytest
+
+from tests.unit.batch.made_up import Clock, segment
+from whisper_hailo.batch import worker
+from whisper_hailo.batch.records import Failure, Outcome, Piece, PieceResult, Task
+from whisper_hailo.batch.worker import BatchWorker, Setup, work
+from whisper_hailo.core.errors import AudioError, DeviceError, ModelError, OptionError
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Settings, Timings, Transcript
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.transcription.longform.plan import LongOptions
+
+SETTINGS: Final = Settings("toy", "onnx-fp32", "cached", 10.0, 1.0, 1500, 1.0, 0.0, "none", 1)
+LONG: Final = LongOptions()
+SETUP: Final = Setup({"model": "micro", "threads": 1}, DecodingOptions(max_new_tokens=7), LONG, 5)
+BAD: Final = Failure("AudioError", "bad")
+
+
+class Transcriber:
+    """Hears the loudness of each recording, in hundredths; a negative one is an error."""
+
+    made: Transcriber
+
+    def __init__(self, **arguments: object) -> None:
+        Transcriber.made = self
+        self.arguments = arguments
+        self.did: list[str] = []
+        self.calls: list[tuple[DecodingOptions, LongOptions, int, int]] = []
+        self.error: Exception = AudioError("too quiet")
+
+    from_model = classmethod(lambda cls, **arguments: cls(**arguments))
+
+    def open(self) -> None:
+        self.did.append("open")
+
+    def close(self) -> None:
+        self.did.append("close")
+
+    def transcribe_many(
+        self,
+        audio: Sequence[FloatArray],
+        options: DecodingOptions,
+        *,
+        long: LongOptions,
+        batch_size: int,
+    ) -> Iterator[Transcript | Exception]:
+        self.calls.append((options, long, batch_size, len(audio)))
+        for samples in audio:
+            text = str(round(float(samples[0]) * 100))
+            language = "xx" if options.language == "auto" else options.language
+            if samples[0] < 0:
+                yield self.error
+            else:
+                seconds = samples.size / SAMPLE_RATE_HZ
+                spoken = (segment(text),)
+                yield Transcript("", seconds, language, "transcribe", spoken, Timings(), SETTINGS)
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> type[Transcriber]:
+    monkeypatch.setattr(worker, "Transcriber", Transcriber)
+    return Transcriber
+
+
+def piece(
+    loud: float, item: int = 0, start_s: float = 0.0, language: str | None = None, n: int = 8000
+) -> Piece:
+    return Piece(item, start_s, np.full(n, loud, np.float32), language)
+
+
+def done(*pieces: Piece) -> Outcome:
+    with BatchWorker(SETUP) as one:
+        return one.do(Task(4, 2, pieces, is_last=True))
+
+
+def test_a_model_is_loaded_once_and_given_back(model: type[Transcriber]) -> None:
+    with BatchWorker(SETUP) as one:
+        assert model.made.arguments == {"model": "micro", "threads": 1}
+        assert model.made.did == ["open"]
+        one.do(Task(0, 0, (), is_last=True))
+    assert model.made.did == ["open", "close"]
+
+
+def test_pieces_are_done_together_and_stay_in_order(model: type[Transcriber]) -> None:
+    outcome = done(piece(0.1), piece(0.2, 1), piece(0.3, 2, n=4000))
+    assert (outcome.group, outcome.index, outcome.is_last) == (4, 2, True)
+    assert [(one.item, one.segments[0].text) for one in outcome.results] == [
+        (0, "10"), (1, "20"), (2, "30"),
+    ]  # fmt: skip
+    assert [one.end_s for one in outcome.results] == [0.5, 0.5, 0.25]
+    assert {one.language for one in outcome.results} == {"xx"}
+    assert model.made.calls == [(SETUP.options, LONG, 5, 3)]
+    assert outcome.audio_s == 1.25
+
+
+@pytest.mark.usefixtures("model")
+def test_times_are_those_in_the_recording() -> None:
+    (result,) = done(piece(0.1, start_s=300.5)).results
+    assert result.end_s == 301.0
+    (one,) = result.segments
+    assert (one.start_s, one.end_s, one.words[0].start_s) == (300.5, 301.5, 300.75)
+
+
+def test_each_language_has_its_own_call(model: type[Transcriber]) -> None:
+    pieces = (
+        piece(0.1, 0), piece(0.2, 1, language="de"), piece(0.3, 2), piece(0.4, 3, language="en"),
+        piece(0.5, 4, language="de"),
+    )  # fmt: skip
+    results = done(*pieces).results
+    assert [(one.item, one.segments[0].text, one.language) for one in results] == [
+        (0, "10", "xx"), (1, "20", "de"), (2, "30", "xx"), (3, "40", "en"), (4, "50", "de"),
+    ]  # fmt: skip
+    calls = [(options.language, options.max_new_tokens, n) for options, _, _, n in model.made.calls]
+    assert calls == [("auto", 7, 2), ("de", 7, 2), ("en", 7, 1)]
+
+
+def test_what_could_not_be_read_fails_alone(model: type[Transcriber]) -> None:
+    outcome = done(piece(0.1), Piece(1, 12.5, failure=BAD), piece(0.3, 2))
+    first, second, third = outcome.results
+    assert (first.segments[0].text, third.segments[0].text) == ("10", "30")
+    assert second == PieceResult(1, 12.5, failure=BAD)
+    assert outcome.audio_s == 1.0
+    assert [n for *_, n in model.made.calls] == [2]
+
+
+def test_of_nothing_but_failures_the_model_hears_nothing(model: type[Transcriber]) -> None:
+    outcome = done(Piece(1, 0.0, failure=BAD))
+    assert [one.failure for one in outcome.results] == [BAD]
+    assert model.made.calls == []
+
+
+@pytest.mark.parametrize(
+    ("error", "failure"),
+    [
+        (AudioError("too quiet"), Failure("AudioError", "too quiet")),
+        (ValueError("x" * 500), Failure("Internal", ("ValueError: " + "x" * 500)[:400])),
+    ],
+)
+def test_one_that_cannot_be_transcribed_fails_alone(
+    model: type[Transcriber], error: Exception, failure: Failure
+) -> None:
+    with BatchWorker(SETUP) as one:
+        model.made.error = error
+        outcome = one.do(Task(0, 0, (piece(0.1), piece(-1.0, 1, 7.0), piece(0.3, 2)), True))
+    assert [one.failure for one in outcome.results] == [None, failure, None]
+    assert outcome.results[1] == PieceResult(1, 7.0, failure=failure)
+
+
+@pytest.mark.parametrize("error", [DeviceError("gone"), ModelError("bad"), OptionError("no")])
+def test_what_is_no_recording_s_fault_is_not_noted_as_one(
+    model: type[Transcriber], error: Exception
+) -> None:
+    with BatchWorker(SETUP) as one:
+        model.made.error = error
+        with pytest.raises(type(error)):
+            one.do(Task(0, 0, (piece(0.1), piece(-1.0, 1)), is_last=True))
+
+
+@pytest.mark.usefixtures("model")
+def test_seconds_of_work_and_of_audio_are_told_to_the_millisecond(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(worker, "perf_counter", clock)
+
+    class Slow(BatchWorker):
+        def _transcribed(self, *words: Any) -> list[PieceResult]:
+            clock.now_s += 1.23449
+            return super()._transcribed(*words)
+
+    with Slow(SETUP) as one:
+        outcome = one.do(Task(0, 0, (piece(0.1, n=1001), piece(0.2, n=1)), is_last=True))
+    assert outcome.took_s == 1.234
+    assert outcome.audio_s == 0.063  # 1002 / 16000 = 0.062625
+
+
+def test_the_process_takes_tasks_until_its_pipe_ends(model: type[Transcriber]) -> None:
+    tasks = [Task(0, n, (piece(0.1 * n),), is_last=False) for n in (3, 2, 1)]
+    sent: list[Outcome] = []
+
+    class Pipe:
+        send = staticmethod(sent.append)
+
+        @staticmethod
+        def recv() -> Task:
+            if not tasks:
+                raise EOFError
+            return tasks.pop()
+
+    with pytest.raises(EOFError):
+        work(Pipe(), SETUP)  # type: ignore[arg-type]
+    assert [(one.index, one.results[0].segments[0].text) for one in sent] == [
+        (1, "10"), (2, "20"), (3, "30"),
+    ]  # fmt: skip
+    assert model.made.did == ["open", "close"]

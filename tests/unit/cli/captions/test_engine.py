@@ -1,0 +1,140 @@
+"""Which engine hears captions, and with what."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests import moonshine_stand_in
+from whisper_hailo.backends.hailo.options import ChipPriority
+from whisper_hailo.cli.captions.engine import caption_engine
+from whisper_hailo.cli.captions.options import CaptionModel
+from whisper_hailo.core.buffers import BufferText
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.given_options import Given
+from whisper_hailo.decoding.option_groups import PromptOptions
+from whisper_hailo.decoding.options import PRESETS, DecodingOptions
+from whisper_hailo.decoding.search.verify_draft import Draft
+from whisper_hailo.live.options import CaptionOptions
+
+
+@dataclass
+class Transcriber:
+    """Stands for our own, and keeps what it was asked.
+
+    Attributes:
+        takes: whether its decoder can be told hotwords.
+    """
+
+    takes: bool = True
+    reasons: tuple[str, ...] = ("encoder a: why", "decoder b: because")
+    is_open: bool = False
+    trims: bool = True
+    heard: list[tuple[DecodingOptions, dict[str, Any]]] = field(default_factory=list)
+    priorities: list[ChipPriority] = field(default_factory=list)
+    default_cures = PRESETS["conservative"]
+
+    def __enter__(self) -> Transcriber:
+        self.is_open = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.is_open = False
+
+    def check(self, options: DecodingOptions) -> None:
+        if options.prompts.hotwords and not self.takes:
+            raise OptionError("this decoder takes no hotwords")
+
+    def transcribe_running(
+        self, _audio: Any, options: DecodingOptions, _draft: Draft, **named: Any
+    ) -> BufferText:
+        assert self.is_open
+        self.heard.append((options, named))
+        return BufferText(())
+
+
+@pytest.fixture
+def transcriber(monkeypatch: pytest.MonkeyPatch) -> Transcriber:
+    found = Transcriber()
+
+    def make(_self: CaptionModel, priority: ChipPriority) -> Transcriber:
+        found.priorities.append(priority)
+        return found
+
+    monkeypatch.setattr(CaptionModel, "transcriber", make)
+    return found
+
+
+@pytest.fixture
+def stack() -> Iterator[contextlib.ExitStack]:
+    with contextlib.ExitStack() as resources:
+        yield resources
+
+
+def given(hotwords: str | None = None, **typed: Any) -> Given[DecodingOptions]:
+    prompts = {} if hotwords is None else {"hotwords": hotwords}
+    return Given(DecodingOptions, typed, {"prompts": Given(PromptOptions, prompts)})
+
+
+def test_our_own_is_warm_and_open_until_the_end(
+    transcriber: Transcriber, stack: contextlib.ExitStack, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = CaptionOptions(trim_window=True)
+    with caplog.at_level(logging.DEBUG, "whisper_hailo"):
+        caption_engine(CaptionModel(), given(language="de"), options, "", stack)
+    assert transcriber.priorities == [ChipPriority.LIVE], "live captions go before files"
+    assert transcriber.is_open
+    assert transcriber.heard
+    heard, named = transcriber.heard[0]
+    assert (heard.language, heard.cures, heard.limits.max_per_second) == (
+        "de", PRESETS["conservative"], 20.0,
+    )  # fmt: skip
+    assert named["trim_window"] is True
+    assert caplog.messages == ["encoder a: why", "decoder b: because"]
+    stack.close()
+    assert not transcriber.is_open
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown", "takes", "expected"),
+    [
+        (None, "", True, None),
+        ("Hailo", "", True, "Hailo"),
+        (None, "Whisper", True, "Whisper"),
+        ("Hailo", "Whisper", True, "Hailo, Whisper"),
+        (None, "Whisper", False, None),
+    ],
+)
+def test_what_is_to_be_shown_is_expected_where_the_decoder_can(
+    *, transcriber: Transcriber, stack: contextlib.ExitStack, caplog: pytest.LogCaptureFixture,
+    typed: str | None, shown: str, takes: bool, expected: str | None,
+) -> None:  # fmt: skip
+    transcriber.takes = takes
+    asked = given(typed, language="de")
+    caption_engine(CaptionModel(), asked, CaptionOptions(), shown, stack)
+    heard, _ = transcriber.heard[0]
+    assert heard.prompts.hotwords == expected
+    assert heard.language == "de"
+    told = "what --replace shows is not expected: this decoder takes no hotwords"
+    assert (told in caplog.messages) is not takes
+
+
+@pytest.mark.parametrize(("longest_s", "content_s"), [(None, 9.0), (20.0, 20.0)])
+def test_moonshine(
+    monkeypatch: pytest.MonkeyPatch, stack: contextlib.ExitStack, longest_s: float | None,
+    content_s: float, tmp_path: Path,
+) -> None:  # fmt: skip
+    moonshine_stand_in.install(monkeypatch, tmp_path)
+    model, options = CaptionModel(moonshine="tiny"), CaptionOptions(max_segment_s=longest_s)
+    engine = caption_engine(model, given(), options, "", stack)
+    assert (engine.name, engine.content_s) == ("Moonshine tiny", content_s)
+    assert engine.transcribe(np.zeros(3200, np.float32), Draft()).text == "t0 t1"
+    with pytest.raises(OptionError, match="Moonshine cannot honour"):
+        caption_engine(model, given(language="de"), replace(options), "", stack)

@@ -1,0 +1,145 @@
+"""What `caption` is tried with: sound that spells words, an engine that hears them, a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pytest
+import soundfile
+
+from tests.unit.live.scripted import Loudness, Speller, silence, speech
+from whisper_hailo.cli.app import run
+from whisper_hailo.cli.commands import caption as module
+from whisper_hailo.core.types import FloatArray
+from whisper_hailo.live.sources.source import Block, Pace
+
+SOUND = np.concatenate([silence(0.5), speech([0, 1]), silence(1), speech([2, 3]), silence(1)])
+FIRST, SECOND = "w0 w1", "w2 w3"
+LINES = f"{FIRST}\n{SECOND}\n"
+
+
+@dataclass
+class Made:
+    """The stand-ins of a run.
+
+    Attributes:
+        engine: that hears.
+        given: what the engine was asked for with.
+        detectors: what they were made with.
+    """
+
+    engine: Speller = field(default_factory=Speller)
+    given: list[tuple[Any, ...]] = field(default_factory=list)
+    detectors: list[tuple[Any, ...]] = field(default_factory=list)
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Made:
+    found = Made()
+
+    def engine(*given: Any) -> Speller:
+        found.given.append(given)
+        return found.engine
+
+    def detector(*given: Any) -> Loudness:
+        found.detectors.append(given)
+        return Loudness()
+
+    monkeypatch.setattr(module, "caption_engine", engine)
+    monkeypatch.setattr("whisper_hailo.audio.vad.SileroDetector", detector)
+    monkeypatch.setattr(module, "give_back_what_is_free", lambda: None)
+    monkeypatch.chdir(tmp_path)
+    soundfile.write("a.wav", SOUND, 16_000, subtype="FLOAT")
+    return found
+
+
+@pytest.fixture
+def pages(monkeypatch: pytest.MonkeyPatch) -> list[Page]:
+    """Those that were made."""
+    found: list[Page] = []
+
+    def make(*given: Any, **named: Any) -> Page:
+        found.append(Page(*given, **named))
+        return found[-1]
+
+    monkeypatch.setattr("whisper_hailo.live.web.view.WebView", make)
+    monkeypatch.setattr(module, "require", lambda *_: None)
+    return found
+
+
+def caption(words: str = "") -> int:
+    return run(["caption", "a.wav", *words.split()])
+
+
+@dataclass
+class Endless:
+    """Ends when it is closed, as a microphone does."""
+
+    name: str = "microphone"
+    pace: Pace = Pace.ASKED
+    endless: bool = True
+    closed: bool = False
+    before: Callable[[int], None] = lambda _: None
+    failure: Exception | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    open = __enter__
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.closed = True
+
+    def blocks(self) -> Iterator[Block]:
+        for at, part in enumerate(np.array_split(SOUND.astype(np.float32), 100)):
+            if self.closed:
+                return
+            self.before(at)
+            yield Block(part)
+        if self.failure is not None:
+            raise self.failure
+
+
+class Page:
+    """Stands for the web page.
+
+    Attributes:
+        made: with what.
+        events: that it was shown.
+    """
+
+    address = "http://127.0.0.1:8765/"
+    address_for_others = ""
+    address_to_control = "http://127.0.0.1:8765/?token=secret"
+
+    def __init__(self, statistics: Callable[[], Any], place: Any, **named: Any) -> None:
+        self.statistics = statistics
+        self.made = (place, named)
+        self.events: list[Any] = []
+        self.came_to: list[float] = []
+        self.heard: list[FloatArray] = []
+        self.is_open = False
+
+    def __enter__(self) -> Self:
+        self.is_open = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.is_open = False
+
+    def put(self, event: Any) -> None:
+        assert self.is_open
+        self.events.append(event)
+
+    def come_to(self, at_s: float) -> None:
+        self.came_to.append(at_s)
+
+    def hear(self, audio: FloatArray) -> None:
+        self.heard.append(audio)

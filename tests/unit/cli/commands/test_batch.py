@@ -1,0 +1,250 @@
+"""`batch` from its words to its exit code, with workers that are stand-ins."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.unit.cli.commands.batched import Works, batch, works
+from whisper_hailo.cli import status_line
+from whisper_hailo.cli.app import run
+from whisper_hailo.cli.commands import batch as module
+from whisper_hailo.core.errors import ExitCode, OptionError
+from whisper_hailo.transcription.batch_size import USUAL_BATCH
+
+__all__ = ["works"]
+
+
+def texts() -> list[str]:
+    lines = Path("job/transcripts/part-00000.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line).get("text") for line in lines]
+
+
+def test_an_archive(works: Works, capsys: pytest.CaptureFixture[str]) -> None:
+    works.model.reasons = ("encoder a: why",)
+    assert batch() == 0
+    told = capsys.readouterr()
+    assert told.out == ""
+    first, last = told.err.splitlines()
+    assert first == "encoder a"
+    assert last.startswith("3 items in job, 0 failed; 1:30 of audio in 0:0")
+    assert "failures" not in last
+    assert texts() == ["said 0", "said 1", "said 2"]
+    assert works.items == ["a.wav", "b.wav", "c.wav"]
+
+
+def test_what_failed_is_told_and_listed(works: Works, capsys: pytest.CaptureFixture[str]) -> None:
+    works.failing = {"b.wav": "AudioError"}
+    assert batch() == ExitCode.AUDIO
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("3 items in job, 1 failed; 1:00 of audio in ")
+    assert line.endswith(", see job/failures.jsonl")
+    assert batch("--json") == 0, "as JSON the state is the result"
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["items"], facts["done"], facts["failed"], facts["remaining"]) == (3, 2, 1, 0)
+    assert facts["failures"] == {"AudioError": 1}
+    assert works.items == ["a.wav", "b.wav", "c.wav"], "what is done is not done again"
+
+
+def test_what_was_typed_gets_to_the_workers(works: Works) -> None:
+    words = "--task translate --language de --long overlap --batch-size 3 --model base --window 9"
+    assert batch(f"{words} --fallback 0.5 --format srt --format txt --max-words-per-line 1") == 0
+    ((setup, n_workers),) = works.asked
+    assert n_workers == 5
+    assert (setup.options.task, setup.options.language) == ("translate", "de")
+    assert setup.options.search.temperatures == (0.0, 0.5, 1.0)
+    assert setup.options.timestamps, "subtitles are of no use without times"
+    assert (setup.long.strategy, setup.batch_size) == ("overlap", 3)
+    assert (setup.model["model"], setup.model["window_s"], setup.model["threads"]) == ("base", 9, 1)
+    assert works.models[0].threads == 1
+    assert works.model.asked_of == [(setup.options, setup.long, 3)]
+    assert {path.parent.name for path in Path("job").glob("*/*.wav.*")} == {"srt", "txt"}
+    assert (
+        json.loads(Path("job/transcripts/part-00000.jsonl").read_text().splitlines()[0])["task"]
+        == "translate"
+    )
+
+
+def test_defaults(works: Works) -> None:
+    assert batch() == 0
+    ((setup, _),) = works.asked
+    assert setup.batch_size == USUAL_BATCH
+    assert not setup.options.timestamps
+    assert setup.options.search.temperatures == (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+    assert {path.name for path in Path("job").iterdir() if path.is_dir()} >= {"transcripts"}
+    assert not list(Path("job").glob("*/*.wav.*"))
+
+
+@pytest.mark.parametrize(
+    ("words", "encoder", "expected"),
+    [
+        ("", None, 5), ("", "onnx-int8", 5), ("", "hef-hailo8", 1), ("--workers 3", None, 3),
+        ("--workers 3", "hef-hailo8", 3), ("--workers 4096", None, 4096),
+    ],
+)  # fmt: skip
+def test_workers_are_as_many_as_cores_and_one_for_a_chip(
+    works: Works, words: str, encoder: str | None, expected: int
+) -> None:
+    works.model.encoder = encoder and SimpleNamespace(name=encoder)
+    assert batch(words) == 0
+    assert [n_workers for _, n_workers in works.asked] == [expected]
+
+
+def test_threads_are_as_many_as_typed(works: Works) -> None:
+    assert batch("--threads 3") == 0
+    assert works.asked[0][0].model["threads"] == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "given"),
+    [("", (None, None)), ("--address head:6379 --workers 7", ("head:6379", 7))],
+)
+def test_a_cluster(works: Works, words: str, given: tuple[object, ...]) -> None:
+    assert batch(f"--engine ray {words}") == 0
+    assert works.asked == []
+    ((setup, *rest),) = works.rayed
+    assert tuple(rest) == given
+    assert setup.batch_size == USUAL_BATCH
+    assert texts() == ["said 0", "said 1", "said 2"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("batch", "Missing argument"),
+        ("batch talks", "--output-dir is missing"),
+        ("batch talks more -o job", "got 2 words, expected one manifest or folder, or status DIR"),
+        ("batch status job more", "got 3 words"),
+        ("batch status", "--output-dir is missing"),
+        ("batch talks -o job --workers 0", "--workers is 0, expected 1 to 4096"),
+        ("batch talks -o job --workers 4097", "--workers is 4097, expected 1 to 4096"),
+        ("batch talks -o job --batch-size 0", "--batch-size is 0"),
+        ("batch talks -o job --engine dask", "--engine is 'dask', expected one of: local, ray"),
+        ("batch talks -o job --results csv", "--results is 'csv', expected one of: jsonl, parquet"),
+        ("batch talks -o job --address a:1", "--address needs --engine ray"),
+        ("batch talks -o job --format doc", "--format is 'doc'"),
+        ("batch talks -o job --model tiny.en -l de", "tiny.en knows English only"),
+        ("batch talks -o job --highlight-words", "--highlight-words needs --word-timestamps"),
+    ],
+)
+def test_what_cannot_be_is_told_before_a_model_is_looked_for(
+    works: Works, words: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words.split()) == 2
+    assert told in capsys.readouterr().err
+    assert works.models == []
+    assert not Path("job").exists()
+
+
+def test_what_the_model_refuses_begins_no_job(
+    works: Works, capsys: pytest.CaptureFixture[str]
+) -> None:
+    works.model.refusal = OptionError("this model cannot")
+    assert batch() == 2
+    assert "this model cannot" in capsys.readouterr().err
+    assert not Path("job").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "needed"),
+    [("", []), ("--engine ray", [("cluster", "--engine ray", "ray")]),
+     ("--results parquet", [("parquet", "--results parquet", "pyarrow")])],
+)  # fmt: skip
+def test_what_an_option_needs_is_asked_for_first(
+    works: Works, monkeypatch: pytest.MonkeyPatch, words: str, needed: list[tuple[str, ...]]
+) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def require(*given: str) -> None:
+        assert works.models == []
+        asked.append(given)
+        raise OptionError("it is not installed")
+
+    monkeypatch.setattr(module, "require", require)
+    assert batch(words) == (2 if needed else 0)
+    assert asked == needed
+
+
+def test_a_home_that_no_shell_has_put_in(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `transcribe` has it: shells leave the `~` behind a `=`."""
+    monkeypatch.setenv("HOME", str(Path.cwd()))
+    assert run(["batch", "talks", "--output-dir=~/job"]) == 0
+    assert texts() == ["said 0", "said 1", "said 2"]
+    assert run(["batch", "status", "~/job"]) == 0
+    assert len(works.asked) == 1
+
+
+def test_how_far_a_job_is(
+    works: Works, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before it is done, too, while it is interrupted."""
+    from whisper_hailo.batch.status import Status
+
+    del works
+    left = Status(10, 6, 1, 3725.0, 12.34, 75.0, {"AudioError": 1, "Crash": 2})
+    for status, lines in (
+        (left, "6 of 10 items done, 1 failed, 3 left\n1:02:05 of audio, 12.3 x real time, about "
+               "1:15 left\nAudioError: 1\nCrash: 2\n"),
+        (Status(3, 3, left_s=0.0), "3 of 3 items done, 0 failed, 0 left\n0:00 of audio, 0.0 x real "
+                                   "time\n"),
+        (Status(3, 1), "1 of 3 items done, 0 failed, 2 left\n0:00 of audio, 0.0 x real time\n"),
+        (Status(3, 3, left_s=9.0), "3 of 3 items done, 0 failed, 0 left\n0:00 of audio, 0.0 x real "
+                                   "time\n"),
+    ):  # fmt: skip
+        monkeypatch.setattr("whisper_hailo.batch.status.read_status", lambda _, s=status: s)
+        assert run(["batch", "status", "job"]) == 0
+        assert capsys.readouterr().out == lines
+    assert run(["batch", "status", "job", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["items"], facts["remaining"], facts["left_s"]) == (3, 0, 9.0)
+
+
+def test_where_there_is_no_job(works: Works, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["batch", "status", "talks"]) == 2
+    assert "holds no job" in capsys.readouterr().err
+    assert works.models == []
+
+
+def test_a_line_says_now_and_then_how_far_it_is(
+    works: Works, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Groups are done as a whole: sixteen of twenty recordings after the first, of 10 s each."""
+    for at in range(17):
+        Path("talks", f"m{at}.wav").write_text("some sound")
+    now = [1000.0]
+
+    def advance() -> None:
+        now[0] += 10.0
+
+    works.between = advance
+    monkeypatch.setattr(module, "monotonic", lambda: now[0])
+    monkeypatch.setattr("whisper_hailo.batch.run_log.monotonic", lambda: now[0])
+    monkeypatch.setattr(status_line, "_on_terminal", lambda: False)
+    assert batch() == 0
+    lines = capsys.readouterr().err.splitlines()[:-1]
+    assert len(lines) == 9, "each 15 s at most, and a recording takes 10 s"
+    assert "left" not in lines[0]
+    assert lines[0].startswith("0 of 20 items, ")
+    assert lines[-1].startswith("16 of 20 items, ")
+
+
+def test_on_a_terminal_that_line_is_taken_away(
+    works: Works, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [1000.0]
+
+    def advance() -> None:
+        now[0] += 10.0
+
+    works.between = advance
+    monkeypatch.setattr(module, "monotonic", lambda: now[0])
+    monkeypatch.setattr(status_line, "_on_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert batch() == 0
+    *lines, last = capsys.readouterr().err.split("\r\x1b[K")
+    assert len(lines) == 3
+    assert lines[-1].startswith("3 of 3 items, ")
+    assert last.startswith("3 items in job")

@@ -1,0 +1,311 @@
+"""`caption` from its words to its exit code, with an engine that hears what a sound spells."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from tests.unit.cli.commands.asked import Asked
+from tests.unit.cli.commands.captioned import (
+    FIRST,
+    LINES,
+    SECOND,
+    SOUND,
+    Endless,
+    Made,
+    caption,
+    made,
+    pages,
+)
+from whisper_hailo.cli.app import run
+from whisper_hailo.cli.commands import caption as module
+from whisper_hailo.core.errors import AudioError, ExitCode
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.live.sources.microphone import InputDevice
+
+__all__ = ["made", "pages"]
+
+
+@pytest.mark.usefixtures("made")
+def test_lines_and_three_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    assert caption() == 0
+    told = capsys.readouterr()
+    assert told.out == LINES
+    first, heard, cost, felt = told.err.splitlines()
+    assert first == "speller, listening to a.wav"
+    assert heard.startswith("4 words (English) in 2 segments: ")
+    assert cost.startswith("computed in ")
+    assert felt == "no sound was lost"
+
+
+def test_what_was_typed_gets_to_the_engine(made: Made) -> None:
+    typed = "--min-silence 0.3 --no-drafts --language de --initial-prompt hello --model base"
+    assert caption(typed) == 0
+    ((model, decoding, options, hotwords, _stack),) = made.given
+    assert options == CaptionOptions(min_silence_s=0.3, drafts=False)
+    assert (model.model, model.moonshine, hotwords) == ("base", None, "")
+    wanted: DecodingOptions = decoding.on()
+    assert (wanted.language, wanted.prompts.initial_prompt) == ("de", "hello")
+    assert made.detectors == [("live",)]
+
+
+@pytest.mark.usefixtures("made")
+def test_quiet_and_verbose(capsys: pytest.CaptureFixture[str]) -> None:
+    assert caption("--quiet") == 0
+    told = capsys.readouterr()
+    assert (told.out, told.err) == (LINES, "")
+    assert caption("--verbose") == 0
+    told = capsys.readouterr()
+    assert told.out == LINES
+    assert "segment 0 ends at " in told.err
+    assert "                   full_segments  2\n" in told.err
+    assert "          final_latency_s_median  -\n" in told.err
+
+
+@pytest.mark.usefixtures("made")
+def test_events_and_figures_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert caption("--json") == 0
+    told = capsys.readouterr()
+    events = [json.loads(line) for line in told.out.splitlines()]
+    assert [one["text"] for one in events if one["event"] == "completed"] == [FIRST, SECOND]
+    assert events[-1]["event"] == "statistics"
+    assert events[-1]["words"] == 4
+    assert told.err == "speller, listening to a.wav\n"
+    assert caption("--json --colour") == 2
+
+
+@pytest.mark.usefixtures("made")
+def test_files_of_captions_events_and_sound(capsys: pytest.CaptureFixture[str]) -> None:
+    assert caption("--output a.srt -o a.txt --events e.jsonl --record kept.flac") == 0
+    assert capsys.readouterr().out == LINES
+    assert Path("a.txt").read_text(encoding="utf-8") == LINES
+    assert Path("a.srt").read_text(encoding="utf-8").count("-->") == 2
+    events = [json.loads(line) for line in Path("e.jsonl").read_text().splitlines()]
+    assert [one["text"] for one in events if one["event"] == "completed"] == [FIRST, SECOND]
+    kept, rate_hz = soundfile.read("kept.flac", dtype="float32")
+    assert rate_hz == 16_000
+    np.testing.assert_allclose(kept[: SOUND.size], SOUND, atol=1e-4)
+
+
+@pytest.mark.usefixtures("made")
+def test_subtitles_have_the_shape_that_is_asked_for() -> None:
+    assert caption("--output a.srt --max-line-width 3") == 0
+    assert "w0\nw1\n" in Path("a.srt").read_text(encoding="utf-8")
+
+
+def test_words_are_shown_as_others(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("list").write_text("w0 => Whisper\nw3 => Hailo\nw2 =>\n")
+    Path("mask").write_text("w1\n")
+    assert caption("--replace list --mask mask --output a.txt") == 0
+    shown = "Whisper w*\nHailo\n"
+    assert capsys.readouterr().out == Path("a.txt").read_text() == shown
+    assert made.given[0][3] == "Whisper, Hailo"
+    assert caption("--mask mask") == 0
+    assert capsys.readouterr().out == "w0 w*\nw2 w3\n"
+    assert made.given[1][3] == ""
+
+
+@pytest.mark.usefixtures("made")
+def test_a_service_manager_is_told_when_it_begins_and_ends(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        monkeypatch.setenv("WATCHDOG_USEC", "3")
+        monkeypatch.delenv("WATCHDOG_PID", raising=False)
+        manager.setblocking(False)
+        monkeypatch.setattr(
+            "whisper_hailo.core.supervisor.Supervisor.__init__.__defaults__",
+            (dict(os.environ), lambda: 0.0),
+        )
+        assert caption() == 0
+        told = [manager.recv(200) for _ in range(3)]
+    assert told == [b"READY=1\nSTATUS=listening to a.wav", b"WATCHDOG=1", b"STOPPING=1"]
+
+
+def interrupts(*places: int, by: int = signal.SIGINT) -> Callable[[int], None]:
+    """Presses Ctrl-C before some pieces of sound; 50 is between the two segments."""
+
+    def press(at: int) -> None:
+        if at in places:
+            os.kill(os.getpid(), by)
+
+    return press
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("endless", [False, True])
+def test_ctrl_c_ends_a_microphone_well_and_interrupts_a_file(
+    made: Made, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    endless: bool, by: int,
+) -> None:  # fmt: skip
+    source = Endless(endless=endless, before=interrupts(50, by=by))
+    monkeypatch.setattr(module, "_source", lambda *_: source)
+    before = signal.getsignal(by)
+    assert caption("--output a.txt") == (0 if endless else ExitCode.INTERRUPTED)
+    assert signal.getsignal(by) is before
+    told = capsys.readouterr()
+    assert told.out == f"{FIRST}\n"
+    assert "2 words (English) in 1 segments" in told.err
+    assert ("whisper-hailo: interrupted" in told.err) != endless
+    assert len(made.engine.heard) > 0
+
+
+@pytest.mark.usefixtures("made")
+def test_a_microphone_that_ends_by_itself_has_not_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for endless in (False, True):
+        monkeypatch.setattr(module, "_source", lambda *_, e=endless: Endless(endless=e))
+        assert caption() == 0
+
+
+@pytest.mark.usefixtures("made")
+def test_ctrl_c_twice_ends_it_at_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def press(_at: int) -> None:
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(module, "_source", lambda *_: Endless(before=press))
+    assert caption() == ExitCode.INTERRUPTED
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.usefixtures("made")
+def test_a_source_that_fails_leaves_what_was_heard_and_its_figures(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = Endless(failure=AudioError("the cable is out"))
+    monkeypatch.setattr(module, "_source", lambda *_: source)
+    assert caption("--output a.txt") == ExitCode.AUDIO
+    told = capsys.readouterr()
+    assert told.out == Path("a.txt").read_text() == LINES
+    assert "4 words" in told.err
+    assert told.err.endswith("whisper-hailo: the cable is out\n")
+
+
+OPENED = {
+    "microphone": None, "real_time": False, "rate_hz": 16_000, "loops": 1, "patience_s": None,
+    "split": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "audio", "changed"),
+    [
+        ("a.wav --real-time", "a.wav", {"real_time": True}),
+        ("a.wav --loops 3 --channels split", "a.wav", {"loops": 3, "split": True}),
+        ("--replay a.wav", "a.wav", {"real_time": True}),
+        ("--replay a.wav --loops 2", "a.wav", {"real_time": True, "loops": 2}),
+        ("- --rate 8000", "-", {"rate_hz": 8000}),
+        ("rtsp://a.b/c --wait-for-source 9", "rtsp://a.b/c", {"patience_s": 9.0}),
+        ("--mic default", None, {"microphone": ""}),
+        ("--mic 3 --wait-for-source 0", None, {"microphone": "3", "patience_s": 0.0}),
+        ("--mic Studio --channels split", None, {"microphone": "Studio", "split": True}),
+    ],
+)
+@pytest.mark.usefixtures("made")
+def test_sources(
+    monkeypatch: pytest.MonkeyPatch, words: str, audio: str | None, changed: dict[str, object]
+) -> None:
+    opened: list[tuple[object, dict[str, object]]] = []
+
+    def open_source(what: object, **named: object) -> Endless:
+        opened.append((what, named))
+        return Endless()
+
+    monkeypatch.setattr("whisper_hailo.live.sources.select.open_source", open_source)
+    monkeypatch.setattr(module, "require", lambda *_: None)
+    assert run(["caption", *words.split()]) == 0
+    assert opened == [(audio, OPENED | changed)]
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["--mic 3 --loops 2", "--mic 3 --rate 8000", "--mic 3 --real-time", "- --loops 2",
+     "- --real-time", "- --wait-for-source 3", "a.wav --wait-for-source 3", "a.wav --rate 8000",
+     "rtsp://a.b/c --loops 2", "rtsp://a.b/c --channels split", "rtsp://a.b/c --rate 8000",
+     "--mic browser --web --channels split", "--mic browser --web --wait-for-source 3",
+     "--replay a.wav --real-time", "--replay a.wav b.wav"],
+)  # fmt: skip
+@pytest.mark.usefixtures("made")
+def test_options_of_other_sources_are_refused(
+    words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["caption", *words.split()]) == 2
+    assert words.split()[-2 if words[-1].isdigit() or "split" in words else -1] in (
+        capsys.readouterr().err
+    )
+
+
+def test_a_file_that_is_not_there_is_told_before_anything_is_loaded(
+    made: Made, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["caption", "b.wav", "--output", "a.txt"]) == ExitCode.AUDIO
+    assert "b.wav does not exist" in capsys.readouterr().err
+    assert made.detectors == made.given == []
+    assert not Path("a.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "needs"), [("a.wav --web", "starlette"), ("--mic 0", "sounddevice")]
+)
+@pytest.mark.usefixtures("made")
+def test_what_an_option_needs_is_told_first(
+    words: str, needs: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("whisper_hailo.core.extras.find_spec", lambda _: None)
+    assert run(["caption", *words.split()]) == 2
+    assert f"needs {needs}, which is not installed" in capsys.readouterr().err
+
+
+def test_memory_that_is_free_is_given_back(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Asked(None)
+    monkeypatch.setattr(module, "give_back_what_is_free", asked)
+    assert caption() == 0
+    assert asked.with_ == [()]
+    assert len(made.given) == 1
+
+
+@pytest.mark.usefixtures("made")
+def test_microphones_are_listed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    devices = [
+        InputDevice(0, "Built in", 2, 44_100, False),
+        InputDevice(12, "Desk", 1, 16_000, True),
+    ]
+    monkeypatch.setattr("whisper_hailo.live.sources.microphone.input_devices", lambda: devices)
+    assert run(["caption", "--list-devices"]) == 0
+    assert capsys.readouterr().out == (
+        "    0  Built in, 2 channels, 44100 Hz\n*  12  Desk, 1 channels, 16000 Hz\n"
+    )
+
+
+@pytest.mark.usefixtures("made")
+def test_on_a_terminal_words_have_shades_and_the_running_line_is_taken_away(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    for words, shaded in (("", False), ("--colour", True), ("--color", True)):
+        assert caption(words) == 0
+        out = capsys.readouterr().out
+        assert ("\x1b[32mw0\x1b[0m" in out) == shaded
+        assert out.endswith("w3\x1b[0m\n\r\x1b[K" if shaded else "w3\n\r\x1b[K")
+
+
+@pytest.mark.parametrize("words", ["-o a.srt", "--events e.jsonl", "--record k.flac"])
+@pytest.mark.usefixtures("made")
+def test_any_file_may_go_on_in_new_ones(words: str) -> None:
+    assert caption(f"{words} --rotate day") == 0
+    assert caption("--rotate day") == 2

@@ -1,0 +1,133 @@
+"""What `caption --web` shows where, and to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.cli.commands.asked import Asked
+from tests.unit.cli.commands.captioned import (
+    FIRST,
+    SECOND,
+    SOUND,
+    Page,
+    caption,
+    made,
+    pages,
+)
+from whisper_hailo.cli.app import run
+from whisper_hailo.cli.commands import caption as module
+from whisper_hailo.live.captioning.controls import Controls
+from whisper_hailo.live.outputs.cues import CUES
+from whisper_hailo.live.sources.browser import BrowserSource
+from whisper_hailo.live.sources.source import Block
+
+__all__ = ["made", "pages"]
+
+
+@pytest.mark.usefixtures("made")
+def test_the_page_is_shown_everything(
+    pages: list[Page], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its events, how far and how loud the stream is, and what it can be set to."""
+    words = "--web --web-port 9 --web-host 0.0.0.0 --web-allow-host a.b --max-line-width 30"
+    assert caption(f"{words} --web-frame http://c.example --min-silence 0.3") == 0
+    (page,) = pages
+    texts = [one.text for one in page.events if type(one).__name__ == "Completed"]
+    assert texts == [FIRST, SECOND]
+    assert page.statistics().n_words == 4
+    assert sum(audio.size for audio in page.heard) == SOUND.size
+    assert page.came_to == sorted(page.came_to)
+    assert page.came_to[-1] > 1
+    place, named = page.made
+    assert (place.host, place.port, place.tls) == ("0.0.0.0", 9, None)  # noqa: S104
+    assert "a.b" in str(place.hosts)
+    assert "http://c.example" in place.framed_by
+    assert named["browser"] is None
+    assert isinstance(named["controls"], Controls)
+    assert named["settings"]["min_silence_s"] == 0.3
+    assert named["layout"].max_line_width == 30
+    told = capsys.readouterr().err
+    assert "captions at http://127.0.0.1:8765/\n" in told
+    assert "to control them: http://127.0.0.1:8765/?token=secret\n" in told
+
+
+@pytest.mark.usefixtures("made")
+def test_the_page_for_others_with_a_token_of_one_s_own(
+    pages: list[Page], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Page, "address_for_others", "http://10.0.0.2:8765/")
+    assert caption("--web --web-token 0123456789") == 0
+    told = capsys.readouterr().err
+    assert "captions at http://127.0.0.1:8765/ and, for others, http://10.0.0.2:8765/\n" in told
+    assert "0123456789" not in told
+    assert "secret" not in told
+    assert pages[0].made[0].access.token == "0123456789"  # noqa: S105
+
+
+@pytest.mark.usefixtures("made")
+def test_the_page_is_encrypted_by_what_is_typed(
+    pages: list[Page], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tls = Asked(SimpleNamespace(context=lambda: "encrypted"))
+    monkeypatch.setattr("whisper_hailo.cli.captions.options.Tls", tls)
+    assert caption("--web --web-cert c.pem --web-key k.pem") == 0
+    assert tls.with_ == [(Path("c.pem"), Path("k.pem"), ("--web-cert", "--web-key"))]
+    assert pages[0].made[0].tls == "encrypted"
+
+
+@pytest.mark.usefixtures("made")
+def test_a_browser_s_microphone_is_heard_and_shown_where_it_is(
+    pages: list[Page], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def blocks(_self: BrowserSource) -> Iterator[Block]:
+        yield Block(SOUND.astype(np.float32))
+
+    monkeypatch.setattr(BrowserSource, "blocks", blocks)
+    assert run(["caption", "--mic", "browser", "--web"]) == 0
+    (page,) = pages
+    assert isinstance(page.made[1]["browser"], BrowserSource)
+    assert [one.text for one in page.events if type(one).__name__ == "Completed"] == [FIRST, SECOND]
+
+
+@pytest.mark.parametrize(
+    ("words", "alone"),
+    [("", True), ("--json", True), ("--output a.txt", False), ("--events e.jsonl", False),
+     ("--record k.flac", False), ("--web", False)],
+)  # fmt: skip
+@pytest.mark.usefixtures("made", "pages")
+def test_standard_output_may_fail_where_captions_go_elsewhere_too(
+    words: str, alone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+    patient = module.patient_results
+
+    def patient_results(*, alone: bool) -> Any:
+        asked.append(alone)
+        return patient(alone=alone)
+
+    monkeypatch.setattr(module, "patient_results", patient_results)
+    assert caption(words) == 0
+    assert asked == [alone]
+
+
+@pytest.mark.usefixtures("made")
+def test_the_page_is_for_this_machine_at_a_port_of_its_own(pages: list[Page]) -> None:
+    assert caption("--web") == 0
+    place, named = pages[0].made
+    assert (place.host, place.port, place.access.free) == ("127.0.0.1", 8765, ("look", "record"))
+    assert named["layout"] == CUES
+
+
+@pytest.mark.parametrize("port", [0, 65535])
+@pytest.mark.usefixtures("made")
+def test_any_port_may_be_asked_for(pages: list[Page], port: int) -> None:
+    assert caption(f"--web --web-port {port}") == 0
+    assert pages[0].made[0].port == port
+    for wrong in (-1, 65536):
+        assert caption(f"--web --web-port={wrong}") == 2

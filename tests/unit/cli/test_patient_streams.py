@@ -1,0 +1,223 @@
+"""Standard output that does not take what captions say, where they go elsewhere too."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from whisper_hailo.cli import streams
+from whisper_hailo.cli.stdout import emit
+from whisper_hailo.cli.streams import ReaderGoneError, patient_results
+from whisper_hailo.core.errors import OutputError
+
+LINES = [f"{number} of many lines" for number in range(20_000)]
+TEXT = "".join(f"{line}\n" for line in LINES).encode()
+
+
+class Pipe:
+    """A pipe whose one end is our standard output.
+
+    Attributes:
+        got: what was read.
+    """
+
+    def __init__(self) -> None:
+        self._reading, self._writing = os.pipe()
+        self.out = streams._text(streams._Results, self._writing, None)
+        self.got = b""
+        self._reader: threading.Thread | None = None
+
+    @property
+    def patience(self) -> Any:
+        return self.out.buffer.raw._patience  # type: ignore[attr-defined]
+
+    @contextmanager
+    def patient(self, *, alone: bool) -> Iterator[None]:
+        """A block in which it is `sys.stdout`."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "stdout", self.out)
+            with patient_results(alone=alone):
+                yield
+
+    def begin_to_read(self) -> None:
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        while part := os.read(self._reading, 1 << 16):
+            self.got += part
+
+    def leave(self) -> None:
+        """Nobody reads any more."""
+        os.close(self._reading)
+        self._reading = -1
+
+    def end(self) -> bytes:
+        """Close it; what was read of it."""
+        if self._writing >= 0:
+            self.out.close()
+            os.close(self._writing)
+            self._writing = -1
+        if self._reader is not None:
+            self._reader.join()
+        if self._reading >= 0:
+            self.leave()
+        return self.got
+
+
+@pytest.fixture
+def pipe() -> Iterator[Pipe]:
+    made = Pipe()
+    yield made
+    made.end()
+
+
+def say_all() -> None:
+    for line in LINES:
+        emit(f"{line}\n")
+
+
+def test_nobody_waits_for_a_reader_who_gets_all_of_it_in_the_end(pipe: Pipe) -> None:
+    with pipe.patient(alone=False):
+        say_all()
+        assert pipe.patience.waiting, "more than a pipe holds, and nobody has read"
+        pipe.begin_to_read()
+    pipe.out.write("afterwards\n")
+    assert pipe.end() == TEXT + b"afterwards\n"
+
+
+def test_who_reads_meanwhile_has_nothing_to_wait_for(pipe: Pipe) -> None:
+    pipe.begin_to_read()
+    with pipe.patient(alone=True):
+        say_all()
+        assert not pipe.patience.waiting, "without another view each line is written at once"
+    assert pipe.end() == TEXT
+
+
+def test_what_waits_is_bounded_and_what_is_lost_is_whole_lines_and_told(
+    pipe: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "_MOST_WAITING", 1000)
+    block = pipe.patient(alone=False)
+    block.__enter__()
+    say_all()
+    assert 950 < len(pipe.patience.waiting) <= 1000
+    pipe.begin_to_read()
+    with pytest.raises(OutputError, match=r"did not take \d+ bytes for too long") as told:
+        block.__exit__(None, None, None)
+    got = pipe.end()
+    assert TEXT.startswith(got)
+    assert got.endswith(b"\n")
+    assert f" {len(TEXT) - len(got)} bytes" in str(told.value)
+
+
+def test_exactly_as_much_waits_as_may(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pipe.patient(alone=False):
+        pipe.patience._wait.fail()
+        monkeypatch.setattr(streams, "_MOST_WAITING", 10)
+        emit("12345\n")
+        emit("789\n")
+        assert pipe.patience.n_lost == 0
+        assert bytes(pipe.patience.waiting) == b"12345\n789\n"
+        pipe.begin_to_read()
+    assert pipe.end() == b"12345\n789\n"
+
+
+def test_without_a_reader_and_another_view_the_work_is_over(pipe: Pipe) -> None:
+    pipe.leave()
+    with pytest.raises(ReaderGoneError), pipe.patient(alone=True):
+        emit("a line\n")
+
+
+def test_without_a_reader_the_work_goes_on_elsewhere(
+    pipe: Pipe, caplog: pytest.LogCaptureFixture
+) -> None:
+    pipe.leave()
+    with pipe.patient(alone=False):
+        say_all()
+        assert not pipe.patience.waiting
+    assert caplog.messages == ["nobody reads standard output any more; captions go on elsewhere"]
+
+
+def test_a_full_disk_is_told_once_tried_again_and_an_error_in_the_end(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with open("/dev/full", "wb") as full:
+        out = streams._text(streams._Results, full.fileno(), None)
+        monkeypatch.setattr(sys, "stdout", out)
+        block = patient_results(alone=False)
+        block.__enter__()
+        patience: Any = out.buffer.raw._patience  # type: ignore[attr-defined]
+        now = [0.0]
+        patience._wait._now = lambda: now[0]
+        for _ in range(100):
+            emit("a line\n")
+        assert patience._wait.n_failures == 1, "it is not tried again at once"
+        now[0] = 1.0
+        emit("a line\n")
+        assert patience._wait.n_failures == 2
+        assert bytes(patience.waiting) == b"a line\n" * 101
+        with pytest.raises(OutputError, match="No space left on device"):
+            block.__exit__(None, None, None)
+        out.close()
+    (told,) = caplog.messages
+    assert "cannot write to standard output (No space left on device)" in told
+
+
+def test_a_disk_that_has_room_again_gets_what_waited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each time that it is full again is told."""
+    with open(tmp_path / "file", "wb") as file, open("/dev/full", "wb") as full:
+        out = streams._text(streams._Results, file.fileno(), None)
+        monkeypatch.setattr(sys, "stdout", out)
+        kept = os.dup(file.fileno())
+        with patient_results(alone=False):
+            now = [0.0]
+            patience: Any = out.buffer.raw._patience  # type: ignore[attr-defined]
+            patience._wait._now = lambda: now[0]
+            for at in range(2):
+                os.dup2(full.fileno(), file.fileno())
+                emit(f"full {at}\n")
+                os.dup2(kept, file.fileno())
+                now[0] += 10
+                emit(f"room {at}\n")
+        os.close(kept)
+        out.close()
+    assert (tmp_path / "file").read_text() == "full 0\nroom 0\nfull 1\nroom 1\n"
+    assert len(caplog.messages) == 2
+
+
+def test_other_streams_are_left_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    with patient_results(alone=False):
+        emit("a line\n")
+    assert capsys.readouterr().out == "a line\n"
+
+
+def test_the_program_s_streams_are_one_and_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the terminal's encoding; letters that it lacks are escaped, each line is out at once."""
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, Written("ascii"))
+    streams.prepare_streams()
+    assert (sys.stdout.fileno(), sys.stderr.fileno()) == (1, 2)
+    for made in (sys.stdout, sys.stderr):
+        assert (made.encoding, made.errors, made.line_buffering) == (
+            "ascii", "backslashreplace", True,
+        )  # fmt: skip
+    monkeypatch.setattr(sys, "stdout", None)
+    streams.prepare_streams()
+    assert sys.stdout.encoding == "utf-8"
+
+
+class Written:
+    """A stream of which only its encoding is known."""
+
+    def __init__(self, encoding: str) -> None:
+        self.encoding = encoding

@@ -1,0 +1,34 @@
+"""Results on standard output."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import sys
+
+import pytest
+
+from whisper_hailo.cli.stdout import emit, emit_json
+
+
+def test_results_are_out_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever buffer standard output has: who reads a pipe reads them when they are there."""
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BufferedWriter(raw)))  # type: ignore[arg-type]
+    emit("a line")
+    assert raw.getvalue() == b"a line"
+
+
+def test_json_is_an_object_a_line_that_every_reader_takes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    emit_json({"text": "Grüße.\n\u2028"})
+    emit_json({"a": [1]}, indent=2)
+    first, rest = capsys.readouterr().out.split("\n", 1)
+    assert first.isascii()
+    assert json.loads(first) == {"text": "Grüße.\n\u2028"}
+    assert json.loads(rest) == {"a": [1]}
+    assert rest == '{\n  "a": [\n    1\n  ]\n}\n'
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        emit_json({"a": math.nan})

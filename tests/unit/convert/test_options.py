@@ -1,0 +1,38 @@
+"""What `auto` stands for, and which names of forms are refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from whisper_hailo.convert.options import ConvertOptions, HailoOptions
+from whisper_hailo.core.errors import OptionError
+
+
+@pytest.mark.parametrize(
+    ("options", "decoder", "encoder"),
+    [
+        (ConvertOptions(), "int8", "int8"),
+        (ConvertOptions("int4"), "int4", "int8"),
+        (ConvertOptions("none"), "none", "none"),
+        (ConvertOptions(hailo=HailoOptions()), "int8", "none"),
+        (ConvertOptions("int4", "int4", hailo=HailoOptions()), "int4", "int4"),
+        (ConvertOptions("none", "int8"), "none", "int8"),
+        (ConvertOptions("int8", "none"), "int8", "none"),
+    ],
+)
+def test_what_is_made_where_nothing_or_something_is_asked_for(
+    options: ConvertOptions, decoder: str, encoder: str
+) -> None:
+    assert (options.decoder_form, options.encoder_form) == (decoder, encoder)
+    resolved = options.resolved()
+    assert (resolved.quantize, resolved.encoder_quantize) == (decoder, encoder)
+    assert resolved.hailo == options.hailo
+
+
+@pytest.mark.parametrize("form", ["", "int2", "INT8", "float16"])
+def test_other_forms_are_refused(form: str) -> None:
+    known = "expected one of: auto, none, int8, int4$"
+    with pytest.raises(OptionError, match=f"^--quantize is '{form}', {known}"):
+        ConvertOptions(form)
+    with pytest.raises(OptionError, match=f"^--encoder-quantize is '{form}', {known}"):
+        ConvertOptions(encoder_quantize=form)
