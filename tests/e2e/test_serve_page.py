@@ -46,7 +46,7 @@ TELL_WHEN_ASKED = """
   }, { once: true });
 }
 """
-"""Instead of the system's dialog, which a driver may miss: was it the keyboard that asked for it?"""
+"""Instead of the system's dialog, which a driver may miss: did the keyboard ask for it?"""
 
 NINE_SECONDS = """
 () => {

@@ -16,17 +16,6 @@ MOST_OF_A_FUNCTION: Final = 40
 COMMANDS: Final = ("commands", "cli")
 """Folders of the product's and of the laboratory's."""
 
-# These are to be split yet, each by its subjects; no others join them.
-STILL_TOO_LONG: Final = frozenset(
-    {
-        "unit/batch/test_local.py",
-        "unit/decoding/search/test_fallback.py",
-        "unit/decoding/search/test_loop.py",
-        "unit/decoding/search/test_verify_draft.py",
-        "unit/transcription/test_decoder_engine.py",
-    }
-)
-
 pytestmark = pytest.mark.slow  # all of the source and of the tests, the former read by `ast`
 
 _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
@@ -76,8 +65,7 @@ def test_no_file_of_tests_outgrows_its_bound() -> None:
     too_long = []
     for path in sorted(TESTS.rglob("*.py")):
         name = path.relative_to(TESTS).as_posix()
-        if name not in STILL_TOO_LONG:
-            too_long += excess(name, path.read_text(encoding="utf-8"))
+        too_long += excess(name, path.read_text(encoding="utf-8"))
     assert not too_long, "; ".join(too_long)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.unit.shapes import toy_spec
 from whisper_hailo.convert.cached import cached_as, cached_models, hub_folder
+from whisper_hailo.convert.model_cache import cache_root
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.spec import SPEC_FILE, FileRecord, ModelSource
 
@@ -138,3 +139,12 @@ def test_where_the_hub_keeps_what_a_model_was_made_of(
     assert hub_folder("openai/whisper-tiny") == tmp_path / "models--openai--whisper-tiny"
     assert hub_folder("openai/whisper-base") is None
     assert hub_folder("gpt2") is None, "the name of a directory, not of a hub's model"
+
+
+def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WHISPER_HAILO_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/x")
+    assert cache_root() == Path("/x/whisper-hailo")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", "/home/pi")
+    assert cache_root() == Path("/home/pi/.cache/whisper-hailo")

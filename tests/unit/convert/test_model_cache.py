@@ -290,12 +290,3 @@ def test_a_cache_that_cannot_be_written_says_what_to_set(
 def test_no_such_model(conversions: list[object]) -> None:
     with pytest.raises(ModelError, match="is no model"):
         model_cache.resolve_model("tinny")
-
-
-def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("WHISPER_HAILO_CACHE", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", "/x")
-    assert model_cache.cache_root() == Path("/x/whisper-hailo")
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", "/home/pi")
-    assert model_cache.cache_root() == Path("/home/pi/.cache/whisper-hailo")

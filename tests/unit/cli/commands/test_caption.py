@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +25,7 @@ from tests.unit.cli.commands.captioned import (
 )
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.commands import caption as module
-from whisper_hailo.core.errors import AudioError, ExitCode
+from whisper_hailo.core.errors import ExitCode
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.sources.microphone import InputDevice
@@ -131,67 +129,6 @@ def test_a_service_manager_is_told_when_it_begins_and_ends(
         assert caption() == 0
         told = [manager.recv(200) for _ in range(3)]
     assert told == [b"READY=1\nSTATUS=listening to a.wav", b"WATCHDOG=1", b"STOPPING=1"]
-
-
-def interrupts(*places: int, by: int = signal.SIGINT) -> Callable[[int], None]:
-    """Presses Ctrl-C before some pieces of sound; 50 is between the two segments."""
-
-    def press(at: int) -> None:
-        if at in places:
-            os.kill(os.getpid(), by)
-
-    return press
-
-
-@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("endless", [False, True])
-def test_ctrl_c_ends_a_microphone_well_and_interrupts_a_file(
-    made: Made, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-    endless: bool, by: int,
-) -> None:  # fmt: skip
-    source = Endless(endless=endless, before=interrupts(50, by=by))
-    monkeypatch.setattr(module, "_source", lambda *_: source)
-    before = signal.getsignal(by)
-    assert caption("--output a.txt") == (0 if endless else ExitCode.INTERRUPTED)
-    assert signal.getsignal(by) is before
-    told = capsys.readouterr()
-    assert told.out == f"{FIRST}\n"
-    assert "2 words (English) in 1 segments" in told.err
-    assert ("whisper-hailo: interrupted" in told.err) != endless
-    assert len(made.engine.heard) > 0
-
-
-@pytest.mark.usefixtures("made")
-def test_a_microphone_that_ends_by_itself_has_not_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    for endless in (False, True):
-        monkeypatch.setattr(module, "_source", lambda *_, e=endless: Endless(endless=e))
-        assert caption() == 0
-
-
-@pytest.mark.usefixtures("made")
-def test_ctrl_c_twice_ends_it_at_once(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def press(_at: int) -> None:
-        for _ in range(2):
-            os.kill(os.getpid(), signal.SIGINT)
-
-    monkeypatch.setattr(module, "_source", lambda *_: Endless(before=press))
-    assert caption() == ExitCode.INTERRUPTED
-    assert capsys.readouterr().out == ""
-
-
-@pytest.mark.usefixtures("made")
-def test_a_source_that_fails_leaves_what_was_heard_and_its_figures(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    source = Endless(failure=AudioError("the cable is out"))
-    monkeypatch.setattr(module, "_source", lambda *_: source)
-    assert caption("--output a.txt") == ExitCode.AUDIO
-    told = capsys.readouterr()
-    assert told.out == Path("a.txt").read_text() == LINES
-    assert "4 words" in told.err
-    assert told.err.endswith("whisper-hailo: the cable is out\n")
 
 
 OPENED = {

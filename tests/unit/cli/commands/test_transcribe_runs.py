@@ -4,98 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
-import soundfile
 
-from tests.unit.cli.commands.test_transcribe_options import Heard, Listener, said
-from whisper_hailo.audio import ChannelOf
-from whisper_hailo.cli import progress, status_line
+from tests.unit.cli.commands.many import Many, many, stereo
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.model import ModelOptions
 from whisper_hailo.cli.streams import ReaderGoneError
 from whisper_hailo.core.errors import AudioError, DeviceError, ExitCode, OptionError
-from whisper_hailo.core.types import Transcript
-from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.transcription.longform.plan import LongOptions
 
-
-@dataclass
-class Many(Listener):
-    """Hears several at once, too, and fails where it is told to.
-
-    Attributes:
-        failing: stems of recordings, and the numbers of channels.
-        opened: what happened to it, in order.
-        together: what was asked of several.
-    """
-
-    failing: dict[object, Exception] = field(default_factory=dict)
-    opened: list[object] = field(default_factory=list)
-    together: list[tuple[DecodingOptions, LongOptions | None, int | None]] = field(
-        default_factory=list
-    )
-    refusal: Exception | None = None
-
-    def __enter__(self) -> Many:
-        self.opened.append("open")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.opened.append("closed")
-
-    def check(self, options: DecodingOptions, long: LongOptions) -> None:
-        self.opened.append(("checked", options, long))
-        if self.refusal is not None:
-            raise self.refusal
-
-    def segments(self, source: Any, *given: Any, **named: Any) -> Heard:
-        if source.stem in self.failing:
-            raise self.failing[source.stem]
-        return super().segments(source, *given, **named)
-
-    def transcribe_many(
-        self,
-        sources: Iterable[Any],
-        options: DecodingOptions,
-        progress: Any = None,
-        *,
-        long: LongOptions | None = None,
-        batch_size: int | None = None,
-    ) -> Iterator[Transcript | Exception]:
-        self.together.append((options, long, batch_size))
-        if progress is not None:
-            progress(100.0, 600.0)
-        for source in sources:
-            if isinstance(source, ChannelOf):
-                text = replace(said().segments[0], start_s=1.0 - source.channel)
-                found = replace(said(), segments=(text,))
-                yield self.failing.get(source.channel, found)
-            else:
-                yield self.failing.get(source.stem, said())
-
-
-@pytest.fixture
-def many(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Many:
-    monkeypatch.chdir(tmp_path)
-    for name in ("a.wav", "b.wav", "c.wav"):
-        (tmp_path / name).write_text("some sound")
-    found = Many()
-    monkeypatch.setattr(ModelOptions, "transcriber", lambda _: found)
-    return found
-
-
-@pytest.fixture
-def stereo(many: Many, tmp_path: Path) -> Path:
-    path = tmp_path / "stereo.wav"
-    soundfile.write(path, np.zeros((1600, 2)), 16_000)
-    return path
-
+__all__ = ["many", "stereo"]
 
 TEXT = "Good morning to all of you."
 
@@ -185,63 +104,6 @@ def test_a_model_that_refuses_is_not_opened(many: Many, capsys: pytest.CaptureFi
     assert "this model cannot" in capsys.readouterr().err
     ((_, options, long),) = many.opened
     assert (options.task, long.strategy) == ("translate", "overlap")
-
-
-@pytest.mark.parametrize("words", ["-di", "--diarize", "--channels split"])
-@pytest.mark.usefixtures("many")
-def test_channels_are_asked_for_as_elsewhere_too(
-    words: str, stereo: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["transcribe", str(stereo), *words.split(), "--json"]) == 0
-    segments = json.loads(capsys.readouterr().out)["segments"]
-    assert [one["speaker"] for one in segments] == [1, 0]
-
-
-@pytest.mark.parametrize(("words", "batch_size"), [("", None), ("--batch-size 4", 4)])
-def test_channels_are_speakers_on_one_timeline(
-    many: Many, words: str, batch_size: int | None, stereo: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    typed = ["transcribe", stereo.name, "--channels", "split", "--task", "translate", "--long"]
-    assert run([*typed, "overlap", *words.split(), "--json"]) == 0
-    segments = json.loads(capsys.readouterr().out)["segments"]
-    assert [(one["speaker"], one["start"]) for one in segments] == [(1, 0.0), (0, 1.0)]
-    ((options, long, size),) = many.together
-    assert (options.task, long.strategy if long else "", size) == (
-        "translate",
-        "overlap",
-        batch_size,
-    )
-
-
-def test_how_far_channels_are_is_told_and_taken_away(
-    many: Many,
-    monkeypatch: pytest.MonkeyPatch,
-    stereo: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr(status_line, "_on_terminal", lambda: True)
-    now = iter((0.0, 20.0))
-    monkeypatch.setattr(progress, "monotonic", lambda: next(now))
-    many.failing = {0: AudioError("it is broken")}
-    assert run(["transcribe", str(stereo), "--channels", "split"]) == ExitCode.AUDIO
-    erase = "\r\x1b[K"
-    told = f"{erase}stereo.wav: 1:40 of 10:00, 5.0 x real time, 1:40 left{erase}whisper-hailo: "
-    assert capsys.readouterr().err.startswith(told)
-
-
-def test_a_channel_that_fails_is_its_recording_s_failure(
-    many: Many, stereo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    mono = tmp_path / "mono.wav"
-    soundfile.write(mono, np.zeros(1600), 16_000)
-    many.failing = {1: AudioError("stereo.wav is broken")}
-    assert run(["transcribe", mono.name, stereo.name, "--channels", "split"]) == ExitCode.AUDIO
-    told = capsys.readouterr()
-    assert told.out == ""
-    first, second = told.err.splitlines()[-2:]
-    assert "mono.wav has 1 channel, --channels split takes 2 or more" in first
-    assert second == "whisper-hailo: stereo.wav is broken"
 
 
 def test_several_in_a_batch_are_asked_for_as_typed(many: Many) -> None:

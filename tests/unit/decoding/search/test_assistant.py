@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.decoding.search.test_verify_draft import EOT, PREFIX, Oracle
+from tests.unit.decoding.search.oracle import EOT, PREFIX, Oracle
 from tests.unit.shapes import TOY, TOY_TOKENS
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.options import DecodingOptions

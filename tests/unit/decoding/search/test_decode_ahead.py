@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.decoding.search.test_verify_draft import PREFIX, Oracle, all_options, edited, edits
+from tests.unit.decoding.search.oracle import PREFIX, Oracle, all_options, edited, edits
 from tests.unit.shapes import TOY, TOY_TOKENS, toy_spec
 from whisper_hailo.convert.options import QUANTIZATIONS
 from whisper_hailo.core.dimensions import Dimensions

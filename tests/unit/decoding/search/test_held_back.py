@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.decoding.search.test_verify_draft import (
+from tests.unit.decoding.search.oracle import (
     EOT,
     PREFIX,
     Oracle,

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.unit.decoding.search.scripted import EOT, PREFIX, Scripted, State, decode
-from tests.unit.shapes import TOY, TOY_TOKENS, toy_spec
+from tests.unit.shapes import TOY, TOY_TOKENS
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.language import detect_languages
 from whisper_hailo.decoding.option_groups import SearchOptions, Thresholds, TokenLimits
 from whisper_hailo.decoding.options import Cures, DecodingOptions
-from whisper_hailo.decoding.search.hypothesis import NEAR_TIE
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 
 
@@ -199,69 +198,6 @@ def test_the_loop_tells_what_would_have_ended_before_any_rule() -> None:
     ended, spoken = decode(Scripted([[EOT], [1, EOT]]))
     assert ended.ends_at_once
     assert not spoken.ends_at_once
-
-
-@dataclass
-class Close(Scripted):
-    """The script's token, and a rival behind it by so much."""
-
-    rival: int = 9
-    behind: float = 1.0
-
-    def step(self, *args: Any, **named: Any) -> tuple[StepOutput, State]:
-        output, state = super().step(*args, **named)
-        output.logits[:, -1, self.rival] = self.base + 4.0 - self.behind
-        logsumexp = np.log(np.exp(output.logits.astype(np.float64)).sum(-1)).astype(np.float32)
-        return StepOutput(logits=output.logits, logsumexp=logsumexp), state
-
-
-@pytest.mark.parametrize(("behind", "n_ties"), [(NEAR_TIE / 2, 3), (NEAR_TIE * 2, 0)])
-def test_choices_that_another_batch_may_flip_are_counted(behind: float, n_ties: int) -> None:
-    (decoded,) = decode(Close([[1, 2, EOT]], behind=behind))
-    assert decoded.tokens == (1, 2)
-    assert decoded.near_ties == n_ties
-
-
-@pytest.mark.parametrize(
-    ("quantization", "n_ties"), [("none", 0), ("int8", 3), ("int4", 3), ("exported int8", 3)]
-)
-def test_rounded_weights_flip_choices_that_lie_farther_apart(
-    quantization: str, n_ties: int
-) -> None:
-    close = Close([[1, 2, EOT]], behind=0.3)
-    close.spec = replace(toy_spec(), quantization=quantization)
-    (decoded,) = decode(close)
-    assert decoded.near_ties == n_ties
-
-
-def test_a_boost_moves_the_tie_to_where_end_of_transcript_wins() -> None:
-    boosted = DecodingOptions(cures=Cures(eot_boost=0.5))
-    close = Close([[1, 2, EOT]], rival=EOT, behind=0.5 + NEAR_TIE / 2)
-    assert [d.near_ties for d in decode(close, boosted)] == [1]
-    assert [d.near_ties for d in decode(close)] == [0]
-
-
-@pytest.mark.parametrize(
-    ("behind", "n_ties"),
-    [(1.0, 0), (3.9999, 1), (0.0001, 1)],
-    ids=["none", "edge", "best"],
-)
-def test_beams_are_tied_at_their_edge_and_for_the_best(behind: float, n_ties: int) -> None:
-    beam = DecodingOptions(search=SearchOptions(beam_size=2), max_new_tokens=1)
-    close = Close([[1]], rival=2, behind=behind)  # behind both lie all others, at 4
-    assert decode(close, beam)[0].near_ties == n_ties
-
-
-def test_draws_beside_an_edge_are_ties() -> None:
-    many = DecodingOptions(search=SearchOptions(best_of=64), max_new_tokens=20)
-    decoder = Scripted([[5]])
-    decoder.spec = replace(toy_spec(), quantization="int8")
-    sure, flat = (
-        decode(decoder, many, temperature=temperature)[0].near_ties for temperature in (0.1, 2.0)
-    )
-    assert type(flat) is int  # JSON knows no other
-    assert sure == 0  # a likely id has its edges far apart, thirty equal ones close together
-    assert flat > 5
 
 
 def test_done_rows_stay_while_most_others_run() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.unit.decoding.search.scripted import EOT, PREFIX, Scripted, State, decode
-from tests.unit.decoding.search.test_fallback import Torn, tried
+from tests.unit.decoding.search.torn import Torn, tried
 from tests.unit.shapes import TOY, TOY_TOKENS
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.protocols import StepOutput

@@ -2,135 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest.mock import patch
-from zlib import crc32
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.shapes import TOY, TOY_TOKENS, toy_spec
+from tests.unit.decoding.search.oracle import (
+    EOT,
+    PREFIX,
+    Oracle,
+    all_options,
+    edited,
+    edits,
+    from_scratch,
+    run,
+    saved,
+)
+from tests.unit.shapes import TOY, TOY_TOKENS
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.protocols import StepOutput
-from whisper_hailo.decoding.decoded import Decoded, Drafted
-from whisper_hailo.decoding.options import Cures, DecodingOptions, SearchOptions
-from whisper_hailo.decoding.rules.token_rules import choose, lead
+from whisper_hailo.decoding.decoded import Decoded
+from whisper_hailo.decoding.options import DecodingOptions, SearchOptions
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 from whisper_hailo.decoding.search.verify_draft import Draft
-
-PREFIX = (11, 12, 14, 19)
-EOT = TOY_TOKENS.eot
-
-
-@dataclass
-class Oracle:
-    """Logits are a fixed function of all tokens before: any slip of the cache shows."""
-
-    seed: int = 0
-    eot_bias: float = 0.0
-    broken: bool = False
-    passes: list[int] = field(default_factory=list)
-    spec = toy_spec()
-
-    def batch_size(self, state: tuple[int, ...]) -> int:
-        return 1
-
-    def step(
-        self, tokens: np.ndarray, state: tuple[int, ...], positions: np.ndarray, **asked: object
-    ) -> tuple[StepOutput, tuple[int, ...]]:
-        self.passes.append(tokens.shape[1])
-        assert positions.max() < tokens.shape[1], "what is looked at is fed"
-        history = (*state, *tokens[0].tolist())
-        assert len(history) <= TOY.n_text_ctx
-        rows = [self._logits(history[: len(state) + int(p) + 1]) for p in positions]
-        logits = np.stack(rows)[np.newaxis]
-        logsumexp = np.log(np.exp(logits.astype(np.float64)).sum(-1)).astype(np.float32)
-        if self.broken:
-            logsumexp[:] = np.nan
-        alignment = np.zeros((1, 2, tokens.shape[1], 12), np.float32)
-        for column in range(tokens.shape[1]):
-            at = self.looks_at(history[: len(state) + column + 1])
-            alignment[0, :, column, at] = 1.0
-        return StepOutput(logits, logsumexp, alignment if asked.get("alignment") else None), history
-
-    @staticmethod
-    def looks_at(history: tuple[int, ...]) -> int:
-        """Encoder position that the decoder looks at when it chooses what follows."""
-        return crc32(np.array(history[-2:], np.int64).tobytes()) % 12
-
-    def rewind(self, state: tuple[int, ...], n_tokens: int) -> tuple[int, ...]:
-        assert len(PREFIX) <= n_tokens <= len(state)
-        return state[:n_tokens]
-
-    def _logits(self, history: tuple[int, ...]) -> np.ndarray:
-        # Like speech, mostly decided by the last few tokens, so that drafts can hold again.
-        seed = crc32(np.array([self.seed, *history[-2:], len(history) % 3], np.int64).tobytes())
-        logits = np.random.default_rng(seed).normal(0, 3, TOY.n_vocab).astype(np.float32)
-        logits[EOT] += self.eot_bias
-        return logits
-
-
-def run(
-    decoder: Any,
-    options: DecodingOptions,
-    draft: Sequence[int] = (),
-    n_fixed: int = 0,
-    horizon: int | None = None,
-) -> Decoded:
-    """Decode with a draft."""
-    task = DecodingTask(PREFIX, draft=Draft(tuple(draft), n_fixed, horizon))
-    (decoded,) = DecodingLoop(decoder, TOY_TOKENS, options).run((), [task])
-    return decoded
-
-
-def saved(decoded: Decoded) -> Drafted:
-    """What became of the draft."""
-    assert decoded.drafted is not None
-    return decoded.drafted
-
-
-def from_scratch(decoder: Any, options: DecodingOptions) -> Decoded:
-    (decoded,) = DecodingLoop(decoder, TOY_TOKENS, options).run((), [DecodingTask(PREFIX)])
-    return decoded
-
-
-def edited(tokens: tuple[int, ...], edits: list[tuple[str, int, int]]) -> list[int]:
-    """A draft that has something to do with the truth."""
-    draft = list(tokens)
-    for kind, where, token in edits:
-        at = where % (len(draft) + 1)
-        if kind == "insert":
-            draft.insert(at, token)
-        elif kind == "cut":
-            del draft[at:]
-        elif kind == "drop":
-            del draft[at : at + 1]
-        else:
-            draft[at : at + 1] = [token]
-    return draft
-
-
-edits = st.lists(
-    st.tuples(
-        st.sampled_from(["insert", "cut", "drop", "change"]),
-        st.integers(0, 40),
-        st.integers(-1, 31),
-    ),
-    max_size=6,
-)
-all_options = st.builds(
-    DecodingOptions,
-    cures=st.builds(
-        Cures,
-        repetition_penalty=st.sampled_from([1.0, 1.1, 2.0]),
-        eot_boost=st.sampled_from([0.0, 0.5, 4.0]),
-    ),
-    max_new_tokens=st.sampled_from([None, 1, 2, 5, 40]),
-)
 
 
 @settings(max_examples=40, deadline=None)
@@ -332,50 +228,6 @@ def test_a_decoder_that_does_not_tell_where_it_looks_holds_nothing_back() -> Non
 def test_broken_weights_are_refused() -> None:
     with pytest.raises(ModelError, match="no numbers"):
         run(Oracle(broken=True), DecodingOptions(), [1, 2])
-
-
-@settings(max_examples=50, deadline=None)
-@given(
-    st.lists(st.floats(-5, 5, width=32), min_size=4, max_size=8),
-    st.integers(0, 3),
-    st.sampled_from([0.0, 0.5, 2.0]),
-)
-def test_the_lead_is_what_it_takes_to_flip_the_choice(
-    values: list[float], eot: int, boost: float
-) -> None:
-    logits = np.array(values, np.float32)
-    token = choose(logits, eot, boost)
-    margin = lead(logits.copy(), token, eot, boost)
-    assert margin >= -1e-5
-    logits[token] -= margin + 1e-3
-    assert choose(logits, eot, boost) != token
-
-
-@dataclass
-class Close(Oracle):
-    """Whatever comes, the second best lies so far behind."""
-
-    behind: float = 0.0
-
-    def _logits(self, history: tuple[int, ...]) -> np.ndarray:
-        logits = np.zeros(TOY.n_vocab, np.float32)
-        logits[[1, 2]] = 5.0, 5.0 - self.behind
-        logits[EOT] = 9.0 if len(history) - len(PREFIX) >= 3 else 0.0
-        return logits
-
-
-@pytest.mark.parametrize(
-    ("quantization", "behind", "n_ties"),
-    [
-        *(("none", 9e-4, 3), ("none", 1.1e-3, 0)),
-        *(("int8", 0.49, 3), ("int8", 0.5, 0), ("int4", 0.49, 3), ("int4", 0.5, 0)),
-        *(("exported int8", 0.99, 3), ("exported int8", 1.0, 0)),
-    ],
-)
-def test_near_ties_are_counted(quantization: str, behind: float, n_ties: int) -> None:
-    close = Close(behind=behind)
-    close.spec = replace(toy_spec(), quantization=quantization)
-    assert run(close, DecodingOptions(), [1, 1]).near_ties == n_ties
 
 
 def test_audio_that_goes_on_keeps_what_is_settled_whatever_the_beam() -> None:

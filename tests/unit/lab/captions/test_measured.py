@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from tests.unit.decoding.search.test_verify_draft import Oracle
+from tests.unit.decoding.search.oracle import Oracle
 from tests.unit.shapes import TOY_TOKENS
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask

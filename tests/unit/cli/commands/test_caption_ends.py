@@ -1,0 +1,85 @@
+"""How `caption` ends: a source that is over, or fails, and Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.commands.captioned import (
+    FIRST,
+    LINES,
+    Endless,
+    Made,
+    caption,
+    made,
+    pages,
+)
+from whisper_hailo.cli.commands import caption as module
+from whisper_hailo.core.errors import AudioError, ExitCode
+
+__all__ = ["made", "pages"]
+
+
+def interrupts(*places: int, by: int = signal.SIGINT) -> Callable[[int], None]:
+    """Presses Ctrl-C before some pieces of sound; 50 is between the two segments."""
+
+    def press(at: int) -> None:
+        if at in places:
+            os.kill(os.getpid(), by)
+
+    return press
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("endless", [False, True])
+def test_ctrl_c_ends_a_microphone_well_and_interrupts_a_file(
+    made: Made, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    endless: bool, by: int,
+) -> None:  # fmt: skip
+    source = Endless(endless=endless, before=interrupts(50, by=by))
+    monkeypatch.setattr(module, "_source", lambda *_: source)
+    before = signal.getsignal(by)
+    assert caption("--output a.txt") == (0 if endless else ExitCode.INTERRUPTED)
+    assert signal.getsignal(by) is before
+    told = capsys.readouterr()
+    assert told.out == f"{FIRST}\n"
+    assert "2 words (English) in 1 segments" in told.err
+    assert ("whisper-hailo: interrupted" in told.err) != endless
+    assert len(made.engine.heard) > 0
+
+
+@pytest.mark.usefixtures("made")
+def test_a_microphone_that_ends_by_itself_has_not_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for endless in (False, True):
+        monkeypatch.setattr(module, "_source", lambda *_, e=endless: Endless(endless=e))
+        assert caption() == 0
+
+
+@pytest.mark.usefixtures("made")
+def test_ctrl_c_twice_ends_it_at_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def press(_at: int) -> None:
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(module, "_source", lambda *_: Endless(before=press))
+    assert caption() == ExitCode.INTERRUPTED
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.usefixtures("made")
+def test_a_source_that_fails_leaves_what_was_heard_and_its_figures(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = Endless(failure=AudioError("the cable is out"))
+    monkeypatch.setattr(module, "_source", lambda *_: source)
+    assert caption("--output a.txt") == ExitCode.AUDIO
+    told = capsys.readouterr()
+    assert told.out == Path("a.txt").read_text() == LINES
+    assert "4 words" in told.err
+    assert told.err.endswith("whisper-hailo: the cable is out\n")

@@ -1,0 +1,74 @@
+"""Channels of a recording as speakers, from the words to the exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from tests.unit.cli.commands.many import Many, many, stereo
+from whisper_hailo.cli import progress, status_line
+from whisper_hailo.cli.app import run
+from whisper_hailo.core.errors import AudioError, ExitCode
+
+__all__ = ["many", "stereo"]
+
+
+@pytest.mark.parametrize("words", ["-di", "--diarize", "--channels split"])
+@pytest.mark.usefixtures("many")
+def test_channels_are_asked_for_as_elsewhere_too(
+    words: str, stereo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["transcribe", str(stereo), *words.split(), "--json"]) == 0
+    segments = json.loads(capsys.readouterr().out)["segments"]
+    assert [one["speaker"] for one in segments] == [1, 0]
+
+
+@pytest.mark.parametrize(("words", "batch_size"), [("", None), ("--batch-size 4", 4)])
+def test_channels_are_speakers_on_one_timeline(
+    many: Many, words: str, batch_size: int | None, stereo: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    typed = ["transcribe", stereo.name, "--channels", "split", "--task", "translate", "--long"]
+    assert run([*typed, "overlap", *words.split(), "--json"]) == 0
+    segments = json.loads(capsys.readouterr().out)["segments"]
+    assert [(one["speaker"], one["start"]) for one in segments] == [(1, 0.0), (0, 1.0)]
+    ((options, long, size),) = many.together
+    assert (options.task, long.strategy if long else "", size) == (
+        "translate",
+        "overlap",
+        batch_size,
+    )
+
+
+def test_how_far_channels_are_is_told_and_taken_away(
+    many: Many,
+    monkeypatch: pytest.MonkeyPatch,
+    stereo: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(status_line, "_on_terminal", lambda: True)
+    now = iter((0.0, 20.0))
+    monkeypatch.setattr(progress, "monotonic", lambda: next(now))
+    many.failing = {0: AudioError("it is broken")}
+    assert run(["transcribe", str(stereo), "--channels", "split"]) == ExitCode.AUDIO
+    erase = "\r\x1b[K"
+    told = f"{erase}stereo.wav: 1:40 of 10:00, 5.0 x real time, 1:40 left{erase}whisper-hailo: "
+    assert capsys.readouterr().err.startswith(told)
+
+
+def test_a_channel_that_fails_is_its_recording_s_failure(
+    many: Many, stereo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mono = tmp_path / "mono.wav"
+    soundfile.write(mono, np.zeros(1600), 16_000)
+    many.failing = {1: AudioError("stereo.wav is broken")}
+    assert run(["transcribe", mono.name, stereo.name, "--channels", "split"]) == ExitCode.AUDIO
+    told = capsys.readouterr()
+    assert told.out == ""
+    first, second = told.err.splitlines()[-2:]
+    assert "mono.wav has 1 channel, --channels split takes 2 or more" in first
+    assert second == "whisper-hailo: stereo.wav is broken"

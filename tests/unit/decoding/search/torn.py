@@ -1,0 +1,85 @@
+"""A decoder that is torn between two tokens, and windows that are tried again for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tests.unit.decoding.search.scripted import EOT, PREFIX, Scripted, State
+from tests.unit.shapes import TOY, TOY_TOKENS
+from whisper_hailo.core.protocols import StepOutput
+from whisper_hailo.decoding.decoded import Decoded
+from whisper_hailo.decoding.option_groups import SearchOptions, Thresholds
+from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.search.fallback import decode_with_fallback
+from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
+from whisper_hailo.text.tokenizer import Tokenizer
+
+
+class Letters:
+    """Id 0 is `a`, and so on."""
+
+    def decode(self, ids: Sequence[int], **_: object) -> str:
+        return "".join(chr(97 + token) for token in ids)
+
+
+TOKENIZER = Tokenizer(Letters(), TOY_TOKENS)  # type: ignore[arg-type]
+
+
+@dataclass
+class Torn(Scripted):
+    """Each row says three tokens of its own, torn between two of them, then ends.
+
+    Attributes:
+        shares: of each row, the probability of the likelier one.
+        no_speech: of each row, the probability of no speech.
+    """
+
+    shares: Sequence[float] = ()
+    no_speech: Mapping[int, float] = field(default_factory=dict)
+
+    def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any) -> Any:
+        self.fed.append(tokens.tolist())
+        odds = np.full((len(state.rows), len(positions), TOY.n_vocab), 1e-9)
+        for row, of in enumerate(state.rows):
+            if state.step == 3:
+                odds[row, -1, EOT] = 1.0
+            else:
+                odds[row, -1, 2 * of] = self.shares[of]
+                odds[row, -1, 2 * of + 1] = 1 - self.shares[of]
+            if state.step == 0:  # at start-of-transcript, where all else is id 1
+                silent = self.no_speech.get(of, 1e-9)
+                odds[row, 0, [TOY_TOKENS.no_speech, 1]] = silent, 1 - silent
+        logits = np.log(odds).astype(np.float32)
+        sums = np.log(np.exp(logits.astype(np.float64)).sum(-1)).astype(np.float32)
+        return StepOutput(logits, sums), State(state.step + 1, state.rows)
+
+
+def tried(
+    decoder: Torn,
+    temperatures: tuple[float, ...] = (0.0, 0.4, 0.8),
+    thresholds: Thresholds | None = None,
+) -> tuple[Decoded, ...]:
+    """Windows decoded until their mean log-probability is above -0.3."""
+    options = DecodingOptions(
+        search=SearchOptions(temperatures=temperatures, best_of=2),
+        thresholds=thresholds or Thresholds(logprob=-0.3),
+        max_new_tokens=6,
+    )
+    loop = DecodingLoop(decoder, TOY_TOKENS, options)  # type: ignore[arg-type]
+    tasks = [DecodingTask(PREFIX, key=row) for row in range(len(decoder.shares))]
+    return decode_with_fallback(
+        loop,
+        decoder,  # type: ignore[arg-type]
+        TOKENIZER,
+        options,
+        state=decoder.start(),
+        tasks=tasks,
+    )
+
+
+def torn(*shares: float, **named: Any) -> Torn:
+    return Torn([[0]] * len(shares), shares=shares, **named)
