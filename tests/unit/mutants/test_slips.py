@@ -158,6 +158,7 @@ def test_changed_lines_are_read_from_a_diff() -> None:
     assert sample.changed_lines(diff)["src/x.py"] == {3, 4}
 
 
+@pytest.mark.slow
 def test_every_listed_survivor_is_there_and_has_a_reason() -> None:
     listed = survivors.reasons()
     assert survivors.stale(listed) == []

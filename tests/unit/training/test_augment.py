@@ -21,6 +21,7 @@ def bank() -> NoiseBank:
     return NoiseBank(seed=4)
 
 
+@pytest.mark.slow
 def test_noise_has_unit_power_over_its_whole_length(bank: NoiseBank) -> None:
     rng = np.random.default_rng(0)
     powers = [float(np.square(bank.crop(400_000, rng)).mean()) for _ in range(8)]

@@ -3,6 +3,7 @@
 import hashlib
 from random import Random
 
+import pytest
 from training.text.grammar import Grammar
 from training.text.lexicon import ENGLISH, GERMAN
 from training.text.phrases import PAIRS, TABLE
@@ -16,6 +17,7 @@ def spoken_words(language: str, n_sentences: int) -> set[str]:
     return {word for text in texts for word in canonical(text).split()}
 
 
+@pytest.mark.slow
 def test_words_that_are_really_drawn() -> None:
     assert len(spoken_words("en", 15_000)) >= 2000
     assert len(spoken_words("de", 5_000)) >= 500

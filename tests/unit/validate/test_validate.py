@@ -143,6 +143,7 @@ def test_a_quantised_directory(toy_checkpoint: Path, speech: Path, tmp_path: Pat
     assert nodes.first.node == "decoder.tokens"
 
 
+@pytest.mark.slow
 def test_a_graph_that_was_tampered_with_fails(
     toy_model: Path, toy_checkpoint: Path, speech: Path, tmp_path: Path
 ) -> None:

@@ -28,6 +28,7 @@ from whisper_hailo.text.tokenizer import Tokenizer
 TEN = CalibrationOptions(count=10)
 
 
+@pytest.mark.slow
 def test_encoder_windows_are_what_the_encoder_hears(
     micro: Path, recordings: Path, tmp_path: Path
 ) -> None:
@@ -47,6 +48,7 @@ def test_encoder_windows_are_what_the_encoder_hears(
     assert row == 10
 
 
+@pytest.mark.slow
 def test_decoder_rows_are_what_the_host_feeds(
     micro: Path, recordings: Path, tmp_path: Path
 ) -> None:

@@ -37,6 +37,7 @@ def test_a_compiler_of_the_wrong_version(
         compile_part(model, replace(encoder, arch=arch))
 
 
+@pytest.mark.slow
 def test_a_missing_or_broken_compiler(
     model: Path, encoder: CompileOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,6 +78,7 @@ def test_unknown_tables_are_refused() -> None:
         filled("colour")
 
 
+@pytest.mark.slow
 def test_a_table_that_no_document_shows_is_told_of(
     monkeypatch: pytest.MonkeyPatch, kept: dict[str, str]
 ) -> None:
@@ -86,6 +87,7 @@ def test_a_table_that_no_document_shows_is_told_of(
         stale()
 
 
+@pytest.mark.slow
 def test_a_result_that_is_not_there_is_told_by_its_table(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

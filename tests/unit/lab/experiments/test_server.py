@@ -16,6 +16,7 @@ from whisper_hailo_lab.experiments.server_process import ProcessWatch
 from whisper_hailo_lab.experiments.server_rival import compared
 
 
+@pytest.mark.slow
 def test_each_answer_is_counted_once_as_what_it_is() -> None:
     lock, turn = threading.Lock(), iter(["right", "other", RefusedError("503"), OSError("away")])
 

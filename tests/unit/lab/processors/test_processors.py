@@ -136,6 +136,7 @@ def test_questions_to_the_processor_become_breakpoints_as_long() -> None:
             without_cpuid(_library(code, 256, 0x1100), [wrong])
 
 
+@pytest.mark.slow
 def test_the_clocks_of_a_system_count_instructions(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -48,6 +48,7 @@ def test_a_command_without_workers_counts_itself_and_one_that_ended_nothing() ->
     assert peaks_mib(alone.pid) == {}
 
 
+@pytest.mark.slow
 def test_the_processor_s_time_of_a_command_is_told() -> None:
     words = [sys.executable, "-c", "sum(range(20_000_000)); input(print('here', flush=True))"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as busy:

@@ -17,6 +17,8 @@ from whisper_hailo_lab.cli.time import to_json, to_text
 from whisper_hailo_lab.timing.file_timing import FileTiming, Spread
 from whisper_hailo_lab.timing.one_file import N_WARM_UPS, PassClock, time_file
 
+pytestmark = pytest.mark.slow  # whole recordings, several times each
+
 N_TOKENS = 5
 OPTIONS = DecodingOptions(max_new_tokens=N_TOKENS, cures=Cures(repetition_penalty=1.5))
 
@@ -26,7 +28,7 @@ def micro(shared: Path) -> Path:
     return converted(shared, ASSETS / "micro", ConvertOptions("none", hailo=HailoOptions(2, 16)))
 
 
-@pytest.fixture(scope="module", params=["cached", pytest.param("fixed", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=["cached", "fixed"])
 def timing(request: pytest.FixtureRequest, micro: Path) -> FileTiming:
     engine = EngineOptions(decoder_backend=request.param)
     transcriber = Transcriber.from_model(str(micro), window_s=2, threads=1, engine=engine)
