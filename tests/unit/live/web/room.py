@@ -25,6 +25,9 @@ from whisper_hailo.live.stream import CaptionStream
 
 TOKEN = "sesame-open-now"  # noqa: S105 - of these tests
 
+_SILENCE_S = 0.01
+"""Between blocks while nothing is said, so that the processor is left to the pages."""
+
 
 class Spoken(Closing):
     """A live source that says what it is given, piece by piece, as long as it is open."""
@@ -42,11 +45,13 @@ class Spoken(Closing):
         """Say it, and wait until it was heard."""
         with self._said:
             self._pieces.append(audio)
+            self._said.notify_all()
             self._said.wait_for(lambda: not self._pieces, PATIENCE_S)
 
     def blocks(self) -> Iterator[Block]:
         while not self._closed:
             with self._said:
+                self._said.wait_for(lambda: self._pieces or self._closed, _SILENCE_S)
                 audio = self._pieces[0] if self._pieces else np.empty(0, np.float32)
             yield Block(audio)
             if audio.size:
@@ -55,7 +60,9 @@ class Spoken(Closing):
                     self._said.notify_all()
 
     def close(self) -> None:
-        self._closed = True
+        with self._said:
+            self._closed = True
+            self._said.notify_all()
 
 
 class InAnyLanguage(Speller):
