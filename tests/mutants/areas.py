@@ -89,8 +89,6 @@ AREAS: Final = {
         ),
         ("checkpoint", "convert"),
     ),
-    "batch": Area(("batch",), ("batch",)),
-    "command": Area(("cli",), ("cli",)),
     "scores": Area(
         ("score.py", "rates.py", "runs/summary.py"),
         (
