@@ -18,7 +18,7 @@ from whisper_hailo.live.captioning.captioner import Captioner
 from whisper_hailo.live.captioning.controls import Controls
 from whisper_hailo.live.event_checks import violations
 from whisper_hailo.live.events import Completed, Event, Lost, Partial
-from whisper_hailo.live.sources.backlog import Backlog
+from whisper_hailo.live.sources.backlog import LOOK_S, Backlog
 from whisper_hailo.live.sources.source import Block, Pace
 from whisper_hailo.live.stream import CaptionStream
 
@@ -177,6 +177,18 @@ def test_a_source_that_hangs_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> N
     source.let_go()
     assert list(violations(events)) == []
     assert isinstance(events[-1], Completed)
+
+
+def test_what_was_captured_is_heard_to_its_end_with_pauses_between(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Only a quiet that lasts ends a stream that was stopped, not moments of it together."""
+    monkeypatch.setattr("whisper_hailo.live.stream._END_WAIT_S", 1.5 * LOOK_S)
+    stream = CaptionStream(Played(silence(0.1)), Captioner(Speller(), Loudness()))
+    stream.stop()
+    quiet, sound = Block(np.empty(0, np.float32)), Block(silence(0.1))
+    heard = list(stream._until_stopped(iter([quiet, sound] * 4 + [quiet] * 9)))
+    assert [block is sound for block in heard] == [False, True] * 4 + [False] * 2
 
 
 def test_who_looks_on_hears_all_and_knows_how_far_it_has_come() -> None:
