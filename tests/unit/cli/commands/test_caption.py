@@ -21,7 +21,6 @@ from tests.unit.cli.commands.captioned import (
     Made,
     caption,
     made,
-    pages,
 )
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.commands import caption as module
@@ -30,7 +29,7 @@ from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.live.options import CaptionOptions
 from whisper_hailo.live.sources.microphone import InputDevice
 
-__all__ = ["made", "pages"]
+__all__ = ["made"]
 
 
 @pytest.mark.usefixtures("made")

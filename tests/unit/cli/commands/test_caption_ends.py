@@ -16,12 +16,11 @@ from tests.unit.cli.commands.captioned import (
     Made,
     caption,
     made,
-    pages,
 )
 from whisper_hailo.cli.commands import caption as module
 from whisper_hailo.core.errors import AudioError, ExitCode
 
-__all__ = ["made", "pages"]
+__all__ = ["made"]
 
 
 def interrupts(*places: int, by: int = signal.SIGINT) -> Callable[[int], None]:
