@@ -1,7 +1,7 @@
 """Run the mutation lane: `python -m tests.mutants --help`; see docs/mutants.md.
 
 Small faults are put into the code, one at a time, and the unit tests of its area are asked. It
-fails where more than a tenth of what was tried lives without a reason in `survivors.toml`, and
+fails where more than a tenth of what was tried lives without a reason in `tests/mutants/listed`, and
 where that list names what is gone or killed.
 """
 
@@ -33,7 +33,7 @@ def main(words: Sequence[str]) -> int:
     listed = reasons()
     gone = stale(listed)
     for key in gone:
-        print(f"survivors.toml names what the code does not have: {key}; take it out")
+        print(f"tests/mutants/listed names what the code does not have: {key}; take it out")
     begun = time.monotonic()
     end_s = spent_s() + options.seconds
     by_area = _chosen(options)
@@ -94,14 +94,14 @@ def _judge(by_area: dict[str, list[Mutant]], listed: dict, gone: Sequence[object
         killed = [one for one in mutants if one.killed_by]
         for one in killed:
             if one.key in listed:
-                print(f"survivors.toml lists what {one.killed_by} kills: {one.key}; take it out")
+                print(f"tests/mutants/listed has what {one.killed_by} kills: {one.key}; take it out")
                 status = 1
         n_living = sum(one.lives for one in mutants)
         n_unlisted = sum(one.key not in listed for one in mutants if one.lives)
         if n_unlisted > _MOST_LIVING * len(mutants):
             print(
                 f"{n_unlisted} of {n_living} that live in {name} have no reason; write tests that "
-                "fail with them, or list them in tests/mutants/survivors.toml with their reason"
+                "fail with them, or list them in tests/mutants/listed with their reason"
             )
             status = 1
     return status

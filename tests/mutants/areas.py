@@ -89,6 +89,9 @@ AREAS: Final = {
         ),
         ("checkpoint", "convert"),
     ),
+    "archives": Area(("batch",), ("batch",)),
+    "command": Area(("cli",), ("cli",)),
+    "core": Area(("core",), ("core", "cli/test_failures.py")),
     "scores": Area(
         ("score.py", "rates.py", "runs/summary.py"),
         (

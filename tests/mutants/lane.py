@@ -179,7 +179,7 @@ def _run(items: Sequence[pytest.Item], seconds: dict[str, float]) -> str:
         _limit(seconds[item.nodeid])
         try:
             reports = runtestprotocol(item, nextitem=following, log=False)
-        except Exception:  # a fault may be more than pytest's own report can bear
+        except BaseException:  # a fault may be more than pytest's own report can bear, or Ctrl-C
             return item.nodeid
         if any(report.failed for report in reports):
             return item.nodeid

@@ -10,7 +10,9 @@ from typing import Final
 from tests.mutants.areas import AREAS
 from tests.mutants.change import Mutant, Source
 
-FILE: Final = Path(__file__).parent / "survivors.toml"
+FOLDER: Final = Path(__file__).parent / "listed"
+"""A file for each area."""
+
 Key = tuple[str, str, str, str]
 
 
@@ -21,11 +23,12 @@ def reasons() -> dict[Key, str]:
         ValueError: one is listed twice or without a reason.
     """
     listed: dict[Key, str] = {}
-    for entry in tomllib.loads(FILE.read_text(encoding="utf-8")).get("survivor", []):
-        key = (entry["path"], entry["function"], entry["before"], entry["after"])
-        if key in listed or not entry["reason"].strip():
-            raise ValueError(f"{FILE.name} has {key} twice or without a reason; mend it")
-        listed[key] = entry["reason"]
+    for file in sorted(FOLDER.glob("*.toml")):
+        for entry in tomllib.loads(file.read_text(encoding="utf-8")).get("survivor", []):
+            key = (entry["path"], entry["function"], entry["before"], entry["after"])
+            if key in listed or not entry["reason"].strip():
+                raise ValueError(f"{file.name} has {key} twice or without a reason; mend it")
+            listed[key] = entry["reason"]
     return listed
 
 

@@ -175,9 +175,9 @@ def test_an_entry_is_read_as_it_was_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mutant = Mutant("src/a.py", "A.b", """c('"\\n')""", 'd("e")', (1, 1), 0)
-    file = tmp_path / "survivors.toml"
+    file = tmp_path / "area.toml"
     file.write_text(survivors.entry(mutant, "it's the same"), encoding="utf-8")
-    monkeypatch.setattr(survivors, "FILE", file)
+    monkeypatch.setattr(survivors, "FOLDER", tmp_path)
     assert survivors.reasons() == {mutant.key: "it's the same"}
     file.write_text(survivors.entry(mutant, " "), encoding="utf-8")
     with pytest.raises(ValueError, match="twice or without a reason"):
@@ -189,7 +189,7 @@ def test_areas_are_files_that_are_there_and_no_file_is_in_two() -> None:
     assert len(files) == len(set(files)) > 100
     assert all((change.ROOT / path).is_file() for path in files)
     assert area_of("src/whisper_hailo/decoding/prompt.py") == "decoding"
-    assert area_of("src/whisper_hailo/core/errors.py") is None
+    assert area_of("src/whisper_hailo/validate/files.py") is None
     for area in AREAS.values():
         assert area.test_files()
 
