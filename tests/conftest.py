@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import importlib
 import os
 import shutil
 import tempfile
@@ -10,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+gc.disable()  # until all is collected, of which nothing is garbage
 
 # Before NumPy is there: tests run beside each other, a core for each process.
 for library in ("OMP", "OPENBLAS"):
@@ -25,6 +29,25 @@ import whisper_hailo  # noqa: E402, F401 - before a test imports ONNX Runtime by
 from whisper_hailo.core.files import CACHE_VARIABLE  # noqa: E402
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Of processes beside each other each begins with another part of the files.
+
+    Every one collects all of them, and in a fresh clone compiles all of them: what one has
+    compiled, the others read.
+    """
+    if (worker := os.environ.get("PYTEST_XDIST_WORKER")) is None:
+        return
+    n_workers = int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+    root = session.config.rootpath
+    folders = [path for path in map(root.joinpath, session.config.args) if path.is_dir()]
+    files = sorted(path for folder in folders for path in folder.rglob("test_*.py"))
+    first = int(worker.removeprefix("gw")) * len(files) // n_workers
+    for path in files[first:] + files[:first]:
+        with contextlib.suppress(Exception, pytest.skip.Exception):  # the collection tells of it
+            importlib.import_module(".".join(path.relative_to(root).with_suffix("").parts))
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
     """Tests and modules stay until the end: whoever collects garbage need not look at them.
@@ -34,6 +57,7 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+    gc.enable()
     gc.set_threshold(20_000, 20, 20)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,22 +28,19 @@ def window(folder: str, number: int) -> FloatArray:
     return pad_or_trim(audio, 30 * SAMPLE_RATE_HZ)
 
 
-def concatenated(folder: str, n_clips: int, pause_s: float) -> FloatArray:
-    """Clips of equal loudness with pauses between."""
-    pause = np.zeros(round(pause_s * SAMPLE_RATE_HZ), np.float32)
-    parts = [
-        part
-        for audio, _ in clips(folder, n_clips)
-        for part in (0.5 * audio / abs(audio).max(), pause)
-    ]
-    return np.concatenate(parts).astype(np.float32)
-
-
 def minutes(duration_s: float) -> FloatArray:
-    """Speech: five and a half minutes of clips, again and again."""
-    once = concatenated("seen", 60, 0.4)
-    repeats = math.ceil(duration_s * SAMPLE_RATE_HZ / once.size)
-    return np.tile(once, repeats)[: round(duration_s * SAMPLE_RATE_HZ)]
+    """Speech: five and a half minutes of clips of equal loudness with pauses, again and again."""
+    n_left = round(duration_s * SAMPLE_RATE_HZ)
+    pause = np.zeros(round(0.4 * SAMPLE_RATE_HZ), np.float32)
+    parts = []
+    while n_left > 0:
+        for audio, _ in clips("seen", 60):
+            part = np.concatenate([0.5 * audio / abs(audio).max(), pause])[:n_left]
+            parts.append(part)
+            n_left -= part.size
+            if n_left == 0:
+                break
+    return np.concatenate(parts).astype(np.float32)
 
 
 def with_scraps(seed: int, n_clips: int = 8) -> FloatArray:
