@@ -94,7 +94,9 @@ def _judge(by_area: dict[str, list[Mutant]], listed: dict, gone: Sequence[object
         killed = [one for one in mutants if one.killed_by]
         for one in killed:
             if one.key in listed:
-                print(f"tests/mutants/listed has what {one.killed_by} kills: {one.key}; take it out")
+                print(
+                    f"tests/mutants/listed has what {one.killed_by} kills: {one.key}; take it out"
+                )
                 status = 1
         n_living = sum(one.lives for one in mutants)
         n_unlisted = sum(one.key not in listed for one in mutants if one.lives)

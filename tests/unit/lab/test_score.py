@@ -48,7 +48,7 @@ def test_characters_count_blanks() -> None:
     assert characters.rate == 0.25
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(expected=WORDS, heard=WORDS)
 def test_words_agree_with_the_edit_distance(expected: list[str], heard: list[str]) -> None:
     words = score_file(" ".join(expected), " ".join(heard), "simple").words
@@ -193,7 +193,7 @@ TEXTS = st.lists(
 ).map(" ".join)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(expected=TEXTS, heard=TEXTS)
 def test_counts_and_rates_are_jiwers(expected: str, heard: str) -> None:
     """On any texts, punctuation-only and numbers among them; jiwer takes no empty reference."""
@@ -211,7 +211,7 @@ def test_counts_and_rates_are_jiwers(expected: str, heard: str) -> None:
         )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(pairs=st.lists(st.tuples(TEXTS.filter(bool), TEXTS), min_size=1, max_size=5))
 def test_the_corpus_rate_is_jiwers_over_all_files(pairs: list[tuple[str, str]]) -> None:
     result = evaluate(pairs, "simple")

@@ -13,7 +13,7 @@ from whisper_hailo import Transcriber
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.types import Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
-from whisper_hailo.decoding.option_groups import PromptOptions
+from whisper_hailo.decoding.option_groups import PromptOptions, SearchOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 from whisper_hailo.transcription.longform.plan import LongOptions
@@ -100,7 +100,9 @@ def test_an_initial_prompt_is_the_first_window_s_in_any_batch(
     monkeypatch.setattr(DecodingLoop, "run", noting)
     noise = 0.1 * np.random.default_rng(0).standard_normal(16_000 * 14).astype(np.float32)
     options = DecodingOptions(
-        prompts=PromptOptions(initial_prompt="Vienna", prefix="Dear"), max_new_tokens=2
+        search=SearchOptions(temperatures=(0.0,)),
+        prompts=PromptOptions(initial_prompt="Vienna", prefix="Dear"),
+        max_new_tokens=2,
     )
     found = []
     with Transcriber.from_model("micro", window_s=5, threads=1) as transcriber:

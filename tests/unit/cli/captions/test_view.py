@@ -64,7 +64,7 @@ def test_the_running_line_is_erased_and_written_again(
     assert ("\x1b[31m" in out) == colour
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(st.text(max_size=30), max_size=6),
     st.lists(st.text(max_size=30), max_size=6),

@@ -30,7 +30,7 @@ def draw(logits: np.ndarray, temperature: float, seed: int, boost: float = 0.0) 
     return (drawn.tokens or (EOT,))[0], choice.near_ties
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(logits_of_tokens, logits_of_tokens, st.floats(0.05, 2.0), seeds)
 def test_a_draw_that_is_not_counted_survives_any_rounding(
     values: list[float], noise: list[float], temperature: float, seed: int
@@ -41,7 +41,7 @@ def test_a_draw_that_is_not_counted_survives_any_rounding(
     assert n_ties or draw(moved, temperature, seed)[0] == token
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(logits_of_tokens, st.floats(0.05, 2.0), seeds)
 def test_a_draw_that_is_counted_can_be_led_to_another_token(
     values: list[float], temperature: float, seed: int

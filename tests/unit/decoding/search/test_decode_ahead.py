@@ -60,7 +60,7 @@ def decode(
     return decoded, oracle, pupil
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.integers(0, 10_000),
     st.floats(-3, 3),

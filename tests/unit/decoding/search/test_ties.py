@@ -19,7 +19,7 @@ from whisper_hailo.decoding.rules.token_rules import choose, lead
 from whisper_hailo.decoding.search.hypothesis import NEAR_TIE
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.floats(-5, 5, width=32), min_size=4, max_size=8),
     st.integers(0, 3),

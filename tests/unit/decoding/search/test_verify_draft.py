@@ -29,7 +29,7 @@ from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 from whisper_hailo.decoding.search.verify_draft import Draft
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.floats(-3, 3), all_options, edits)
 def test_any_draft_gives_the_text_of_none(
     seed: int, bias: float, options: DecodingOptions, changes: list[tuple[str, int, int]]
@@ -44,7 +44,7 @@ def test_any_draft_gives_the_text_of_none(
     assert len(saved(drafted).probabilities) == len(truth.tokens)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10_000), all_options, edits, st.integers(1, 4))
 def test_a_long_draft_is_looked_at_in_parts(
     seed: int, options: DecodingOptions, changes: list[tuple[str, int, int]], at_once: int
@@ -58,7 +58,7 @@ def test_a_long_draft_is_looked_at_in_parts(
     assert all(n_fed <= 1 + at_once for n_fed in oracle.passes[1:])
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10_000), all_options, st.integers(0, 12), st.integers(1, 4))
 def test_nothing_of_a_long_draft_is_lost_between_its_parts(
     seed: int, options: DecodingOptions, horizon: int, at_once: int
@@ -77,7 +77,7 @@ def test_nothing_of_a_long_draft_is_lost_between_its_parts(
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), all_options, edits, st.integers(0, 12))
 def test_what_is_held_back_does_not_depend_on_the_draft(
     seed: int, options: DecodingOptions, changes: list[tuple[str, int, int]], horizon: int
@@ -112,7 +112,7 @@ def test_the_text_ends_where_the_decoder_first_looks_at_the_end(horizon: int) ->
             assert saved(found).n_fixed == whole.n_fixed == 0
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), edits, st.integers(0, 12))
 def test_a_guess_that_comes_true_takes_no_pass(
     seed: int, changes: list[tuple[str, int, int]], horizon: int
@@ -129,7 +129,7 @@ def test_a_guess_that_comes_true_takes_no_pass(
     assert saved(again).n_passes == 1
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), all_options)
 def test_the_whole_text_as_draft_takes_one_pass(seed: int, options: DecodingOptions) -> None:
     truth = from_scratch(Oracle(seed), options)
@@ -138,7 +138,7 @@ def test_the_whole_text_as_draft_takes_one_pass(seed: int, options: DecodingOpti
     assert saved(drafted).n_passes <= (2 if truth.runaway else 1)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), all_options, edits)
 def test_a_draft_never_costs_more_passes_than_none(
     seed: int, options: DecodingOptions, changes: list[tuple[str, int, int]]
@@ -148,7 +148,7 @@ def test_a_draft_never_costs_more_passes_than_none(
     assert saved(run(Oracle(seed), options, draft)).n_passes <= saved(plain).n_passes
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10_000), all_options, st.lists(st.integers(0, 9), max_size=8), edits)
 def test_fixed_tokens_stay_and_the_rest_follows_from_them(
     seed: int, options: DecodingOptions, fixed: list[int], changes: list[tuple[str, int, int]]

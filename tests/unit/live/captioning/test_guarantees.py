@@ -32,7 +32,7 @@ options = st.builds(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(streams, sizes, options, st.integers(0, 999), st.booleans())
 def test_the_guarantees_hold_whatever_happens(
     stream: list[tuple[bool, int]], sizes: list[int], options: CaptionOptions, seed: int, ids: bool
@@ -47,7 +47,7 @@ def test_the_guarantees_hold_whatever_happens(
     assert figures.n_skipped == sum(event.n_skipped for event in completed(events))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(streams, sizes, options)
 def test_no_speech_is_dropped_and_none_is_heard_twice(
     stream: list[tuple[bool, int]], sizes: list[int], options: CaptionOptions
@@ -68,7 +68,7 @@ def test_no_speech_is_dropped_and_none_is_heard_twice(
         at += n
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.tuples(st.booleans(), st.integers(0, 40_000), st.integers(1, 99_999)), max_size=8),
     options,
@@ -92,7 +92,7 @@ def test_the_guarantees_hold_where_the_source_goes_away(
     assert list(captioner.finish()) == []  # nothing is told while it is away
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.tuples(st.booleans(), st.integers(0, 40_000), st.integers(1, 99_999)), max_size=8),
     options,
@@ -119,7 +119,7 @@ def test_the_guarantees_hold_where_audio_is_lost(
     assert list(captioner.finish()) == []  # nothing runs behind a loss
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 40), st.sampled_from([0.2, 0.7, 2.0])), max_size=4),
     sizes,

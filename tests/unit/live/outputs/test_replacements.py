@@ -74,7 +74,7 @@ phrases = st.dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(2_000, 40_000), max_size=5), st.integers(0, 999), phrases)
 def test_the_guarantees_hold_for_what_is_shown(
     parts: list[int], seed: int, phrases: dict[tuple[str, ...], str]

@@ -77,7 +77,7 @@ def test_where_they_are_not_told_apart_nobody_is_named() -> None:
     assert turns(events) == [(None, "w0 w1 w2 w3", "silence")]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 2), st.integers(1, 8)), min_size=1, max_size=12),
     st.integers(0, 99),

@@ -35,7 +35,7 @@ def test_feed_holds_no_more_than_it_is_asked_for() -> None:
 
 
 SILENCES: dict[str, tuple[int, Callable[[AudioFeed], WindowPlanner]]] = {
-    "seek": (2, lambda feed: SeekPlan(feed, WHOLE, PLAN)),
+    "seek": (1, lambda feed: SeekPlan(feed, WHOLE, PLAN)),
     "overlap": (1, lambda feed: OverlapPlan(feed, WHOLE, PLAN, 2.0, keep_words=False)),
     "vad": (1, lambda feed: SpeechPlan(feed, WHOLE, PLAN, LongOptions(), Script([]))),
 }

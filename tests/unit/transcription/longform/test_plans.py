@@ -25,7 +25,7 @@ from whisper_hailo.transcription.recording import make_plan
 
 
 @given(st.integers(1, 1_000_000), st.sampled_from([0.0, 0.5, 2.0, 3.0]))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_fixed_windows_cover_everything(n_samples: int, overlap_s: float) -> None:
     plan = OverlapPlan(feed_of(ramp(n_samples)), WHOLE, PLAN, overlap_s, keep_words=False)
     windows = list(plan.windows())
@@ -42,7 +42,7 @@ def test_fixed_windows_cover_everything(n_samples: int, overlap_s: float) -> Non
 
 
 @given(st.integers(1, 600_000), st.lists(st.floats(0.0, 9.0), min_size=1, max_size=20))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_seeking_always_gets_to_the_end(n_samples: int, advances: list[float]) -> None:
     plan = SeekPlan(feed_of(ramp(n_samples)), WHOLE, PLAN)
     end = 0
@@ -129,7 +129,7 @@ def noise() -> NDArray[np.float64]:
 
 @pytest.mark.parametrize("pauses", [False, True], ids=["overlapping", "between pauses"])
 @given(speeches(), st.integers(0, 1000))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_no_word_is_lost_or_doubled_at_a_seam(pauses: bool, words: list[Word], seed: int) -> None:
     jitter = np.random.default_rng(seed)
     feed = feed_of(sound_of(words, pauses=pauses))

@@ -44,7 +44,7 @@ def written(truth: list[tuple[float, float]], window: Window) -> list[int]:
 
 
 @given(utterances())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_seeking_hears_every_utterance_once_and_times_rise(
     truth: list[tuple[float, float]],
 ) -> None:
