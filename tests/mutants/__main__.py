@@ -1,8 +1,8 @@
 """Run the mutation lane: `python -m tests.mutants --help`; see docs/mutants.md.
 
 Small faults are put into the code, one at a time, and the unit tests of its area are asked. It
-fails where more than a tenth of what was tried lives without a reason in `tests/mutants/listed`, and
-where that list names what is gone or killed.
+fails where more than a tenth of what was tried lives without a reason in `tests/mutants/listed`,
+and where that list names what is gone or killed.
 """
 
 from __future__ import annotations
