@@ -45,7 +45,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := demo
 .PHONY: demo test dist test-aarch64 test-processors test-hailort test-cluster e2e fuzz mutants fuzz-guided browser openapi \
-	home-assistant parity environments check bench \
+	home-assistant parity check bench \
 	bench-speed bench-tables rivals run-book captions emulation windows short-windows fallback drafts lock clean
 
 # Hailo's binding is a package of the system: where it is, the environment may look there, too.
@@ -140,9 +140,6 @@ test-hailort: $(VENV)/dev.stamp
 parity: $(PARITY)/parity.stamp
 	$(PARITY)/bin/python -m pytest tests/parity $(BESIDE)
 
-# Both environments; -j2 makes them at once.
-environments: $(VENV)/dev.stamp $(PARITY)/parity.stamp
-
 # Ray, and a bucket's server: an environment of its own.
 $(CLUSTER)/cluster.stamp: requirements/base.txt requirements/build.txt requirements/cluster.txt \
 		requirements/cluster-tests.txt pyproject.toml
@@ -162,7 +159,7 @@ dist: $(VENV)/dev.stamp
 	du --apparent-size -h dist/*
 	$(BIN)/python -m pytest tests/packages -p no:randomly
 
-check: environments
+check: $(VENV)/dev.stamp
 	scripts/check
 
 bench: $(VENV)/dev.stamp

@@ -177,7 +177,7 @@ def the_same_segments(
 
 
 @pytest.mark.usefixtures("same_mel", "knows_times")
-@pytest.mark.parametrize("seed", [0, 2, 3])
+@pytest.mark.parametrize("seed", [0, 2])
 def test_silence_beside_made_up_text_is_skipped(
     ours: Transcriber, theirs: Any, monkeypatch: pytest.MonkeyPatch, *, seed: int
 ) -> None:
