@@ -19,11 +19,10 @@ from whisper_hailo.core.spec import DECODER_FILE
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache with the bundled model in it."""
+    """A cache with the bundled model in it, as it is in that of all tests."""
     folder = tmp_path_factory.mktemp("made")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(CACHE_VARIABLE, str(folder))
-        resolve_model("micro")
+    there = resolve_model("micro")
+    shutil.copytree(there, folder / "models" / there.name)
     return folder
 
 
