@@ -150,7 +150,7 @@ def _run(
         progress = _Progress(job)
         for outcome in _outcomes(job, setup, wanted, _n_workers(transcriber, wanted)):
             job.take(outcome)
-            progress(outcome)
+            progress()
         progress.close()
     failures = len(job.failures)
     if wanted.as_json:
@@ -189,8 +189,7 @@ class _Progress:
         self._job = job
         self._line = StatusLine(monotonic())
 
-    def __call__(self, outcome: Outcome) -> None:
-        del outcome
+    def __call__(self) -> None:
         if not self._line.is_due(now_s := monotonic()):
             return
         n_done, record = self._job.n_done, self._job.log.record

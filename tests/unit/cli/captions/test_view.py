@@ -43,7 +43,9 @@ def test_a_translation_is_shown_under_the_original(
     monkeypatch.setenv("COLUMNS", "12")
     view = TerminalView(terminal=terminal)
     view.put(replace(completed(" Guten", " Tag"), translation="Good day to all"))
-    said, *shown = ESCAPES.sub("", capsys.readouterr().out).replace("\r", "").splitlines()
+    out = capsys.readouterr().out
+    assert ("\x1b" in out) == terminal
+    said, *shown = ESCAPES.sub("", out).replace("\r", "").splitlines()
     assert said == "Guten Tag"
     assert " ".join(line.strip() for line in shown) == "Good day to all"
     assert len(shown) == lines - 1
