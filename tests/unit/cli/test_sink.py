@@ -29,7 +29,7 @@ def inputs(folder: Path, *names: str) -> list[Input]:
 
 
 def sink(entries: list[Input], out: Path | None, *formats: str, as_json: bool = False) -> Sink:
-    return Sink(formats or ("txt",), out, as_json, entries)
+    return Sink(formats or ("txt",), out, as_json, entries, Layout(), False, False, False)
 
 
 def test_every_format_has_a_file_of_its_input_s_name(
@@ -147,7 +147,8 @@ def test_subtitles_are_laid_out_as_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     entries = inputs(tmp_path, "a.wav")
-    Sink(("srt",), None, False, entries, Layout(max_words_per_line=1)).put(entries[0], transcript())
+    single = Layout(max_words_per_line=1)
+    replace(sink(entries, None, "srt"), layout=single).put(entries[0], transcript())
     assert capsys.readouterr().out.count("-->") == 4
 
 

@@ -93,10 +93,11 @@ def test_files_of_captions_events_and_sound(capsys: pytest.CaptureFixture[str]) 
     np.testing.assert_allclose(kept[: SOUND.size], SOUND, atol=1e-4)
 
 
+@pytest.mark.parametrize("name", ["a.srt", "a.VTT"])
 @pytest.mark.usefixtures("made")
-def test_subtitles_have_the_shape_that_is_asked_for() -> None:
-    assert caption("--output a.srt --max-line-width 3") == 0
-    assert "w0\nw1\n" in Path("a.srt").read_text(encoding="utf-8")
+def test_subtitles_have_the_shape_that_is_asked_for(name: str) -> None:
+    assert caption(f"--output {name} --max-line-width 3") == 0
+    assert "w0\nw1\n" in Path(name).read_text(encoding="utf-8")
 
 
 def test_words_are_shown_as_others(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
