@@ -116,7 +116,9 @@ def test_closed_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
         ("missing.wav", "missing.wav does not exist", ExitCode.AUDIO),
         ("empty.wav", "empty.wav is empty (0 bytes)", ExitCode.AUDIO),
         ("film.mkv", "film.mkv needs PyAV to be read", ExitCode.AUDIO),
+        ("film.MKV", "film.MKV needs PyAV to be read", ExitCode.AUDIO),
         ("http://a.b/c.mp3", "fetch it first (curl -LO http://a.b/c.mp3)", ExitCode.USAGE),
+        ("HTTPS://A.B/C.MP3", "is an address, expected a file", ExitCode.USAGE),
         ("rtsp://a.b/c", "or caption it as it comes: whisper-hailo caption", ExitCode.USAGE),
         ("x" * 300, "cannot be opened (File name too long)", ExitCode.AUDIO),
         ("nul\0", "is no file name", ExitCode.AUDIO),
@@ -129,7 +131,7 @@ def test_what_can_be_told_of_a_name_is_told_before_a_model_is_looked_for(
     monkeypatch.setattr(module, "find_spec", lambda _: None)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty.wav").touch()
-    for whole in ("film.mkv", "whole.wav"):
+    for whole in ("film.mkv", "film.MKV", "whole.wav"):
         (tmp_path / whole).write_text("some sound")
     (entry,) = map(looked_at, find_inputs([name]))
     assert said in str(entry.fault or "")

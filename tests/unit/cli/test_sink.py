@@ -243,3 +243,10 @@ def test_two_names_of_one_recording_and_links_replace_nothing(tmp_path: Path) ->
         sink(entries, tmp_path)
     with pytest.raises(OptionError, match="several inputs are called 'a'"):
         sink([entries[0], entries[0]], tmp_path / "out")
+    for folder in ("in/a", "in/b", "out/b"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "out" / "a").symlink_to("b")
+    inputs(tmp_path / "in", "a/c.wav", "b/c.wav")
+    below = find_inputs([str(tmp_path / "in")])
+    with pytest.raises(OptionError, match="would overwrite each other"):
+        sink(below, tmp_path / "out")

@@ -53,6 +53,8 @@ class Listener:
     default_fallback = 0.2
     reasons: tuple[str, ...] = ()
     asked: list[tuple[DecodingOptions, LongOptions, int | None]] = field(default_factory=list)
+    helped_by: list[tuple[object, object]] = field(default_factory=list)
+    identified: list[tuple[object, ...]] = field(default_factory=list)
 
     def __enter__(self) -> Listener:
         return self
@@ -61,20 +63,21 @@ class Listener:
 
     def check(self, options: DecodingOptions, long: LongOptions) -> None: ...
 
-    def identity(self, *_: object) -> str:
+    def identity(self, *given: object) -> str:
+        self.identified.append(given)
         return "toy"
 
     def segments(
         self,
         _source: object,
         options: DecodingOptions,
-        _progress: object,
+        progress: object,
         *,
         long: LongOptions,
         batch_size: int | None,
         memory: object,
     ) -> Heard:
-        del memory
+        self.helped_by.append((progress, memory))
         self.asked.append((options, long, batch_size))
         return Heard(said())
 
