@@ -185,7 +185,7 @@ def test_every_input_has_its_turn_and_its_own_code(
     assert "no chip; plug it in" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["a.srt.part", "a.part.jsonl"])
+@pytest.mark.parametrize("name", ["a.srt", "a.srt.part", "a.part.jsonl"])
 def test_what_is_not_ours_is_not_grown_over(tmp_path: Path, name: str) -> None:
     entries = inputs(tmp_path, "a.wav")
     (tmp_path / name).write_text("a poem")
@@ -194,6 +194,16 @@ def test_what_is_not_ours_is_not_grown_over(tmp_path: Path, name: str) -> None:
     (tmp_path / name).unlink()
     (whole,) = sink(entries, tmp_path, "srt").checked()
     assert whole.fault is None
+
+
+def test_what_cannot_be_tried_stands_in_no_other_s_way(tmp_path: Path) -> None:
+    for folder in ("x/empty", "y/empty"):
+        (tmp_path / folder).mkdir(parents=True)
+    entries = find_inputs([str(tmp_path / "x"), str(tmp_path / "y" / "empty"), ""])
+    entries += find_inputs([str(tmp_path / "x" / "empty")])
+    checked = sink(entries, tmp_path / "out").checked()
+    assert [one.fault for one in checked] == [one.fault for one in entries]
+    assert all(one.fault for one in checked)
 
 
 def test_a_folder_that_cannot_be_written_to_is_told_first(

@@ -103,8 +103,7 @@ def batch(
         require("cluster", "--engine ray", "ray")
     if job.results == "parquet":
         require("parquet", "--results parquet", "pyarrow")
-    fmt = job.fmt or ("json",)
-    files = OutputOptions(fmt=fmt, output_dir=Path(job.output_dir), layout=job.layout)
+    files = OutputOptions(fmt=job.fmt, output_dir=Path(job.output_dir), layout=job.layout)
     wanted = decoding_options(decoding, fallback, files, DecodingOptions(), FALLBACK_STEP)
     model.expect_language(wanted)
     model = _one_thread_each(model)

@@ -142,6 +142,7 @@ def test_words_that_may_change_are_dim_and_those_that_stay_are_not(
         ([" a", " b"], [" c", " d"], "a b\x1b[2m c d\x1b[0m"),
         ([" a"], [], "a"),
         ([], [" c"], "\x1b[2mc\x1b[0m"),
+        ([" a"], [" b" * 30, " c" * 30, " d" * 9], f"…\x1b[2m{' c' * 30}{' d' * 9}\x1b[0m"),
     ):
         view.put(partial(committed, tentative))
         assert capsys.readouterr().out == f"\r\x1b[K{shown}"

@@ -75,6 +75,8 @@ def test_what_is_there_is_left_out_and_the_rest_has_its_own_codes(
     assert (out / "b.txt").read_text() == f"{TEXT}\n"
     assert run([*words[:3], "-o", "out"]) == 0
     assert (out / "a.txt").read_text() == f"{TEXT}\n"
+    (tmp_path / "a.wav").unlink()
+    assert run([*words[:3], "-o", "out", "--resume"]) == ExitCode.AUDIO, "which is not there"
 
 
 @pytest.mark.parametrize("words", ["", "--batch-size 2", "--json", "--format json"])
@@ -119,6 +121,14 @@ def test_what_is_not_typed_is_as_the_model_has_it(many: Many) -> None:
     assert (plain.cures, plain.search.temperatures) == (PRESETS["balanced"], (0.0,))
     assert typed.cures == replace(PRESETS["balanced"], eot_boost=0.9)
     assert typed.search.temperatures == (0.0, 0.5, 1.0)
+
+
+def test_a_language_that_a_model_s_name_rules_out_is_told_before_it_is_looked_for(
+    many: Many, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["transcribe", "a.wav", "--model", "base.en", "--language", "de"]) == 2
+    assert "base.en knows English only" in capsys.readouterr().err
+    assert many.opened == []
 
 
 def test_only_what_is_written_to_files_can_be_gone_on_with(many: Many) -> None:
