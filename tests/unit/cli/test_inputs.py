@@ -45,7 +45,7 @@ def test_a_home_that_no_shell_has_put_in_is_found(
 
 
 def test_recordings_of_one_name_give_results_of_two(tmp_path: Path) -> None:
-    for name in ("demo.wav", "demo.mp3", "talk.wav", "a/demo.wav"):
+    for name in ("demo.wav", "demo.mp3", "talk.wav", "a/demo.wav", "b/demo.wav", "b/demo.mp3"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     stems = {str(entry.path): str(entry.stem) for entry in find_inputs([str(tmp_path)])}
@@ -54,6 +54,8 @@ def test_recordings_of_one_name_give_results_of_two(tmp_path: Path) -> None:
         str(tmp_path / "demo.mp3"): "demo.mp3",
         str(tmp_path / "talk.wav"): "talk",
         str(tmp_path / "a" / "demo.wav"): "a/demo",
+        str(tmp_path / "b" / "demo.wav"): "b/demo.wav",
+        str(tmp_path / "b" / "demo.mp3"): "b/demo.mp3",
     }
     (alone,) = find_inputs([str(tmp_path / "demo.wav")])
     assert str(alone.stem) == "demo"

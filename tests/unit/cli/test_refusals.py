@@ -141,6 +141,7 @@ def test_options_of_captions(capsys: pytest.CaptureFixture[str], words: str, why
         ("--threads 2", "--threads goes with Whisper's models"),
         ("--hold-back 0", "--hold-back goes with Whisper's models"),
         ("--trim-window", "--trim-window goes with Whisper's models"),
+        ("--no-drafts", "--drafts goes with Whisper's models"),
         ("", to_add("moonshine")),
     ],
 )

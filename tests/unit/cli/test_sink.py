@@ -99,6 +99,9 @@ def test_several_results_on_standard_output_are_told_apart(
     assert capsys.readouterr().out == f"{name}: Grüße.\n{name}: All the rest.\n"
     sink(two, None, "srt").put(two[1], transcript())
     assert capsys.readouterr().out.startswith("1\n")
+    odd = inputs(tmp_path, "a.wav", "two\nlines.wav")
+    sink(odd, None).put(odd[1], transcript())
+    assert capsys.readouterr().out.startswith(f"'{tmp_path}/two\\nlines.wav': Grüße.\n")
 
 
 def test_what_comes_whole_has_its_times_on_standard_output_too(

@@ -119,6 +119,19 @@ def test_a_checkpoint_that_others_may_use_stays_and_is_told(
     assert asked == ["micro"]
 
 
+def test_a_checkpoint_is_looked_for_where_it_came_from(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (model,) = cached_models()
+    facts = json.loads((model.directory / "model.json").read_text())
+    facts["source"]["name"] = "someone/small-one"
+    (model.directory / "model.json").write_text(json.dumps(facts))
+    asked: list[str] = []
+    monkeypatch.setattr("whisper_hailo.convert.cached.hub_folder", asked.append)
+    assert run(["models", "remove", model.directory.name]) == 0
+    assert asked == ["someone/small-one"]
+
+
 def test_the_size_of_a_model_is_told(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (model,) = cached_models()
     assert run(["models", "list"]) == 0

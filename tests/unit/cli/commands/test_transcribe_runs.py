@@ -123,6 +123,21 @@ def test_what_is_not_typed_is_as_the_model_has_it(many: Many) -> None:
     assert typed.search.temperatures == (0.0, 0.5, 1.0)
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--batch-size 0", "--batch-size is 0, expected"),
+        ("--channels both", "--channels is 'both', expected one of: mix, split"),
+    ],
+)
+def test_what_is_done_together_is_checked_before_a_model_is_looked_for(
+    many: Many, words: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["transcribe", "a.wav", *words.split()]) == 2
+    assert told in capsys.readouterr().err
+    assert many.opened == []
+
+
 def test_a_language_that_a_model_s_name_rules_out_is_told_before_it_is_looked_for(
     many: Many, capsys: pytest.CaptureFixture[str]
 ) -> None:
