@@ -107,6 +107,9 @@ def test_final_lines_end_between_words(
     )
     out = ESCAPES.sub("", capsys.readouterr().out).replace("\r", "")
     assert out == "one two\nthree\nfourfourfourfour\nfive\n"
+    TerminalView(terminal=True).put(completed(" one", " two", " six", " seven", " nine"))
+    out = ESCAPES.sub("", capsys.readouterr().out).replace("\r", "")
+    assert out == "one two six\nseven nine\n", "all columns but the last, which may wrap"
 
 
 def test_a_segment_in_which_nothing_was_said_takes_its_running_line_away(
