@@ -171,7 +171,8 @@ def test_several_in_a_batch_are_asked_for_as_typed(many: Many) -> None:
     assert (options.task, long and long.strategy, batch_size) == ("translate", "overlap", 2)
     assert many.asked == []
     assert run(["transcribe", "a.wav", "--batch-size", "2"]) == 0
-    assert len(many.asked) == 1, "one alone is shown while it comes"
+    assert run(["transcribe", "a.wav", "b.wav", "--batch-size", "1"]) == 0
+    assert len(many.asked) == 3, "one alone is shown while it comes, and so is one by one"
 
 
 def test_what_waits_for_silence_needs_its_extra(
