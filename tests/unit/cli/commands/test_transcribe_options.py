@@ -235,8 +235,8 @@ def test_formats_that_cannot_be(capsys: pytest.CaptureFixture[str], words: str, 
 def test_quiet_is_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.wav").write_text("some sound")
     words = ["transcribe", str(tmp_path / "a.wav"), "-o", str(tmp_path), "--skip-existing"]
-    for _ in range(2):
-        assert run([*words, "-q"]) == 0
+    for quiet in ("-q", "-np", "--no-prints"):
+        assert run([*words, quiet]) == 0
         assert capsys.readouterr().err == ""
     assert run(words) == 0
     assert "1 of 1 are there already" in capsys.readouterr().err
