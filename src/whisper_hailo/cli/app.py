@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.main import get_command
 
 from whisper_hailo.cli.command_table import MEASURE, OWN, commands
 from whisper_hailo.cli.commands.completion import PROGRAM, VARIABLE
@@ -33,6 +35,13 @@ _NUMBERS = (("integer", "whole number"), ("float", "number"), ("number", "number
 
 def app_of(arguments: list[str]) -> typer.Typer:
     """With the command that is called, or all of them for help."""
+    called = next((word for word in arguments if not word.startswith("-")), None)
+    return _app_with(*commands(called).items())
+
+
+@cache
+def _app_with(*called: tuple[str, Callable[..., Any]]) -> typer.Typer:
+    """With these commands by their names."""
     app = typer.Typer(
         name=PROGRAM,
         help="Whisper speech-to-text on Hailo NPUs and plain edge CPUs, without a cloud.",
@@ -47,12 +56,15 @@ def app_of(arguments: list[str]) -> typer.Typer:
         },
     )
     app.callback(invoke_without_command=True)(flattened(_common))
-    called = next((word for word in arguments if not word.startswith("-")), None)
-    for name, command in commands(called).items():
+    for name, command in called:
         package = command.__module__.partition(".")[0]
         function = flattened(command, Talk(package), Habits())
         app.command(name, cls=Command, rich_help_panel=OWN.get(name, MEASURE))(function)
     return app
+
+
+_parser = cache(get_command)
+"""What reads the words for an app: a hundred options, which Typer would make anew for every run."""
 
 
 def _print_version(wanted: bool) -> None:
@@ -89,8 +101,8 @@ def run(arguments: list[str]) -> int:
             return ExitCode.OK
         if arguments[:1] == ["help"]:
             arguments = [*arguments[1:2], "--help"]
-        app = app_of(_completed() or arguments)
-        code = int(app(args=arguments, prog_name=PROGRAM, standalone_mode=False) or 0)
+        parser = _parser(app_of(_completed() or arguments))
+        code = int(parser(args=arguments, prog_name=PROGRAM, standalone_mode=False) or 0)
     except UsageError as error:
         complain(f"{_usage_text(error, arguments)} (see --help)")
         return ExitCode.USAGE

@@ -8,8 +8,9 @@ fields, and hands the dataclasses to the command.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import Field, dataclass, fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from typing import (
     Annotated,
@@ -27,7 +28,7 @@ from whisper_hailo.cli.help import ON_OFF, UNBROKEN
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.files import at_home
 from whisper_hailo.core.flags import Flag, expect_choice, flag_of, is_needed, only_of, typed_name
-from whisper_hailo.core.given_options import Given, default_of, inner_type
+from whisper_hailo.core.given_options import Given, default_of, hints_of, inner_type
 
 T = TypeVar("T")
 
@@ -81,7 +82,8 @@ def flattened(command: Callable[..., Any], *common: Common) -> Callable[..., Any
         if kind is None:
             parameters.append(keyword(name, hints[name], parameter.default))
         else:
-            parameters += (p for p in parameters_of(kind, only.names) if p.name not in only.but)
+            fields_of = parameters_of(kind, only.names)  # type: ignore[arg-type]  # has a hash
+            parameters += (p for p in fields_of if p.name not in only.but)
             readers[name] = _reader(kind, only.names, deferred)
     names = {parameter.name for parameter in parameters}
     for one in common:
@@ -99,7 +101,7 @@ def flattened(command: Callable[..., Any], *common: Common) -> Callable[..., Any
         command.__module__,
     )
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    run.__annotations__ = {}  # Typer has those of the signature, and would evaluate these again
     return run
 
 
@@ -161,20 +163,23 @@ def _parsed(one: Field[Any], how: Flag, value: Any) -> Any:  # noqa: ANN401 - of
         raise OptionError(f"{typed_name(one)} is {value!r}, expected {error}") from None
 
 
-def parameters_of(kind: type[Any], only: tuple[str, ...] = ()) -> Iterator[inspect.Parameter]:
+@cache
+def parameters_of(kind: type[Any], only: tuple[str, ...] = ()) -> Sequence[inspect.Parameter]:
     """Parameters for Typer of the fields of a dataclass that are options."""
+    found: list[inspect.Parameter] = []
     for one, how, inner in _fields(kind, only):
         if how is not None:
-            yield keyword(_identifier(one), _annotation(one, how, inner))
+            found.append(keyword(_identifier(one), _annotation(one, how, inner)))
         if is_dataclass(inner):
-            yield from parameters_of(inner, only_of(one))
+            found += parameters_of(inner, only_of(one))
+    return tuple(found)
 
 
 def _fields(
     kind: type[Any], only: tuple[str, ...]
 ) -> Iterator[tuple[Field[Any], Flag | None, type[Any]]]:
     """Fields that are options, with their flags and types; those that hold options, too."""
-    hints = get_type_hints(kind)
+    hints = hints_of(kind)  # type: ignore[arg-type]  # every class has a hash
     for one in fields(kind):
         if not only or one.name in only:
             yield one, flag_of(one), inner_type(hints[one.name])

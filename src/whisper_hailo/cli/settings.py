@@ -7,11 +7,11 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_origin
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import Flag, flag, flag_of, typed_name
-from whisper_hailo.core.given_options import Given
+from whisper_hailo.core.given_options import Given, hints_of
 from whisper_hailo.core.names import shown
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _kind(kind: type[Any], one: Field[Any], how: Flag) -> Any:  # noqa: ANN401 -
     """The type of a value as it is written."""
     if how.parse is not None:
         return str
-    hint = get_type_hints(kind)[one.name]
+    hint = hints_of(kind)[one.name]  # type: ignore[arg-type]  # every class has a hash
     return tuple[str, ...] if get_origin(hint) is tuple else hint
 
 

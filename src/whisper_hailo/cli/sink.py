@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -57,10 +57,10 @@ class Sink:
     output_dir: Path | None
     as_json: bool
     inputs: Sequence[Input]
-    layout: Layout = field(default_factory=Layout)
-    goes_on: bool = False
-    timed: bool = False
-    colour: bool = False
+    layout: Layout
+    goes_on: bool
+    timed: bool
+    colour: bool
 
     def __post_init__(self) -> None:
         if self.output_dir is None:

@@ -92,7 +92,7 @@ def named(kind: type[T], values: dict[str, Any], only: tuple[str, ...] = ()) -> 
     """
     typed: dict[str, Any] = {}
     groups: dict[str, Given[Any]] = {}
-    hints = _hints(kind)  # type: ignore[arg-type]  # every class has a hash
+    hints = hints_of(kind)  # type: ignore[arg-type]  # every class has a hash
     for one in fields(kind):  # type: ignore[arg-type]
         if only and one.name not in only:
             continue
@@ -126,7 +126,7 @@ def refuse_unknown(values: Mapping[str, Any], peers: Mapping[str, str], *kinds: 
 
 
 @cache
-def _hints(kind: type[Any]) -> dict[str, Any]:
+def hints_of(kind: type[Any]) -> Mapping[str, Any]:
     """Types of the fields, which Python compiles anew whenever it is asked: 5 ms of every call."""
     return get_type_hints(kind)
 
@@ -140,7 +140,7 @@ def names_of(one: Field[Any]) -> tuple[str, ...]:
 
 
 def _all_names(kind: type[Any]) -> Iterator[str]:
-    hints = _hints(kind)  # type: ignore[arg-type]
+    hints = hints_of(kind)  # type: ignore[arg-type]
     for one in fields(kind):
         yield from names_of(one)
         inner = inner_type(hints[one.name])

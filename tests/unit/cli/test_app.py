@@ -262,3 +262,10 @@ def test_a_shell_s_question_loads_the_command_that_it_is_about(
     monkeypatch.setenv("COMP_WORDS", "whisper-hailo time --m")
     assert run([]) == 0
     assert asked == [["check", "x"], ["time", "--m"]]
+
+
+def test_commands_of_other_packages_tell_as_much_as_ours() -> None:
+    theirs = logging.getLogger("whisper_hailo_lab")
+    for words, level in (("-v", logging.DEBUG), ("-q", logging.WARNING), ("", logging.INFO)):
+        assert run(["report", "no-folder", "out", *words.split()]) != 0
+        assert theirs.level == level

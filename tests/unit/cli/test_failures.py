@@ -97,13 +97,13 @@ def test_a_deleted_working_directory_is_no_internal_error(
     assert report(caught.value) == ExitCode.INTERNAL
 
 
+@pytest.mark.parametrize("name", ["ENAMETOOLONG", "ELOOP", "EACCES", "EPERM", "EILSEQ"])
 def test_what_the_system_has_against_a_path_is_told_by_the_path(
-    capsys: pytest.CaptureFixture[str],
+    name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    long = OSError(errno.ENAMETOOLONG, "File name too long", "xx\n")
-    assert report(long) == ExitCode.USAGE
+    assert report(OSError(getattr(errno, name), "It is odd", "xx\n")) == ExitCode.USAGE
     assert capsys.readouterr().err == (
-        "whisper-hailo: 'xx\\n' cannot be used (File name too long); check the path\n"
+        "whisper-hailo: 'xx\\n' cannot be used (It is odd); check the path\n"
     )
     assert report(OSError(errno.EBADF, "Bad file descriptor")) == ExitCode.INTERNAL
 

@@ -57,7 +57,8 @@ def sink(folder: Path, *formats: str, out: str = "", goes_on: bool = False) -> S
     for name in ("a.wav", "b.wav"):
         (folder / name).write_text("some sound")
     place = folder / out if out else None
-    return Sink(formats, place, False, find_inputs([str(folder / "a.wav")]), goes_on=goes_on)
+    entries = find_inputs([str(folder / "a.wav")])
+    return Sink(formats, place, False, entries, Layout(), goes_on, timed=False, colour=False)
 
 
 def follow(results: Sink, segments: Coming, at: int = 0) -> None:

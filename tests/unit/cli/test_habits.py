@@ -44,11 +44,16 @@ MODEL: list[tuple[str, str, object]] = [
     ("--device cpu", "engine.encoder_backend", "onnx"),
     ("--device CPU", "engine.encoder_backend", "onnx"),
     ("--device auto", "engine.encoder_backend", "auto"),
+    ("--device hailo", "engine.encoder_backend", "hailo"),
     ("--device cpu --encoder-backend emulator", "engine.encoder_backend", "emulator"),
     ("--no-gpu", "engine.encoder_backend", "onnx"),
     ("--compute_type int8", "convert.encoder_quantize", "int8"),
     ("--compute_type int8", "convert.quantize", "int8"),
     ("--compute_type float32", "convert.quantize", "none"),
+    ("--compute_type int8_float32", "convert.quantize", "int8"),
+    ("--compute_type int8_float32", "convert.encoder_quantize", "int8"),
+    ("--compute_type default", "convert.quantize", "auto"),
+    ("--compute_type auto", "convert.quantize", "auto"),
     ("--fp16 False", "convert.quantize", "auto"),
     ("-m small -t 3", "model", "small"),
     ("-m small -t 3", "threads", 3),
@@ -124,6 +129,8 @@ def test_a_number_that_is_not_kept_to_is_told(capsys: pytest.CaptureFixture[str]
     assert run(["transcribe", "a.wav", "-mc", "64"]) == 0
     told = "--max-context 64: each window is shown as much of the text before it as fits\n"
     assert capsys.readouterr().err == told
+    assert run(["transcribe", "a.wav", "-mc", "0"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(
@@ -155,10 +162,12 @@ def test_f_before_a_recording_names_it_as_in_whisper_cpp(listener: Listener, wor
 def test_a_format_stays_one_beside_a_file_of_its_name(
     listener: Listener, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Path("srt").write_text("some sound")
+    for name in ("srt", "all"):
+        Path(name).write_text("some sound")
     assert run(["transcribe", "-f", "srt", "a.wav"]) == 0
     assert "-->" in capsys.readouterr().out
-    assert len(listener.asked) == 1
+    assert run(["transcribe", "-f", "all", "a.wav", "-o", "out"]) == 0
+    assert len(listener.asked) == 2
 
 
 def test_f_before_what_is_there_names_it_without_a_suffix_too(listener: Listener) -> None:
@@ -190,6 +199,7 @@ def test_the_width_of_lines_by_its_short_name(capsys: pytest.CaptureFixture[str]
         ("--output_file x", "give --output-dir DIR"),
         ("-f mp3", "--format is 'mp3', expected one of: txt, srt, vtt, tsv, json, all"),
         ("-ot 5s", "--offset-t is '5s', expected a whole number, 0 or more"),
+        ("-ot ²", "--offset-t is '²', expected a whole number, 0 or more"),
         ("-mc -2", "--max-context is '-2', expected a whole number, 0 or more"),
         ("--colour -o out", "--colour goes with text on a terminal and has no effect here"),
         ("-pc -f srt", "--colour goes with text on a terminal and has no effect here"),

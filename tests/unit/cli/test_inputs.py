@@ -45,7 +45,7 @@ def test_a_home_that_no_shell_has_put_in_is_found(
 
 
 def test_recordings_of_one_name_give_results_of_two(tmp_path: Path) -> None:
-    for name in ("demo.wav", "demo.mp3", "talk.wav", "a/demo.wav"):
+    for name in ("demo.wav", "demo.mp3", "talk.wav", "a/demo.wav", "b/demo.wav", "b/demo.mp3"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     stems = {str(entry.path): str(entry.stem) for entry in find_inputs([str(tmp_path)])}
@@ -54,6 +54,8 @@ def test_recordings_of_one_name_give_results_of_two(tmp_path: Path) -> None:
         str(tmp_path / "demo.mp3"): "demo.mp3",
         str(tmp_path / "talk.wav"): "talk",
         str(tmp_path / "a" / "demo.wav"): "a/demo",
+        str(tmp_path / "b" / "demo.wav"): "b/demo.wav",
+        str(tmp_path / "b" / "demo.mp3"): "b/demo.mp3",
     }
     (alone,) = find_inputs([str(tmp_path / "demo.wav")])
     assert str(alone.stem) == "demo"
@@ -116,7 +118,9 @@ def test_closed_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
         ("missing.wav", "missing.wav does not exist", ExitCode.AUDIO),
         ("empty.wav", "empty.wav is empty (0 bytes)", ExitCode.AUDIO),
         ("film.mkv", "film.mkv needs PyAV to be read", ExitCode.AUDIO),
+        ("film.MKV", "film.MKV needs PyAV to be read", ExitCode.AUDIO),
         ("http://a.b/c.mp3", "fetch it first (curl -LO http://a.b/c.mp3)", ExitCode.USAGE),
+        ("HTTPS://A.B/C.MP3", "is an address, expected a file", ExitCode.USAGE),
         ("rtsp://a.b/c", "or caption it as it comes: whisper-hailo caption", ExitCode.USAGE),
         ("x" * 300, "cannot be opened (File name too long)", ExitCode.AUDIO),
         ("nul\0", "is no file name", ExitCode.AUDIO),
@@ -129,7 +133,7 @@ def test_what_can_be_told_of_a_name_is_told_before_a_model_is_looked_for(
     monkeypatch.setattr(module, "find_spec", lambda _: None)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty.wav").touch()
-    for whole in ("film.mkv", "whole.wav"):
+    for whole in ("film.mkv", "film.MKV", "whole.wav"):
         (tmp_path / whole).write_text("some sound")
     (entry,) = map(looked_at, find_inputs([name]))
     assert said in str(entry.fault or "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 import threading
 from collections.abc import Iterator
@@ -221,3 +222,21 @@ class Written:
 
     def __init__(self, encoding: str) -> None:
         self.encoding = encoding
+
+
+def test_no_more_is_written_at_once_than_there_is_surely_room_for(
+    pipe: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipe that has room for some of it would have the captions wait for its reader."""
+    sizes: list[int] = []
+    write = streams._Results.write_some
+
+    def noted(out: Any, data: bytes) -> int:
+        sizes.append(len(data))
+        return write(out, data)
+
+    monkeypatch.setattr(streams._Results, "write_some", noted)
+    with pipe.patient(alone=False):
+        emit("x" * 9999 + "\n")
+    assert sum(sizes) == 10_000
+    assert max(sizes) <= select.PIPE_BUF

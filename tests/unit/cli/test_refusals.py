@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 
 import pytest
+from tokenizers import Tokenizer
 
 from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.cli.app import run
@@ -13,6 +15,8 @@ from whisper_hailo.core.extras import to_add
 
 DEMO = str(ASSETS / "demo.flac")
 MICRO = ("transcribe", "--model", "micro")
+READ_ONCE = cache(Tokenizer.from_file)
+"""A vocabulary, which takes a tenth of a second every time."""
 
 
 def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -81,8 +85,13 @@ def test_options_of_a_transcription(
     ],
 )
 def test_words_that_a_decoder_cannot_be_told(
-    capsys: pytest.CaptureFixture[str], option: str, words: str, why: str
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    option: str,
+    words: str,
+    why: str,
 ) -> None:
+    monkeypatch.setattr("whisper_hailo.text.tokenizer._whole", lambda path: READ_ONCE(str(path)))
     line = refusal(capsys, *MICRO, option, words, DEMO)
     assert f"{option} " in line
     assert why in line
@@ -97,6 +106,9 @@ def test_words_that_a_decoder_cannot_be_told(
         ("--rotate week --output a.srt DEMO", "expected day, or a size"),
         ("--rate 8000 DEMO", "--rate goes with -, raw PCM"),
         ("--loops 2 -", "--loops goes with a FILE"),
+        ("--loops 0 DEMO", "--loops is 0, expected 1 or more"),
+        ("--wait-for-source=-1 DEMO", "--wait-for-source is -1, expected 0 s or more"),
+        ("--wait-for-source inf DEMO", "--wait-for-source is inf, expected 0 s or more"),
         ("--wait-for-source 9 DEMO", "--wait-for-source goes with --mic or a URL"),
         ("--web-port 9 DEMO", "--web-port goes with --web"),
         ("--prefix a DEMO", "No such option: --prefix"),
@@ -132,6 +144,7 @@ def test_options_of_captions(capsys: pytest.CaptureFixture[str], words: str, why
         ("--threads 2", "--threads goes with Whisper's models"),
         ("--hold-back 0", "--hold-back goes with Whisper's models"),
         ("--trim-window", "--trim-window goes with Whisper's models"),
+        ("--no-drafts", "--drafts goes with Whisper's models"),
         ("", to_add("moonshine")),
     ],
 )

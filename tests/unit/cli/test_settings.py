@@ -54,6 +54,17 @@ def test_the_environment_goes_before_the_file_and_what_is_typed_before_both(
     assert settled(DoorOptions).log_json
     assert settled(LongOptions).trim_window
     assert settled(DoorOptions).http == Address("127.0.0.1", 9000)
+    other = config.with_name("other.toml")
+    other.write_text("queue = 3\n")
+    assert settled(LimitOptions, other).queue == 3, "the file that is typed, not the other"
+    assert settled(DoorOptions, other).http is None
+
+
+def test_a_variable_is_known_in_small_letters_and_a_list_by_what_is_between_its_commas(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("whisper_hailo_serve_api_key", "one,,two,")
+    assert settled(SafetyOptions).api_key == ("one", "two")
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def inputs(folder: Path, *names: str) -> list[Input]:
 
 
 def sink(entries: list[Input], out: Path | None, *formats: str, as_json: bool = False) -> Sink:
-    return Sink(formats or ("txt",), out, as_json, entries)
+    return Sink(formats or ("txt",), out, as_json, entries, Layout(), False, False, False)
 
 
 def test_every_format_has_a_file_of_its_input_s_name(
@@ -99,6 +99,9 @@ def test_several_results_on_standard_output_are_told_apart(
     assert capsys.readouterr().out == f"{name}: Grüße.\n{name}: All the rest.\n"
     sink(two, None, "srt").put(two[1], transcript())
     assert capsys.readouterr().out.startswith("1\n")
+    odd = inputs(tmp_path, "a.wav", "two\nlines.wav")
+    sink(odd, None).put(odd[1], transcript())
+    assert capsys.readouterr().out.startswith(f"'{tmp_path}/two\\nlines.wav': Grüße.\n")
 
 
 def test_what_comes_whole_has_its_times_on_standard_output_too(
@@ -147,7 +150,8 @@ def test_subtitles_are_laid_out_as_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     entries = inputs(tmp_path, "a.wav")
-    Sink(("srt",), None, False, entries, Layout(max_words_per_line=1)).put(entries[0], transcript())
+    single = Layout(max_words_per_line=1)
+    replace(sink(entries, None, "srt"), layout=single).put(entries[0], transcript())
     assert capsys.readouterr().out.count("-->") == 4
 
 
@@ -184,7 +188,7 @@ def test_every_input_has_its_turn_and_its_own_code(
     assert "no chip; plug it in" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["a.srt.part", "a.part.jsonl"])
+@pytest.mark.parametrize("name", ["a.srt", "a.srt.part", "a.part.jsonl"])
 def test_what_is_not_ours_is_not_grown_over(tmp_path: Path, name: str) -> None:
     entries = inputs(tmp_path, "a.wav")
     (tmp_path / name).write_text("a poem")
@@ -193,6 +197,16 @@ def test_what_is_not_ours_is_not_grown_over(tmp_path: Path, name: str) -> None:
     (tmp_path / name).unlink()
     (whole,) = sink(entries, tmp_path, "srt").checked()
     assert whole.fault is None
+
+
+def test_what_cannot_be_tried_stands_in_no_other_s_way(tmp_path: Path) -> None:
+    for folder in ("x/empty", "y/empty"):
+        (tmp_path / folder).mkdir(parents=True)
+    entries = find_inputs([str(tmp_path / "x"), str(tmp_path / "y" / "empty"), ""])
+    entries += find_inputs([str(tmp_path / "x" / "empty")])
+    checked = sink(entries, tmp_path / "out").checked()
+    assert [one.fault for one in checked] == [one.fault for one in entries]
+    assert all(one.fault for one in checked)
 
 
 def test_a_folder_that_cannot_be_written_to_is_told_first(
@@ -242,3 +256,10 @@ def test_two_names_of_one_recording_and_links_replace_nothing(tmp_path: Path) ->
         sink(entries, tmp_path)
     with pytest.raises(OptionError, match="several inputs are called 'a'"):
         sink([entries[0], entries[0]], tmp_path / "out")
+    for folder in ("in/a", "in/b", "out/b"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "out" / "a").symlink_to("b")
+    inputs(tmp_path / "in", "a/c.wav", "b/c.wav")
+    below = find_inputs([str(tmp_path / "in")])
+    with pytest.raises(OptionError, match="would overwrite each other"):
+        sink(below, tmp_path / "out")

@@ -90,6 +90,8 @@ def test_the_width_is_standard_error_s(monkeypatch: pytest.MonkeyPatch) -> None:
     with open(theirs, "w", encoding="utf-8") as terminal, open(ours, "rb"):
         monkeypatch.setattr(sys, "stderr", terminal)
         assert status_line._columns() == 52
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 0, 0, 0, 0))
+        assert status_line._columns() == 80, "a terminal that does not know its size"
         monkeypatch.setattr(sys, "stderr", io.StringIO())
         assert status_line._columns() == 33
 

@@ -57,6 +57,17 @@ def test_standard_error_drops_what_it_cannot_take() -> None:
             notes.flush()
 
 
+def test_standard_error_waits_for_no_pipe_that_is_full() -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with open(reading, "rb"), open(writing, "wb") as file:
+        while select.select([], [file], [], 0)[1]:
+            os.write(writing, b"." * 4096)
+        notes = streams._text(streams._Notes, file.fileno(), None)
+        print("a note", file=notes)
+        notes.close()
+
+
 def test_a_full_standard_output_is_told_once() -> None:
     with open("/dev/full", "wb") as full:
         results = streams._text(streams._Results, full.fileno(), None)

@@ -103,8 +103,7 @@ def batch(
         require("cluster", "--engine ray", "ray")
     if job.results == "parquet":
         require("parquet", "--results parquet", "pyarrow")
-    fmt = job.fmt or ("json",)
-    files = OutputOptions(fmt=fmt, output_dir=Path(job.output_dir), layout=job.layout)
+    files = OutputOptions(fmt=job.fmt, output_dir=Path(job.output_dir), layout=job.layout)
     wanted = decoding_options(decoding, fallback, files, DecodingOptions(), FALLBACK_STEP)
     model.expect_language(wanted)
     model = _one_thread_each(model)
@@ -150,7 +149,7 @@ def _run(
         progress = _Progress(job)
         for outcome in _outcomes(job, setup, wanted, _n_workers(transcriber, wanted)):
             job.take(outcome)
-            progress(outcome)
+            progress()
         progress.close()
     failures = len(job.failures)
     if wanted.as_json:
@@ -189,8 +188,7 @@ class _Progress:
         self._job = job
         self._line = StatusLine(monotonic())
 
-    def __call__(self, outcome: Outcome) -> None:
-        del outcome
+    def __call__(self) -> None:
         if not self._line.is_due(now_s := monotonic()):
             return
         n_done, record = self._job.n_done, self._job.log.record

@@ -36,6 +36,8 @@ def test_each_line_has_its_own_share_of_the_statistics(capsys: pytest.CaptureFix
     statistics.compute_s += 0.05
     view.put(Completed(7, 1.5, 2.5, WORDS, "silence", 4, 3.0, 3.0))
     view.put(Lost(3.0, 4.25, 4.25, 4.0))
+    statistics.partial_passes += 2
+    view.put(Partial(8, 4.25, 5.0, (), WORDS, 0, 5.0, 5.0))
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.splitlines() == [
@@ -44,6 +46,8 @@ def test_each_line_has_its_own_share_of_the_statistics(capsys: pytest.CaptureFix
         "that may change: 1",
         "segment 7 ends at 2.50 s (silence): 1.00 s heard in 50 ms; words: 2, partials skipped: 4",
         "lost: 3.00 to 4.25 s",
+        "segment 8: 0.00 s heard in 0 ms, decoder passes: 2; words that stay: 0, "
+        "that may change: 2",
     ]
 
 

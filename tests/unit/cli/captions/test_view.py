@@ -43,7 +43,9 @@ def test_a_translation_is_shown_under_the_original(
     monkeypatch.setenv("COLUMNS", "12")
     view = TerminalView(terminal=terminal)
     view.put(replace(completed(" Guten", " Tag"), translation="Good day to all"))
-    said, *shown = ESCAPES.sub("", capsys.readouterr().out).replace("\r", "").splitlines()
+    out = capsys.readouterr().out
+    assert ("\x1b" in out) == terminal
+    said, *shown = ESCAPES.sub("", out).replace("\r", "").splitlines()
     assert said == "Guten Tag"
     assert " ".join(line.strip() for line in shown) == "Good day to all"
     assert len(shown) == lines - 1
@@ -105,6 +107,9 @@ def test_final_lines_end_between_words(
     )
     out = ESCAPES.sub("", capsys.readouterr().out).replace("\r", "")
     assert out == "one two\nthree\nfourfourfourfour\nfive\n"
+    TerminalView(terminal=True).put(completed(" one", " two", " six", " seven", " nine"))
+    out = ESCAPES.sub("", capsys.readouterr().out).replace("\r", "")
+    assert out == "one two six\nseven nine\n", "all columns but the last, which may wrap"
 
 
 def test_a_segment_in_which_nothing_was_said_takes_its_running_line_away(
@@ -140,6 +145,7 @@ def test_words_that_may_change_are_dim_and_those_that_stay_are_not(
         ([" a", " b"], [" c", " d"], "a b\x1b[2m c d\x1b[0m"),
         ([" a"], [], "a"),
         ([], [" c"], "\x1b[2mc\x1b[0m"),
+        ([" a"], [" b" * 30, " c" * 30, " d" * 9], f"…\x1b[2m{' c' * 30}{' d' * 9}\x1b[0m"),
     ):
         view.put(partial(committed, tentative))
         assert capsys.readouterr().out == f"\r\x1b[K{shown}"

@@ -24,10 +24,13 @@ from tests.unit.cli.commands.captioned import (
 )
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.commands import caption as module
-from whisper_hailo.core.errors import ExitCode
+from whisper_hailo.core.errors import ExitCode, OutputError
 from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.live.events import Event
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.live.outputs.files import EventFile
 from whisper_hailo.live.sources.microphone import InputDevice
+from whisper_hailo.live.statistics import CaptionStatistics
 
 __all__ = ["made"]
 
@@ -93,10 +96,11 @@ def test_files_of_captions_events_and_sound(capsys: pytest.CaptureFixture[str]) 
     np.testing.assert_allclose(kept[: SOUND.size], SOUND, atol=1e-4)
 
 
+@pytest.mark.parametrize("name", ["a.srt", "a.VTT"])
 @pytest.mark.usefixtures("made")
-def test_subtitles_have_the_shape_that_is_asked_for() -> None:
-    assert caption("--output a.srt --max-line-width 3") == 0
-    assert "w0\nw1\n" in Path("a.srt").read_text(encoding="utf-8")
+def test_subtitles_have_the_shape_that_is_asked_for(name: str) -> None:
+    assert caption(f"--output {name} --max-line-width 3") == 0
+    assert "w0\nw1\n" in Path(name).read_text(encoding="utf-8")
 
 
 def test_words_are_shown_as_others(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
@@ -245,3 +249,35 @@ def test_on_a_terminal_words_have_shades_and_the_running_line_is_taken_away(
 def test_any_file_may_go_on_in_new_ones(words: str) -> None:
     assert caption(f"{words} --rotate day") == 0
     assert caption("--rotate day") == 2
+
+
+@pytest.mark.usefixtures("made")
+def test_a_file_that_fails_for_a_while_stops_no_captions_and_lacks_none(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put, failures = EventFile.put, [OutputError("the disk is full")]
+
+    def fail(file: EventFile, event: Event) -> None:
+        if failures:
+            raise failures.pop()
+        put(file, event)
+
+    monkeypatch.setattr(EventFile, "put", fail)
+    assert caption("--events e.jsonl") == 0
+    told = capsys.readouterr()
+    assert told.out == LINES
+    assert "the disk is full; captions go on" in told.err
+    events = [json.loads(line) for line in Path("e.jsonl").read_text().splitlines()]
+    assert [one["text"] for one in events if one["event"] == "completed"] == [FIRST, SECOND]
+
+
+@pytest.mark.usefixtures("made")
+def test_a_machine_that_cannot_keep_up_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def late(statistics: CaptionStatistics, *_: object) -> None:
+        statistics.behind_s = 9.0
+
+    monkeypatch.setattr(CaptionStatistics, "note_delay", late)
+    assert caption() == 0
+    assert capsys.readouterr().err.count("captions are 9 s behind what is said") == 1

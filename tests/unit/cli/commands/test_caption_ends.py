@@ -8,15 +8,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import soundfile
 
 from tests.unit.cli.commands.captioned import (
     FIRST,
     LINES,
+    SOUND,
     Endless,
     Made,
     caption,
     made,
 )
+from whisper_hailo.cli.app import run
 from whisper_hailo.cli.commands import caption as module
 from whisper_hailo.core.errors import AudioError, ExitCode
 
@@ -82,3 +85,18 @@ def test_a_source_that_fails_leaves_what_was_heard_and_its_figures(
     assert told.out == Path("a.txt").read_text() == LINES
     assert "4 words" in told.err
     assert told.err.endswith("whisper-hailo: the cable is out\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("heard.flac", "heard.flac"), ("poem.flac", "poem.flac is there")]
+)
+def test_a_recording_replaces_neither_what_is_heard_nor_what_is_not_one(
+    made: Made, name: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    soundfile.write("heard.flac", SOUND, 16_000)
+    Path("poem.flac").write_text("a poem")
+    before = Path(name).read_bytes()
+    assert run(["caption", "heard.flac", "--record", name]) != 0
+    assert told in capsys.readouterr().err
+    assert Path(name).read_bytes() == before
+    assert made.given == [], "before a model is looked for"

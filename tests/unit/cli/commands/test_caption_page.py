@@ -88,8 +88,11 @@ def test_a_browser_s_microphone_is_heard_and_shown_where_it_is(
     def blocks(_self: BrowserSource) -> Iterator[Block]:
         yield Block(SOUND.astype(np.float32))
 
+    needed: list[str] = []
+    monkeypatch.setattr(module, "require", lambda extra, *_: needed.append(extra))
     monkeypatch.setattr(BrowserSource, "blocks", blocks)
     assert run(["caption", "--mic", "browser", "--web"]) == 0
+    assert needed == ["web"], "and none for microphones of this machine"
     (page,) = pages
     assert isinstance(page.made[1]["browser"], BrowserSource)
     assert [one.text for one in page.events if type(one).__name__ == "Completed"] == [FIRST, SECOND]

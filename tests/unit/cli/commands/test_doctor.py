@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -57,7 +58,7 @@ def test_a_cache_that_cannot_be_written_is_broken(
 ) -> None:
     monkeypatch.setenv("WHISPER_HAILO_CACHE", str(tmp_path / "not" / "yet"))
     assert doctor._cache().status == "ok"
-    monkeypatch.setattr(doctor.os, "access", lambda *_: False)
+    monkeypatch.setattr(doctor.os, "access", lambda _, wanted: wanted != os.W_OK)
     check = doctor._cache()
     assert check.status == "broken"
     assert "WHISPER_HAILO_CACHE" in check.advice
@@ -176,6 +177,18 @@ def test_packages_that_cannot_be_imported_are_broken(
     assert (found.name, found.status) == (named, "broken")
     assert package in found.found
     assert f"pip install --force-reinstall {package}".split()[:3] == found.advice.split()[:3]
+
+
+def test_a_library_that_soundfile_does_not_find_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Nowhere:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "soundfile":
+                raise OSError("sndfile library not found")
+
+    monkeypatch.delitem(sys.modules, "soundfile", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Nowhere(), *sys.meta_path])
+    check = doctor._audio()
+    assert (check.status, check.found) == ("broken", "sndfile library not found")
 
 
 def test_a_runtime_that_cannot_be_imported_computes_no_8_bits(

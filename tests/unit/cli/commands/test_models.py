@@ -19,11 +19,10 @@ from whisper_hailo.core.spec import DECODER_FILE
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache with the bundled model in it."""
+    """A cache with the bundled model in it, as it is in that of all tests."""
     folder = tmp_path_factory.mktemp("made")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(CACHE_VARIABLE, str(folder))
-        resolve_model("micro")
+    there = resolve_model("micro")
+    shutil.copytree(there, folder / "models" / there.name)
     return folder
 
 
@@ -118,6 +117,19 @@ def test_a_checkpoint_that_others_may_use_stays_and_is_told(
         f"its checkpoint stays at {cache}/hub, where other programs may use it, too\n"
     )
     assert asked == ["micro"]
+
+
+def test_a_checkpoint_is_looked_for_where_it_came_from(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (model,) = cached_models()
+    facts = json.loads((model.directory / "model.json").read_text())
+    facts["source"]["name"] = "someone/small-one"
+    (model.directory / "model.json").write_text(json.dumps(facts))
+    asked: list[str] = []
+    monkeypatch.setattr("whisper_hailo.convert.cached.hub_folder", asked.append)
+    assert run(["models", "remove", model.directory.name]) == 0
+    assert asked == ["someone/small-one"]
 
 
 def test_the_size_of_a_model_is_told(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -53,6 +53,8 @@ class Listener:
     default_fallback = 0.2
     reasons: tuple[str, ...] = ()
     asked: list[tuple[DecodingOptions, LongOptions, int | None]] = field(default_factory=list)
+    helped_by: list[tuple[object, object]] = field(default_factory=list)
+    identified: list[tuple[object, ...]] = field(default_factory=list)
 
     def __enter__(self) -> Listener:
         return self
@@ -61,20 +63,21 @@ class Listener:
 
     def check(self, options: DecodingOptions, long: LongOptions) -> None: ...
 
-    def identity(self, *_: object) -> str:
+    def identity(self, *given: object) -> str:
+        self.identified.append(given)
         return "toy"
 
     def segments(
         self,
         _source: object,
         options: DecodingOptions,
-        _progress: object,
+        progress: object,
         *,
         long: LongOptions,
         batch_size: int | None,
         memory: object,
     ) -> Heard:
-        del memory
+        self.helped_by.append((progress, memory))
         self.asked.append((options, long, batch_size))
         return Heard(said())
 
@@ -126,6 +129,9 @@ DECODING: list[tuple[str, str, object]] = [
     ("--compression_ratio_threshold None", "thresholds.compression_ratio", None),
     ("--timestamps", "timestamps", True),
     ("--format srt", "timestamps", True),
+    ("--format vtt", "timestamps", True),
+    ("--format tsv", "timestamps", True),
+    ("--format json", "timestamps", False),
     ("--format srt --no-timestamps", "timestamps", False),
     ("--word-timestamps --hallucination-silence 2", "timestamps", True),
     ("--word-timestamps", "timestamps", False),
@@ -229,8 +235,8 @@ def test_formats_that_cannot_be(capsys: pytest.CaptureFixture[str], words: str, 
 def test_quiet_is_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.wav").write_text("some sound")
     words = ["transcribe", str(tmp_path / "a.wav"), "-o", str(tmp_path), "--skip-existing"]
-    for _ in range(2):
-        assert run([*words, "-q"]) == 0
+    for quiet in ("-q", "-np", "--no-prints"):
+        assert run([*words, quiet]) == 0
         assert capsys.readouterr().err == ""
     assert run(words) == 0
     assert "1 of 1 are there already" in capsys.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,11 @@ import pytest
 from tests.unit.cli.commands.many import Many, many, stereo
 from whisper_hailo.cli.app import run
 from whisper_hailo.cli.model import ModelOptions
+from whisper_hailo.cli.progress import Progress
 from whisper_hailo.cli.streams import ReaderGoneError
 from whisper_hailo.core.errors import AudioError, DeviceError, ExitCode, OptionError
+from whisper_hailo.decoding.options import PRESETS, DecodingOptions
+from whisper_hailo.transcription.journal import Journal
 
 __all__ = ["many", "stereo"]
 
@@ -71,6 +75,8 @@ def test_what_is_there_is_left_out_and_the_rest_has_its_own_codes(
     assert (out / "b.txt").read_text() == f"{TEXT}\n"
     assert run([*words[:3], "-o", "out"]) == 0
     assert (out / "a.txt").read_text() == f"{TEXT}\n"
+    (tmp_path / "a.wav").unlink()
+    assert run([*words[:3], "-o", "out", "--resume"]) == ExitCode.AUDIO, "which is not there"
 
 
 @pytest.mark.parametrize("words", ["", "--batch-size 2", "--json", "--format json"])
@@ -106,6 +112,58 @@ def test_a_model_that_refuses_is_not_opened(many: Many, capsys: pytest.CaptureFi
     assert (options.task, long.strategy) == ("translate", "overlap")
 
 
+def test_what_is_not_typed_is_as_the_model_has_it(many: Many) -> None:
+    many.default_options = DecodingOptions(cures=PRESETS["balanced"])  # type: ignore[misc]
+    many.default_fallback = 0.0  # type: ignore[misc]
+    for words in ("--best-of 3", "--fallback 0.5 --eot-boost 0.9"):
+        assert run(["transcribe", "a.wav", *words.split()]) == 0
+    plain, typed = (asked[0] for asked in many.asked)
+    assert (plain.cures, plain.search.temperatures) == (PRESETS["balanced"], (0.0,))
+    assert typed.cures == replace(PRESETS["balanced"], eot_boost=0.9)
+    assert typed.search.temperatures == (0.0, 0.5, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--batch-size 0", "--batch-size is 0, expected"),
+        ("--channels both", "--channels is 'both', expected one of: mix, split"),
+    ],
+)
+def test_what_is_done_together_is_checked_before_a_model_is_looked_for(
+    many: Many, words: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["transcribe", "a.wav", *words.split()]) == 2
+    assert told in capsys.readouterr().err
+    assert many.opened == []
+
+
+def test_a_language_that_a_model_s_name_rules_out_is_told_before_it_is_looked_for(
+    many: Many, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["transcribe", "a.wav", "--model", "base.en", "--language", "de"]) == 2
+    assert "base.en knows English only" in capsys.readouterr().err
+    assert many.opened == []
+
+
+def test_only_what_is_written_to_files_can_be_gone_on_with(many: Many) -> None:
+    """And only by a run of the same model and options."""
+    assert run(["transcribe", "a.wav"]) == 0
+    assert not many.identified
+    assert run(["transcribe", "a.wav", "b.wav", "-o", "out", "--task", "translate"]) == 0
+    assert [type(memory) for _, memory in many.helped_by] == [type(None), Journal, Journal]
+    assert {type(progress) for progress, _ in many.helped_by} == {Progress}
+    assert many.identified == [many.asked[-1]], "once for all"
+
+
+def test_a_folder_that_cannot_be_written_to_is_told_before_a_model_is_looked_for(
+    many: Many, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["transcribe", "a.wav", "-o", "b.wav"]) == ExitCode.OUTPUT
+    assert "b.wav is no folder" in capsys.readouterr().err
+    assert many.opened == []
+
+
 def test_several_in_a_batch_are_asked_for_as_typed(many: Many) -> None:
     typed = ["transcribe", "a.wav", "b.wav", "--batch-size", "2", "--long", "overlap"]
     assert run([*typed, "--task", "translate"]) == 0
@@ -113,7 +171,8 @@ def test_several_in_a_batch_are_asked_for_as_typed(many: Many) -> None:
     assert (options.task, long and long.strategy, batch_size) == ("translate", "overlap", 2)
     assert many.asked == []
     assert run(["transcribe", "a.wav", "--batch-size", "2"]) == 0
-    assert len(many.asked) == 1, "one alone is shown while it comes"
+    assert run(["transcribe", "a.wav", "b.wav", "--batch-size", "1"]) == 0
+    assert len(many.asked) == 3, "one alone is shown while it comes, and so is one by one"
 
 
 def test_what_waits_for_silence_needs_its_extra(
