@@ -46,7 +46,10 @@ def at(step: int) -> int:
 
 @pytest.mark.parametrize(
     ("latest_s", "window_s", "last"),
-    [(1.0, 10.0, 50), (0.0, 10.0, 0), (0.5, 10.0, 25), (None, 10.0, 500), (None, None, 1500)],
+    [
+        *((1.0, 10.0, 50), (0.0, 10.0, 0), (0.5, 10.0, 25), (None, 10.0, 500), (None, None, 1500)),
+        *((0.58, 10.0, 29), (None, 0.58, 29)),  # by 0.02 they are 28.99 in binary
+    ],
 )
 def test_the_first_id_is_a_time_up_to_the_latest(
     latest_s: float | None, window_s: float | None, last: int

@@ -55,7 +55,9 @@ def test_each_hypothesis_goes_on_from_the_one_it_continues() -> None:
     assert two.running[0].sum_logprob == pytest.approx(np.log(0.4 * 0.7 * 0.6), abs=1e-5)
 
 
-@pytest.mark.parametrize(("patience", "n_steps"), [(0.5, 1), (1.0, 2), (1.5, 3), (2.0, 4)])
+@pytest.mark.parametrize(
+    ("patience", "n_steps"), [(0.5, 1), (0.8, 2), (1.0, 2), (1.2, 2), (1.5, 3), (2.0, 4)]
+)
 def test_patience_says_how_many_ends_are_waited_for(patience: float, n_steps: int) -> None:
     """Every step finishes one, the best; two are wanted with patience 1, four with patience 2."""
     two = beam(2, patience)
