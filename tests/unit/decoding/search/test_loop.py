@@ -93,6 +93,16 @@ def test_avg_logprob_counts_eot_and_what_is_allowed_only() -> None:
     assert decoded.avg_logprob == pytest.approx((first + second) / 2, abs=1e-5)
 
 
+def test_a_penalty_leaves_a_text_its_probability() -> None:
+    """The word that comes again is still the best by far, and as likely as the model says."""
+    (plain,) = decode(Scripted([[5, 5, 5, EOT]]))
+    (penalised,) = decode(
+        Scripted([[5, 5, 5, EOT]]), DecodingOptions(cures=Cures(repetition_penalty=1.2))
+    )
+    assert penalised.tokens == plain.tokens == (5, 5, 5)
+    assert penalised.avg_logprob == plain.avg_logprob
+
+
 def test_no_speech_prob_is_read_at_start_of_transcript() -> None:
     (decoded,) = decode(Scripted([[1, EOT]]))
     assert decoded.no_speech_prob == pytest.approx(1 / TOY.n_vocab, abs=1e-6)
@@ -133,13 +143,21 @@ def test_prompts_of_different_lengths_are_padded_on_the_left() -> None:
     assert seen["looks"] == [3, 6]
 
 
-def test_tokens_per_second_bound_each_window_on_its_own() -> None:
+@pytest.mark.parametrize("seconds", [(0.5, 1.5), (1.5, 0.5)])
+@pytest.mark.parametrize(
+    ("search", "temperature"),
+    [(SearchOptions(), 0.0), (SearchOptions(beam_size=2), 0.0), (SearchOptions(best_of=2), 0.01)],
+)
+def test_tokens_per_second_bound_each_window_on_its_own(
+    search: SearchOptions, temperature: float, seconds: tuple[float, float]
+) -> None:
     decoder = Scripted([[5], [5]])
-    options = DecodingOptions(limits=TokenLimits(max_per_second=2.0))
+    options = DecodingOptions(search=search, limits=TokenLimits(max_per_second=2.0))
     loop = DecodingLoop(decoder, TOY_TOKENS, options)  # type: ignore[arg-type]
-    short, long = loop.run(decoder.start(), [DecodingTask(PREFIX, 0.5), DecodingTask(PREFIX, 1.5)])
-    assert (short.tokens, short.runaway) == ((5,), True)
-    assert (long.tokens, long.runaway) == ((5, 5, 5), True)
+    tasks = [DecodingTask(PREFIX, content_s) for content_s in seconds]
+    found = loop.run(decoder.start(), tasks, temperature)
+    assert [one.tokens for one in found] == [(5,) * round(2 * each) for each in seconds]
+    assert all(one.runaway for one in found)
 
 
 def test_sampling_is_repeated_by_its_seed_and_by_nothing_else() -> None:
