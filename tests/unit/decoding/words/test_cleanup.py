@@ -132,8 +132,9 @@ def test_words_are_placed_to_a_hundredth_of_a_second() -> None:
     assert times_of(segment) == [(101.01, 101.41), (101.41, 101.81), (101.81, 102.21)]
 
 
-def test_the_word_after_a_sentence_s_end_takes_no_pause_either() -> None:
-    words = [*STEADY, (".", 2.2, 2.6), (" d", 2.6, 5.6)]
+@pytest.mark.parametrize("mark", list(".。!！?？"))  # noqa: RUF001 - full-width marks are meant
+def test_the_word_after_a_sentence_s_end_takes_no_pause_either(mark: str) -> None:
+    words = [*STEADY, (mark, 2.2, 2.6), (" d", 2.6, 5.6)]
     (segment,) = mended(words, [(1.0, 5.6)], 0.9)
     assert times_of(segment)[-1] == pytest.approx((4.8, 5.6))
 
