@@ -122,6 +122,7 @@ def test_control_tokens_are_no_text_whatever_the_lists_say() -> None:
         ((1, 2, 1), 1, {1, 2}),
         ((1, 1), 2, {1}),
         ((1, 2, 3), 3, set()),
+        ((1, 2, 3, 2, 1), 3, set()),
         ((1, 2), 3, set()),
         ((1, 2, 1, 2), 0, set()),
         ((), 1, set()),

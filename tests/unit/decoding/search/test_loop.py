@@ -79,9 +79,11 @@ def test_the_prefix_is_not_penalised() -> None:
     assert decode(decoder, options, tokens, (11, 13))[0].tokens == (13,)
 
 
-def test_eot_boost_ends_early() -> None:
+@pytest.mark.parametrize("beam_size", [1, 2])
+def test_eot_boost_ends_early(beam_size: int) -> None:
     decoder = Scripted([[1, 2, 3, EOT]])
-    options = DecodingOptions(cures=Cures(eot_boost=4.5))
+    search = SearchOptions(beam_size=beam_size)
+    options = DecodingOptions(cures=Cures(eot_boost=4.5), search=search)
     assert run(decoder, options) == [(1,)]  # the first token may not be end-of-transcript
 
 
