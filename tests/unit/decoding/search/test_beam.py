@@ -173,6 +173,23 @@ def test_more_patience_finds_a_better_text_behind_the_first_ends() -> None:
     assert found(patience=2.0) == (1, 4, 5)
 
 
+def test_hypotheses_that_change_places_keep_what_the_decoder_knows_of_them() -> None:
+    """(2, 3) with 0.36 overtakes (1, 3) with 0.1; it ends, the other one would go on."""
+    decoder = Tree([[0]])
+    decoder.odds = {
+        (): {1: 0.5, 2: 0.4},
+        (1,): {3: 0.2, 4: 0.19, 5: 0.18, 8: 0.18, 9: 0.18},
+        (2,): {3: 0.9},
+        (2, 3): {EOT: 0.9, 5: 0.1},
+        (1, 3): {5: 0.9, 4: 0.1},
+        **dict.fromkeys([(1, 3, 5), (2, 3, 5)], {EOT: 0.99}),
+    }
+    options = DecodingOptions(search=SearchOptions(beam_size=2), max_new_tokens=6)
+    (decoded,) = decode(decoder, options)
+    assert decoded.tokens == (2, 3)
+    assert decoded.avg_logprob == pytest.approx(np.log(0.4 * 0.9 * 0.9) / 3, abs=1e-3)
+
+
 def test_rows_of_other_windows_are_left_alone() -> None:
     """Two windows with beams of their own give what each gives alone."""
     options = DecodingOptions(search=SearchOptions(beam_size=3), max_new_tokens=5)

@@ -275,6 +275,8 @@ def test_a_segment_s_end_stands_against_a_last_word_that_is_half_a_second_late()
     assert (near.end_s, near.words[-1].end_s) == (3.6, 3.6)
     (before,) = mended(words, [(1.0, 2.2)], 0.9)  # ends where the word begins: it has no say
     assert (before.end_s, before.words[-1].end_s) == (3.6, 3.6)
+    (alone,) = mended([(" a", 0.4, 2.6)], [(1.1, 2.0)])  # gives way at both of its ends
+    assert (alone.start_s, alone.end_s, times_of(alone)) == (1.1, 2.0, [(1.1, 2.0)])
 
 
 def test_each_segment_knows_where_the_one_before_it_ended() -> None:
