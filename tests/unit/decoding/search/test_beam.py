@@ -174,12 +174,12 @@ def test_more_patience_finds_a_better_text_behind_the_first_ends() -> None:
 
 
 def test_hypotheses_that_change_places_keep_what_the_decoder_knows_of_them() -> None:
-    """(2, 3) with 0.36 overtakes (1, 3) with 0.1; it ends, the other one would go on."""
+    """(2, 3) with 0.36 overtakes (1, 3) with 0.105; it ends, the other one would go on."""
     decoder = Tree([[0]])
     decoder.odds = {
-        (): {1: 0.5, 2: 0.4},
-        (1,): {3: 0.2, 4: 0.19, 5: 0.18, 8: 0.18, 9: 0.18},
-        (2,): {3: 0.9},
+        (): {1: 0.5, 2: 0.4, 4: 0.1},
+        (1,): {3: 0.21, 4: 0.2, 5: 0.2, 8: 0.2, 9: 0.19},
+        (2,): {3: 0.9, 4: 0.1},
         (2, 3): {EOT: 0.9, 5: 0.1},
         (1, 3): {5: 0.9, 4: 0.1},
         **dict.fromkeys([(1, 3, 5), (2, 3, 5)], {EOT: 0.99}),
