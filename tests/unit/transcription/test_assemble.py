@@ -47,6 +47,9 @@ def test_a_character_alone_takes_all_of_its_segment() -> None:
     heard = spread_words(WindowResult(window(1), decoded, (segment,), 1.0), letters)
     ((start_s, end_s),) = [(one.start_s, one.end_s) for one in heard.segments[0].words]
     assert (start_s, end_s) == (1.0, 2.0)
+    pair = replace(segment, text="xy", tokens=(3, 4))
+    (apart,) = spread_words(replace(heard, segments=(pair,)), letters).segments
+    assert [(one.start_s, one.tokens) for one in apart.words] == [(1.0, (3,)), (1.5, (4,))]
     nothing = replace(segment, text="", tokens=())
     assert spread_words(replace(heard, segments=(nothing,)), letters).segments[0].words == ()
 
@@ -73,6 +76,13 @@ def test_segments_are_placed_in_the_recording_and_end_with_its_audio() -> None:
     assert (second.avg_logprob, second.no_speech_prob, second.runaway) == (-0.3, 0.2, True)
     assert (second.temperature, second.compression_ratio) == (0.4, 1.5)
     assert (second.language, second.window_start_s) == ("de", 40.0)
+
+
+def test_a_segment_behind_the_audio_lies_at_its_end() -> None:
+    tokens = (at(0.0), 1, at(0.5), at(1.2), 2, at(1.4))
+    decoded = Decoded(tokens, -0.3, 0.2, runaway=False)
+    heard = assemble(window(4), decoded, "en", TOKENIZER, DecodingOptions(timestamps=True))
+    assert [(one.start_s, one.end_s) for one in heard.segments] == [(4.0, 4.5), (5.0, 5.0)]
 
 
 def test_segments_of_a_packed_window_lie_in_their_stretches() -> None:

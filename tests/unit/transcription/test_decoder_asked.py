@@ -98,6 +98,24 @@ def test_what_nobody_asks_of_running_audio_is_not_done() -> None:
     assert (heard.kept_tokens(TOY_TOKENS.eot), heard.words) == ([2, 2], ())
 
 
+def test_what_is_made_up_of_running_silence_has_no_words() -> None:
+    """It would end at once, were it let."""
+
+    class Silent(Reading):
+        def step(self, tokens: np.ndarray, state: State, *rest: Any, **named: Any) -> Any:
+            output, after = super().step(tokens, state, *rest, **named)
+            if state.n_fed == 0 and not named.get("alignment"):
+                output.logits[0, 0] = -9.0  # at start-of-transcript
+                output.logits[0, 0, TOY_TOKENS.no_speech] = 9.0
+                output.logits[0, 1, EOT] = 10.0
+            return output, after
+
+    own = engine(Silent())
+    heard = hear(own, WindowRequest(window(2), own.context(), Draft(), word_times=True))
+    assert heard.decoded.tokens[:2] == (2, 2)
+    assert (heard.silent, heard.words) == (True, ())
+
+
 @pytest.mark.parametrize(
     ("hold_back_s", "kept"),
     [(0.0, (2, 2)), (0.58, (2, 2)), (0.6, (2,)), (0.98, (2,)), (1.0, ()), (9.0, ())],
