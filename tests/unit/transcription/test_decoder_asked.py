@@ -247,10 +247,12 @@ def test_what_running_audio_was_heard_as_is_its_draft_beside_a_draft_model_too()
 
 def test_what_the_window_before_said_of_the_shared_seconds_is_a_draft() -> None:
     """The draft model hears another word, so that what is right is the window before's."""
-    own = engine(Reading(), draft=drafting(Reading()))
+    small = Reading()
+    own = engine(Reading(), draft=drafting(small))
     context = own.context()
     context.last_words = (Word(2.0, 2.5, " w2", 0.9, (2,)), Word(2.5, 3.0, " w2", 0.9, (2,)))
     decoded = hear(own, WindowRequest(window(2), context), ahead=3).decoded
     assert decoded.tokens == (2, 2)
     assert decoded.drafted is not None
     assert decoded.drafted.n_accepted == 2
+    assert [padding.pad_to for padding in small.paddings] == [1500], "it hears what the other does"
