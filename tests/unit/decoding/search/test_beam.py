@@ -162,7 +162,7 @@ TREE: dict[tuple[int, ...], Odds] = {
 
 def found(**search: Any) -> tuple[int, ...]:
     decoder = Tree([[0]])
-    decoder.odds = TREE
+    decoder.odds = {**TREE, **search.pop("odds", {})}
     options = DecodingOptions(search=SearchOptions(beam_size=2, **search), max_new_tokens=6)
     return decode(decoder, options)[0].tokens
 
@@ -171,6 +171,17 @@ def test_more_patience_finds_a_better_text_behind_the_first_ends() -> None:
     """(2) has log(0.27), (1) log(0.225); (1, 4, 5) has log(0.272) for three tokens."""
     assert found() == (2,)
     assert found(patience=2.0) == (1, 4, 5)
+
+
+@pytest.mark.parametrize(
+    ("length_penalty", "tokens"), [(None, (1, 4, 5)), (0.0, (2,)), (1.0, (1, 4, 5))]
+)
+def test_how_much_length_counts_is_asked_for(
+    length_penalty: float | None, tokens: tuple[int, ...]
+) -> None:
+    """Three tokens with log(0.247) against one with log(0.27): by 3, by 1, by 8 to 6."""
+    odds = {(1, 4, 5): {EOT: 0.9, 5: 0.1}}
+    assert found(odds=odds, patience=2.0, length_penalty=length_penalty) == tokens
 
 
 def test_hypotheses_that_change_places_keep_what_the_decoder_knows_of_them() -> None:
