@@ -92,6 +92,17 @@ def test_a_transcript_says_where_it_comes_from(transcriber: Transcriber) -> None
     assert (german.language, german.task, german.language_probs) == ("de", "translate", {})
 
 
+def test_samples_are_as_long_as_their_rate_says(transcriber: Transcriber) -> None:
+    """However they are asked about."""
+    half, english = noise(0.5), DecodingOptions("en")
+    segments = transcriber.segments(half, english, sample_rate=8000)
+    assert list(segments)
+    (one,) = transcriber.transcribe_many([half], english, sample_rate=8000)
+    assert isinstance(one, Transcript)
+    whole = transcriber.transcribe(half, english, sample_rate=8000)
+    assert [found.duration_s for found in (segments.transcript, one, whole)] == [1.0] * 3
+
+
 @pytest.mark.parametrize(("window_s", "first"), [(0.1, 20), (0.2, 29)])
 def test_no_time_lies_behind_the_window_that_the_encoder_takes(window_s: float, first: int) -> None:
     """Whatever the decoder was trained on: 0.18 s, which it wants to begin with, are id 29."""

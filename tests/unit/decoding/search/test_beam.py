@@ -193,7 +193,8 @@ def test_hypotheses_that_change_places_keep_what_the_decoder_knows_of_them() -> 
         (2,): {3: 0.9, 4: 0.1},
         (2, 3): {EOT: 0.9, 5: 0.1},
         (1, 3): {5: 0.9, 4: 0.1},
-        **dict.fromkeys([(1, 3, 5), (2, 3, 5)], {EOT: 0.99}),
+        (1, 3, 5): {EOT: 0.99},
+        (2, 3, 5): {EOT: 0.99},
     }
     options = DecodingOptions(search=SearchOptions(beam_size=2), max_new_tokens=6)
     (decoded,) = decode(decoder, options)
