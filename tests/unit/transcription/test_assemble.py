@@ -13,6 +13,7 @@ from tests.unit.transcription.test_recognizer_engines import BEGIN, TOKENIZER, w
 from whisper_hailo.audio.windows import PackedPiece, Window
 from whisper_hailo.core.types import Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
+from whisper_hailo.decoding.option_groups import Thresholds
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.assemble import assemble, rounded, spread_words
@@ -100,6 +101,11 @@ def test_silence_and_empty_text_leave_no_segment_but_a_time() -> None:
     silent = Decoded((at(0.0), 1, at(0.5)), -2.0, 0.9, runaway=False)
     heard = assemble(window(4), silent, "en", TOKENIZER, options)
     assert (heard.segments, heard.silent, heard.end_s) == ((), True, None)
+    for thresholds in (Thresholds(no_speech=None), Thresholds(no_speech=0.95)):
+        heard = assemble(
+            window(4), silent, "en", TOKENIZER, replace(options, thresholds=thresholds)
+        )
+        assert ([one.text for one in heard.segments], heard.silent) == (["w1"], False)
     empty = Decoded((at(0.0), at(0.5)), -0.1, 0.0, runaway=False)
     heard = assemble(window(4), empty, "en", TOKENIZER, options)
     assert (heard.segments, heard.silent) == ((), False)
