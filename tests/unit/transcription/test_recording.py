@@ -103,6 +103,7 @@ def test_what_is_asked_for_says_how_windows_are_cut() -> None:
         (LongOptions("overlap"), [0.0, 1 - 0.3333125, 2 - 2 * 0.3333125]),
         (LongOptions("overlap", overlap_s=0.25), [0.0, 0.75, 1.5]),
         (LongOptions("consecutive", overlap_s=0.25), [0.0, 1.0, 2.0]),
+        (LongOptions("consecutive", clips=(Clip(8_000, 16_000),)), [0.5]),
     ],
 )
 def test_windows_share_what_is_asked_for_and_a_third_at_most(
