@@ -18,10 +18,14 @@ CONTROL = (11, 12, 14, 19)
 
 
 class Letters:
-    """One token per letter; `#` and `$`, the end of a transcript, are no plain text."""
+    """One token per letter, all alike; `#` and `$`, the end of a transcript, are no plain text.
+
+    Digits are themselves.
+    """
 
     def encode(self, text: str, **_: object) -> Any:
-        ids = [{"#": 30, "$": TOY_TOKENS.eot}.get(letter, 1) for letter in text.strip()]
+        odd = {"#": 30, "$": TOY_TOKENS.eot, **{str(n): n for n in range(10)}}
+        ids = [odd.get(letter, 1) for letter in text.strip()]
         return type("Encoding", (), {"ids": ids})()
 
 
@@ -73,13 +77,14 @@ def test_what_just_fits_is_taken_whole(caplog: pytest.LogCaptureFixture) -> None
 def test_a_long_carried_prompt_leaves_the_text_before_what_room_there_is(
     n_hotwords: int, n_initial: int
 ) -> None:
-    prompts = {"initial_prompt": "x" * n_initial, "carry_initial_prompt": True}
+    initial = ("23456789" * 40)[:n_initial]
+    prompts = {"initial_prompt": initial, "carry_initial_prompt": True}
     prompt = maker(**prompts, hotwords="y" * n_hotwords or None)
     shown = prompt.tokens("en", tuple(range(2, 10)) * 9, is_first=False)[1 + n_hotwords : -4]
     n_kept = min(n_initial, 223 - n_hotwords)
     n_left = 223 - n_hotwords - n_kept
     said = (tuple(range(2, 10)) * 9)[-n_left:] if n_left else ()
-    assert shown == (*[1] * n_kept, *said)
+    assert shown == (*map(int, initial[n_initial - n_kept :]), *said)
 
 
 def test_blanks_around_a_text_are_no_part_of_it() -> None:

@@ -13,6 +13,7 @@ from tests.unit.transcription.test_recognizer_engines import BEGIN, TOKENIZER, w
 from whisper_hailo.audio.windows import PackedPiece, Window
 from whisper_hailo.core.types import Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
+from whisper_hailo.decoding.option_groups import Thresholds
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.assemble import assemble, rounded, spread_words
@@ -47,6 +48,9 @@ def test_a_character_alone_takes_all_of_its_segment() -> None:
     heard = spread_words(WindowResult(window(1), decoded, (segment,), 1.0), letters)
     ((start_s, end_s),) = [(one.start_s, one.end_s) for one in heard.segments[0].words]
     assert (start_s, end_s) == (1.0, 2.0)
+    pair = replace(segment, text="xy", tokens=(3, 4))
+    (apart,) = spread_words(replace(heard, segments=(pair,)), letters).segments
+    assert [(one.start_s, one.tokens) for one in apart.words] == [(1.0, (3,)), (1.5, (4,))]
     nothing = replace(segment, text="", tokens=())
     assert spread_words(replace(heard, segments=(nothing,)), letters).segments[0].words == ()
 
@@ -75,6 +79,13 @@ def test_segments_are_placed_in_the_recording_and_end_with_its_audio() -> None:
     assert (second.language, second.window_start_s) == ("de", 40.0)
 
 
+def test_a_segment_behind_the_audio_lies_at_its_end() -> None:
+    tokens = (at(0.0), 1, at(0.5), at(1.2), 2, at(1.4))
+    decoded = Decoded(tokens, -0.3, 0.2, runaway=False)
+    heard = assemble(window(4), decoded, "en", TOKENIZER, DecodingOptions(timestamps=True))
+    assert [(one.start_s, one.end_s) for one in heard.segments] == [(4.0, 4.5), (5.0, 5.0)]
+
+
 def test_segments_of_a_packed_window_lie_in_their_stretches() -> None:
     """One ends where a stretch does; the next one begins with the next stretch."""
     pieces = (PackedPiece(0.0, 5.0, 1.0), PackedPiece(1.0, 70.0, 1.0))
@@ -90,6 +101,11 @@ def test_silence_and_empty_text_leave_no_segment_but_a_time() -> None:
     silent = Decoded((at(0.0), 1, at(0.5)), -2.0, 0.9, runaway=False)
     heard = assemble(window(4), silent, "en", TOKENIZER, options)
     assert (heard.segments, heard.silent, heard.end_s) == ((), True, None)
+    for thresholds in (Thresholds(no_speech=None), Thresholds(no_speech=0.95)):
+        heard = assemble(
+            window(4), silent, "en", TOKENIZER, replace(options, thresholds=thresholds)
+        )
+        assert ([one.text for one in heard.segments], heard.silent) == (["w1"], False)
     empty = Decoded((at(0.0), at(0.5)), -0.1, 0.0, runaway=False)
     heard = assemble(window(4), empty, "en", TOKENIZER, options)
     assert (heard.segments, heard.silent) == ((), False)

@@ -82,6 +82,10 @@ def test_a_mark_without_a_time_leaves_its_word_s_end() -> None:
     assert (first.text, first.start_s, first.end_s) == (" so.", 0.5, 1.0)
     (whole,) = joined(pieces, "en", [0.25, 0.5, 0.75])
     assert (whole.end_s, whole.probability) == (1.25, 0.5)
+    words = joined(
+        [word(" a", (1, 2)), word(" b", (3,)), word(".", (4,))], "en", [1.0, 0.5, 0.2, 0.4]
+    )
+    assert [one.probability for one in words] == pytest.approx([0.75, 0.3])
     (alone,) = joined([word(".", (2,))], "en")
     assert (alone.text, alone.start_s, alone.end_s) == (".", None, None)
 

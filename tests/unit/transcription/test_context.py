@@ -166,6 +166,13 @@ def test_text_that_may_still_change_is_shown_until_it_is_final() -> None:
     assert context.previous == (9, 1, 2, 4)
 
 
+def test_times_are_shown_with_the_text_between_them() -> None:
+    """Their ids are the highest that a model has."""
+    context = Context("en", (9,), conditions=True)
+    hears(context, 50_364, 7, 50_400)
+    assert context.previous == (9, 50_364, 7, 50_400)
+
+
 @pytest.mark.parametrize(("temperature", "shown"), [(0.5, (9, 1)), (0.51, ())])
 def test_text_is_hot_above_half_a_degree(temperature: float, shown: tuple[int, ...]) -> None:
     context = Context("en", (9,), conditions=True)

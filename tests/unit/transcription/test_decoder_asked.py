@@ -98,6 +98,24 @@ def test_what_nobody_asks_of_running_audio_is_not_done() -> None:
     assert (heard.kept_tokens(TOY_TOKENS.eot), heard.words) == ([2, 2], ())
 
 
+def test_what_is_made_up_of_running_silence_has_no_words() -> None:
+    """It would end at once, were it let."""
+
+    class Silent(Reading):
+        def step(self, tokens: np.ndarray, state: State, *rest: Any, **named: Any) -> Any:
+            output, after = super().step(tokens, state, *rest, **named)
+            if state.n_fed == 0 and not named.get("alignment"):
+                output.logits[0, 0] = -9.0  # at start-of-transcript
+                output.logits[0, 0, TOY_TOKENS.no_speech] = 9.0
+                output.logits[0, 1, EOT] = 10.0
+            return output, after
+
+    own = engine(Silent())
+    heard = hear(own, WindowRequest(window(2), own.context(), Draft(), word_times=True))
+    assert heard.decoded.tokens[:2] == (2, 2)
+    assert (heard.silent, heard.words) == (True, ())
+
+
 @pytest.mark.parametrize(
     ("hold_back_s", "kept"),
     [(0.0, (2, 2)), (0.58, (2, 2)), (0.6, (2,)), (0.98, (2,)), (1.0, ()), (9.0, ())],
@@ -229,10 +247,12 @@ def test_what_running_audio_was_heard_as_is_its_draft_beside_a_draft_model_too()
 
 def test_what_the_window_before_said_of_the_shared_seconds_is_a_draft() -> None:
     """The draft model hears another word, so that what is right is the window before's."""
-    own = engine(Reading(), draft=drafting(Reading()))
+    small = Reading()
+    own = engine(Reading(), draft=drafting(small))
     context = own.context()
     context.last_words = (Word(2.0, 2.5, " w2", 0.9, (2,)), Word(2.5, 3.0, " w2", 0.9, (2,)))
     decoded = hear(own, WindowRequest(window(2), context), ahead=3).decoded
     assert decoded.tokens == (2, 2)
     assert decoded.drafted is not None
     assert decoded.drafted.n_accepted == 2
+    assert [padding.pad_to for padding in small.paddings] == [1500], "it hears what the other does"

@@ -18,7 +18,7 @@ from whisper_hailo.core.protocols import Limits, Padding, StepOutput
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.option_groups import PromptOptions, SearchOptions, WordOptions
-from whisper_hailo.decoding.options import DecodingOptions
+from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.decoder_engine import DecoderEngine
 from whisper_hailo.transcription.window import Context, Encoded, WindowRequest, WindowResult
@@ -140,13 +140,13 @@ def test_words_are_found_where_a_plan_needs_them() -> None:
 
 def test_times_are_no_words_and_are_not_looked_for() -> None:
     class Timed(Rows):
-        """From 0 to 0.18 s, the last time that there is."""
+        """From 0 to 0.18 s, the last time that there is; what comes then is not finished."""
 
         def step(
             self, tokens: np.ndarray, state: State, positions: np.ndarray, **named: Any
         ) -> Any:
             output, after = super().step(tokens, state, positions, **named)
-            said = [20, 1, 1, 29, EOT][min(state.n_fed, 4)]
+            said = [20, 1, 1, 29, 29, 2, EOT][min(state.n_fed, 6)]
             output.logits[:] = -9.0
             output.logits[:, -1, said] = 9.0
             return output, after
@@ -214,10 +214,11 @@ def test_only_windows_in_a_row_are_shown_the_text_before(sequential: bool) -> No
     assert context.n_windows == 2
 
 
-def test_every_row_is_padded_as_asked_for() -> None:
+@pytest.mark.parametrize(("pad_to", "n_positions"), [(None, 1500), (700, 700), (0, 0)])
+def test_every_row_is_padded_as_asked_for(pad_to: int | None, n_positions: int) -> None:
     decoder = Rows()
-    transcribe(decoder, [1, 2])
-    assert [padding.pad_to for padding in decoder.paddings] == [1500, 1500]
+    transcribe(decoder, [1, 2], DecodingOptions(cures=Cures(pad_to=pad_to)))
+    assert [padding.pad_to for padding in decoder.paddings] == [n_positions] * 2
 
 
 def test_windows_of_one_recording_draw_for_themselves() -> None:
@@ -265,7 +266,8 @@ def test_rows_of_engines_alike_are_shown_their_own_prompts() -> None:
 
     engines = [engine(DecodingOptions("en")), engine(DecodingOptions("de", prompts=prompts))]
     assert engines[0].batch_key == engines[1].batch_key
-    assert engines[0].batch_key != engine(DecodingOptions("en", timestamps=True)).batch_key
+    others = DecodingOptions("en", timestamps=True), DecodingOptions("en", "translate")
+    assert engines[0].batch_key not in {engine(other).batch_key for other in others}
 
     def fed(*asked: DecoderEngine) -> list[list[int]]:
         decoder.fed.clear()

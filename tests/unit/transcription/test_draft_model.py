@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tests.unit.shapes import toy_spec
+from tests.unit.transcription.made_up_engine import Chip
 from tests.unit.transcription.test_parts import Features
 from whisper_hailo.audio.log_mel import log_mel
 from whisper_hailo.audio.windows import Window, WindowPlan
@@ -68,6 +69,16 @@ def test_both_models_hear_the_window() -> None:
     assert encoded.ahead is not None
     assert (encoded.features.item(), encoded.ahead.item()) == (1.0, 2.0)
     assert ears.heard == [(1, 80, 200)]
+
+
+def test_both_hear_it_where_the_encoder_works_by_itself() -> None:
+    own = stages(Ears(2.0))
+    start = Stages(Chip(), None, own.plan, own.draft).start  # type: ignore[arg-type]
+    assert start is not None
+    encoded = start([request(DraftTally(COSTS))])()
+    assert encoded.features is not None
+    assert encoded.ahead is not None
+    assert encoded.ahead.item() == 2.0
 
 
 def test_models_with_as_many_mel_bins_are_shown_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -91,11 +92,39 @@ def test_a_transcript_says_where_it_comes_from(transcriber: Transcriber) -> None
     assert (german.language, german.task, german.language_probs) == ("de", "translate", {})
 
 
+def test_samples_are_as_long_as_their_rate_says(transcriber: Transcriber) -> None:
+    """However they are asked about."""
+    half, english = noise(0.5), DecodingOptions("en")
+    segments = transcriber.segments(half, english, sample_rate=8000)
+    assert list(segments)
+    (one,) = transcriber.transcribe_many([half], english, sample_rate=8000)
+    assert isinstance(one, Transcript)
+    whole = transcriber.transcribe(half, english, sample_rate=8000)
+    assert [found.duration_s for found in (segments.transcript, one, whole)] == [1.0] * 3
+
+
+@pytest.mark.parametrize(("window_s", "first"), [(0.1, 20), (0.2, 29)])
+def test_no_time_lies_behind_the_window_that_the_encoder_takes(window_s: float, first: int) -> None:
+    """Whatever the decoder was trained on: 0.18 s, which it wants to begin with, are id 29."""
+
+    class Late(Open):
+        def step(self, *fed: Any, **named: Any) -> Any:
+            output, after = super().step(*fed, **named)
+            output.logits[:, -1, 29] = 19.0
+            return output, after
+
+    plan = WindowPlan.make(TINY, window_s)
+    with Transcriber(Parts(Levels(), Late(), TOKENIZER, plan)) as late:
+        found = late.transcribe(noise(0.04), DecodingOptions("en", timestamps=True))
+    assert found.segments[0].tokens[0] == first
+
+
 def test_recordings_of_a_run_share_their_turns_unless_they_are_somebody_s(
     transcriber: Transcriber,
 ) -> None:
     run, audio, own = transcriber.run(DecodingOptions(language="en")), noise(0.5), Share()
     assert run.recording(audio).share is run.recording(audio).share
+    assert run.recording(audio).context is not run.recording(audio).context
     assert run.recording_of(Recording, audio, share=own).share is own
     assert run.recording_of(Recording, audio).priority == 0
     urgent = run.recording_of(Recording, audio, priority=-1)

@@ -18,6 +18,7 @@ from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.option_groups import PromptOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.decode_ahead import Costs, DraftTally
+from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.transcription.draft_model import DraftModel
 from whisper_hailo.transcription.parts import Parts
 from whisper_hailo.transcription.transcriber import Transcriber
@@ -66,6 +67,12 @@ def test_a_buffer_is_transcribed_and_translated_from_one_encoding(german: Transc
     assert translated == [TOY_TOKENS.sot, GERMAN, TOY_TOKENS.translate, TOY_TOKENS.no_timestamps]
     assert heard.timings.encode_ms > 0
     assert heard.timings.total_ms >= heard.timings.encode_ms + heard.timings.decode_ms
+
+
+def test_what_is_settled_of_a_text_is_no_part_of_its_translation(german: Transcriber) -> None:
+    heard = german.transcribe_running(noise(0.5), AUTO, Draft((5,), n_fixed=1), translate=True)
+    assert heard.text == "w5 w3 w3"
+    assert heard.translation == "w3 w3"
 
 
 @pytest.mark.parametrize(("number", "asks"), [(3, False), (2, True)])

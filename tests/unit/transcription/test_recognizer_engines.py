@@ -38,6 +38,7 @@ class Engine:
     """Hears each window's number, and its language: German where the number is odd."""
 
     asked: list[tuple[list[float], tuple[int, ...]]] = field(default_factory=list)
+    told: list[DecodingOptions] = field(default_factory=list)
     n_detected: int = 0
     name = "engine"
     spec = toy_spec()
@@ -52,7 +53,9 @@ class Engine:
     ) -> tuple[Decoded, ...]:
         numbers = audio_features[:, 0, 0].tolist()
         self.asked.append((numbers, prefix))
-        return tuple(Decoded((int(number),), -0.1, 0.0, runaway=False) for number in numbers)
+        self.told.append(options)
+        texts = [(BEGIN, int(n), BEGIN + 5) if options.timestamps else (int(n),) for n in numbers]
+        return tuple(Decoded(text, -0.1, 0.0, runaway=False) for text in texts)
 
 
 def window(number: int, *, needs_words: bool = False) -> Window:
@@ -141,10 +144,12 @@ class Listener:
     """Says the same of everything."""
 
     text: str
+    told: list[DecodingOptions] = field(default_factory=list)
     name = "listener"
     spec = toy_spec()
 
     def recognize_audio(self, audio: FloatArray, options: DecodingOptions) -> str:
+        self.told.append(options)
         return f" {self.text} " if audio.size else "nothing"
 
 
@@ -165,17 +170,23 @@ def test_an_engine_that_takes_audio_gives_one_segment_a_window(needs_words: bool
 
 
 def test_an_engine_that_takes_audio_hears_the_language_that_is_told() -> None:
-    decoding = AudioEngine(Listener("so ist es"), DecodingOptions("de"))  # type: ignore[arg-type]
+    listener, german = Listener("so ist es"), DecodingOptions("de", max_new_tokens=9)
+    decoding = AudioEngine(listener, german)  # type: ignore[arg-type]
     request = WindowRequest(window(3), decoding.context())
     (heard,) = decoding.transcribe(Encoded(None, StageClock()), [request])
     assert (heard.language, heard.segments[0].language) == ("de", "de")
+    assert listener.told == [german]
 
 
 @pytest.mark.parametrize("timestamps", [False, True])
 def test_an_engine_is_asked_for_times_where_they_are_wanted(*, timestamps: bool) -> None:
-    engine = Engine()
-    transcribe(engine, [2], DecodingOptions("en", timestamps=timestamps))
+    """Whatever is asked for it is told; its times are 0 and 0.1 s, of a window of one at 2 s."""
+    engine, options = Engine(), DecodingOptions("en", timestamps=timestamps, max_new_tokens=9)
+    (heard,), _ = transcribe(engine, [2], options)
     assert engine.asked == [([2.0], (11, 12, 14) if timestamps else (11, 12, 14, 19))]
+    assert engine.told == [options]
+    (segment,) = heard.segments
+    assert (segment.start_s, segment.end_s) == (2.0, 2.1 if timestamps else 3.0)
 
 
 def test_where_nothing_is_said_there_is_no_segment() -> None:

@@ -6,6 +6,7 @@ import gc
 import threading
 import weakref
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,7 +17,7 @@ import soundfile
 from tests.unit.transcription.made_up_engine import Encoder, Interpreter
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.errors import AudioError, DeviceError
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.option_groups import PromptOptions, WordOptions
 from whisper_hailo.decoding.options import DecodingOptions
@@ -73,6 +74,22 @@ def test_windows_wait_for_each_other_where_one_leads_to_the_next_or_is_shown_to_
         assert plan.sequential is sequential
 
 
+@pytest.mark.parametrize(("words", "start_s"), [(None, 0.5), (WordOptions(), 0.25)])
+def test_with_words_a_window_begins_behind_the_last_of_them(
+    words: WordOptions | None, start_s: float
+) -> None:
+    """Of a segment up to 0.5 s, the last time in its window, the word ends at 0.25 s."""
+    feed = AudioFeed(iter([np.zeros(32_000, np.float32)]))
+    options = DecodingOptions(timestamps=True, words=words)
+    plan = make_plan(feed, PLAN, options, LongOptions())
+    windows = plan.windows()
+    first = next(windows)
+    word = Word(0.0, 0.25, " said", 0.9, (1,))
+    said = replace(result(first).segments[0], end_s=0.5, words=(word,))
+    plan.take(replace(result(first), segments=(said,), advance_s=0.5))
+    assert next(windows).start_s == start_s
+
+
 def test_what_is_asked_for_says_how_windows_are_cut() -> None:
     timed = DecodingOptions(timestamps=True)
     assert strategy_of(DecodingOptions(), LongOptions()) == "overlap"
@@ -86,6 +103,7 @@ def test_what_is_asked_for_says_how_windows_are_cut() -> None:
         (LongOptions("overlap"), [0.0, 1 - 0.3333125, 2 - 2 * 0.3333125]),
         (LongOptions("overlap", overlap_s=0.25), [0.0, 0.75, 1.5]),
         (LongOptions("consecutive", overlap_s=0.25), [0.0, 1.0, 2.0]),
+        (LongOptions("consecutive", clips=(Clip(8_000, 16_000),)), [0.5]),
     ],
 )
 def test_windows_share_what_is_asked_for_and_a_third_at_most(

@@ -41,12 +41,11 @@ def test_a_recording_is_encoded_as_far_as_it_goes(micro: Transcriber, speech: Fl
 def test_the_longest_of_a_batch_decides(micro: Transcriber, speech: FloatArray) -> None:
     watched = Watched(micro.encoder)
     eared = micro.with_parts(encoder=watched, encode_ahead=False)  # type: ignore[arg-type]
-    both = [speech, speech[: 2 * SAMPLE_RATE_HZ]]
-    outcomes = list(
-        eared.transcribe_many(both, DecodingOptions(language="en"), long=TRIMMED, batch_size=2)
-    )
-    assert [type(outcome).__name__ for outcome in outcomes] == ["Transcript"] * 2
-    assert watched.shapes == [(2, 80, 500)]
+    options = DecodingOptions(language="en", max_new_tokens=3)
+    several = [speech[: seconds * SAMPLE_RATE_HZ] for seconds in (2, 4, 1)]
+    outcomes = list(eared.transcribe_many(several, options, long=TRIMMED, batch_size=3))
+    assert [type(outcome).__name__ for outcome in outcomes] == ["Transcript"] * 3
+    assert watched.shapes == [(3, 80, 500)]
 
 
 def test_full_windows_are_as_before(micro: Transcriber, speech: FloatArray) -> None:

@@ -46,7 +46,10 @@ def at(step: int) -> int:
 
 @pytest.mark.parametrize(
     ("latest_s", "window_s", "last"),
-    [(1.0, 10.0, 50), (0.0, 10.0, 0), (0.5, 10.0, 25), (None, 10.0, 500), (None, None, 1500)],
+    [
+        *((1.0, 10.0, 50), (0.0, 10.0, 0), (0.5, 10.0, 25), (None, 10.0, 500), (None, None, 1500)),
+        *((0.58, 10.0, 29), (None, 0.58, 29)),  # by 0.02 they are 28.99 in binary
+    ],
 )
 def test_the_first_id_is_a_time_up_to_the_latest(
     latest_s: float | None, window_s: float | None, last: int
@@ -119,6 +122,7 @@ def test_control_tokens_are_no_text_whatever_the_lists_say() -> None:
         ((1, 2, 1), 1, {1, 2}),
         ((1, 1), 2, {1}),
         ((1, 2, 3), 3, set()),
+        ((1, 2, 3, 2, 1), 3, set()),
         ((1, 2), 3, set()),
         ((1, 2, 1, 2), 0, set()),
         ((), 1, set()),

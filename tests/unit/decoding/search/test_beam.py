@@ -55,7 +55,9 @@ def test_each_hypothesis_goes_on_from_the_one_it_continues() -> None:
     assert two.running[0].sum_logprob == pytest.approx(np.log(0.4 * 0.7 * 0.6), abs=1e-5)
 
 
-@pytest.mark.parametrize(("patience", "n_steps"), [(0.5, 1), (1.0, 2), (1.5, 3), (2.0, 4)])
+@pytest.mark.parametrize(
+    ("patience", "n_steps"), [(0.5, 1), (0.8, 2), (1.0, 2), (1.2, 2), (1.5, 3), (2.0, 4)]
+)
 def test_patience_says_how_many_ends_are_waited_for(patience: float, n_steps: int) -> None:
     """Every step finishes one, the best; two are wanted with patience 1, four with patience 2."""
     two = beam(2, patience)
@@ -160,7 +162,7 @@ TREE: dict[tuple[int, ...], Odds] = {
 
 def found(**search: Any) -> tuple[int, ...]:
     decoder = Tree([[0]])
-    decoder.odds = TREE
+    decoder.odds = {**TREE, **search.pop("odds", {})}
     options = DecodingOptions(search=SearchOptions(beam_size=2, **search), max_new_tokens=6)
     return decode(decoder, options)[0].tokens
 
@@ -169,6 +171,35 @@ def test_more_patience_finds_a_better_text_behind_the_first_ends() -> None:
     """(2) has log(0.27), (1) log(0.225); (1, 4, 5) has log(0.272) for three tokens."""
     assert found() == (2,)
     assert found(patience=2.0) == (1, 4, 5)
+
+
+@pytest.mark.parametrize(
+    ("length_penalty", "tokens"), [(None, (1, 4, 5)), (0.0, (2,)), (1.0, (1, 4, 5))]
+)
+def test_how_much_length_counts_is_asked_for(
+    length_penalty: float | None, tokens: tuple[int, ...]
+) -> None:
+    """Three tokens with log(0.247) against one with log(0.27): by 3, by 1, by 8 to 6."""
+    odds = {(1, 4, 5): {EOT: 0.9, 5: 0.1}}
+    assert found(odds=odds, patience=2.0, length_penalty=length_penalty) == tokens
+
+
+def test_hypotheses_that_change_places_keep_what_the_decoder_knows_of_them() -> None:
+    """(2, 3) with 0.36 overtakes (1, 3) with 0.105; it ends, the other one would go on."""
+    decoder = Tree([[0]])
+    decoder.odds = {
+        (): {1: 0.5, 2: 0.4, 4: 0.1},
+        (1,): {3: 0.21, 4: 0.2, 5: 0.2, 8: 0.2, 9: 0.19},
+        (2,): {3: 0.9, 4: 0.1},
+        (2, 3): {EOT: 0.9, 5: 0.1},
+        (1, 3): {5: 0.9, 4: 0.1},
+        (1, 3, 5): {EOT: 0.99},
+        (2, 3, 5): {EOT: 0.99},
+    }
+    options = DecodingOptions(search=SearchOptions(beam_size=2), max_new_tokens=6)
+    (decoded,) = decode(decoder, options)
+    assert decoded.tokens == (2, 3)
+    assert decoded.avg_logprob == pytest.approx(np.log(0.4 * 0.9 * 0.9) / 3, abs=1e-3)
 
 
 def test_rows_of_other_windows_are_left_alone() -> None:

@@ -152,6 +152,33 @@ def test_each_sample_goes_on_from_its_own_row() -> None:
     assert [one.tokens[-1] for one in choice.running] == [3, 4, 2]
 
 
+def test_a_sample_is_the_same_whatever_is_drawn_beside_it() -> None:
+    """Five samples have the one that is drawn alone among them."""
+    even = np.array([0.0, 0.0, 0.0, 0.0, 0.0, -np.inf], np.float32)
+
+    def drawn(*seeds: int) -> list[tuple[int, ...]]:
+        choice = SampledChoice(EOT, 0.0, 1.0, [(seed,) for seed in seeds], NEAR)
+        for _ in range(8):
+            rows = [even] * len(choice.running)
+            choice.advance(rows, [Ruled(row.copy(), np.log(5)) for row in rows])
+        return [one.tokens for one in choice.finish()]
+
+    assert drawn(1, 2, 3) == [*drawn(1), *drawn(2), *drawn(3)]
+    assert len(set(drawn(1, 2, 3))) == 3
+
+
+def test_a_draw_has_the_model_s_own_probability_and_its_end_has_one() -> None:
+    """Not what a penalty left of it: 0.25 for the word, 0.5 for the end."""
+    choice = SampledChoice(EOT, 0.0, 1.0, [(0,)], NEAR)
+    for token, share in ((2, 0.25), (EOT, 0.5)):
+        only = np.full(6, -np.inf, np.float32)
+        only[token] = -7.0
+        choice.advance([np.full(6, np.log(share), np.float32)], [Ruled(only, 0.0)])
+    (drawn,) = choice.finish()
+    assert (drawn.tokens, drawn.done) == ((2,), True)
+    assert drawn.sum_logprob == pytest.approx(np.log(0.125), abs=1e-5)
+
+
 @pytest.mark.parametrize(("behind", "n_ties"), [(0.25, 1), (0.5, 0)])
 def test_what_lies_just_as_far_apart_is_no_near_tie(behind: float, n_ties: int) -> None:
     """Closer together than 0.5: an end with its boost of 16, and the edge of a beam."""

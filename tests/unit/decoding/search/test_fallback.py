@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from whisper_hailo.decoding.option_groups import SearchOptions, Thresholds
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.fallback import decode_with_fallback
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
+from whisper_hailo.decoding.text import compression_ratio
 
 
 def test_only_windows_in_doubt_are_tried_again_and_each_keeps_its_own_audio() -> None:
@@ -62,6 +64,9 @@ def test_the_last_temperature_s_text_is_taken_as_it_is() -> None:
     (decoded,) = tried(torn(0.5), (0.0,))
     assert decoded.temperature == 0.0
     assert decoded.avg_logprob == pytest.approx(3 * np.log(0.5) / 4, abs=1e-4)
+    (worse,) = tried(torn(0.6), (0.0, 1.5, 2.0))
+    assert worse.temperature == 2.0
+    assert worse.avg_logprob < 3 * np.log(0.6) / 4 - 0.01, "that of temperature 0"
 
 
 def test_text_of_audio_that_goes_on_is_taken_as_it_is() -> None:
@@ -149,8 +154,9 @@ def test_the_compression_ratio_is_that_of_the_text() -> None:
 def test_doubt_is_a_matter_of_three_gates(
     logprob: float, ratio: float, no_speech: float, doubtful: bool
 ) -> None:
-    one = Decoded((1,), logprob, no_speech, runaway=False, compression_ratio=ratio)
-    assert one.is_doubtful(Thresholds()) is doubtful
+    for runaway in (False, True):  # which is no reason to doubt
+        one = Decoded((1,), logprob, no_speech, runaway, compression_ratio=ratio)
+        assert one.is_doubtful(Thresholds()) is doubtful
 
 
 @pytest.mark.parametrize(
@@ -168,6 +174,19 @@ def test_a_gate_that_is_off_raises_no_doubt(thresholds: Thresholds, doubtful: bo
     # Without a threshold for silence nothing is silent, so that all unlikely text is tried again.
     silent = Decoded((1,), -5.0, 0.99, runaway=False)
     assert silent.is_doubtful(thresholds) is (thresholds.no_speech is None)
+
+
+def test_without_a_gate_for_likelihood_silence_that_repeats_itself_is_tried_again() -> None:
+    """As OpenAI Whisper has it: silence is what is unlikely, too."""
+    silent = Decoded((1,), -5.0, 0.99, runaway=False, compression_ratio=9.0)
+    assert silent.is_doubtful(Thresholds(logprob=None))
+    assert not silent.is_doubtful(Thresholds())
+
+
+def test_a_ratio_is_one_of_bytes() -> None:
+    """Thirty of fifteen letters."""
+    text = "ä" * 15
+    assert compression_ratio(text) == 30 / len(zlib.compress(text.encode()))
 
 
 @pytest.mark.parametrize(("logprob", "silent"), [(None, True), (-1.0, True), (-1.1, False)])

@@ -61,6 +61,13 @@ def test_the_end_of_a_text_is_no_guess(draft: tuple[int, ...]) -> None:
     assert found.avg_logprob == pytest.approx(whole.avg_logprob)
 
 
+@pytest.mark.parametrize("n_fixed", [0, 3])
+def test_what_ends_behind_settled_text_did_not_end_before_it_began(n_fixed: int) -> None:
+    """Nothing more is said then; that the window were silence would take the text away."""
+    found = run(Speaker(), DecodingOptions(), TEXT, n_fixed)
+    assert (found.tokens, found.ends_at_once) == (TEXT, False)
+
+
 def test_a_decoder_that_tells_unasked_where_it_looks_holds_nothing_back() -> None:
     class Telling(Speaker):
         def step(self, *fed: Any, **_: Any) -> Any:

@@ -79,9 +79,11 @@ def test_the_prefix_is_not_penalised() -> None:
     assert decode(decoder, options, tokens, (11, 13))[0].tokens == (13,)
 
 
-def test_eot_boost_ends_early() -> None:
+@pytest.mark.parametrize("beam_size", [1, 2])
+def test_eot_boost_ends_early(beam_size: int) -> None:
     decoder = Scripted([[1, 2, 3, EOT]])
-    options = DecodingOptions(cures=Cures(eot_boost=4.5))
+    search = SearchOptions(beam_size=beam_size)
+    options = DecodingOptions(cures=Cures(eot_boost=4.5), search=search)
     assert run(decoder, options) == [(1,)]  # the first token may not be end-of-transcript
 
 
@@ -91,6 +93,16 @@ def test_avg_logprob_counts_eot_and_what_is_allowed_only() -> None:
     first = 4.0 - np.log(np.exp(4.0) + TOY.n_vocab - 1 - never - 2)
     second = 4.0 - np.log(np.exp(4.0) + TOY.n_vocab - 1 - never)
     assert decoded.avg_logprob == pytest.approx((first + second) / 2, abs=1e-5)
+
+
+def test_a_penalty_leaves_a_text_its_probability() -> None:
+    """The word that comes again is still the best by far, and as likely as the model says."""
+    (plain,) = decode(Scripted([[5, 5, 5, EOT]]))
+    (penalised,) = decode(
+        Scripted([[5, 5, 5, EOT]]), DecodingOptions(cures=Cures(repetition_penalty=1.2))
+    )
+    assert penalised.tokens == plain.tokens == (5, 5, 5)
+    assert penalised.avg_logprob == plain.avg_logprob
 
 
 def test_no_speech_prob_is_read_at_start_of_transcript() -> None:
@@ -133,13 +145,21 @@ def test_prompts_of_different_lengths_are_padded_on_the_left() -> None:
     assert seen["looks"] == [3, 6]
 
 
-def test_tokens_per_second_bound_each_window_on_its_own() -> None:
+@pytest.mark.parametrize("seconds", [(0.5, 1.5), (1.5, 0.5)])
+@pytest.mark.parametrize(
+    ("search", "temperature"),
+    [(SearchOptions(), 0.0), (SearchOptions(beam_size=2), 0.0), (SearchOptions(best_of=2), 0.01)],
+)
+def test_tokens_per_second_bound_each_window_on_its_own(
+    search: SearchOptions, temperature: float, seconds: tuple[float, float]
+) -> None:
     decoder = Scripted([[5], [5]])
-    options = DecodingOptions(limits=TokenLimits(max_per_second=2.0))
+    options = DecodingOptions(search=search, limits=TokenLimits(max_per_second=2.0))
     loop = DecodingLoop(decoder, TOY_TOKENS, options)  # type: ignore[arg-type]
-    short, long = loop.run(decoder.start(), [DecodingTask(PREFIX, 0.5), DecodingTask(PREFIX, 1.5)])
-    assert (short.tokens, short.runaway) == ((5,), True)
-    assert (long.tokens, long.runaway) == ((5, 5, 5), True)
+    tasks = [DecodingTask(PREFIX, content_s) for content_s in seconds]
+    found = loop.run(decoder.start(), tasks, temperature)
+    assert [one.tokens for one in found] == [(5,) * round(2 * each) for each in seconds]
+    assert all(one.runaway for one in found)
 
 
 def test_sampling_is_repeated_by_its_seed_and_by_nothing_else() -> None:

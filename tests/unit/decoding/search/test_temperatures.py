@@ -25,9 +25,11 @@ class Flat(Scripted):
         return StepOutput(logits, sums), State(state.step + 1, state.rows)
 
 
-def test_every_temperature_draws_anew() -> None:
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_every_temperature_draws_anew(beam_size: int) -> None:
     """Where all is even the temperature changes nothing: only other numbers give other texts."""
-    options = DecodingOptions(search=SearchOptions(best_of=1), max_new_tokens=12)
+    search = SearchOptions(best_of=1, beam_size=beam_size)  # which is of temperature 0
+    options = DecodingOptions(search=search, max_new_tokens=12)
     drawn = {decode(Flat([[0]]), options, temperature=t)[0].tokens for t in (0.2, 0.4, 0.6)}
     assert len(drawn) == 3
 

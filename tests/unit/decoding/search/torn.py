@@ -20,10 +20,10 @@ from whisper_hailo.text.tokenizer import Tokenizer
 
 
 class Letters:
-    """Id 0 is `a`, and so on."""
+    """Id 0 is `a`, and so on, behind a blank as of Whisper's texts."""
 
     def decode(self, ids: Sequence[int], **_: object) -> str:
-        return "".join(chr(97 + token) for token in ids)
+        return " " + "".join(chr(97 + token) for token in ids)
 
 
 TOKENIZER = Tokenizer(Letters(), TOY_TOKENS)  # type: ignore[arg-type]

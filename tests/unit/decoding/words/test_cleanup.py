@@ -132,10 +132,19 @@ def test_words_are_placed_to_a_hundredth_of_a_second() -> None:
     assert times_of(segment) == [(101.01, 101.41), (101.41, 101.81), (101.81, 102.21)]
 
 
-def test_the_word_after_a_sentence_s_end_takes_no_pause_either() -> None:
-    words = [*STEADY, (".", 2.2, 2.6), (" d", 2.6, 5.6)]
+@pytest.mark.parametrize("mark", list(".。!！?？"))  # noqa: RUF001 - full-width marks are meant
+def test_the_word_after_a_sentence_s_end_takes_no_pause_either(mark: str) -> None:
+    words = [*STEADY, (mark, 2.2, 2.6), (" d", 2.6, 5.6)]
     (segment,) = mended(words, [(1.0, 5.6)], 0.9)
     assert times_of(segment)[-1] == pytest.approx((4.8, 5.6))
+
+
+@pytest.mark.parametrize("mark", [",", ":", "”"])
+def test_the_word_after_another_mark_is_as_long_as_it_was(mark: str) -> None:
+    """Which the word before it has taken up meanwhile, so that nothing is left of it."""
+    words = [*STEADY, (mark, 2.2, 2.6), (" d", 2.6, 5.6)]
+    (segment,) = mended(words, [(1.0, 5.6)], 0.9)
+    assert times_of(segment)[-1] == (2.6, 5.6)
 
 
 def test_a_word_of_exactly_twice_the_median_is_not_too_long() -> None:
@@ -266,6 +275,8 @@ def test_a_segment_s_end_stands_against_a_last_word_that_is_half_a_second_late()
     assert (near.end_s, near.words[-1].end_s) == (3.6, 3.6)
     (before,) = mended(words, [(1.0, 2.2)], 0.9)  # ends where the word begins: it has no say
     assert (before.end_s, before.words[-1].end_s) == (3.6, 3.6)
+    (alone,) = mended([(" a", 0.4, 2.6)], [(1.1, 2.0)])  # gives way at both of its ends
+    assert (alone.start_s, alone.end_s, times_of(alone)) == (1.1, 2.0, [(1.1, 2.0)])
 
 
 def test_each_segment_knows_where_the_one_before_it_ended() -> None:
@@ -273,3 +284,14 @@ def test_each_segment_knows_where_the_one_before_it_ended() -> None:
     words = [*STEADY, (" d", 2.2, 3.4), (" e", 3.4, 3.8)]
     _, second = mended(words, [(1.0, 2.2), (2.2, 3.8)], 0.9, n_tokens=[3, 2])
     assert times_of(second)[0] == (2.2, 3.4)
+
+
+def test_a_pause_is_counted_from_the_last_word_not_from_where_a_segment_ended() -> None:
+    """Nothing was said in the first segment, or no more than up to 2.2 s of it."""
+    words = [(" d", 2.9, 4.4), (" e", 4.4, 4.8), (" f", 4.8, 5.2)]
+    _, spoken = mended(words, [(0.0, 3.0), (3.0, 5.2)], n_tokens=[0, 3])
+    assert times_of(spoken)[0] == pytest.approx((3.6, 4.4))
+    words = [*STEADY, (" d", 3.0, 4.6), (" e", 4.6, 5.0)]
+    first, second = mended(words, [(1.0, 4.0), (4.0, 5.0)], 0.9, n_tokens=[3, 2])
+    assert first.end_s == 2.2
+    assert times_of(second)[0] == pytest.approx((3.8, 4.6))

@@ -94,6 +94,9 @@ def test_marks_are_no_words_and_only_the_first_eight_words_count() -> None:
     mark = Word(1.4, 1.7, ".", 0.9)
     words = (*odd(1.0).words, mark)
     assert is_odd(Segment(1.0, 2.0, "", (), -0.1, 0.0, words=words)), "the mark is no good word"
+    words = (*odd(1, 2).words, *said(3).words, *[mark] * 5)
+    words += odd(9).words
+    assert is_odd(Segment(1.0, 9.4, "", (), -0.1, 0.0, words=words)), "the fourth word is the ninth"
     late = (*said(*range(1, 9)).words, *odd(9.0, 10.0, 11.0).words)
     assert not is_odd(Segment(1.0, 11.4, "", (), -0.1, 0.0, words=late))
 
