@@ -115,7 +115,7 @@ class BatchJob(Closing):
             for outcome in self._ledger.read():
                 if not self._is_known(outcome):
                     self._put(outcome)
-            for number in sorted({group // SHARD_GROUPS for group in self._results}):
+            for number in {group // SHARD_GROUPS for group in self._results}:
                 self._settle(number)
             self._n_known = self.n_done
             self._stack = opened.pop_all()
@@ -262,4 +262,4 @@ def _hash(data: bytes) -> str:
 
 
 def _json(value: dict[str, Any]) -> bytes:
-    return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
+    return (json.dumps(value, indent=2) + "\n").encode()
