@@ -127,7 +127,7 @@ class LocalEngine:
         """
         self._again.append(_Attempt(task))
         while True:
-            if self._again and not self._busy:
+            if not self._busy:
                 self._begin(self._again.popleft())
             for outcome in self._collect(patience_s=None):
                 return outcome

@@ -199,6 +199,19 @@ def test_a_job_of_other_settings_is_not_gone_on_with(
     assert shelf.files == before
 
 
+def test_what_is_in_no_file_of_results_yet_outlives_that_of_another_s(shelf: Shelf) -> None:
+    """A run that is killed then has lost nothing."""
+    with job(shelf) as one:
+        one.take(outcome(0))
+        one.take(Outcome(1, 0, False, ()))
+        one.take(outcome(2))  # a whole file
+        killed = dict(shelf.files)
+    shelf.files = killed
+    with job(shelf) as again:
+        assert [(group.index, group.done) for group in again.groups()] == [(1, {0})]
+        assert again.n_done == 17
+
+
 def test_a_file_of_results_whose_summary_is_missing_is_made_of_the_ledger_again(
     shelf: Shelf,
 ) -> None:

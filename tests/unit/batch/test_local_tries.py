@@ -41,6 +41,7 @@ def test_of_a_task_that_kills_its_workers_one_piece_is_to_blame(workers: list[Wo
     assert failures(outcome) == ["", "Crash", ""]
     assert [one.item for one in outcome.results] == [0, 1, 2]
     assert [one.end_s for one in outcome.results] == [1.0, 1.0, 3.0]
+    assert all(worker.is_over for worker in workers[:-1])  # one at a time
     # Three workers for all pieces, then three for the one.
     assert sum(worker.is_over for worker in workers) == 6
     assert [len(task.pieces) for task in Worker.held] == [3] * 3 + [1] * 5

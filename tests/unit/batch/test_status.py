@@ -221,3 +221,5 @@ def test_a_summary_that_is_damaged_is_as_if_it_were_not_there() -> None:
         0: FileSummary(256, 1.0),
         12: FileSummary(3, 0.5, ("line\n",)),
     }
+    made.read = lambda _: None  # type: ignore[method-assign, assignment]
+    assert read_summaries(made) == {}
