@@ -207,7 +207,8 @@ class BatchJob(Closing):
                 self._store.write(name, data)
         layout = self._settings.results
         self._store.write(f"{TRANSCRIPTS}/part-{number:05}.{layout}", shard(results, layout))
-        failures = tuple(result.failure_line() for result in results if result.failure)
+        failed = (result for result in results if result.transcript is None)
+        failures = tuple(result.failure_line() for result in failed)
         audio_s = round(sum(result.duration_s for result in results), 3)
         summary = FileSummary(len(results), audio_s, failures)
         self._store.write(f"{SUMMARIES}/part-{number:05}.json", _json(asdict(summary)))

@@ -129,6 +129,27 @@ def test_failures_are_in_the_order_of_the_manifest_whichever_file_is_whole_first
     assert (told.done, told.failed, told.remaining) == (30, 3, 0)
 
 
+def test_what_nothing_came_of_has_failed(shelf: Shelf) -> None:
+    with job(shelf) as one:
+        one.take(Outcome(2, 0, True, ()))
+        (line,) = one.failures
+    assert json.loads(line)["error"]["kind"] == "Internal"
+
+
+def test_what_a_killed_run_had_written_but_not_yet_forgotten_is_counted_once(
+    shelf: Shelf,
+) -> None:
+    with job(shelf) as one:
+        finish(one)
+    shelf.files["ledger/z-000000.jsonl"] = _line(outcome(0, failed=True)) + _line(outcome(2))
+    before = {name: data for name, data in shelf.files.items() if not name.startswith("runs")}
+    with job(shelf) as again:
+        assert (again.n_done, again.failures) == (33, [])
+        assert list(again.groups()) == []
+    assert read_status(shelf).done == 33
+    assert {k: v for k, v in shelf.files.items() if not k.startswith("runs")} == before
+
+
 def test_a_job_without_failures_has_no_list_of_them(shelf: Shelf) -> None:
     with job(shelf) as one:
         finish(one)
