@@ -65,6 +65,11 @@ def test_notes_do_not_grow_for_ever(
     assert reads == ["a", "b", "c"]
     assert has_content(tmp_path / "a", ONE)
     assert reads == ["a", "b", "c", "a"]
+    (tmp_path / "c").write_bytes(b"two")
+    assert has_content(tmp_path / "c", OTHER)  # noted anew, so that it is the latest
+    assert has_content(tmp_path / "b", ONE)
+    assert has_content(tmp_path / "c", OTHER)
+    assert reads == ["a", "b", "c", "a", "c", "b"]
 
 
 @pytest.mark.parametrize("notes", [b"{", b'{"/x": 3}', b"\xff", b"[]"])

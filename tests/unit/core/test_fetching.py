@@ -65,6 +65,23 @@ def test_a_server_is_waited_for_as_long_as_enough_comes(
     assert process.now == 1.5 * PATIENCE_S
 
 
+def test_what_is_moved_while_it_is_looked_at_hides_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(bytes(10))
+
+    class Moved:
+        """A folder that is not there any more; what was found in it is."""
+
+        def stat(self) -> None:
+            raise FileNotFoundError
+
+        def rglob(self, _: str) -> list[Any]:
+            return [Moved(), tmp_path / "a", Moved(), tmp_path / "a"]
+
+    assert fetching._size(Moved()) == 20  # type: ignore[arg-type]
+    assert fetching._size(tmp_path / "a") == 10
+    assert fetching._size(tmp_path) == 10 + tmp_path.stat().st_size
+
+
 @pytest.mark.parametrize("where", ["headers", "body"])
 def test_a_server_that_drips_is_left(
     where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -122,9 +122,9 @@ def is_free(path: Path) -> bool:
 
 @pytest.mark.parametrize("there", ["nothing", "a file", "a folder"])
 def test_a_lock_is_held_as_long_as_the_block(tmp_path: Path, there: str) -> None:
-    path = tmp_path / "deep" / "lock"
+    path = tmp_path / "deep" / "er" / "lock"
     if there != "nothing":
-        path.parent.mkdir()
+        path.parent.mkdir(parents=True)
         path.touch() if there == "a file" else path.mkdir()
     with suppress(KeyError), alone_with(path, "do this"):
         assert not is_free(path)
@@ -232,13 +232,15 @@ def test_a_file_is_on_the_disk_before_it_has_its_name(
 def test_what_is_being_written_is_nobody_else_s_to_read(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        with written_whole(tmp_path / "new" / "a") as scratch:
+        with written_whole(tmp_path / "new" / "deep" / "a") as scratch:
             assert stat.S_IMODE(scratch.stat().st_mode) == 0o600
-            assert not (tmp_path / "new" / "a").exists()
-            assert scratch.parent == tmp_path / "new"  # a name is changed within a file system
+            assert not (tmp_path / "new" / "deep" / "a").exists()
+            assert (
+                scratch.parent == tmp_path / "new" / "deep"
+            )  # a name is changed within a file system
     finally:
         os.umask(before)
-    assert stat.S_IMODE((tmp_path / "new" / "a").stat().st_mode) == 0o666
+    assert stat.S_IMODE((tmp_path / "new" / "deep" / "a").stat().st_mode) == 0o666
 
 
 def test_permissions_are_those_that_the_user_leaves() -> None:
