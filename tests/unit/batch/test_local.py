@@ -153,19 +153,34 @@ def test_what_nobody_foresaw_in_reading_ends_the_run(workers: list[Worker], read
 
 
 def test_who_stops_taking_ends_workers_and_reading(workers: list[Worker], read: Any) -> None:
-    groups = read([a_task(n) for n in range(9)])
+    taken: list[int] = []
+    is_ahead = threading.Event()
+
+    def tasks(_: Group) -> Iterator[Task]:
+        for n in range(9):
+            taken.append(n)
+            if n == 3:  # of the others one or two are with workers, and one waits
+                is_ahead.set()
+            yield a_task(n)
+
+    groups = read([])
+    Reader.tasks_of = staticmethod(tasks)  # type: ignore[assignment]
     engine = LocalEngine(SETUP, 2)
     engine.prepare()
     before = set(threading.enumerate())
     outcomes = engine.run(groups)
     next(outcomes)
     (thread,) = set(threading.enumerate()) - before
+    if len(Worker.held) < 2:
+        next(outcomes)
+    assert is_ahead.wait(60)
     outcomes.close()  # type: ignore[attr-defined]
     assert all(worker.is_over for worker in workers)
-    thread.join(5.0)
+    thread.join(60)
     assert not thread.is_alive()
     assert Reader.closed == 1
     assert len(Worker.held) < 9
+    assert len(taken) < 9
 
 
 def test_a_worker_that_was_prepared_takes_the_first_task_and_stays(workers: list[Worker]) -> None:
