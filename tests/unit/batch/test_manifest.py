@@ -42,6 +42,24 @@ def test_a_folder_is_all_recordings_below_it_in_order(tmp_path: Path) -> None:
     assert [item.id for item in read_source(tmp_path)] == ["a/y.MP3", "a/z.flac", "b.wav"]
 
 
+def test_paths_are_whole_so_that_a_job_may_go_on_from_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "talks").mkdir()
+    (tmp_path / "talks" / "a.wav").touch()
+    manifest(tmp_path / "talks", {"audio": "a.wav"})
+    monkeypatch.chdir(tmp_path)
+    for source in (Path("talks"), Path("talks/archive.jsonl")):
+        assert list(read_source(source)) == [Item("a.wav", str(tmp_path / "talks" / "a.wav"))]
+
+
+def test_the_order_of_a_line_s_fields_makes_no_other_job(tmp_path: Path) -> None:
+    lines = ['{"audio": "/a.wav", "show": 1, "n": {"b": 1, "a": 2}}',
+             '{"n": {"a": 2, "b": 1}, "show": 1, "audio": "/a.wav"}']  # fmt: skip
+    one, other = (written(read_source(manifest(tmp_path, line))) for line in lines)
+    assert one == other
+
+
 def test_what_a_job_could_not_do_is_a_manifest(tmp_path: Path) -> None:
     line = {"id": "x", "audio": "/x.wav", "metadata": {"n": 1}, "error": {"kind": "AudioError"}}
     assert list(read_source(manifest(tmp_path, line))) == [Item("x", "/x.wav", None, {"n": 1})]
