@@ -120,6 +120,23 @@ def test_an_outcome_that_two_runs_noted_counts_once() -> None:
     assert (read_status(made).done, read_status(made).audio_s) == (2, 8.0)
 
 
+def test_what_a_run_writes_meanwhile_is_counted_once() -> None:
+    """It goes from the ledger to a file of results between two looks at the folder."""
+
+    class Moving(Shelf):
+        def names(self, folder: str) -> list[str]:
+            found = super().names(folder)
+            self.files.pop("ledger/run-000000.jsonl", None)
+            summary(self, 0, 16, 8.0)
+            return found
+
+    made, before = Moving(), shelf(16)
+    told(before, outcome(0, range(16), last=True))
+    made.files = before.files
+    status = read_status(made)
+    assert (status.done, status.remaining, status.audio_s) == (16, 0, 8.0)
+
+
 @pytest.mark.parametrize(
     ("outcomes", "done", "failed"),
     [
