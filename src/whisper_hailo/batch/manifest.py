@@ -17,7 +17,7 @@ from whisper_hailo.core.files import read_text
 from whisper_hailo.core.folders import files_below
 from whisper_hailo.core.languages import language_code
 from whisper_hailo.core.names import shown
-from whisper_hailo.core.strict_json import MismatchError, decode, parse_json, without_halves
+from whisper_hailo.core.strict_json import MismatchError, decode, parse_json
 
 _NAMES: Final = ("audio", "audio_filepath", "path")
 """Of the field that names a recording; the second is NeMo's."""
@@ -120,8 +120,8 @@ def _checked_id(own: str) -> str:
 
 def written(items: Iterator[Item]) -> bytes:
     """Items as lines of JSON, the same for the same items."""
-    lines = (json.dumps(asdict(item), ensure_ascii=False, sort_keys=True) for item in items)
-    return without_halves("".join(f"{line}\n" for line in lines)).encode()
+    lines = (json.dumps(asdict(item), sort_keys=True) for item in items)
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def read_groups(data: bytes) -> Iterator[Group]:

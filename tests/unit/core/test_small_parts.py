@@ -117,6 +117,7 @@ def test_so_many_threads_are_none(threads: Any) -> None:
         ("NotMemAvailable: 5 kB\n", None),
         ("MemTotal:  9 kB\n", None),
         ("MemAvailable:\n", None),
+        ("MemAvailable: 3", 3072),
         ("MemAvailable: much kB\n", None),
         ("Odd: \xff\nMemAvailable: 2 kB\n", 2048),
         ("", None),
