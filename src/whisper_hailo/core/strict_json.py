@@ -102,7 +102,7 @@ def parse_json(raw: bytes) -> Any:  # noqa: ANN401 - any JSON
 
 
 def without_halves(text: str) -> str:
-    """JSON text that a file can hold: half characters, which names may have, as JSON writes them."""
+    """JSON that a file can hold: half characters, which names may have, as JSON writes them."""
     return text.encode(errors="backslashreplace").decode()
 
 
