@@ -145,6 +145,9 @@ def test_what_a_run_writes_meanwhile_is_counted_once() -> None:
         pytest.param([outcome(0, [0]), outcome(1, [0, 1])], 1, 0, id="over two tasks"),
         pytest.param([outcome(1, [1, 2])], 0, 0, id="the first is missing"),
         pytest.param([outcome(0, [0, 1]), outcome(2, [5, 6])], 1, 0, id="one between is missing"),
+        pytest.param(
+            [outcome(0, [0, 1]), outcome(2, [4, 5]), outcome(3, [5, 6])], 1, 0, id="two behind it"
+        ),
         pytest.param([outcome(1, [4, 5, 6, 7], last=True)], 0, 0, id="only the last"),
         pytest.param(
             [outcome(0, [0, 1]), outcome(2, [4, 5, 6, 7], last=True)], 1, 0, id="not whole"
