@@ -51,7 +51,7 @@ def as_parquet(records: Sequence[dict[str, Any]]) -> bytes:
     rows = [record | _texts(record) for record in records]
     file = io.BytesIO()
     table = pa.Table.from_pylist(rows, schema())
-    parquet.write_table(table, file, compression="zstd", use_dictionary=True)
+    parquet.write_table(table, file, compression="zstd")
     return file.getvalue()
 
 

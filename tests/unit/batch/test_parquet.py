@@ -73,6 +73,8 @@ def test_a_record_of_a_recording_and_of_a_failure_come_back() -> None:
     records = [head | heard | {"segments": [segment]}, head | {"error": error}]
     data = as_parquet(records)
     assert rows(data) == records
+    group = parquet.ParquetFile(io.BytesIO(data)).metadata.row_group(0)
+    assert {group.column(n).compression for n in range(group.num_columns)} == {"ZSTD"}
     assert '{"a": "ä", "z": [1, null]}' in str(parquet.read_table(io.BytesIO(data))["metadata"])
 
 
