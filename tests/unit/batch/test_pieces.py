@@ -99,8 +99,11 @@ def test_so_many_short_recordings_at_most_share_a_task(tmp_path: Path) -> None:
 def test_one_that_cannot_be_read_fails_alone(tmp_path: Path) -> None:
     made = group(tmp_path, 1.0, 1.0, 1.0)
     Path(made.items[1].audio).write_bytes(b"RIFF")
-    (task,) = tasks_of(made)
+    looked_at: list[int] = []
+    (task,) = tasks_of(made, at=looked_at.append)
+    assert looked_at == [0, 1, 2]  # so that whoever dies of one is known
     first, second, third = task.pieces
+    assert (second.item, second.start_s, second.n_samples) == (1, 0.0, 0)
     assert (first.failure, third.failure) == (None, None)
     assert second.failure is not None
     assert second.failure.kind == "AudioError"
@@ -114,6 +117,11 @@ def test_one_that_crashes_its_reader_fails_behind_what_was_read(tmp_path: Path) 
     broken = list(tasks_of(made, {1: 1}))
     assert shape(broken)[:1] == whole[:1]
     assert [(p.item, p.failure is not None) for p in broken[1].pieces] == [(1, True), (2, False)]
+    tasks = list(tasks_of(made, {0: 0, 1: 0}))
+    assert [(task.index, [p.item for p in task.pieces]) for task in tasks] == [
+        (0, [0]),
+        (1, [1, 2]),
+    ]
     first, second = tasks_of(made, {1: 0})
     assert [piece.item for piece in first.pieces] == [0]
     assert [piece.item for piece in second.pieces] == [1, 2]
