@@ -150,6 +150,11 @@ def test_what_a_killed_run_had_written_but_not_yet_forgotten_is_counted_once(
     assert {k: v for k, v in shelf.files.items() if not k.startswith("runs")} == before
 
 
+def test_a_job_that_was_not_opened_has_nothing_to_give_back(shelf: Shelf) -> None:
+    job(shelf).close()
+    assert shelf.files == {}
+
+
 def test_a_job_without_failures_has_no_list_of_them(shelf: Shelf) -> None:
     with job(shelf) as one:
         finish(one)

@@ -206,7 +206,7 @@ def test_the_other_side_ends_when_its_starter_has(
     starter: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer(lambda *_: None)
-    parents = [7, 7, 1]
+    parents = [7, 7, 12]  # whoever takes orphans there
     did: list[Any] = []
     monkeypatch.setattr(os, "getppid", lambda: parents.pop(0))
     monkeypatch.setattr(own_process.time, "sleep", did.append)

@@ -92,6 +92,17 @@ def test_without_a_cache_files_are_read_each_time(
     assert reads == ["weights", "weights"]
 
 
+def test_files_of_one_name_are_read_once_each(reads: list[str], tmp_path: Path) -> None:
+    files = [tmp_path / folder / "weights" for folder in "ab"]
+    for file in files:
+        file.parent.mkdir()
+        file.write_bytes(b"one")
+    (tmp_path / "link").symlink_to(files[0])
+    for file in (*files, *files, tmp_path / "link"):
+        assert has_content(file, ONE)
+    assert reads == ["weights", "weights"]
+
+
 def test_a_missing_file_says_so(reads: list[str], tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"cannot read .*gone"):
         has_content(tmp_path / "gone", ONE)

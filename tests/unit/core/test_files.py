@@ -31,7 +31,7 @@ def test_names_that_no_file_can_have_are_refused(tmp_path: Path, name: str) -> N
 
 
 def test_links_may_lead_to_files_of_the_directory_only(tmp_path: Path) -> None:
-    model, elsewhere = tmp_path / "model", tmp_path / "elsewhere"
+    model, elsewhere = tmp_path / "model", tmp_path / "model-elsewhere"
     (model / "hailo").mkdir(parents=True)
     elsewhere.mkdir()
     (model / "own").symlink_to("hailo")

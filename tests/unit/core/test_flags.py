@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import pytest
@@ -58,6 +58,18 @@ def test_all_that_is_said_of_a_field_stays_with_it() -> None:
     assert flag_of(BY_NAME["plain"]) is flag_of(BY_NAME["inner"]) is None
 
 
+def test_what_is_said_of_a_field_is_where_it_is_looked_for() -> None:
+    made: Any = flag(3, "How deep.", "Search", name="--deep", parse=int)
+    how = flag_of(made)
+    assert how is not None
+    assert (made.default, how.name, how.help, how.panel, how.parse) == (
+        3, "--deep", "How deep.", "Search", int,
+    )  # fmt: skip
+    inner: Any = group(Inner, "depth")
+    assert (inner.default_factory, only_of(inner)) == (Inner, ("depth",))
+    assert not is_needed(field(init=False))  # nobody could give it
+
+
 def test_a_field_is_typed_with_hyphens_or_as_it_says() -> None:
     assert {name: typed_name(one) for name, one in BY_NAME.items()} == {
         "model": "--model", "beam_size": "--beam-size", "offset_s": "--offset", "kind": "--kind",
@@ -77,7 +89,7 @@ def test_only_a_field_without_a_default_is_needed() -> None:
     [
         ({"beam_size": 0}, "beam_size", r"^--beam-size is 0, expected 1 or more$"),
         ({"offset_s": 0.5}, "offset_s", r"^--offset is 0\.5, expected"),
-        ({"offset_s": 1e20}, "offset_s", r"^--offset is 1e\+20, expected"),
+        ({"offset_s": 0.1 + 0.2}, "offset_s", r"^--offset is 0\.3, expected"),
         ({"kind": "x"}, "kind", r"^--kind is 'x', expected"),
         ({"kind": " "}, "kind", r"^--kind is blank, expected"),
         ({"kind": ""}, "kind", r"^--kind is blank, expected"),

@@ -17,7 +17,15 @@ from whisper_hailo.core.keys import is_one_of
 from whisper_hailo.core.protocols import Limits, Padding
 from whisper_hailo.core.threads import checked_threads
 from whisper_hailo.core.timing import StageClock
-from whisper_hailo.core.types import Segment, Settings, Timings, Transcript
+from whisper_hailo.core.types import (
+    FRAMES_PER_SECOND,
+    SAMPLE_RATE_HZ,
+    SECONDS_PER_TIMESTAMP,
+    Segment,
+    Settings,
+    Timings,
+    Transcript,
+)
 from whisper_hailo.core.waits import GrowingWait
 
 
@@ -174,6 +182,10 @@ def test_words_of_a_buffer_are_joined() -> None:
     assert (text.language, text.passes, text.n_accepted, text.near_ties) == ("en", 0, 0, 0)
     assert (text.runaway, text.guess, text.translation) == (False, (), None)
     assert text.timings == Timings()
+
+
+def test_sound_frames_and_times_are_as_whisper_has_them() -> None:
+    assert (SAMPLE_RATE_HZ, FRAMES_PER_SECOND, SECONDS_PER_TIMESTAMP) == (16_000, 100, 0.02)
 
 
 def test_padding_adds_up_to_its_target_and_cuts_nothing() -> None:
