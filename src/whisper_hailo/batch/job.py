@@ -98,7 +98,6 @@ class BatchJob(Closing):
         self._outcomes: dict[int, dict[int, Outcome]] = defaultdict(dict)
         self._results: dict[int, list[ItemResult]] = {}
         self._summaries: dict[int, FileSummary] = {}
-        self._n_known = 0
         self.log = RunLog(store, self._ledger.run)
 
     def open(self) -> Self:

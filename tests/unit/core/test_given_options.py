@@ -47,6 +47,7 @@ class Options:
     place: Path | None = flag(None, "Where.")
     words: Words | None = flag(None, "Times.", name="--word-timestamps")
     preset: Words = flag(Words(), "Cures.", choices=("a", "b"), parse=by_name)
+    mode: str = flag("a", "How.", choices=("a", "b"), parse=str.upper)
     more: Words = group(lambda: Words(depth=2))
     only: Words = group(Words, "depth")
 
@@ -125,6 +126,7 @@ def test_values_by_any_of_their_names_are_taken() -> None:
     assert taken(suppress=(5,), heads=[1, 2], place=Path("c")) == Options(
         suppress=(5,), heads=(1.0, 2.0), place=Path("c")
     )
+    assert taken(suppress=6, mode="b") == Options(suppress=(6,), mode="B")
     assert taken(beam_size=None, place=None) == Options()
     assert taken(beam_size=np.int64(4), share=np.float32(0.25)) == Options(beam_size=4, share=0.25)
 
@@ -154,6 +156,10 @@ def test_of_a_group_only_what_it_names_is_taken() -> None:
         ({"suppress": "bad"}, r"^suppress is 'bad', expected numbers$"),
         ({"heads": "x"}, r"^heads\[0\] is 'x', expected a number"),
         ({"words": 3}, r"^words is 3, expected Words\(\.\.\.\), True or False"),
+        ({"words": "x"}, r"^words is 'x', expected Words\(\.\.\.\), True or False"),
+        ({"more": "x"}, r"^more is 'x', expected Words\(\.\.\.\);"),
+        ({"place": 3}, r"^place is 3, expected a text"),
+        ({"mode": "c"}, r"^--mode is 'c', expected one of: a, b$"),
         ({"preset": True}, r"^preset is True, expected Words\(\.\.\.\);"),
         ({"preset": "c"}, r"^--preset is 'c', expected one of: a, b$"),
     ],

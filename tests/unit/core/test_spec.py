@@ -202,4 +202,5 @@ def test_what_a_conversion_does_not_know_is_nothing() -> None:
         False,
     )
     assert ModelSource("toy") == ModelSource("toy", None, {})
-    assert (HEF.contexts, replace(HEF, snr_db={}).snr_db) == (None, {})
+    hef = HefRecord("encoder", "hailo8", "e.hef", 3, "a", "b", "c", "d", "3.33.0")
+    assert (hef.snr_db, hef.contexts) == ({}, None)
