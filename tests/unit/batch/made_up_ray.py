@@ -23,7 +23,7 @@ class RayError(Exception):
 class Pool:
     """Of actors."""
 
-    min_size: int = 1
+    min_size: int | None = None
     max_size: int | None = None
     initial_size: int | None = None
 

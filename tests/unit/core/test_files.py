@@ -12,7 +12,8 @@ from whisper_hailo.core.files import inside, read_plain, read_text, replace_file
 
 
 @pytest.mark.parametrize(
-    "name", ["a", "hailo/a.onnx", "not/yet/there", "./a", ".../a", "x" * 255, "a/" * 511 + "aa"]
+    "name",
+    ["a", "hailo/a.onnx", "not/yet/there", "./a", ".../a", "x" * 255, "\udcff", "a/" * 511 + "aa"],
 )
 def test_names_in_the_directory_are_its_files(tmp_path: Path, name: str) -> None:
     assert inside(tmp_path, name) == tmp_path / name

@@ -156,6 +156,7 @@ def test_of_a_group_only_what_it_names_is_taken() -> None:
         ({"suppress": "bad"}, r"^suppress is 'bad', expected numbers$"),
         ({"heads": "x"}, r"^heads\[0\] is 'x', expected a number"),
         ({"words": 3}, r"^words is 3, expected Words\(\.\.\.\), True or False"),
+        ({"heads": np.ones(2)}, r"^heads\[0\] is array"),
         ({"words": "x"}, r"^words is 'x', expected Words\(\.\.\.\), True or False"),
         ({"more": "x"}, r"^more is 'x', expected Words\(\.\.\.\);"),
         ({"place": 3}, r"^place is 3, expected a text"),
