@@ -78,6 +78,7 @@ def test_what_a_job_could_not_do_is_a_manifest(tmp_path: Path) -> None:
         ('{"audio": "a.wav", "id": "a\\u0000"}', "which no file can be called"),
         ('{"audio": "a.wav", "id": "\\ud800"}', "which no file can be called"),
         ('{"audio": "a.wav", "id": "' + "x" * 251 + '"}', "which no file can be called"),
+        ('{"audio": "a.wav", "id": "a/' + "x" * 251 + '"}', "which no file can be called"),
         ('{"audio": "a.wav", "id": "' + "日" * 84 + '"}', "which no file can be called"),
         ('{"audio": "a.wav", "id": "' + "x/" * 512 + 'x"}', "which no file can be called"),
         ("[1]", "line 2: it is a list, expected an object"),
