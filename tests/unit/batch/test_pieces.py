@@ -189,8 +189,9 @@ def test_the_quietest_half_second_of_those_looked_at_is_cut_in_its_middle() -> N
         begin = round(begin_s * SAMPLE_RATE_HZ)
         loud[begin : begin + SAMPLE_RATE_HZ // 2] *= 0.01
         assert quiet_place(loud) == begin + SAMPLE_RATE_HZ // 4
-    flat = np.full(2 * SAMPLE_RATE_HZ, 3.0, np.float32)  # louder than any recording: as loud as one
-    flat[round(1.5 * SAMPLE_RATE_HZ) :] = -1.0
+    flat = np.full(2 * SAMPLE_RATE_HZ, -3.0, np.float32)  # beyond full scale: as loud as that
+    flat[round(1.25 * SAMPLE_RATE_HZ) :] = 1.0
+    flat[round(1.75 * SAMPLE_RATE_HZ) :] = 3.0
     assert quiet_place(flat) == SAMPLE_RATE_HZ + SAMPLE_RATE_HZ // 4  # of equal ones the first
 
 
