@@ -47,7 +47,7 @@ def test_times_are_told_to_the_millisecond() -> None:
     one = segment("word")
     word = replace(one.words[0], start_s=0.2, end_s=0.2)
     one = replace(one, start_s=0.2, end_s=0.2, window_start_s=0.2, words=(word,))
-    for start_s, expected in ((299.98, 300.18), (299.98025, 300.18)):
+    for start_s, expected in ((299.98, 300.18), (299.98025, 300.18), (300.0234, 300.223)):
         (moved,) = later([one], start_s)
         times = (moved.start_s, moved.end_s, moved.window_start_s)
         assert times == (expected, expected, expected)
@@ -101,6 +101,15 @@ def test_items_have_their_own_pieces_and_failures() -> None:
     assert d.transcript is not None
     assert (d.transcript.text, d.duration_s) == ("", 2.0)
     assert b.duration_s == 0.0
+
+
+def test_a_recording_of_which_any_piece_failed_has_failed() -> None:
+    """What was heard of it would be taken for all of it."""
+    fine = PieceResult(0, 300.0, "en", said("one"))
+    failed = PieceResult(0, 300.0, failure=BAD)
+    for pieces in ((fine, failed), (fine, failed, fine), (failed, fine), (fine, fine, failed)):
+        result = joined(*pieces)
+        assert (result.transcript, result.failure) == (None, BAD)
 
 
 def test_a_record_has_the_fields_that_the_page_on_archives_names() -> None:

@@ -69,6 +69,8 @@ def test_older_directories_lack_what_their_version_did_not_have() -> None:
     fits = raw.pop("pairs_fit")
     seventh = ModelSpec.from_json(json.dumps(raw | {"version": 7}).encode(), "model.json")
     assert seventh == replace(toy_spec(), half=True)
+    six = json.dumps(raw | {"version": 6, "pairs_fit": True}).encode()
+    assert ModelSpec.from_json(six, "model.json") == toy_spec()  # no such thing was known then
     half = raw.pop("half")
     assert (
         ModelSpec.from_json(json.dumps(raw | {"version": 6}).encode(), "model.json") == toy_spec()
@@ -202,5 +204,6 @@ def test_what_a_conversion_does_not_know_is_nothing() -> None:
         False,
     )
     assert ModelSource("toy") == ModelSource("toy", None, {})
+    assert replace(DECODER_FORM, assets={}).assets == {}
     hef = HefRecord("encoder", "hailo8", "e.hef", 3, "a", "b", "c", "d", "3.33.0")
     assert (hef.snr_db, hef.contexts) == ({}, None)
