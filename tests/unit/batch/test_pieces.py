@@ -19,6 +19,7 @@ from whisper_hailo.batch.records import (
     PIECE_S,
     Group,
     Item,
+    Outcome,
     Piece,
     Task,
 )
@@ -213,3 +214,5 @@ def test_seconds_of_a_task_are_those_of_its_pieces() -> None:
 def test_sizes_are_those_that_the_page_on_archives_names() -> None:
     assert Piece(0, 0.0, np.zeros(round(PIECE_S), np.float32)).n_samples == 300
     assert GROUP_ITEMS * SHARD_GROUPS == 256  # recordings of a file of results
+    nothing = Outcome(0, 0, True, ())
+    assert (nothing.took_s, nothing.audio_s) == (0.0, 0.0)
