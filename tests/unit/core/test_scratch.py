@@ -193,6 +193,23 @@ def test_what_is_held_is_held_until_the_end_and_no_longer(tmp_path: Path) -> Non
     assert open_files() == before
 
 
+def test_a_sweep_that_holds_the_lock_at_that_moment_has_taken_what_was_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = fcntl.flock
+
+    def swept(number: int, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", real)
+        os.unlink(os.readlink(f"/proc/self/fd/{number}"))
+        raise BlockingIOError
+
+    scratch._sweep_once(tmp_path)
+    monkeypatch.setattr(fcntl, "flock", swept)
+    with scratch_file(tmp_path) as file:
+        assert list(tmp_path.iterdir()) == [file]
+    assert not list(tmp_path.iterdir())
+
+
 def test_where_there_are_no_locks_things_are_made_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

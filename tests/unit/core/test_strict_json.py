@@ -172,6 +172,7 @@ def test_kinds_within_kinds() -> None:
     assert decode(dict[str, object], {"a": [1, None]}) == {"a": [1, None]}
     assert decode(tuple[str, ...], ["a", "b"]) == ("a", "b")
     assert decode(tuple[int, str, float], [1, "a", 2]) == (1, "a", 2.0)
+    assert decode(tuple[int], [1]) == (1,)
     assert decode(tuple[tuple[int, int], ...], [[1, 2], [3, 4], [5, 6]]) == ((1, 2), (3, 4), (5, 6))
     assert decode(bool, False) is False
     assert decode(tuple[bool, ...], [True]) == (True,)
