@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,7 @@ def test_more_lists_than_any_model_has_are_not_even_parsed(
 
 
 def test_depth_ends_where_it_says() -> None:
+    assert [parse_json(raw) for raw in (b"3", b"true", b"null", b'"a"')] == [3, True, None, "a"]
     assert parse_json(b"[" * 64 + b"]" * 64)
     assert parse_json(b'{"a":' * 64 + b"1" + b"}" * 64)
     mixed, ends = b'[1,{"b":2,"a":' * 32, b"}]" * 32
@@ -96,6 +97,12 @@ class Outer:
     table: dict[str, int] | None = None
     either: int | tuple[int, ...] | None = None
     rows: tuple[Inner, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    table: dict[str, int] = field(default_factory=dict)
+    number: int = 3
 
 
 GOOD = {"number": 1, "share": 2, "name": "n", "flag": True, "inner": {"pair": [1, 2]}}
@@ -173,6 +180,7 @@ def test_kinds_within_kinds() -> None:
     assert decode(tuple[str, ...], ["a", "b"]) == ("a", "b")
     assert decode(tuple[int, str, float], [1, "a", 2]) == (1, "a", 2.0)
     assert decode(tuple[int], [1]) == (1,)
+    assert decode(Made, {}) == Made({}, 3)
     assert decode(tuple[tuple[int, int], ...], [[1, 2], [3, 4], [5, 6]]) == ((1, 2), (3, 4), (5, 6))
     assert decode(bool, False) is False
     assert decode(tuple[bool, ...], [True]) == (True,)
