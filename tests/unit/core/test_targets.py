@@ -120,3 +120,10 @@ def test_files_of_two_disks_are_two(monkeypatch: pytest.MonkeyPatch) -> None:
         status = os.stat_result((stat.S_IFREG, 5, disk, 1, 0, 0, 0, 0, 0, 0))
         monkeypatch.setattr(os, "stat", lambda _, status=status: status)
         assert file_id("a") == (disk, 5)
+
+
+def test_files_of_other_kinds_begin_as_their_writer_says(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"<page>")
+    refuse_foreign(tmp_path / "a", "page", rb"<page\b")
+    with pytest.raises(OutputError, match="no page file as this program writes them"):
+        refuse_foreign(tmp_path / "a", "page", rb"<pages\b")
