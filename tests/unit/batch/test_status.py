@@ -197,6 +197,13 @@ def test_what_is_left_takes_as_long_as_what_was_done() -> None:
     assert read_status(nothing).left_s is None
 
 
+def test_a_job_whose_items_are_gone_is_as_large_as_it_was() -> None:
+    made = shelf(20)
+    summary(made, 0, 16, 8.0)
+    del made.files["items.jsonl"]
+    assert (read_status(made).done, read_status(made).remaining) == (16, 4)
+
+
 def test_where_there_is_no_job_it_is_said() -> None:
     with pytest.raises(OptionError, match="shelf holds no job, expected the folder of one"):
         read_status(Shelf())

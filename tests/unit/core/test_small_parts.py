@@ -184,10 +184,6 @@ def test_words_of_a_buffer_are_joined() -> None:
     assert text.timings == Timings()
 
 
-def test_sound_frames_and_times_are_as_whisper_has_them() -> None:
-    assert (SAMPLE_RATE_HZ, FRAMES_PER_SECOND, SECONDS_PER_TIMESTAMP) == (16_000, 100, 0.02)
-
-
 def test_padding_adds_up_to_its_target_and_cuts_nothing() -> None:
     assert [Padding(1500).zero_rows(n) for n in (0, 500, 1499, 1500, 1501)] == [
         1500, 1000, 1, 0, 0,
@@ -196,11 +192,20 @@ def test_padding_adds_up_to_its_target_and_cuts_nothing() -> None:
     assert Limits() == Limits(None, True, True)
 
 
+def transcript(language: str, *texts: str) -> Transcript:
+    parts = tuple(Segment(0.0, 1.0, one, (), 0.0, 0.0) for one in texts)
+    settings = Settings("m", "e", "d", 30.0, 1.0, 1500, 1.0, 0.0, "none", 0)
+    return Transcript("x", 1.0, language, "transcribe", parts, Timings(), settings)
+
+
 def test_what_was_not_measured_of_a_segment_or_a_result_is_nothing() -> None:
-    one = Segment(0.0, 1.0, "a", (1,), -0.5, 0.25)
+    made = transcript("en", "a")
+    assert (made.text, made.near_ties, made.language_probs) == ("a", 0, {})
+    (one,) = made.segments
     assert (one.runaway, one.temperature, one.compression_ratio, one.words) == (False, 0, 0, ())
     assert (one.language, one.speaker, one.window_start_s) == ("", None, 0.0)
-    settings = Settings("m", "e", "d", 30.0, 1.0, 1500, 1.0, 0.0, "none", 0)
+    assert made.timings == Timings(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    settings = made.settings
     assert (settings.reasons, settings.windows, settings.search) == ((), "consecutive", "greedy")
     assert (settings.timestamps, settings.batch_size) == (False, 1)
     assert (settings.trim_window, settings.draft_model) == (False, "")
@@ -210,8 +215,9 @@ def test_what_was_not_measured_of_a_segment_or_a_result_is_nothing() -> None:
     ("language", "text"), [("en", "a b"), ("ja", "ab"), ("yue", "ab"), ("de", "a b")]
 )
 def test_segments_are_joined_as_their_language_is_written(language: str, text: str) -> None:
-    parts = [Segment(0.0, 1.0, one, (), 0.0, 0.0) for one in ("a", "", "b")]
-    settings = Settings("m", "e", "d", 30.0, 1.0, 1500, 1.0, 0.0, "none", 0)
-    made = Transcript("x", 1.0, language, "transcribe", tuple(parts), Timings(), settings)
-    assert made.text == text
-    assert (made.near_ties, made.language_probs) == (0, {})
+    assert transcript(language, "a", "", "b").text == text
+
+
+def test_sound_frames_and_times_are_as_whisper_has_them() -> None:
+    assert (SAMPLE_RATE_HZ, FRAMES_PER_SECOND, SECONDS_PER_TIMESTAMP) == (16_000, 100, 0.02)
+    assert transcript("en").text == ""
