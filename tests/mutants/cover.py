@@ -168,7 +168,6 @@ class Covered:
         order = {test: at for at, test in enumerate(self.seconds)}
         return sorted(found, key=lambda test: (spent[_file(test)], _file(test), order[test]))
 
-
     def naming(self, module: str) -> list[str]:
         """Tests whose files name a module: of one that has nothing to run, such as constants."""
         named = {

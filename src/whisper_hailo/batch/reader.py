@@ -21,7 +21,7 @@ _MOST_TRIES: Final = 9
 """A process that dies more often at one place does not die of what it reads."""
 
 _NOWHERE: Final = -1
-"""Before the first item."""
+"""Before the first item: a place that no item has."""
 
 
 class GroupReader(Closing):
@@ -66,7 +66,7 @@ class GroupReader(Closing):
                         f"the process that reads recordings died {crashes[at]} times; see what "
                         "ends it (no memory?), and run the same command again"
                     ) from None
-                if crashes[at] == _TRIES and at != _NOWHERE:
+                if crashes[at] == _TRIES:
                     broken[at] = _pieces_of(at, given)
             except GeneratorExit:
                 self._end()
