@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
 import time
 from collections import defaultdict
@@ -141,6 +142,7 @@ class Covered:
     """
 
     def __init__(self, test_files: Sequence[str]) -> None:
+        self._test_files = test_files
         self._by_line: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
         self.seconds: dict[str, float] = {}
         self.failed: list[str] = []
@@ -165,6 +167,15 @@ class Covered:
             spent[_file(test)] += self.seconds[test]
         order = {test: at for at, test in enumerate(self.seconds)}
         return sorted(found, key=lambda test: (spent[_file(test)], _file(test), order[test]))
+
+    def naming(self, module: str) -> list[str]:
+        """Tests whose files name a module: of one that has nothing to run, such as constants."""
+        named = {
+            file
+            for file in self._test_files
+            if re.search(rf"\b{re.escape(module)}\b", (ROOT / file).read_text(encoding="utf-8"))
+        }
+        return [test for test in self.seconds if _file(test) in named]
 
 
 def _file(test: str) -> str:

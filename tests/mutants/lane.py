@@ -105,7 +105,7 @@ class Lane:
         tests = covered.tests(one.path, one.lines) if one.function else []
         # What no test runs may run at import, where the tests of the file begin.
         at_import = not tests
-        tests = tests or covered.tests(one.path, None)
+        tests = tests or covered.tests(one.path, None) or covered.naming(_module(one.path))
         chosen = self._quickest(tests, covered.seconds)
         send(("", len(tests), len(chosen)))
         if not chosen:

@@ -72,9 +72,9 @@ def run_on_ray(
                 yield pickle.loads(row["outcome"])  # noqa: S301 - of our own actor
         except ray.exceptions.RayError as error:
             cause = getattr(error, "cause", None) or error
+            last = (str(cause).strip().splitlines() or [type(cause).__name__])[-1]
             raise DeviceError(
-                f"the cluster broke ({str(cause).strip().splitlines()[-1][:300]}); run the same "
-                "command again: it goes on"
+                f"the cluster broke ({last[:300]}); run the same command again: it goes on"
             ) from error
 
 

@@ -98,7 +98,6 @@ class BatchJob(Closing):
         self._outcomes: dict[int, dict[int, Outcome]] = defaultdict(dict)
         self._results: dict[int, list[ItemResult]] = {}
         self._summaries: dict[int, FileSummary] = {}
-        self._n_known = 0
         self.log = RunLog(store, self._ledger.run)
 
     def open(self) -> Self:
@@ -115,7 +114,7 @@ class BatchJob(Closing):
             for outcome in self._ledger.read():
                 if not self._is_known(outcome):
                     self._put(outcome)
-            for number in sorted({group // SHARD_GROUPS for group in self._results}):
+            for number in {group // SHARD_GROUPS for group in self._results}:
                 self._settle(number)
             self._n_known = self.n_done
             self._stack = opened.pop_all()
@@ -207,7 +206,8 @@ class BatchJob(Closing):
                 self._store.write(name, data)
         layout = self._settings.results
         self._store.write(f"{TRANSCRIPTS}/part-{number:05}.{layout}", shard(results, layout))
-        failures = tuple(result.failure_line() for result in results if result.failure)
+        failed = (result for result in results if result.transcript is None)
+        failures = tuple(result.failure_line() for result in failed)
         audio_s = round(sum(result.duration_s for result in results), 3)
         summary = FileSummary(len(results), audio_s, failures)
         self._store.write(f"{SUMMARIES}/part-{number:05}.json", _json(asdict(summary)))
@@ -262,4 +262,4 @@ def _hash(data: bytes) -> str:
 
 
 def _json(value: dict[str, Any]) -> bytes:
-    return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
+    return (json.dumps(value, indent=2) + "\n").encode()

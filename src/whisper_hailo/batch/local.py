@@ -127,7 +127,7 @@ class LocalEngine:
         """
         self._again.append(_Attempt(task))
         while True:
-            if self._again and not self._busy:
+            if not self._busy:
                 self._begin(self._again.popleft())
             for outcome in self._collect(patience_s=None):
                 return outcome
@@ -186,7 +186,7 @@ class LocalEngine:
         attempt.tries += 1
         if attempt.tries < _TRIES:
             self._again.append(attempt)
-        elif attempt.whole is None and len(attempt.task.pieces) > 1:
+        elif len(attempt.task.pieces) > 1:
             self._again.extend(attempt.apart())
         else:
             outcome = attempt.given_up(why)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -22,7 +23,9 @@ _NAMES: Final = ("audio", "audio_filepath", "path")
 """Of the field that names a recording; the second is NeMo's."""
 
 _ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-_LONGEST_ID: Final = 200
+_LONGEST_ID: Final = 1024
+_LONGEST_PART: Final = 250
+"""Bytes between two slashes: the system takes 255, and a format's name comes behind."""
 
 
 def is_address(audio: str) -> bool:
@@ -72,7 +75,8 @@ def _in_manifest(path: Path) -> Iterator[Item]:
         raise AudioError(
             f"{shown(path)} cannot be read ({error}), expected lines of JSON; check the path"
         ) from error
-    for number, line in enumerate(text.splitlines(), start=1):
+    # Texts in JSON may hold what other texts are cut into lines at.
+    for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             try:
                 yield _item(parse_json(line.encode()), path.absolute().parent)
@@ -102,16 +106,21 @@ def _item(raw: Any, folder: Path) -> Item:  # noqa: ANN401 - any JSON
 
 def _checked_id(own: str) -> str:
     """Files are named by it."""
-    name = own.rpartition("://")[2].lstrip("/")
-    path = PurePosixPath(name)
-    if not name or ".." in path.parts or len(name) > _LONGEST_ID or not name.isprintable():
+    path = PurePosixPath(own.rpartition("://")[2].lstrip("/"))
+    name = str(path)  # of two spellings of one path the second is refused as the same
+    try:
+        lengths = [len(os.fsencode(part)) for part in path.parts]
+    except UnicodeEncodeError:  # half a character that is none of a name either
+        lengths = []
+    fits = len(name) <= _LONGEST_ID and 0 < max(lengths, default=0) <= _LONGEST_PART
+    if not fits or ".." in path.parts or "\0" in name:
         raise MismatchError(f"id is {shown(own)}, which no file can be called")
     return name
 
 
 def written(items: Iterator[Item]) -> bytes:
     """Items as lines of JSON, the same for the same items."""
-    lines = (json.dumps(asdict(item), ensure_ascii=False, sort_keys=True) for item in items)
+    lines = (json.dumps(asdict(item), sort_keys=True) for item in items)
     return "".join(f"{line}\n" for line in lines).encode()
 
 

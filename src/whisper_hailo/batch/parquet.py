@@ -7,6 +7,8 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from whisper_hailo.core.strict_json import without_halves
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -46,11 +48,15 @@ def as_parquet(records: Sequence[dict[str, Any]]) -> bytes:
     import pyarrow as pa
     from pyarrow import parquet
 
-    rows = [
-        record | {"metadata": json.dumps(record["metadata"], ensure_ascii=False, sort_keys=True)}
-        for record in records
-    ]
+    rows = [record | _texts(record) for record in records]
     file = io.BytesIO()
     table = pa.Table.from_pylist(rows, schema())
-    parquet.write_table(table, file, compression="zstd", use_dictionary=True)
+    parquet.write_table(table, file, compression="zstd")
     return file.getvalue()
+
+
+def _texts(record: dict[str, Any]) -> dict[str, str]:
+    """Of a record: what is other text here."""
+    metadata = json.dumps(record["metadata"], ensure_ascii=False, sort_keys=True)
+    texts = {"id": record["id"], "audio": record["audio"], "metadata": metadata}
+    return {name: without_halves(text) for name, text in texts.items()}

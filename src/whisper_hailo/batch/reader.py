@@ -12,9 +12,16 @@ from whisper_hailo.batch.child import Child
 from whisper_hailo.batch.pieces import tasks_of
 from whisper_hailo.batch.records import Group, Task
 from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.errors import DeviceError
 
 _TRIES: Final = 2
 """An item at which the process died so often is given up: once, it may have been killed."""
+
+_MOST_TRIES: Final = 9
+"""A process that dies more often at one place does not die of what it reads."""
+
+_NOWHERE: Final = -1
+"""Before the first item: a place that no item has."""
 
 
 class GroupReader(Closing):
@@ -31,6 +38,7 @@ class GroupReader(Closing):
         """The tasks of a group that are not done.
 
         Raises:
+            DeviceError: the process dies whatever it reads.
             Exception: one that nobody foresaw, of reading.
         """
         crashes: Counter[int] = Counter()
@@ -38,7 +46,7 @@ class GroupReader(Closing):
         given: dict[int, Task] = {}
         while True:
             child = self._child = self._child or Child(_read)
-            at = 0
+            at = _NOWHERE
             try:
                 child.send((replace(group, done=group.done | given.keys()), broken))
                 while (got := child.receive()) is not None:
@@ -53,6 +61,11 @@ class GroupReader(Closing):
             except EOFError:
                 self._end()
                 crashes[at] += 1
+                if crashes[at] > _MOST_TRIES:
+                    raise DeviceError(
+                        f"the process that reads recordings died {crashes[at]} times; see what "
+                        "ends it (no memory?), and run the same command again"
+                    ) from None
                 if crashes[at] == _TRIES:
                     broken[at] = _pieces_of(at, given)
             except GeneratorExit:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from whisper_hailo.batch.parquet import as_parquet
 from whisper_hailo.batch.records import Failure, Group, Item, Outcome, PieceResult
+from whisper_hailo.core.strict_json import without_halves
 from whisper_hailo.core.types import Segment, Settings, Timings, Transcript
 from whisper_hailo.text.outputs import JSON_VERSION, render, verbose_json
 from whisper_hailo.text.subtitles import Layout
@@ -59,7 +60,7 @@ class ItemResult:
 
 
 def _dumped(record: dict[str, Any]) -> str:
-    return json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
+    return without_halves(json.dumps(record, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
 def shard(results: Sequence[ItemResult], layout: str) -> bytes:

@@ -57,12 +57,14 @@ def read_status(store: Store) -> Status:
     head = read_head(store)
     if head is None:
         raise OptionError(f"{store.name} holds no job, expected the folder of one; check the path")
+    # First what a run takes away as soon as it is in a file of results: else it may be in neither.
+    told = list(Ledger(store).read())
     summaries = read_summaries(store)
     failures = Counter(_kind(line) for summary in summaries.values() for line in summary.failures)
     tried = sum(summary.items for summary in summaries.values())
     audio_s = sum(summary.audio_s for summary in summaries.values())
     outcomes: dict[int, dict[int, Outcome]] = defaultdict(dict)
-    for outcome in Ledger(store).read():
+    for outcome in told:
         if outcome.group // SHARD_GROUPS not in summaries:
             outcomes[outcome.group][outcome.index] = outcome
     sizes = {group.index: len(group.items) for group in read_groups(store.read(ITEMS_FILE) or b"")}

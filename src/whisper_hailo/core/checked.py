@@ -52,10 +52,9 @@ def has_content(path: Path, expected: str) -> bool:
 
 
 def _notes() -> dict[str, Note]:
-    """What was noted before, the latest last; nothing where it is damaged."""
-    path = cache_root() / NOTES_FILE
+    """What was noted before, the latest last; nothing where there is none, or it is damaged."""
     try:
-        return decode(dict[str, Note], read_json(path)) if path.is_file() else {}
+        return decode(dict[str, Note], read_json(cache_root() / NOTES_FILE))
     except (ModelError, MismatchError):
         return {}
 

@@ -173,7 +173,7 @@ def _group(one: Field[Any], kind: type[Any], name: str, value: Any, *, can_be_of
     if isinstance(value, kind):
         return value
     if can_be_off and isinstance(value, bool):
-        return value or None
+        return value
     how = flag_of(one)
     if how is not None and how.parse is not None and isinstance(value, str):
         expect_choice(one, value)
@@ -184,8 +184,8 @@ def _group(one: Field[Any], kind: type[Any], name: str, value: Any, *, can_be_of
 
 def _plain(one: Field[Any], kind: Any, name: str, value: Any) -> Any:  # noqa: ANN401 - of any field
     how = flag_of(one)
-    if kind is Path and isinstance(value, str | Path):
-        return Path(value)
+    if kind is Path:
+        return value if isinstance(value, Path) else Path(decode(str, value, name))
     if how is not None and how.parse is not None and isinstance(value, str | list | tuple):
         expect_choice(one, value)
         return how.parse(value if isinstance(value, str) else ",".join(map(str, value)))

@@ -115,5 +115,5 @@ def similar_language(language: str, known: Iterable[str]) -> str | None:
     """The language among the codes `known` that was likely meant, such as `German (de)`."""
     codes = set(known)
     names = [name for name, code in _NAMES.items() if code in codes]
-    found = get_close_matches(language.strip().casefold(), names, n=1)
+    found = get_close_matches(language.strip().casefold(), names)
     return f"{found[0].title()} ({_NAMES[found[0]]})" if found else None

@@ -120,7 +120,7 @@ def _held(folder: Path, prefix: str, make: Callable[[Path], None]) -> Iterator[P
 def _remove(path: Path) -> None:
     """Remove a file or a directory, if it is there."""
     try:
-        path.unlink(missing_ok=True)
+        path.unlink()
     except OSError:
         shutil.rmtree(path, ignore_errors=True)
 

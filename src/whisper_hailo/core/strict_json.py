@@ -101,6 +101,11 @@ def parse_json(raw: bytes) -> Any:  # noqa: ANN401 - any JSON
     return value
 
 
+def without_halves(text: str) -> str:
+    """JSON that a file can hold: half characters, which names may have, as JSON writes them."""
+    return text.encode(errors="backslashreplace").decode()
+
+
 def decode(wanted: type[T], value: object, where: str = "") -> T:
     """A JSON value as what a type annotation says: dataclasses, tuples, dicts, plain values.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.strict_json import without_halves
 from whisper_hailo.core.types import FRAMES_PER_SECOND, Segment, Transcript, Word
 from whisper_hailo.text.subtitles import Layout, cue_time, srt, tsv, vtt
 
@@ -42,7 +43,7 @@ def render(transcript: Transcript, fmt: str, layout: Layout | None = None) -> st
         OptionError: no such format.
     """
     if fmt == JSON:
-        return json.dumps(as_json(transcript), ensure_ascii=False, indent=2) + "\n"
+        return without_halves(json.dumps(as_json(transcript), ensure_ascii=False, indent=2)) + "\n"
     return "".join(parts(transcript.segments, fmt, layout or Layout()))
 
 

@@ -30,7 +30,7 @@ def files(monkeypatch: pytest.MonkeyPatch) -> Files:
 
 @pytest.fixture
 def signals() -> Iterator[None]:
-    """What a signal does is as before afterwards."""
-    before = signal.getsignal(signal.SIGINT)
+    """What a signal does is as before afterwards; Ctrl-C interrupts, also in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

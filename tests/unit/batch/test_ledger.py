@@ -154,6 +154,15 @@ def test_a_file_that_is_gone_when_it_is_read_tells_nothing(shelf: Shelf) -> None
     assert list(Ledger(shelf).read()) == []
 
 
+def test_what_is_no_number_in_json_is_not_written(shelf: Shelf) -> None:
+    """The next run could not read it."""
+    one = begun(shelf)
+    one.add(Outcome(0, 0, True, (PieceResult(0, float("nan")),)))
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        one.flush()
+    assert shelf.files == {}
+
+
 def test_a_line_that_none_of_ours_wrote_is_said_with_its_file(shelf: Shelf) -> None:
     one = begun(shelf)
     one.add(outcome(0))

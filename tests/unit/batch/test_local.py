@@ -66,6 +66,73 @@ def test_so_many_workers_are_busy_and_no_more(workers: list[Worker], read: Any) 
     assert len(workers) == 3
 
 
+def test_what_is_done_is_told_while_the_next_is_still_being_read(
+    workers: list[Worker], read: Any
+) -> None:
+    """Of an hour's recording behind a short one, too; and reading that takes long is no end."""
+    told = threading.Event()
+
+    def tasks(group: Group) -> Iterator[Task]:
+        yield a_task(0, group=group.index)
+        assert told.wait(60)
+        yield a_task(1, group=group.index)
+
+    Worker.waits = True
+    groups = read([])
+    Reader.tasks_of = staticmethod(tasks)  # type: ignore[assignment]
+    engine = LocalEngine(SETUP, 2)
+    collect, looks = engine._collect, 0
+
+    def collected() -> Iterator[Outcome]:
+        """The first is done when nothing was there for the second worker, if only once."""
+        nonlocal looks
+        looks += bool(engine._busy)
+        if looks > 1:
+            for worker in engine._busy:
+                worker.release()  # type: ignore[attr-defined]
+        yield from collect()
+
+    engine._collect = collected  # type: ignore[method-assign,assignment]
+    seen = []
+    for outcome in engine.run([*groups]):
+        seen.append(outcome.index)
+        told.set()
+    assert seen == [0, 1]
+    assert len(workers) == 1
+
+
+@pytest.mark.parametrize("deaths", [0, 2])
+def test_what_is_under_way_when_all_is_read_is_waited_for(
+    workers: list[Worker], read: Any, deaths: int
+) -> None:
+    """Also where its workers die then."""
+    Worker.waits = True
+    use(dies_of([0], times=deaths))
+    groups = read([a_task(0, last=True)])
+    engine = LocalEngine(SETUP, 2)
+    hand_out, collect, looks = engine._hand_out, engine._collect, 0
+    is_all_read = False
+
+    def handed(coming: local.Coming) -> bool:
+        nonlocal is_all_read
+        more = hand_out(coming)
+        is_all_read |= not more
+        return more
+
+    def collected() -> Iterator[Outcome]:
+        nonlocal looks
+        looks += is_all_read
+        if looks > 1:
+            for worker in engine._busy:
+                worker.release()  # type: ignore[attr-defined]
+        yield from collect()
+
+    engine._hand_out = handed  # type: ignore[method-assign]
+    engine._collect = collected  # type: ignore[method-assign,assignment]
+    assert list(engine.run(groups)) == [done(a_task(0, last=True))]
+    assert len(workers) == 1 + deaths
+
+
 def test_a_task_is_read_ahead_and_no_more(workers: list[Worker], read: Any) -> None:
     """Of a reader that is quicker than its workers no more than this is ever in memory."""
     taken: list[int] = []
@@ -100,19 +167,34 @@ def test_what_nobody_foresaw_in_reading_ends_the_run(workers: list[Worker], read
 
 
 def test_who_stops_taking_ends_workers_and_reading(workers: list[Worker], read: Any) -> None:
-    groups = read([a_task(n) for n in range(9)])
+    taken: list[int] = []
+    is_ahead = threading.Event()
+
+    def tasks(_: Group) -> Iterator[Task]:
+        for n in range(9):
+            taken.append(n)
+            if n == 3:  # of the others one or two are with workers, and one waits
+                is_ahead.set()
+            yield a_task(n)
+
+    groups = read([])
+    Reader.tasks_of = staticmethod(tasks)  # type: ignore[assignment]
     engine = LocalEngine(SETUP, 2)
     engine.prepare()
     before = set(threading.enumerate())
     outcomes = engine.run(groups)
     next(outcomes)
     (thread,) = set(threading.enumerate()) - before
+    if len(Worker.held) < 2:
+        next(outcomes)
+    assert is_ahead.wait(60)
     outcomes.close()  # type: ignore[attr-defined]
     assert all(worker.is_over for worker in workers)
-    thread.join(5.0)
+    thread.join(60)
     assert not thread.is_alive()
     assert Reader.closed == 1
     assert len(Worker.held) < 9
+    assert len(taken) < 9
 
 
 def test_a_worker_that_was_prepared_takes_the_first_task_and_stays(workers: list[Worker]) -> None:

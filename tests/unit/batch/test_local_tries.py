@@ -41,6 +41,7 @@ def test_of_a_task_that_kills_its_workers_one_piece_is_to_blame(workers: list[Wo
     assert failures(outcome) == ["", "Crash", ""]
     assert [one.item for one in outcome.results] == [0, 1, 2]
     assert [one.end_s for one in outcome.results] == [1.0, 1.0, 3.0]
+    assert all(worker.is_over for worker in workers[:-1])  # one at a time
     # Three workers for all pieces, then three for the one.
     assert sum(worker.is_over for worker in workers) == 6
     assert [len(task.pieces) for task in Worker.held] == [3] * 3 + [1] * 5
@@ -63,16 +64,17 @@ def test_a_task_of_one_piece_is_given_up_after_three_workers(workers: list[Worke
     outcome = LocalEngine(SETUP, 1).do(Task(4, 5, (Piece(0, 1.5),), is_last=True))
     expected = Failure("Crash", "3 workers died of it (SIGKILL); report it")
     assert outcome == Outcome(4, 5, True, (PieceResult(0, 1.5, failure=expected),))
+    assert (outcome.took_s, outcome.audio_s) == (0.0, 0.0)
     assert [worker.is_over for worker in workers] == [True] * 3
 
 
 def test_a_task_that_kills_its_workers_stops_no_other(workers: list[Worker], read: Any) -> None:
     use(dies_of([10, 31]))
-    groups = read([a_task(0), a_task(1), a_task(2), a_task(3, 3), a_task(4, last=True)])
+    groups = read([a_task(0), a_task(1), a_task(2), a_task(3, 2), a_task(4, last=True)])
     outcomes = {one.index: one for one in LocalEngine(SETUP, 2).run(groups)}
     assert sorted(outcomes) == [0, 1, 2, 3, 4]
     assert {n: failures(one) for n, one in outcomes.items()} == {
-        0: [""], 1: ["Crash"], 2: [""], 3: ["", "Crash", ""], 4: [""],
+        0: [""], 1: ["Crash"], 2: [""], 3: ["", "Crash"], 4: [""],
     }  # fmt: skip
     assert outcomes[4].is_last
     assert all(worker.is_over for worker in workers)

@@ -42,6 +42,24 @@ def test_a_folder_is_all_recordings_below_it_in_order(tmp_path: Path) -> None:
     assert [item.id for item in read_source(tmp_path)] == ["a/y.MP3", "a/z.flac", "b.wav"]
 
 
+def test_paths_are_whole_so_that_a_job_may_go_on_from_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "talks").mkdir()
+    (tmp_path / "talks" / "a.wav").touch()
+    manifest(tmp_path / "talks", {"audio": "a.wav"})
+    monkeypatch.chdir(tmp_path)
+    for source in (Path("talks"), Path("talks/archive.jsonl")):
+        assert list(read_source(source)) == [Item("a.wav", str(tmp_path / "talks" / "a.wav"))]
+
+
+def test_the_order_of_a_line_s_fields_makes_no_other_job(tmp_path: Path) -> None:
+    lines = ['{"audio": "/a.wav", "show": 1, "n": {"b": 1, "a": 2}}',
+             '{"n": {"a": 2, "b": 1}, "show": 1, "audio": "/a.wav"}']  # fmt: skip
+    one, other = (written(read_source(manifest(tmp_path, line))) for line in lines)
+    assert one == other
+
+
 def test_what_a_job_could_not_do_is_a_manifest(tmp_path: Path) -> None:
     line = {"id": "x", "audio": "/x.wav", "metadata": {"n": 1}, "error": {"kind": "AudioError"}}
     assert list(read_source(manifest(tmp_path, line))) == [Item("x", "/x.wav", None, {"n": 1})]
@@ -54,7 +72,15 @@ def test_what_a_job_could_not_do_is_a_manifest(tmp_path: Path) -> None:
         ('{"id": "a"}', "line 2: audio is missing"),
         ('{"audio": 3}', "line 2: audio is 3, expected a text"),
         ('{"audio": "a.wav", "id": "../a"}', "line 2: id is ../a, which no file can be called"),
-        ('{"audio": "a.wav", "id": "' + "x" * 300 + '"}', "which no file can be called"),
+        ('{"audio": "a.wav", "id": ""}', "line 2: id is '', which no file can be called"),
+        ('{"audio": "a.wav", "id": "/."}', r"line 2: id is /\., which no file can be called"),
+        ('{"audio": "a.wav", "id": "a/.."}', "which no file can be called"),
+        ('{"audio": "a.wav", "id": "a\\u0000"}', "which no file can be called"),
+        ('{"audio": "a.wav", "id": "\\ud800"}', "which no file can be called"),
+        ('{"audio": "a.wav", "id": "' + "x" * 251 + '"}', "which no file can be called"),
+        ('{"audio": "a.wav", "id": "a/' + "x" * 251 + '"}', "which no file can be called"),
+        ('{"audio": "a.wav", "id": "' + "日" * 84 + '"}', "which no file can be called"),
+        ('{"audio": "a.wav", "id": "' + "x/" * 512 + 'x"}', "which no file can be called"),
         ("[1]", "line 2: it is a list, expected an object"),
     ],
 )
@@ -63,6 +89,40 @@ def test_a_line_that_is_no_item_is_told_by_its_number(
 ) -> None:
     with pytest.raises(OptionError, match=message):
         list(read_source(manifest(tmp_path, {"audio": "ok.wav"}, line)))
+
+
+@pytest.mark.parametrize(
+    ("own", "name"),
+    [
+        ("x" * 250, "x" * 250),
+        ("日" * 83, "日" * 83),
+        ("x/" * 511 + "xy", "x/" * 511 + "xy"),
+        ("a\nb", "a\nb"),
+        ("\udcff.wav", "\udcff.wav"),
+        ("made://bucket/a.wav", "bucket/a.wav"),
+        ("/deep//er/./a", "deep/er/a"),
+    ],
+)
+def test_an_id_is_whatever_a_file_can_be_called(tmp_path: Path, own: str, name: str) -> None:
+    """Also of the files of a folder, whose failures are a manifest."""
+    (item,) = read_source(manifest(tmp_path, {"audio": "a.wav", "id": own}))
+    assert item.id == name
+
+
+def test_lines_end_where_json_lines_do(tmp_path: Path) -> None:
+    """Texts may hold what other readers end lines at."""
+    texts = ["\u2028", "\x85", "\x0c"]
+    lines = [json.dumps({"audio": "a.wav", "id": str(n), "t": text}, ensure_ascii=False)
+             for n, text in enumerate(texts)]  # fmt: skip
+    path = tmp_path / "archive.jsonl"
+    path.write_bytes("\r\n".join(lines).encode())
+    assert [item.metadata["t"] for item in read_source(path)] == texts
+
+
+def test_what_no_text_holds_comes_back_from_the_job_s_own_file() -> None:
+    """A name that is no UTF-8 is a name all the same."""
+    items = [Item("\udcff.wav", "/\udcff.wav", metadata={"t": "\ud800 \\udcff ä"})]
+    assert [group.items for group in read_groups(written(iter(items)))] == [tuple(items)]
 
 
 def test_two_items_of_one_id_are_refused(tmp_path: Path) -> None:

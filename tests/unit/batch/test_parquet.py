@@ -14,7 +14,7 @@ import pytest
 from pyarrow import parquet
 
 from tests.unit.batch.test_job import ITEMS, JOB, job, outcomes, straight  # noqa: F401 - a fixture
-from whisper_hailo.batch.parquet import schema
+from whisper_hailo.batch.parquet import as_parquet, schema
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.text.outputs import json_schema
 
@@ -61,6 +61,26 @@ def test_the_records_are_those_of_the_json_lines_in_any_order_with_the_same_byte
         lines = straight[f"transcripts/{name.removesuffix('.parquet')}.jsonl"].splitlines()
         assert rows(data) == [json.loads(line) for line in lines]
     assert sum(len(rows(data)) for data in files.values()) == len(ITEMS)
+
+
+def test_a_record_of_a_recording_and_of_a_failure_come_back() -> None:
+    word = {"word": " a", "start": 0.25, "end": 0.5, "probability": 0.5}
+    segment = {"id": 0, "seek": 100, "start": 0.25, "end": 1.0, "text": " a", "tokens": [1, 2],
+               "temperature": 0.0, "words": [word]}  # fmt: skip
+    head = {"version": 1, "id": "ä", "audio": "/ä.wav", "metadata": {"z": [1, None], "a": "ä"}}
+    heard = {"task": "transcribe", "language": "en", "duration": 1.5, "text": "a"}
+    error = {"kind": "AudioError", "message": "bad"}
+    records = [head | heard | {"segments": [segment]}, head | {"error": error}]
+    data = as_parquet(records)
+    assert rows(data) == records
+    group = parquet.ParquetFile(io.BytesIO(data)).metadata.row_group(0)
+    assert {group.column(n).compression for n in range(group.num_columns)} == {"ZSTD"}
+    assert '{"a": "ä", "z": [1, null]}' in str(parquet.read_table(io.BytesIO(data))["metadata"])
+
+
+def test_a_name_that_is_no_text_is_written_as_in_json() -> None:
+    record = {"version": 1, "id": "\udcff", "audio": "/\udcff", "metadata": {"\udcff": "a"}}
+    assert rows(as_parquet([record])) == [record | {"id": r"\udcff", "audio": r"/\udcff"}]
 
 
 def test_a_job_of_json_lines_is_not_gone_on_with_in_parquet(tmp_path: Path) -> None:

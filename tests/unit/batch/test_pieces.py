@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,21 @@ import pytest
 import soundfile
 
 from whisper_hailo.audio import open_audio
-from whisper_hailo.batch.pieces import LOOKED_AT_S, cut, quiet_place, tasks_of
-from whisper_hailo.batch.records import MOST_PIECES, PIECE_S, Group, Item, Task
+from whisper_hailo.audio.stream import AudioStream
+from whisper_hailo.batch import pieces
+from whisper_hailo.batch.pieces import audio_s, cut, quiet_place, tasks_of
+from whisper_hailo.batch.records import (
+    GROUP_ITEMS,
+    MOST_PIECES,
+    PIECE_S,
+    Group,
+    Item,
+    Outcome,
+    Piece,
+    Task,
+)
+from whisper_hailo.batch.results import SHARD_GROUPS
+from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 
 FULL = round(PIECE_S * SAMPLE_RATE_HZ)
@@ -45,23 +59,39 @@ def test_a_full_piece_is_cut_in_the_middle_of_its_pause() -> None:
 
 
 def test_a_cut_never_makes_a_short_piece() -> None:
-    assert quiet_place(np.zeros(FULL, np.float32)) >= FULL - LOOKED_AT_S * SAMPLE_RATE_HZ
-    assert quiet_place(noise(PIECE_S)) <= FULL
+    """The page on archives promises pieces of at most five minutes: they have more than four."""
+    minute = 60 * SAMPLE_RATE_HZ
+    assert pieces._FULL == FULL == 5 * minute
+    assert 4 * minute <= quiet_place(np.zeros(FULL, np.float32)) <= 4 * minute + SAMPLE_RATE_HZ
+    rising = np.linspace(1.0, 0.0, FULL, dtype=np.float32)
+    assert 5 * minute - SAMPLE_RATE_HZ <= quiet_place(rising) <= FULL
 
 
+@pytest.fixture
+def twenty_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Are a full piece, whose last five are looked at."""
+    monkeypatch.setattr(pieces, "_FULL", 20 * SAMPLE_RATE_HZ)
+    monkeypatch.setattr(pieces, "LOOKED_AT_S", 5.0)
+
+
+@pytest.mark.usefixtures("twenty_seconds")
 def test_pieces_together_are_the_recording() -> None:
-    samples = noise(2.3 * PIECE_S)
+    samples = noise(53.0)
     with open_audio(samples) as stream:
-        pieces = list(cut(stream))
-    assert np.array_equal(np.concatenate([piece for _, piece in pieces]), samples)
-    assert all(piece.size <= FULL for _, piece in pieces)
-    starts = np.cumsum([0, *(piece.size for _, piece in pieces)])[:-1] / SAMPLE_RATE_HZ
-    assert [start_s for start_s, _ in pieces] == starts.tolist()
+        found = list(cut(stream))
+    np.testing.assert_array_equal(np.concatenate([piece for _, piece in found]), samples)
+    assert all(15 <= piece.size / SAMPLE_RATE_HZ <= 20 for _, piece in found[:-1])
+    starts = np.cumsum([0, *(piece.size for _, piece in found)])[:-1] / SAMPLE_RATE_HZ
+    assert [start_s for start_s, _ in found] == starts.tolist()
 
 
+@pytest.mark.usefixtures("twenty_seconds")
 def test_short_recordings_share_a_task_and_long_ones_have_several(tmp_path: Path) -> None:
-    tasks = list(tasks_of(group(tmp_path, 40.0, 30.0, 1.2 * PIECE_S, 1.0)))
+    tasks = list(tasks_of(group(tmp_path, 4.0, 3.0, 24.0, 1.0)))
     assert [[piece.item for piece in task.pieces] for task in tasks] == [[0, 1], [2], [2, 3]]
+    first = tasks[1].pieces[0].n_samples / SAMPLE_RATE_HZ
+    starts = [[piece.start_s for piece in task.pieces] for task in tasks]
+    assert starts == [[0.0, 0.0], [0.0], [first, 0.0]]
     assert [task.index for task in tasks] == [0, 1, 2]
     assert [task.is_last for task in tasks] == [False, False, True]
     assert {task.group for task in tasks} == {3}
@@ -78,20 +108,29 @@ def test_so_many_short_recordings_at_most_share_a_task(tmp_path: Path) -> None:
 def test_one_that_cannot_be_read_fails_alone(tmp_path: Path) -> None:
     made = group(tmp_path, 1.0, 1.0, 1.0)
     Path(made.items[1].audio).write_bytes(b"RIFF")
-    (task,) = tasks_of(made)
+    looked_at: list[int] = []
+    (task,) = tasks_of(made, at=looked_at.append)
+    assert looked_at == [0, 1, 2]  # so that whoever dies of one is known
     first, second, third = task.pieces
+    assert (second.item, second.start_s, second.n_samples) == (1, 0.0, 0)
     assert (first.failure, third.failure) == (None, None)
     assert second.failure is not None
     assert second.failure.kind == "AudioError"
     assert "1.wav" in second.failure.message
 
 
+@pytest.mark.usefixtures("twenty_seconds")
 def test_one_that_crashes_its_reader_fails_behind_what_was_read(tmp_path: Path) -> None:
-    made = group(tmp_path, 1.0, 1.5 * PIECE_S, 1.0)
+    made = group(tmp_path, 1.0, 30.0, 1.0)
     whole = shape(list(tasks_of(made)))
     broken = list(tasks_of(made, {1: 1}))
     assert shape(broken)[:1] == whole[:1]
     assert [(p.item, p.failure is not None) for p in broken[1].pieces] == [(1, True), (2, False)]
+    tasks = list(tasks_of(made, {0: 0, 1: 0}))
+    assert [(task.index, [p.item for p in task.pieces]) for task in tasks] == [
+        (0, [0]),
+        (1, [1, 2]),
+    ]
     first, second = tasks_of(made, {1: 0})
     assert [piece.item for piece in first.pieces] == [0]
     assert [piece.item for piece in second.pieces] == [1, 2]
@@ -100,3 +139,79 @@ def test_one_that_crashes_its_reader_fails_behind_what_was_read(tmp_path: Path) 
 @pytest.mark.parametrize("nothing", [[], [0.5]])
 def test_every_group_ends_with_a_last_task(tmp_path: Path, nothing: list[float]) -> None:
     assert [task.is_last for task in tasks_of(group(tmp_path, *nothing))] == [True]
+
+
+@pytest.fixture
+def two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Are a full piece, whose last half is looked at."""
+    monkeypatch.setattr(pieces, "_FULL", 2 * SAMPLE_RATE_HZ)
+    monkeypatch.setattr(pieces, "LOOKED_AT_S", 1.0)
+
+
+@pytest.mark.usefixtures("two_seconds")
+def test_what_is_as_long_as_a_piece_is_one_and_a_sample_more_are_two() -> None:
+    for more, n_pieces in ((0, 1), (1, 2)):
+        with open_audio(np.zeros(2 * SAMPLE_RATE_HZ + more, np.float32)) as stream:
+            assert len(list(cut(stream))) == n_pieces
+
+
+@pytest.mark.usefixtures("two_seconds")
+def test_pieces_fill_a_task_to_the_sample(tmp_path: Path) -> None:
+    for lengths_s, expected in (
+        ((1.5, 0.5), [[0, 1]]),
+        ((1.5, 0.5, 1.0, 1.0), [[0, 1], [2, 3]]),
+        ((1.5, 0.5001), [[0], [1]]),
+    ):
+        tasks = list(tasks_of(group(tmp_path, *lengths_s)))
+        assert [[piece.item for piece in task.pieces] for task in tasks] == expected
+
+
+@pytest.mark.usefixtures("two_seconds")
+def test_what_breaks_off_fails_behind_what_was_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(stream: AudioStream) -> Iterator[tuple[float, FloatArray]]:
+        yield from cut(stream)
+        if stream.duration_s == 3.0:
+            raise AudioError("it breaks off")
+
+    monkeypatch.setattr(pieces, "cut", breaks)
+    tasks = list(tasks_of(group(tmp_path, 0.25, 3.0, 0.25)))
+    found = [piece for task in tasks for piece in task.pieces]
+    assert [(piece.item, piece.failure and piece.failure.kind) for piece in found] == [
+        (0, None), (1, None), (1, None), (1, "AudioError"), (2, None),
+    ]  # fmt: skip
+    assert (found[3].start_s, found[3].n_samples, found[4].start_s) == (3.0, 0, 0.0)
+    assert found[2].start_s == found[1].n_samples / SAMPLE_RATE_HZ
+    again = tasks_of(group(tmp_path, 0.25, 3.0), {1: 1})
+    (broken,) = [piece for task in again for piece in task.pieces if piece.failure]
+    assert broken.start_s == found[1].n_samples / SAMPLE_RATE_HZ
+
+
+@pytest.mark.usefixtures("two_seconds")
+def test_the_quietest_half_second_of_those_looked_at_is_cut_in_its_middle() -> None:
+    """Frames of 20 ms; what is quieter before is not looked at."""
+    samples = noise(2.0)
+    samples[: SAMPLE_RATE_HZ - 1] = 0
+    for begin_s in (1.0, 1.24, 1.5):
+        loud = samples.copy()
+        begin = round(begin_s * SAMPLE_RATE_HZ)
+        loud[begin : begin + SAMPLE_RATE_HZ // 2] *= 0.01
+        assert quiet_place(loud) == begin + SAMPLE_RATE_HZ // 4
+    flat = np.full(2 * SAMPLE_RATE_HZ, -3.0, np.float32)  # beyond full scale: as loud as that
+    flat[round(1.25 * SAMPLE_RATE_HZ) :] = 1.0
+    flat[round(1.75 * SAMPLE_RATE_HZ) :] = 3.0
+    assert quiet_place(flat) == SAMPLE_RATE_HZ + SAMPLE_RATE_HZ // 4  # of equal ones the first
+
+
+def test_seconds_of_a_task_are_those_of_its_pieces() -> None:
+    sound = np.zeros(8000, np.float32)
+    task = Task(0, 0, (Piece(0, 0.0, sound), Piece(1, 0.0), Piece(1, 0.0, sound)), is_last=True)
+    assert audio_s(task) == 1.0
+
+
+def test_sizes_are_those_that_the_page_on_archives_names() -> None:
+    assert Piece(0, 0.0, np.zeros(round(PIECE_S), np.float32)).n_samples == 300
+    assert GROUP_ITEMS * SHARD_GROUPS == 256  # recordings of a file of results
+    nothing = Outcome(0, 0, True, ())
+    assert (nothing.took_s, nothing.audio_s) == (0.0, 0.0)

@@ -12,6 +12,7 @@ from whisper_hailo.batch import reader
 from whisper_hailo.batch.pieces import Broken
 from whisper_hailo.batch.reader import GroupReader
 from whisper_hailo.batch.records import Group, Item, Piece, Task
+from whisper_hailo.core.errors import DeviceError
 
 SOUND: Final = np.ones(4, np.float32)
 GROUP: Final = Group(7, tuple(Item(name, f"/{name}.wav") for name in "abc"))
@@ -256,3 +257,31 @@ def test_one_that_never_read_is_closed_without_a_word(processes: list[Process]) 
     one.close()
     one.close()
     assert processes == []
+
+
+class Dying(Process):
+    """A process that dies at once, so many times."""
+
+    left = 0
+
+    def send(self, message: tuple[Group, Mapping[int, int]]) -> None:
+        if Dying.left:
+            Dying.left -= 1
+        else:
+            super().send(message)
+
+
+def test_a_process_that_dies_before_it_reads_is_no_recording_s_fault(
+    processes: list[Process], reads: Reads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads([[0], [1, 2]])
+    monkeypatch.setattr(reader, "Child", Dying)
+    monkeypatch.setattr(Dying, "left", 9)
+    with GroupReader() as one:
+        assert shape(list(one.tasks(GROUP))) == [(0, [0]), (1, [1, 2])]
+        monkeypatch.setattr(Dying, "left", 99)
+        one.close()
+        with pytest.raises(DeviceError, match="the process that reads recordings died 10 times"):
+            list(one.tasks(GROUP))
+    assert len(processes) == 10 + 10
+    assert all(process.is_over for process in processes)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tests.unit.batch.made_up import segment
 from whisper_hailo.batch.records import Failure, Group, Item, Outcome, PieceResult
 from whisper_hailo.batch.results import ItemResult, files_of, item_results, later, shard
+from whisper_hailo.batch.store import Folder
 from whisper_hailo.core.types import Segment, Settings, Timings, Transcript
 from whisper_hailo.text.outputs import JSON_VERSION
 from whisper_hailo.text.subtitles import Layout
@@ -45,7 +47,7 @@ def test_times_are_told_to_the_millisecond() -> None:
     one = segment("word")
     word = replace(one.words[0], start_s=0.2, end_s=0.2)
     one = replace(one, start_s=0.2, end_s=0.2, window_start_s=0.2, words=(word,))
-    for start_s, expected in ((299.98, 300.18), (299.98025, 300.18)):
+    for start_s, expected in ((299.98, 300.18), (299.98025, 300.18), (300.0234, 300.223)):
         (moved,) = later([one], start_s)
         times = (moved.start_s, moved.end_s, moved.window_start_s)
         assert times == (expected, expected, expected)
@@ -101,6 +103,15 @@ def test_items_have_their_own_pieces_and_failures() -> None:
     assert b.duration_s == 0.0
 
 
+def test_a_recording_of_which_any_piece_failed_has_failed() -> None:
+    """What was heard of it would be taken for all of it."""
+    fine = PieceResult(0, 300.0, "en", said("one"))
+    failed = PieceResult(0, 300.0, failure=BAD)
+    for pieces in ((fine, failed), (fine, failed, fine), (failed, fine), (fine, fine, failed)):
+        result = joined(*pieces)
+        assert (result.transcript, result.failure) == (None, BAD)
+
+
 def test_a_record_has_the_fields_that_the_page_on_archives_names() -> None:
     item = Item("a", "/a.wav", None, {"show": "news"})
     record = joined(PieceResult(0, 1.0, "en", said("word")), item=item).record()
@@ -130,9 +141,10 @@ def test_a_failure_is_a_line_of_a_manifest(language: str | None) -> None:
 
 
 def test_a_file_of_results_is_a_line_for_each_that_any_program_reads() -> None:
-    results = [ItemResult(Item(name, f"/{name}.wav"), None, BAD) for name in ("ä", "b")]
+    names = ["ä", "b", "\udcff"]  # the last is no text: a name that is no UTF-8
+    results = [ItemResult(Item(name, f"/{name}.wav"), None, BAD) for name in names]
     lines = shard(results, "jsonl").decode().splitlines(keepends=True)
-    assert [json.loads(line)["id"] for line in lines] == ["ä", "b"]
+    assert [json.loads(line)["id"] for line in lines] == names
     assert all(line.endswith("}\n") for line in lines)
     assert '"id": "ä"' in lines[0]
 
@@ -151,3 +163,12 @@ def test_an_item_has_a_file_of_each_format_but_none_where_it_failed() -> None:
     assert found["txt/b/a.txt"] == b"two words\n"
     assert b"<u>two words</u>" in found["srt/b/a.srt"]
     assert files_of(ItemResult(Item("a", "/a.wav"), None, BAD), ("txt",), Layout()) == []
+
+
+def test_a_name_that_is_no_text_has_its_files(tmp_path: Path) -> None:
+    result = joined(PieceResult(0, 1.0, "en", said("word")), item=Item("\udcff", "/\udcff"))
+    ((name, data),) = files_of(result, ("json",), Layout())
+    assert name == "json/\udcff.json"
+    assert json.loads(data)["audio"] == "\udcff"
+    Folder(tmp_path).write(name, data)
+    assert Folder(tmp_path).names("json") == [name]

@@ -56,6 +56,16 @@ def test_times_and_tasks_add_up_from_nothing(clock: Clock) -> None:
     }  # fmt: skip
 
 
+def test_each_run_has_its_own_record(clock: Clock) -> None:
+    del clock
+    shelf = Shelf()
+    for name in ("one", "two"):
+        run = RunLog(shelf, name, _begin=BEGIN, _begin_s=1000.0, _written_s=1000.0)
+        run.note(outcome())
+        run.flush()
+    assert list(shelf.files) == ["runs/one.json", "runs/two.json"]
+
+
 def test_milliseconds_are_all_that_is_told(clock: Clock) -> None:
     one = log(Shelf())
     clock.now_s += 1.2344

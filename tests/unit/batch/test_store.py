@@ -30,6 +30,23 @@ def test_what_is_written_is_read_and_replaced(store: Store) -> None:
     assert store.read("ledger/c.jsonl") is None
 
 
+def test_a_write_that_fails_leaves_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Folder(tmp_path)
+    store.write("shards/a", b"old")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", full)
+        with pytest.raises(OutputError, match=r"\(No space left on device\); free some space, or"):
+            store.write("shards/a", b"new")
+    assert store.read("shards/a") == b"old"
+    assert [path.name for path in (tmp_path / "shards").iterdir()] == ["a"]
+
+
 def test_names_are_those_right_below_a_folder_in_order(store: Store) -> None:
     assert store.names("shards") == []
     for name in ("part-00002", "part-00000", "part-00010", "part-00001"):
@@ -111,10 +128,14 @@ def test_folders_of_a_bucket_are_named_like_its_files(files: Files) -> None:
     assert Bucket("made://bucket/job").names("srt") == ["srt/a.srt", "srt/deep"]
 
 
+@pytest.mark.parametrize("error", [RuntimeError, PermissionError])
 @pytest.mark.parametrize("what", ["read", "write", "list", "remove"])
-def test_a_bucket_that_cannot_be_reached_is_said(files: Files, what: str) -> None:
+def test_a_bucket_that_cannot_be_reached_is_said(
+    files: Files, what: str, error: type[Exception]
+) -> None:
+    """What it holds is not known then: not that it holds nothing."""
     bucket = Bucket("made://bucket/job")
-    files.error = RuntimeError("no way " + "x" * 500)
+    files.error = error("no way " + "x" * 500)
     acts = {
         "read": lambda: bucket.read("a/b"),
         "write": lambda: bucket.write("a/b", b""),

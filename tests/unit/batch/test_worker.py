@@ -84,6 +84,8 @@ def test_a_model_is_loaded_once_and_given_back(model: type[Transcriber]) -> None
     with BatchWorker(SETUP) as one:
         assert model.made.arguments == {"model": "micro", "threads": 1}
         assert model.made.did == ["open"]
+        plain = Setup({}, DecodingOptions())  # windows one by one, taken apart as usual
+        assert plain == Setup({}, DecodingOptions(), LongOptions(), 1)
         one.do(Task(0, 0, (), is_last=True))
     assert model.made.did == ["open", "close"]
 

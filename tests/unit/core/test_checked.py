@@ -65,6 +65,11 @@ def test_notes_do_not_grow_for_ever(
     assert reads == ["a", "b", "c"]
     assert has_content(tmp_path / "a", ONE)
     assert reads == ["a", "b", "c", "a"]
+    (tmp_path / "c").write_bytes(b"two")
+    assert has_content(tmp_path / "c", OTHER)  # noted anew, so that it is the latest
+    assert has_content(tmp_path / "b", ONE)
+    assert has_content(tmp_path / "c", OTHER)
+    assert reads == ["a", "b", "c", "a", "c", "b"]
 
 
 @pytest.mark.parametrize("notes", [b"{", b'{"/x": 3}', b"\xff", b"[]"])
@@ -84,6 +89,17 @@ def test_without_a_cache_files_are_read_each_time(
     monkeypatch.setenv("WHISPER_HAILO_CACHE", str(file / "cache"))
     assert has_content(file, ONE)
     assert has_content(file, ONE)
+    assert reads == ["weights", "weights"]
+
+
+def test_files_of_one_name_are_read_once_each(reads: list[str], tmp_path: Path) -> None:
+    files = [tmp_path / folder / "weights" for folder in "ab"]
+    for file in files:
+        file.parent.mkdir()
+        file.write_bytes(b"one")
+    (tmp_path / "link").symlink_to(files[0])
+    for file in (*files, *files, tmp_path / "link"):
+        assert has_content(file, ONE)
     assert reads == ["weights", "weights"]
 
 

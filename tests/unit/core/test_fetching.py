@@ -32,7 +32,7 @@ class Clock:
     """A process that a look at takes half of the patience, while its file grows."""
 
     def __init__(self, file: Path, growth: int, looks: int) -> None:
-        self.now, self._file, self._growth, self._looks = 0.0, file, growth, looks
+        self.now, self._file, self._growth, self._looks = 500.0, file, growth, looks
 
     def wait(self, _timeout_s: float) -> int:
         if self._looks == 0:
@@ -56,13 +56,45 @@ def test_a_server_is_waited_for_as_long_as_enough_comes(
     monkeypatch.setattr(fetching.time, "monotonic", process.monotonic)
     if enough:
         fetching._follow(process, tmp_path, "tiny")
-        assert process.now == 10 * PATIENCE_S
+        assert process.now == 500.0 + 10 * PATIENCE_S
         return
     with pytest.raises(
         HubError, match=r"fetch tiny: the server sent less than 64 KiB in 60 s; try"
     ):
         fetching._follow(process, tmp_path, "tiny")
-    assert process.now == 1.5 * PATIENCE_S
+    assert process.now == 500.0 + 1.5 * PATIENCE_S
+
+
+def test_what_begins_anew_has_its_time_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that shrinks is a new one, which has to grow from there; a little is not enough."""
+    (tmp_path / "blob").write_bytes(bytes(1000))
+    sizes = [1000, 500, 700, 900]
+    process: Any = Clock(tmp_path / "blob", 0, looks=9)
+    monkeypatch.setattr(fetching, "_size", lambda _: sizes.pop(0) if len(sizes) > 1 else sizes[0])
+    monkeypatch.setattr(fetching.time, "monotonic", process.monotonic)
+    with pytest.raises(HubError):
+        fetching._follow(process, tmp_path, "tiny")
+    # Looks at 530 s, when it is new, 560, 590, and 620, when there was too little for 90 s.
+    assert process.now == 620.0
+
+
+def test_what_is_moved_while_it_is_looked_at_hides_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(bytes(10))
+
+    class Moved:
+        """A folder that is not there any more; what was found in it is."""
+
+        def stat(self) -> None:
+            raise FileNotFoundError
+
+        def rglob(self, _: str) -> list[Any]:
+            return [Moved(), tmp_path / "a", Moved(), tmp_path / "a"]
+
+    assert fetching._size(Moved()) == 20  # type: ignore[arg-type]
+    assert fetching._size(tmp_path / "a") == 10
+    assert fetching._size(tmp_path) == 10 + tmp_path.stat().st_size
 
 
 @pytest.mark.parametrize("where", ["headers", "body"])

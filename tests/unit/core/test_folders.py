@@ -1,3 +1,5 @@
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,3 +24,18 @@ def test_files_in_order_and_folders_that_cannot_be_looked_into(
         (tmp_path / "a" / "closed", "Permission denied"),
         (tmp_path / "closed", "Permission denied"),
     ]
+
+
+def test_what_the_system_has_no_word_for_is_told_as_it_came(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def walk(folder: Path, onerror: Callable[[OSError], None]) -> list[object]:
+        odd = OSError("odd")
+        odd.filename = str(folder)
+        onerror(odd)
+        return []
+
+    monkeypatch.setattr(os, "walk", walk)
+    told: list[tuple[Path, str]] = []
+    assert files_below(tmp_path, lambda path, why: told.append((path, why))) == []
+    assert told == [(tmp_path, f"[Errno None] None: {str(tmp_path)!r}")]

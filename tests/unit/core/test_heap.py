@@ -46,3 +46,21 @@ def test_blocks_before_one_that_stays_are_given_back() -> None:
 def test_a_c_library_that_cannot_be_told_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda _name: object())
     assert not heap.give_back_what_is_free()
+
+
+@pytest.mark.parametrize(("taken", "told"), [((1, 1), True), ((0, 1), False), ((1, 0), False)])
+def test_blocks_of_128_kib_and_what_is_free_at_the_end_are_given_back(
+    taken: tuple[int, int], told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """M_TRIM_THRESHOLD is -1 and M_MMAP_THRESHOLD -3 in `malloc.h`; both are 128 KiB at first."""
+    said: list[tuple[int, int]] = []
+
+    def mallopt(what: int, size: int) -> int:
+        said.append((what, size))
+        return taken[len(said) - 1]
+
+    library = type("Library", (), {"mallopt": staticmethod(mallopt)})
+    monkeypatch.setattr(ctypes, "CDLL", lambda _name: library)
+    assert heap.give_back_what_is_free() is told
+    assert said == [(-1, 131_072), (-3, 131_072)][: len(said)]
+    assert len(said) == 2 or not told

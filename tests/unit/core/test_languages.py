@@ -13,6 +13,7 @@ from whisper_hailo.core.languages import (
     _by_letters,
     _letters,
     language_code,
+    language_name,
     similar_language,
 )
 from whisper_hailo.decoding.options import DecodingOptions
@@ -42,6 +43,7 @@ MICRO = Path(whisper_hailo.__file__).parent / "assets" / "micro"
         ("pt_BR", "pt"),
         ("zh-Hans", "zh"),
         ("zh-Hant-TW", "zh"),
+        ("zh-yue-HK", "yue"),
         ("zh-yue", "yue"),
         ("nb-NO", "no"),
         ("iw", "he"),
@@ -79,3 +81,10 @@ def test_every_language_has_a_name_that_only_it_has() -> None:
 def test_a_slip_is_told_what_was_meant(given: str, meant: str | None) -> None:
     assert similar_language(given, ("de", "pt", "en")) == meant
     assert similar_language(given, ("en",)) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "name"), [("de", "German"), ("zh", "Chinese"), ("haw", "Hawaiian"), ("xx", "Xx")]
+)
+def test_a_code_is_told_by_its_english_name(code: str, name: str) -> None:
+    assert language_name(code) == name

@@ -42,6 +42,10 @@ def test_a_runtime_that_came_first_is_told_and_so_is_the_user(
     calls: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     keep_private()
+    assert {name: os.environ[name] for name in SWITCHES} == {
+        "ORT_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_TELEMETRY": "1",
+        "RAY_USAGE_STATS_ENABLED": "0",
+    }  # fmt: skip
     assert calls == ["disable"]
     assert "import whisper_hailo first, or set ORT_DISABLE_TELEMETRY=1" in caplog.text
 

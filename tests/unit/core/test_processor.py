@@ -26,6 +26,7 @@ def fresh() -> Iterator[None]:
         (("aarch64", "Linux"), PI_5, True),
         (("aarch64", "Linux"), PI_4, False),
         (("aarch64", "Linux"), "model name : asimdhp\n", False),
+        (("aarch64", "Linux"), f"Model\t: \xff\n{PI_5}", True),
         (("aarch64", "Linux"), None, False),
         (("x86_64", "Linux"), PI_5, False),
         (("arm64", "Darwin"), PI_5, False),
@@ -40,7 +41,7 @@ def test_arm_processors_say_so_themselves(
 ) -> None:
     path = tmp_path / "cpuinfo"
     if cpuinfo is not None:
-        path.write_text(f"processor\t: 0\n{cpuinfo}", encoding="utf-8")
+        path.write_text(f"processor\t: 0\n{cpuinfo}", encoding="latin-1")
     monkeypatch.setattr(processor, "CPUINFO", path)
     monkeypatch.setattr(platform, "machine", lambda: named[0])
     monkeypatch.setattr(platform, "system", lambda: named[1])

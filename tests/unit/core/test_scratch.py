@@ -175,3 +175,67 @@ def test_a_temporary_directory_goes(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         with _locked_by_another(directory):  # as a conversion into it does
             assert directory.is_dir()
     assert not list(tmp_path.iterdir())
+
+
+def open_files() -> list[str]:
+    return sorted(os.listdir("/proc/self/fd"))
+
+
+def test_what_is_held_is_held_until_the_end_and_no_longer(tmp_path: Path) -> None:
+    before = open_files()
+    with scratch_file(tmp_path) as file, scratch_directory(tmp_path, ".x.") as directory:
+        for prefix in (PREFIX, ".x."):
+            sweep(tmp_path, prefix)
+        assert sorted(tmp_path.iterdir()) == sorted([file, directory])
+        file.rename(tmp_path / f"{PREFIX}moved")  # as one that was left: nobody holds it then
+    sweep(tmp_path, PREFIX)
+    assert not list(tmp_path.iterdir())
+    assert open_files() == before
+
+
+def test_a_sweep_that_holds_the_lock_at_that_moment_has_taken_what_was_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = fcntl.flock
+
+    def swept(number: int, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", real)
+        os.unlink(os.readlink(f"/proc/self/fd/{number}"))
+        raise BlockingIOError
+
+    scratch._sweep_once(tmp_path)
+    monkeypatch.setattr(fcntl, "flock", swept)
+    with scratch_file(tmp_path) as file:
+        assert list(tmp_path.iterdir()) == [file]
+    assert not list(tmp_path.iterdir())
+
+
+def test_where_there_are_no_locks_things_are_made_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = tmp_path / f"{PREFIX}left"
+    left.touch()
+
+    def none(*_: object) -> None:
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", none)
+    with scratch_file(tmp_path) as file:
+        assert file.exists()
+    assert list(tmp_path.iterdir()) == [left]  # it may be somebody's
+
+
+def test_what_is_made_is_for_its_maker_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with scratch_file(tmp_path) as file, scratch_directory(tmp_path, ".x.") as directory:
+            assert (file.stat().st_mode & 0o777, directory.stat().st_mode & 0o777) == (0o600, 0o700)
+            assert (file.read_bytes(), list(directory.iterdir())) == (b"", [])
+    finally:
+        os.umask(before)
+
+
+def test_names_are_their_own_and_16_digits_long(tmp_path: Path) -> None:
+    made = {scratch.scratch_path(tmp_path, ".x.").name for _ in range(20)}
+    assert len(made) == 20
+    assert {len(name) for name in made} == {len(".x.") + 16}

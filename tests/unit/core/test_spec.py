@@ -8,7 +8,7 @@ from tests.unit.shapes import TINY, toy_spec
 from whisper_hailo.core.dimensions import AudioForm
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.hailo import HailoForm, HefRecord
-from whisper_hailo.core.spec import SPEC_VERSION, FileRecord, ModelSpec
+from whisper_hailo.core.spec import SPEC_VERSION, FileRecord, ModelSource, ModelSpec, SpecialTokens
 
 DECODER_FORM = HailoForm(
     part="decoder",
@@ -69,6 +69,8 @@ def test_older_directories_lack_what_their_version_did_not_have() -> None:
     fits = raw.pop("pairs_fit")
     seventh = ModelSpec.from_json(json.dumps(raw | {"version": 7}).encode(), "model.json")
     assert seventh == replace(toy_spec(), half=True)
+    six = json.dumps(raw | {"version": 6, "pairs_fit": True}).encode()
+    assert ModelSpec.from_json(six, "model.json") == toy_spec()  # no such thing was known then
     half = raw.pop("half")
     assert (
         ModelSpec.from_json(json.dumps(raw | {"version": 6}).encode(), "model.json") == toy_spec()
@@ -84,7 +86,7 @@ def test_older_directories_lack_what_their_version_did_not_have() -> None:
 
 
 def test_another_format_version_says_what_to_do() -> None:
-    for version in (1, 3, 99):  # earlier programs wrote decoders with other inputs
+    for version in (1, 3, 5, 9, 99):  # earlier programs wrote decoders with other inputs
         text = toy_spec().to_json().replace(f'"version": {SPEC_VERSION}', f'"version": {version}')
         with pytest.raises(
             ModelError, match=rf"version {version}, .* convert the checkpoint again"
@@ -133,3 +135,75 @@ def test_a_model_without_languages_is_english_only() -> None:
     spec = toy_spec()
     assert spec.multilingual
     assert not replace(spec, tokens=replace(spec.tokens, languages={})).multilingual
+
+
+def test_the_same_spec_is_the_same_text_which_people_can_read() -> None:
+    text = toy_spec().to_json()
+    assert text.startswith('{\n  "alignment_heads": [\n    [\n      0,\n      0\n    ]\n  ],\n')
+    assert text.endswith("\n}\n")
+    raw = json.loads(text)
+    assert raw["version"] == 8
+    assert [*raw] == sorted(raw)
+    assert [*raw["dims"]] == sorted(raw["dims"])
+
+
+def test_a_checkpoint_may_lack_tokens_but_not_have_others() -> None:
+    few = SpecialTokens(sot=0, eot=29)  # of 30
+    assert toy_spec(few).tokens.ids() == (0, 29)
+    assert (few.languages, few.suppress, few.begin_suppress) == ({}, (), ())
+    everything = replace(toy_spec().tokens, suppress=(1, 2), begin_suppress=(3,))
+    assert sorted(everything.ids()) == [1, 2, 3, *range(10, 21)]
+    for name in ("sot", "eot", "translate", "no_speech", "timestamp_begin"):
+        for bad in (-1, 30):
+            with pytest.raises(ModelError, match=f"control token id {bad} is not one of the 30"):
+                toy_spec(replace(few, **{name: bad}))
+    for more in ({"languages": {"en": 30}}, {"suppress": (-1,)}, {"begin_suppress": (5, 30)}):
+        with pytest.raises(ModelError, match="control token id"):
+            toy_spec(replace(few, **more))  # type: ignore[arg-type]
+
+
+def test_alignment_heads_are_the_decoder_s() -> None:
+    dims = replace(toy_spec().dims, n_decoder_layers=3, n_decoder_heads=2)
+    for good in ((0, 0), (2, 1)):
+        assert replace(toy_spec(), dims=dims, alignment_heads=(good,)).alignment_heads == (good,)
+    for bad in ((3, 0), (0, 2), (-1, 0), (0, -1), (1, 2)):
+        with pytest.raises(ModelError, match=f"alignment head {bad[0]}, {bad[1]} is not one of"):
+            replace(toy_spec(), dims=dims, alignment_heads=((0, 0), bad))
+
+
+def test_all_files_that_are_named_lie_in_the_model_directory() -> None:
+    form = replace(DECODER_FORM, assets={"position_rows": "../rows.npy"})
+    for change in (
+        {"files": {"../a": FileRecord(1, "a")}},
+        {"hailo": (replace(DECODER_FORM, file="/a.onnx"),)},
+        {"hailo": (form,)},
+    ):
+        with pytest.raises(ModelError, match="outside the model directory"):
+            replace(toy_spec(), **change)  # type: ignore[arg-type]
+
+
+def test_what_is_looked_for_is_found_or_it_is_said_how_to_get_it() -> None:
+    encoder = replace(DECODER_FORM, part="encoder", file="hailo/e.onnx", length=None)
+    spec = replace(toy_spec(), hailo=(DECODER_FORM, encoder), files={"a": FileRecord(1, "x")})
+    assert spec.hailo_form("encoder") is encoder
+    assert spec.hailo_form("decoder") is DECODER_FORM
+    assert spec.record("a") == FileRecord(1, "x")
+    with pytest.raises(ModelError, match=r"toy does not list b; convert the checkpoint again"):
+        spec.record("b")
+    with pytest.raises(ModelError, match=r"toy has no Hailo-form encoder; .* --hailo$"):
+        toy_spec().hailo_form("encoder")
+
+
+def test_what_a_conversion_does_not_know_is_nothing() -> None:
+    spec = toy_spec()
+    assert (spec.files, spec.hailo, spec.hefs, spec.half, spec.pairs_fit) == (
+        {},
+        (),
+        (),
+        False,
+        False,
+    )
+    assert ModelSource("toy") == ModelSource("toy", None, {})
+    assert replace(DECODER_FORM, assets={}).assets == {}
+    hef = HefRecord("encoder", "hailo8", "e.hef", 3, "a", "b", "c", "d", "3.33.0")
+    assert (hef.snr_db, hef.contexts) == ({}, None)

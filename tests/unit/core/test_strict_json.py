@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,13 +44,19 @@ def test_more_lists_than_any_model_has_are_not_even_parsed(
     assert len(parse_json(b"[" + b"[]," * 98 + b"[]]")) == 99
     with pytest.raises(MismatchError, match="more than 100 lists and objects"):
         parse_json(b"[" + b"[]," * 99 + b"[]]")
+    with pytest.raises(MismatchError, match="more than 100 lists and objects"):
+        parse_json(b"[" + b"{}," * 99 + b"{}]")
 
 
 def test_depth_ends_where_it_says() -> None:
-    deepest = strict_json.DEEPEST
-    assert parse_json(b"[" * deepest + b"]" * deepest)
-    with pytest.raises(MismatchError, match=f"over {deepest} levels deep"):
-        parse_json(b"[" * (deepest + 1) + b"]" * (deepest + 1))
+    assert [parse_json(raw) for raw in (b"3", b"true", b"null", b'"a"')] == [3, True, None, "a"]
+    assert parse_json(b"[" * 64 + b"]" * 64)
+    assert parse_json(b'{"a":' * 64 + b"1" + b"}" * 64)
+    mixed, ends = b'[1,{"b":2,"a":' * 32, b"}]" * 32
+    assert parse_json(mixed + b"1" + ends)
+    for raw in (b"[" * 65 + b"]" * 65, mixed + b"[]" + ends):
+        with pytest.raises(MismatchError, match="over 64 levels deep"):
+            parse_json(raw)
 
 
 def test_half_characters_are_kept_since_file_names_have_them() -> None:
@@ -92,6 +99,12 @@ class Outer:
     rows: tuple[Inner, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Made:
+    table: dict[str, int] = field(default_factory=dict)
+    number: int = 3
+
+
 GOOD = {"number": 1, "share": 2, "name": "n", "flag": True, "inner": {"pair": [1, 2]}}
 
 
@@ -130,3 +143,88 @@ def test_other_values_are_refused_with_their_place(change: dict[str, object], to
     with pytest.raises(MismatchError, match=told) as caught:
         decode(Outer, GOOD | change)
     assert len(str(caught.value)) < 200
+
+
+MOST = 9_223_372_036_854_775_807
+"""Of 63 bits."""
+
+
+@pytest.mark.parametrize("number", [MOST, -MOST, 0])
+def test_whole_numbers_have_63_bits(number: int) -> None:
+    assert decode(int, number) == number
+    assert decode(tuple[int, ...], [1, number]) == (1, number)
+    assert decode(dict[str, int], {"a": number, "b": -1}) == {"a": number, "b": -1}
+    assert decode(float, number) == float(number)
+
+
+@pytest.mark.parametrize("number", [MOST + 1, -MOST - 1])
+def test_and_no_more(number: int) -> None:
+    kind: Any
+    for kind, value in (
+        (int, number), (float, number), (tuple[int, ...], [1, number]), (list[int], [number]),
+        (dict[str, int], {"a": number, "b": 1}),
+    ):  # fmt: skip
+        with pytest.raises(MismatchError, match="is a number of 64 bits, expected 63"):
+            decode(kind, value, "x")
+
+
+def test_kinds_within_kinds() -> None:
+    for kind in (tuple[int, ...], tuple[str, ...], tuple[Inner, ...]):
+        assert decode(kind, []) == ()
+    assert decode(list[int], []) == []
+    assert decode(list[Inner], [{"pair": [1, 2]}]) == [Inner((1, 2))]
+    assert decode(dict[str, int], {}) == {}
+    assert decode(dict[str, Inner], {"a": {"pair": [1, 2]}}) == {"a": Inner((1, 2))}
+    assert decode(dict[str, str], {"a": "b"}) == {"a": "b"}
+    assert decode(dict[str, object], {"a": [1, None]}) == {"a": [1, None]}
+    assert decode(tuple[str, ...], ["a", "b"]) == ("a", "b")
+    assert decode(tuple[int, str, float], [1, "a", 2]) == (1, "a", 2.0)
+    assert decode(tuple[int], [1]) == (1,)
+    assert decode(Made, {}) == Made({}, 3)
+    assert decode(tuple[tuple[int, int], ...], [[1, 2], [3, 4], [5, 6]]) == ((1, 2), (3, 4), (5, 6))
+    assert decode(bool, False) is False
+    assert decode(tuple[bool, ...], [True]) == (True,)
+    assert isinstance(decode(float, 1), float)
+    either: Any
+    for either, value in ((None | int, 3), (int | str, "a"), (int | None, None)):
+        assert decode(either, value) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "told"),
+    [
+        (int, "x", r"^it is 'x', expected a whole number$"),
+        (Inner, {}, r"^pair is missing$"),
+        (tuple[int, str], ["a", 1], r"^\[0\] is 'a', expected a whole number$"),
+        (tuple[int, int, int], [1, 2], r"has 2 values, expected 3$"),
+        (tuple[int, ...], [1, True], r"\[1\] is True, expected a whole number$"),
+        (tuple[str, ...], ["a", 1], r"\[1\] is 1, expected a text$"),
+        (tuple[int, ...], ["a", "b"], r"\[0\] is 'a', expected a whole number$"),
+        (dict[str, int], {"a": True}, r"\.a is True, expected a whole number$"),
+        (dict[str, str], {"a": 1}, r"\.a is 1, expected a text$"),
+        (dict[str, Inner], {"a": {}}, r"\.a\.pair is missing$"),
+        (list[int], {}, r"is an object, expected a list$"),
+        (int | str, None, r"is null, expected a whole number$"),
+        (int | str, 1.5, r"is 1\.5, expected a whole number$"),
+        (str, 1, r"is 1, expected a text$"),
+        (bool, 0, r"is 0, expected true or false$"),
+        (float, True, r"is True, expected a number$"),
+    ],
+)
+def test_what_is_of_another_kind_is_told_where_it_is(kind: Any, value: object, told: str) -> None:
+    with pytest.raises(MismatchError, match=told):
+        decode(kind, value)
+
+
+def test_a_place_is_named_from_where_it_was_read() -> None:
+    for change, told in (
+        ({"number": None}, r"^model\.json\.number is null"),
+        ({"inner": {}}, r"^model\.json\.inner\.pair is missing$"),
+    ):
+        with pytest.raises(MismatchError, match=told):
+            decode(Outer, GOOD | change, "model.json")
+
+
+def test_half_characters_are_written_as_json_writes_them() -> None:
+    assert strict_json.without_halves('{"ä": "\udcff"}') == r'{"ä": "\udcff"}'
+    assert parse_json(strict_json.without_halves('"\udcff"').encode()) == "\udcff"

@@ -68,9 +68,21 @@ def test_a_watchdog_of_another_process_is_left_alone(manager: socket.socket, fur
     assert bool(told(manager)) == (further == 0)
 
 
-def test_sockets_without_a_place_in_the_file_system_are_reached() -> None:
+def test_a_socket_s_name_may_have_what_others_begin_with() -> None:
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        listening.bind(f"{folder}/a@b")
+        listening.setblocking(False)
+        Supervisor({"NOTIFY_SOCKET": f"{folder}/a@b"}).stopping()
+        assert told(listening) == ["STOPPING=1"]
+
+
+@pytest.mark.parametrize("of", ["", "@"])
+def test_sockets_without_a_place_in_the_file_system_are_reached(of: str) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
-        name = f"whisper-hailo-test-{os.getpid()}"
+        name = f"whisper-hailo-test-{of}{os.getpid()}"
         listening.bind("\0" + name)
         listening.setblocking(False)
         Supervisor({"NOTIFY_SOCKET": "@" + name}).stopping()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -112,3 +113,17 @@ def test_a_file_is_the_same_by_any_name(tmp_path: Path) -> None:
         assert file_id(opened) == file_id(str(path)) != file_id(tmp_path / "other")
     assert file_id(tmp_path / "missing") is None
     assert file_id("x" * 300) is file_id("\0") is file_id(Path("/dev/null")) is None
+
+
+def test_files_of_two_disks_are_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    for disk in (1, 2):
+        status = os.stat_result((stat.S_IFREG, 5, disk, 1, 0, 0, 0, 0, 0, 0))
+        monkeypatch.setattr(os, "stat", lambda _, status=status: status)
+        assert file_id("a") == (disk, 5)
+
+
+def test_files_of_other_kinds_begin_as_their_writer_says(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"<page>")
+    refuse_foreign(tmp_path / "a", "page", rb"<page\b")
+    with pytest.raises(OutputError, match="no page file as this program writes them"):
+        refuse_foreign(tmp_path / "a", "page", rb"<pages\b")

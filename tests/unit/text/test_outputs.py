@@ -85,6 +85,12 @@ def test_json_has_letters_of_any_script_as_they_are() -> None:
     assert '"text": "Grüße.' in render(transcript(), "json")
 
 
+def test_json_of_a_name_that_is_no_text_can_be_written() -> None:
+    """As of a file whose name is no UTF-8."""
+    said = render(replace(transcript(), audio="\udcff.wav"), "json")
+    assert json.loads(said.encode())["audio"] == "\udcff.wav"
+
+
 def test_json_keeps_times_to_their_last_useful_digit() -> None:
     timings = Timings(load_ms=1.23456, total_ms=2.0)
     found = replace(transcript(), timings=timings, duration_s=12.34567)
