@@ -93,6 +93,7 @@ def test_the_sound_that_waited_at_a_microphone_goes_when_it_is_opened_again(
     monkeypatch.setattr("whisper_hailo.live.sources.microphone.Backlog", Noted)
     monkeypatch.setattr("whisper_hailo.live.sources.microphone._SILENT_S", 0.01)
     monkeypatch.setattr("whisper_hailo.live.sources.microphone.LOOK_S", 1.0)
+    monkeypatch.setattr("whisper_hailo.live.sources.backlog.LOOK_S", 0.0)
     gc.disable()  # which runs seldom where few things are made
     try:
         with ReopenedSource(MicrophoneSource("micro"), sleep=lambda _: None) as source:

@@ -23,7 +23,10 @@ def test_what_comes_with_the_last_word_of_a_handshake_is_heard(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def run() -> tuple[bytes, bytes]:
-        line, secured = Line(Door(lambda _: None), ssl.create_default_context()), Transport(HERE)
+        line, secured = (
+            Line(Door(lambda _: None), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)),
+            Transport(HERE),
+        )
         line.inner = inner = Inner()
 
         async def shake(*_: Any, **__: Any) -> Transport:

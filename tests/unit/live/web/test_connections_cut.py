@@ -116,7 +116,10 @@ def test_who_does_not_agree_on_a_key_is_cut(monkeypatch: pytest.MonkeyPatch) -> 
         raise ConnectionResetError
 
     async def run() -> bool:
-        line, transport = Line(Door(print), ssl.create_default_context()), Transport(HERE)
+        line, transport = (
+            Line(Door(print), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)),
+            Transport(HERE),
+        )
         line.inner = Inner()
         monkeypatch.setattr(asyncio.get_running_loop(), "start_tls", refuse)
         line.connection_made(transport)  # type: ignore[arg-type]

@@ -178,7 +178,7 @@ def test_a_page_is_told_of_the_end_before_its_socket_is_closed(
 
     from whisper_hailo.live.web.view import Place, WebView
 
-    monkeypatch.setattr("whisper_hailo.live.web.view._END_LOOKS", 10 * PATIENCE_S)
+    monkeypatch.setattr("whisper_hailo.live.web.view._END_LOOKS", 200 * PATIENCE_S)
     monkeypatch.setattr("whisper_hailo.live.web.view._CLOSED_S", PATIENCE_S)
     view = WebView(CaptionStatistics, Place.of(port=0)).open()
     with connect(view, "events") as page:

@@ -106,16 +106,19 @@ def test_the_page_answers_beside_hundreds_of_half_open_connections(
 def test_slow_headers_idle_bodies_and_unread_answers_have_a_limit(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    slow = (
+        b"",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX-",
+        upgrade("/events", "Host: localhost").replace(b"GET", b"PUT"),
+    )
     with serve() as view, connect(view, "events") as page:
         page.recv()
         monkeypatch.setattr("whisper_hailo.live.web.connections.ASK_S", 0.2)
-        for request in (
-            b"",
-            b"GET / HTTP/1.1\r\nHost: localhost\r\nX-",
-            upgrade("/events", "Host: localhost").replace(b"GET", b"PUT"),
-        ):
-            with dial(view) as client:
+        with ExitStack() as stack:
+            clients = [stack.enter_context(dial(view)) for _ in slow]
+            for client, request in zip(clients, slow, strict=True):
                 client.sendall(request)
+            for client in clients:
                 wait_for_end(client)
         assert page.ping().wait(PATIENCE_S)
     assert "the page: some connections asked for nothing in time and were cut (told once)" in told(
