@@ -133,7 +133,9 @@ def test_whoever_can_wait_loses_nothing_however_large_its_pieces() -> None:
 
 def test_when_and_by_whom_a_long_piece_was_spoken_goes_with_its_parts() -> None:
     backlog, long = room_for(100), np.arange(250)
-    piece = Block(long.astype(np.float32), 9.0, recorded_s=1000.0, voices=(long // 60).astype("i1"))
+    piece = Block(
+        *(long.astype(np.float32), 9.0, 3), recorded_s=1000.0, voices=(long // 60).astype("i1")
+    )
 
     def bring() -> None:
         backlog.put_all(piece)
@@ -143,6 +145,7 @@ def test_when_and_by_whom_a_long_piece_was_spoken_goes_with_its_parts() -> None:
     thread.start()
     blocks = [block for block in backlog.blocks() if block.audio.size]
     thread.join()
+    assert sum(block.n_faults for block in blocks) == 3
     assert [block.recorded_s for block in blocks] == [1000.0] + [None] * (len(blocks) - 1)
     assert len(blocks) > 1
     voices = [one for block in blocks if block.voices is not None for one in block.voices]

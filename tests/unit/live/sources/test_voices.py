@@ -130,6 +130,7 @@ def test_channels_of_a_recording_are_mixed_and_told_apart(tmp_path: Path) -> Non
         blocks = list(source.blocks())
     audio = np.concatenate([block.audio for block in blocks])
     who = np.concatenate([block.voices for block in blocks if block.voices is not None])
+    assert {block.audio.size for block in blocks[:-1]} == {512}
     np.testing.assert_allclose(audio, (left + right) / 2, atol=1e-4)
     assert who.size == audio.size == 32_000
     assert np.flatnonzero(who != (np.arange(32_000) >= 16_000)).size <= 512
