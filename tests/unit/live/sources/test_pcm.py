@@ -132,6 +132,30 @@ def test_in_the_middle_of_sound_nothing_is_taken_for_a_file() -> None:
         assert [block.audio.size for block in blocks] == [4]
 
 
+def test_a_pipe_from_which_nothing_comes_for_a_while_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reading, writing = os.pipe()
+    looks = []
+
+    class Poll:
+        """What `select` gives: nothing came by the second look."""
+
+        def register(self, descriptor: int, _events: int) -> None:
+            assert descriptor == reading
+
+        def poll(self, _ms: int) -> bool:
+            looks.append(1)
+            if len(looks) == 3:
+                os.write(writing, bytes(8))
+                os.close(writing)
+            return len(looks) > 2
+
+    monkeypatch.setattr("whisper_hailo.live.sources.pcm.select.poll", Poll)
+    with os.fdopen(reading):
+        assert heard(PcmSource(reading)).size == 4
+
+
 def test_when_a_piece_came_goes_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("whisper_hailo.live.sources.pcm.time.perf_counter", lambda: 7.0)
     reading, writing = os.pipe()
