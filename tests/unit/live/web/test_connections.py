@@ -30,7 +30,8 @@ def test_what_comes_with_the_last_word_of_a_handshake_is_heard(
         line.inner = inner = Inner()
 
         async def shake(*_: Any, **__: Any) -> Transport:
-            line.data_received(b"GET /")
+            line.data_received(b"GE")
+            line.data_received(b"T /")
             return secured
 
         monkeypatch.setattr(asyncio.get_running_loop(), "start_tls", shake)
@@ -103,6 +104,44 @@ def test_nobody_has_more_than_half_of_all_places(one: str, same: str, other: str
         assert not come(door, other)[1].closing
 
     asyncio.run(run())
+
+
+def test_who_has_half_of_all_places_makes_room_among_his_own() -> None:
+    async def run() -> None:
+        door = Door(lambda _: None, most=4)
+        (_, other), (_, first), (_, second) = (
+            come(door, f"192.168.1.{number}") for number in (8, 7, 7)
+        )
+        _, third = come(door, "192.168.1.7")
+        cut = [seat.aborted.is_set() for seat in (other, first, second, third)]
+        assert cut == [False, True, False, False]
+
+    asyncio.run(run())
+
+
+def test_who_wants_a_key_first_is_sent_away_without_a_word() -> None:
+    async def run() -> None:
+        door = Door(lambda _: None, most=1)
+        come(door)[0].stay(100)
+        _, transport = come(door, tls=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+        assert (transport.closing, transport.written) == (True, b"")
+
+    asyncio.run(run())
+
+
+def test_who_speaks_on_a_connection_is_told_what_becomes_of_it() -> None:
+    async def run() -> list[object]:
+        line, _ = come(Door(print))
+        gone = ConnectionResetError()
+        line.pause_writing()
+        line.resume_writing()
+        line.connection_lost(gone)
+        assert isinstance(line.inner, Inner)
+        told = line.inner.told
+        assert told[2] is gone
+        return told
+
+    assert asyncio.run(run())[:2] == ["wait", "go on"]
 
 
 def test_one_place_is_one_for_all() -> None:

@@ -43,18 +43,39 @@ def test_a_spare_connection_of_a_browser_is_no_trouble(monkeypatch: pytest.Monke
 
 
 def test_whoever_does_not_read_the_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("whisper_hailo.live.web.connections.LINGER_S", 0.01)
+    """It is no later where the end is said twice."""
+    told: list[str] = []
 
     async def run() -> None:
-        line, transport = come(Door(print))
+        line, transport = come(Door(told.append))
+        line.data_received(b"GET / HTTP/1.1\r\n")
         line.stay(100)
         inner = line.inner
         assert isinstance(inner, Inner)
-        inner.transport.close()
+        for linger_s in (0.01, 10 * PATIENCE_S):
+            monkeypatch.setattr("whisper_hailo.live.web.connections.LINGER_S", linger_s)
+            inner.transport.close()
         assert transport.closing
         await asyncio.wait_for(transport.aborted.wait(), PATIENCE_S)
 
     asyncio.run(run())
+    assert told == [], "it did ask for something"
+
+
+def test_of_who_left_nothing_is_told_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("whisper_hailo.live.web.connections.ASK_S", 0.01)
+    told: list[str] = []
+
+    async def run() -> None:
+        door = Door(told.append)
+        left, _ = come(door)
+        left.data_received(b"GET / HTTP/1.1\r\n")
+        left.connection_lost(None)
+        _, later = come(door)
+        await asyncio.wait_for(later.aborted.wait(), PATIENCE_S)
+
+    asyncio.run(run())
+    assert told == []
 
 
 def test_what_never_becomes_a_message_ends_the_connection() -> None:
@@ -111,9 +132,12 @@ def test_at_the_end_all_are_cut_or_those_that_do_not_read(
     assert asyncio.run(run()) == cut
 
 
-def test_who_does_not_agree_on_a_key_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [ConnectionResetError(), ssl.SSLError("no TLS")])
+def test_who_does_not_agree_on_a_key_is_cut(
+    error: OSError, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def refuse(*_: Any, **__: Any) -> None:
-        raise ConnectionResetError
+        raise error
 
     async def run() -> bool:
         line, transport = (

@@ -73,7 +73,7 @@ def test_pages_that_are_named_may_show_the_page_in_theirs() -> None:
     needs_web()
     from whisper_hailo.live.web.view import Place, WebView
 
-    origins = ("http://homeassistant.local:8123", "https://Wall.example/")
+    origins = ("http://homeassistant.local:8123", "HTTPS://Wall.example/")
     with (
         WebView(CaptionStatistics, Place.of(port=0, framed_by=origins)) as view,
         urllib.request.urlopen(view.address, timeout=PATIENCE_S) as response,  # noqa: S310
