@@ -183,6 +183,10 @@ def test_a_players_own_parser_reads_all_captions() -> None:
         assert "captions/0.vtt\n" in got(address)
         with urllib.request.urlopen(address, timeout=PATIENCE_S) as response:  # noqa: S310
             assert response.headers.get_content_type() == "application/vnd.apple.mpegurl"
+            assert response.headers["Cache-Control"] == "no-cache"
+        with urllib.request.urlopen(f"{view.address}captions/0.vtt", timeout=PATIENCE_S) as piece:  # noqa: S310
+            assert piece.headers.get_content_type() == "text/vtt"
+            assert piece.headers["X-Content-Type-Options"] == "nosniff"
         heard: dict[float, str] = {}
         view._pieces._ended = True  # a player that reads to the end needs one
         with av.open(

@@ -30,6 +30,9 @@ def test_the_page_and_its_parts_are_served(served: tuple[Any, BrowserSource]) ->
         with urllib.request.urlopen(view.address + name, timeout=PATIENCE_S) as response:  # noqa: S310
             assert inside in response.read()
             assert response.headers.get_content_type() == kind
+            assert response.headers["X-Content-Type-Options"] == "nosniff"
+            assert response.headers["Referrer-Policy"] == "no-referrer", "it has the token"
+            assert response.headers["Cache-Control"] == "no-cache", "another version may follow"
             policy = response.headers["Content-Security-Policy"]
             assert "default-src 'none'" in policy
             assert policy.endswith("frame-ancestors 'none'")

@@ -149,7 +149,7 @@ def test_a_browser_that_floods_is_taken_at_the_speed_of_speech_and_its_loss_is_c
             microphone.send(np.ones(32_000, "<i2").tobytes())
         microphone.send("that is all")
         assert microphone.recv() == "new"
-        with pytest.raises(ConnectionClosed):
+        with pytest.raises(ConnectionClosed, match="1003"):
             microphone.recv()
         assert [seconds for seconds in waits if 0.1 < seconds < 10] == [1.0, 2.0, 2.0]
     block = next(browser.blocks())
