@@ -6,6 +6,7 @@ import json
 import threading
 import urllib.error
 import urllib.request
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -160,6 +161,17 @@ def test_where_nothing_can_be_heard_or_paused_that_is_the_answer() -> None:
             page.send(json.dumps({"type": "control", "id": 1, "action": "pause"}))
             refused = told(page, "answer")
     assert refused["error"] == "nothing is heard that could be paused"
+
+
+def test_players_hear_of_time_in_which_nothing_is_said_once_for_each_piece() -> None:
+    from whisper_hailo.live.web.view import Place, WebView
+
+    view, told = WebView(CaptionStatistics, Place.of(port=0)), []
+    loop: Any = SimpleNamespace(call_soon_threadsafe=lambda _, heard_s: told.append(heard_s))
+    view._loop = loop
+    for heard_s in (0.5, 3.9, 4.0, 4.5, 7.9, 8.5, 12.4, 12.5):
+        view.come_to(heard_s)
+    assert told == [4.0, 8.5, 12.5]
 
 
 def test_what_comes_while_no_page_is_served_goes_nowhere() -> None:
