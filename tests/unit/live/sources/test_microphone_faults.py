@@ -108,7 +108,8 @@ def test_the_sound_that_waited_at_a_microphone_goes_when_it_is_opened_again(
 def test_a_microphone_whose_library_hangs_is_left_and_opened_again(
     sounddevice: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    let_go, ended = threading.Event(), []
+    let_go, ended, left_alone = threading.Event(), [], []
+    monkeypatch.setattr("atexit.unregister", left_alone.append)
     monkeypatch.setattr("whisper_hailo.live.sources.microphone._CLOSING_S", 0.01)
     monkeypatch.setattr(FakeStream, "abort", lambda _self: let_go.wait())
     monkeypatch.setattr(sounddevice, "_terminate", lambda: ended.append("waits for it"))
@@ -119,6 +120,7 @@ def test_a_microphone_whose_library_hangs_is_left_and_opened_again(
         assert any(block.audio.size for block in source.blocks()), "it is heard again"
         let_go.set()
     assert not ended
+    assert left_alone == [sounddevice._exit_handler], "the end of the program would wait, too"
     assert "does not let go of its stream" in caplog.text
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -59,6 +60,14 @@ def test_a_device_that_was_asked_for_by_name_is_found_by_that_again() -> None:
     assert choose_device("2", "USB Microphone (hw:1,0)").index == 1
 
 
+def test_of_two_devices_that_are_alike_the_first_is_found_again(
+    sounddevice: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alike = [{**DEVICES[1], "name": f"USB Microphone (hw:{card},0)"} for card in (2, 3)]
+    monkeypatch.setattr(sounddevice, "query_devices", lambda: [DEVICES[0], *alike])
+    assert choose_device("7", "USB Microphone (hw:1,0)").index == 1
+
+
 @pytest.mark.parametrize(("n_channels", "n_heard"), [(1, 1), (2, 2), (8, 2)])
 def test_the_mean_of_the_first_two_channels_is_heard(
     silent: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, n_channels: int, n_heard: int
@@ -102,15 +111,23 @@ def test_every_sample_has_its_speaker_whatever_the_device_records(
     assert block.voices.tolist() == [1] * block.audio.size
 
 
-def test_a_microphone_is_closed_once(
-    silent: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("silent")
+def test_a_microphone_is_closed_once_and_waited_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """PortAudio takes another time for an error."""
-    closed: list[int] = []
+    closed, waited_for, join = [], threading.Event(), threading.Thread.join
+
+    def wait(thread: threading.Thread, timeout: float | None = None) -> None:
+        waited_for.set()
+        join(thread, timeout)
+
+    monkeypatch.setattr(threading.Thread, "join", wait)
+    monkeypatch.setattr(FakeStream, "abort", lambda _: waited_for.wait(60))
     monkeypatch.setattr(FakeStream, "close", lambda _: closed.append(1))
     with MicrophoneSource("camera") as source:
         source.close()
-    assert closed == [1]
+    assert (closed, caplog.messages) == ([1], [])
 
 
 def test_one_channel_has_one_speaker(
