@@ -101,6 +101,20 @@ def test_what_is_live_knows_when_it_came_and_does_not_end_by_itself(connect: Any
     assert pieces == [(3, 101.0), (4, 101.0), (2, 101.5), (5, None)]
 
 
+@pytest.mark.parametrize("duration", [None, 1])
+def test_what_is_closed_ends_with_the_packet_that_is_read_and_without_an_error(
+    duration: int | None, connect: Any
+) -> None:
+    opened = Opened(*[(True, [3], 1.0)] * 9, duration=duration)
+    source = connect(opened).open()
+    blocks = source.blocks()
+    assert next(blocks).audio.size == 3
+    source.close()
+    assert opened.n_closed == 0, "FFmpeg may be at work"
+    assert list(blocks) == []
+    assert opened.n_closed == 1
+
+
 def test_what_was_read_once_and_is_opened_again_is_closed_by_who_does_not_read_it(
     connect: Any,
 ) -> None:

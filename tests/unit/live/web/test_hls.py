@@ -229,8 +229,13 @@ def got(address: str) -> str:
     return text
 
 
-def test_cues_are_as_wide_as_asked_for() -> None:
-    pieces = MediaSegments(Layout(max_line_width=10, max_line_count=1))
+@pytest.mark.parametrize("of_page", [False, True])
+def test_cues_are_as_wide_as_asked_for(of_page: bool) -> None:
+    from whisper_hailo.live.web.view import Place, WebView
+
+    layout = Layout(max_line_width=10, max_line_count=1)
+    view = WebView(CaptionStatistics, Place.of(port=0), layout=layout)
+    pieces = view._pieces if of_page else MediaSegments(layout)
     pieces.put(completed(0, 0.5, 3.5, "one two three four five"))
     pieces.end()
     assert all(len(text) <= 10 for text in shown(pieces, 0))

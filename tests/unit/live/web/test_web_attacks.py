@@ -170,6 +170,30 @@ def test_malformed_requests_are_bad_requests_without_a_traceback(
     assert len(told(caplog)) <= 1
 
 
+def test_only_what_goes_wrong_is_told_and_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Also to who wants to know much of the program."""
+
+    def fail() -> None:
+        raise ValueError("no sound")
+
+    for name in ("uvicorn.error", "uvicorn.access"):
+        logging.getLogger(name).setLevel(logging.NOTSET)
+    caplog.set_level(logging.INFO)
+    with serve(browser=BrowserSource()) as view:
+        assert page_of(view) == 200
+        with connect(view, "events") as page:
+            page.recv()
+        assert caplog.messages == []
+        for _ in range(2):
+            assert answer(view, BAD["no request"]).startswith(b"HTTP/1.1 400 ")
+            view._loop.call_soon_threadsafe(fail)
+        assert page_of(view) == 200
+    bad, failed = sorted(caplog.messages, key=len)
+    assert bad == "the page: Invalid HTTP request received. (told once)"
+    assert failed.startswith("the page: Exception in callback ")
+    assert failed.endswith("(ValueError: no sound) (told once)")
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", EVERYWHERE, "::"])
 def test_foreign_names_and_foreign_pages_are_refused_wherever_it_listens(host: str) -> None:
     if host == "::" and not has_ipv6():

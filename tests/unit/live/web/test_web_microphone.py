@@ -32,7 +32,7 @@ def test_pages_know_whether_a_browser_is_heard(served: tuple[Any, BrowserSource]
 def test_a_browser_may_be_the_microphone_one_at_a_time(
     served: tuple[Any, BrowserSource],
 ) -> None:
-    from websockets.exceptions import InvalidStatus
+    from websockets.exceptions import ConnectionClosed, InvalidStatus
 
     view, browser = served
     with connect(view, "audio") as microphone:
@@ -41,6 +41,12 @@ def test_a_browser_may_be_the_microphone_one_at_a_time(
         np.testing.assert_allclose(next(blocks), [0.0, 0.5, -1.0])
         with pytest.raises(InvalidStatus), connect(view, "audio"):
             pass
+        microphone.send(bytes(1 << 16))
+        assert next(blocks).size == 1 << 15
+        microphone.send(bytes((1 << 16) + 1))
+        assert microphone.recv() == "new"
+        with pytest.raises(ConnectionClosed, match="1009"):
+            microphone.recv()
     browser.close()
     assert list(blocks) == []
 
