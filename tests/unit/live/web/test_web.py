@@ -134,6 +134,8 @@ def test_events_reach_every_page_and_again_after_a_reconnect(
         _, snapshot = (json.loads(again.recv()) for _ in range(2))
     assert [event["text"] for event in snapshot["completed"]] == ["said0", "said1"]
     assert snapshot["browser_microphone"]
+    view.close()
+    assert view._broadcast.n_clients == 0, "nothing is kept for who left"
 
 
 def test_pages_see_how_fast_and_how_late_captions_are() -> None:
