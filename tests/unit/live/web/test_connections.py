@@ -32,6 +32,7 @@ def test_what_comes_with_the_last_word_of_a_handshake_is_heard(
         async def shake(*_: Any, **__: Any) -> Transport:
             line.data_received(b"GE")
             line.data_received(b"T /")
+            assert inner.received == b"", "nobody speaks on it yet"
             return secured
 
         monkeypatch.setattr(asyncio.get_running_loop(), "start_tls", shake)
@@ -88,6 +89,7 @@ def test_newcomers_are_sent_away_where_all_places_are_those_of_pages() -> None:
     ("one", "same", "other"),
     [
         ("192.168.1.7", "192.168.1.7", "192.168.1.8"),
+        ("192.168.1.7", "192.168.1.7", "192.168.1.6"),
         ("192.168.1.7", "::ffff:192.168.1.7", "::ffff:192.168.1.8"),
         ("2001:db8::1", "2001:db8::ffff:ffff:ffff:2", "2001:db8:0:1::1"),
         ("fe80::1%eth0", "fe80::2%eth1", "fe80:0:0:1::1"),
@@ -151,6 +153,18 @@ def test_one_place_is_one_for_all() -> None:
         assert come(door, "192.168.1.8")[1].closing
 
     asyncio.run(run())
+
+
+def test_of_two_places_nobody_has_both() -> None:
+    async def run() -> list[bool]:
+        door, closing = Door(lambda _: None, most=2), []
+        for number in (7, 7, 8):
+            line, transport = come(door, f"192.168.1.{number}")
+            line.stay(100)
+            closing.append(transport.closing)
+        return closing
+
+    assert asyncio.run(run()) == [False, True, False]
 
 
 @pytest.mark.parametrize("peer", [HERE, "127.0.0.9", "::1", "::ffff:127.0.0.1"])

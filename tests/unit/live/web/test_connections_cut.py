@@ -99,6 +99,21 @@ def test_what_never_becomes_a_message_ends_the_connection() -> None:
     assert told == ["some pages sent much that was no message and were cut"]
 
 
+def test_as_much_may_come_before_a_message_as_is_said_and_no_more() -> None:
+    async def run() -> list[bool]:
+        line, transport = come(Door(lambda _: None))
+        line.stay(100)
+        cut = []
+        for size in (100, 100, 1):
+            line.data_received(b"x" * size)
+            cut.append(transport.aborted.is_set())
+            if len(cut) == 1:
+                line.heard()
+        return cut
+
+    assert asyncio.run(run()) == [False, False, True]
+
+
 def test_messages_are_no_excuse_for_answers_that_are_not_read() -> None:
     async def run() -> None:
         line, transport = come(Door(lambda _: None))
