@@ -65,6 +65,9 @@ def test_a_piece_never_changes_and_what_comes_too_late_is_in_the_next() -> None:
     pieces.come_to(17.0)
     times = [[(cue.start_s, cue.end_s) for cue in pieces._pieces[number].cues] for number in (2, 3)]
     assert times == [[(8.0, 9.0)], [(12.0, 15.0), (12.0, 13.2)]]
+    pieces.put(completed(3, 16.0, 16.5, "just in time"))
+    pieces.come_to(21.0)
+    assert [(cue.start_s, cue.end_s) for cue in pieces._pieces[4].cues] == [(16.0, 16.5)]
 
 
 def test_whatever_is_told_says_how_far_the_stream_has_come() -> None:

@@ -134,8 +134,24 @@ def test_events_reach_every_page_and_again_after_a_reconnect(
         _, snapshot = (json.loads(again.recv()) for _ in range(2))
     assert [event["text"] for event in snapshot["completed"]] == ["said0", "said1"]
     assert snapshot["browser_microphone"]
-    view.close()
-    assert view._broadcast.n_clients == 0, "nothing is kept for who left"
+
+
+def test_who_left_is_forgotten_at_once(
+    served: tuple[Any, BrowserSource], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view, _ = served
+    left, leave = threading.Event(), view._broadcast.leave
+
+    def noted(client: object) -> None:
+        leave(client)
+        left.set()
+
+    monkeypatch.setattr(view._broadcast, "leave", noted)
+    with connect(view, "events") as page:
+        told(page, "snapshot")
+        assert view._broadcast.n_clients == 1
+    assert left.wait(PATIENCE_S)
+    assert view._broadcast.n_clients == 0
 
 
 def test_pages_see_how_fast_and_how_late_captions_are() -> None:
@@ -144,7 +160,7 @@ def test_pages_see_how_fast_and_how_late_captions_are() -> None:
     statistics = CaptionStatistics(n_segment_samples=32_000, compute_s=0.5, behind_s=1.26)
     view = WebView(lambda: statistics, Place.of())
     assert view._figures() == {"final_latency_s": None, "rtfx": 4.0, "behind_s": 1.3}
-    for seconds in (9.0, 0.123456):
+    for seconds in (9.0, 5.0, 0.123456):
         statistics.final_latency_s.add(seconds)
     assert view._figures()["final_latency_s"] == 0.1235
 

@@ -191,6 +191,7 @@ def test_only_what_goes_wrong_is_told_and_once(caplog: pytest.LogCaptureFixture)
     bad, failed = sorted(caplog.messages, key=len)
     assert bad == "the page: Invalid HTTP request received. (told once)"
     assert failed.startswith("the page: Exception in callback ")
+    assert "handle" not in failed, "asyncio says it twice"
     assert failed.endswith("(ValueError: no sound) (told once)")
 
 
