@@ -36,7 +36,7 @@ def test_a_page_that_says_its_token_again_and_again_is_cut_and_one_that_controls
 
     with room() as here, connect(here.view, f"events?token={TOKEN}") as page:
         until(page, "snapshot")
-        for _ in range(9):
+        for _ in range(12):
             assert ask(page, "pause")["ok"]
         with pytest.raises(ConnectionClosed):
             insist(page)

@@ -139,6 +139,7 @@ def test_events_reach_every_page_and_again_after_a_reconnect(
 def test_who_left_is_forgotten_at_once(
     served: tuple[Any, BrowserSource], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("whisper_hailo.live.web.watching._STILL_S", 10.0 * PATIENCE_S)
     view, _ = served
     left, leave = threading.Event(), view._broadcast.leave
 

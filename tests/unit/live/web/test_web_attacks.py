@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.unit.live.web.serving import PATIENCE_S, connect, dial, serve
+from tests.unit.live.web.serving import PATIENCE_S, connect, dial, needs_web, serve
 from whisper_hailo.live.events import CaptionWord, Completed
 from whisper_hailo.live.sources.browser import BrowserSource
 
@@ -170,8 +170,23 @@ def test_malformed_requests_are_bad_requests_without_a_traceback(
     assert len(told(caplog)) <= 1
 
 
-def test_only_what_goes_wrong_is_told_and_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_only_what_goes_wrong_is_told_and_once(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also to who wants to know much of the program."""
+    needs_web()
+    from whisper_hailo.http.websocket import WebSocket
+
+    opened: list[str] = []
+
+    class Noted(WebSocket):
+        """Ours: others take for an error what is in order."""
+
+        def start_keepalive(self) -> None:
+            opened.append(self.scope["path"])
+            super().start_keepalive()
+
+    monkeypatch.setattr("whisper_hailo.http.websocket.WebSocket", Noted)
 
     def fail() -> None:
         raise ValueError("no sound")
@@ -183,7 +198,7 @@ def test_only_what_goes_wrong_is_told_and_once(caplog: pytest.LogCaptureFixture)
         assert page_of(view) == 200
         with connect(view, "events") as page:
             page.recv()
-        assert caplog.messages == []
+        assert (caplog.messages, opened) == ([], ["/events"])
         for _ in range(2):
             assert answer(view, BAD["no request"]).startswith(b"HTTP/1.1 400 ")
             view._loop.call_soon_threadsafe(fail)
