@@ -133,15 +133,15 @@ def test_messages_are_no_excuse_for_answers_that_are_not_read() -> None:
     asyncio.run(run())
 
 
-@pytest.mark.parametrize(("unread_only", "cut"), [(False, [True, True]), (True, [False, True])])
+@pytest.mark.parametrize(("how", "cut"), [({}, [True] * 2), ({"unread_only": True}, [False, True])])
 def test_at_the_end_all_are_cut_or_those_that_do_not_read(
-    unread_only: bool, cut: list[bool]
+    how: dict[str, bool], cut: list[bool]
 ) -> None:
     async def run() -> list[bool]:
         door = Door(print)
         (_, reads), (stuck, waits) = come(door), come(door)
         stuck.pause_writing()
-        door.close(unread_only=unread_only)
+        door.close(**how)
         return [reads.aborted.is_set(), waits.aborted.is_set()]
 
     assert asyncio.run(run()) == cut
@@ -162,6 +162,7 @@ def test_who_does_not_agree_on_a_key_is_cut(
         line.inner = Inner()
         monkeypatch.setattr(asyncio.get_running_loop(), "start_tls", refuse)
         line.connection_made(transport)  # type: ignore[arg-type]
+        monkeypatch.setattr(line.inner, "eof_received", lambda: True)
         assert line.eof_received() is None, "nobody speaks on it yet"
         await asyncio.wait_for(transport.aborted.wait(), PATIENCE_S)
         return line.inner.transport is None  # type: ignore[attr-defined]
