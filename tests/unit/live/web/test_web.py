@@ -73,6 +73,16 @@ def test_addresses_are_such_that_can_be_opened(
     assert view.address_for_others == others
 
 
+def test_who_may_come_and_by_which_name_follows_from_where_it_listens() -> None:
+    from whisper_hailo.live.web.view import Place
+
+    here = Place.of()
+    everywhere = Place.of("0.0.0.0", names=["captions.example"])  # noqa: S104 - nothing listens
+    assert here.access.rights(None) == ("look", "record")
+    assert everywhere.access.rights(None) == ("look",)
+    assert "captions.example" in everywhere.hosts.names - here.hosts.names
+
+
 def test_pages_that_are_named_may_show_the_page_in_theirs() -> None:
     needs_web()
     from whisper_hailo.live.web.view import Place, WebView
