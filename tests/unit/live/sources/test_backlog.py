@@ -206,7 +206,7 @@ def test_who_waits_for_sound_is_woken_by_it(
 
 
 def test_speakers_behind_an_absence_keep_their_places() -> None:
-    backlog = room_for(100)
+    backlog = room_for(120)
     backlog.put(Block(np.ones(30, np.float32), voices=np.zeros(30, np.int8)))
     backlog.put(nothing(Absence("unplugged")))
     later = (np.arange(50) // 20).astype(np.int8)
