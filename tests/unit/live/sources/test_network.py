@@ -139,7 +139,9 @@ def test_an_address_without_sound_is_told_and_left(monkeypatch: pytest.MonkeyPat
 
 
 def test_an_address_that_was_not_reached_yet_may_go_on_for_ever() -> None:
-    assert NetworkSource("http://127.0.0.1:1/none").endless
+    source = NetworkSource("http://127.0.0.1:1/none")
+    assert source.endless
+    assert list(source.blocks()) == [], "and gives nothing by then"
 
 
 @pytest.mark.parametrize(
