@@ -183,6 +183,7 @@ def test_where_nothing_can_be_heard_or_paused_that_is_the_answer() -> None:
     from whisper_hailo.live.web.view import Place, WebView
 
     with WebView(CaptionStatistics, Place.of(port=0)) as view:
+        assert view._loop is not None, "what is told from now on goes nowhere else"
         with pytest.raises(InvalidStatus, match="403"), connect(view, "audio"):
             pass
         token = view.address_to_control.partition("?")[2]
