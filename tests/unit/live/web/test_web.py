@@ -183,7 +183,6 @@ def test_where_nothing_can_be_heard_or_paused_that_is_the_answer() -> None:
     from whisper_hailo.live.web.view import Place, WebView
 
     with WebView(CaptionStatistics, Place.of(port=0)) as view:
-        assert view._loop is not None, "what is told from now on goes nowhere else"
         with pytest.raises(InvalidStatus, match="403"), connect(view, "audio"):
             pass
         token = view.address_to_control.partition("?")[2]
@@ -202,6 +201,28 @@ def test_players_hear_of_time_in_which_nothing_is_said_once_for_each_piece() -> 
     for heard_s in (0.5, 3.9, 4.0, 4.5, 7.9, 8.5, 12.4, 12.5):
         view.come_to(heard_s)
     assert told == [4.0, 8.5, 12.5]
+
+
+def test_a_page_is_open_when_what_is_told_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    needs_web()
+    from whisper_hailo.live.web.view import Place, WebView
+
+    waited_for = threading.Event()
+
+    class Ready(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waited_for.set()
+            return super().wait(timeout)
+
+    names = SimpleNamespace(Event=Ready, Thread=threading.Thread)
+    monkeypatch.setattr("whisper_hailo.live.web.view.threading", names)
+    view = WebView(CaptionStatistics, Place.of(port=0))
+    serve = view._serve
+    monkeypatch.setattr(view, "_serve", lambda *given: (waited_for.wait(PATIENCE_S), serve(*given)))
+    with view:
+        is_heard = view._loop is not None
+        waited_for.set()
+    assert is_heard
 
 
 def test_what_comes_while_no_page_is_served_goes_nowhere() -> None:
