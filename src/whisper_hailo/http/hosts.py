@@ -54,7 +54,7 @@ class Authority:
         if found["address"] is not None:
             host = address_of(str(ipaddress.IPv6Address(found["address"])))
         else:
-            host = address_of(found["name"].lower())
+            host = found["name"].lower()
         port = None if found["port"] is None else int(found["port"])
         if len(host) > _LONGEST_NAME or (port is not None and port > 65_535):
             raise ValueError(f"{authority!r} is a name or a port that cannot be")

@@ -5,6 +5,7 @@ Loaded only where uvicorn is.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from uvicorn.protocols.utils import ClientDisconnected
@@ -24,16 +25,13 @@ class WebSocket(WebSocketsSansIOProtocol):
         Raises:
             ClientDisconnected: there is nobody to send to any more.
         """
-        if self.transport.is_closing() or (self.close_sent and self.initial_response is None):
+        if self.transport.is_closing() or self.close_sent:
             self.handshake_complete = True  # or it would be missed
             raise ClientDisconnected
         await super().send(message)
-        if self.initial_response is not None and self.close_sent:
-            self.handshake_complete = True
+        self.handshake_complete |= self.close_sent  # also by the last word of a refusal
 
     def shutdown(self) -> None:
         """Say that the server ends, unless the other side has said goodbye already."""
-        try:
+        with suppress(InvalidState):  # it would keep the server from closing all others
             super().shutdown()
-        except InvalidState:  # it would keep the server from closing all others
-            self.transport.close()

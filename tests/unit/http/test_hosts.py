@@ -67,10 +67,19 @@ def test_a_name_is_as_long_as_names_may_be() -> None:
         Authority.of(longest + "a")
 
 
-def test_a_server_is_asked_for_by_the_names_of_its_machine() -> None:
-    own = socket.gethostname()
+@pytest.mark.parametrize("own", ["box", "Box.Example.org"])
+def test_a_server_is_asked_for_by_the_names_of_its_machine(
+    own: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: own)
     assert status(asked(f"{own.upper()}:8765")) is None
-    assert status(asked(f"{own.split('.')[0]}.local")) is None
+    assert status(asked("box.local")) is None
+    assert status(asked("box.example.org.local")) == MISDIRECTED
+
+
+def test_an_address_is_the_same_however_it_is_spelt_and_whichever_card_it_is_reached_by() -> None:
+    assert status(asked("[fe80::1]", at="fe80::1%eth0")) is None
+    assert status(asked("[fe80::9]"), Hosts.of("FE80:0::9")) is None
 
 
 @pytest.mark.parametrize("listens_at", ["127.0.0.1", "127.0.0.2", EVERYWHERE, "::", "localhost"])
@@ -204,7 +213,9 @@ def test_names_are_listed() -> None:
     assert status(asked("www.captions.example"), hosts) == MISDIRECTED
 
 
-@pytest.mark.parametrize("name", ["", "*", "http://a", "a:80", "a b", "[::1]:80", "a/b"])
+@pytest.mark.parametrize(
+    "name", ["", "*", "http://a", "a:80", "a b", "[::1]:80", "a/b", "\u212aiosk", "\u017fite"]
+)
 def test_what_is_no_name_is_not_listed(name: str) -> None:
     with pytest.raises(OptionError, match=r"--web-allow-host is .* expected a name"):
         Hosts.of(EVERYWHERE, [name])

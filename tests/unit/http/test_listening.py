@@ -46,7 +46,13 @@ def test_a_port_is_taken_again_as_soon_as_its_server_has_ended() -> None:
 
 def test_who_comes_before_the_server_is_ready_waits() -> None:
     with listen("127.0.0.1", 0, "here", "") as listener:
-        socket.create_connection(listener.getsockname()).close()
+        for _ in range(9):
+            socket.create_connection(listener.getsockname(), timeout=60).close()
+
+
+def test_who_comes_before_it_listens_is_refused() -> None:
+    with bind("127.0.0.1", 0, "here", "") as bound, pytest.raises(ConnectionRefusedError):
+        socket.create_connection(bound.getsockname(), timeout=60)
 
 
 @pytest.mark.parametrize(

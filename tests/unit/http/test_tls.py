@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from pathlib import Path
 
 import pytest
@@ -27,3 +28,18 @@ def test_a_certificate_and_its_key_need_each_other(names: tuple[str | None, str 
     cert, key = (None if name is None else Path(name) for name in names)
     with pytest.raises(OptionError, match="--web-cert and --web-key need each other"):
         Tls(cert, key, ("--web-cert", "--web-key"))
+
+
+def test_a_key_with_a_password_is_refused_and_nobody_is_asked_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without any, OpenSSL asks at the terminal, for ever."""
+
+    class Locked:
+        def load_cert_chain(self, *_: Path, password: str | None = None) -> None:
+            assert password is not None, "it would be asked for"
+            raise ssl.SSLError("bad decrypt")
+
+    monkeypatch.setattr(ssl, "create_default_context", lambda _: Locked())
+    with pytest.raises(OptionError, match=r"cannot be used.* which has no password"):
+        Tls(Path("cert.pem"), Path("key.pem")).context()

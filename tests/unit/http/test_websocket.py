@@ -1,8 +1,10 @@
-"""The end of a WebSocket whose client leaves at the moment when the server does."""
+"""WebSockets that are refused, or whose client leaves at the moment when the server does."""
 
 from __future__ import annotations
 
 import asyncio
+import re
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -31,7 +33,7 @@ class Transport(asyncio.Transport):
         return self.is_closed
 
 
-async def opened() -> tuple[Any, Any, Transport]:
+def ask(app: Any) -> tuple[Any, Any, Transport]:
     """A server's end, its client without a socket, and what lies between."""
     from uvicorn.config import Config
     from uvicorn.server import ServerState
@@ -40,11 +42,6 @@ async def opened() -> tuple[Any, Any, Transport]:
 
     from whisper_hailo.http.websocket import WebSocket
 
-    async def app(_scope: Any, receive: Any, send: Any) -> None:
-        await receive()
-        await send({"type": "websocket.accept"})
-        await receive()
-
     config = Config(app, lifespan="off", log_config=None, ws_ping_interval=None)
     config.load()
     server, transport = WebSocket(config, ServerState(), {}), Transport()
@@ -52,10 +49,69 @@ async def opened() -> tuple[Any, Any, Transport]:
     client = ClientProtocol(parse_uri("ws://localhost/"))
     client.send_request(client.connect())
     server.data_received(b"".join(client.data_to_send()))
+    return server, client, transport
+
+
+async def opened() -> tuple[Any, Any, Transport]:
+    """What is accepted, and waits for what the client says."""
+
+    async def app(_scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await send(ACCEPT)
+        await receive()
+
+    server, client, transport = ask(app)
     while not server.handshake_complete:
         await asyncio.sleep(0)
     hear(client, transport)
     return server, client, transport
+
+
+ACCEPT = {"type": "websocket.accept"}
+CLOSE = {"type": "websocket.close", "code": 1008}
+SAY = {"type": "websocket.send", "text": "hello"}
+REFUSE = [
+    {"type": "websocket.http.response.start", "status": 421, "headers": []},
+    {"type": "websocket.http.response.body", "body": b"ask for ", "more_body": True},
+    {"type": "websocket.http.response.body", "body": b"this page"},
+]
+
+
+@pytest.mark.parametrize(
+    ("messages", "is_gone", "catches", "written"),
+    [
+        (REFUSE, False, False, "HTTP/1.1 421 .*\r\n\r\nask for this page"),
+        ([CLOSE], False, False, "HTTP/1.1 403 "),
+        ([ACCEPT, CLOSE, SAY], False, False, "HTTP/1.1 101 "),
+        ([ACCEPT, SAY], True, False, ""),
+        ([ACCEPT, SAY], True, True, ""),
+    ],
+    ids=["an answer", "a refusal", "said after the end", "gone", "gone, and the page knows"],
+)
+def test_what_is_in_order_is_no_error(
+    messages: list[Any],
+    is_gone: bool,
+    catches: bool,
+    written: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def app(_scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        with suppress(OSError if catches else ()):
+            for message in messages:
+                await send(message)
+
+    async def end() -> bytes:
+        server, _, transport = ask(app)
+        transport.is_closed = is_gone
+        while server.tasks:
+            await asyncio.sleep(0)
+        return transport.written
+
+    said = asyncio.run(end()).decode("latin-1")
+    assert re.match(written, said, re.DOTALL)
+    assert bool(said) is bool(written), "nobody is there who could be told"
+    assert caplog.messages == []
 
 
 def hear(client: Any, transport: Transport) -> None:

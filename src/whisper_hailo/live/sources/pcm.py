@@ -37,7 +37,7 @@ class PcmSource(Closing):
     """Raw 16-bit little-endian mono samples, such as `arecord` or `ffmpeg` write to a pipe.
 
     Args:
-        descriptor: file descriptor to read; 0 is standard input.
+        descriptor: file descriptor to read.
         rate_hz: rate of the samples.
         name: for messages.
     """
@@ -46,7 +46,7 @@ class PcmSource(Closing):
     endless = True
 
     def __init__(
-        self, descriptor: int = 0, rate_hz: int = SAMPLE_RATE_HZ, name: str = "standard input"
+        self, descriptor: int, rate_hz: int = SAMPLE_RATE_HZ, name: str = "standard input"
     ) -> None:
         self.name = name
         self._descriptor = descriptor

@@ -53,7 +53,6 @@ class Watcher:
         self._has_microphone = has_microphone
         self._may: tuple[Right, ...] = ()
         self._looks = asyncio.Event()
-        self._sending = asyncio.Lock()
 
     async def run(self) -> None:
         """Until one of both leaves."""
@@ -140,5 +139,4 @@ class Watcher:
             await self._send(answer(asked))
 
     async def _send(self, message: Message) -> None:
-        async with self._sending:
-            await self._websocket.send_json(message)
+        await self._websocket.send_json(message)

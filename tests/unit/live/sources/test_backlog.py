@@ -133,7 +133,9 @@ def test_whoever_can_wait_loses_nothing_however_large_its_pieces() -> None:
 
 def test_when_and_by_whom_a_long_piece_was_spoken_goes_with_its_parts() -> None:
     backlog, long = room_for(100), np.arange(250)
-    piece = Block(long.astype(np.float32), 9.0, recorded_s=1000.0, voices=(long // 60).astype("i1"))
+    piece = Block(
+        *(long.astype(np.float32), 9.0, 3), recorded_s=1000.0, voices=(long // 60).astype("i1")
+    )
 
     def bring() -> None:
         backlog.put_all(piece)
@@ -143,6 +145,7 @@ def test_when_and_by_whom_a_long_piece_was_spoken_goes_with_its_parts() -> None:
     thread.start()
     blocks = [block for block in backlog.blocks() if block.audio.size]
     thread.join()
+    assert sum(block.n_faults for block in blocks) == 3
     assert [block.recorded_s for block in blocks] == [1000.0] + [None] * (len(blocks) - 1)
     assert len(blocks) > 1
     voices = [one for block in blocks if block.voices is not None for one in block.voices]
@@ -203,7 +206,7 @@ def test_who_waits_for_sound_is_woken_by_it(
 
 
 def test_speakers_behind_an_absence_keep_their_places() -> None:
-    backlog = room_for(100)
+    backlog = room_for(120)
     backlog.put(Block(np.ones(30, np.float32), voices=np.zeros(30, np.int8)))
     backlog.put(nothing(Absence("unplugged")))
     later = (np.arange(50) // 20).astype(np.int8)

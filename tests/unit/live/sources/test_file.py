@@ -69,20 +69,28 @@ def test_a_file_in_real_time_gives_each_piece_when_its_last_sample_was_spoken(
     tmp_path: Path,
 ) -> None:
     """It waits for what is still to come, and not where its listener was slow."""
-    clock, waits = [5.0], []
+    clock, waits, slow = [5.0], [], {2, 4}
 
     def sleep(seconds: float) -> None:
         waits.append(seconds)
         clock[0] += seconds
 
     path = write(tmp_path / "a.wav", tone(16_000, 0.128))
-    with FileSource(path, real_time=True, now=lambda: clock[0], sleep=sleep) as source:
+    with FileSource(path, real_time=True, loops=2, now=lambda: clock[0], sleep=sleep) as source:
         captured = []
         for block in source.blocks():
             captured.append(block.captured_s)
-            clock[0] += 0.05 if len(captured) == 2 else 0.0
-    assert captured == pytest.approx([5.032, 5.064, 5.096, 5.128])
-    assert waits == pytest.approx([0.032, 0.032, 0.014])
+            clock[0] += 0.05 if len(captured) in slow else 0.0
+    assert captured == pytest.approx([5.0 + 0.032 * n for n in range(1, 9)])
+    assert waits == pytest.approx([0.032, 0.032, 0.014, 0.014, 0.032, 0.032])
+
+
+def test_a_file_ends_with_the_piece_at_which_nobody_listens_any_more(tmp_path: Path) -> None:
+    with FileSource(write(tmp_path / "a.wav", tone(16_000))) as source:
+        blocks = source.blocks()
+        assert next(blocks).audio.size == 512
+        source.close()
+        assert list(blocks) == []
 
 
 def test_a_missing_file_is_told_before_anything_is_heard(tmp_path: Path) -> None:

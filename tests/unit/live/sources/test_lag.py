@@ -18,10 +18,11 @@ def steady(begin_s: float, n_blocks: int, pace: float = 1.0) -> list[float]:
     return [begin_s + index * BLOCK_S * pace for index in range(n_blocks)]
 
 
-def test_sound_that_comes_at_its_pace_misses_nothing_for_hours() -> None:
-    jitter = np.random.default_rng(0).uniform(0, 0.3, 120_000)
-    for pace in (1.0, 1.0003, 0.9997):  # clocks that differ
-        times = [t + j for t, j in zip(steady(50.0, 120_000, pace), jitter, strict=True)]
+def test_sound_that_comes_at_its_pace_misses_nothing_however_long_it_is() -> None:
+    """Clocks that differ by three in a thousand are more than a second apart by the end."""
+    jitter = np.random.default_rng(0).uniform(0, 0.3, 12_000)
+    for pace in (1.0, 1.003, 0.997):
+        times = [t + j for t, j in zip(steady(50.0, 12_000, pace), jitter, strict=True)]
         assert missing(Lag(), times) == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,9 +18,11 @@ from whisper_hailo.live.sources.select import open_source
 from whisper_hailo.live.sources.source import Block, Pace
 
 
-def of_channels(monkeypatch: pytest.MonkeyPatch, module: Any, n_channels: int) -> None:
+def of_channels(
+    monkeypatch: pytest.MonkeyPatch, module: Any, n_channels: int, rate_hz: float = 16_000.0
+) -> None:
     """The only device has so many."""
-    device = {"name": "Desk", "max_input_channels": n_channels, "default_samplerate": 16_000.0}
+    device = {"name": "Desk", "max_input_channels": n_channels, "default_samplerate": rate_hz}
     monkeypatch.setattr(module, "query_devices", lambda: [device])
 
 
@@ -53,7 +56,16 @@ def test_the_first_device_is_the_default_where_the_system_names_none(
 @pytest.mark.usefixtures("silent")
 def test_a_device_that_was_asked_for_by_name_is_found_by_that_again() -> None:
     assert choose_device("camera", "USB Camera (hw:1,0)").index == 2
+    assert choose_device("camera", "USB Microphone (hw:1,0)").index == 2
     assert choose_device("2", "USB Microphone (hw:1,0)").index == 1
+
+
+def test_of_two_devices_that_are_alike_the_first_is_found_again(
+    sounddevice: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alike = [{**DEVICES[1], "name": f"USB Microphone (hw:{card},0)"} for card in (2, 3)]
+    monkeypatch.setattr(sounddevice, "query_devices", lambda: [DEVICES[0], *alike])
+    assert choose_device("7", "USB Microphone (hw:1,0)").index == 1
 
 
 @pytest.mark.parametrize(("n_channels", "n_heard"), [(1, 1), (2, 2), (8, 2)])
@@ -77,10 +89,45 @@ def test_speakers_are_told_apart_by_their_channels(
     of_channels(monkeypatch, silent, 2)
     first, second = np.zeros((512, 2), np.float32), np.zeros((256, 2), np.float32)
     first[:, 0], second[:, 1] = 0.25, 0.75
-    (block,) = recorded(MicrophoneSource(split=True), first, second)
-    np.testing.assert_array_equal(block.audio, [0.125] * 512 + [0.375] * 256)
+    between = np.zeros((64, 2), np.float32)
+    between[:, 0] = 0.03125
+    (block,) = recorded(MicrophoneSource(split=True), first, second, between)
+    expected = [0.125] * 512 + [0.375] * 256 + [0.015625] * 64
+    np.testing.assert_array_equal(block.audio, expected)
     assert block.voices is not None
-    assert block.voices.tolist() == [0] * 512 + [1] * 256
+    assert block.voices.tolist() == [0] * 512 + [1] * 320, "who pauses has the turn"
+
+
+@pytest.mark.parametrize("rate_hz", [8_000, 48_000])
+def test_every_sample_has_its_speaker_whatever_the_device_records(
+    silent: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, rate_hz: int
+) -> None:
+    of_channels(monkeypatch, silent, 2, rate_hz)
+    second = np.zeros((rate_hz // 8, 2), np.float32)
+    second[:, 1] = 0.5
+    (block,) = recorded(MicrophoneSource(split=True), *[second] * 4)
+    assert block.audio.size > 6_000, "of 8,000; the rest waits in the resampler"
+    assert block.voices is not None
+    assert block.voices.tolist() == [1] * block.audio.size
+
+
+@pytest.mark.usefixtures("silent")
+def test_a_microphone_is_closed_once_and_waited_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """PortAudio takes another time for an error."""
+    closed, waited_for, join = [], threading.Event(), threading.Thread.join
+
+    def wait(thread: threading.Thread, timeout: float | None = None) -> None:
+        waited_for.set()
+        join(thread, timeout)
+
+    monkeypatch.setattr(threading.Thread, "join", wait)
+    monkeypatch.setattr(FakeStream, "abort", lambda _: waited_for.wait(60))
+    monkeypatch.setattr(FakeStream, "close", lambda _: closed.append(1))
+    with MicrophoneSource("camera") as source:
+        source.close()
+    assert (closed, caplog.messages) == ([1], [])
 
 
 def test_one_channel_has_one_speaker(

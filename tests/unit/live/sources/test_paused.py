@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from tests.unit.live.played import Steps
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.sources.paused import PausableSource
-from whisper_hailo.live.sources.source import Absence, Block
+from whisper_hailo.live.sources.source import Absence, Block, Pace
 
 
 def paused_run(*steps: Any, **how: Any) -> list[tuple[int, str, int, bool]]:
@@ -112,3 +113,15 @@ def test_a_recording_that_can_wait_loses_nothing_in_a_pause() -> None:
     told = paused_run(piece(10), "-", piece(20), piece(30), endless=False)
     assert sum(size for size, *_ in told) == 60
     assert [n for _, why, n, _ in told if why == ""] == [0]
+
+
+def test_a_recording_that_is_played_as_if_it_were_live_is_missed_in_a_pause() -> None:
+    told = paused_run(piece(10), "-", piece(20), "+", piece(30), endless=False, pace=Pace.AHEAD)
+    assert [size for size, *_ in told if size] == [10, 30]
+    assert [n for _, why, n, _ in told if why == ""] == [20]
+
+
+def test_who_ends_a_recording_in_a_pause_does_not_wait_for_the_end_of_the_pause() -> None:
+    source = PausableSource(Steps(piece(10), endless=False), sleep=lambda _: source.close())
+    source.is_paused = True
+    assert len(list(islice(source.blocks(), 9))) < 9

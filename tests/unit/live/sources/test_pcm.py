@@ -73,12 +73,20 @@ def test_a_pipe_that_nothing_comes_from_can_be_left() -> None:
     ("begin", "kind"),
     [
         (b"RIFF\x00\x00\x00\x00WAVE", "a WAV file"),
+        (b"RF64\xff\xff\xff\xffWAVE", "a WAV file"),
         (b"fLaC\x00\x00\x00", "a FLAC file"),
         (b"OggS\x00\x02", "an OGG file"),
         (b"ID3\x04\x00", "an MP3 file"),
-        (b"\xff\xfb\x90\x00", "an MP3 file"),
+        *(
+            (b"\xff" + second + b"\x90\x00", "an MP3 file")
+            for second in (b"\xfb", b"\xf3", b"\xf2")
+        ),
         (b"\x00\x00\x00\x20ftypM4A ", "an MP4 or M4A file"),
+        (b"\x00\x00\n\x20ftypisom", "an MP4 or M4A file"),
         (b"\x1aE\xdf\xa3\x01", "a Matroska or WebM file"),
+        (b"FORM\x00\n\x00\x00AIFF", "an AIFF file"),
+        (b"FORM\x00\x00\x00\x00AIFC", "an AIFF file"),
+        (b"caff\x00\x01", "a CAF file"),
     ],
 )
 def test_a_file_where_samples_are_expected_is_told(begin: bytes, kind: str) -> None:
@@ -95,9 +103,63 @@ def test_a_file_where_samples_are_expected_is_told(begin: bytes, kind: str) -> N
         list(source.blocks())
 
 
-def test_samples_that_look_a_little_like_a_file_are_heard() -> None:
+@pytest.mark.parametrize(
+    "begin",
+    [
+        bytes(4) + b"RIFF",
+        b"ID3\xff" + bytes(4),  # of a version that there is not
+        b"\xff\xfb\x00\x00" + bytes(4),  # quiet sound: -1025, and silence
+        b"\xff\xfb\xff\xfb" + bytes(4),
+        b"cafe" + bytes(4),
+    ],
+)
+def test_samples_that_look_a_little_like_a_file_are_heard(begin: bytes) -> None:
     reading, writing = os.pipe()
-    os.write(writing, bytes(4) + b"RIFF" + bytes(4000))
+    os.write(writing, begin + bytes(4000))
     os.close(writing)
     with os.fdopen(reading) as pipe, PcmSource(pipe.fileno()) as source:
         assert sum(block.audio.size for block in source.blocks()) == 2004
+
+
+def test_in_the_middle_of_sound_nothing_is_taken_for_a_file() -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as pipe, PcmSource(pipe.fileno()) as source:
+        blocks = source.blocks()
+        os.write(writing, bytes(8))
+        assert [next(blocks).audio.size] == [4]
+        os.write(writing, b"RIFFRIFF")
+        os.close(writing)
+        assert [block.audio.size for block in blocks] == [4]
+
+
+def test_a_pipe_from_which_nothing_comes_for_a_while_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reading, writing = os.pipe()
+    looks = []
+
+    class Poll:
+        """What `select` gives: nothing came by the second look."""
+
+        def register(self, descriptor: int, _events: int) -> None:
+            assert descriptor == reading
+
+        def poll(self, _ms: int) -> bool:
+            looks.append(1)
+            if len(looks) == 3:
+                os.write(writing, bytes(8))
+                os.close(writing)
+            return len(looks) > 2
+
+    monkeypatch.setattr("whisper_hailo.live.sources.pcm.select.poll", Poll)
+    with os.fdopen(reading):
+        assert heard(PcmSource(reading)).size == 4
+
+
+def test_when_a_piece_came_goes_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("whisper_hailo.live.sources.pcm.time.perf_counter", lambda: 7.0)
+    reading, writing = os.pipe()
+    os.write(writing, bytes(8))
+    os.close(writing)
+    with os.fdopen(reading) as pipe, PcmSource(pipe.fileno()) as source:
+        assert [block.captured_s for block in source.blocks()] == [7.0]

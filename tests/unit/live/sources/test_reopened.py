@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -14,7 +15,7 @@ from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.live.captioning.captioner import Captioner
 from whisper_hailo.live.event_checks import violations
 from whisper_hailo.live.events import Away, Back, Completed, Event
-from whisper_hailo.live.sources.reopened import ReopenedSource
+from whisper_hailo.live.sources.reopened import ReopenedSource, awake_s
 from whisper_hailo.live.sources.source import Block, Pace, nothing
 from whisper_hailo.live.stream import CaptionStream
 
@@ -32,8 +33,11 @@ class Unsteady(Closing):
     opened: list[float] = field(default_factory=list)
     clock: list[float] = field(default_factory=lambda: [100.0])
     _part: np.ndarray | None = None
+    _is_open: bool = False
 
     def open(self) -> Unsteady:
+        assert not self._is_open, "it is closed before it is opened again"
+        self._is_open = True
         self.opened.append(self.clock[0])
         self._part = self.parts.pop(0)
         if self._part is None:
@@ -41,7 +45,7 @@ class Unsteady(Closing):
         return self
 
     def close(self) -> None:
-        self._part = None
+        self._is_open, self._part = False, None
 
     def blocks(self) -> Iterator[Block]:
         part = self._part
@@ -79,16 +83,19 @@ def test_a_source_that_comes_back_goes_on_and_the_gap_is_told(pace: Pace) -> Non
 def test_the_time_until_it_was_noticed_counts_as_away() -> None:
     class Quiet(Unsteady):
         def blocks(self) -> Iterator[Block]:
-            yield Block(speech([len(self.opened)]))
+            self.clock[0] += 2.0
+            if len(self.opened) != 2:
+                yield Block(speech([len(self.opened)]))
             if self.parts:
                 for _ in range(50):
                     self.clock[0] += 0.1
                     yield nothing()
                 raise GONE
 
-    events = events_of(Quiet([speech([0]), speech([1])]).reopened())
-    (back,) = [event for event in events if isinstance(event, Back)]
-    assert back.end_s - back.start_s == pytest.approx(5.0, abs=0.05)
+    events = events_of(Quiet([speech([0]), speech([1]), speech([2])]).reopened())
+    backs = [event for event in events if isinstance(event, Back)]
+    away = [back.end_s - back.start_s for back in backs]
+    assert away == pytest.approx([5.0, 7.0], abs=0.05), "the second time no sound came at all"
 
 
 def test_the_waits_between_openings_grow() -> None:
@@ -111,6 +118,7 @@ def test_a_source_that_is_away_for_too_long_has_failed() -> None:
     with pytest.raises(DeviceError, match=r"was away for 60 s.*no microphone found"):
         events_of(source.reopened(60.0))
     assert source.opened[-1] - source.opened[0] <= 60.0
+    assert source.clock[0] == pytest.approx(160.0, abs=0.11), "no later than it is looked"
 
 
 @pytest.mark.parametrize(("endless", "patience_s"), [(False, None), (True, 0.0)])
@@ -154,8 +162,29 @@ def test_a_source_that_is_opened_while_it_is_stopped_is_closed_again() -> None:
     reopened = source.reopened()
     with reopened:
         audio = sum(block.audio.size for block in reopened.blocks())
+        assert source._part is None
     assert audio == speech([0]).size
-    assert source._part is None
+
+
+def test_what_fails_because_it_was_closed_is_no_absence() -> None:
+    with Unsteady([speech([0]), speech([1])]).reopened() as source:
+        blocks = source.blocks()
+        next(blocks)
+        source.close()
+        with pytest.raises(DeviceError, match="was it unplugged"):
+            assert all(block.absence is None for block in blocks)
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_the_clock_goes_on_while_the_machine_sleeps_where_there_is_such_a_clock(
+    goes_on: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "CLOCK_BOOTTIME", 7, raising=False)
+    monkeypatch.setattr(time, "CLOCK_MONOTONIC", 1)
+    monkeypatch.setattr(time, "clock_gettime", {7: 500.0, 1: 20.0}.__getitem__)
+    if not goes_on:
+        monkeypatch.delattr(time, "CLOCK_BOOTTIME")
+    assert awake_s() == (500.0 if goes_on else 20.0)
 
 
 def test_an_error_that_nobody_foresaw_is_not_taken_for_an_absence() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +15,8 @@ import soundfile
 
 from tests.unit.live.sources.listening import heard
 from tests.unit.sounds import similarity, tone, write
-from whisper_hailo.core.errors import AudioError, OptionError
+from whisper_hailo.core.closing import Closing
+from whisper_hailo.core.errors import AudioError, DeviceError, OptionError
 from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 from whisper_hailo.live.sources.file import FileSource
@@ -20,7 +24,7 @@ from whisper_hailo.live.sources.network import NetworkSource
 from whisper_hailo.live.sources.pcm import PcmSource
 from whisper_hailo.live.sources.reopened import ReopenedSource
 from whisper_hailo.live.sources.select import open_source
-from whisper_hailo.live.sources.source import Pace
+from whisper_hailo.live.sources.source import Absence, Block, Pace
 
 
 def test_nothing_is_no_file_and_not_the_current_folder() -> None:
@@ -78,14 +82,15 @@ def test_the_command_line_names_exactly_one_source(tmp_path: Path) -> None:
 class Stdin:
     """Standard input, as a pipe or as a terminal."""
 
-    def __init__(self, *, terminal: bool) -> None:
+    def __init__(self, *, terminal: bool, descriptor: int = 0) -> None:
         self._terminal = terminal
+        self._descriptor = descriptor
 
     def isatty(self) -> bool:
         return self._terminal
 
     def fileno(self) -> int:
-        return 0
+        return self._descriptor
 
 
 @pytest.mark.parametrize("stdin", [None, Stdin(terminal=True)])
@@ -108,3 +113,40 @@ def test_a_pipe_goes_on_until_its_listener_has_enough_and_a_file_ends(
     assert heard(played).size == 1600, "once, where nothing else is asked for"
     assert heard(open_source(str(file), loops=3)).size == 4800
     assert open_source(str(file), real_time=True).pace is Pace.AHEAD
+
+
+def test_samples_of_standard_input_have_the_rate_that_was_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reading, writing = os.pipe()
+    monkeypatch.setattr(sys, "stdin", Stdin(terminal=False, descriptor=reading))
+    os.write(writing, bytes(8_000))
+    os.close(writing)
+    with os.fdopen(reading):
+        assert heard(open_source("-", rate_hz=8_000)).size == pytest.approx(8_000, abs=2)
+
+
+class Gone(Closing):
+    """A microphone, or an address, from which nothing ever comes."""
+
+    endless, pace, name = True, Pace.ASKED, "gone"
+
+    def __init__(self, *_: str, **__: bool) -> None: ...
+
+    def blocks(self) -> Iterator[Block]:
+        raise DeviceError("it is gone")
+        yield
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("named", [{"what": "rtsp://camera/1"}, {"what": None, "microphone": ""}])
+def test_who_does_not_want_to_wait_for_a_source_does_not(
+    named: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("whisper_hailo.live.sources.microphone.MicrophoneSource", Gone)
+    monkeypatch.setattr("whisper_hailo.live.sources.network.NetworkSource", Gone)
+    with open_source(**named, patience_s=0.0) as source, pytest.raises(DeviceError, match="gone"):
+        next(source.blocks())
+    with open_source(**named) as source:
+        assert next(source.blocks()).absence == Absence("it is gone")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -10,11 +12,32 @@ import pytest
 from tests.unit.live.web.serving import PATIENCE_S, serve
 from whisper_hailo.live.sources.browser import BrowserSource
 
+_FASTER = 20
+
+
+class _Hasty:
+    """Of `asyncio`, but that who looks now and then looks more often."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(asyncio, name)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds / _FASTER)
+
 
 @pytest.fixture(autouse=True)
 def _time_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten seconds are none where a machine does much else; who tests them sets his own."""
     monkeypatch.setattr("whisper_hailo.live.web.connections.ASK_S", PATIENCE_S)
+
+
+@pytest.fixture(autouse=True)
+def _soon_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server looks each tenth of a second whether it is to end, and waits as long once more."""
+    monkeypatch.setattr("whisper_hailo.live.web.view.asyncio", _Hasty())
+    monkeypatch.setattr("whisper_hailo.live.web.view._END_LOOKS", 20 * _FASTER)
+    if find_spec("uvicorn"):
+        monkeypatch.setattr("uvicorn.server.asyncio", _Hasty())
 
 
 @pytest.fixture

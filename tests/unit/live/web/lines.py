@@ -42,6 +42,7 @@ class Inner(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.received = b""
+        self.told: list[object] = []
         self.transport: Any = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -50,10 +51,19 @@ class Inner(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self.received += data
 
+    def pause_writing(self) -> None:
+        self.told.append("wait")
 
-def come(door: Door, peer: str = HERE) -> tuple[Line, Any]:
+    def resume_writing(self) -> None:
+        self.told.append("go on")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.told.append(exc)
+
+
+def come(door: Door, peer: str = HERE, tls: Any = None) -> tuple[Line, Any]:
     """A new connection."""
-    line, transport = Line(door), Transport(peer)
+    line, transport = Line(door, tls), Transport(peer)
     line.inner = Inner()
     line.connection_made(transport)  # type: ignore[arg-type]
     return line, transport

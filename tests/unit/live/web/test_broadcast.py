@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.unit.live.test_events import AWAY, BACK, DONE, FIRST, GONE, NEXT, SECOND, START
 from tests.unit.live.web.serving import completed, partial
-from whisper_hailo.live.events import Cleared, Lost, Started
+from whisper_hailo.live.events import Cleared, Lost, Marker, Started
 from whisper_hailo.live.web.broadcast import HISTORY, Broadcast, Client
 
 
@@ -64,10 +64,12 @@ def test_a_browser_that_comes_late_sees_that_the_source_is_away_and_where_it_was
     broadcast.put(AWAY)
     (snapshot,) = all_of(broadcast.join(lambda: None))
     assert snapshot["away"]["why"] == "the microphone was unplugged"
+    broadcast.put(Marker(0.0, "here", 0.0, 0.0))
+    assert broadcast.summary()[0]["away"] == snapshot["away"], "what else happens changes nothing"
     broadcast.put(BACK)
     (snapshot,) = all_of(broadcast.join(lambda: None))
     assert snapshot["away"] is None
-    assert [message["event"] for message in snapshot["completed"]] == ["back"]
+    assert [message["event"] for message in snapshot["completed"]] == ["marker", "back"]
 
 
 def test_where_nothing_can_be_changed_there_are_no_settings() -> None:
@@ -135,9 +137,16 @@ def test_a_browser_knows_whether_what_it_gets_is_all_that_was_said() -> None:
     assert broadcast.summary()[0]["more"] is False
     broadcast.put(DONE)
     assert broadcast.summary()[0]["more"] is True
+    broadcast.put(DONE, {"rtfx": 1.0})
     broadcast.put(Cleared(9.0, 9.0, 9.5))
     cleared = broadcast.summary()[0]
     assert (cleared["completed"], cleared["more"]) == ([], False)
+    assert cleared["figures"] == [{"rtfx": 1.0}], "nobody asked for these to go"
+
+
+def test_a_page_knows_whether_the_program_was_started_anew() -> None:
+    one, other = Broadcast(), Broadcast()
+    assert one.summary()[0]["run"] == one.summary()[0]["run"] != other.summary()[0]["run"]
 
 
 def test_of_levels_the_newest_comes_and_behind_what_was_said() -> None:

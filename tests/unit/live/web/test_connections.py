@@ -23,11 +23,16 @@ def test_what_comes_with_the_last_word_of_a_handshake_is_heard(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def run() -> tuple[bytes, bytes]:
-        line, secured = Line(Door(lambda _: None), ssl.create_default_context()), Transport(HERE)
+        line, secured = (
+            Line(Door(lambda _: None), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)),
+            Transport(HERE),
+        )
         line.inner = inner = Inner()
 
         async def shake(*_: Any, **__: Any) -> Transport:
-            line.data_received(b"GET /")
+            line.data_received(b"GE")
+            line.data_received(b"T /")
+            assert inner.received == b"", "nobody speaks on it yet"
             return secured
 
         monkeypatch.setattr(asyncio.get_running_loop(), "start_tls", shake)
@@ -84,6 +89,7 @@ def test_newcomers_are_sent_away_where_all_places_are_those_of_pages() -> None:
     ("one", "same", "other"),
     [
         ("192.168.1.7", "192.168.1.7", "192.168.1.8"),
+        ("192.168.1.7", "192.168.1.7", "192.168.1.6"),
         ("192.168.1.7", "::ffff:192.168.1.7", "::ffff:192.168.1.8"),
         ("2001:db8::1", "2001:db8::ffff:ffff:ffff:2", "2001:db8:0:1::1"),
         ("fe80::1%eth0", "fe80::2%eth1", "fe80:0:0:1::1"),
@@ -102,6 +108,44 @@ def test_nobody_has_more_than_half_of_all_places(one: str, same: str, other: str
     asyncio.run(run())
 
 
+def test_who_has_half_of_all_places_makes_room_among_his_own() -> None:
+    async def run() -> None:
+        door = Door(lambda _: None, most=4)
+        (_, other), (_, first), (_, second) = (
+            come(door, f"192.168.1.{number}") for number in (8, 7, 7)
+        )
+        _, third = come(door, "192.168.1.7")
+        cut = [seat.aborted.is_set() for seat in (other, first, second, third)]
+        assert cut == [False, True, False, False]
+
+    asyncio.run(run())
+
+
+def test_who_wants_a_key_first_is_sent_away_without_a_word() -> None:
+    async def run() -> None:
+        door = Door(lambda _: None, most=1)
+        come(door)[0].stay(100)
+        _, transport = come(door, tls=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+        assert (transport.closing, transport.written) == (True, b"")
+
+    asyncio.run(run())
+
+
+def test_who_speaks_on_a_connection_is_told_what_becomes_of_it() -> None:
+    async def run() -> list[object]:
+        line, _ = come(Door(print))
+        gone = ConnectionResetError()
+        line.pause_writing()
+        line.resume_writing()
+        line.connection_lost(gone)
+        assert isinstance(line.inner, Inner)
+        told = line.inner.told
+        assert told[2] is gone
+        return told
+
+    assert asyncio.run(run())[:2] == ["wait", "go on"]
+
+
 def test_one_place_is_one_for_all() -> None:
     async def run() -> None:
         door = Door(lambda _: None, most=1)
@@ -109,6 +153,18 @@ def test_one_place_is_one_for_all() -> None:
         assert come(door, "192.168.1.8")[1].closing
 
     asyncio.run(run())
+
+
+def test_of_two_places_nobody_has_both() -> None:
+    async def run() -> list[bool]:
+        door, closing = Door(lambda _: None, most=2), []
+        for number in (7, 7, 8):
+            line, transport = come(door, f"192.168.1.{number}")
+            line.stay(100)
+            closing.append(transport.closing)
+        return closing
+
+    assert asyncio.run(run()) == [False, True, False]
 
 
 @pytest.mark.parametrize("peer", [HERE, "127.0.0.9", "::1", "::ffff:127.0.0.1"])

@@ -43,18 +43,39 @@ def test_a_spare_connection_of_a_browser_is_no_trouble(monkeypatch: pytest.Monke
 
 
 def test_whoever_does_not_read_the_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("whisper_hailo.live.web.connections.LINGER_S", 0.01)
+    """It is no later where the end is said twice."""
+    told: list[str] = []
 
     async def run() -> None:
-        line, transport = come(Door(print))
+        line, transport = come(Door(told.append))
+        line.data_received(b"GET / HTTP/1.1\r\n")
         line.stay(100)
         inner = line.inner
         assert isinstance(inner, Inner)
-        inner.transport.close()
+        for linger_s in (0.01, 10 * PATIENCE_S):
+            monkeypatch.setattr("whisper_hailo.live.web.connections.LINGER_S", linger_s)
+            inner.transport.close()
         assert transport.closing
         await asyncio.wait_for(transport.aborted.wait(), PATIENCE_S)
 
     asyncio.run(run())
+    assert told == [], "it did ask for something"
+
+
+def test_of_who_left_nothing_is_told_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("whisper_hailo.live.web.connections.ASK_S", 0.01)
+    told: list[str] = []
+
+    async def run() -> None:
+        door = Door(told.append)
+        left, _ = come(door)
+        left.data_received(b"GET / HTTP/1.1\r\n")
+        left.connection_lost(None)
+        _, later = come(door)
+        await asyncio.wait_for(later.aborted.wait(), PATIENCE_S)
+
+    asyncio.run(run())
+    assert told == []
 
 
 def test_what_never_becomes_a_message_ends_the_connection() -> None:
@@ -78,6 +99,21 @@ def test_what_never_becomes_a_message_ends_the_connection() -> None:
     assert told == ["some pages sent much that was no message and were cut"]
 
 
+def test_as_much_may_come_before_a_message_as_is_said_and_no_more() -> None:
+    async def run() -> list[bool]:
+        line, transport = come(Door(lambda _: None))
+        line.stay(100)
+        cut = []
+        for size in (100, 100, 1):
+            line.data_received(b"x" * size)
+            cut.append(transport.aborted.is_set())
+            if len(cut) == 1:
+                line.heard()
+        return cut
+
+    assert asyncio.run(run()) == [False, False, True]
+
+
 def test_messages_are_no_excuse_for_answers_that_are_not_read() -> None:
     async def run() -> None:
         line, transport = come(Door(lambda _: None))
@@ -97,29 +133,36 @@ def test_messages_are_no_excuse_for_answers_that_are_not_read() -> None:
     asyncio.run(run())
 
 
-@pytest.mark.parametrize(("unread_only", "cut"), [(False, [True, True]), (True, [False, True])])
+@pytest.mark.parametrize(("how", "cut"), [({}, [True] * 2), ({"unread_only": True}, [False, True])])
 def test_at_the_end_all_are_cut_or_those_that_do_not_read(
-    unread_only: bool, cut: list[bool]
+    how: dict[str, bool], cut: list[bool]
 ) -> None:
     async def run() -> list[bool]:
         door = Door(print)
         (_, reads), (stuck, waits) = come(door), come(door)
         stuck.pause_writing()
-        door.close(unread_only=unread_only)
+        door.close(**how)
         return [reads.aborted.is_set(), waits.aborted.is_set()]
 
     assert asyncio.run(run()) == cut
 
 
-def test_who_does_not_agree_on_a_key_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [ConnectionResetError(), ssl.SSLError("no TLS")])
+def test_who_does_not_agree_on_a_key_is_cut(
+    error: OSError, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def refuse(*_: Any, **__: Any) -> None:
-        raise ConnectionResetError
+        raise error
 
     async def run() -> bool:
-        line, transport = Line(Door(print), ssl.create_default_context()), Transport(HERE)
+        line, transport = (
+            Line(Door(print), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)),
+            Transport(HERE),
+        )
         line.inner = Inner()
         monkeypatch.setattr(asyncio.get_running_loop(), "start_tls", refuse)
         line.connection_made(transport)  # type: ignore[arg-type]
+        monkeypatch.setattr(line.inner, "eof_received", lambda: True)
         assert line.eof_received() is None, "nobody speaks on it yet"
         await asyncio.wait_for(transport.aborted.wait(), PATIENCE_S)
         return line.inner.transport is None  # type: ignore[attr-defined]

@@ -58,7 +58,10 @@ def test_without_one_everybody_looks_and_who_has_the_one_that_was_printed_contro
             assert heard(page)["may"] == ["look", "record"]
             refused = ask(page, "pause")
             assert (refused["ok"], "token" in refused["error"]) == (False, True)
-        _, _, query = here.view.address_to_control.partition("?")
+            _, _, query = here.view.address_to_control.partition("?")
+            token = query.removeprefix("token=")
+            page.send(json.dumps({"type": "token", "token": token}))
+            assert until(page, "hello")["may"] == ["look", "record", "control"]
         with connect(here.view, f"events?{query}") as page:
             assert heard(page)["may"] == ["look", "record", "control"]
 

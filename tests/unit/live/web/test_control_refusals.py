@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.live.scripted import Loudness
-from tests.unit.live.web.room import TOKEN, InAnyLanguage, heard, room, until
+from tests.unit.live.web.room import TOKEN, InAnyLanguage, ask, heard, room, until
 from tests.unit.live.web.serving import PATIENCE_S, connect
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.live.captioning.captioner import Captioner
@@ -16,7 +16,13 @@ from whisper_hailo.live.captioning.controls import Controls
 from whisper_hailo.live.web.access import Access
 
 
-def test_a_page_that_says_its_token_again_and_again_is_cut(
+def letters(n: int, **message: Any) -> dict[str, Any]:
+    """A message whose action makes it so long as JSON."""
+    message |= {"type": "control", "action": ""}
+    return {**message, "action": "x" * (n - len(json.dumps(message)))}
+
+
+def test_a_page_that_says_its_token_again_and_again_is_cut_and_one_that_controls_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from websockets.exceptions import ConnectionClosed
@@ -30,6 +36,8 @@ def test_a_page_that_says_its_token_again_and_again_is_cut(
 
     with room() as here, connect(here.view, f"events?token={TOKEN}") as page:
         until(page, "snapshot")
+        for _ in range(12):
+            assert ask(page, "pause")["ok"]
         with pytest.raises(ConnectionClosed):
             insist(page)
 
@@ -46,6 +54,7 @@ def test_a_token_that_could_be_guessed_or_does_not_fit_an_address_is_refused(tok
     [
         ({"action": "explode"}, "expected one of: pause, resume, language"),
         ({}, "action is 'None'"),
+        (letters(4096, id=[1]), "action is 'xxx"),
         ({"action": "language"}, "language is None, expected a text"),
         ({"action": "marker", "label": "x" * 201}, "200 at most"),
         ({"action": "marker", "label": 7}, "expected a text"),
@@ -74,10 +83,11 @@ def test_what_cannot_be_done_is_said_and_changes_nothing(asked: dict[str, Any], 
         ('{"type": "control"', "1003"),
         ('["control"]', "1003"),
         ('{"type": "caption"}', "1003"),
+        ('{"token": "sesame-open-now"}', "1003"),
         (b"{}", "1003"),
         ('{"type": "token", "token": "guessed-wrong"}', "1008"),
         ('{"type": "token"}', "1008"),
-        (json.dumps({"type": "control", "action": "x" * 5000}), "1009"),
+        (json.dumps(letters(4097)), "1009"),
     ],
 )
 def test_what_is_not_understood_closes_the_socket(message: str | bytes, code: str) -> None:

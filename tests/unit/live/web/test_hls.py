@@ -60,7 +60,45 @@ def test_a_piece_never_changes_and_what_comes_too_late_is_in_the_next() -> None:
     pieces.come_to(13.0)
     assert pieces.piece(1) == before
     assert shown(pieces, 2) == ["late"]
-    assert [(cue.start_s, cue.end_s) for cue in pieces.piece(2).cues] == [(8.0, 9.0)]  # type: ignore[union-attr]
+    pieces.put(completed(1, 6.0, 15.0, "long"))
+    pieces.put(completed(2, 6.0, 13.2, "long"))
+    pieces.come_to(17.0)
+    times = [[(cue.start_s, cue.end_s) for cue in pieces._pieces[number].cues] for number in (2, 3)]
+    assert times == [[(8.0, 9.0)], [(12.0, 15.0), (12.0, 13.2)]]
+    pieces.put(completed(3, 16.0, 16.5, "just in time"))
+    pieces.come_to(21.0)
+    assert [(cue.start_s, cue.end_s) for cue in pieces._pieces[4].cues] == [(16.0, 16.5)]
+
+
+def test_whatever_is_told_says_how_far_the_stream_has_come() -> None:
+    pieces = MediaSegments()
+    pieces.put(started(0, 9.0))
+    assert names(pieces) == [0, 1]
+
+
+@pytest.mark.parametrize(("heard_s", "n_pieces"), [(8.0, 2), (8.5, 3)])
+def test_the_end_of_a_stream_is_where_it_was_heard_to(heard_s: float, n_pieces: int) -> None:
+    pieces = MediaSegments()
+    pieces.come_to(heard_s)
+    pieces.end()
+    assert names(pieces) == list(range(n_pieces))
+
+
+def test_a_playlist_says_what_rfc_8216_wants_of_it() -> None:
+    pieces = MediaSegments()
+    pieces.put(completed(0, 0.25, 1.0, "said", wall_s=1_000_000.75))
+    pieces.come_to(9.0)
+    assert pieces.playlist("?token=x").splitlines() == [
+        "#EXTM3U",
+        "#EXT-X-VERSION:3",
+        "#EXT-X-TARGETDURATION:4",
+        "#EXT-X-MEDIA-SEQUENCE:0",
+        "#EXT-X-PROGRAM-DATE-TIME:1970-01-12T13:46:40.500+00:00",
+        "#EXTINF:4.000,",
+        "captions/0.vtt?token=x",
+        "#EXTINF:4.000,",
+        "captions/1.vtt?token=x",
+    ]
 
 
 def test_where_nothing_came_there_is_no_piece() -> None:
@@ -75,8 +113,8 @@ def test_where_nothing_came_there_is_no_piece() -> None:
 
 def test_what_ends_where_a_piece_begins_is_not_in_it() -> None:
     pieces = MediaSegments()
-    for index, start_s in enumerate((0.0, 4.0, 8.0)):
-        pieces.put(completed(index, start_s, start_s + 4.0, f"said{index}"))
+    for index, (start_s, end_s) in enumerate([(0.0, 4.0), (4.0, 4.5), (8.0, 12.0)]):
+        pieces.put(completed(index, start_s, end_s, f"said{index}"))
     pieces.end()
     assert [shown(pieces, number) for number in range(3)] == [["said0"], ["said1"], ["said2"]]
     assert (PIECE_S, N_PIECES * PIECE_S) == (4.0, 180.0)
@@ -148,6 +186,10 @@ def test_a_players_own_parser_reads_all_captions() -> None:
         assert "captions/0.vtt\n" in got(address)
         with urllib.request.urlopen(address, timeout=PATIENCE_S) as response:  # noqa: S310
             assert response.headers.get_content_type() == "application/vnd.apple.mpegurl"
+            assert response.headers["Cache-Control"] == "no-cache"
+        with urllib.request.urlopen(f"{view.address}captions/0.vtt", timeout=PATIENCE_S) as piece:  # noqa: S310
+            assert piece.headers.get_content_type() == "text/vtt"
+            assert piece.headers["X-Content-Type-Options"] == "nosniff"
         heard: dict[float, str] = {}
         view._pieces._ended = True  # a player that reads to the end needs one
         with av.open(
@@ -190,8 +232,13 @@ def got(address: str) -> str:
     return text
 
 
-def test_cues_are_as_wide_as_asked_for() -> None:
-    pieces = MediaSegments(Layout(max_line_width=10, max_line_count=1))
+@pytest.mark.parametrize("of_page", [False, True])
+def test_cues_are_as_wide_as_asked_for(of_page: bool) -> None:
+    from whisper_hailo.live.web.view import Place, WebView
+
+    layout = Layout(max_line_width=10, max_line_count=1)
+    view = WebView(CaptionStatistics, Place.of(port=0), layout=layout)
+    pieces = view._pieces if of_page else MediaSegments(layout)
     pieces.put(completed(0, 0.5, 3.5, "one two three four five"))
     pieces.end()
     assert all(len(text) <= 10 for text in shown(pieces, 0))

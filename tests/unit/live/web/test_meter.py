@@ -14,7 +14,8 @@ def test_a_reading_is_of_an_eighth_of_a_second_in_whatever_pieces_it_comes() -> 
     readings = [meter.level_db(piece) for piece in np.split(wave, 4)]
     assert readings[:3] == [None] * 3
     assert readings[3] == pytest.approx(-3.01, abs=0.01)
-    assert meter.level_db(wave[:1999]) is None
+    for one in (meter, Meter()):
+        assert one.level_db(wave[:1999]) is None
 
 
 def test_silence_and_too_much_are_the_ends_of_the_scale() -> None:

@@ -6,6 +6,7 @@ import json
 import threading
 import urllib.error
 import urllib.request
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,9 @@ def test_the_page_and_its_parts_are_served(served: tuple[Any, BrowserSource]) ->
         with urllib.request.urlopen(view.address + name, timeout=PATIENCE_S) as response:  # noqa: S310
             assert inside in response.read()
             assert response.headers.get_content_type() == kind
+            assert response.headers["X-Content-Type-Options"] == "nosniff"
+            assert response.headers["Referrer-Policy"] == "no-referrer", "it has the token"
+            assert response.headers["Cache-Control"] == "no-cache", "another version may follow"
             policy = response.headers["Content-Security-Policy"]
             assert "default-src 'none'" in policy
             assert policy.endswith("frame-ancestors 'none'")
@@ -69,11 +73,21 @@ def test_addresses_are_such_that_can_be_opened(
     assert view.address_for_others == others
 
 
+def test_who_may_come_and_by_which_name_follows_from_where_it_listens() -> None:
+    from whisper_hailo.live.web.view import Place
+
+    here = Place.of()
+    everywhere = Place.of("0.0.0.0", names=["captions.example"])  # noqa: S104 - nothing listens
+    assert here.access.rights(None) == ("look", "record")
+    assert everywhere.access.rights(None) == ("look",)
+    assert "captions.example" in everywhere.hosts.names - here.hosts.names
+
+
 def test_pages_that_are_named_may_show_the_page_in_theirs() -> None:
     needs_web()
     from whisper_hailo.live.web.view import Place, WebView
 
-    origins = ("http://homeassistant.local:8123", "https://Wall.example/")
+    origins = ("http://homeassistant.local:8123", "HTTPS://Wall.example/")
     with (
         WebView(CaptionStatistics, Place.of(port=0, framed_by=origins)) as view,
         urllib.request.urlopen(view.address, timeout=PATIENCE_S) as response,  # noqa: S310
@@ -132,13 +146,32 @@ def test_events_reach_every_page_and_again_after_a_reconnect(
     assert snapshot["browser_microphone"]
 
 
+def test_who_left_is_forgotten_at_once(
+    served: tuple[Any, BrowserSource], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("whisper_hailo.live.web.watching._STILL_S", 10.0 * PATIENCE_S)
+    view, _ = served
+    left, leave = threading.Event(), view._broadcast.leave
+
+    def noted(client: object) -> None:
+        leave(client)
+        left.set()
+
+    monkeypatch.setattr(view._broadcast, "leave", noted)
+    with connect(view, "events") as page:
+        told(page, "snapshot")
+        assert view._broadcast.n_clients == 1
+    assert left.wait(PATIENCE_S)
+    assert view._broadcast.n_clients == 0
+
+
 def test_pages_see_how_fast_and_how_late_captions_are() -> None:
     from whisper_hailo.live.web.view import Place, WebView
 
     statistics = CaptionStatistics(n_segment_samples=32_000, compute_s=0.5, behind_s=1.26)
     view = WebView(lambda: statistics, Place.of())
     assert view._figures() == {"final_latency_s": None, "rtfx": 4.0, "behind_s": 1.3}
-    for seconds in (9.0, 0.123456):
+    for seconds in (9.0, 5.0, 0.123456):
         statistics.final_latency_s.add(seconds)
     assert view._figures()["final_latency_s"] == 0.1235
 
@@ -157,6 +190,39 @@ def test_where_nothing_can_be_heard_or_paused_that_is_the_answer() -> None:
             page.send(json.dumps({"type": "control", "id": 1, "action": "pause"}))
             refused = told(page, "answer")
     assert refused["error"] == "nothing is heard that could be paused"
+
+
+def test_players_hear_of_time_in_which_nothing_is_said_once_for_each_piece() -> None:
+    from whisper_hailo.live.web.view import Place, WebView
+
+    view, told = WebView(CaptionStatistics, Place.of(port=0)), []
+    loop: Any = SimpleNamespace(call_soon_threadsafe=lambda _, heard_s: told.append(heard_s))
+    view._loop = loop
+    for heard_s in (0.5, 3.9, 4.0, 4.5, 7.9, 8.5, 12.4, 12.5):
+        view.come_to(heard_s)
+    assert told == [4.0, 8.5, 12.5]
+
+
+def test_a_page_is_open_when_what_is_told_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    needs_web()
+    from whisper_hailo.live.web.view import Place, WebView
+
+    waited_for = threading.Event()
+
+    class Ready(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waited_for.set()
+            return super().wait(timeout)
+
+    names = SimpleNamespace(Event=Ready, Thread=threading.Thread)
+    monkeypatch.setattr("whisper_hailo.live.web.view.threading", names)
+    view = WebView(CaptionStatistics, Place.of(port=0))
+    serve = view._serve
+    monkeypatch.setattr(view, "_serve", lambda *given: (waited_for.wait(PATIENCE_S), serve(*given)))
+    with view:
+        is_heard = view._loop is not None
+        waited_for.set()
+    assert is_heard
 
 
 def test_what_comes_while_no_page_is_served_goes_nowhere() -> None:
@@ -178,7 +244,7 @@ def test_a_page_is_told_of_the_end_before_its_socket_is_closed(
 
     from whisper_hailo.live.web.view import Place, WebView
 
-    monkeypatch.setattr("whisper_hailo.live.web.view._END_LOOKS", 10 * PATIENCE_S)
+    monkeypatch.setattr("whisper_hailo.live.web.view._END_LOOKS", 200 * PATIENCE_S)
     monkeypatch.setattr("whisper_hailo.live.web.view._CLOSED_S", PATIENCE_S)
     view = WebView(CaptionStatistics, Place.of(port=0)).open()
     with connect(view, "events") as page:

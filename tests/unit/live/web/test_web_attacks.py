@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.unit.live.web.serving import PATIENCE_S, connect, dial, serve
+from tests.unit.live.web.serving import PATIENCE_S, connect, dial, needs_web, serve
 from whisper_hailo.live.events import CaptionWord, Completed
 from whisper_hailo.live.sources.browser import BrowserSource
 
@@ -106,16 +106,19 @@ def test_the_page_answers_beside_hundreds_of_half_open_connections(
 def test_slow_headers_idle_bodies_and_unread_answers_have_a_limit(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    slow = (
+        b"",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX-",
+        upgrade("/events", "Host: localhost").replace(b"GET", b"PUT"),
+    )
     with serve() as view, connect(view, "events") as page:
         page.recv()
         monkeypatch.setattr("whisper_hailo.live.web.connections.ASK_S", 0.2)
-        for request in (
-            b"",
-            b"GET / HTTP/1.1\r\nHost: localhost\r\nX-",
-            upgrade("/events", "Host: localhost").replace(b"GET", b"PUT"),
-        ):
-            with dial(view) as client:
+        with ExitStack() as stack:
+            clients = [stack.enter_context(dial(view)) for _ in slow]
+            for client, request in zip(clients, slow, strict=True):
                 client.sendall(request)
+            for client in clients:
                 wait_for_end(client)
         assert page.ping().wait(PATIENCE_S)
     assert "the page: some connections asked for nothing in time and were cut (told once)" in told(
@@ -165,6 +168,46 @@ def test_malformed_requests_are_bad_requests_without_a_traceback(
         assert page_of(view) == 200
     assert set(told(caplog)) <= {"the page: Invalid HTTP request received. (told once)"}
     assert len(told(caplog)) <= 1
+
+
+def test_only_what_goes_wrong_is_told_and_once(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also to who wants to know much of the program."""
+    needs_web()
+    from whisper_hailo.http.websocket import WebSocket
+
+    opened: list[str] = []
+
+    class Noted(WebSocket):
+        """Ours: others take for an error what is in order."""
+
+        def start_keepalive(self) -> None:
+            opened.append(self.scope["path"])
+            super().start_keepalive()
+
+    monkeypatch.setattr("whisper_hailo.http.websocket.WebSocket", Noted)
+
+    def fail() -> None:
+        raise ValueError("no sound")
+
+    for name in ("uvicorn.error", "uvicorn.access"):
+        logging.getLogger(name).setLevel(logging.NOTSET)
+    caplog.set_level(logging.INFO)
+    with serve(browser=BrowserSource()) as view:
+        assert page_of(view) == 200
+        with connect(view, "events") as page:
+            page.recv()
+        assert (caplog.messages, opened) == ([], ["/events"])
+        for _ in range(2):
+            assert answer(view, BAD["no request"]).startswith(b"HTTP/1.1 400 ")
+            view._loop.call_soon_threadsafe(fail)
+        assert page_of(view) == 200
+    bad, failed = sorted(caplog.messages, key=len)
+    assert bad == "the page: Invalid HTTP request received. (told once)"
+    assert failed.startswith("the page: Exception in callback ")
+    assert "handle" not in failed, "asyncio says it twice"
+    assert failed.endswith("(ValueError: no sound) (told once)")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", EVERYWHERE, "::"])
