@@ -52,6 +52,8 @@ def test_times_in_a_packed_window_lead_back_to_the_recording() -> None:
     assert window.locate(1.0) == 11.0
     assert (window.locate(2.0), window.locate(2.0, is_start=True)) == (12.0, 50.0)
     assert (window.locate(4.5), window.end_s) == (52.5, 53.0)
+    behind = [window.locate(5.5, is_start=one) for one in (True, False)]
+    assert behind == [53.0, 53.0], "a word that was found behind all of it is at its end"
 
 
 @pytest.mark.parametrize(
