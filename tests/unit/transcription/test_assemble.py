@@ -75,6 +75,25 @@ def test_segments_are_placed_in_the_recording_and_end_with_its_audio() -> None:
     assert (second.language, second.window_start_s) == ("de", 40.0)
 
 
+def test_a_segment_behind_the_audio_is_at_its_end() -> None:
+    audio = Window(np.zeros(24_000, np.float32), 40.0)
+    tokens = (at(0.0), 1, at(0.5), at(1.8), 2, at(2.4), at(2.4), 3)
+    decoded = Decoded(tokens, -0.3, 0.2, runaway=False)
+    heard = assemble(audio, decoded, "en", TOKENIZER, DecodingOptions(timestamps=True))
+    assert [(one.start_s, one.end_s) for one in heard.segments] == [(40.0, 40.5), (41.5, 41.5)]
+
+
+def test_a_segment_s_text_has_no_blanks_around_it() -> None:
+    class Padded:
+        def decode(self, ids: Any, **_: object) -> str:
+            return "".join(f" {token}\n" for token in ids)
+
+    padded = Tokenizer(Padded(), TOY_TOKENS)  # type: ignore[arg-type]
+    decoded = Decoded((1, 2), -0.1, 0.0, runaway=False)
+    (segment,) = assemble(window(4), decoded, "en", padded, DecodingOptions()).segments
+    assert segment.text == "1\n 2"
+
+
 def test_segments_of_a_packed_window_lie_in_their_stretches() -> None:
     """One ends where a stretch does; the next one begins with the next stretch."""
     pieces = (PackedPiece(0.0, 5.0, 1.0), PackedPiece(1.0, 70.0, 1.0))

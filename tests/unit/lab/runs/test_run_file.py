@@ -47,6 +47,14 @@ def test_runs_of_different_hardware_do_not_merge(tmp_path: Path) -> None:
     RunWriter(path, newer_kernel, append=True).close()
 
 
+def test_what_was_measured_is_on_the_disk_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    with RunWriter(path, HEADER) as writer:
+        for n_written in range(1, 4):
+            writer.write(FileResult("a", str(n_written)))
+            assert [one.id for one in read_run(path).files] == ["1", "2", "3"][:n_written]
+
+
 def test_a_run_that_was_killed_keeps_its_whole_lines(tmp_path: Path) -> None:
     path = write(tmp_path / "run.jsonl")
     path.write_text(path.read_text(encoding="utf-8")[:-30], encoding="utf-8")
