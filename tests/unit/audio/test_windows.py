@@ -39,6 +39,12 @@ def test_a_window_that_is_all_margin_takes_one_sample_nevertheless() -> None:
     assert WindowPlan.make(TINY, 10, 9.99999).content_samples == 1
 
 
+def test_a_window_takes_the_nearest_sample_to_its_length() -> None:
+    """2.3 s less 0.3 s is a hair less than 2 s, as numbers of a computer are subtracted."""
+    plan = WindowPlan.make(TINY, 2.3, 0.3)
+    assert (plan.window_samples, plan.content_samples) == (36_800, 32_000)
+
+
 @pytest.mark.parametrize("margin_s", [-0.1, 10.0, 11.0, float("nan")])
 def test_impossible_margins_are_refused(margin_s: float) -> None:
     with pytest.raises(OptionError, match="--margin-s is"):

@@ -38,7 +38,8 @@ def outcomes(group: Group) -> list[Outcome]:
     """Two tasks a group; its second item is in both."""
     half = len(group.items) // 2
     results = [
-        PieceResult(place, 1.0, "en", (segment(item.id),)) for place, item in enumerate(group.items)
+        PieceResult(place, 1.125, "en", (segment(item.id),))
+        for place, item in enumerate(group.items)
     ]
     if group.index == POISON // 16:
         results[POISON % 16] = PieceResult(POISON % 16, 0.0, failure=Failure("AudioError", "bad"))
@@ -84,6 +85,9 @@ def test_results_are_in_the_order_of_the_manifest(straight: dict[str, bytes]) ->
     assert lines[POISON]["error"] == {"kind": "AudioError", "message": "bad"}
     assert straight["txt/008.wav.txt"] == b"008.wav\nmore\n"
     assert f"txt/{POISON:03}.wav.txt" not in straight
+    summary = json.loads(straight["shards/part-00000.json"])
+    # Sixteen times fifteen items of 1.125 s and one of 2 s; one of the latter failed.
+    assert (summary["items"], summary["audio_s"]) == (256, 16 * 15 * 1.125 + 15 * 2.0)
     (failed,) = straight["failures.jsonl"].splitlines()
     assert json.loads(failed)["id"] == ITEMS[POISON].id
 

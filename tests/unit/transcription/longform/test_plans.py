@@ -184,6 +184,9 @@ def test_neighbours_share_two_seconds_where_nobody_says() -> None:
     steady = 0.1 * np.random.default_rng(0).standard_normal(20 * SAMPLE_RATE_HZ)
     plan = make_plan(feed_of(steady.astype(np.float32)), PLAN, DecodingOptions(), LongOptions())
     assert [window.start_s for window in plan.windows()] == [0.0, 7.0, 14.0]
+    others = OverlapPlan(feed_of(steady.astype(np.float32)), WHOLE, PLAN, 2.01, keep_words=False)
+    starts = [round(window.start_s * SAMPLE_RATE_HZ) for window in others.windows()]
+    assert starts == [0, 144_000 - 32_160, 2 * (144_000 - 32_160)]
 
 
 @pytest.mark.parametrize("overlap_s", [0.0, 2.0])
