@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -17,6 +18,7 @@ from whisper_hailo.batch.status import read_status
 from whisper_hailo.batch.store import Folder
 from whisper_hailo.core.errors import OptionError, OutputError
 from whisper_hailo.core.types import Segment, Settings, Word
+from whisper_hailo.text.subtitles import Layout
 
 ITEMS = [Item(f"{n:03}.wav", f"/{n:03}.wav", metadata={"n": n}) for n in range(16 * 17 + 3)]
 SETTINGS = Settings("toy", "onnx-fp32", "cached", 10.0, 1.0, 1500, 1.0, 0.0, "none", 1)
@@ -142,6 +144,9 @@ def test_a_job_of_other_options_or_recordings_is_refused(tmp_path: Path) -> None
         job(tmp_path, other).open()
     with pytest.raises(OptionError, match="another model, other options"):
         job(tmp_path, JobSettings("micro, greedy", SETTINGS, formats=("srt",))).open()
+    wider = replace(JOB, layout=Layout(max_line_width=42))
+    with pytest.raises(OptionError, match="another model, other options"):
+        job(tmp_path, wider).open()  # some of its subtitles would be set otherwise
     with pytest.raises(OptionError, match="other recordings"):
         job(tmp_path, items=ITEMS[:-1]).open()
     with job(tmp_path, items=None) as known:
