@@ -6,6 +6,7 @@ import gc
 import threading
 import weakref
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -121,6 +122,18 @@ def test_a_recording_is_done_when_its_last_result_is_back() -> None:
         assert (own.duration_s, own.near_ties) == (1.5, 5)
         assert [one.start_s for one in own.segments] == [0.0, 1.0]
         assert own.next() is None
+
+
+@pytest.mark.parametrize("strategy", ["seek", "consecutive", "overlap"])
+def test_times_are_told_alike_whether_they_are_final_at_once_or_at_last(strategy: str) -> None:
+    own = recording(np.zeros(16_000, np.float32), LongOptions(strategy)).open()
+    request = own.next()
+    assert request is not None
+    thirds = Segment(1 / 3, 2 / 3, "said", (1,), 0.0, 0.0)
+    own.take(replace(result(request.window), segments=(thirds,)))
+    assert own.next() is None
+    own.finish()
+    assert [(one.start_s, one.end_s) for one in own.segments] == [(0.3333, 0.6667)]
 
 
 def test_where_windows_wait_for_each_other_one_is_given_at_a_time() -> None:
