@@ -75,6 +75,8 @@ class RunWriter:
                 )
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            if continued:
+                _cut_torn_line(path)
             self._file = path.open("a" if continued else "w", encoding="utf-8")
         except OSError as error:
             raise _unwritable(path, error) from error
@@ -137,6 +139,12 @@ def read_run(path: Path) -> RunRecords:
         files=tuple(r for r in records if isinstance(r, FileResult)),
         comparisons=tuple(r for r in records if isinstance(r, ComparisonRecord)),
     )
+
+
+def _cut_torn_line(path: Path) -> None:
+    """What a run that was killed wrote last may be half a line; the next one would stand in it."""
+    with path.open("r+b") as file:
+        file.truncate(file.read().rfind(b"\n") + 1)
 
 
 def _latest(cases: Iterable[CaseRecord]) -> list[CaseRecord]:

@@ -59,6 +59,10 @@ def test_a_run_that_was_killed_keeps_its_whole_lines(tmp_path: Path) -> None:
     path = write(tmp_path / "run.jsonl")
     path.write_text(path.read_text(encoding="utf-8")[:-30], encoding="utf-8")
     assert read_run(path) == replace(RUN, comparisons=())
+    with RunWriter(path, HEADER, append=True) as writer:
+        writer.write(FileResult("more", "x"))
+    more = (*RUN.files, FileResult("more", "x"))
+    assert read_run(path) == replace(RUN, files=more, comparisons=())
 
 
 @pytest.mark.parametrize(
