@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Self
@@ -108,7 +107,7 @@ class RunWriter:
 
 
 def read_run(path: Path) -> RunRecords:
-    """Read a run file.
+    """Read a run file; of what was measured again, the latest counts.
 
     Raises:
         OptionError: no such file, not a run file, another version, or a broken line.
@@ -135,8 +134,8 @@ def read_run(path: Path) -> RunRecords:
         raise OptionError(f"{shown(path)} does not begin with a run line; it is no run file")
     return RunRecords(
         header=records[0],
-        cases=tuple(_latest(r for r in records if isinstance(r, CaseRecord))),
-        files=tuple(r for r in records if isinstance(r, FileResult)),
+        cases=tuple({r.name: r for r in records if isinstance(r, CaseRecord)}.values()),
+        files=tuple({(r.case, r.id): r for r in records if isinstance(r, FileResult)}.values()),
         comparisons=tuple(r for r in records if isinstance(r, ComparisonRecord)),
     )
 
@@ -145,10 +144,6 @@ def _cut_torn_line(path: Path) -> None:
     """What a run that was killed wrote last may be half a line; the next one would stand in it."""
     with path.open("r+b") as file:
         file.truncate(file.read().rfind(b"\n") + 1)
-
-
-def _latest(cases: Iterable[CaseRecord]) -> list[CaseRecord]:
-    return list({case.name: case for case in cases}.values())
 
 
 def _parse(raw: Any) -> Record:  # noqa: ANN401 - any JSON value

@@ -38,6 +38,21 @@ def test_appending_to_a_run_of_the_same_machine(tmp_path: Path) -> None:
     assert read_run(path).files[-1].case == "more"
 
 
+def test_what_was_measured_again_counts_once_and_as_it_was_last(tmp_path: Path) -> None:
+    """A run that was killed behind its second file, and the same command once more."""
+    path = tmp_path / "run.jsonl"
+    begun = [FileResult("a", "one", hypothesis="cut"), FileResult("a", "two", hypothesis="off")]
+    whole = [FileResult("a", name, hypothesis=name) for name in ("one", "two", "three")]
+    cases = [replace(RUN.cases[0], name="a", load_ms=ms) for ms in (1.0, 2.0)]
+    with RunWriter(path, HEADER) as writer:
+        for record in (*begun, FileResult("b", "one"), cases[0], *whole, cases[1]):
+            writer.write(record)
+    found = read_run(path)
+    assert found.cases == (cases[1],)
+    assert found.files_of("a") == tuple(whole)
+    assert found.files_of("b") == (FileResult("b", "one"),)
+
+
 def test_runs_of_different_hardware_do_not_merge(tmp_path: Path) -> None:
     path = write(tmp_path / "run.jsonl")
     other = replace(HEADER, machine=replace(MACHINE, board="Raspberry Pi 5"))
