@@ -11,6 +11,7 @@ from random import Random
 
 import pytest
 
+from tests.unit.batch.made_up import Shelf
 from whisper_hailo.batch.job import BatchJob, JobSettings
 from whisper_hailo.batch.records import Failure, Group, Item, Outcome, PieceResult
 from whisper_hailo.batch.results import SHARD_GROUPS, later
@@ -160,6 +161,21 @@ def test_only_one_run_works_on_a_job(tmp_path: Path) -> None:
         job(tmp_path).open()
     with job(tmp_path):
         pass
+
+
+def test_what_says_that_others_are_whole_is_written_behind_them() -> None:
+    """A run may be killed behind any of it; what led to results goes when they are there."""
+    shelf = Shelf()
+    shelf.remove = lambda name: shelf.written.append(f"no more {name}")  # type: ignore[method-assign]
+    with BatchJob(shelf, JOB, ITEMS[:2]) as one:
+        (group,) = one.groups()
+        for outcome in outcomes(group):
+            one.take(outcome)
+        ledger = f"ledger/{one.log.run}-000000.jsonl"
+    assert shelf.written[:-1] == [  # how long it took comes last
+        *("items.jsonl", "job.json", "txt/000.wav.txt", "txt/001.wav.txt"),
+        *("transcripts/part-00000.jsonl", "shards/part-00000.json", ledger, f"no more {ledger}"),
+    ]
 
 
 class Full(Folder):
