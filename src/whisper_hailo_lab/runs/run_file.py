@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from whisper_hailo.core.errors import OptionError, OutputError
-from whisper_hailo.core.files import read_text
+from whisper_hailo.core.files import json_lines, read_text
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.strict_json import decode
 from whisper_hailo_lab.runs.records import (
@@ -113,7 +113,7 @@ def read_run(path: Path) -> RunRecords:
         OptionError: no such file, not a run file, another version, or a broken line.
     """
     try:
-        lines = read_text(path).splitlines()
+        lines = json_lines(read_text(path))
     except (OSError, ValueError) as error:
         raise OptionError(
             f"{shown(path)} cannot be read ({error}); give a run file of evaluate or compare"

@@ -57,6 +57,16 @@ def test_what_begins_first_comes_first_however_long_it_goes_on() -> None:
     assert [one.text for one in both.segments] == ["go on", "once upon a time", "mhm", "the end"]
 
 
+def test_any_number_of_channels_is_one_recording() -> None:
+    parts = [
+        transcript(said(at, at + 1.0, "a"), duration_s=at + 1, ms=at) for at in (1.0, 2.0, 4.0)
+    ]
+    whole = merge_channels(parts)
+    assert [(one.start_s, one.speaker) for one in whole.segments] == [(1.0, 0), (2.0, 1), (4.0, 2)]
+    assert (whole.duration_s, whole.near_ties) == (5.0, 3)
+    assert (whole.timings.decode_ms, whole.timings.total_ms) == (7.0, 14.0)
+
+
 def test_what_is_said_of_a_whole_file_is_said_by_its_first_channel() -> None:
     first = transcript(said(1.0, 2.0, "ja"))
     second = replace(first, language="de", timings=Timings(load_ms=3.0, mel_ms=1.0), near_ties=0)

@@ -53,6 +53,8 @@ def test_impossible_margins_are_refused(margin_s: float) -> None:
 
 def test_times_in_a_packed_window_lead_back_to_the_recording() -> None:
     pieces = (PackedPiece(0.0, 10.0, 2.0), PackedPiece(2.0, 50.0, 3.0))
+    three = Window(np.zeros(96_000, np.float32), 10.0, (*pieces, PackedPiece(5.0, 70.0, 1.0)))
+    assert (three.locate(4.5), three.locate(5.5), three.end_s) == (52.5, 70.5, 71.0)
     window = Window(np.zeros(80_000, np.float32), 10.0, pieces)
     assert [window.locate(0.0, is_start=one) for one in (True, False)] == [10.0, 10.0]
     assert window.locate(1.0) == 11.0

@@ -22,6 +22,12 @@ def test_a_run_comes_back_as_it_was(tmp_path: Path) -> None:
     assert read_run(write(tmp_path / "run.jsonl")) == RUN
 
 
+def test_any_letter_comes_back(tmp_path: Path) -> None:
+    """Also those at which Python would part lines."""
+    odd = FileResult("a", "x", reference="one\u2028two", hypothesis="one\x85two\x0b\r\n")
+    assert read_run(write(tmp_path / "run.jsonl", replace(RUN, files=(odd,)))).files == (odd,)
+
+
 def test_every_line_is_json_and_the_first_names_the_version(tmp_path: Path) -> None:
     lines = write(tmp_path / "run.jsonl").read_text(encoding="utf-8").splitlines()
     kinds = [json.loads(line)["kind"] for line in lines]

@@ -8,6 +8,8 @@ def test_clips_are_pairs_and_the_last_end_may_be_left_out() -> None:
     assert parse_clips("") == WHOLE == (Clip(0, None),)
     assert parse_clips("1,2.5") == (Clip(16_000, 40_000),)
     assert parse_clips("0,1,2") == (Clip(0, 16_000), Clip(32_000, None))
+    several = (Clip(0, 16_000), Clip(16_000, 32_000), Clip(48_000, 64_000), Clip(80_000, None))
+    assert parse_clips("0,1,1,2,3,4,5") == several
 
 
 def test_clips_begin_and_end_at_the_nearest_sample() -> None:
