@@ -85,6 +85,7 @@ def test_hours_and_arrows_in_the_text() -> None:
     segment = Segment(3 * 3600 + 61.0015, 4 * 3600.0, "a --> b\tc", (), -0.1, 0.0)
     long = replace(transcript(), segments=(segment,))
     assert "03:01:01,002 --> 04:00:00,000\na -> b c" in render(long, "srt")
+    assert "03:01:01.002 --> 04:00:00.000\na -> b c" in render(long, "vtt")
     assert render(long, "tsv").splitlines()[1] == "10861002\t14400000\ta --> b c"
 
 
@@ -92,7 +93,9 @@ def test_speakers_are_named_everywhere() -> None:
     two = tuple(replace(s, speaker=i) for i, s in enumerate(transcript().segments))
     both = replace(transcript(), segments=two)
     assert render(both, "txt") == "Speaker 1: Grüße.\nSpeaker 2: All the rest.\n"
-    assert "Speaker 2: All the rest." in render(both, "srt")
+    for fmt in ("srt", "tsv"):
+        assert "Speaker 1: Grüße." in render(both, fmt)
+        assert "Speaker 2: All the rest." in render(both, fmt)
     assert "<v Speaker 1>Grüße." in render(both, "vtt")
     assert [one["speaker"] for one in as_json(both)["segments"]] == [0, 1]
 

@@ -138,6 +138,13 @@ def test_a_case_names_files_without_the_folders_of_its_machine() -> None:
     assert line["error"] == case.error
 
 
+def test_times_are_kept_to_the_nanosecond() -> None:
+    """Of milliseconds six digits, also where they lie deeper."""
+    record = FileResult("a", "x", total_ms=1.23456789, stages_ms={"mel": 0.00000149})
+    told = json.loads(to_line(record))
+    assert (told["total_ms"], told["stages_ms"]) == (1.234568, {"mel": 0.000001})
+
+
 def test_what_was_said_is_left_as_it_is() -> None:
     said = "It lies in /usr/share/words."
     assert json.loads(to_line(FileResult("ours", "x", reference=said)))["reference"] == said

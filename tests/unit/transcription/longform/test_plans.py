@@ -217,6 +217,17 @@ def test_a_seam_within_an_earlier_segment_leaves_what_is_before_it() -> None:
     assert [part.text for part in plan.finish()] == ["a b"]
 
 
+def test_a_word_of_the_later_window_s_third_segment_is_the_seam_as_well() -> None:
+    """What it heard at its very edge, two segments, the earlier window heard better: nothing."""
+    plan = OverlapPlan(feed_of(ramp(1)), WHOLE, PLAN, 2.0, keep_words=True)
+    shared, behind = Word(8.2, 8.4, " c", 0.9), Word(9.5, 9.7, " d", 0.9)
+    edge = [Word(7.1, 7.3, " x", 0.9), Word(7.5, 7.7, " y", 0.9)]
+    assert plan.take(heard(Window(ramp(144_000), 0.0), (segment([shared]),))) == []
+    parts = (segment(edge[:1]), segment(edge[1:]), segment([shared, behind]))
+    assert plan.take(heard(Window(ramp(144_000), 7.0), parts)) == []
+    assert [part.text for part in plan.finish()] == ["c d"]
+
+
 def test_words_on_both_sides_of_a_pause_are_two_whatever_they_are() -> None:
     """The windows meet at 7 s; the word before it is said again behind it."""
     plan = OverlapPlan(feed_of(ramp(1)), WHOLE, PLAN, 2.0, keep_words=True)
