@@ -57,7 +57,11 @@ def test_json_has_openai_s_verbose_layout_and_what_it_lacks() -> None:
     assert verbose["settings"]["pad_to"] == 1500
 
 
-@pytest.mark.parametrize(("language", "blank"), [("en", " "), ("ja", "")])
+@pytest.mark.parametrize(
+    ("language", "blank"),
+    [(code, " ") for code in ("en", "ko")]
+    + [(code, "") for code in ("zh", "ja", "th", "lo", "my", "yue")],  # as OpenAI Whisper has it
+)
 def test_texts_of_segments_put_together_are_the_text(language: str, blank: str) -> None:
     verbose = as_json(replace(transcript(), language=language))
     joined = "".join(segment["text"] for segment in verbose["segments"])

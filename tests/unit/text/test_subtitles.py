@@ -251,6 +251,7 @@ def test_segments_without_text_give_no_cue() -> None:
     assert render(alone, "txt") == "\n"
     among = replace(transcript(), segments=(silent, *transcript().segments))
     assert render(among, "txt") == "Grüße.\nAll the rest.\n"
+    assert among.text == "Grüße. All the rest."
 
 
 def test_highlighted_words_that_touch_leave_no_gap() -> None:

@@ -127,6 +127,7 @@ def test_a_case_that_failed_altogether() -> None:
     lost = [FileResult(OURS.name, r.id, reference=r.reference, error="no") for r in OURS_FILES]
     summary = summarise_case(replace(OURS, error="no"), lost)
     assert (summary.n_failed, summary.times, summary.rtfx) == (3, None, 0.0)
+    assert summary.cpu_per_audio_s == 0.0
     assert case_figures(summary)["times_ms"] is None
 
 
