@@ -78,11 +78,16 @@ def test_what_is_said_of_a_whole_file_is_said_by_its_first_channel() -> None:
 
 
 def test_each_channel_is_its_own_sound() -> None:
+    class Named(io.BytesIO):
+        name = ""
+
     sounds = [np.full(1600, level, np.float32) for level in (0.25, -0.5, 0.125)]
-    file = io.BytesIO()
+    file = Named()
     soundfile.write(file, np.stack(sounds, axis=1), 16_000, format="WAV", subtype="FLOAT")
     file.seek(0)
+    file.name = "<stdin>"
     with split_channels(file) as channels:
+        assert [(one.channel, one.name) for one in channels] == [(n, "stdin") for n in range(3)]
         heard = []
         for channel in channels:
             with open_audio(channel) as stream:
