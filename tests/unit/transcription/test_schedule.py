@@ -229,3 +229,10 @@ def test_a_batch_s_time_is_split_evenly() -> None:
     both = [recording_of(noise(1, n)) for n in range(2)]
     list(Schedule(Listed(both), stages, 2).run())
     assert [one.context.clock.timings().encode_ms for one in both] == pytest.approx([15.7, 15.7])
+
+
+def test_recordings_come_back_in_their_order_whichever_is_done_first() -> None:
+    """One window each time of all three: the shorter ones are done two and one batches sooner."""
+    encoder = Encoder()
+    found = list(run([noise(3), noise(1), noise(2)], encoder, Interpreter(encoder), batch_size=3))
+    assert [one.duration_s for one in found] == [3.0, 1.0, 2.0]
