@@ -128,26 +128,30 @@ class BatchJob(Closing):
             if data is None:
                 raise OptionError(f"{self._store.name} holds no job; name a manifest or a folder")
             self._store.write(ITEMS_FILE, data)
-            head = Head(
-                VERSION, self._settings.identity, data.count(b"\n"), _hash(data),
-                self._settings.formats, self._settings.results,
-            )  # fmt: skip
-            self._store.write(JOB_FILE, _json(asdict(head)))
+            self._store.write(JOB_FILE, _json(asdict(self._head(data))))
             return data
         own = data if data is not None else self._store.read(ITEMS_FILE) or b""
-        differs = None
-        if _hash(own) != known.items_sha256:
-            differs = "other recordings"
-        elif (known.identity, known.formats, known.results) != (
-            self._settings.identity, self._settings.formats, self._settings.results
-        ):  # fmt: skip
-            differs = "another model, other options or another version"
-        if differs:
+        asked = self._head(own)
+        if asked != known:
+            same_items = asked.items_sha256 == known.items_sha256
+            differs = (
+                "another model, other options or another version"
+                if same_items
+                else "other recordings"
+            )
             raise OptionError(
                 f"{self._store.name} holds a job of {differs}; give the same again, or another "
                 "--output-dir"
             )
         return own
+
+    def _head(self, items: bytes) -> Head:
+        """What `job.json` says of a job of these items."""
+        settings = self._settings
+        return Head(
+            VERSION, settings.identity, items.count(b"\n"), _hash(items),
+            settings.formats, settings.results, settings.layout,
+        )  # fmt: skip
 
     def groups(self) -> Iterator[Group]:
         """What is left to do, in order."""

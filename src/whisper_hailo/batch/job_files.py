@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from whisper_hailo.batch.store import Store
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.strict_json import MismatchError, decode, parse_json
+from whisper_hailo.text.subtitles import Layout
 
 JOB_FILE: Final = "job.json"
 ITEMS_FILE: Final = "items.jsonl"
@@ -28,6 +29,7 @@ class Head:
         items_sha256: of `items.jsonl`.
         formats: of files for each item.
         results: layout of the files of results.
+        layout: of subtitles.
     """
 
     version: int
@@ -36,6 +38,7 @@ class Head:
     items_sha256: str
     formats: tuple[str, ...] = ()
     results: str = "jsonl"
+    layout: Layout = field(default_factory=Layout)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from whisper_hailo.audio.suffixes import AUDIO_SUFFIXES
 from whisper_hailo.batch.records import GROUP_ITEMS, Group, Item
 from whisper_hailo.core.errors import AudioError, OptionError
-from whisper_hailo.core.files import read_text
+from whisper_hailo.core.files import json_lines, read_text
 from whisper_hailo.core.folders import files_below
 from whisper_hailo.core.languages import language_code
 from whisper_hailo.core.names import shown
@@ -75,8 +75,7 @@ def _in_manifest(path: Path) -> Iterator[Item]:
         raise AudioError(
             f"{shown(path)} cannot be read ({error}), expected lines of JSON; check the path"
         ) from error
-    # Texts in JSON may hold what other texts are cut into lines at.
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(json_lines(text), start=1):
         if line.strip():
             try:
                 yield _item(parse_json(line.encode()), path.absolute().parent)

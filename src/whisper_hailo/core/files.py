@@ -114,6 +114,11 @@ def read_text(path: Path) -> str:
     return read_plain(path, LARGEST_TEXT).decode("utf-8-sig")
 
 
+def json_lines(text: str) -> list[str]:
+    """Lines of JSON; a text in it may hold U+2028 and others that Python takes for line ends."""
+    return text.removesuffix("\n").split("\n") if text else []
+
+
 def sha256(path: Path) -> str:
     """SHA-256 of a file in hexadecimal.
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from whisper_hailo.audio.suffixes import AUDIO_SUFFIXES
 from whisper_hailo.core.errors import AudioError, OptionError
-from whisper_hailo.core.files import read_text
+from whisper_hailo.core.files import json_lines, read_text
 from whisper_hailo.core.folders import files_below
 from whisper_hailo.core.names import shown
 
@@ -204,7 +204,7 @@ def _read_manifest(path: Path, language: str) -> Iterator[Sample | Problem]:
     text = _read_text(path)
     if not isinstance(text, str):
         raise AudioError(f"{shown(path)} cannot be read ({text}); give a JSONL manifest in UTF-8")
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(json_lines(text), 1):
         if line.strip():
             yield _manifest_line(path, number, line, language)
 

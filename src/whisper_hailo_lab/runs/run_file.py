@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Self
 
 from whisper_hailo.core.errors import OptionError, OutputError
-from whisper_hailo.core.files import read_text
+from whisper_hailo.core.files import json_lines, read_text
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.strict_json import decode
 from whisper_hailo_lab.runs.records import (
@@ -75,6 +74,8 @@ class RunWriter:
                 )
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            if continued:
+                _cut_torn_line(path)
             self._file = path.open("a" if continued else "w", encoding="utf-8")
         except OSError as error:
             raise _unwritable(path, error) from error
@@ -106,13 +107,13 @@ class RunWriter:
 
 
 def read_run(path: Path) -> RunRecords:
-    """Read a run file.
+    """Read a run file; of what was measured again, the latest counts.
 
     Raises:
         OptionError: no such file, not a run file, another version, or a broken line.
     """
     try:
-        lines = read_text(path).splitlines()
+        lines = json_lines(read_text(path))
     except (OSError, ValueError) as error:
         raise OptionError(
             f"{shown(path)} cannot be read ({error}); give a run file of evaluate or compare"
@@ -133,14 +134,16 @@ def read_run(path: Path) -> RunRecords:
         raise OptionError(f"{shown(path)} does not begin with a run line; it is no run file")
     return RunRecords(
         header=records[0],
-        cases=tuple(_latest(r for r in records if isinstance(r, CaseRecord))),
-        files=tuple(r for r in records if isinstance(r, FileResult)),
+        cases=tuple({r.name: r for r in records if isinstance(r, CaseRecord)}.values()),
+        files=tuple({(r.case, r.id): r for r in records if isinstance(r, FileResult)}.values()),
         comparisons=tuple(r for r in records if isinstance(r, ComparisonRecord)),
     )
 
 
-def _latest(cases: Iterable[CaseRecord]) -> list[CaseRecord]:
-    return list({case.name: case for case in cases}.values())
+def _cut_torn_line(path: Path) -> None:
+    """What a run that was killed wrote last may be half a line; the next one would stand in it."""
+    with path.open("r+b") as file:
+        file.truncate(file.read().rfind(b"\n") + 1)
 
 
 def _parse(raw: Any) -> Record:  # noqa: ANN401 - any JSON value

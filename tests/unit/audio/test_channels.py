@@ -50,6 +50,23 @@ def test_speakers_take_turns_in_order_of_time() -> None:
     assert both.timings.load_ms == 100.0  # one model, loaded once
 
 
+def test_what_begins_first_comes_first_however_long_it_goes_on() -> None:
+    caller = transcript(said(1.0, 8.0, "once upon a time"), said(8.5, 9.0, "the end"))
+    callee = transcript(said(0.5, 0.7, "go on"), said(3.0, 3.2, "mhm"))
+    both = merge_channels([caller, callee])
+    assert [one.text for one in both.segments] == ["go on", "once upon a time", "mhm", "the end"]
+
+
+def test_any_number_of_channels_is_one_recording() -> None:
+    parts = [
+        transcript(said(at, at + 1.0, "a"), duration_s=at + 1, ms=at) for at in (1.0, 2.0, 4.0)
+    ]
+    whole = merge_channels(parts)
+    assert [(one.start_s, one.speaker) for one in whole.segments] == [(1.0, 0), (2.0, 1), (4.0, 2)]
+    assert (whole.duration_s, whole.near_ties) == (5.0, 3)
+    assert (whole.timings.decode_ms, whole.timings.total_ms) == (7.0, 14.0)
+
+
 def test_what_is_said_of_a_whole_file_is_said_by_its_first_channel() -> None:
     first = transcript(said(1.0, 2.0, "ja"))
     second = replace(first, language="de", timings=Timings(load_ms=3.0, mel_ms=1.0), near_ties=0)
@@ -61,16 +78,21 @@ def test_what_is_said_of_a_whole_file_is_said_by_its_first_channel() -> None:
 
 
 def test_each_channel_is_its_own_sound() -> None:
-    left, right = np.full(1600, 0.25, np.float32), np.full(1600, -0.5, np.float32)
-    file = io.BytesIO()
-    soundfile.write(file, np.stack([left, right], axis=1), 16_000, format="WAV", subtype="FLOAT")
+    class Named(io.BytesIO):
+        name = ""
+
+    sounds = [np.full(1600, level, np.float32) for level in (0.25, -0.5, 0.125)]
+    file = Named()
+    soundfile.write(file, np.stack(sounds, axis=1), 16_000, format="WAV", subtype="FLOAT")
     file.seek(0)
+    file.name = "<stdin>"
     with split_channels(file) as channels:
+        assert [(one.channel, one.name) for one in channels] == [(n, "stdin") for n in range(3)]
         heard = []
         for channel in channels:
             with open_audio(channel) as stream:
                 heard.append(np.concatenate(list(stream.blocks(1600))))
-    assert [sound.tolist() for sound in heard] == [left.tolist(), right.tolist()]
+    assert [sound.tolist() for sound in heard] == [own.tolist() for own in sounds]
 
 
 def test_one_channel_cannot_be_split() -> None:

@@ -45,6 +45,7 @@ def test_clicks_are_left_out() -> None:
 def test_what_is_still_said_at_the_end_counts() -> None:
     assert found(N, S, S, S) == [(1, 4)]
     assert found(N, S, S, S, N, N) == [(1, 4)]
+    assert found(S, S, S) == [(0, 3)], "from beginning to end"
 
 
 def test_long_speech_is_cut_where_it_is_least_likely_in_its_second_half() -> None:

@@ -39,6 +39,12 @@ def test_a_window_that_is_all_margin_takes_one_sample_nevertheless() -> None:
     assert WindowPlan.make(TINY, 10, 9.99999).content_samples == 1
 
 
+def test_a_window_takes_the_nearest_sample_to_its_length() -> None:
+    """2.3 s less 0.3 s is a hair less than 2 s, as numbers of a computer are subtracted."""
+    plan = WindowPlan.make(TINY, 2.3, 0.3)
+    assert (plan.window_samples, plan.content_samples) == (36_800, 32_000)
+
+
 @pytest.mark.parametrize("margin_s", [-0.1, 10.0, 11.0, float("nan")])
 def test_impossible_margins_are_refused(margin_s: float) -> None:
     with pytest.raises(OptionError, match="--margin-s is"):
@@ -47,11 +53,15 @@ def test_impossible_margins_are_refused(margin_s: float) -> None:
 
 def test_times_in_a_packed_window_lead_back_to_the_recording() -> None:
     pieces = (PackedPiece(0.0, 10.0, 2.0), PackedPiece(2.0, 50.0, 3.0))
+    three = Window(np.zeros(96_000, np.float32), 10.0, (*pieces, PackedPiece(5.0, 70.0, 1.0)))
+    assert (three.locate(4.5), three.locate(5.5), three.end_s) == (52.5, 70.5, 71.0)
     window = Window(np.zeros(80_000, np.float32), 10.0, pieces)
     assert [window.locate(0.0, is_start=one) for one in (True, False)] == [10.0, 10.0]
     assert window.locate(1.0) == 11.0
     assert (window.locate(2.0), window.locate(2.0, is_start=True)) == (12.0, 50.0)
     assert (window.locate(4.5), window.end_s) == (52.5, 53.0)
+    behind = [window.locate(5.5, is_start=one) for one in (True, False)]
+    assert behind == [53.0, 53.0], "a word that was found behind all of it is at its end"
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from tests.unit.batch.made_up import Shelf
 from whisper_hailo.batch.job import BatchJob, JobSettings
 from whisper_hailo.batch.records import Failure, Group, Item, Outcome, PieceResult
 from whisper_hailo.batch.results import SHARD_GROUPS, later
@@ -17,6 +19,7 @@ from whisper_hailo.batch.status import read_status
 from whisper_hailo.batch.store import Folder
 from whisper_hailo.core.errors import OptionError, OutputError
 from whisper_hailo.core.types import Segment, Settings, Word
+from whisper_hailo.text.subtitles import Layout
 
 ITEMS = [Item(f"{n:03}.wav", f"/{n:03}.wav", metadata={"n": n}) for n in range(16 * 17 + 3)]
 SETTINGS = Settings("toy", "onnx-fp32", "cached", 10.0, 1.0, 1500, 1.0, 0.0, "none", 1)
@@ -38,7 +41,8 @@ def outcomes(group: Group) -> list[Outcome]:
     """Two tasks a group; its second item is in both."""
     half = len(group.items) // 2
     results = [
-        PieceResult(place, 1.0, "en", (segment(item.id),)) for place, item in enumerate(group.items)
+        PieceResult(place, 1.125, "en", (segment(item.id),))
+        for place, item in enumerate(group.items)
     ]
     if group.index == POISON // 16:
         results[POISON % 16] = PieceResult(POISON % 16, 0.0, failure=Failure("AudioError", "bad"))
@@ -84,6 +88,9 @@ def test_results_are_in_the_order_of_the_manifest(straight: dict[str, bytes]) ->
     assert lines[POISON]["error"] == {"kind": "AudioError", "message": "bad"}
     assert straight["txt/008.wav.txt"] == b"008.wav\nmore\n"
     assert f"txt/{POISON:03}.wav.txt" not in straight
+    summary = json.loads(straight["shards/part-00000.json"])
+    # Sixteen times fifteen items of 1.125 s and one of 2 s; one of the latter failed.
+    assert (summary["items"], summary["audio_s"]) == (256, 16 * 15 * 1.125 + 15 * 2.0)
     (failed,) = straight["failures.jsonl"].splitlines()
     assert json.loads(failed)["id"] == ITEMS[POISON].id
 
@@ -138,6 +145,9 @@ def test_a_job_of_other_options_or_recordings_is_refused(tmp_path: Path) -> None
         job(tmp_path, other).open()
     with pytest.raises(OptionError, match="another model, other options"):
         job(tmp_path, JobSettings("micro, greedy", SETTINGS, formats=("srt",))).open()
+    wider = replace(JOB, layout=Layout(max_line_width=42))
+    with pytest.raises(OptionError, match="another model, other options"):
+        job(tmp_path, wider).open()  # some of its subtitles would be set otherwise
     with pytest.raises(OptionError, match="other recordings"):
         job(tmp_path, items=ITEMS[:-1]).open()
     with job(tmp_path, items=None) as known:
@@ -151,6 +161,21 @@ def test_only_one_run_works_on_a_job(tmp_path: Path) -> None:
         job(tmp_path).open()
     with job(tmp_path):
         pass
+
+
+def test_what_says_that_others_are_whole_is_written_behind_them() -> None:
+    """A run may be killed behind any of it; what led to results goes when they are there."""
+    shelf = Shelf()
+    shelf.remove = lambda name: shelf.written.append(f"no more {name}")  # type: ignore[method-assign]
+    with BatchJob(shelf, JOB, ITEMS[:2]) as one:
+        (group,) = one.groups()
+        for outcome in outcomes(group):
+            one.take(outcome)
+        ledger = f"ledger/{one.log.run}-000000.jsonl"
+    assert shelf.written[:-1] == [  # how long it took comes last
+        *("items.jsonl", "job.json", "txt/000.wav.txt", "txt/001.wav.txt"),
+        *("transcripts/part-00000.jsonl", "shards/part-00000.json", ledger, f"no more {ledger}"),
+    ]
 
 
 class Full(Folder):

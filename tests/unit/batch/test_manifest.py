@@ -20,6 +20,24 @@ def manifest(folder: Path, *lines: Any) -> Path:
     return path
 
 
+def test_a_manifest_may_come_from_any_editor(tmp_path: Path) -> None:
+    """With a byte order mark, line ends of Windows, none at its end, any letter in its texts."""
+    path = tmp_path / "archive.jsonl"
+    lines = ('{"audio": "a.wav", "title": "one\u2028two\x85"}', "", '{"audio": "b.wav"}')
+    path.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(lines).encode())
+    first, second = read_source(path)
+    assert (first.id, first.metadata) == ("a.wav", {"title": "one\u2028two\x85"})
+    assert (second.id, second.metadata) == ("b.wav", {})
+
+
+def test_what_is_known_of_an_item_is_put_together_whatever_its_order(tmp_path: Path) -> None:
+    line = {"audio": "a.wav", "b": 1, "metadata": {"n": 2}, "a": 3}
+    (item,) = read_source(manifest(tmp_path, line))
+    assert item.metadata == {"n": 2, "b": 1, "a": 3}
+    (other,) = read_source(manifest(tmp_path, dict(reversed(line.items()))))
+    assert written(iter([item])) == written(iter([other])), "a job that goes on has the same"
+
+
 def test_paths_are_relative_to_the_manifest_and_other_fields_stay(tmp_path: Path) -> None:
     path = manifest(
         tmp_path,

@@ -80,6 +80,8 @@ def test_the_language_is_that_of_most_of_the_text() -> None:
     )
     assert result.transcript is not None
     assert result.transcript.language == "en"  # 12 letters, and 4 and 4 of the other
+    texts = [one.text for one in result.transcript.segments]
+    assert texts == ["kurz", "not so", " short", "kurz"]
 
 
 def test_items_have_their_own_pieces_and_failures() -> None:

@@ -112,3 +112,14 @@ def test_an_unwritable_place_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(OutputError, match=r"cannot write .*a\.txt"):
         write_file(tmp_path / "file" / "a.txt", "x")
+
+
+def test_who_reads_a_file_while_it_is_written_anew_reads_all_of_the_old_one(tmp_path: Path) -> None:
+    """The new one takes its place when it is whole: at no moment is there half of one."""
+    path = tmp_path / "a.txt"
+    write_file(path, "old and whole")
+    with path.open() as file:
+        write_file(path, "new")
+        assert file.read() == "old and whole"
+    assert path.read_text() == "new"
+    assert [one.name for one in tmp_path.iterdir()] == ["a.txt"]

@@ -106,6 +106,10 @@ def test_no_interval_without_a_level_or_a_draw(level: float, n_resamples: int) -
         confidence_interval([Score(hits=1)], level=level, n_resamples=n_resamples)
 
 
+def test_one_draw_is_an_interval_of_its_rate() -> None:
+    assert confidence_interval([Score(substitutions=1, hits=3)], n_resamples=1) == (0.25, 0.25)
+
+
 def test_words_and_characters_that_are_missing_or_too_many() -> None:
     """The reference comes first: what it has and the hypothesis lacks is a deletion."""
     missing = evaluate([("one two three", "one three")], "simple")

@@ -62,6 +62,8 @@ def test_simple_keeps_punctuation_and_normalised_does_not() -> None:
     assert score_file(*pair, "normalised").words.errors == 0
     assert score_file(*pair, "simple").words.errors == 5
     assert normalise("  Hello, World!\n", "simple") == "hello, world!"
+    wide = score_file("one  two", "one two", "simple")
+    assert (wide.words.errors, wide.characters.deletions) == (0, 1), "blanks are characters"
 
 
 def test_line_ends_and_tabs_part_words() -> None:

@@ -67,6 +67,15 @@ def test_a_mark_ends_a_clause_inside_quotes_and_brackets_too() -> None:
         ]
 
 
+@pytest.mark.parametrize("mark", ["。", "！", "？", "、", "，", "；", "：", "…", "—"])  # noqa: RUF001
+def test_a_mark_of_any_script_ends_a_clause(mark: str) -> None:
+    """Six of eight words fit; the cue ends behind the mark, which is later than half of them."""
+    words = [Word(at, at + 1.0, text, 1.0) for at, text in enumerate(["い"] * 3 + [f"ろ{mark}"])]
+    words += [Word(at, at + 1.0, "は", 1.0) for at in range(4, 8)]
+    first, second = clauses(words, 7, 1)
+    assert (len(first), len(second)) == (4, 4)
+
+
 def test_what_fits_is_one_cue_wherever_its_clauses_end() -> None:
     assert cues("Good evening, everybody") == [["Good evening, everybody"]]
 

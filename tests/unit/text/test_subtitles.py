@@ -13,7 +13,7 @@ from tests.unit.text.test_outputs import transcript
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import flag_of
 from whisper_hailo.core.types import Segment, Transcript, Word
-from whisper_hailo.text.outputs import render
+from whisper_hailo.text.outputs import as_json, render
 from whisper_hailo.text.subtitles import Layout, cue_time, cues, spread, words_of
 
 
@@ -85,6 +85,7 @@ def test_hours_and_arrows_in_the_text() -> None:
     segment = Segment(3 * 3600 + 61.0015, 4 * 3600.0, "a --> b\tc", (), -0.1, 0.0)
     long = replace(transcript(), segments=(segment,))
     assert "03:01:01,002 --> 04:00:00,000\na -> b c" in render(long, "srt")
+    assert "03:01:01.002 --> 04:00:00.000\na -> b c" in render(long, "vtt")
     assert render(long, "tsv").splitlines()[1] == "10861002\t14400000\ta --> b c"
 
 
@@ -92,9 +93,11 @@ def test_speakers_are_named_everywhere() -> None:
     two = tuple(replace(s, speaker=i) for i, s in enumerate(transcript().segments))
     both = replace(transcript(), segments=two)
     assert render(both, "txt") == "Speaker 1: Grüße.\nSpeaker 2: All the rest.\n"
-    assert "Speaker 2: All the rest." in render(both, "srt")
+    for fmt in ("srt", "tsv"):
+        assert "Speaker 1: Grüße." in render(both, fmt)
+        assert "Speaker 2: All the rest." in render(both, fmt)
     assert "<v Speaker 1>Grüße." in render(both, "vtt")
-    assert '"speaker": 1' in render(both, "json")
+    assert [one["speaker"] for one in as_json(both)["segments"]] == [0, 1]
 
 
 def test_text_has_a_line_per_segment_where_the_model_wrote_times() -> None:
@@ -233,13 +236,22 @@ def test_a_cue_is_one_speaker_s() -> None:
     found = list(cues(three.segments, Layout(max_line_width=40, max_line_count=2)))
     assert [(cue.text, cue.speaker) for cue in found] == [("a b", 0), ("c", 1)]
     assert [cue.speaker for cue in cues(three.segments, Layout())] == [0, 0, 1]
-    marked = list(cues(three.segments, Layout(highlight_words=True)))
-    assert [(cue.text, cue.speaker) for cue in marked][2] == ("<u>c</u>", 1)
+    words = (Word(0.0, 0.4, " a", 0.9), Word(0.6, 1.0, " b", 0.9))
+    parted = replace(three.segments[2], words=words)
+    marked = list(cues([*three.segments[:2], parted], Layout(highlight_words=True)))
+    assert [(cue.text, cue.speaker) for cue in marked][1:] == [
+        ("<u>b</u>", 0), ("<u>a</u> b", 1), ("a b", 1), ("a <u>b</u>", 1),
+    ]  # fmt: skip
 
 
 def test_segments_without_text_give_no_cue() -> None:
-    silent = replace(transcript(), segments=(Segment(0.0, 1.0, "", (), -0.1, 0.0),))
-    assert shown(silent) == shown(silent, max_line_width=9) == []
+    silent = Segment(0.0, 1.0, "", (), -0.1, 0.0)
+    alone = replace(transcript(), segments=(silent,))
+    assert shown(alone) == shown(alone, max_line_width=9) == []
+    assert render(alone, "txt") == "\n"
+    among = replace(transcript(), segments=(silent, *transcript().segments))
+    assert render(among, "txt") == "Grüße.\nAll the rest.\n"
+    assert among.text == "Grüße. All the rest."
 
 
 def test_highlighted_words_that_touch_leave_no_gap() -> None:

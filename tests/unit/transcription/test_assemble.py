@@ -86,6 +86,17 @@ def test_a_segment_behind_the_audio_lies_at_its_end() -> None:
     assert [(one.start_s, one.end_s) for one in heard.segments] == [(4.0, 4.5), (5.0, 5.0)]
 
 
+def test_a_segment_s_text_has_no_blanks_around_it() -> None:
+    class Padded:
+        def decode(self, ids: Any, **_: object) -> str:
+            return "".join(f" {token}\n" for token in ids)
+
+    padded = Tokenizer(Padded(), TOY_TOKENS)  # type: ignore[arg-type]
+    decoded = Decoded((1, 2), -0.1, 0.0, runaway=False)
+    (segment,) = assemble(window(4), decoded, "en", padded, DecodingOptions()).segments
+    assert segment.text == "1\n 2"
+
+
 def test_segments_of_a_packed_window_lie_in_their_stretches() -> None:
     """One ends where a stretch does; the next one begins with the next stretch."""
     pieces = (PackedPiece(0.0, 5.0, 1.0), PackedPiece(1.0, 70.0, 1.0))

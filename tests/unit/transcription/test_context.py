@@ -156,6 +156,14 @@ def hears(context: Context, *ids: int, pending: Sequence[int] = (), **decoded: A
     context.remember(result, said, held)
 
 
+def test_all_that_a_window_said_is_shown_to_the_next_one() -> None:
+    context = Context("en", (9,), conditions=True)
+    hears(context, 1, 2, 3, 4, pending=(5, 6, 7))
+    assert context.previous == (9, 1, 2, 3, 4, 5, 6, 7)
+    hears(context, 8)
+    assert context.previous == (9, 1, 2, 3, 4, 8), "what was pending was heard otherwise"
+
+
 def test_text_that_may_still_change_is_shown_until_it_is_final() -> None:
     context = Context("en", (9,), conditions=True)
     hears(context, 1, pending=(2, 3))

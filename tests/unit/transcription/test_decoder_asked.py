@@ -118,7 +118,10 @@ def test_what_is_made_up_of_running_silence_has_no_words() -> None:
 
 @pytest.mark.parametrize(
     ("hold_back_s", "kept"),
-    [(0.0, (2, 2)), (0.58, (2, 2)), (0.6, (2,)), (0.98, (2,)), (1.0, ()), (9.0, ())],
+    [
+        *((0.0, (2, 2)), (0.58, (2, 2)), (0.585, (2, 2)), (0.595, (2,)), (0.6, (2,))),
+        *((0.98, (2,)), (1.0, ()), (9.0, ())),
+    ],
 )
 def test_what_is_chosen_looking_at_the_last_seconds_is_held_back(
     hold_back_s: float, kept: tuple[int, ...]

@@ -37,6 +37,15 @@ def test_one_that_shall_run_now_waits_for_no_other() -> None:
         assert ahead.begin(1, now=True).result() != threading.current_thread().name
 
 
+def test_each_call_runs_once_and_in_its_turn() -> None:
+    ran: list[int] = []
+    with Prefetch(ran.append) as ahead:
+        begun = [ahead.begin(1, now=True), *(ahead.begin(n) for n in (2, 3)), ahead.begin(4)]
+        for one in begun:
+            one.result()
+    assert ran == [1, 2, 3, 4]
+
+
 def test_one_that_is_apart_stands_in_no_row() -> None:
     with Prefetch(where) as ahead:
         first = ahead.begin(1)

@@ -141,6 +141,18 @@ def test_a_recording_is_done_when_its_last_result_is_back() -> None:
         assert own.next() is None
 
 
+@pytest.mark.parametrize("strategy", ["seek", "consecutive", "overlap"])
+def test_times_are_told_alike_whether_they_are_final_at_once_or_at_last(strategy: str) -> None:
+    own = recording(np.zeros(16_000, np.float32), LongOptions(strategy)).open()
+    request = own.next()
+    assert request is not None
+    thirds = Segment(1 / 3, 2 / 3, "said", (1,), 0.0, 0.0)
+    own.take(replace(result(request.window), segments=(thirds,)))
+    assert own.next() is None
+    own.finish()
+    assert [(one.start_s, one.end_s) for one in own.segments] == [(0.3333, 0.6667)]
+
+
 def test_where_windows_wait_for_each_other_one_is_given_at_a_time() -> None:
     with recording(np.zeros(24_000, np.float32)) as own:
         assert not own.context.sequential
@@ -200,6 +212,7 @@ def test_clips_behind_the_end_are_told(
 
 def test_a_recording_is_as_long_as_it_is_whatever_clips_are_asked_for() -> None:
     with recording(np.zeros(48_000, np.float32), LongOptions("seek", clips=(Clip(0, 800),))) as own:
+        own._stream.duration_s = 99.0  # a header says so; the file breaks off
         window = own.next()
         assert window is not None
         own.take(result(window.window))

@@ -229,3 +229,11 @@ def test_a_batch_s_time_is_split_evenly() -> None:
     both = [recording_of(noise(1, n)) for n in range(2)]
     list(Schedule(Listed(both), stages, 2).run())
     assert [one.context.clock.timings().encode_ms for one in both] == pytest.approx([15.7, 15.7])
+
+
+def test_recordings_come_back_in_their_order_whichever_is_done_first() -> None:
+    """Where windows wait for each other a batch has one of each: the shorter are done sooner."""
+    encoder = Encoder()
+    sources = [noise(3), noise(1), noise(2)]
+    found = list(run(sources, encoder, Interpreter(encoder), "seek", batch_size=3))
+    assert [one.duration_s for one in found] == [3.0, 1.0, 2.0]

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
+
 import numpy as np
 import pytest
 
+from tests.unit.shapes import toy_spec
 from tests.unit.sounds import DATA
 from tests.unit.transcription.watched import Watched
 from whisper_hailo.audio import load_audio
+from whisper_hailo.audio.log_mel import log_mel
+from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.plan import LongOptions
+from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.transcriber import Transcriber
+from whisper_hailo.transcription.window import Context, WindowRequest
 
 TRIMMED = LongOptions(trim_window=True)
 
@@ -46,6 +54,36 @@ def test_the_longest_of_a_batch_decides(micro: Transcriber, speech: FloatArray) 
     outcomes = list(eared.transcribe_many(several, options, long=TRIMMED, batch_size=3))
     assert [type(outcome).__name__ for outcome in outcomes] == ["Transcript"] * 3
     assert watched.shapes == [(3, 80, 500)]
+
+
+@dataclass
+class Ears:
+    """An encoder that keeps what it is given."""
+
+    spec: ModelSpec
+    heard: list[FloatArray] = field(default_factory=list)
+
+    def encode(self, mel: FloatArray) -> FloatArray:
+        self.heard.append(mel)
+        return mel
+
+
+@pytest.mark.parametrize("n_mels", [80, 128])
+@pytest.mark.parametrize(("trim_window", "seconds"), [(False, 4), (True, 2)])
+def test_a_window_is_heard_with_silence_behind_it_and_by_its_own_loudness(
+    n_mels: int, trim_window: bool, seconds: int
+) -> None:
+    """Whatever it is batched with; the log-mel is of the audio with its silence."""
+    ears = Ears(replace(toy_spec(), dims=replace(toy_spec().dims, n_mels=n_mels)))
+    stages = Stages(ears, None, WindowPlan(4.0, 1.0, trim_window))  # type: ignore[arg-type]
+    noise = np.random.default_rng(0).standard_normal(SAMPLE_RATE_HZ).astype(np.float32)
+    batch = [noise, noise[:8_100] / 1000]
+    stages.encode([WindowRequest(Window(audio, 0.0), Context("en")) for audio in batch])
+    (mel,) = ears.heard
+    for own, audio in zip(mel, batch, strict=True):
+        whole = np.zeros(seconds * SAMPLE_RATE_HZ, np.float32)
+        whole[: audio.size] = audio
+        np.testing.assert_array_equal(own, log_mel(whole, n_mels))
 
 
 def test_full_windows_are_as_before(micro: Transcriber, speech: FloatArray) -> None:

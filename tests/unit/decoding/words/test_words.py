@@ -186,7 +186,7 @@ def test_half_a_second_is_compared_as_openai_whisper_computes_it() -> None:
     assert rounded(mended).start_s == 234.64
 
 
-@pytest.mark.parametrize("n_positions", [1, 29, 57, 479, 717, 1499, 1500])
+@pytest.mark.parametrize("n_positions", [1, 29, 57, 201, 479, 717, 1499, 1500])
 def test_whole_positions_are_counted_by_samples(n_positions: int) -> None:
     assert whole_positions(n_positions * 320 / 16_000) == n_positions
     assert whole_positions((n_positions * 320 + 319) / 16_000) == n_positions

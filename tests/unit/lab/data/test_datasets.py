@@ -88,15 +88,16 @@ def test_manifest_in_the_spelling_of_several_toolkits(tmp_path: Path) -> None:
     put(tmp_path, "a", None)
     lines = [
         {"audio": "a.flac", "text": "one", "id": "x"},
-        {"audio_filepath": "a.flac", "reference": "zwei", "language": "de"},
+        {"audio_filepath": "a.flac", "reference": "zwei\u2028drei", "language": "de"},
         {"audio": "gone.flac", "text": "three"},
         {"audio": "a.flac"},
     ]
     manifest = tmp_path / "set.jsonl"
-    manifest.write_text("\n".join(map(json.dumps, lines)) + "\n[1\n", encoding="utf-8")
+    texts = [json.dumps(line, ensure_ascii=False) for line in lines]
+    manifest.write_text("\n".join([*texts, "[1", ""]), encoding="utf-8")
     dataset = read_dataset(manifest)
     assert [(s.id, s.reference, s.language) for s in dataset.samples] == [
-        ("a", "zwei", "de"), ("x", "one", "en"),
+        ("a", "zwei\u2028drei", "de"), ("x", "one", "en"),
     ]  # fmt: skip
     assert set(problems(dataset)) == {"gone", "set.jsonl:4", "set.jsonl:5"}
     assert dataset.name == "set"

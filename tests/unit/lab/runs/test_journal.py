@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from whisper_hailo_lab.runs.journal import StepJournal, key_of
 
 
-def _never() -> int:
+def _never() -> Any:
     raise AssertionError("worked out again")
 
 
@@ -21,6 +22,8 @@ def test_a_finished_step_is_known_to_the_next_run(tmp_path: Path) -> None:
     later = StepJournal(path, "key")
     assert later.step("one", _never) == {"x": [1, 2]}
     assert later.step("two", lambda: 2) == 2
+    last = StepJournal(path, "key")
+    assert (last.step("one", _never), last.step("two", _never)) == ({"x": [1, 2]}, 2)
 
 
 def _interrupted() -> int:

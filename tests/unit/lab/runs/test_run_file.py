@@ -22,6 +22,12 @@ def test_a_run_comes_back_as_it_was(tmp_path: Path) -> None:
     assert read_run(write(tmp_path / "run.jsonl")) == RUN
 
 
+def test_any_letter_comes_back(tmp_path: Path) -> None:
+    """Also those at which Python would part lines."""
+    odd = FileResult("a", "x", reference="one\u2028two", hypothesis="one\x85two\x0b\r\n")
+    assert read_run(write(tmp_path / "run.jsonl", replace(RUN, files=(odd,)))).files == (odd,)
+
+
 def test_every_line_is_json_and_the_first_names_the_version(tmp_path: Path) -> None:
     lines = write(tmp_path / "run.jsonl").read_text(encoding="utf-8").splitlines()
     kinds = [json.loads(line)["kind"] for line in lines]
@@ -38,6 +44,21 @@ def test_appending_to_a_run_of_the_same_machine(tmp_path: Path) -> None:
     assert read_run(path).files[-1].case == "more"
 
 
+def test_what_was_measured_again_counts_once_and_as_it_was_last(tmp_path: Path) -> None:
+    """A run that was killed behind its second file, and the same command once more."""
+    path = tmp_path / "run.jsonl"
+    begun = [FileResult("a", "one", hypothesis="cut"), FileResult("a", "two", hypothesis="off")]
+    whole = [FileResult("a", name, hypothesis=name) for name in ("one", "two", "three")]
+    cases = [replace(RUN.cases[0], name="a", load_ms=ms) for ms in (1.0, 2.0)]
+    with RunWriter(path, HEADER) as writer:
+        for record in (*begun, FileResult("b", "one"), cases[0], *whole, cases[1]):
+            writer.write(record)
+    found = read_run(path)
+    assert found.cases == (cases[1],)
+    assert found.files_of("a") == tuple(whole)
+    assert found.files_of("b") == (FileResult("b", "one"),)
+
+
 def test_runs_of_different_hardware_do_not_merge(tmp_path: Path) -> None:
     path = write(tmp_path / "run.jsonl")
     other = replace(HEADER, machine=replace(MACHINE, board="Raspberry Pi 5"))
@@ -47,10 +68,22 @@ def test_runs_of_different_hardware_do_not_merge(tmp_path: Path) -> None:
     RunWriter(path, newer_kernel, append=True).close()
 
 
+def test_what_was_measured_is_on_the_disk_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    with RunWriter(path, HEADER) as writer:
+        for n_written in range(1, 4):
+            writer.write(FileResult("a", str(n_written)))
+            assert [one.id for one in read_run(path).files] == ["1", "2", "3"][:n_written]
+
+
 def test_a_run_that_was_killed_keeps_its_whole_lines(tmp_path: Path) -> None:
     path = write(tmp_path / "run.jsonl")
     path.write_text(path.read_text(encoding="utf-8")[:-30], encoding="utf-8")
     assert read_run(path) == replace(RUN, comparisons=())
+    with RunWriter(path, HEADER, append=True) as writer:
+        writer.write(FileResult("more", "x"))
+    more = (*RUN.files, FileResult("more", "x"))
+    assert read_run(path) == replace(RUN, files=more, comparisons=())
 
 
 @pytest.mark.parametrize(
@@ -103,6 +136,13 @@ def test_a_case_names_files_without_the_folders_of_its_machine() -> None:
     assert line["model"] == "tiny"
     assert line["heard_as"] == {"reasons": ["encoder: encoder.onnx is given"], "window_s": 10.0}
     assert line["error"] == case.error
+
+
+def test_times_are_kept_to_the_nanosecond() -> None:
+    """Of milliseconds six digits, also where they lie deeper."""
+    record = FileResult("a", "x", total_ms=1.23456789, stages_ms={"mel": 0.00000149})
+    told = json.loads(to_line(record))
+    assert (told["total_ms"], told["stages_ms"]) == (1.234568, {"mel": 0.000001})
 
 
 def test_what_was_said_is_left_as_it_is() -> None:

@@ -55,12 +55,23 @@ def test_times_are_means_medians_and_tails() -> None:
     assert times.mel_ms == pytest.approx(20.0)
 
 
-def test_stages_that_a_system_does_not_tell_are_not_zero() -> None:
-    files = [replace(record, stages_ms={}) for record in RIVAL_FILES]
+def test_the_median_of_two_or_four_lies_between_the_middle_ones() -> None:
+    """100, 200, 400 and 1,000 ms; nearly all of them take less than 1,000 - 0.15 times 600."""
+    files = [replace(RIVAL_FILES[0], total_ms=ms) for ms in (400.0, 100.0, 1000.0, 200.0)]
     times = summarise_case(RIVAL, files).times
     assert times is not None
-    assert times.encoder_ms is None
-    assert times.decoder_ms is None
+    assert (times.median_ms, times.total_ms) == (300.0, 425.0)
+    assert times.p95_ms == pytest.approx(910.0)
+    two = [replace(one, cpu_s=cpu_s) for one, cpu_s in zip(files, (0.01, 0.03), strict=False)]
+    assert median_cpu_ms(two) == pytest.approx(20.0)
+
+
+def test_stages_that_a_system_does_not_tell_are_not_zero() -> None:
+    files = [replace(record, stages_ms={}) for record in RIVAL_FILES]
+    for some in (files, [*files[:1], *RIVAL_FILES[1:]]):  # a mean of some is none of all
+        times = summarise_case(RIVAL, some).times
+        assert times is not None
+        assert (times.encoder_ms, times.decoder_ms, times.mel_ms) == (None, None, None)
 
 
 def test_cpu_seconds_per_second_of_audio() -> None:
@@ -86,6 +97,11 @@ def test_hallucination_on_silence_runaways_and_repetition() -> None:
     assert (rival().n_silent, rival().n_hallucinated) == (1, 1)
     assert (ours().n_runaway, rival().n_runaway) == (0, 1)
     assert (ours().n_repetitive, rival().n_repetitive) == (0, 1)
+    marks = [replace(RIVAL_FILES[2], reference=text, hypothesis="[Music]") for text in ("", "!")]
+    assert summarise_case(RIVAL, marks).n_silent == 2, (
+        "marks are no words, nor what stands in brackets"
+    )
+    assert summarise_case(RIVAL, marks).n_hallucinated == 0
     untold = [replace(record, runaway=None) for record in RIVAL_FILES]
     assert summarise_case(RIVAL, untold).n_runaway is None
     assert repetitive("no no no no no no no no no no no no no no no no")
@@ -94,12 +110,16 @@ def test_hallucination_on_silence_runaways_and_repetition() -> None:
 
 
 def test_a_failed_file_is_counted_and_gains_nothing() -> None:
-    lost = FileResult(OURS.name, "c", reference="Seven apples.", error="broken")
+    lost = FileResult(
+        OURS.name, "c", reference="Seven apples.", error="broken", duration_s=60.0, total_ms=5.0,
+        cpu_s=9.0,
+    )  # fmt: skip
     summary = summarise_case(OURS, [*OURS_FILES, lost])
     assert (summary.n_files, summary.n_failed, summary.n_heard) == (4, 1, 3)
     assert summary.normalised.words == ours().normalised.words
     assert summary.words_with_failed == ours().normalised.words + Score(deletions=2)
-    assert summary.rtfx == ours().rtfx
+    for name in ("audio_s", "rtfx", "cpu_per_audio_s", "times"):
+        assert getattr(summary, name) == getattr(ours(), name), "of what was heard"
     assert file_figures(lost) == {"case": OURS.name, "id": "c", "error": "broken"}
 
 
@@ -107,6 +127,7 @@ def test_a_case_that_failed_altogether() -> None:
     lost = [FileResult(OURS.name, r.id, reference=r.reference, error="no") for r in OURS_FILES]
     summary = summarise_case(replace(OURS, error="no"), lost)
     assert (summary.n_failed, summary.times, summary.rtfx) == (3, None, 0.0)
+    assert summary.cpu_per_audio_s == 0.0
     assert case_figures(summary)["times_ms"] is None
 
 

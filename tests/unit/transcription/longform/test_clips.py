@@ -8,6 +8,14 @@ def test_clips_are_pairs_and_the_last_end_may_be_left_out() -> None:
     assert parse_clips("") == WHOLE == (Clip(0, None),)
     assert parse_clips("1,2.5") == (Clip(16_000, 40_000),)
     assert parse_clips("0,1,2") == (Clip(0, 16_000), Clip(32_000, None))
+    several = (Clip(0, 16_000), Clip(16_000, 32_000), Clip(48_000, 64_000), Clip(80_000, None))
+    assert parse_clips("0,1,1,2,3,4,5") == several
+
+
+def test_clips_begin_and_end_at_the_nearest_sample() -> None:
+    """4.02 and 8.04 s times 16,000 are a hair less than whole numbers; 1/8 ms is two samples."""
+    assert parse_clips("4.02,8.04") == (Clip(64_320, 128_640),)
+    assert parse_clips("0.000125,1.00025") == (Clip(2, 16_004),)
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,23 @@ def test_silence_before_odd_text_is_that_behind_the_segment_before_it() -> None:
     assert list(kept(heard(*segments), silence_s=SILENCE_S).segments) == segments
 
 
+def test_odd_text_that_is_believed_ends_the_silence_before_the_next() -> None:
+    """2.5 s behind a word, and 2 s behind that; from the word on it would be 5 s."""
+    segments = [good(61.0), odd(64.0), odd(66.5), good(80.0)]
+    assert list(kept(heard(*segments), silence_s=SILENCE_S).segments) == segments
+
+
+@pytest.mark.parametrize(("at_s", "is_dropped"), [(73.5, False), (73.75, True)])
+def test_silence_behind_odd_text_goes_on_to_the_next_word(at_s: float, is_dropped: bool) -> None:
+    """Whatever times there are before it: of a segment without words, or of its own."""
+    wordless = Segment(71.0, 72.0, "no words", (), -0.1, 0.0)
+    early = replace(good(at_s), start_s=70.75)
+    for behind in ([wordless, good(at_s)], [early]):
+        segments = [good(61.0), odd(70.0), *behind]
+        found = kept(heard(*segments), silence_s=SILENCE_S)
+        assert list(found.segments) == (segments[:1] if is_dropped else segments)
+
+
 @pytest.mark.parametrize(("place", "expected"), [(7, True), (8, False)])
 def test_the_eighth_word_counts_and_the_ninth_does_not(place: int, expected: bool) -> None:
     """Three odd words make a segment odd: two of them are its first."""

@@ -184,6 +184,9 @@ def test_neighbours_share_two_seconds_where_nobody_says() -> None:
     steady = 0.1 * np.random.default_rng(0).standard_normal(20 * SAMPLE_RATE_HZ)
     plan = make_plan(feed_of(steady.astype(np.float32)), PLAN, DecodingOptions(), LongOptions())
     assert [window.start_s for window in plan.windows()] == [0.0, 7.0, 14.0]
+    others = OverlapPlan(feed_of(steady.astype(np.float32)), WHOLE, PLAN, 2.01, keep_words=False)
+    starts = [round(window.start_s * SAMPLE_RATE_HZ) for window in others.windows()]
+    assert starts == [0, 144_000 - 32_160, 2 * (144_000 - 32_160)]
 
 
 @pytest.mark.parametrize("overlap_s", [0.0, 2.0])
@@ -212,6 +215,17 @@ def test_a_seam_within_an_earlier_segment_leaves_what_is_before_it() -> None:
     kept = plan.take(heard(second_window, (segment(shared),)))
     assert [part.text for part in kept] == ["x", "y"]
     assert [part.text for part in plan.finish()] == ["a b"]
+
+
+def test_a_word_of_the_later_window_s_third_segment_is_the_seam_as_well() -> None:
+    """What it heard at its very edge, two segments, the earlier window heard better: nothing."""
+    plan = OverlapPlan(feed_of(ramp(1)), WHOLE, PLAN, 2.0, keep_words=True)
+    shared, behind = Word(8.2, 8.4, " c", 0.9), Word(9.5, 9.7, " d", 0.9)
+    edge = [Word(7.1, 7.3, " x", 0.9), Word(7.5, 7.7, " y", 0.9)]
+    assert plan.take(heard(Window(ramp(144_000), 0.0), (segment([shared]),))) == []
+    parts = (segment(edge[:1]), segment(edge[1:]), segment([shared, behind]))
+    assert plan.take(heard(Window(ramp(144_000), 7.0), parts)) == []
+    assert [part.text for part in plan.finish()] == ["c d"]
 
 
 def test_words_on_both_sides_of_a_pause_are_two_whatever_they_are() -> None:

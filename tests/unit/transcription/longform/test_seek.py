@@ -40,12 +40,12 @@ def test_the_last_timestamp_counts_from_its_window() -> None:
     plan = seeking()
     windows = plan.windows()
     starts = []
-    for advance_s in (5.0, 2.5, 9.0, 0.5):
+    for advance_s in (5.0, 2.3, 9.0, 0.58):  # 2.3 and 0.58 s are a hair less than whole frames
         window = next(windows)
         starts.append(window.start_s)
         plan.take(heard(window, advance_s=advance_s))
-    assert starts == [0.0, 5.0, 7.5, 16.5]
-    assert next(windows).start_s == 17.0
+    assert starts == [0.0, 5.0, 7.3, 16.3]
+    assert next(windows).start_s == 16.88
 
 
 def test_the_last_word_s_end_is_a_time_of_the_recording() -> None:
@@ -56,7 +56,10 @@ def test_the_last_word_s_end_is_a_time_of_the_recording() -> None:
     second = next(windows)
     assert second.start_s == 4.0
     plan.take(heard(second, (5.0, 6.25), advance_s=8.0))
-    assert next(windows).start_s == 6.25
+    third = next(windows)
+    assert third.start_s == 6.25
+    plan.take(heard(third, (7.0, 8.2), advance_s=8.0))
+    assert next(windows).start_s == 8.2, "a hair less than a whole number of frames"
 
 
 def test_a_word_that_ends_where_the_window_begins_does_not_hold_it_up() -> None:
@@ -119,6 +122,12 @@ def test_a_clip_begins_where_it_is_asked_for_and_never_before_the_last_window() 
         seen.append((window.start_s, window.content_s))
         plan.take(heard(window))
     assert seen == [(1.0, 2.0), (5.0, 3.0)]
+
+
+def test_nothing_of_a_clip_is_lost_before_its_first_whole_frame() -> None:
+    """From 1.005 s to 3 s: the frame that begins at 1 s is heard, and nothing behind the end."""
+    window = next(seeking(8.0, clips=(Clip(16_080, 48_000),)).windows())
+    assert (window.start_s, window.content_s) == (1.0, 2.0)
 
 
 @pytest.mark.parametrize(("last_s", "next_s"), [(8.9, 9.0), (5.0, 5.0)])

@@ -96,6 +96,11 @@ def test_speech_that_goes_on_to_the_end_of_a_clip_or_a_recording_ends_there(
     assert window.audio[0] == 51 * FRAME - 3200, "the clip's frames are counted from its start"
 
 
+@pytest.mark.parametrize("clip", [Clip(0, 0), Clip(FRAME, FRAME)])
+def test_a_clip_shorter_than_a_sample_has_no_window(clip: Clip) -> None:
+    assert windows([0.9] * 20, LongOptions(), (clip,)) == []
+
+
 def test_the_last_frame_of_a_recording_is_looked_at_with_silence_behind_it() -> None:
     seen: list[int] = []
 
