@@ -52,7 +52,9 @@ def _write(path: Path, layout: str, n_positions: int | None = None) -> Path:
         helper.make_tensor_value_info("all", kind, ["b", 2 * positions, MELS]),
         helper.make_tensor_value_info("features", kind, ["b", given, WIDTH]),
     ]
-    graph = helper.make_graph(nodes, "encoder", [x], outputs, weights)
+    # Exports of old name their weights among what goes in.
+    listed = [helper.make_tensor_value_info(w.name, w.data_type, w.dims) for w in weights]
+    graph = helper.make_graph(nodes, "encoder", [x, *listed], outputs, weights)
     save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
     return path
 
