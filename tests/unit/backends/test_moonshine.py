@@ -39,6 +39,9 @@ def test_audio_that_goes_on_is_given_once(monkeypatch: pytest.MonkeyPatch, tmp_p
         longer = sound(9_600) / 2
         assert moonshine.transcribe(longer).split()[-1] == "t5", "and one that goes on otherwise"
         assert made(moonshine).n_streams == 4
+        longer[:] = other[:1].repeat(9_600)
+        moonshine.transcribe(longer)
+        assert made(moonshine).n_streams == 5, "what its caller writes over is another, too"
         package = made(moonshine)
     assert package.closed
 
