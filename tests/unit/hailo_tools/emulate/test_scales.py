@@ -110,3 +110,18 @@ def test_what_each_method_keeps() -> None:
     assert true["mse"] <= min(true.values())
     with pytest.raises(OptionError, match=r"--scales is 'kl', expected one of: minmax"):
         choose_scale(histogram, 8, "kl")
+
+
+def test_each_end_of_the_range_is_cut_where_its_own_values_are_few() -> None:
+    """A thousandth of the values lies far out: on one side only, they cost the other nothing."""
+    values = np.linspace(-1, 1, 20_001)
+    for far in (-100.0, 100.0):
+        histogram = histogram_of(values, [far])
+        cut = choose_scale(histogram, 8, "percentile")
+        assert -1.1 < cut.low * cut.step < -0.9
+        assert 0.9 < cut.high * cut.step < 1.1
+    lopsided = histogram_of(np.linspace(0, 1, 20_001), np.linspace(-50, -49, 3))
+    best = choose_scale(lopsided, 8, "mse")
+    assert best.low * best.step > -50, "one fraction for both ends"
+    # Both ends shrink by one fraction: 1/50 of what is cut below is what is left above.
+    assert best.high * best.step == pytest.approx(-best.low * best.step / 50, abs=best.step)
