@@ -125,3 +125,18 @@ def test_each_end_of_the_range_is_cut_where_its_own_values_are_few() -> None:
     assert best.low * best.step > -50, "one fraction for both ends"
     # Both ends shrink by one fraction: 1/50 of what is cut below is what is left above.
     assert best.high * best.step == pytest.approx(-best.low * best.step / 50, abs=best.step)
+
+
+@pytest.mark.parametrize("method", ["minmax", "percentile", "mse"])
+@pytest.mark.parametrize("bits", [8, 16])
+def test_every_scale_has_all_of_its_bits(method: str, bits: int) -> None:
+    values = np.random.default_rng(3).standard_normal(5000)
+    values[:3] = 60.0
+    scale = choose_scale(histogram_of(values), bits, method)
+    assert scale.high - scale.low == 2**bits - 1
+
+
+def test_a_histogram_reaches_as_far_below_zero_as_above() -> None:
+    histogram = histogram_of([0.5], np.linspace(-40, 0, 4001))
+    low, high = histogram.quantiles(0.25, 0.75)
+    assert (low, high) == (pytest.approx(-30, abs=0.05), pytest.approx(-10, abs=0.05))
