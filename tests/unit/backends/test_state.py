@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from tests.unit.backends.random_steps import ATOL, FULL, features_of, ids_of
 from whisper_hailo.backends.onnx import CachedDecoder
@@ -29,3 +30,24 @@ def test_places_that_another_text_goes_on_from_are_not_given_back(decoder: Cache
     decoder.step(ids_of([30, 31, 32]), back, look)
     got = decoder.step(ids_of([21]), longer, look)[0].logits
     np.testing.assert_allclose(got, expected, atol=ATOL)
+
+
+@pytest.mark.parametrize(
+    "cuts",
+    [(1, 3, 2), (1, 1, 2, 1, 1, 3, 1), (2, 1, 2, 1)],
+    ids=["masks-of-one-size", "drafts-between", "drafts-first"],
+)
+@pytest.mark.parametrize("batch", [1, 2])
+def test_text_in_pieces_of_any_length_is_the_whole(
+    decoder: CachedDecoder, cuts: tuple[int, ...], batch: int
+) -> None:
+    """Three tokens behind one and two behind four have masks of twelve numbers each."""
+    n_tokens = sum(cuts)
+    tokens = np.random.default_rng(0).integers(0, 200, (batch, n_tokens))
+    state = decoder.start(features_of(batch, 30, 64), (FULL,) * batch)
+    whole, _ = decoder.step(tokens, state, np.arange(n_tokens))
+    done = 0
+    for n in cuts:
+        out, state = decoder.step(tokens[:, done : done + n], state, np.arange(n))
+        np.testing.assert_allclose(out.logits, whole.logits[:, done : done + n], atol=ATOL)
+        done += n
