@@ -11,8 +11,8 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 TOLD: Final[tuple[tuple[str, int, list[str | int | None], float], ...]] = (
     ("encoder_hidden_states", TensorProto.FLOAT, ["b", "t", 8], 1.0),
     ("encoder_attention_mask", TensorProto.INT64, ["b", "t"], 0.1),
-    ("decoder_attention_mask", TensorProto.INT64, ["b", "n_all"], 0.01),
-    ("position_ids", TensorProto.INT64, ["b", "n"], 100.0),
+    ("decoder_attention_mask", TensorProto.INT64, ["b", "n_all"], 1.0),
+    ("position_ids", TensorProto.INT64, ["b", "n"], 10.0),
 )
 """Inputs of exports of 2022, at every step, and what their sums are weighed with."""
 

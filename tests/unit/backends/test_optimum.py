@@ -133,13 +133,16 @@ def test_drafts_beams_and_rewinds(exports: Path, spec: ModelSpec, export: str, g
             np.testing.assert_allclose(picked.logits, whole.logits[rows, 4:], atol=1e-4)
 
 
-def test_features_and_masks_also_where_only_the_past_is_needed(
+def test_features_and_masks_of_every_row_at_every_step_in_float16(
     exports: Path, spec: ModelSpec, tmp_path: Path
 ) -> None:
-    shutil.copy(exports / EXPORTS[0] / "decoder_model.onnx", tmp_path)
-    model = onnx.load(exports / EXPORTS[0] / "decoder_with_past_model.onnx")
-    add_what_it_is_told(model)
-    onnx.save(model, tmp_path / "decoder_with_past_model.onnx")
+    """As exports of 2022 want them; what goes in and comes out is of float16 besides."""
+    for name in ("decoder_model.onnx", "decoder_with_past_model.onnx"):
+        model = onnx.load(exports / EXPORTS[0] / name)
+        if "past" in name:
+            add_what_it_is_told(model)
+        in_float16(model, ("encoder_hidden_states", "logits"))
+        onnx.save(model, tmp_path / name)
     features = _features(2, 30)
     sums = features.sum(axis=(1, 2))  # zero rows add nothing
     tokens, look = _ids(2, 6), np.array([0])
@@ -147,6 +150,7 @@ def test_features_and_masks_also_where_only_the_past_is_needed(
         OptimumDecoder(tmp_path, spec, threads=1) as fussy,
         OptimumDecoder(exports / EXPORTS[0] / "decoder_model.onnx", spec, threads=1) as plain,
     ):
+        assert (fussy.name, fussy.spec.quantization) == ("optimum-fp16", "fp16")
         states = [decoder.start(features, (SOME, SOME)) for decoder in (fussy, plain)]
         for n, rows in ((0, [0, 1]), (4, [0, 1]), (5, [1, 1])):
             new = tokens[:, :4] if n == 0 else tokens[:, n : n + 1]
@@ -154,28 +158,13 @@ def test_features_and_masks_also_where_only_the_past_is_needed(
             for k, decoder in enumerate((fussy, plain)):
                 states[k] = decoder.select(states[k], np.array(rows))
                 out, states[k] = decoder.step(new, states[k], look)
+                assert (out.logits.dtype, out.logsumexp.dtype) == (np.float32, np.float32)
                 outs.append(out.logits.copy())
             # 40 positions with their padding, n + 1 tokens, the last of which has place n.
-            told = sums[rows] + 0.1 * 40 + 0.01 * (n + 1) + 100.0 * n if n else np.zeros(2)
+            told = sums[rows] + 0.1 * 40 + 1.0 * (n + 1) + 10.0 * n if n else np.zeros(2)
             expected = np.broadcast_to(told[:, None, None], outs[1].shape)
-            np.testing.assert_allclose(outs[0] - outs[1], expected, atol=2e-4)
-
-
-def test_features_and_logits_in_float16(exports: Path, spec: ModelSpec, tmp_path: Path) -> None:
-    for name in ("decoder_model.onnx", "decoder_with_past_model.onnx"):
-        model = onnx.load(exports / EXPORTS[0] / name)
-        in_float16(model, ("encoder_hidden_states", "logits"))
-        onnx.save(model, tmp_path / name)
-    with (
-        OptimumDecoder(tmp_path, spec, threads=1) as halved,
-        OptimumDecoder(exports / EXPORTS[0] / "decoder_model.onnx", spec, threads=1) as plain,
-    ):
-        assert (halved.name, halved.spec.quantization) == ("optimum-fp16", "fp16")
-        got, expected = _walk(halved, SOME), _walk(plain, SOME)
-        assert {array.dtype for array in got} == {np.dtype(np.float32)}
-        for array, exact in zip(got, expected, strict=True):
-            # Eleven bits of what goes in and what comes out, a few of them lost between.
-            np.testing.assert_allclose(array, exact, atol=0.02)
+            # Float16 tells numbers up to 128 apart by a sixteenth; a sum has eleven bits.
+            np.testing.assert_allclose(outs[0] - outs[1], expected, atol=0.2)
 
 
 @pytest.mark.parametrize("export", EXPORTS)
