@@ -120,11 +120,10 @@ def test_each_end_of_the_range_is_cut_where_its_own_values_are_few() -> None:
         cut = choose_scale(histogram, 8, "percentile")
         assert -1.1 < cut.low * cut.step < -0.9
         assert 0.9 < cut.high * cut.step < 1.1
-    lopsided = histogram_of(np.linspace(0, 1, 20_001), np.linspace(-50, -49, 3))
-    best = choose_scale(lopsided, 8, "mse")
-    assert best.low * best.step > -50, "one fraction for both ends"
-    # Both ends shrink by one fraction: 1/50 of what is cut below is what is left above.
-    assert best.high * best.step == pytest.approx(-best.low * best.step / 50, abs=best.step)
+    both = histogram_of(values.repeat(10), [-30.0, 30.0])
+    best = choose_scale(both, 8, "mse")
+    for end in (-best.low * best.step, best.high * best.step):
+        assert end < 20, "a fraction of both ends, where a value at each lies far out"
 
 
 @pytest.mark.parametrize("method", ["minmax", "percentile", "mse"])
