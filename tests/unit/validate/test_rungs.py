@@ -149,3 +149,16 @@ def test_an_emulation_s_scales_are_chosen_by_windows_that_are_not_compared(
     np.testing.assert_array_equal(features, FEATURES[0] + 50)
     np.testing.assert_array_equal(tokens, SHOWN.tokens[0] + 100)
     assert found["float32", "encoder"].status == found["quantised", "decoder"].status == "not run"
+
+
+def test_a_chip_is_asked_for_the_sizes_that_are_compared(
+    toy_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three frames, three positions, five tokens; what does not fit is not run."""
+    Climbed(monkeypatch)
+    monkeypatch.setattr(rungs, "find_hef", lambda _, __, part: Path(f"{part}.hef"))
+    monkeypatch.setattr(rungs, "hef_encoder", lambda path, _, frames: f"{path} {frames}")
+    monkeypatch.setattr(rungs, "hef_decoder", lambda path, _, __, sizes: f"{path} {sizes}")
+    found = list(_rungs(toy_model, quantized=False, checkpoint=None).climb())
+    asked = [(one.status, one.graph) for one in found if one.rung == "hef"]
+    assert asked == [("not run", "encoder.hef 3"), ("not run", "decoder.hef (3, 5)")]
