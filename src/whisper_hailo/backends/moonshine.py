@@ -119,7 +119,6 @@ class Moonshine(Closing):
 
     def _leave_stream(self) -> None:
         stream, self._stream = self._stream, None
-        self._known = self._known[:0]
         if stream is not None:
             stream.close()
 

@@ -1,3 +1,4 @@
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,24 @@ from tests.shared import converted
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.spec import ModelSpec
+
+GOLDENS = Path(__file__).parent / "goldens"
+EXPORTS = ("optimum-onnx-0.1.0", "optimum-1.23.3")
+
+
+@pytest.fixture(scope="session")
+def golden_model(shared: Path) -> Path:
+    """The checkpoint that was exported, converted by us."""
+    return converted(shared, GOLDENS / "checkpoint")
+
+
+@pytest.fixture(scope="session")
+def exports(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("optimum")
+    for name in EXPORTS:
+        with zipfile.ZipFile(GOLDENS / f"{name}.zip") as packed:
+            packed.extractall(root / name)
+    return root
 
 
 @pytest.fixture(scope="session")

@@ -2,10 +2,14 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto, load, save
 
+from tests.unit.backends.graphs import in_float16
 from whisper_hailo.backends.fixed import FixedDecoder
 from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
 from whisper_hailo.backends.host_side import logsumexp
@@ -86,6 +90,24 @@ def test_select_and_rewind(fixed: FixedDecoder) -> None:
         fixed.rewind(longer, 8)
 
 
+def test_what_is_rewound_to_nothing_begins_anew(fixed: FixedDecoder) -> None:
+    state, tokens = fixed.start(_features(2, 100), (FULL, FULL)), _ids(2, 4)
+    whole, _ = fixed.step(tokens, state, np.arange(4))
+    _, padded = fixed.step(tokens, state, np.array([3]), first=np.array([2, 0]))
+    again, _ = fixed.step(tokens, fixed.rewind(padded, 0), np.arange(4))
+    np.testing.assert_array_equal(again.logits, whole.logits)
+
+
+def test_what_lies_behind_a_short_window_is_not_heard(
+    fixed: FixedDecoder, decoder: CachedDecoder
+) -> None:
+    features, tokens = _features(2, N_POSITIONS), _ids(2, 3)
+    lengths, looks = np.array([60, N_POSITIONS]), np.arange(3)
+    got, _ = fixed.step(tokens, fixed.start(features, (FULL, FULL), lengths), looks)
+    expected, _ = decoder.step(tokens, decoder.start(features, (FULL, FULL), lengths), looks)
+    np.testing.assert_allclose(got.logits, expected.logits, atol=ATOL)
+
+
 def test_its_limits(fixed: FixedDecoder) -> None:
     assert fixed.limits == Limits(n_positions=100, free_padding=False, aligns=False)
     assert (fixed.spec.dims.n_audio_ctx, fixed.spec.dims.n_text_ctx) == (100, 16)
@@ -93,8 +115,11 @@ def test_its_limits(fixed: FixedDecoder) -> None:
         ShapeError, match="decoder takes 100 positions, encoder gives 150; convert with --window 3"
     ):
         fixed.start(_features(1, 150), (FULL,))
-    with pytest.raises(ShapeError, match="cannot be padded to 150"):
-        fixed.start(_features(1, 100), (Padding(150),))
+    with pytest.raises(ShapeError, match="encoder gives 120; convert with --window 3"):
+        fixed.start(_features(1, 120), (FULL,))  # 2.4 s, and windows are whole seconds
+    for paddings in ((Padding(150), FULL), (FULL, Padding(150)), (Padding(None), Padding(150))):
+        with pytest.raises(ShapeError, match="cannot be padded to 150"):
+            fixed.start(_features(2, 100), paddings)
     state = fixed.start(_features(1, 100), (FULL,))
     with pytest.raises(OptionError, match="no cross-attention weights"):
         fixed.step(_ids(1, 1), state, np.array([0]), alignment=True)
@@ -135,3 +160,49 @@ def test_sizes_that_no_model_has_are_refused(
     (tmp_path / "decoder.onnx").write_bytes(model.SerializeToString())
     with pytest.raises(ModelError, match=message):
         OnnxFixedRunner(tmp_path / "decoder.onnx", spec)
+
+
+def test_ids_of_32_bits_and_halves_in_and_out(
+    hailo_directory: Path, spec: ModelSpec, fixed: FixedDecoder, tmp_path: Path
+) -> None:
+    model = load(hailo_directory / "hailo" / "decoder-2s-16.onnx")
+    in_float16(model, ("encoder_hidden_states", "logits"))
+    ids = model.graph.input[0]
+    ids.type.tensor_type.elem_type = TensorProto.INT32
+    save(model, tmp_path / "decoder.onnx")
+    features, tokens = _features(2, N_POSITIONS), _ids(2, 5)
+    expected, _ = fixed.step(tokens, fixed.start(features, (FULL, FULL)), np.arange(5))
+    runner = OnnxFixedRunner(tmp_path / "decoder.onnx", spec, threads=1)
+    with FixedDecoder(runner, spec) as halved:
+        assert halved.name == "fixed-fp16"
+        got, _ = halved.step(tokens, halved.start(features, (FULL, FULL)), np.arange(5))
+    assert (got.logits.dtype, got.logsumexp.dtype) == (np.float32, np.float32)
+    np.testing.assert_allclose(got.logits, expected.logits, atol=0.02)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("input", 32, "has width 32 and 200 tokens"),
+        ("output", 199, "has width 64 and 199 tokens"),
+    ],
+)
+def test_decoders_of_another_width_or_vocabulary_are_refused(
+    hailo_directory: Path, spec: ModelSpec, tmp_path: Path, case: tuple[str, int, str]
+) -> None:
+    part, size, message = case
+    model = load_message(hailo_directory / "hailo" / "decoder-2s-16.onnx")
+    port = model.graph.input[1] if part == "input" else model.graph.output[0]
+    port.type.tensor_type.shape.dim[2].dim_value = size
+    (tmp_path / "decoder.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(ModelError, match=f"{message}, .* decoder and --model must be of one"):
+        OnnxFixedRunner(tmp_path / "decoder.onnx", spec)
+
+
+@pytest.mark.parametrize(("length", "n_positions"), [(65, 100), (1, 100), (16, 151), (16, 0)])
+def test_networks_that_are_longer_than_the_model_are_refused(
+    spec: ModelSpec, length: int, n_positions: int
+) -> None:
+    runner: Any = SimpleNamespace(name="hef-hailo8", length=length, n_positions=n_positions)
+    with pytest.raises(ShapeError, match="has 64 and 150; decoder and --model must be of one"):
+        FixedDecoder(runner, spec)

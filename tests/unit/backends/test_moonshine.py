@@ -36,7 +36,12 @@ def test_audio_that_goes_on_is_given_once(monkeypatch: pytest.MonkeyPatch, tmp_p
         assert made(moonshine).given == [3_200, 4_800, 24_000]
         assert moonshine.transcribe(other).split()[-1] == "t4", "another sound begins anew"
         assert moonshine.transcribe(other[:4_800]).split()[-1] == "t2", "so does a shorter one"
-        assert made(moonshine).n_streams == 3
+        longer = sound(9_600) / 2
+        assert moonshine.transcribe(longer).split()[-1] == "t5", "and one that goes on otherwise"
+        assert made(moonshine).n_streams == 4
+        longer[:] = other[:1].repeat(9_600)
+        moonshine.transcribe(longer)
+        assert made(moonshine).n_streams == 5, "what its caller writes over is another, too"
         package = made(moonshine)
     assert package.closed
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,42 +10,23 @@ import numpy as np
 import onnx
 import pytest
 
+from tests.unit.backends.conftest import EXPORTS
+from tests.unit.backends.graphs import add_what_it_is_told, in_float16
 from whisper_hailo.backends.foreign_encoder import ForeignEncoder
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.backends.optimum import OptimumDecoder
-from whisper_hailo.convert.convert import convert_checkpoint
-from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OptionError, ShapeError
 from whisper_hailo.core.protocols import Decoder, Limits, Padding
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 
-GOLDENS = Path(__file__).parent / "goldens"
-EXPORTS = ("optimum-onnx-0.1.0", "optimum-1.23.3")
 NONE, SOME = Padding(None), Padding(40)
 N_VOCAB, N_TEXT = 90, 24
 
 
 @pytest.fixture(scope="module")
-def golden_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The exported checkpoint, converted by us."""
-    out = tmp_path_factory.mktemp("golden") / "model"
-    convert_checkpoint(GOLDENS / "checkpoint", out, ConvertOptions("none"))
-    return out
-
-
-@pytest.fixture(scope="module")
 def spec(golden_model: Path) -> ModelSpec:
     return ModelSpec.load(golden_model)
-
-
-@pytest.fixture(scope="module")
-def exports(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("optimum")
-    for name in EXPORTS:
-        with zipfile.ZipFile(GOLDENS / f"{name}.zip") as packed:
-            packed.extractall(root / name)
-    return root
 
 
 def _features(batch: int, n_positions: int, seed: int = 0) -> FloatArray:
@@ -135,37 +115,56 @@ def test_drafts_beams_and_rewinds(exports: Path, spec: ModelSpec, export: str, g
         draft, after = decoder.step(tokens[:, 4:], prefix, np.arange(5))
         np.testing.assert_allclose(draft.logits, whole.logits[:, 4:], atol=1e-4)
         assert after.n_tokens == 9
+        one, after_one = decoder.step(tokens[:, :1], state, np.array([0]))
+        np.testing.assert_allclose(one.logits, whole.logits[:, :1], atol=1e-4)
+        rest, _ = decoder.step(tokens[:, 1:4], after_one, np.array([0, 2]))
+        np.testing.assert_allclose(rest.logits, whole.logits[:, [1, 3]], atol=1e-4)
         back = decoder.rewind(longest, 5)
         again, _ = decoder.step(tokens[:, 5:6], back, np.array([0]))
         np.testing.assert_allclose(again.logits, whole.logits[:, 5:6], atol=1e-4)
         start = decoder.rewind(longest, 0)
         anew, _ = decoder.step(tokens, start, np.array([8]))
         np.testing.assert_allclose(anew.logits, whole.logits[:, 8:], atol=1e-4)
+        turned = decoder.select(decoder.select(prefix, np.array([1, 0])), np.array([1, 0]))
+        picked, _ = decoder.step(tokens[:, 4:5], turned, np.array([0]))
+        np.testing.assert_allclose(picked.logits, whole.logits[:, 4:5], atol=1e-4)
         for rows in (np.array([1, 0, 1]), np.array([0, 1])):
             picked, _ = decoder.step(tokens[rows, 4:], decoder.select(prefix, rows), np.arange(5))
             np.testing.assert_allclose(picked.logits, whole.logits[rows, 4:], atol=1e-4)
 
 
-def test_features_also_where_only_the_past_is_needed(
+def test_features_and_masks_of_every_row_at_every_step_in_float16(
     exports: Path, spec: ModelSpec, tmp_path: Path
 ) -> None:
-    """Exports of 2022 ask for the encoder's features at every step."""
-    shutil.copy(exports / EXPORTS[0] / "decoder_model.onnx", tmp_path)
-    model = onnx.load(exports / EXPORTS[0] / "decoder_with_past_model.onnx")
-    more = (
-        ("encoder_hidden_states", onnx.TensorProto.FLOAT, ["b", "t", 8]),
-        ("encoder_attention_mask", onnx.TensorProto.INT64, ["b", "t"]),
-        ("decoder_attention_mask", onnx.TensorProto.INT64, ["b", "n"]),
-        ("position_ids", onnx.TensorProto.INT64, ["b", "n"]),
-    )
-    for name, dtype, shape in more:
-        model.graph.input.append(onnx.helper.make_tensor_value_info(name, dtype, shape))
-    onnx.save(model, tmp_path / "decoder_with_past_model.onnx")
+    """As exports of 2022 want them; what goes in and comes out is of float16 besides."""
+    for name in ("decoder_model.onnx", "decoder_with_past_model.onnx"):
+        model = onnx.load(exports / EXPORTS[0] / name)
+        if "past" in name:
+            add_what_it_is_told(model)
+        in_float16(model, ("encoder_hidden_states", "logits"))
+        onnx.save(model, tmp_path / name)
+    features = _features(2, 30)
+    sums = features.sum(axis=(1, 2))  # zero rows add nothing
+    tokens, look = _ids(2, 6), np.array([0])
     with (
         OptimumDecoder(tmp_path, spec, threads=1) as fussy,
         OptimumDecoder(exports / EXPORTS[0] / "decoder_model.onnx", spec, threads=1) as plain,
     ):
-        np.testing.assert_array_equal(_walk(fussy, SOME)[0], _walk(plain, SOME)[0])
+        assert (fussy.name, fussy.spec.quantization) == ("optimum-fp16", "fp16")
+        states = [decoder.start(features, (SOME, SOME)) for decoder in (fussy, plain)]
+        for n, rows in ((0, [0, 1]), (4, [0, 1]), (5, [1, 1])):
+            new = tokens[:, :4] if n == 0 else tokens[:, n : n + 1]
+            outs = []
+            for k, decoder in enumerate((fussy, plain)):
+                states[k] = decoder.select(states[k], np.array(rows))
+                out, states[k] = decoder.step(new, states[k], look)
+                assert (out.logits.dtype, out.logsumexp.dtype) == (np.float32, np.float32)
+                outs.append(out.logits.copy())
+            # 40 positions with their padding, n + 1 tokens, the last of which has place n.
+            told = sums[rows] + 0.1 * 40 + 1.0 * (n + 1) + 10.0 * n if n else np.zeros(2)
+            expected = np.broadcast_to(told[:, None, None], outs[1].shape)
+            # Float16 tells numbers up to 128 apart by a sixteenth; a sum has eleven bits.
+            np.testing.assert_allclose(outs[0] - outs[1], expected, atol=0.2)
 
 
 @pytest.mark.parametrize("export", EXPORTS)

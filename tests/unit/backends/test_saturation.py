@@ -19,6 +19,7 @@ from whisper_hailo.core.errors import ModelError
 
 RNG = np.random.default_rng(0)
 FULL = RNG.integers(-127, 128, (8, 16)).astype(np.int8)
+FULL[0, 0] = -128
 SMALL = (FULL // 2).astype(np.int8)
 """Added up rightly by every processor."""
 
@@ -140,6 +141,16 @@ def test_without_a_sign_branches_are_exact_whatever_the_weights() -> None:
     np.testing.assert_array_equal(_run(model), INPUT.astype(int) @ FULL.astype(int))
 
 
+def test_signed_codes_are_seen_in_a_branch_too(tmp_path: Path) -> None:
+    model = _model(FULL, branches=True)
+    for attribute in model.graph.node[0].attribute:
+        attribute.g.initializer.extend(model.graph.initializer)
+    del model.graph.initializer[:]
+    path = tmp_path / "merged.onnx"
+    path.write_bytes(model.SerializeToString())
+    assert read_signature(path).signed_codes
+
+
 def test_weights_that_something_else_reads_keep_their_sign(tmp_path: Path) -> None:
     model = _model(FULL, branches=True)
     model.graph.node.append(helper.make_node("Cast", ["weights"], ["seen"], to=TensorProto.FLOAT))
@@ -178,3 +189,5 @@ def test_the_runtime_tells_by_itself_whether_it_cuts_off() -> None:
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     (sums,) = session.run(None, {"codes": np.full((5, 8), 255, np.uint8)})
     assert saturation.saturates() is bool((sums != 8 * 255 * 127).any())
+    code, weight = saturation._LARGEST
+    assert 2 * code * weight > 2**15 - 1, "what it is asked with is more than 16 bits hold"

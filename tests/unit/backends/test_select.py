@@ -13,7 +13,7 @@ import onnx
 import pytest
 
 from tests.checkpoints import TOY, config_of, random_arrays, write_checkpoint
-from tests.unit.backends.test_optimum import GOLDENS
+from tests.unit.backends.conftest import GOLDENS
 from whisper_hailo.backends import select as module
 from whisper_hailo.backends.ctranslate2 import HONOURED
 from whisper_hailo.backends.file_kinds import decoder_backend

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
-from whisper_hailo.backends.session import OLDEST_RUNTIME, open_graph
+from whisper_hailo.backends import watch as watching
+from whisper_hailo.backends.graph_run import running
+from whisper_hailo.backends.session import (
+    OLDEST_RUNTIME,
+    GraphFile,
+    open_graph,
+    open_session,
+)
+from whisper_hailo.backends.watch import Watch
 from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.spec import CROSS_KV_FILE, ModelSpec
 
 _ROOT = Path(__file__).parents[3]
 
@@ -60,3 +70,63 @@ def test_an_old_runtime_is_named_whatever_it_says(monkeypatch: pytest.MonkeyPatc
     assert _refusal(b"").endswith(
         f"or upgrade onnxruntime: 1.29.0 is installed, {OLDEST_RUNTIME} is needed"
     )
+
+
+def test_threads_are_as_many_as_were_asked_for_and_do_not_spin() -> None:
+    """What spins while it waits takes the cores from everything else in the pipeline."""
+    for threads in (1, 2):
+        options = open_graph(_graph(), "x", threads).get_session_options()
+        assert options.intra_op_num_threads == threads
+        assert options.get_session_config_entry("session.intra_op.allow_spinning") == "0"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs"),
+    [
+        ({"audio_features"}, {"cross_key_0", "more"}),
+        ({"audio_features", "more"}, {"cross_key_0"}),
+        (set(), {"cross_key_0"}),
+    ],
+)
+def test_a_graph_with_more_or_fewer_ports_is_another_program_s(
+    model_directory: Path, spec: ModelSpec, inputs: set[str], outputs: set[str]
+) -> None:
+    graph = GraphFile(CROSS_KV_FILE, frozenset(inputs), frozenset(outputs))
+    with pytest.raises(
+        ModelError, match=r"another model or program: (more|audio_features) differs"
+    ):
+        open_session(model_directory, graph, spec, 1)
+
+
+def test_what_interrupts_a_run_is_no_failure_of_the_graph() -> None:
+    with pytest.raises(KeyboardInterrupt), running("x"):
+        raise KeyboardInterrupt
+    with pytest.raises(ModelError, match=r"x failed \(no such axis\); convert"), running("x"):
+        raise RuntimeError("no such axis")
+
+
+def test_only_what_is_late_is_stopped_and_all_that_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks at 5, 10, 15 ... s, at what may take 12."""
+
+    now: list[float] = [0.0]
+    stopped: list[tuple[float, str]] = []
+    begun: dict[str, int] = {}
+
+    def slept(seconds: float) -> None:
+        now[0] += seconds
+        if now[0] == 10.0:
+            assert not watch.end(begun["b"])
+            begun["d"] = watch.begin(lambda: stopped.append((now[0], "d")))
+        if now[0] > 26:
+            raise StopIteration
+
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=slept)
+    watch = Watch(limit_s=12.0, look_s=5.0)
+    monkeypatch.setattr(watching, "time", clock)
+    monkeypatch.setattr(watch, "_thread", object())  # this one looks
+    begun |= {name: watch.begin(lambda name=name: stopped.append((now[0], name))) for name in "abc"}
+
+    with pytest.raises(StopIteration):
+        watch._look()
+    assert stopped == [(15.0, "a"), (15.0, "c"), (25.0, "d")]
+    assert [watch.end(begun[name]) for name in "acd"] == [True] * 3

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.unit.shapes import TINY
@@ -24,3 +26,9 @@ def test_with_one_that_the_decoder_lacks_its_upper_half_is_taken(pair: list[int]
 def test_each_counts_once() -> None:
     heads = [[3, 1], [2, 5], [3, 1]]
     assert alignment_heads({"alignment_heads": heads}, TINY) == ((2, 5), (3, 1))
+
+
+def test_heads_are_the_decoders_where_the_encoder_has_others() -> None:
+    dims = replace(TINY, n_encoder_heads=12, n_decoder_layers=2)
+    assert alignment_heads({}, dims) == tuple((1, head) for head in range(6))
+    assert alignment_heads({"alignment_heads": [[1, 5]]}, dims) == ((1, 5),)

@@ -9,6 +9,8 @@ import pytest
 
 from tests.checkpoints import TOY, config_of
 from whisper_hailo.checkpoint.config import read_config
+from whisper_hailo.checkpoint.layout import expected_shapes
+from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import ModelError
 
 WIDTHS = ("encoder_ffn_dim", "decoder_ffn_dim")
@@ -31,3 +33,18 @@ def test_others_are_refused_in_one_line(tmp_path: Path, name: str, width: int) -
     expected = rf"config\.json: an MLP is {width} wide, expected a whole number from 1 to 262144$"
     with pytest.raises(ModelError, match=expected):
         read_config(write(tmp_path, **{name: width}))
+
+
+def test_every_array_has_the_size_that_the_config_gives_it() -> None:
+    """large-v3 has 128 mel bins; distilled and fine-tuned ones have fewer layers or positions."""
+    dims = Dimensions(128, 1500, 64, 1, 4, 2, 8, 256, 51_866)
+    shapes = expected_shapes(dims, 96, 160)
+    assert shapes["encoder.conv1.weight"] == (64, 128, 3)
+    assert shapes["encoder.embed_positions.weight"] == (1500, 64)
+    assert shapes["decoder.embed_positions.weight"] == (256, 64)
+    assert shapes["decoder.embed_tokens.weight"] == (51_866, 64)
+    assert shapes["encoder.layers.0.fc1.weight"] == (96, 64)
+    assert shapes["decoder.layers.1.fc2.weight"] == (64, 160)
+    assert "encoder.layers.1.fc1.weight" not in shapes
+    # Seven beside the layers, two last norms; an attention has nine with its norm, an MLP six.
+    assert len(shapes) == 7 + 2 * 2 + 1 * (9 + 6) + 2 * (9 + 9 + 6)

@@ -75,6 +75,27 @@ def test_all_ids_come_from_the_tokenizer(checkpoint: Path) -> None:
     assert (tokens.suppress, tokens.begin_suppress) == ((1, 3), (2, 4))
 
 
+def test_timestamps_begin_where_the_tokenizer_says(checkpoint: Path) -> None:
+    apart = [*CONTROL[:-2], "<|extra|>", *CONTROL[-2:]]
+    write(checkpoint, "config.json", {"vocab_size": N_VOCAB + 1})
+    write_vocabulary(checkpoint, apart)
+    write_tokenizer(checkpoint, None, checkpoint / "tokenizer.json")
+    tokens = read_special_tokens(checkpoint, checkpoint / "tokenizer.json")
+    assert (tokens.no_timestamps, tokens.timestamp_begin) == (13, 15)
+
+
+def test_a_generation_config_of_another_size_does_not_overrule_the_tokenizer(
+    checkpoint: Path,
+) -> None:
+    """Fine-tuned checkpoints come with the tasks of the model before: ids moved by a language."""
+    tasks = {"is_multilingual": True, "task_to_id": {"transcribe": 8, "translate": 7}}
+    write(checkpoint, "generation_config.json", tasks)
+    write_vocabulary(checkpoint)
+    write_tokenizer(checkpoint, None, checkpoint / "tokenizer.json")
+    tokens = read_special_tokens(checkpoint, checkpoint / "tokenizer.json")
+    assert (tokens.transcribe, tokens.translate) == (9, 8)
+
+
 def test_early_spelling_and_missing_timestamps(checkpoint: Path) -> None:
     early = [name.replace("nospeech", "nocaptions") for name in CONTROL[:-2]]
     write_vocabulary(checkpoint, early)

@@ -32,6 +32,20 @@ def test_same_input_gives_identical_files(checkpoint: Path, tmp_path: Path, quan
         onnx.checker.check_model(tmp_path / "a" / name)
 
 
+def test_what_every_step_hears_stays_at_8_bits_beside_weights_of_4(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    """4 would save a hundredth of the whole, in keys and values that all of the text is made of."""
+    specs = {
+        bits: convert_checkpoint(checkpoint, tmp_path / bits, ConvertOptions(bits, half=False))
+        for bits in ("int8", "int4")
+    }
+    hashes = {bits: spec.files["cross_kv.onnx"].sha256 for bits, spec in specs.items()}
+    assert hashes["int4"] == hashes["int8"]
+    graph = onnx.load(tmp_path / "int4" / "cross_kv.onnx").graph
+    assert "MatMulNBits" not in {node.op_type for node in graph.node}
+
+
 @pytest.mark.parametrize("in_half", [False, True])
 def test_quantised_models_are_made_for_the_processor_that_makes_them(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_half: bool

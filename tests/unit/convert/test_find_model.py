@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.backends.test_optimum import GOLDENS
+from tests.unit.backends.conftest import GOLDENS
 from tests.unit.shapes import toy_spec
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.checkpoint.hub import ASSETS

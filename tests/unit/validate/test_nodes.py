@@ -17,6 +17,7 @@ from whisper_hailo.validate.inner import InnerGraph
 from whisper_hailo.validate.limits import BLOCKS, EXACT
 from whisper_hailo.validate.nodes import (
     NodeComparison,
+    aligned,
     compare_by_name,
     compare_by_topology,
 )
@@ -192,3 +193,70 @@ def test_graphs_in_graphs_are_refused(toy_model: Path) -> None:
     )
     with pytest.raises(ModelError, match=r"graph inside a graph \(choose\)"):
         _graph(proto)
+
+
+def _of_nodes(nodes: list[NodeProto], outputs: list[str], **weights: float) -> InnerGraph:
+    """`x` through some nodes; weights are as long as a frame is wide."""
+    held = [
+        numpy_helper.from_array(np.linspace(value, 2 * value, 200, dtype=np.float32), name)
+        for name, value in weights.items()
+    ]
+    entry, *results = (
+        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, MEL.shape)
+        for name in ("x", *outputs)
+    )
+    graph = helper.make_graph(nodes, "g", [entry], results, held)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+    return _graph(model, "x")
+
+
+def test_what_only_one_of_two_ways_takes_back_is_drift() -> None:
+    made = helper.make_node
+    nodes = [
+        made("Mul", ["x", "first"], ["query"], "query"),
+        made("Mul", ["query", "second"], ["left"], "left"),
+        made("Mul", ["query", "third"], ["right"], "right"),
+    ]
+    ours = _of_nodes(nodes, ["left", "right"], first=2, second=3, third=5)
+    theirs = _of_nodes(nodes, ["left", "right"], first=4, second=1.5, third=5)
+    found = compare_by_topology(ours, theirs, {"x": "x"}, EXACT)
+    assert found.first is not None
+    assert found.first.node == "query"
+    both = _of_nodes(nodes, ["left", "right"], first=4, second=1.5, third=2.5)
+    assert compare_by_topology(ours, both, {"x": "x"}, EXACT).first is None
+
+
+def test_a_difference_is_not_the_one_the_other_way_round() -> None:
+    made = helper.make_node
+    parts = [
+        made("Mul", ["x", "first"], ["a"], "a"),
+        made("Mul", ["x", "second"], ["b"], "b"),
+        made("Sub", ["a", "b"], ["ahead"], "ahead"),
+        made("Sub", ["b", "a"], ["behind"], "behind"),
+    ]
+    turned = [*parts[:2], parts[3], parts[2]]
+    graphs = (_of_nodes(nodes, ["ahead", "behind"], first=2, second=3) for nodes in (parts, turned))
+    found = compare_by_topology(*graphs, {"x": "x"}, EXACT)
+    assert found.first is None
+    assert [node.other for node in found.nodes] == ["a", "b", "ahead", "behind"]
+
+
+def test_nodes_that_only_one_graph_has_are_counted() -> None:
+    made = helper.make_node
+    scale = made("Mul", ["x", "first"], ["scaled"], "scaled")
+    plain = _of_nodes([scale, made("Relu", ["scaled"], ["y"], "y")], ["y"], first=2)
+    rounds = [made("Round", ["scaled"], ["whole"]), made("Relu", ["whole"], ["y"], "y")]
+    rounded = _of_nodes([scale, *rounds], ["y"], first=2)
+    found = compare_by_name(plain, rounded, "y", EXACT)
+    assert (found.n_alone, found.n_theirs_alone) == (0, 1)
+    back = compare_by_name(rounded, plain, "y", EXACT)
+    assert (back.n_alone, back.n_theirs_alone) == (1, 0)
+
+
+def test_axes_are_turned_as_the_values_say() -> None:
+    expected = np.random.default_rng(2).standard_normal((3, 3, 2))
+    np.testing.assert_array_equal(aligned(expected.transpose(2, 1, 0), expected), expected)
+    np.testing.assert_array_equal(aligned(expected[:, None], expected), expected)
+    heads = np.arange(24.0).reshape(2, 3, 4)  # two heads of three positions, side by side there
+    merged = heads.transpose(1, 0, 2).reshape(3, 8)
+    np.testing.assert_array_equal(aligned(merged, heads), heads)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.checkpoints import random_arrays, write_checkpoint
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.core.protocols import Padding
@@ -55,3 +56,12 @@ def test_stages_have_the_names_of_the_graphs(toy_checkpoint: Path) -> None:
     decoder = [name for name, _ in reference.decoder_stages(TOKENS, np.zeros((2, 4, 64)))]
     assert encoder == stage_names("encoder", dims.n_encoder_layers)
     assert decoder == stage_names("decoder", dims.n_decoder_layers)
+
+
+def test_a_projection_of_its_own_is_projected_by(toy_checkpoint: Path, tmp_path: Path) -> None:
+    arrays = random_arrays()
+    arrays["proj_out.weight"] = 2 * arrays["decoder.embed_tokens.weight"]
+    untied = Reference(Checkpoint(write_checkpoint(tmp_path / "untied", arrays)))
+    features = RNG.standard_normal((1, 4, 64))
+    tied = Reference(Checkpoint(toy_checkpoint)).logits(TOKENS[:1], features)
+    np.testing.assert_allclose(untied.logits(TOKENS[:1], features), 2 * tied, rtol=1e-12)

@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 from tests.standin.make_hef import decoder_network, encoder_network, hef
-from tests.unit.backends.hailo.conftest import Hefs
+from tests.unit.backends.hailo.conftest import Hefs, mel_of
 from whisper_hailo.backends.fixed_onnx import OnnxFixedRunner
 from whisper_hailo.backends.hailo.choose import Wanted, fitting_encoder, matching_hef
+from whisper_hailo.backends.hailo.decoder import HefRunner
+from whisper_hailo.backends.hailo.encoder import HefEncoder
 from whisper_hailo.backends.hailo.options import ChipOptions
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.backends.select import select
@@ -163,3 +165,25 @@ def test_both_networks_of_one_file_are_told_apart(directory: Path, spec: ModelSp
     (record,) = spec.hefs
     joint = replace(spec, hefs=(replace(record, file="both.hef"),))
     assert fitting_encoder(directory, joint, "hailo8l", Wanted(2.0, 100)) == (both, "")
+
+
+def test_both_networks_of_one_file_run_beside_each_other(
+    machine: Any, hailo_directory: Path, hefs: Hefs, tmp_path: Path
+) -> None:
+    """The chip has each of them once, and none in the place of the other."""
+    spec, both = ModelSpec.load(hailo_directory), tmp_path / "both.hef"
+    networks = [decoder_network(hailo_directory), encoder_network(hailo_directory)]
+    both.write_bytes(hef("hailo8l", networks))
+    mel, tokens = mel_of(1), np.random.default_rng(0).integers(0, 200, (1, 16))
+    with HefEncoder(hefs.encoder, spec) as alone:
+        expected = alone.encode(mel)
+    form = spec.hailo_form("decoder")
+    with (
+        OnnxFixedRunner(hailo_directory / form.file, spec) as cpu,
+        HefEncoder(both, spec) as encoder,
+        HefRunner(both, spec, hailo_directory) as decoder,
+    ):
+        for _ in range(2):
+            np.testing.assert_array_equal(encoder.encode(mel), expected)
+            got = decoder.run(tokens, expected)
+            assert np.abs(got - cpu.run(tokens, expected)).max() < 1e-5

@@ -7,10 +7,19 @@ from typing import Any
 import pytest
 
 from tests.unit.backends.hailo.conftest import Hefs, mel_of
+from whisper_hailo.backends.hailo.chip import Chip
+from whisper_hailo.backends.hailo.decoder import HefRunner
 from whisper_hailo.backends.hailo.encoder import HefEncoder
 from whisper_hailo.backends.hailo.lease import ChipLease
-from whisper_hailo.backends.hailo.options import ALONE
-from whisper_hailo.core.errors import DeviceError, NoDeviceError
+from whisper_hailo.backends.hailo.network import ConfiguredNetwork
+from whisper_hailo.backends.hailo.options import ALONE, ChipOptions
+from whisper_hailo.backends.hef.read import HefFile
+from whisper_hailo.core.errors import (
+    DeviceError,
+    DeviceLostError,
+    DeviceTimeoutError,
+    NoDeviceError,
+)
 from whisper_hailo.core.spec import ModelSpec
 
 
@@ -70,3 +79,30 @@ def test_an_encoder_goes_on_when_another_is_closed(
     assert second.encode(mel_of()).tolist() == expected
     second.close()
     assert machine.counts["configure"] == 1
+
+
+@pytest.mark.parametrize("error", [DeviceTimeoutError, DeviceLostError])
+def test_a_chip_that_does_not_load_a_network_is_opened_anew_for_those_who_have_theirs(
+    machine: Any,
+    hefs: Hefs,
+    spec: ModelSpec,
+    monkeypatch: pytest.MonkeyPatch,
+    error: type[DeviceError],
+) -> None:
+    """What state it is in nobody knows: the next run of any stream begins with opening it."""
+    load = Chip.network
+
+    def refused(chip: Chip, hef: HefFile, group: str, options: ChipOptions) -> ConfiguredNetwork:
+        if hef.path == hefs.decoder:
+            raise error("no answer")
+        return load(chip, hef, group, options)
+
+    monkeypatch.setattr(Chip, "network", refused)
+    with HefEncoder(hefs.encoder, spec) as first:
+        expected, chip = first.encode(mel_of()).tolist(), first._lease.chip
+        with pytest.raises(error, match="no answer"):
+            HefRunner(hefs.decoder, spec, hefs.decoder.parent)._lease.open()
+        assert chip.vdevice is None
+        assert first.encode(mel_of()).tolist() == expected
+        assert first._lease.chip is not chip
+    assert machine.counts["open"] == 2

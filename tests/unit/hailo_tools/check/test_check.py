@@ -103,6 +103,7 @@ def test_unknown_names_are_refused_with_near_ones(model: Path) -> None:
         ("base", 5, "hailo8", None),
         ("base", 10, "hailo8", Severity.BLOCKS),
         ("base", 10, "hailo10h", None),
+        ("base", 15, "hailo10h", Severity.UNKNOWN),
         ("small", 5, "hailo8", Severity.UNKNOWN),
     ],
 )
@@ -111,6 +112,14 @@ def test_windows(name: str, window_s: int, arch: str, expected: Severity | None)
     form = encoder_form(dims, FixedSizes(window_s, 32))
     found = [finding.severity for finding in graph_rules.check_form(form, dims, arch)]
     assert found == ([] if expected is None else [expected])
+
+
+def test_whoever_adds_the_positions_on_a_10h_is_told_once() -> None:
+    dims, sizes = MODELS["tiny"], FixedSizes(10, 32)
+    decoder = decoder_form(dims, sizes, "tiny")
+    for arch, rules in (("hailo10h", ["host-positions"]), ("hailo8", []), ("hailo8l", [])):
+        assert [one.rule for one in graph_rules.check_form(decoder, dims, arch)] == rules
+    assert not list(graph_rules.check_form(encoder_form(dims, sizes), dims, "hailo10h"))
 
 
 def _saved_without_weights(model: onnx.ModelProto, path: Path) -> None:

@@ -24,6 +24,7 @@ def test_a_difference_by_hand() -> None:
     difference = NoiseSums()
     difference.add(np.array([3.0, 0.0], np.float32), np.array([3.0, 0.3], np.float32))
     difference.add(np.array([0.0, -np.inf], np.float32), np.array([0.0, -np.inf], np.float32))
+    difference.add(np.array([0.0, 1.0], np.float32), np.array([0.0, np.nan], np.float32))
     assert difference.snr_db == pytest.approx(20.0, abs=1e-5)  # 9 / 0.09
     assert difference.cosine == pytest.approx(9 / math.sqrt(9 * 9.09), abs=1e-6)
     assert NoiseSums(signal=1.0, rounded=1.0, product=1.0).snr_db == math.inf

@@ -67,6 +67,8 @@ def test_layers_are_numbered_as_in_the_vendors_scripts() -> None:
     ]
     fused = [layer.name for layer in network.layers if "qkv" in (layer.weight or "")]
     assert fused == ["conv3", "conv7", "conv11", "conv15"]
+    # A convolution's weights have their outputs first, a product's have them last.
+    assert (by_name["conv1"].weight_axis, by_name["conv3"].weight_axis) == (0, 1)
     assert by_name["ew_add1"].gives == ("encoder.embedded",)
     assert sum(layer.kind == "ew_add" for layer in network.layers) == 9
     assert sum(layer.kind == "layer_normalization" for layer in network.layers) == 9

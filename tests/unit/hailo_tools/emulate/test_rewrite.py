@@ -80,10 +80,48 @@ def test_layers_and_the_bits_between_them() -> None:
     assert network.tensors == ("x", "linear", "y")
     wide = plan("quantization_param(ew_add1, precision_mode=a16_w16)")
     assert tensor_bits(network, wide) == {"x": 16, "linear": 16, "y": 8}
+    first = plan("quantization_param(conv1, precision_mode=a16_w16)")
+    assert tensor_bits(network, first) == {"x": 16, "linear": 8, "y": 8}, "the widest reader's"
     told = plan("quantization_param(conv1, precision_mode=a8_w8_a16)")
     assert tensor_bits(network, told) == {"x": 8, "linear": 16, "y": 8}
     out = plan("quantization_param({output_layer*}, precision_mode=a16_w16)")
     assert tensor_bits(network, out) == {"x": 8, "linear": 8, "y": 16}
+
+
+def test_weights_have_bits_of_their_own() -> None:
+    for mode, bits in (("a16_w4", 4), ("a8_w16", 16), ("a16_w8", 8)):
+        script = f"quantization_param(conv1, precision_mode={mode})"
+        result = emulated(graphs.residual(), plan(script), graphs.statistics(**RANGES))
+        (held,) = (item for item in result.graph.initializer if item.name == "w")
+        expected = rounded_weights(graphs.WEIGHT, bits, axis=1)
+        np.testing.assert_array_equal(numpy_helper.to_array(held), expected)
+
+
+def test_who_made_a_tensor_goes_on_with_the_exact_one() -> None:
+    """The product's own activation reads what it is before rounding, another product what is left.
+
+    `linear = x @ WEIGHT + BIAS`, `y = relu(linear) + linear @ WEIGHT`.
+    """
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["product"], "product"),
+        helper.make_node("Add", ["product", "b"], ["linear"], "linear"),
+        helper.make_node("Relu", ["linear"], ["kept"], "kept"),
+        helper.make_node("MatMul", ["linear", "v"], ["twice"], "twice"),
+        helper.make_node("Add", ["kept", "twice"], ["y"], "sum"),
+    ]
+    weights = {"w": graphs.WEIGHT, "b": graphs.BIAS, "v": graphs.WEIGHT}
+    spans = {"x": (-1.0, 2.0), "linear": (-2.0, 9.0), "kept": (0.0, 2.5), "twice": (-3.0, 4.1)}
+    spans["y"] = (-4.0, 7.3)
+    model = graphs.model_of(nodes, weights)
+    result = emulated(model, PrecisionPlan("all8"), graphs.statistics(**spans), scales="minmax")
+    rounded = {name: scale_of(*span, 8).rounded for name, span in spans.items()}
+    held = rounded_weights(graphs.WEIGHT, 8, axis=1)
+    linear = rounded["x"](X) @ held + graphs.BIAS
+    kept, read = rounded["kept"](np.maximum(linear, 0)), rounded["linear"](linear)
+    expected = rounded["y"](kept + rounded["twice"](read @ held))
+    np.testing.assert_allclose(graphs.run(result, X), expected, rtol=0, atol=1e-6)
+    again = rounded["y"](rounded["kept"](np.maximum(read, 0)) + rounded["twice"](read @ held))
+    assert np.abs(again - expected).max() > 0.02
 
 
 def test_a_constant_that_is_no_bias_is_read_like_an_activation() -> None:

@@ -110,3 +110,32 @@ def test_what_each_method_keeps() -> None:
     assert true["mse"] <= min(true.values())
     with pytest.raises(OptionError, match=r"--scales is 'kl', expected one of: minmax"):
         choose_scale(histogram, 8, "kl")
+
+
+def test_each_end_of_the_range_is_cut_where_its_own_values_are_few() -> None:
+    """A thousandth of the values lies far out: on one side only, they cost the other nothing."""
+    values = np.linspace(-1, 1, 20_001)
+    for far in (-100.0, 100.0):
+        histogram = histogram_of(values, [far])
+        cut = choose_scale(histogram, 8, "percentile")
+        assert -1.1 < cut.low * cut.step < -0.9
+        assert 0.9 < cut.high * cut.step < 1.1
+    both = histogram_of(values.repeat(10), [-30.0, 30.0])
+    best = choose_scale(both, 8, "mse")
+    for end in (-best.low * best.step, best.high * best.step):
+        assert end < 20, "a fraction of both ends, where a value at each lies far out"
+
+
+@pytest.mark.parametrize("method", ["minmax", "percentile", "mse"])
+@pytest.mark.parametrize("bits", [8, 16])
+def test_every_scale_has_all_of_its_bits(method: str, bits: int) -> None:
+    values = np.random.default_rng(3).standard_normal(5000)
+    values[:3] = 60.0
+    scale = choose_scale(histogram_of(values), bits, method)
+    assert scale.high - scale.low == 2**bits - 1
+
+
+def test_a_histogram_reaches_as_far_below_zero_as_above() -> None:
+    histogram = histogram_of([0.5], np.linspace(-40, 0, 4001))
+    low, high = histogram.quantiles(0.25, 0.75)
+    assert (low, high) == (pytest.approx(-30, abs=0.05), pytest.approx(-10, abs=0.05))

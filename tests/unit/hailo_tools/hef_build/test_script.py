@@ -151,7 +151,8 @@ def test_descriptions_of_another_form_are_refused(hn: dict[str, Any]) -> None:
 
 
 def test_sizes_and_their_windows() -> None:
-    assert size_of(128, multilingual=True) == "tiny"
+    assert size_of(128, multilingual=True) == size_of(384, multilingual=True) == "tiny"
+    assert size_of(512, multilingual=True) == "base"
     assert size_of(1280, multilingual=False) == "base.en"
     assert [default_windows(*row) for row in (("encoder", "tiny.en"), ("encoder", "base"))] == [
         4000,

@@ -57,6 +57,7 @@ def test_a_device_that_dies_leaves_the_words_that_were_shown() -> None:
     assert isinstance(last, Completed)
     assert len(shown.committed) >= 2
     assert last.words == (*shown.committed, *shown.tentative)
+    assert last.language == shown.language == "en"
     assert told.statistics.n_engine_faults == 3 + last.n_skipped - shown.n_skipped
 
 

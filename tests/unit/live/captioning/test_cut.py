@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from tests.unit.live.captioning.captioned import completed, run, texts
 from tests.unit.live.captioning.counted import FRAME, S, frames, segmenter, signals
-from whisper_hailo.core.buffers import BufferWord
+from tests.unit.live.scripted import Speller, silence, speech
+from whisper_hailo.core.buffers import BufferText, BufferWord
+from whisper_hailo.core.errors import DeviceError
+from whisper_hailo.core.types import FloatArray
 from whisper_hailo.live.captioning.cut import cut_place
+from whisper_hailo.live.options import CaptionOptions
 
 
 def words(*edges: tuple[float, float]) -> list[BufferWord]:
@@ -48,3 +55,26 @@ def test_a_cut_leaves_a_sample_on_both_sides() -> None:
     cutter = segmenter()
     signals(cutter, S, S)
     assert cut_place(cutter, [], 99.0) == 2 * FRAME - 1
+
+
+class StallsOnce(Speller):
+    """A device that gives no answer when it is asked for the times of words, once."""
+
+    stalled = False
+
+    def transcribe(self, audio: FloatArray, *rest: Any, **named: Any) -> BufferText:
+        if named.get("word_times") and not self.stalled:
+            self.stalled = True
+            raise DeviceError("the device stalled; wait")
+        return super().transcribe(audio, *rest, **named)
+
+
+def test_a_device_that_stalls_at_a_cut_costs_no_word() -> None:
+    """Without the times of words a segment that is too long is cut where it is quiet."""
+    words, engine = range(12), StallsOnce()
+    options = CaptionOptions(max_segment_s=2.5)
+    events, captioner = run(np.concatenate([speech(words), silence(1)]), engine, options)
+    assert engine.stalled
+    assert texts(events).split() == [f"w{index}" for index in words]
+    assert len(completed(events)) > 1
+    assert captioner.statistics.n_engine_faults == 1

@@ -1,0 +1,73 @@
+"""Exports of other sizes, and those whose products a processor would cut off."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import onnx
+import pytest
+
+from tests.unit.backends.conftest import EXPORTS
+from whisper_hailo.backends import optimum, saturation
+from whisper_hailo.backends.optimum import OptimumDecoder
+from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.spec import ModelSpec
+
+
+@pytest.fixture(scope="module")
+def spec(golden_model: Path) -> ModelSpec:
+    return ModelSpec.load(golden_model)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("decoder_model", ("logits", 2, 91), "has 90 tokens; decoder and --model"),
+        ("decoder_with_past_model", ("past_key_values.0.decoder.key", 1, 3), "has 2 heads of 4"),
+        ("decoder_with_past_model", ("past_key_values.0.decoder.key", 3, 5), "has 2 heads of 4"),
+        ("decoder_model", ("present.2.decoder.key",), r"has present\.2\.decoder\.key"),
+        ("decoder_with_past_model", ("present.1.decoder.value",), "lacks present.1.decoder.value"),
+    ],
+)
+def test_other_sizes_and_other_layers_are_refused(
+    exports: Path,
+    spec: ModelSpec,
+    tmp_path: Path,
+    case: tuple[str, tuple[str, int], str],
+) -> None:
+    """Its axes are of any length, where nobody changed them; an output is there or not."""
+    graph, change, message = case
+    for name in ("decoder_model", "decoder_with_past_model"):
+        shutil.copy(exports / EXPORTS[0] / f"{name}.onnx", tmp_path)
+    model, (name, *axis) = onnx.load(tmp_path / f"{graph}.onnx"), change
+    ports = [*model.graph.input, *model.graph.output]
+    found = next((port for port in ports if port.name == name), None)
+    if found is None:
+        model.graph.output.add().CopyFrom(model.graph.output[1])
+        model.graph.output[-1].name = name
+    elif axis:
+        found.type.tensor_type.shape.dim[axis[0]].dim_value = axis[1]
+    else:
+        model.graph.output.remove(found)
+    onnx.save(model, tmp_path / f"{graph}.onnx")
+    with pytest.raises(ModelError, match=message):
+        OptimumDecoder(tmp_path, spec)
+
+
+def test_products_that_would_be_cut_off_lose_their_sign_where_the_runtime_cannot_do_it(
+    exports: Path, spec: ModelSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It can in graphs that are not merged; see `unsigned_codes`."""
+    loaded: list[Path | bytes] = []
+    for module in (optimum, saturation):
+        monkeypatch.setattr(module, "saturates", lambda: True)
+    monkeypatch.setattr(optimum, "open_graph", lambda source, *_: loaded.append(source))
+    monkeypatch.setattr(optimum, "unsigned_graph", lambda path: path.name.encode())
+    merged, apart = "decoder_model_merged", "decoder_model"
+    for name in (f"{merged}_quantized", merged, f"{apart}_quantized"):
+        OptimumDecoder(exports / EXPORTS[0] / f"{name}.onnx", spec).open()
+    assert [one for one in loaded if isinstance(one, bytes)] == [
+        b"decoder_model_merged_quantized.onnx"
+    ]
+    assert len(loaded) == 4
