@@ -278,3 +278,4 @@ def test_a_device_that_is_dead_ends_the_stream_with_its_error() -> None:
     assert not any(isinstance(event, Partial) for event in events)
     assert list(violations(events)) == []
     assert isinstance(events[-1], Completed)
+    assert (events[-1].words, events[-1].language) == ((), "")

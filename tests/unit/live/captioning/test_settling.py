@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from whisper_hailo.core.buffers import BufferText, BufferWord
@@ -132,8 +132,11 @@ def edits(left: Sequence[str], right: Sequence[str]) -> int:
 few_words = st.lists(st.sampled_from("abc"), max_size=4)
 
 
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(few_words, few_words)
+@example(["a", "b", "c"], ["a", "x", "b", "c", "d"])  # one put between
+@example(["a", "b", "c"], ["a", "c", "d"])  # one dropped
+@example(["a", "b", "c"], ["x", "x", "x", "x", "x", "b", "c"])  # too many put before
 def test_of_ways_to_count_off_the_one_with_the_fewest_edits_is_taken(
     before: list[str], later: list[str]
 ) -> None:
