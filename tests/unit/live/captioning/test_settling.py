@@ -65,7 +65,9 @@ def test_a_word_that_changes_begins_anew_and_holds_back_those_behind_it() -> Non
     assert text.settled_s == 2.0
 
 
-@pytest.mark.parametrize("other", [BufferWord(" w2", (9,)), BufferWord(" w9", (2,))])
+@pytest.mark.parametrize(
+    "other", [BufferWord(" w2", (9,)), BufferWord(" w9", (2,)), BufferWord(" W2", (2,))]
+)
 def test_a_word_of_other_letters_or_other_tokens_is_another_word(other: BufferWord) -> None:
     text = RunningText(settle_s=0.0)
     text.update(heard(1, 2, 3), 1.0)
@@ -172,6 +174,7 @@ def test_an_engine_that_changed_its_mind_about_what_stays_is_counted_off_by_word
     text = RunningText(settle_s=0.0, committed=list(heard(1, 2).words))
     assert ids(list(text.behind_committed(heard(2, 3)))) == [3]
     assert ids(list(text.behind_committed(heard(1, 2, 3)))) == [3]
+    assert ids(list(text.finish(heard(9, 2, 3)))) == [1, 2, 3], "what was committed is shown"
 
 
 def test_words_that_stay_get_the_times_that_the_last_hypothesis_has_for_their_tokens() -> None:

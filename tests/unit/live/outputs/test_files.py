@@ -20,6 +20,7 @@ from whisper_hailo.live.events import (
     Started,
 )
 from whisper_hailo.live.outputs.files import CaptionFile, EventFile, caption_files
+from whisper_hailo.live.outputs.rotation import Rotation
 from whisper_hailo.text.subtitles import Layout
 
 
@@ -239,6 +240,20 @@ def test_what_is_said_goes_into_each_output(tmp_path: Path) -> None:
     names = ("a.srt", "a.vtt", "b.txt")
     files = caption_files(None, None, [tmp_path / name for name in names])
     assert [file.name for file in files] == [str(tmp_path / name) for name in names]
+
+
+def test_what_is_said_of_files_holds_for_each_of_them(tmp_path: Path) -> None:
+    """Each segment is more than fifty bytes; a line has no room for two words."""
+    names = ["e.jsonl", "a.srt", "a.vtt"]
+    events, *outputs = (tmp_path / name for name in names)
+    rotation, layout = Rotation(most_bytes=50), Layout(max_line_width=5, max_line_count=1)
+    for file in caption_files(None, events, outputs, rotation, layout):
+        with file:
+            file.put(EVENTS[2])
+            file.put(EVENTS[-1])
+    assert all((tmp_path / name.replace(".", "-2.")).exists() for name in names)
+    lines = outputs[0].read_text().splitlines()
+    assert [line for line in lines if line.isalpha()] == ["One", "two"]
 
 
 @pytest.mark.parametrize("name", ["rec.srt", "rec.vtt", "rec.txt", "rec.jsonl"])

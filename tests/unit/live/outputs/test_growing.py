@@ -253,6 +253,22 @@ def test_a_pipe_without_a_reader_is_written_to_when_one_comes(tmp_path: Path) ->
         os.close(reading)
 
 
+def test_who_reads_a_pipe_next_gets_whole_records(tmp_path: Path) -> None:
+    """The one before left in the middle of one that is larger than a pipe."""
+    path = tmp_path / "a.txt"
+    os.mkfifo(path)
+    reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with GrowingFile(path, "txt") as file:
+        file.append(b"x" * 2_000_000 + b"\n", durable=False)
+        os.close(reading)
+        with pytest.raises(OutputError, match="Broken pipe"):
+            file.append(b"next\n", durable=False)
+        reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        file.append(b"next\n", durable=False)
+        assert os.read(reading, 100) == b"next\n"
+        os.close(reading)
+
+
 def insist(file: GrowingFile, record: bytes) -> int:
     """Append a record, as often as that fails; how often that was."""
     for n_failures in count():

@@ -105,7 +105,9 @@ def test_parts_of_some_size_are_whole_files_and_nothing_is_between_them(tmp_path
     names = ["a.flac", *(f"a-{n}.flac" for n in range(2, len(list(tmp_path.iterdir())) + 1))]
     assert len(names) > 3
     assert all((tmp_path / name).stat().st_size < 80_000 for name in names)
-    audio = np.concatenate([heard(tmp_path / name) for name in names])
+    parts = [heard(tmp_path / name) for name in names]
+    assert [soundfile.info(tmp_path / name).frames for name in names] == [p.size for p in parts]
+    audio = np.concatenate(parts)
     np.testing.assert_allclose(audio, NOISE, atol=1 / 32767)
 
 
