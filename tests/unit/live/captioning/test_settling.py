@@ -81,6 +81,15 @@ def test_words_that_are_taken_back_are_counted() -> None:
     text.update(heard(1, 2, 3), 1.0)
     assert ids(list(text.finish(heard(1, 2)))) == [1, 2]
     assert text.n_corrected == 1
+    text.update(heard(1), 1.5)
+    assert (ids(list(text.known)), text.n_corrected) == ([1], 3)
+
+
+def test_a_word_is_as_sure_as_it_was_heard_last() -> None:
+    text = RunningText(settle_s=1.0)
+    for length_s, probability in ((1.0, 0.25), (2.0, 0.5), (3.0, 0.75)):
+        text.update(BufferText((BufferWord(" a", (1,), probability), *heard(2).words)), length_s)
+        assert text.known[0].probability == min(probability, 0.5), "what stays does not change"
 
 
 def test_the_draft_is_what_was_heard_and_what_is_settled_of_it() -> None:

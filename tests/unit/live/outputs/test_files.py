@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -107,6 +108,14 @@ def test_lines_are_as_wide_as_they_are_wanted(tmp_path: Path) -> None:
 
 def test_text(tmp_path: Path) -> None:
     assert written(tmp_path / "deep" / "a.txt") == "One two\na --> b\n"
+
+
+def test_a_text_has_its_translation_below_it_and_says_whose_it_is(tmp_path: Path) -> None:
+    said = Completed(0, 0.0, 1.0, (word("One"), word("two")), "end", 0, 1.0, 0.1)
+    with CaptionFile(tmp_path / "a.txt") as file:
+        file.put(replace(said, translation="Een twee", speaker=1))
+        file.put(said)
+    assert (tmp_path / "a.txt").read_text() == "Speaker 2: One two\nEen twee\nOne two\n"
 
 
 def test_every_record_is_there_as_soon_as_it_was_put(tmp_path: Path) -> None:

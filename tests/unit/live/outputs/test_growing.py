@@ -129,6 +129,7 @@ def test_a_file_that_would_become_too_large_is_left_for_the_next(tmp_path: Path)
     with GrowingFile(tmp_path / "a.txt", "txt", Rotation(most_bytes=10)) as file:
         for record in (b"12345\n", b"123\n", b"6\n", b"more than ten bytes\n", b"7\n"):
             file.append(record, durable=False)
+        assert file.name == str(tmp_path / "a-4.txt")
     contents = {name: (tmp_path / name).read_bytes() for name in names(tmp_path)}
     assert contents == {
         "a.txt": b"12345\n123\n",
