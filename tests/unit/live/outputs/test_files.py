@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from whisper_hailo.core.errors import OptionError, OutputError
-from whisper_hailo.live.event_checks import violations
 from whisper_hailo.live.events import (
     CaptionWord,
     Completed,
@@ -180,36 +179,6 @@ def test_a_full_disk_is_told() -> None:
         file.put(EVENTS[0])
 
 
-def breaches(*events: Event) -> str:
-    return "; ".join(violations(events))
-
-
-def test_good_events_breach_nothing() -> None:
-    assert breaches(*EVENTS) == ""
-
-
-def test_every_breach_is_told() -> None:
-    started, partial, done, second = EVENTS[0], EVENTS[1], EVENTS[2], EVENTS[3]
-    assert "never completed" in breaches(started, partial)
-    assert "not active" in breaches(started, done, partial)
-    assert "within segment 0" in breaches(started, second)
-    assert "expected 0" in breaches(second, EVENTS[4])
-    assert "time runs backwards" in breaches(started, done, partial)
-    changed = Completed(0, 0.0, 1.25, (word("Two"),), "silence", 0, 1.5, 0.3)
-    assert "committed 'One' became 'Two'" in breaches(started, partial, changed)
-    longer = Completed(0, 0.0, 9.0, (word("One"),), "silence", 0, 1.5, 0.3)
-    assert "do not fit" in breaches(started, longer)
-    again = Partial(0, 0.0, 0.5, (word("One"),), (), 3, 0.5, 0.2)
-    assert "decrease" in breaches(started, again, done)
-    early = Started(1, 1.0, 2.3, 0.4)
-    assert "starts before 1.25 s" in breaches(started, partial, done, early)
-    assert "lost within segment 0" in breaches(started, Lost(0.3, 0.5, 0.5, 0.2), done)
-    assert "begins before 1.25 s" in breaches(started, done, Lost(1.0, 2.0, 2.0, 0.4))
-    assert "no stretch of the stream" in breaches(Lost(1.0, 1.0, 1.0, 0.4))
-    assert "no stretch of the stream" in breaches(Lost(1.0, 2.0, 1.5, 0.4))
-    assert "starts before 3.0 s" in breaches(Lost(1.0, 3.0, 3.0, 0.0), Started(0, 2.9, 3.1, 0.1))
-
-
 def recording(folder: Path) -> Path:
     path = folder / "rec.flac"
     path.write_bytes(b"fLaC" + bytes(100))
@@ -219,7 +188,8 @@ def recording(folder: Path) -> Path:
 def test_captions_do_not_replace_what_they_are_of(tmp_path: Path) -> None:
     path, other = recording(tmp_path), tmp_path / "rec.srt"
     other.hardlink_to(path)
-    for events, outputs in ((path, ()), (None, (other,))):
+    named = ((path, ()), (None, (other,)), (path, (tmp_path / "talk.srt",)))
+    for events, outputs in named:
         with pytest.raises(OptionError, match="would replace the input"):
             caption_files(str(path), events, outputs)
     assert path.stat().st_size == 104
@@ -253,7 +223,7 @@ def test_what_is_said_goes_into_each_output(tmp_path: Path) -> None:
 
 def test_what_is_said_of_files_holds_for_each_of_them(tmp_path: Path) -> None:
     """Each segment is more than fifty bytes; a line has no room for two words."""
-    names = ["e.jsonl", "a.srt", "a.vtt"]
+    names = ["e.jsonl", "a.srt", "a.VTT"]
     events, *outputs = (tmp_path / name for name in names)
     rotation, layout = Rotation(most_bytes=50), Layout(max_line_width=5, max_line_count=1)
     for file in caption_files(None, events, outputs, rotation, layout):
