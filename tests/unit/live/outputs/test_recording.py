@@ -160,6 +160,8 @@ def test_sound_that_waited_for_too_long_is_missing_and_what_follows_has_a_file_o
         recording.close()
     behind = heard(tmp_path / "a-2.flac")
     np.testing.assert_allclose(behind[-512:], NOISE[:512], atol=1 / 32767)
+    waited = NOISE[NOISE.size + 512 - behind.size :]  # what came last before there was room
+    np.testing.assert_allclose(behind[:-512], waited, atol=1 / 32767)
     assert behind.size == pytest.approx(2.0 * SAMPLE_RATE_HZ, abs=1024)
 
 
@@ -185,6 +187,15 @@ def test_a_source_is_recorded_as_it_is_read(tmp_path: Path) -> None:
     ):
         assert sum(block.audio.size for block in source.blocks()) == NOISE.size
     assert heard(tmp_path / "a.flac").size == NOISE.size
+
+
+def test_what_was_read_is_recorded_whatever_becomes_of_it(tmp_path: Path) -> None:
+    with (
+        FlacRecording(tmp_path / "a.flac") as recording,
+        RecordedSource(Played(NOISE), recording) as source,
+    ):
+        first = next(source.blocks())
+    assert heard(tmp_path / "a.flac").size == first.audio.size
 
 
 def test_another_ending_is_refused(tmp_path: Path) -> None:
