@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,10 +17,9 @@ from whisper_hailo.audio import load_audio
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.decoding.option_groups import SearchOptions
+from whisper_hailo.decoding.option_groups import SearchOptions, TokenLimits
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
 from whisper_hailo.live.blocks import BlockCaptions, Samples, _floats, stream, stream_async
-from whisper_hailo.live.captioning.engine import caption_defaults
 from whisper_hailo.live.event_checks import violations
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.options import CaptionOptions
@@ -89,10 +87,11 @@ class Heedless:
 
     trims = False
     content_s = 9.0
-    default_cures = PRESETS["conservative"]
+    default_cures = PRESETS["balanced"]
 
     def check(self, options: DecodingOptions) -> None:
-        assert options == replace(caption_defaults(self.default_cures), language=options.language)
+        limits = TokenLimits(max_per_second=20.0)
+        assert options == DecodingOptions(cures=PRESETS["balanced"], limits=limits)
 
     def __init__(self) -> None:
         self.heard: list[FloatArray] = []
