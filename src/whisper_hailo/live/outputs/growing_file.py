@@ -102,7 +102,7 @@ class GrowingFile(Closing):
         if not self._opened:
             raise OutputError(f"{self.name} is not open; call open() or use a with block")
         try:
-            self._find_place(sum(map(len, records)))
+            self._find_place(len(self._joined(records, self._n_records)))
             self._write(self._joined(records, self._n_records), durable=durable)
             self._n_records += len(records)
         except OSError as error:

@@ -65,14 +65,19 @@ def test_a_file_that_goes_on_is_no_larger_than_it_may_be(
     assert sizes == [n_before + first, *([second] if second else [])]
 
 
-def test_cues_of_each_part_are_counted_from_one(tmp_path: Path) -> None:
-    with CaptionFile(tmp_path / "a.srt", Rotation(most_bytes=90)) as file:
+@pytest.mark.parametrize(
+    ("most", "expected"), [(90, "12 12 1"), (76, "12 12 1"), (75, "1 1 1 1 1")]
+)
+def test_cues_of_each_part_are_counted_from_one(tmp_path: Path, most: int, expected: str) -> None:
+    """A number, a line of times and a word are 38 bytes with their line ends."""
+    with CaptionFile(tmp_path / "a.srt", Rotation(most_bytes=most)) as file:
         for index in range(5):
             words = (CaptionWord(" said"),)
             file.put(Completed(index, index, index + 1.0, words, "silence", 0, 9.0, 9.0))
-    parts = [tmp_path / name for name in ("a.srt", "a-2.srt", "a-3.srt")]
-    numbers = [[line for line in part.read_text().splitlines() if line.isdigit()] for part in parts]
-    assert numbers == [["1", "2"], ["1", "2"], ["1"]]
+    assert max(path.stat().st_size for path in tmp_path.iterdir()) <= most
+    parts = [tmp_path / f"a{n}.srt" for n in ("", "-2", "-3", "-4", "-5")]
+    lines = [part.read_text().splitlines() for part in parts if part.exists()]
+    assert " ".join("".join(filter(str.isdigit, part)) for part in lines) == expected
 
 
 @pytest.mark.parametrize("before", [b"", b"\n", b"a line\n", b"\n" + 5000 * b"x" + b"\n"])
