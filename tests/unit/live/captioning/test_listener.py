@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.unit.live.scripted import Loudness, Speller, speech
-from whisper_hailo.core.buffers import BufferText
+from whisper_hailo.core.buffers import BufferText, BufferWord
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.captioning.captioner import Captioner
@@ -54,7 +54,7 @@ def test_a_word_or_two_do_not_settle_the_language() -> None:
     engine = Guesser(["nn", "cy", "de"])
     listener, _ = listening(engine)
     running = segment()
-    for seconds in (0.2, 1.9, 2.1, 4.0):
+    for seconds in (0.2, 1.9, 2.0, 4.0):
         listener.transcribe_partial(running, audio(seconds))
     assert engine.told == [None, None, None, "de"]
 
@@ -79,15 +79,38 @@ def test_what_another_segment_left_is_the_draft_until_something_of_this_one_was_
     assert running.draft == Draft()
 
 
+@pytest.mark.parametrize(
+    ("drafts", "given"),
+    [
+        (True, [Draft(), Draft((1, 2, 3)), Draft((1, 2, 3), 2)]),
+        (False, [Draft(), Draft(), Draft((1, 2), 2)]),
+    ],
+)
+def test_without_drafts_what_stays_is_given_and_nothing_else(
+    drafts: bool, given: list[Draft]
+) -> None:
+    """The last of three words may still change when two have settled."""
+    words = tuple(BufferWord(f" w{index}", (index,)) for index in (1, 2, 3))
+    engine = Drafted()
+    engine.says = BufferText(words)
+    listener = SegmentListener(engine, CaptionOptions(drafts=drafts), CaptionStatistics())
+    running = segment()
+    for seconds in (1.0, 2.0, 3.0):
+        result = listener.transcribe_partial(running, audio(seconds))
+        running.text.update(result, seconds)
+    assert engine.drafts == given
+
+
 @dataclass
 class Drafted(Speller):
     """Notes the drafts that it is given."""
 
     drafts: list[Draft] = field(default_factory=list)
+    says: BufferText | None = None
 
     def transcribe(self, audio: FloatArray, draft: Draft, **named: Any) -> BufferText:
         self.drafts.append(draft)
-        return super().transcribe(audio, draft, **named)
+        return self.says or super().transcribe(audio, draft, **named)
 
 
 def test_the_draft_behind_a_cut_begins_with_the_first_word_behind_it() -> None:
@@ -131,9 +154,11 @@ def test_what_is_changed_of_running_captions_holds_at_once() -> None:
 def test_pauses_that_were_wanted_are_counted_by_themselves() -> None:
     captioner = Captioner(Speller(), Loudness())
     list(captioner.feed(speech(range(4))))
+    events: list[Any] = []
     for n_samples in (16_000, 32_000):
-        list(captioner.leave("paused", paused=True))
-        list(captioner.come_back(n_samples))
+        events += list(captioner.leave("paused", paused=True))[-1:]
+        events += captioner.come_back(n_samples)
     figures = captioner.statistics.as_json()
     assert figures["paused_s"] == pytest.approx(3.0, abs=0.064)
+    assert {event.paused for event in events} == {True}
     assert (figures["absences"], figures["away_s"]) == (0, 0.0)
