@@ -124,8 +124,9 @@ def test_files_of_replacements_and_of_words_to_mask(tmp_path: Path) -> None:
     assert Replacements.read(tmp_path / "words").phrases == {
         ("high", "low"): "Hailo", ("whisper",): "whisper", ("strasse",): "a => b",
     }  # fmt: skip
-    (tmp_path / "rude").write_text("darn\nbloody hell\n")
+    (tmp_path / "rude").write_text("darn\n---\nbloody hell\n")
     masks = Replacements.masks(tmp_path / "rude")
+    assert masks.phrases == {("darn",): "d***", ("bloody", "hell"): "b***** h***"}
     shown = (HAILO | masks).apply(done("Darn, bloody hell whisper"))
     assert isinstance(shown, Completed)
     assert shown.text == "d***, b***** h*** Whisper"
@@ -138,5 +139,13 @@ def test_a_line_that_says_nothing_is_refused(tmp_path: Path, line: str) -> None:
     (tmp_path / "words").write_text(f"# names\n\na => b\n{line}\n")
     with pytest.raises(OptionError, match=r"line 4 is .*, expected HEARD => SHOWN"):
         Replacements.read(tmp_path / "words")
-    with pytest.raises(OptionError, match=r"--mask .* cannot be read"):
-        Replacements.masks(tmp_path / "no such file")
+
+
+def test_a_file_that_cannot_be_read_is_told_with_the_reason(tmp_path: Path) -> None:
+    with pytest.raises(
+        OptionError, match=r"--mask .* cannot be read \(No such file or directory\)"
+    ):
+        Replacements.masks(tmp_path / "words")
+    (tmp_path / "words").write_bytes(b"caf\xe9 => coffee\n")
+    with pytest.raises(OptionError, match=r"--replace .* cannot be read \(.*0xe9"):
+        Replacements.read(tmp_path / "words")
