@@ -129,6 +129,35 @@ def test_a_disk_that_was_full_for_a_while_misses_nothing(
     assert "is written again" in again
 
 
+def test_what_waited_for_room_is_written_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk(monkeypatch, 30_000, errno.ENOSPC)
+    disk.most = 1 << 20
+    with FlacRecording(tmp_path / "a.flac", now=lambda: 0.0) as recording:
+        for block in pieces(NOISE):
+            recording.put(block)
+        disk.room = 1 << 30
+    np.testing.assert_allclose(heard(tmp_path / "a.flac"), NOISE, atol=1 / 32767)
+
+
+def test_behind_a_disk_that_was_gone_is_a_whole_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, clock = Disk(monkeypatch, 30_000, errno.EIO), [0.0]
+    disk.most = 1 << 20
+    with FlacRecording(tmp_path / "a.flac", now=lambda: clock[0]) as recording:
+        for index, block in enumerate(pieces(NOISE)):
+            recording.put(block)
+            clock[0] += 0.032
+            if index == 200:
+                disk.room = 1 << 30
+    before, behind = heard(tmp_path / "a.flac"), heard(tmp_path / "a-2.flac")
+    np.testing.assert_allclose(before, NOISE[: before.size], atol=1 / 32767)
+    np.testing.assert_allclose(behind, NOISE[NOISE.size - behind.size :], atol=1 / 32767)
+    assert before.size + behind.size > NOISE.size - 3 * 4096, "but for what was being encoded"
+
+
 def test_a_disk_that_stays_full_is_told_with_what_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -117,7 +117,8 @@ def test_memory_has_a_bound_and_what_is_beyond_it_is_counted(
 ) -> None:
     sink, retried = overfull(monkeypatch)
     sink.well = True
-    with pytest.raises(OutputError, match="2 events are not in it"):
+    too_long = "talk.srt could not be written for too long; 2 events are not in it"
+    with pytest.raises(OutputError, match=too_long):
         retried.close()
     assert [event.segment_id for event in sink.taken if isinstance(event, Completed)] == [2, 3, 4]
 
