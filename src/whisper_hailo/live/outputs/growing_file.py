@@ -116,7 +116,7 @@ class GrowingFile(Closing):
         Raises:
             OutputError: it cannot be written.
         """
-        if self._descriptor is None or not self._regular:
+        if not self._regular:
             return
         try:
             with self._part.open("r+b", buffering=0) as again:  # the other one only appends

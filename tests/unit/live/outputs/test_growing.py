@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -88,6 +91,45 @@ def test_half_a_line_is_taken_away_however_long_it_is(tmp_path: Path, before: by
         with GrowingFile(path, "txt", joins=True) as file:
             file.append(b"one\n", durable=False)
         assert path.read_bytes() == before + b"one\n"
+
+
+def test_a_disk_that_is_full_when_a_file_begins_has_its_head_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk(monkeypatch, 3, errno.ENOSPC)
+    said = Completed(0, 0.0, 1.0, (CaptionWord(" a"),), "silence", 0, 9.0, 9.0)
+    with CaptionFile(tmp_path / "a.vtt") as file:
+        with pytest.raises(OutputError, match="free some space"):
+            file.put(said)
+        disk.room = 100
+        file.put(said)
+    assert names(tmp_path) == ["a.vtt"]
+    assert (tmp_path / "a.vtt").read_text().splitlines() == [
+        "WEBVTT", "", "00:00:00.000 --> 00:00:01.000", "a", "",
+    ]  # fmt: skip
+
+
+def test_every_file_that_was_looked_at_is_closed_and_others_may_read_a_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[int] = []
+
+    def noted(*how: Any, open_it: Callable[..., int] = os.open) -> int:
+        opened.append(open_it(*how))
+        return opened[-1]
+
+    for name in ("a.txt", "a-2.txt"):
+        (tmp_path / name).write_bytes(b"of before\n")
+    monkeypatch.setattr(os, "open", noted)
+    with GrowingFile(tmp_path / "a.txt", "txt") as file:
+        assert file.name == str(tmp_path / "a-3.txt")
+    assert len(opened) == 3
+    for descriptor in set(opened):
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(descriptor)
+    mask = os.umask(0)
+    os.umask(mask)
+    assert stat.S_IMODE((tmp_path / "a-3.txt").stat().st_mode) == 0o666 & ~mask
 
 
 def test_an_empty_file_is_taken(tmp_path: Path) -> None:

@@ -9,12 +9,16 @@ from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.unit.live.outputs.test_growing import names
+from whisper_hailo.audio import open_audio
 from whisper_hailo.core.errors import OutputError
 from whisper_hailo.live.outputs.growing_file import GrowingFile
+from whisper_hailo.live.outputs.recording import FlacRecording
 from whisper_hailo.live.outputs.rotation import Rotation
+from whisper_hailo.live.sources.source import Block
 
 
 def test_a_pipe_has_no_disk_to_wait_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,6 +30,19 @@ def test_a_pipe_has_no_disk_to_wait_for(tmp_path: Path, monkeypatch: pytest.Monk
         file.append(b"one\n", durable=True)
     assert (os.read(reading, 100), waited) == (b"one\n", [])
     os.close(reading)
+
+
+def test_sound_is_recorded_into_a_pipe(tmp_path: Path) -> None:
+    """Nothing of it can be written again, such as how long it was."""
+    os.mkfifo(tmp_path / "a.flac")
+    reading = os.open(tmp_path / "a.flac", os.O_RDONLY | os.O_NONBLOCK)
+    with FlacRecording(tmp_path / "a.flac") as recording:
+        recording.put(Block(np.full(5_000, 0.5, np.float32)))
+    (tmp_path / "b.flac").write_bytes(os.read(reading, 1 << 16))
+    os.close(reading)
+    with open_audio(tmp_path / "b.flac") as stream:
+        heard = np.concatenate(list(stream.blocks(4096)))
+    np.testing.assert_allclose(heard, np.full(5_000, 0.5), atol=1 / 32767)
 
 
 def test_a_pipe_is_never_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
