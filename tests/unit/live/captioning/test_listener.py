@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,9 @@ class Guesser:
     name: str = "guesser"
     language: str = "auto"
     content_s: float = 9.0
+
+    def in_language(self, language: str) -> Guesser:
+        return replace(self, language=language)
 
     def transcribe(
         self, audio: FloatArray, draft: Draft, *, language: str | None = None, **_: object
@@ -69,6 +72,26 @@ def test_a_short_segment_is_taken_to_be_in_the_language_before_it_and_a_long_one
     listener.transcribe_all(long, audio(3.0))
     assert engine.told == [None, "de", "de", None]
     assert (short.language, long.language) == ("de", "en")
+
+
+def test_what_too_little_speech_was_taken_for_is_not_kept() -> None:
+    engine = Guesser(["nn", "cy", "de"])
+    listener, _ = listening(engine)
+    for seconds in (1.0, 1.9, 2.0, 1.0):
+        listener.transcribe_all(segment(), audio(seconds))
+    assert engine.told == [None, None, None, "de"]
+
+
+def test_what_was_found_is_forgotten_when_another_language_is_asked_for() -> None:
+    """A short segment is heard in that one, not in the one of the segment before."""
+    engine = Guesser(["de", "en"])
+    listener, _ = listening(engine)
+    listener.transcribe_all(segment(), audio(3.0))
+    listener.language = "en"
+    assert listener.language == "en"
+    listener.begin()
+    listener.transcribe_all(segment(), audio(1.0))
+    assert engine.told == [None, None]
 
 
 def test_what_another_segment_left_is_the_draft_until_something_of_this_one_was_heard() -> None:
