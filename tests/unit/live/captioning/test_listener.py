@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.live.scripted import Loudness, Speller, speech
+from tests.unit.live.scripted import Failing, Loudness, Speller, speech
 from whisper_hailo.core.buffers import BufferText, BufferWord
+from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.captioning.captioner import Captioner
@@ -147,12 +148,16 @@ def test_the_draft_behind_a_cut_begins_with_the_first_word_behind_it() -> None:
 
 
 def test_the_time_that_the_engine_takes_is_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    times = iter([100.0, 100.5, 200.0, 202.0])
+    times = iter([100.0, 100.5, 200.0, 202.0, 300.0, 304.0])
     monkeypatch.setattr("whisper_hailo.live.captioning.listener.perf_counter", lambda: next(times))
     listener, statistics = listening(Guesser(["de", "de"]))
     for seconds in (0.5, 1.0):
         listener.transcribe_partial(segment(), audio(seconds))
     assert (statistics.compute_s, statistics.n_calls) == (2.5, 2)
+    failing = SegmentListener(Failing(1), CaptionOptions(), statistics)
+    with pytest.raises(DeviceError, match="stalled"):
+        failing.transcribe_partial(segment(), audio(1.0))
+    assert (statistics.compute_s, statistics.n_calls) == (6.5, 2), "what fails takes time, too"
 
 
 def test_losses_are_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
