@@ -106,7 +106,7 @@ def test_lines_are_as_wide_as_they_are_wanted(tmp_path: Path) -> None:
 
 
 def test_text(tmp_path: Path) -> None:
-    assert written(tmp_path / "deep" / "a.txt") == "One two\na --> b\n"
+    assert written(tmp_path / "deep" / "er" / "a.txt") == "One two\na --> b\n"
 
 
 def test_a_text_has_its_translation_below_it_and_says_whose_it_is(tmp_path: Path) -> None:
