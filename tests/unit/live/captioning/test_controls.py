@@ -1,6 +1,9 @@
-"""Wishes of users while captions run: told first, then answered, and refused when it is too late."""
+"""Wishes of users while captions run: told, then answered; refused when all is over."""
 
 from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -47,14 +50,20 @@ def test_a_wish_that_cannot_be_is_refused_and_those_behind_it_are_obeyed() -> No
 
 
 def test_when_all_is_over_what_waits_and_what_comes_is_refused() -> None:
-    controls = Controls()
+    source: Any = SimpleNamespace(is_paused=False)
+    controls = Controls(source)
+    controls.pause(True)
+    assert source.is_paused
     waiting = controls.ask(lambda console: console.clear())
     controls.end()
     for answer in (waiting, controls.ask(lambda console: console.clear())):
         with pytest.raises(OptionError, match="the stream has ended"):
             answer.result(0)
     with pytest.raises(OptionError, match="nothing is heard that could be paused"):
-        controls.pause(True)
+        controls.pause(False)
+    assert source.is_paused
+    with pytest.raises(OptionError, match="nothing is heard that could be paused"):
+        Controls().pause(True)
 
 
 def test_only_so_many_wait_for_a_captioner_that_computes() -> None:
