@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.unit.live.outputs.test_growing import names
+from tests.unit.live.outputs.test_growing import Disk, names
 from whisper_hailo.audio import open_audio
 from whisper_hailo.core.errors import OutputError
 from whisper_hailo.live.outputs.growing_file import GrowingFile
@@ -106,6 +107,28 @@ def insist(file: GrowingFile, record: bytes) -> int:
             continue
         return n_failures
     raise AssertionError
+
+
+@pytest.mark.parametrize(("room", "taken"), [(0, False), (2, False), (4, False), (5, True)])
+def test_a_pipe_gets_the_rest_of_a_record_once_however_little_it_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int, taken: bool
+) -> None:
+    """Of ten bytes it takes six; the next record is taken when a part of it is."""
+    os.mkfifo(tmp_path / "a.txt")
+    reading = os.open(tmp_path / "a.txt", os.O_RDONLY | os.O_NONBLOCK)
+    disk = Disk(monkeypatch, 6, errno.EAGAIN)
+    with GrowingFile(tmp_path / "a.txt", "txt") as file:
+        file.append(b"123456789\n", durable=False)
+        disk.room = room
+        if taken:
+            file.append(b"next\n", durable=False)
+        else:
+            with pytest.raises(OutputError, match="cannot write"):
+                file.append(b"next\n", durable=False)
+        disk.room = 100
+        file.append(b"" if taken else b"next\n", durable=False)
+    assert os.read(reading, 100) == b"123456789\nnext\n"
+    os.close(reading)
 
 
 def test_a_pipe_that_is_full_gets_every_record_once_and_whole(tmp_path: Path) -> None:
