@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -34,6 +35,13 @@ def pieces(audio: FloatArray) -> list[Block]:
 def heard(path: Path) -> FloatArray:
     with open_audio(path) as stream:
         return np.concatenate(list(stream.blocks(4096)))
+
+
+def missing_s(error: OutputError) -> float:
+    """Seconds of sound that an error says are missing."""
+    found = re.search(r"; (-?[\d.]+) s of sound are not in it", str(error))
+    assert found is not None
+    return float(found[1])
 
 
 def test_what_is_recorded_is_what_was_heard(tmp_path: Path) -> None:
@@ -166,10 +174,14 @@ def test_a_disk_that_stays_full_is_told_with_what_is_missing(
     recording = FlacRecording(tmp_path / "a.flac").open()
     for block in pieces(NOISE):
         recording.put(block)
-    with pytest.raises(OutputError, match=r"No space left.*[1-9][\d.]* s of sound are not in it"):
+    with pytest.raises(OutputError, match=r"No space left") as told:
         recording.close()
     assert not recording.file.has_begun
-    assert heard(tmp_path / "a.flac").size > 4096
+    n_there = heard(tmp_path / "a.flac").size
+    assert n_there > 4096
+    n_missing = missing_s(told.value) * SAMPLE_RATE_HZ
+    n_gone = NOISE.size - n_there
+    assert n_gone - 3 * 4096 < n_missing < n_gone + 800, "but for what was being encoded"
 
 
 def test_sound_that_waited_for_too_long_is_missing_and_what_follows_has_a_file_of_its_own(
@@ -185,13 +197,15 @@ def test_sound_that_waited_for_too_long_is_missing_and_what_follows_has_a_file_o
     disk.room, clock[0] = 1 << 30, 100.0
     for at in (0, 256):
         recording.put(Block(NOISE[at : at + 256]))
-    with pytest.raises(OutputError, match=r"[1-9][\d.]* s of sound are not in it"):
+    with pytest.raises(OutputError, match="could not be written for too long") as told:
         recording.close()
     behind = heard(tmp_path / "a-2.flac")
     np.testing.assert_allclose(behind[-512:], NOISE[:512], atol=1 / 32767)
     waited = NOISE[NOISE.size + 512 - behind.size :]  # what came last before there was room
     np.testing.assert_allclose(behind[:-512], waited, atol=1 / 32767)
     assert behind.size == pytest.approx(2.0 * SAMPLE_RATE_HZ, abs=1024)
+    n_gone = NOISE.size + 512 - heard(tmp_path / "a.flac").size - behind.size
+    assert missing_s(told.value) == pytest.approx(n_gone / SAMPLE_RATE_HZ, abs=0.051)
 
 
 def test_a_recording_says_when_it_began(tmp_path: Path) -> None:
