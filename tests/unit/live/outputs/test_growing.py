@@ -190,6 +190,7 @@ def test_each_day_has_a_file_with_its_name(tmp_path: Path, monkeypatch: pytest.M
         ("day", Rotation(daily=True)),
         ("100MB", Rotation(most_bytes=100_000_000)),
         ("2g", Rotation(most_bytes=2_000_000_000)),
+        ("5K", Rotation(most_bytes=5_000)),
         ("5 kb", None),
         ("week", None),
         ("0MB", None),
