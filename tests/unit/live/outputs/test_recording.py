@@ -64,6 +64,13 @@ def test_a_recording_can_be_read_while_it_grows_as_after_a_kill(tmp_path: Path) 
     np.testing.assert_allclose(audio, NOISE[: audio.size], atol=1 / 32767)
 
 
+def test_a_piece_is_in_the_file_as_soon_as_it_was_put(tmp_path: Path) -> None:
+    with FlacRecording(tmp_path / "a.flac") as recording:
+        recording.put(Block(NOISE[: 4 * 4096]))
+        (tmp_path / "killed.flac").write_bytes((tmp_path / "a.flac").read_bytes())
+    assert heard(tmp_path / "killed.flac").size >= 2 * 4096
+
+
 def test_what_is_too_loud_is_as_loud_as_can_be(tmp_path: Path) -> None:
     with FlacRecording(tmp_path / "a.flac") as recording:
         recording.put(Block(np.array([0.5, 2.0, -2.0, 1.0, -1.0], np.float32)))
