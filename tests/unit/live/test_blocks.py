@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
+import threading
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,9 @@ from whisper_hailo.audio import load_audio
 from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
-from whisper_hailo.decoding.option_groups import SearchOptions
+from whisper_hailo.decoding.option_groups import SearchOptions, TokenLimits
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
 from whisper_hailo.live.blocks import BlockCaptions, Samples, _floats, stream, stream_async
-from whisper_hailo.live.captioning.engine import caption_defaults
 from whisper_hailo.live.event_checks import violations
 from whisper_hailo.live.events import Completed, Event
 from whisper_hailo.live.options import CaptionOptions
@@ -83,50 +82,74 @@ def test_a_rate_of_a_sound_card_is_that_of_the_model_before_it_is_heard(
     assert events[-1].heard_s == pytest.approx(audio.size / SAMPLE_RATE_HZ, abs=0.05)
 
 
-def test_a_program_of_asyncio_goes_on_meanwhile(
-    micro: Transcriber, audio: FloatArray, expected: str
-) -> None:
-    ticks: list[int] = []
-
-    async def spoken() -> AsyncIterator[Samples]:
-        for block in blocks(audio):
-            yield block
-
-    async def tick() -> None:
-        while True:
-            ticks.append(len(ticks))
-            await asyncio.sleep(0.002)
-
-    async def run() -> list[Event]:
-        other = asyncio.create_task(tick())
-        events = [event async for event in stream_async(spoken(), captions(micro))]
-        other.cancel()
-        return events
-
-    assert text_of(asyncio.run(run())) == expected
-    assert len(ticks) > 17, "the loop ran while blocks were transcribed"
-
-
-@pytest.mark.parametrize(
-    "block", [np.zeros((160, 2), np.float32), np.zeros(160, np.int8), np.zeros(160, np.complex64)]
-)
-def test_what_is_no_mono_sound_is_refused(micro: Transcriber, block: Samples) -> None:
-    with pytest.raises(AudioError, match=r"expected \(n_samples,\) mono"):
-        captions(micro).feed(block)
-
-
 class Heedless:
     """A transcriber that cannot trim its window, and hears nothing."""
 
     trims = False
     content_s = 9.0
-    default_cures = PRESETS["conservative"]
+    default_cures = PRESETS["balanced"]
 
     def check(self, options: DecodingOptions) -> None:
-        assert options == replace(caption_defaults(self.default_cures), language=options.language)
+        limits = TokenLimits(max_per_second=20.0)
+        assert options == DecodingOptions(cures=PRESETS["balanced"], limits=limits)
 
-    def transcribe_running(self, *_: object, **__: object) -> BufferText:
+    def __init__(self) -> None:
+        self.heard: list[FloatArray] = []
+
+    def transcribe_running(self, audio: FloatArray, *_: object, **__: object) -> BufferText:
+        self.heard.append(audio)
         return BufferText(())
+
+
+class Patient(Heedless):
+    """Has transcribed nothing until something else was done."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.something = threading.Event()
+        self.something.set()
+
+    def transcribe_running(self, audio: FloatArray, *rest: object, **named: object) -> BufferText:
+        assert self.something.wait(20), "nothing else was done meanwhile"
+        return super().transcribe_running(audio, *rest, **named)
+
+
+def told(events: Iterable[Event]) -> list[tuple[str, float]]:
+    return [(type(event).__name__, event.heard_s) for event in events]
+
+
+def test_a_program_of_asyncio_goes_on_while_blocks_are_transcribed() -> None:
+    plain: Any = Patient()
+    said = speech(range(4))
+    expected = told(stream(blocks(said), BlockCaptions(plain, detector=Loudness())))
+    running = BlockCaptions(plain, detector=Loudness())
+    plain.something.clear()
+
+    async def spoken() -> AsyncIterator[Samples]:
+        for block in blocks(said):
+            yield block
+
+    async def do_something() -> None:
+        plain.something.set()
+
+    async def run() -> list[Event]:
+        other = asyncio.create_task(do_something())
+        events = [event async for event in stream_async(spoken(), running)]
+        await other
+        return events
+
+    assert told(asyncio.run(run())) == expected
+    assert expected[0][0] == "Started"
+    assert expected[-1] == ("Completed", 1.12)
+
+
+@pytest.mark.parametrize(
+    "block", [np.zeros((160, 2), np.float32), np.zeros(160, np.int8), np.zeros(160, np.complex64)]
+)
+def test_what_is_no_mono_sound_is_refused(block: Samples) -> None:
+    plain: Any = Heedless()
+    with pytest.raises(AudioError, match=r"expected \(n_samples,\) mono"):
+        BlockCaptions(plain, detector=Loudness()).feed(block)
 
 
 def test_captions_are_as_they_were_asked_for() -> None:
@@ -157,6 +180,20 @@ def test_speech_is_told_from_silence_by_silero_s_detector_unless_there_is_anothe
     assert made == ["live"]
 
 
+@pytest.mark.parametrize(("rate", "n_times"), [(16_000, 1), (48_000, 3)])
+def test_blocks_of_any_rate_are_heard_to_their_last_sample(rate: int, n_times: int) -> None:
+    """Of 40 frames and one sample: 41 frames, whatever waits in the resampler."""
+    plain: Any = Heedless()
+    said = np.full((40 * 512 + 1) * n_times, 0.5, np.float32)
+    told = BlockCaptions(plain, sample_rate=rate, detector=Loudness())
+    events = list(stream(blocks(said), told))
+    assert list(violations(events)) == []
+    assert isinstance(events[-1], Completed)
+    assert (events[-1].reason, events[-1].end_s) == ("end", 41 * 512 / SAMPLE_RATE_HZ)
+    assert np.abs(plain.heard[-1][2_000:18_000] - 0.5).max() < 1e-3
+    assert plain.heard[0].size == SAMPLE_RATE_HZ, "it was warm before"
+
+
 @pytest.mark.parametrize("kind", ["<i2", "<i4", "<f4", "<f8"])
 def test_samples_of_any_kind_are_as_loud_as_they_are(kind: str) -> None:
     whole = np.array([0.0, 0.5, -0.25, -1.0])
@@ -164,10 +201,11 @@ def test_samples_of_any_kind_are_as_loud_as_they_are(kind: str) -> None:
     np.testing.assert_array_equal(_floats((scale * whole).astype(kind)), whole.astype(np.float32))
 
 
-def test_what_captions_cannot_honour_is_refused_at_once(micro: Transcriber) -> None:
+def test_what_captions_cannot_honour_is_refused_at_once() -> None:
+    plain: Any = Heedless()
     with pytest.raises(OptionError, match="greedily"):
         BlockCaptions(
-            micro, DecodingOptions(search=SearchOptions(beam_size=3)), detector=Loudness()
+            plain, DecodingOptions(search=SearchOptions(beam_size=3)), detector=Loudness()
         )
     with pytest.raises(OptionError, match="--rate is 5 Hz"):
-        captions(micro, 5)
+        BlockCaptions(plain, sample_rate=5, detector=Loudness())

@@ -17,9 +17,9 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.live.captioning.captioner import Captioner
 from whisper_hailo.live.captioning.controls import Controls
 from whisper_hailo.live.event_checks import violations
-from whisper_hailo.live.events import Completed, Event, Lost, Partial
+from whisper_hailo.live.events import Away, Back, Completed, Event, Lost, Marker, Partial, Started
 from whisper_hailo.live.sources.backlog import LOOK_S, Backlog
-from whisper_hailo.live.sources.source import Block, Pace
+from whisper_hailo.live.sources.source import Absence, Block, Pace, nothing
 from whisper_hailo.live.stream import CaptionStream
 
 
@@ -204,6 +204,25 @@ def test_who_looks_on_hears_all_and_knows_how_far_it_has_come() -> None:
     assert came_to == pytest.approx(whole)
 
 
+def test_what_a_source_says_of_its_sound_goes_with_it() -> None:
+    """Who is heard, when it was captured and when recorded; and why nothing comes any more."""
+    said = speech(range(4))
+    source = Steps(
+        Block(said, 9.0, recorded_s=1000.0, voices=np.ones(said.size, np.int8)),
+        Block(silence(0.5), 9.5, voices=np.zeros(8_000, np.int8)),
+        nothing(Absence("paused", paused=True)), nothing(Absence("", 16_000)), endless=False,
+    )  # fmt: skip
+    controls = Controls()
+    controls.ask(lambda console: console.mark("here"))
+    captioner = Captioner(Speller(), Loudness(), now=lambda: 10.0)
+    marker, started, *rest = CaptionStream(source, captioner, controls=controls).events()
+    assert [type(marker), type(started)] == [Marker, Started]
+    assert (started.start_s, started.wall_s, started.speaker) == (0.0, 1000.0, 1)
+    assert captioner.statistics.final_latency_s.seconds == pytest.approx([1.0])
+    assert [type(event) for event in rest[-2:]] == [Away, Back]
+    assert [event.paused for event in rest if isinstance(event, Away | Back)] == [True, True]
+
+
 def test_faults_of_the_source_and_what_waited_are_counted() -> None:
     pieces = (
         Block(silence(0.5), 1.0, n_faults=2), Block(silence(0.25), 2.0, n_faults=1),
@@ -278,3 +297,4 @@ def test_a_device_that_is_dead_ends_the_stream_with_its_error() -> None:
     assert not any(isinstance(event, Partial) for event in events)
     assert list(violations(events)) == []
     assert isinstance(events[-1], Completed)
+    assert (events[-1].words, events[-1].language) == ((), "")

@@ -143,10 +143,8 @@ class Captioner:
             yield from self._cut(self._running)
 
     def _end(self, running: RunningSegment, reason: Reason) -> Iterator[Completed]:
-        try:
-            yield from self._complete(running, self._segmenter.n_samples, reason)
-        finally:
-            self._segmenter.end()
+        yield from self._complete(running, self._segmenter.n_samples, reason)
+        self._segmenter.end()
 
     def _start(self, carried: Draft | None = None) -> Started:
         if carried is None:
@@ -193,7 +191,7 @@ class Captioner:
             committed=caption_words(running.text.committed, start_s, end_s),
             tentative=caption_words(tentative, start_s, end_s),
             n_skipped=running.n_skipped,
-            language=running.language or "",
+            language=result.language,
             speaker=running.speaker,
             **self._moment(start_s),
         )
@@ -210,7 +208,6 @@ class Captioner:
         """
         self._count_skipped(running, n_samples)
         audio = self._segmenter.audio[:n_samples]
-        speech_end = min(self._segmenter.last_speech, running.start + n_samples)
         failure: DeviceError | None = None
         try:
             result = self._listener.transcribe_all(running, audio)
@@ -233,7 +230,7 @@ class Captioner:
         )
         self._note_first_text(running, event.text)
         if reason in ("silence", "end"):  # others are no end of speech
-            self.statistics.final_latency_s.add(self._clock.since(speech_end))
+            self.statistics.final_latency_s.add(self._clock.since(self._segmenter.last_speech))
         since_s = self._clock.since(running.start + n_samples)
         self.statistics.note_delay(since_s, event.at_s - event.heard_s)
         self.statistics.note_segment(
@@ -242,6 +239,7 @@ class Captioner:
         self._running = None
         yield event
         if failure is not None:
+            self._segmenter.end()  # who goes on begins another segment
             raise failure
 
     def _cut(self, running: RunningSegment) -> Iterator[Event]:

@@ -72,9 +72,9 @@ class CaptionEngine(Protocol):
         audio: FloatArray,
         draft: Draft,
         *,
-        language: str | None = None,
-        word_times: bool = False,
-        hold_back_s: float = 0.0,
+        language: str | None = ...,
+        word_times: bool = ...,
+        hold_back_s: float = ...,
     ) -> BufferText:
         """Hear a buffer.
 

@@ -101,7 +101,9 @@ class SegmentListener:
         """
         language = running.language if running.is_decided else self._expected(audio)
         hold_back_s = self.options.hold_back_s
-        result = self._transcribe(running, audio, language, hold_back_s=hold_back_s)
+        result = self._transcribe(
+            running, audio, language, word_times=False, hold_back_s=hold_back_s
+        )
         running.is_decided = _is_enough(audio) or self._engine.language != AUTO_LANGUAGE
         self._statistics.n_partials += 1
         self._statistics.partial_passes += result.passes
@@ -147,7 +149,7 @@ class SegmentListener:
         audio: FloatArray,
         language: str | None,
         *,
-        word_times: bool = False,
+        word_times: bool,
         hold_back_s: float = 0.0,
     ) -> BufferText:
         draft = running.draft

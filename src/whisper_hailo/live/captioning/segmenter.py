@@ -146,7 +146,6 @@ class Segmenter:
         """It is another's turn: theirs is what follows this place of the running segment."""
         place = self._turn[0] * FRAME_SAMPLES - self._offset
         self.speaker = self._other
-        self._turn.clear()
         return place
 
     def end(self) -> None:

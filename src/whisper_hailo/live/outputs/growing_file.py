@@ -102,7 +102,7 @@ class GrowingFile(Closing):
         if not self._opened:
             raise OutputError(f"{self.name} is not open; call open() or use a with block")
         try:
-            self._find_place(sum(map(len, records)))
+            self._find_place(len(self._joined(records, self._n_records)))
             self._write(self._joined(records, self._n_records), durable=durable)
             self._n_records += len(records)
         except OSError as error:
@@ -116,7 +116,7 @@ class GrowingFile(Closing):
         Raises:
             OutputError: it cannot be written.
         """
-        if self._descriptor is None or not self._regular:
+        if not self._regular:
             return
         try:
             with self._part.open("r+b", buffering=0) as again:  # the other one only appends

@@ -37,7 +37,7 @@ _SYNC_S: Final = 5.0
 class _FlacFile(GrowingFile):
     """Its parts begin where the encoder begins, not between two records."""
 
-    def __init__(self, path: Path, rotation: Rotation) -> None:
+    def __init__(self, path: Path, rotation: Rotation | None) -> None:
         super().__init__(path, "flac", rotation)
 
     def _is_full(self, n_bytes: int) -> bool:
@@ -72,7 +72,7 @@ class FlacRecording(ClosingOutput):
     ) -> None:
         if path.suffix.lower() != ".flac":
             raise OptionError(f"--record is {shown(path)}, expected a name that ends in .flac")
-        self.file = _FlacFile(path, rotation or Rotation())
+        self.file = _FlacFile(path, rotation)
         self._flac: FlacBytes | None = None
         self._waiting: deque[NDArray[np.int16]] = deque()
         self._n_waiting = 0

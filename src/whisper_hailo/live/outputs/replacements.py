@@ -109,7 +109,7 @@ class Replacements:
                 len(phrase) > len(rest) and phrase[: len(rest)] == rest for phrase in self.phrases
             ):
                 return at
-            at += max(1, self._n_matching(words[:n_committed], at))
+            at += max(1, self._n_matching(words, at))
         return at
 
     def _instead(self, words: Sequence[CaptionWord]) -> CaptionWord:

@@ -107,7 +107,7 @@ class RetriedSink(ClosingOutput):
         n_lost = len(self._waiting) + self._n_dropped
         self._waiting.clear()
         self._n_dropped = 0
-        if failure is not None or n_lost:
+        if n_lost:
             why = failure or f"{self._sink.name} could not be written for too long"
             raise OutputError(f"{why}; {n_lost} events are not in it")
 

@@ -58,6 +58,24 @@ def test_what_was_fed_at_once_gives_one_partial_and_counts_the_others() -> None:
     assert final.n_skipped == captioner.statistics.n_skipped
 
 
+def test_partials_that_were_due_before_a_final_text_are_counted_with_it() -> None:
+    """Sound to sample 35,360 is in 70 frames, four more are a pause: 11 were due, of 3,200 each."""
+    audio = np.concatenate([speech(range(8)), silence(0.5)])
+    events, captioner = run(audio, Speller(), sizes=(audio.size,))
+    (final,) = completed(events)
+    assert round(final.end_s * SAMPLE_RATE_HZ) == 74 * 512
+    assert (final.n_skipped, captioner.statistics.n_skipped) == (10, 10)
+
+
+def test_a_segment_is_cut_when_it_is_as_long_as_it_may_be() -> None:
+    """1.024 s are 32 frames: nothing longer is heard."""
+    engine = Speller()
+    events, _ = run(spoken(0, 3.0), engine, CaptionOptions(max_segment_s=1.024), sizes=(512,))
+    assert max(audio.size for audio in engine.heard) == 32 * 512
+    first = next(event for event in events if isinstance(event, Completed))
+    assert (first.reason, first.heard_s) == ("length", 1.024)
+
+
 def test_what_follows_a_loss_has_its_place_in_time_and_no_pre_roll_from_before() -> None:
     captioner = Captioner(Speller(), Loudness())
     events = list(captioner.feed(np.concatenate([silence(0.5), speech(range(8))])))

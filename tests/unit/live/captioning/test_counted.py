@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,9 +15,11 @@ from whisper_hailo.core.buffers import BufferText
 from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import FloatArray, Timings
 from whisper_hailo.live.captioning.captioner import Captioner
+from whisper_hailo.live.event_checks import violations
 from whisper_hailo.live.events import Completed, Event, Partial, Started
 from whisper_hailo.live.options import CaptionOptions
 
+OTHER = np.ones(9_600, np.int8)
 OPTIONS = CaptionOptions(settle_s=0.4, min_partial_s=0.2)
 
 
@@ -33,12 +35,12 @@ class Dying(Speller):
 
     def __init__(self, n_calls: int) -> None:
         super().__init__()
-        self._left = n_calls
+        self.n_left = n_calls
 
     def transcribe(self, audio: FloatArray, *rest: Any, **named: Any) -> BufferText:
-        if not self._left:
+        if not self.n_left:
             raise DeviceError("the chip is gone; plug it in")
-        self._left -= 1
+        self.n_left -= 1
         return super().transcribe(audio, *rest, **named)
 
 
@@ -59,6 +61,26 @@ def test_a_device_that_dies_leaves_the_words_that_were_shown() -> None:
     assert last.words == (*shown.committed, *shown.tentative)
     assert last.language == shown.language == "en"
     assert told.statistics.n_engine_faults == 3 + last.n_skipped - shown.n_skipped
+
+
+@pytest.mark.parametrize("reason", ["silence", "turn", "length"])
+def test_who_goes_on_behind_a_device_that_failed_has_captions_again(reason: str) -> None:
+    """Nothing could be heard of the first segment, however it ended."""
+    engine = Dying(0)
+    told = captioner(engine, CaptionOptions(min_partial_s=0.0, max_segment_s=1.5))
+    pause = silence(0.5 if reason == "silence" else 0.0)
+    said = np.concatenate([speech([0, 1]), pause, speech(range(2, 8))])
+    who = (np.arange(said.size) >= speech([0, 1]).size) * (reason == "turn")
+    events: list[Event] = []
+    with pytest.raises(DeviceError, match="the chip is gone"):
+        events.extend(told.feed(said, voices=who.astype(np.int8)))
+    assert isinstance(events[-1], Completed)
+    assert (events[-1].words, events[-1].reason) == ((), reason)
+    engine.n_left = 9
+    events += told.feed(np.concatenate([silence(0.5), speech([8, 9]), silence(0.5)]))
+    assert list(violations(events)) == []
+    assert isinstance(events[-1], Completed)
+    assert (events[-1].segment_id, events[-1].text) == (1, "w8 w9")
 
 
 @pytest.mark.parametrize(("failing", "n_faults"), [((5, 6), 2), ((5,), 1)])
@@ -85,14 +107,14 @@ def test_a_partial_is_due_after_so_much_new_audio() -> None:
     assert [at for at, names in enumerate(kinds) if "Started" in names] == [3]
 
 
-@pytest.mark.parametrize("n_frames", [4, 10])
-def test_a_partial_is_due_at_the_very_sample(n_frames: int) -> None:
+@pytest.mark.parametrize(("n_frames", "first"), [(1, 4), (4, 4), (10, 10)])
+def test_a_partial_is_due_at_the_very_sample(n_frames: int, first: int) -> None:
     """A tenth of a second are 3.125 frames: less says nothing, so that a first one has four."""
     told = captioner(Speller(), CaptionOptions(min_partial_s=n_frames * 0.032, min_speech_s=0.0))
     sound = spoken(0, 1.0)
     events = [e for at in range(0, 22 * FRAME, FRAME) for e in told.feed(sound[at : at + FRAME])]
     ends = [round(e.end_s / 0.032) for e in events if isinstance(e, Partial)]
-    assert ends == list(range(n_frames, 23, n_frames))
+    assert ends == list(range(first, 23, n_frames))
 
 
 def test_latencies_run_from_the_sound_to_the_text() -> None:
@@ -106,6 +128,31 @@ def test_latencies_run_from_the_sound_to_the_text() -> None:
     (final,) = figures.final_latency_s.seconds
     assert final == pytest.approx(0.3 + 0.128, abs=0.033)
     assert first == pytest.approx(0.3 + 0.128 + 0.512 + 0.128, abs=0.033)
+
+
+@pytest.mark.parametrize(
+    ("ending", "finals_s", "firsts_s"),
+    [
+        (lambda told: told.finish(), [1.0], [2.12]),
+        (lambda told: told.feed(silence(0.5)), [1.0], [2.12]),
+        (lambda told: told.feed(spoken(4, 0.6)), [], [2.12]),  # it is cut, and speech goes on
+        (lambda told: told.feed(spoken(4, 0.6), voices=OTHER), [], [2.12, 1.0]),
+        (lambda told: told.lose(1600), [], [2.12]),
+        (lambda told: told.leave("unplugged"), [], [2.12]),
+    ],
+)
+def test_only_an_end_of_speech_has_a_final_text_that_can_be_late(
+    ending: Callable[[Captioner], Iterator[Event]], finals_s: list[float], firsts_s: list[float]
+) -> None:
+    """Speech to the 1.12 s that were captured at 9 s, by a clock that stands at 10 s.
+
+    A first text comes once, whatever its speech is cut into; another speaker has one, too.
+    """
+    told = Captioner(Speller(), Loudness(), CaptionOptions(max_segment_s=1.5), now=lambda: 10.0)
+    list(told.feed(speech(range(4)), captured_s=9.0))
+    assert Completed in map(type, list(ending(told)))
+    assert told.statistics.final_latency_s.seconds == pytest.approx(finals_s)
+    assert told.statistics.first_latency_s.seconds == pytest.approx(firsts_s)
 
 
 class Late(Speller):
@@ -132,6 +179,7 @@ def test_the_first_text_is_the_first_that_says_something() -> None:
     [
         (1.2, 1.4, 0.3),  # as it was said
         (1.2, 30.0, 28.9),
+        (21.2, 21.4, 0.3),  # a microphone that was opened late
         (0.1, 0.6, 0.0),  # a pipe had all of it at once
         (None, 30.0, 0.0),  # a file waits for nobody
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -75,9 +76,9 @@ def test_what_is_translated_is_heard_in_its_own_language_and_the_whole_segment_o
 
 
 def test_defaults_are_the_decoder_s_cures_and_a_bound_for_a_runaway() -> None:
-    options = caption_defaults(PRESETS["conservative"])
+    options = caption_defaults(PRESETS["balanced"])
     assert options == DecodingOptions(
-        cures=PRESETS["conservative"], limits=TokenLimits(max_per_second=20.0)
+        cures=PRESETS["balanced"], limits=TokenLimits(max_per_second=20.0)
     )
 
 
@@ -182,7 +183,7 @@ def test_moonshine_hears_what_its_package_takes_in_english_only() -> None:
         engine.in_language("de")
 
 
-def test_moonshine_lets_go_of_its_weights_when_it_is_closed(
+def test_moonshine_says_how_long_it_took_and_lets_go_of_its_weights_when_it_is_closed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     closed: list[object] = []
@@ -192,6 +193,12 @@ def test_moonshine_lets_go_of_its_weights_when_it_is_closed(
 
     moonshine_stand_in.install(monkeypatch)
     monkeypatch.setattr(moonshine_stand_in.Transcriber, "close", close)
-    with MoonshineEngine(str(moonshine_stand_in.write_weights(tmp_path / "tiny-streaming"))):
+    ticks = count(step=0.5)
+    monkeypatch.setattr("whisper_hailo.core.timing.perf_counter", lambda: next(ticks))
+    weights = moonshine_stand_in.write_weights(tmp_path / "tiny-streaming")
+    with MoonshineEngine(str(weights)) as engine:
+        heard = engine.transcribe(np.full(16_000, 0.1, np.float32), Draft())
         assert not closed
     assert len(closed) == 1
+    assert (heard.words[-1].text, heard.language) == (" t9", "en")
+    assert (heard.timings.decode_ms, heard.timings.total_ms) == (500.0, 1500.0)

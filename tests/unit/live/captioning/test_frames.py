@@ -47,7 +47,7 @@ def test_what_waits_may_be_let_go() -> None:
     frames = Frames()
     assert list(frames.push(np.ones(300, np.float32), np.ones(300, np.int8))) == []
     assert (frames.drop(), frames.drop()) == (300, 0)
-    second_half = (np.arange(FRAME) >= FRAME // 2).astype(np.int8)
-    (got,) = frames.push(np.full(FRAME, 2.0, np.float32), second_half)
-    assert (got[0].min(), got[1]) == (2.0, 1)
+    first_half = (np.arange(FRAME) < FRAME // 2).astype(np.int8)
+    (got,) = frames.push(np.full(FRAME, 2.0, np.float32), first_half)
+    assert (got[0].min(), got[1]) == (2.0, 0), "the middle is who is heard in it"
     assert frames.rest() is None

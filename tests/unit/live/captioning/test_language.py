@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from tests.unit.live.scripted import Loudness, Speller, silence, speech
 from whisper_hailo.core.buffers import BufferText
+from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.captioning.captioner import Captioner
 from whisper_hailo.live.event_checks import violations
 from whisper_hailo.live.events import Completed, Event, Partial
+from whisper_hailo.live.options import CaptionOptions
 
 
 @dataclass
@@ -70,6 +73,50 @@ def test_too_little_speech_is_in_the_language_of_the_segment_before() -> None:
     assert [event.language for event in finals] == ["en", "de", "de"]
     partials = [event for event in events if isinstance(event, Partial) and event.segment_id == 2]
     assert {event.language for event in partials} == {"de"}
+
+
+@dataclass
+class Polyglot(Speller):
+    """Hears any language that it is told, and puts whole segments into English."""
+
+    def in_language(self, language: str) -> Polyglot:
+        if language == "xx":
+            raise OptionError("there is no such language")
+        return replace(self, language=language)
+
+    def transcribe(self, audio: FloatArray, draft: Draft, **named: Any) -> BufferText:
+        heard = super().transcribe(audio, draft, **{**named, "language": self.language})
+        return replace(heard, translation=f"{heard.language}: {len(heard.words)}")
+
+
+def test_a_segment_that_was_cut_is_heard_in_its_language_to_its_end() -> None:
+    """Another is asked for in the middle of it."""
+    captioner = Captioner(Polyglot(language="de"), Loudness(), CaptionOptions(max_segment_s=1.5))
+    events = list(captioner.feed(speech(range(4))))
+    captioner.console.change({"language": "en"})
+    events += captioner.feed(np.concatenate([speech(range(4, 7)), PAUSE, SHORT, PAUSE]))
+    finals = [event for event in events if isinstance(event, Completed)]
+    assert [event.reason for event in finals] == ["length", "silence", "silence"]
+    assert [event.language for event in finals] == ["de", "de", "en"]
+    assert sum(len(event.words) for event in finals[:2]) == 7
+    assert finals[-1].translation == "en: 2"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"language": "en", "settle_s": 99.0},
+        {"language": "xx", "settle_s": 2.0},
+        {"settle_s": 2.0, "pre_roll_s": 1.0},
+    ],
+)
+def test_where_something_may_not_be_changed_so_nothing_is(wrong: dict[str, object]) -> None:
+    console = Captioner(Polyglot(language="de"), Loudness()).console
+    before = console.settings
+    assert before["language"] == "de"
+    with pytest.raises(OptionError):
+        console.change(wrong)
+    assert console.settings == before
 
 
 def test_words_of_final_texts_have_their_times_in_the_stream_those_that_stayed_too() -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.unit.live.scripted import Loudness, Speller, speech
-from whisper_hailo.core.buffers import BufferText
+from tests.unit.live.scripted import Failing, Loudness, Speller, speech
+from whisper_hailo.core.buffers import BufferText, BufferWord
+from whisper_hailo.core.errors import DeviceError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.captioning.captioner import Captioner
@@ -29,6 +30,9 @@ class Guesser:
     name: str = "guesser"
     language: str = "auto"
     content_s: float = 9.0
+
+    def in_language(self, language: str) -> Guesser:
+        return replace(self, language=language)
 
     def transcribe(
         self, audio: FloatArray, draft: Draft, *, language: str | None = None, **_: object
@@ -54,7 +58,7 @@ def test_a_word_or_two_do_not_settle_the_language() -> None:
     engine = Guesser(["nn", "cy", "de"])
     listener, _ = listening(engine)
     running = segment()
-    for seconds in (0.2, 1.9, 2.1, 4.0):
+    for seconds in (0.2, 1.9, 2.0, 4.0):
         listener.transcribe_partial(running, audio(seconds))
     assert engine.told == [None, None, None, "de"]
 
@@ -71,6 +75,26 @@ def test_a_short_segment_is_taken_to_be_in_the_language_before_it_and_a_long_one
     assert (short.language, long.language) == ("de", "en")
 
 
+def test_what_too_little_speech_was_taken_for_is_not_kept() -> None:
+    engine = Guesser(["nn", "cy", "de"])
+    listener, _ = listening(engine)
+    for seconds in (1.0, 1.9, 2.0, 1.0):
+        listener.transcribe_all(segment(), audio(seconds))
+    assert engine.told == [None, None, None, "de"]
+
+
+def test_what_was_found_is_forgotten_when_another_language_is_asked_for() -> None:
+    """A short segment is heard in that one, not in the one of the segment before."""
+    engine = Guesser(["de", "en"])
+    listener, _ = listening(engine)
+    listener.transcribe_all(segment(), audio(3.0))
+    listener.language = "en"
+    assert listener.language == "en"
+    listener.begin()
+    listener.transcribe_all(segment(), audio(1.0))
+    assert engine.told == [None, None]
+
+
 def test_what_another_segment_left_is_the_draft_until_something_of_this_one_was_heard() -> None:
     left = Draft((1, 2, 3))
     running = RunningSegment(1, RunningText(1.0), 0, carried=left)
@@ -79,15 +103,38 @@ def test_what_another_segment_left_is_the_draft_until_something_of_this_one_was_
     assert running.draft == Draft()
 
 
+@pytest.mark.parametrize(
+    ("drafts", "given"),
+    [
+        (True, [Draft(), Draft((1, 2, 3)), Draft((1, 2, 3), 2)]),
+        (False, [Draft(), Draft(), Draft((1, 2), 2)]),
+    ],
+)
+def test_without_drafts_what_stays_is_given_and_nothing_else(
+    drafts: bool, given: list[Draft]
+) -> None:
+    """The last of three words may still change when two have settled."""
+    words = tuple(BufferWord(f" w{index}", (index,)) for index in (1, 2, 3))
+    engine = Drafted()
+    engine.says = BufferText(words)
+    listener = SegmentListener(engine, CaptionOptions(drafts=drafts), CaptionStatistics())
+    running = segment()
+    for seconds in (1.0, 2.0, 3.0):
+        result = listener.transcribe_partial(running, audio(seconds))
+        running.text.update(result, seconds)
+    assert engine.drafts == given
+
+
 @dataclass
 class Drafted(Speller):
     """Notes the drafts that it is given."""
 
     drafts: list[Draft] = field(default_factory=list)
+    says: BufferText | None = None
 
     def transcribe(self, audio: FloatArray, draft: Draft, **named: Any) -> BufferText:
         self.drafts.append(draft)
-        return super().transcribe(audio, draft, **named)
+        return self.says or super().transcribe(audio, draft, **named)
 
 
 def test_the_draft_behind_a_cut_begins_with_the_first_word_behind_it() -> None:
@@ -101,12 +148,16 @@ def test_the_draft_behind_a_cut_begins_with_the_first_word_behind_it() -> None:
 
 
 def test_the_time_that_the_engine_takes_is_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    times = iter([100.0, 100.5, 200.0, 202.0])
+    times = iter([100.0, 100.5, 200.0, 202.0, 300.0, 304.0])
     monkeypatch.setattr("whisper_hailo.live.captioning.listener.perf_counter", lambda: next(times))
     listener, statistics = listening(Guesser(["de", "de"]))
     for seconds in (0.5, 1.0):
         listener.transcribe_partial(segment(), audio(seconds))
     assert (statistics.compute_s, statistics.n_calls) == (2.5, 2)
+    failing = SegmentListener(Failing(1), CaptionOptions(), statistics)
+    with pytest.raises(DeviceError, match="stalled"):
+        failing.transcribe_partial(segment(), audio(1.0))
+    assert (statistics.compute_s, statistics.n_calls) == (6.5, 2), "what fails takes time, too"
 
 
 def test_losses_are_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -131,9 +182,11 @@ def test_what_is_changed_of_running_captions_holds_at_once() -> None:
 def test_pauses_that_were_wanted_are_counted_by_themselves() -> None:
     captioner = Captioner(Speller(), Loudness())
     list(captioner.feed(speech(range(4))))
+    events: list[Any] = []
     for n_samples in (16_000, 32_000):
-        list(captioner.leave("paused", paused=True))
-        list(captioner.come_back(n_samples))
+        events += list(captioner.leave("paused", paused=True))[-1:]
+        events += captioner.come_back(n_samples)
     figures = captioner.statistics.as_json()
     assert figures["paused_s"] == pytest.approx(3.0, abs=0.064)
+    assert {event.paused for event in events} == {True}
     assert (figures["absences"], figures["away_s"]) == (0, 0.0)

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from whisper_hailo.core.buffers import BufferWord
@@ -85,6 +85,8 @@ def said(*edges: tuple[float | None, float | None]) -> list[BufferWord]:
     st.floats(0.0, 2.2),
     st.integers(0, 99),
 )
+@example([0.1, 1.1, 1.2, 1.5, 1.6, 1.9], 0.0, 3)  # the first of two gaps is the quieter one
+@example([0.1, 1.1, 1.2, 1.5, 1.6, 1.9], 0.0, 4)  # the second
 def test_a_cut_is_at_the_quietest_place_between_two_words(
     edges: list[float], settled_s: float, seed: int
 ) -> None:

@@ -107,6 +107,14 @@ def test_a_turn_behind_a_cut_has_its_place_in_the_rest() -> None:
     assert cutter.turn() == 4 * FRAME - 700
 
 
+def test_a_turn_that_had_begun_before_a_cut_begins_anew_behind_it() -> None:
+    cutter, _ = said_by(0, 0, *[1] * 6)
+    cutter.cut(3 * FRAME)
+    told = [cutter.push(frame, 1) for frame in frames(*[S] * 10)]
+    assert told == [None] * 9 + [Signal.TURNED]
+    assert cutter.turn() == 5 * FRAME
+
+
 def test_thresholds_that_are_changed_hold_from_the_next_frame_on() -> None:
     cutter = segmenter()
     assert signals(cutter, 0.4, 0.4) == ".."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from whisper_hailo.core.buffers import BufferText, BufferWord
@@ -65,7 +65,9 @@ def test_a_word_that_changes_begins_anew_and_holds_back_those_behind_it() -> Non
     assert text.settled_s == 2.0
 
 
-@pytest.mark.parametrize("other", [BufferWord(" w2", (9,)), BufferWord(" w9", (2,))])
+@pytest.mark.parametrize(
+    "other", [BufferWord(" w2", (9,)), BufferWord(" w9", (2,)), BufferWord(" W2", (2,))]
+)
 def test_a_word_of_other_letters_or_other_tokens_is_another_word(other: BufferWord) -> None:
     text = RunningText(settle_s=0.0)
     text.update(heard(1, 2, 3), 1.0)
@@ -79,6 +81,15 @@ def test_words_that_are_taken_back_are_counted() -> None:
     text.update(heard(1, 2, 3), 1.0)
     assert ids(list(text.finish(heard(1, 2)))) == [1, 2]
     assert text.n_corrected == 1
+    text.update(heard(1), 1.5)
+    assert (ids(list(text.known)), text.n_corrected) == ([1], 3)
+
+
+def test_a_word_is_as_sure_as_it_was_heard_last() -> None:
+    text = RunningText(settle_s=1.0)
+    for length_s, probability in ((1.0, 0.25), (2.0, 0.5), (3.0, 0.75)):
+        text.update(BufferText((BufferWord(" a", (1,), probability), *heard(2).words)), length_s)
+        assert text.known[0].probability == min(probability, 0.5), "what stays does not change"
 
 
 def test_the_draft_is_what_was_heard_and_what_is_settled_of_it() -> None:
@@ -132,8 +143,11 @@ def edits(left: Sequence[str], right: Sequence[str]) -> int:
 few_words = st.lists(st.sampled_from("abc"), max_size=4)
 
 
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(few_words, few_words)
+@example(["a", "b", "c"], ["a", "x", "b", "c", "d"])  # one put between
+@example(["a", "b", "c"], ["a", "c", "d"])  # one dropped
+@example(["a", "b", "c"], ["x", "x", "x", "x", "x", "b", "c"])  # too many put before
 def test_of_ways_to_count_off_the_one_with_the_fewest_edits_is_taken(
     before: list[str], later: list[str]
 ) -> None:
@@ -169,6 +183,7 @@ def test_an_engine_that_changed_its_mind_about_what_stays_is_counted_off_by_word
     text = RunningText(settle_s=0.0, committed=list(heard(1, 2).words))
     assert ids(list(text.behind_committed(heard(2, 3)))) == [3]
     assert ids(list(text.behind_committed(heard(1, 2, 3)))) == [3]
+    assert ids(list(text.finish(heard(9, 2, 3)))) == [1, 2, 3], "what was committed is shown"
 
 
 def test_words_that_stay_get_the_times_that_the_last_hypothesis_has_for_their_tokens() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from whisper_hailo.core.errors import OptionError, OutputError
-from whisper_hailo.live.event_checks import violations
 from whisper_hailo.live.events import (
     CaptionWord,
     Completed,
@@ -20,6 +20,7 @@ from whisper_hailo.live.events import (
     Started,
 )
 from whisper_hailo.live.outputs.files import CaptionFile, EventFile, caption_files
+from whisper_hailo.live.outputs.rotation import Rotation
 from whisper_hailo.text.subtitles import Layout
 
 
@@ -105,7 +106,15 @@ def test_lines_are_as_wide_as_they_are_wanted(tmp_path: Path) -> None:
 
 
 def test_text(tmp_path: Path) -> None:
-    assert written(tmp_path / "deep" / "a.txt") == "One two\na --> b\n"
+    assert written(tmp_path / "deep" / "er" / "a.txt") == "One two\na --> b\n"
+
+
+def test_a_text_has_its_translation_below_it_and_says_whose_it_is(tmp_path: Path) -> None:
+    said = Completed(0, 0.0, 1.0, (word("One"), word("two")), "end", 0, 1.0, 0.1)
+    with CaptionFile(tmp_path / "a.txt") as file:
+        file.put(replace(said, translation="Een twee", speaker=1))
+        file.put(said)
+    assert (tmp_path / "a.txt").read_text() == "Speaker 2: One two\nEen twee\nOne two\n"
 
 
 def test_every_record_is_there_as_soon_as_it_was_put(tmp_path: Path) -> None:
@@ -170,36 +179,6 @@ def test_a_full_disk_is_told() -> None:
         file.put(EVENTS[0])
 
 
-def breaches(*events: Event) -> str:
-    return "; ".join(violations(events))
-
-
-def test_good_events_breach_nothing() -> None:
-    assert breaches(*EVENTS) == ""
-
-
-def test_every_breach_is_told() -> None:
-    started, partial, done, second = EVENTS[0], EVENTS[1], EVENTS[2], EVENTS[3]
-    assert "never completed" in breaches(started, partial)
-    assert "not active" in breaches(started, done, partial)
-    assert "within segment 0" in breaches(started, second)
-    assert "expected 0" in breaches(second, EVENTS[4])
-    assert "time runs backwards" in breaches(started, done, partial)
-    changed = Completed(0, 0.0, 1.25, (word("Two"),), "silence", 0, 1.5, 0.3)
-    assert "committed 'One' became 'Two'" in breaches(started, partial, changed)
-    longer = Completed(0, 0.0, 9.0, (word("One"),), "silence", 0, 1.5, 0.3)
-    assert "do not fit" in breaches(started, longer)
-    again = Partial(0, 0.0, 0.5, (word("One"),), (), 3, 0.5, 0.2)
-    assert "decrease" in breaches(started, again, done)
-    early = Started(1, 1.0, 2.3, 0.4)
-    assert "starts before 1.25 s" in breaches(started, partial, done, early)
-    assert "lost within segment 0" in breaches(started, Lost(0.3, 0.5, 0.5, 0.2), done)
-    assert "begins before 1.25 s" in breaches(started, done, Lost(1.0, 2.0, 2.0, 0.4))
-    assert "no stretch of the stream" in breaches(Lost(1.0, 1.0, 1.0, 0.4))
-    assert "no stretch of the stream" in breaches(Lost(1.0, 2.0, 1.5, 0.4))
-    assert "starts before 3.0 s" in breaches(Lost(1.0, 3.0, 3.0, 0.0), Started(0, 2.9, 3.1, 0.1))
-
-
 def recording(folder: Path) -> Path:
     path = folder / "rec.flac"
     path.write_bytes(b"fLaC" + bytes(100))
@@ -209,7 +188,8 @@ def recording(folder: Path) -> Path:
 def test_captions_do_not_replace_what_they_are_of(tmp_path: Path) -> None:
     path, other = recording(tmp_path), tmp_path / "rec.srt"
     other.hardlink_to(path)
-    for events, outputs in ((path, ()), (None, (other,))):
+    named = ((path, ()), (None, (other,)), (path, (tmp_path / "talk.srt",)))
+    for events, outputs in named:
         with pytest.raises(OptionError, match="would replace the input"):
             caption_files(str(path), events, outputs)
     assert path.stat().st_size == 104
@@ -239,6 +219,20 @@ def test_what_is_said_goes_into_each_output(tmp_path: Path) -> None:
     names = ("a.srt", "a.vtt", "b.txt")
     files = caption_files(None, None, [tmp_path / name for name in names])
     assert [file.name for file in files] == [str(tmp_path / name) for name in names]
+
+
+def test_what_is_said_of_files_holds_for_each_of_them(tmp_path: Path) -> None:
+    """Each segment is more than fifty bytes; a line has no room for two words."""
+    names = ["e.jsonl", "a.srt", "a.VTT"]
+    events, *outputs = (tmp_path / name for name in names)
+    rotation, layout = Rotation(most_bytes=50), Layout(max_line_width=5, max_line_count=1)
+    for file in caption_files(None, events, outputs, rotation, layout):
+        with file:
+            file.put(EVENTS[2])
+            file.put(EVENTS[-1])
+    assert all((tmp_path / name.replace(".", "-2.")).exists() for name in names)
+    lines = outputs[0].read_text().splitlines()
+    assert [line for line in lines if line.isalpha()] == ["One", "two"]
 
 
 @pytest.mark.parametrize("name", ["rec.srt", "rec.vtt", "rec.txt", "rec.jsonl"])

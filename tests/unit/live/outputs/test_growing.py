@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-import threading
+import stat
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import date
-from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,35 +43,6 @@ def test_the_disk_is_waited_for_where_a_record_may_not_be_lost(
         assert bool(waited) is durable
 
 
-def test_a_pipe_has_no_disk_to_wait_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    waited: list[int] = []
-    monkeypatch.setattr(os, "fsync", waited.append)
-    os.mkfifo(tmp_path / "a.txt")
-    reading = os.open(tmp_path / "a.txt", os.O_RDONLY | os.O_NONBLOCK)
-    with GrowingFile(tmp_path / "a.txt", "txt") as file:
-        file.append(b"one\n", durable=True)
-    assert (os.read(reading, 100), waited) == (b"one\n", [])
-    os.close(reading)
-
-
-def test_a_pipe_is_never_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    os.mkfifo(tmp_path / "a.txt")
-    reading = os.open(tmp_path / "a.txt", os.O_RDONLY | os.O_NONBLOCK)
-    opened: list[Path] = []
-
-    def noted(path: Path, *how: int, open_it: Callable[..., int] = os.open) -> int:
-        opened.append(path)
-        return open_it(path, *how)
-
-    monkeypatch.setattr(os, "open", noted)
-    with GrowingFile(tmp_path / "a.txt", "txt", Rotation(most_bytes=10)) as file:
-        for _ in range(3):
-            file.append(b"one\ntwo\n", durable=False)
-    assert opened == [tmp_path / "a.txt"], "its reader sees one end of it"
-    assert (os.read(reading, 100), names(tmp_path)) == (b"one\ntwo\n" * 3, ["a.txt"])
-    os.close(reading)
-
-
 def test_a_file_that_was_closed_takes_no_more(tmp_path: Path) -> None:
     file = GrowingFile(tmp_path / "a.txt", "txt").open()
     file.append(b"one\n", durable=False)
@@ -98,14 +68,19 @@ def test_a_file_that_goes_on_is_no_larger_than_it_may_be(
     assert sizes == [n_before + first, *([second] if second else [])]
 
 
-def test_cues_of_each_part_are_counted_from_one(tmp_path: Path) -> None:
-    with CaptionFile(tmp_path / "a.srt", Rotation(most_bytes=90)) as file:
+@pytest.mark.parametrize(
+    ("most", "expected"), [(90, "12 12 1"), (76, "12 12 1"), (75, "1 1 1 1 1")]
+)
+def test_cues_of_each_part_are_counted_from_one(tmp_path: Path, most: int, expected: str) -> None:
+    """A number, a line of times and a word are 38 bytes with their line ends."""
+    with CaptionFile(tmp_path / "a.srt", Rotation(most_bytes=most)) as file:
         for index in range(5):
             words = (CaptionWord(" said"),)
             file.put(Completed(index, index, index + 1.0, words, "silence", 0, 9.0, 9.0))
-    parts = [tmp_path / name for name in ("a.srt", "a-2.srt", "a-3.srt")]
-    numbers = [[line for line in part.read_text().splitlines() if line.isdigit()] for part in parts]
-    assert numbers == [["1", "2"], ["1", "2"], ["1"]]
+    assert max(path.stat().st_size for path in tmp_path.iterdir()) <= most
+    parts = [tmp_path / f"a{n}.srt" for n in ("", "-2", "-3", "-4", "-5")]
+    lines = [part.read_text().splitlines() for part in parts if part.exists()]
+    assert " ".join("".join(filter(str.isdigit, part)) for part in lines) == expected
 
 
 @pytest.mark.parametrize("before", [b"", b"\n", b"a line\n", b"\n" + 5000 * b"x" + b"\n"])
@@ -116,6 +91,45 @@ def test_half_a_line_is_taken_away_however_long_it_is(tmp_path: Path, before: by
         with GrowingFile(path, "txt", joins=True) as file:
             file.append(b"one\n", durable=False)
         assert path.read_bytes() == before + b"one\n"
+
+
+def test_a_disk_that_is_full_when_a_file_begins_has_its_head_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk(monkeypatch, 3, errno.ENOSPC)
+    said = Completed(0, 0.0, 1.0, (CaptionWord(" a"),), "silence", 0, 9.0, 9.0)
+    with CaptionFile(tmp_path / "a.vtt") as file:
+        with pytest.raises(OutputError, match="free some space"):
+            file.put(said)
+        disk.room = 100
+        file.put(said)
+    assert names(tmp_path) == ["a.vtt"]
+    assert (tmp_path / "a.vtt").read_text().splitlines() == [
+        "WEBVTT", "", "00:00:00.000 --> 00:00:01.000", "a", "",
+    ]  # fmt: skip
+
+
+def test_every_file_that_was_looked_at_is_closed_and_others_may_read_a_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[int] = []
+
+    def noted(*how: Any, open_it: Callable[..., int] = os.open) -> int:
+        opened.append(open_it(*how))
+        return opened[-1]
+
+    for name in ("a.txt", "a-2.txt"):
+        (tmp_path / name).write_bytes(b"of before\n")
+    monkeypatch.setattr(os, "open", noted)
+    with GrowingFile(tmp_path / "a.txt", "txt") as file:
+        assert file.name == str(tmp_path / "a-3.txt")
+    assert len(opened) == 3
+    for descriptor in set(opened):
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(descriptor)
+    mask = os.umask(0)
+    os.umask(mask)
+    assert stat.S_IMODE((tmp_path / "a-3.txt").stat().st_mode) == 0o666 & ~mask
 
 
 def test_an_empty_file_is_taken(tmp_path: Path) -> None:
@@ -129,6 +143,7 @@ def test_a_file_that_would_become_too_large_is_left_for_the_next(tmp_path: Path)
     with GrowingFile(tmp_path / "a.txt", "txt", Rotation(most_bytes=10)) as file:
         for record in (b"12345\n", b"123\n", b"6\n", b"more than ten bytes\n", b"7\n"):
             file.append(record, durable=False)
+        assert file.name == str(tmp_path / "a-4.txt")
     contents = {name: (tmp_path / name).read_bytes() for name in names(tmp_path)}
     assert contents == {
         "a.txt": b"12345\n123\n",
@@ -175,6 +190,7 @@ def test_each_day_has_a_file_with_its_name(tmp_path: Path, monkeypatch: pytest.M
         ("day", Rotation(daily=True)),
         ("100MB", Rotation(most_bytes=100_000_000)),
         ("2g", Rotation(most_bytes=2_000_000_000)),
+        ("5K", Rotation(most_bytes=5_000)),
         ("5 kb", None),
         ("week", None),
         ("0MB", None),
@@ -233,60 +249,3 @@ def test_a_disk_that_is_gone_is_looked_for_again(
         file.append(b"second\n", durable=False)
     assert (tmp_path / "a.txt").read_bytes() == b"first\n"
     assert (tmp_path / "a-2.txt").read_bytes() == b"second\n"
-
-
-def test_a_pipe_without_a_reader_is_written_to_when_one_comes(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt"
-    os.mkfifo(path)
-    with GrowingFile(path, "txt") as file:
-        with pytest.raises(OutputError, match="No such device"):
-            file.append(b"first\n", durable=True)
-        reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        file.append(b"first\n", durable=True)
-        assert os.read(reading, 100) == b"first\n"
-        os.close(reading)
-        with pytest.raises(OutputError, match="Broken pipe"):
-            file.append(b"second\n", durable=True)
-        reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        file.append(b"second\n", durable=True)
-        assert os.read(reading, 100) == b"second\n"
-        os.close(reading)
-
-
-def insist(file: GrowingFile, record: bytes) -> int:
-    """Append a record, as often as that fails; how often that was."""
-    for n_failures in count():
-        try:
-            file.append(record, durable=False)
-        except OutputError:
-            continue
-        return n_failures
-    raise AssertionError
-
-
-def test_a_pipe_that_is_full_gets_every_record_once_and_whole(tmp_path: Path) -> None:
-    path, records = tmp_path / "a.txt", [b"%d" % n * 20_000 + b"\n" for n in range(10)]
-    os.mkfifo(path)
-    reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    os.set_blocking(reading, True)
-    got: list[bytes] = []
-
-    def read() -> None:
-        while data := os.read(reading, 9_999):
-            got.append(data)
-
-    reader = threading.Thread(target=read)
-    with GrowingFile(path, "txt") as file:
-        n_taken = 0
-        with suppress(OutputError):
-            for record in records:
-                file.append(record, durable=False)
-                n_taken += 1
-        reader.start()
-        for record in records[n_taken:]:
-            insist(file, record)
-        insist(file, b"")  # and what the pipe has not taken yet
-    reader.join()
-    os.close(reading)
-    assert 0 < n_taken < len(records)
-    assert b"".join(got) == b"".join(records)

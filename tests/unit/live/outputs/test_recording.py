@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -36,6 +37,13 @@ def heard(path: Path) -> FloatArray:
         return np.concatenate(list(stream.blocks(4096)))
 
 
+def missing_s(error: OutputError) -> float:
+    """Seconds of sound that an error says are missing."""
+    found = re.search(r"; (-?[\d.]+) s of sound are not in it", str(error))
+    assert found is not None
+    return float(found[1])
+
+
 def test_what_is_recorded_is_what_was_heard(tmp_path: Path) -> None:
     path = tmp_path / "a.flac"
     with FlacRecording(path) as recording:
@@ -54,6 +62,13 @@ def test_a_recording_can_be_read_while_it_grows_as_after_a_kill(tmp_path: Path) 
     audio = heard(tmp_path / "killed.flac")
     assert audio.size >= NOISE.size - 2 * 4096
     np.testing.assert_allclose(audio, NOISE[: audio.size], atol=1 / 32767)
+
+
+def test_a_piece_is_in_the_file_as_soon_as_it_was_put(tmp_path: Path) -> None:
+    with FlacRecording(tmp_path / "a.flac") as recording:
+        recording.put(Block(NOISE[: 4 * 4096]))
+        (tmp_path / "killed.flac").write_bytes((tmp_path / "a.flac").read_bytes())
+    assert heard(tmp_path / "killed.flac").size >= 2 * 4096
 
 
 def test_what_is_too_loud_is_as_loud_as_can_be(tmp_path: Path) -> None:
@@ -105,7 +120,9 @@ def test_parts_of_some_size_are_whole_files_and_nothing_is_between_them(tmp_path
     names = ["a.flac", *(f"a-{n}.flac" for n in range(2, len(list(tmp_path.iterdir())) + 1))]
     assert len(names) > 3
     assert all((tmp_path / name).stat().st_size < 80_000 for name in names)
-    audio = np.concatenate([heard(tmp_path / name) for name in names])
+    parts = [heard(tmp_path / name) for name in names]
+    assert [soundfile.info(tmp_path / name).frames for name in names] == [p.size for p in parts]
+    audio = np.concatenate(parts)
     np.testing.assert_allclose(audio, NOISE, atol=1 / 32767)
 
 
@@ -127,6 +144,35 @@ def test_a_disk_that_was_full_for_a_while_misses_nothing(
     assert "is written again" in again
 
 
+def test_what_waited_for_room_is_written_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk(monkeypatch, 30_000, errno.ENOSPC)
+    disk.most = 1 << 20
+    with FlacRecording(tmp_path / "a.flac", now=lambda: 0.0) as recording:
+        for block in pieces(NOISE):
+            recording.put(block)
+        disk.room = 1 << 30
+    np.testing.assert_allclose(heard(tmp_path / "a.flac"), NOISE, atol=1 / 32767)
+
+
+def test_behind_a_disk_that_was_gone_is_a_whole_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, clock = Disk(monkeypatch, 30_000, errno.EIO), [0.0]
+    disk.most = 1 << 20
+    with FlacRecording(tmp_path / "a.flac", now=lambda: clock[0]) as recording:
+        for index, block in enumerate(pieces(NOISE)):
+            recording.put(block)
+            clock[0] += 0.032
+            if index == 200:
+                disk.room = 1 << 30
+    before, behind = heard(tmp_path / "a.flac"), heard(tmp_path / "a-2.flac")
+    np.testing.assert_allclose(before, NOISE[: before.size], atol=1 / 32767)
+    np.testing.assert_allclose(behind, NOISE[NOISE.size - behind.size :], atol=1 / 32767)
+    assert before.size + behind.size > NOISE.size - 3 * 4096, "but for what was being encoded"
+
+
 def test_a_disk_that_stays_full_is_told_with_what_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,10 +181,14 @@ def test_a_disk_that_stays_full_is_told_with_what_is_missing(
     recording = FlacRecording(tmp_path / "a.flac").open()
     for block in pieces(NOISE):
         recording.put(block)
-    with pytest.raises(OutputError, match=r"No space left.*[1-9][\d.]* s of sound are not in it"):
+    with pytest.raises(OutputError, match=r"No space left") as told:
         recording.close()
     assert not recording.file.has_begun
-    assert heard(tmp_path / "a.flac").size > 4096
+    n_there = heard(tmp_path / "a.flac").size
+    assert n_there > 4096
+    n_missing = missing_s(told.value) * SAMPLE_RATE_HZ
+    n_gone = NOISE.size - n_there
+    assert n_gone - 3 * 4096 < n_missing < n_gone + 800, "but for what was being encoded"
 
 
 def test_sound_that_waited_for_too_long_is_missing_and_what_follows_has_a_file_of_its_own(
@@ -154,11 +204,15 @@ def test_sound_that_waited_for_too_long_is_missing_and_what_follows_has_a_file_o
     disk.room, clock[0] = 1 << 30, 100.0
     for at in (0, 256):
         recording.put(Block(NOISE[at : at + 256]))
-    with pytest.raises(OutputError, match=r"[1-9][\d.]* s of sound are not in it"):
+    with pytest.raises(OutputError, match="could not be written for too long") as told:
         recording.close()
     behind = heard(tmp_path / "a-2.flac")
     np.testing.assert_allclose(behind[-512:], NOISE[:512], atol=1 / 32767)
+    waited = NOISE[NOISE.size + 512 - behind.size :]  # what came last before there was room
+    np.testing.assert_allclose(behind[:-512], waited, atol=1 / 32767)
     assert behind.size == pytest.approx(2.0 * SAMPLE_RATE_HZ, abs=1024)
+    n_gone = NOISE.size + 512 - heard(tmp_path / "a.flac").size - behind.size
+    assert missing_s(told.value) == pytest.approx(n_gone / SAMPLE_RATE_HZ, abs=0.051)
 
 
 def test_a_recording_says_when_it_began(tmp_path: Path) -> None:
@@ -183,6 +237,15 @@ def test_a_source_is_recorded_as_it_is_read(tmp_path: Path) -> None:
     ):
         assert sum(block.audio.size for block in source.blocks()) == NOISE.size
     assert heard(tmp_path / "a.flac").size == NOISE.size
+
+
+def test_what_was_read_is_recorded_whatever_becomes_of_it(tmp_path: Path) -> None:
+    with (
+        FlacRecording(tmp_path / "a.flac") as recording,
+        RecordedSource(Played(NOISE), recording) as source,
+    ):
+        first = next(source.blocks())
+    assert heard(tmp_path / "a.flac").size == first.audio.size
 
 
 def test_another_ending_is_refused(tmp_path: Path) -> None:

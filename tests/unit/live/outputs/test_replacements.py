@@ -48,6 +48,34 @@ def test_words_and_phrases_are_shown_as_others_with_their_marks_and_times() -> N
     assert HAILO.apply(start) is start
 
 
+def test_the_longest_phrase_is_the_one_that_is_shown() -> None:
+    several = Replacements({("high",): "tall", ("high", "low"): "Hailo", ("low",): "deep"})
+    shown = several.apply(done("low high low high five"))
+    assert isinstance(shown, Completed)
+    assert shown.text == "deep Hailo tall five"
+
+
+@pytest.mark.parametrize("heard", ["Straße", "STRASSE", "straße."])
+def test_words_are_the_same_whatever_their_letters_are_in_capitals(heard: str) -> None:
+    shown = Replacements({("strasse",): "road"}).apply(done(heard))
+    assert isinstance(shown, Completed)
+    assert shown.text == "road" + "." * heard.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("heard", "told"),
+    [((0.9, 0.4), 0.4), ((0.4, 0.9), 0.4), ((None, 0.7), 0.7), ((None, None), None)],
+)
+def test_a_phrase_is_as_sure_as_the_least_sure_of_its_words(
+    heard: tuple[float | None, float | None], told: float | None
+) -> None:
+    high, low = words("high low")
+    pair = (replace(high, probability=heard[0]), replace(low, probability=heard[1]))
+    shown = HAILO.apply(replace(done(""), words=pair))
+    assert isinstance(shown, Completed)
+    assert [word.probability for word in shown.words] == [told]
+
+
 @pytest.mark.parametrize(
     ("committed", "tentative", "stays", "may_change"),
     [
@@ -90,21 +118,34 @@ def test_the_guarantees_hold_for_what_is_shown(
 
 
 def test_files_of_replacements_and_of_words_to_mask(tmp_path: Path) -> None:
-    (tmp_path / "words").write_text("# names\nhigh low => Hailo\n\nWhisper=>whisper # small\n")
+    (tmp_path / "words").write_text(
+        "# names\nhigh low => Hailo\n\nWhisper=>whisper # small\n(Straße) => a => b\n"
+    )
     assert Replacements.read(tmp_path / "words").phrases == {
-        ("high", "low"): "Hailo", ("whisper",): "whisper",
+        ("high", "low"): "Hailo", ("whisper",): "whisper", ("strasse",): "a => b",
     }  # fmt: skip
-    (tmp_path / "rude").write_text("darn\nbloody hell\n")
+    (tmp_path / "rude").write_text("darn\n---\nbloody hell\n")
     masks = Replacements.masks(tmp_path / "rude")
+    assert masks.phrases == {("darn",): "d***", ("bloody", "hell"): "b***** h***"}
     shown = (HAILO | masks).apply(done("Darn, bloody hell whisper"))
     assert isinstance(shown, Completed)
     assert shown.text == "d***, b***** h*** Whisper"
+    other = Replacements({("whisper",): "w***", ("low",): "deep"})
+    assert (HAILO | other).phrases == {**HAILO.phrases, ("whisper",): "w***", ("low",): "deep"}
 
 
 @pytest.mark.parametrize("line", ["no arrow", "=> nothing before"])
 def test_a_line_that_says_nothing_is_refused(tmp_path: Path, line: str) -> None:
-    (tmp_path / "words").write_text(f"a => b\n{line}\n")
-    with pytest.raises(OptionError, match=r"line 2 is .*, expected HEARD => SHOWN"):
+    (tmp_path / "words").write_text(f"# names\n\na => b\n{line}\n")
+    with pytest.raises(OptionError, match=r"line 4 is .*, expected HEARD => SHOWN"):
         Replacements.read(tmp_path / "words")
-    with pytest.raises(OptionError, match=r"--mask .* cannot be read"):
-        Replacements.masks(tmp_path / "no such file")
+
+
+def test_a_file_that_cannot_be_read_is_told_with_the_reason(tmp_path: Path) -> None:
+    with pytest.raises(
+        OptionError, match=r"--mask .* cannot be read \(No such file or directory\)"
+    ):
+        Replacements.masks(tmp_path / "words")
+    (tmp_path / "words").write_bytes(b"caf\xe9 => coffee\n")
+    with pytest.raises(OptionError, match=r"--replace .* cannot be read \(.*0xe9"):
+        Replacements.read(tmp_path / "words")

@@ -64,6 +64,15 @@ def test_what_a_sink_did_not_take_is_handed_over_later_in_order(
     assert again == "talk.srt is written again"
 
 
+def test_a_sink_that_cannot_be_opened_at_all_is_told_at_once() -> None:
+    class Shut(Failing):
+        def open(self) -> Shut:
+            raise OutputError("cannot write talk.srt (Permission denied); give another place")
+
+    with pytest.raises(OutputError, match="Permission denied"):
+        RetriedSink(Shut()).open()
+
+
 def test_the_waits_between_tries_grow() -> None:
     sink, clock, times = Failing(), [0.0], []
     sink.well = False
@@ -117,7 +126,8 @@ def test_memory_has_a_bound_and_what_is_beyond_it_is_counted(
 ) -> None:
     sink, retried = overfull(monkeypatch)
     sink.well = True
-    with pytest.raises(OutputError, match="2 events are not in it"):
+    too_long = "talk.srt could not be written for too long; 2 events are not in it"
+    with pytest.raises(OutputError, match=too_long):
         retried.close()
     assert [event.segment_id for event in sink.taken if isinstance(event, Completed)] == [2, 3, 4]
 

@@ -64,6 +64,18 @@ def test_another_speaker_begins_another_segment_without_a_pause() -> None:
     assert said == {(0, 0), (1, 1), (2, 0)}
 
 
+def test_a_word_that_stays_is_theirs_who_had_the_turn_when_it_was_shown() -> None:
+    """A short one of the other's has settled before ten frames say that it is their turn."""
+    audio, who = spoken((0, [0, 1]), (1, [2, 3, 4]))
+    rest = np.s_[10_080:12_960]  # what is left of it ends at 0.63 s
+    audio, who = np.delete(audio, rest), np.delete(who, rest)
+    options = CaptionOptions(settle_s=0.0, min_partial_s=0.128, min_speech_s=0.0, pre_roll_s=0.0)
+    events = told(audio, who, options, piece=512)
+    shown = [e.committed_text for e in events if isinstance(e, Partial) and e.segment_id == 0]
+    assert shown[-1] == "w0 w1 part-of-w2"
+    assert turns(events) == [(0, "w0 w1 part-of-w2", "turn"), (1, "w3 w4", "silence")]
+
+
 def test_a_short_word_between_is_no_turn() -> None:
     said, who = spoken((0, [0, 1, 2, 3, 4, 5]))
     who[8000:12_000] = 1
