@@ -261,16 +261,15 @@ def test_an_interrupt_gives_the_chip_back(
     env = with_chip(tmp_path, environment, faults={"run": {"*": "timeout"}})
     command = [sys.executable, "-m", "whisper_hailo", "transcribe", "--model", str(model)]
     command += ["--encoder", str(hefs[0]), str(DEMO)]
-    process = subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    while "decoder cached" not in (line := process.stderr.readline()):
-        assert line, "it ended before it began"
-    while not (tmp_path / "faults.log").exists():  # the run has begun, and does not end
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(PATIENCE_S) == 143
-    process.stderr.close()
+    with subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        while "decoder cached" not in (line := process.stderr.readline()):
+            assert line, "it ended before it began"
+        while not (tmp_path / "faults.log").exists():  # the run has begun, and does not end
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_S) == 143
     assert not (tmp_path / "violations.log").exists()
 
 

@@ -69,7 +69,8 @@ class ConfiguredInferModel:
         self.model = model
         self.priority = 16
         self.alive = True
-        self._jobs: queue.Queue[Any] = queue.Queue()
+        # In C, like the binding: no handler of a signal ends it half-way.
+        self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._pending = 0
         self._ready = threading.Condition()
         self._worker = threading.Thread(target=self._work, daemon=True, name=THREAD)
@@ -155,8 +156,9 @@ class ConfiguredInferModel:
             error = self._one(job)
             if job.fault != "late" or self.alive:
                 self._done(job, error)
-        waiting = [*hung, *(job for job in list(self._jobs.queue) if job is not None)]
-        for job in waiting:
+        while not self._jobs.empty():
+            hung.append(self._jobs.get())
+        for job in hung:
             self._done(job, failure("HAILO_STREAM_ABORT"))
 
     def _one(self, job: Job) -> HailoRTException | None:
