@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -117,11 +118,14 @@ def test_words_are_shown_as_others(made: Made, capsys: pytest.CaptureFixture[str
 
 @pytest.mark.usefixtures("made")
 def test_a_service_manager_is_told_when_it_begins_and_ends(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
-        manager.bind(str(tmp_path / "notify"))
-        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+    with (
+        tempfile.TemporaryDirectory() as folder,  # a socket's path has 107 bytes
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager,
+    ):
+        manager.bind(f"{folder}/notify")
+        monkeypatch.setenv("NOTIFY_SOCKET", f"{folder}/notify")
         monkeypatch.setenv("WATCHDOG_USEC", "3")
         monkeypatch.delenv("WATCHDOG_PID", raising=False)
         manager.setblocking(False)
