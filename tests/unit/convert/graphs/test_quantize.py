@@ -67,10 +67,13 @@ def test_the_shift_takes_the_mean_error_away(n_out: int) -> None:
     matrix, mean = _matrix(n_out), _matrix(1)[0]
     mean[7] = 16.0
     inputs = mean + 0.5 * _matrix(400)
-    lost = inputs @ (matrix - dequantize_blocks(*quantize_blocks(matrix, 4), 4)).T
+    missing = (matrix - dequantize_blocks(*quantize_blocks(matrix, 4), 4)).T
+    lost = inputs @ missing
     shift = rounding_shift(ready(matrix), ready(mean), 4, 64)
     got = shift.load()
     assert got.shape == shift.shape == (n_out,)
+    # Of each output: sums of 64 products below 2, each rounded by 6e-8 of it at most.
+    np.testing.assert_allclose(got, mean @ missing, rtol=0, atol=64 * 64 * 2 * 6e-8)
     assert np.square(lost - got).mean() < 0.2 * np.square(lost).mean()
     assert np.abs((lost - got).mean()) < 0.01
 
