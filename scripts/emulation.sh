@@ -34,11 +34,19 @@ fetch_emulator() {
     touch "$emulator/done"
 }
 
+# Three times as quick on an Intel; the C file says why. Without a compiler the lane only takes longer.
+sooner() { # the library to preload, or nothing
+    command -v gcc >/dev/null && grep -qw fma /proc/cpuinfo || return 0
+    gcc -O2 -Wall -mavx -mfma -shared -fPIC -o "$emulator/libfma.so" benchmarks/processors/fused_multiply_add.c &&
+        echo "$emulator/libfma.so"
+}
+
 write_emulated_python() { # file, program of the emulator, what comes after it and before Python's words
     cat >"$1" <<END
 #!/bin/sh
 export LD_LIBRARY_PATH="$emulator/usr/lib/x86_64-linux-gnu:$emulator/lib/x86_64-linux-gnu"
-exec "$emulator/usr/bin/$2" -U PLUGIN -E LD_LIBRARY_PATH= $3 "\$@"
+export LD_PRELOAD="$(sooner)"
+exec "$emulator/usr/bin/$2" -U PLUGIN,LD_PRELOAD -E LD_LIBRARY_PATH= $3 "\$@"
 END
     chmod +x "$1"
 }
