@@ -170,12 +170,18 @@ class Covered:
 
     def naming(self, module: str) -> list[str]:
         """Tests whose files name a module: of one that has nothing to run, such as constants."""
-        named = {
-            file
-            for file in self._test_files
-            if re.search(rf"\b{re.escape(module)}\b", (ROOT / file).read_text(encoding="utf-8"))
-        }
+        named = {file for file in self._test_files if imports(file, {module})}
         return [test for test in self.seconds if _file(test) in named]
+
+
+def imports(test_file: str, modules: set[str]) -> bool:
+    """Whether a file of tests imports any of these modules, or names one."""
+    text = (ROOT / test_file).read_text(encoding="utf-8")
+    for module in modules:
+        package, _, name = (re.escape(part) for part in module.rpartition("."))
+        if re.search(rf"\b{package}(\.|\b import .*\b|\b import \([^)]*\b){name}\b", text):
+            return True
+    return False
 
 
 def _file(test: str) -> str:

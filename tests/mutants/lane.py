@@ -18,17 +18,19 @@ import tempfile
 import types
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pytest
 from _pytest.runner import runtestprotocol
 
 from tests.mutants.change import ROOT, SRC, Mutant, Source
 from tests.mutants.copies import in_copies, send
-from tests.mutants.cover import Covered, forget, kept, measure
+from tests.mutants.cover import Covered, forget, imports, kept, measure
 
-_QUICK_S: Final = 8.0
+_QUICK_S: Final = 3.0
 _SLOWER: Final = 10
+_Functions: TypeAlias = dict[tuple[str, str, int], list[types.FunctionType]]
+"""By file, name and line."""
 _OURS: Final = {"whisper_hailo", "whisper_hailo_lab", "tests", "benchmarks"}
 
 _QUIET: Final = [
@@ -61,29 +63,54 @@ class Lane:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Measure what was not, then try every fault."""
-        covered = Covered(self._measure(session))
-        self.failed = covered.failed
-        items = {item.nodeid: item for item in session.items}
+        """Try every fault on the tests that name its module; on all of the area what lives there.
+
+        Most die by the first, so that most of the area need not be measured.
+        """
+        by_file: dict[str, list[pytest.Item]] = {}
+        for item in session.items:
+            by_file.setdefault(item.nodeid.partition("::")[0], []).append(item)
         sources = {path: Source(path) for path in sorted({one.path for one in self.mutants})}
         for path in sources:
             importlib.import_module(_module(path))
         functions = _functions()
+        modules = {*map(_module, sources)}
+        near = {file: items for file, items in by_file.items() if imports(file, modules)}
+        left = self.mutants
+        for files in (near, by_file):
+            living = []
+            for one in self._tried(left, files, sources, functions):
+                if one.lives and files is near:
+                    living.append(one)
+                    continue
+                self.done.append(one)
+                self.tell(one)
+            left = living
+        return True
+
+    def _tried(
+        self,
+        mutants: Sequence[Mutant],
+        by_file: dict[str, list[pytest.Item]],
+        sources: dict[str, Source],
+        functions: _Functions,
+    ) -> Iterator[Mutant]:
+        """Each that there is time for, tried on these files of tests."""
+        if not mutants:
+            return
+        covered = Covered(self._measure(by_file))
+        self.failed += covered.failed
+        items = {item.nodeid: item for some in by_file.values() for item in some}
         work = [
             (one, lambda one=one: self._try(one, sources[one.path], covered, items, functions))
-            for one in self.mutants
+            for one in mutants
         ]
         for one, answer in in_copies(work, self.jobs, self.end_s):
             one.killed_by, one.covered, one.tried = answer
-            self.done.append(one)
-            self.tell(one)
-        return True
+            yield one
 
-    def _measure(self, session: pytest.Session) -> list[str]:
+    def _measure(self, by_file: dict[str, list[pytest.Item]]) -> list[str]:
         """Files of tests of which all is known then; those whose tests are all slow are none."""
-        by_file: dict[str, list[pytest.Item]] = {}
-        for item in session.items:
-            by_file.setdefault(item.nodeid.partition("::")[0], []).append(item)
         work = [
             (file, lambda file=file, items=items: measure(items, kept(file)))
             for file, items in by_file.items()
@@ -99,7 +126,7 @@ class Lane:
         source: Source,
         covered: Covered,
         items: dict[str, pytest.Item],
-        functions: dict[tuple[str, str, int], list[types.FunctionType]],
+        functions: _Functions,
     ) -> tuple[str, int, int]:
         """In the copy: the test that kills, how many cover the line, how many were run."""
         tests = covered.tests(one.path, one.lines) if one.function else []
@@ -132,9 +159,9 @@ def _module(path: str) -> str:
     return path.removeprefix("src/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
-def _functions() -> dict[tuple[str, str, int], list[types.FunctionType]]:
-    """All functions of the package that live, by file, name and line."""
-    found: dict[tuple[str, str, int], list[types.FunctionType]] = {}
+def _functions() -> _Functions:
+    """All functions of the package that live."""
+    found: _Functions = {}
     gc.unfreeze()  # by tests/conftest.py; what is frozen is not told
     for one in gc.get_objects():
         if isinstance(one, types.FunctionType) and one.__code__.co_filename.startswith(str(SRC)):
@@ -156,9 +183,7 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
                 yield from _codes(inner)
 
 
-def _exchange(
-    code: types.CodeType, functions: dict[tuple[str, str, int], list[types.FunctionType]]
-) -> bool:
+def _exchange(code: types.CodeType, functions: _Functions) -> bool:
     """Give every living function of the file its new code, where that differs."""
     n_exchanged = 0
     for new in _codes(code):
