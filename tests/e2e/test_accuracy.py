@@ -20,11 +20,12 @@ from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
 from whisper_hailo.backends.onnx import CachedDecoder, OnnxEncoder
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.convert.model_cache import resolve_model
-from whisper_hailo.core.protocols import Padding
+from whisper_hailo.core.protocols import Encoder, Padding
 from whisper_hailo.core.spec import ENCODER_FILE, ModelSpec
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Transcript
 from whisper_hailo.text.tokenizer import TOKENIZER_FILE, Tokenizer
 from whisper_hailo.transcription.parts import Parts
+from whisper_hailo_lab.around import EncoderAround
 from whisper_hailo_lab.score import evaluate
 
 RESULTS = ROOT / "training" / "results" / "micro.json"
@@ -78,9 +79,10 @@ def hear(
         threads=1,
         engine=EngineOptions(),
     )
-    encoder = Remembering(resolve_model("micro", form), parts.decoder.spec, known)
+    assert parts.encoder is not None
+    encoder = Remembering(parts.encoder, known)
     texts = {}
-    with Transcriber(replace(parts, encoder=encoder)) as transcriber:
+    with parts.encoder, Transcriber(replace(parts, encoder=encoder)) as transcriber:
         for name, sounds in audio.items():
             results = transcriber.transcribe_many(sounds, batch_size=8)
             said = [path.with_suffix(".txt").read_text("utf-8") for path in clips(name)]
@@ -88,19 +90,20 @@ def hear(
     return texts
 
 
-class Remembering(OnnxEncoder):
+class Remembering(EncoderAround):
     """Encodes a window that another form of weights with the same encoder had only once."""
 
-    def __init__(self, directory: Path, spec: ModelSpec, known: dict[bytes, FloatArray]) -> None:
-        super().__init__(directory, spec, 1)
+    def __init__(self, encoder: Encoder, known: dict[bytes, FloatArray]) -> None:
+        super().__init__(encoder)
         self._known = known
+        files = encoder.spec.files
         names = (ENCODER_FILE, f"{ENCODER_FILE}.data")
-        self._content = "".join(spec.files[name].sha256 for name in names if name in spec.files)
+        self._content = "".join(files[name].sha256 for name in names if name in files)
 
     def encode(self, mel: FloatArray) -> FloatArray:
         key = hashlib.sha256(self._content.encode() + mel.tobytes()).digest()
         if key not in self._known:
-            self._known[key] = super().encode(mel)
+            self._known[key] = self._encoder.encode(mel)
         return self._known[key]
 
 

@@ -137,7 +137,7 @@ def minutes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recording of many windows."""
     path = tmp_path_factory.mktemp("minutes") / "talk.wav"
     clips = [soundfile.read(clip, dtype="float32")[0] for clip in sorted(SEEN.glob("*.ogg"))]
-    soundfile.write(path, np.resize(np.concatenate(clips), 5 * 60 * 16_000), 16_000)
+    soundfile.write(path, np.resize(np.concatenate(clips), 150 * 16_000), 16_000)
     return path
 
 

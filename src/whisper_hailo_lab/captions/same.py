@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -70,9 +71,9 @@ def transcribers(model: str) -> Iterator[dict[str, Transcriber]]:
         yield found
 
 
-def edited_audio(clips: list[FloatArray], rng: np.random.Generator) -> FloatArray:
+def edited_audio(clips: list[Path], rng: np.random.Generator) -> FloatArray:
     """A random buffer of up to 9 s."""
-    audio = clips[rng.integers(len(clips))]
+    audio = load_audio(clips[rng.integers(len(clips))])
     audio = audio[: rng.integers(1600, max(1601, audio.size))] * np.float32(rng.uniform(0.2, 1.5))
     kind = rng.integers(4)
     if kind == 1:
@@ -81,7 +82,7 @@ def edited_audio(clips: list[FloatArray], rng: np.random.Generator) -> FloatArra
         begin = int(rng.integers(audio.size))
         audio[begin : begin + int(rng.integers(8000))] = 0
     elif kind == 3:
-        audio = np.concatenate([audio, clips[rng.integers(len(clips))]])
+        audio = np.concatenate([audio, load_audio(clips[rng.integers(len(clips))])])
     return audio[: 9 * SAMPLE_RATE_HZ]
 
 
@@ -136,7 +137,7 @@ def same_texts(model: str, n_buffers: int, seed: int = 0) -> dict[str, Any]:
         seed: of all edits.
     """
     rng = np.random.default_rng(seed)
-    clips = [load_audio(path) for path in sorted(CLIPS.rglob("*.ogg"))]
+    clips = sorted(CLIPS.rglob("*.ogg"))
     counts: Mapping[str, Counter[str]] = {quantize: Counter() for quantize in QUANTIZED}
     texts: dict[str, tuple[int, ...]] = dict.fromkeys(QUANTIZED, ())
     with transcribers(model) as opened:
