@@ -6,6 +6,7 @@ from typing import get_args
 import pytest
 
 from whisper_hailo.core import extras
+from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.extras import Extra, to_add
 
 PROJECT = Path(__file__).parents[3] / "pyproject.toml"
@@ -27,3 +28,11 @@ def test_who_has_no_clone_takes_the_extra_of_the_package(
 ) -> None:
     monkeypatch.setattr(extras, "_ROOT", tmp_path)
     assert to_add("server") == "pip install 'whisper-hailo[server]'"
+
+
+def test_a_missing_module_is_told_with_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    extras.require("web", "--web", "os", "json")
+    with pytest.raises(OptionError) as told:
+        extras.require("web", "--web", "os", "no_such_module")
+    expected = "--web needs no-such-module, which is not installed: "
+    assert str(told.value) == expected + extras.to_add("web")

@@ -1,5 +1,6 @@
-"""Which processors compute in float16."""
+"""Which processors compute in float16, and how many cores there are."""
 
+import os
 import platform
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,3 +47,8 @@ def test_arm_processors_say_so_themselves(
     monkeypatch.setattr(platform, "machine", lambda: named[0])
     monkeypatch.setattr(platform, "system", lambda: named[1])
     assert computes_in_half() is expected
+
+
+def test_cores_are_those_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {1, 4, 9} if pid == 0 else {1})
+    assert processor.available_cores() == 3

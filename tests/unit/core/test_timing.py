@@ -1,0 +1,45 @@
+"""Stop-watches of stages."""
+
+from __future__ import annotations
+
+import pytest
+
+from whisper_hailo.core import timing
+from whisper_hailo.core.timing import StageClock
+from whisper_hailo.core.types import Timings
+
+
+class Now:
+    """A clock that is put forward."""
+
+    def __init__(self) -> None:
+        self.s = 100.0
+
+    def __call__(self) -> float:
+        return self.s
+
+
+def test_times_of_stages_add_up_also_where_one_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = Now()
+    monkeypatch.setattr(timing, "perf_counter", now)
+    clock = StageClock()
+    for _ in range(2):
+        with clock.stage("encode"):
+            now.s += 0.25
+
+    def fail() -> None:
+        with clock.stage("mel"):
+            now.s += 0.125
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    clock.note("decode", 3.0)
+    clock.note("decode", 4.0)
+    assert clock.timings() == Timings(mel_ms=125.0, encode_ms=500.0, decode_ms=7.0)
+    other = StageClock()
+    other.note("load", 1.0)
+    other.add(clock, 0.5)
+    other.add(clock)
+    assert other.timings() == Timings(load_ms=1.0, mel_ms=187.5, encode_ms=750.0, decode_ms=10.5)
+    assert StageClock().timings() == Timings(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)

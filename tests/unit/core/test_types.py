@@ -1,0 +1,46 @@
+"""Segments and results."""
+
+from __future__ import annotations
+
+import pytest
+
+from whisper_hailo.core.types import (
+    FRAMES_PER_SECOND,
+    SAMPLE_RATE_HZ,
+    SECONDS_PER_TIMESTAMP,
+    Segment,
+    Settings,
+    Timings,
+    Transcript,
+)
+
+
+def transcript(language: str, *texts: str) -> Transcript:
+    parts = tuple(Segment(0.0, 1.0, one, (), 0.0, 0.0) for one in texts)
+    settings = Settings("m", "e", "d", 30.0, 1.0, 1500, 1.0, 0.0, "none", 0)
+    return Transcript("x", 1.0, language, "transcribe", parts, Timings(), settings)
+
+
+def test_what_was_not_measured_of_a_segment_or_a_result_is_nothing() -> None:
+    made = transcript("en", "a")
+    assert (made.text, made.near_ties, made.language_probs) == ("a", 0, {})
+    (one,) = made.segments
+    assert (one.runaway, one.temperature, one.compression_ratio, one.words) == (False, 0, 0, ())
+    assert (one.language, one.speaker, one.window_start_s) == ("", None, 0.0)
+    assert made.timings == Timings(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    settings = made.settings
+    assert (settings.reasons, settings.windows, settings.search) == ((), "consecutive", "greedy")
+    assert (settings.timestamps, settings.batch_size) == (False, 1)
+    assert (settings.trim_window, settings.draft_model) == (False, "")
+
+
+@pytest.mark.parametrize(
+    ("language", "text"), [("en", "a b"), ("ja", "ab"), ("yue", "ab"), ("de", "a b")]
+)
+def test_segments_are_joined_as_their_language_is_written(language: str, text: str) -> None:
+    assert transcript(language, "a", "", "b").text == text
+
+
+def test_sound_frames_and_times_are_as_whisper_has_them() -> None:
+    assert (SAMPLE_RATE_HZ, FRAMES_PER_SECOND, SECONDS_PER_TIMESTAMP) == (16_000, 100, 0.02)
+    assert transcript("en").text == ""
