@@ -97,7 +97,7 @@ test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -m "not slow" $(BESIDE)
 
 e2e: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest tests/e2e tests/unit -m slow $(BESIDE)
+	$(BIN)/python -m pytest tests/e2e $$(grep -rlw slow tests/unit --include="test_*.py") -m slow $(BESIDE)
 
 # What fails is told with the command that runs it again; what ever failed runs first.
 fuzz: $(VENV)/dev.stamp

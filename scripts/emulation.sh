@@ -51,6 +51,11 @@ END
     chmod +x "$1"
 }
 
+prepare() { # words of prepare.py; what other steps of a run converted is not converted again
+    $python -m whisper_hailo_lab.processors.prepare "$work/models" \
+        ${WHISPER_HAILO_TESTS_SHARE:+--cache "$WHISPER_HAILO_TESTS_SHARE/cache"} "$@"
+}
+
 compute_tests() { # the unit tests that compute; what is left out is said
     cat benchmarks/processors/left-out.txt >&2
     grep -v '^#' benchmarks/processors/tests.txt

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import soundfile
 
 from tests.e2e.conftest import PATIENCE_S, ROOT, Command, one_line
 
@@ -19,7 +20,7 @@ CLIPS = ROOT / "tests" / "data" / "micro" / "seen"
 
 def test_compare_captions(whisper_hailo: Command, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the bench extra is not installed")
-    clip = sorted(CLIPS.glob("*.ogg"))[0]
+    clip = min(CLIPS.glob("*.ogg"), key=lambda path: soundfile.info(path).duration)
     run, page = tmp_path / "run.jsonl", tmp_path / "page"
     words = ("--model", "micro", "--moonshine", "", "--json", "--out", run, clip)
     result = whisper_hailo("compare", "captions", *words)
