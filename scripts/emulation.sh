@@ -51,9 +51,8 @@ END
     chmod +x "$1"
 }
 
-prepare() { # words of prepare.py; what other steps of a run converted is not converted again
-    $python -m whisper_hailo_lab.processors.prepare "$work/models" \
-        ${WHISPER_HAILO_TESTS_SHARE:+--cache "$WHISPER_HAILO_TESTS_SHARE/cache"} "$@"
+prepare() { # words of prepare.py
+    $python -m whisper_hailo_lab.processors.prepare "$work/models" "$@"
 }
 
 compute_tests() { # the unit tests that compute; what is left out is said

@@ -93,12 +93,11 @@ def main() -> None:
     parser.add_argument("--no-codes", action="store_true")
     parser.add_argument("--float-kernels", action="store_true")
     parser.add_argument("--window-s", type=int, default=WINDOW_S, help="of the bundled model")
-    parser.add_argument("--cache", type=Path, help="of models, by the code that is there now")
     words = parser.parse_args()
     out = words.out
     shutil.rmtree(out, ignore_errors=True)  # what an earlier call asked for
     out.mkdir(parents=True)
-    use_cache(words.cache or out.parent / "cache-x86")
+    use_cache(out.parent / "cache-x86")
     for name in words.sizes:
         model = name if name == "micro" else str(random_checkpoint(name, out.parent / name))
         for quantize in QUANTIZATIONS:
