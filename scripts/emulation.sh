@@ -34,7 +34,7 @@ fetch_emulator() {
     touch "$emulator/done"
 }
 
-# Three times as quick on an Intel; the C file says why. Without a compiler the lane only takes longer.
+# Nearly four times as quick on an Intel; the C file says why. Without a compiler the lane only takes longer.
 sooner() { # the library to preload, or nothing
     command -v gcc >/dev/null && grep -qw fma /proc/cpuinfo || return 0
     gcc -O2 -Wall -mavx -mfma -shared -fPIC -o "$emulator/libfma.so" benchmarks/processors/fused_multiply_add.c &&

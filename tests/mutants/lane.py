@@ -29,9 +29,10 @@ from tests.mutants.cover import Covered, forget, imports, kept, measure
 
 _QUICK_S: Final = 3.0
 _SLOWER: Final = 10
+_OURS: Final = {"whisper_hailo", "whisper_hailo_lab", "tests", "benchmarks"}
+
 _Functions: TypeAlias = dict[tuple[str, str, int], list[types.FunctionType]]
 """By file, name and line."""
-_OURS: Final = {"whisper_hailo", "whisper_hailo_lab", "tests", "benchmarks"}
 
 _QUIET: Final = [
     *("-qq", "-x", "-m", "not slow", "-p", "no:cacheprovider", "--no-header", "--no-summary"),
@@ -78,14 +79,14 @@ class Lane:
         near = {file: items for file, items in by_file.items() if imports(file, modules)}
         left = self.mutants
         for files in (near, by_file):
-            living = []
+            again = []
             for one in self._tried(left, files, sources, functions):
-                if one.lives and files is near:
-                    living.append(one)
+                if files is near and not one.killed_by:
+                    again.append(one)
                     continue
                 self.done.append(one)
                 self.tell(one)
-            left = living
+            left = again
         return True
 
     def _tried(
