@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Any, Self
 
 from whisper_hailo.core.closing import Closing
-from whisper_hailo.core.protocols import AnyDecoder, Encoder, Limits, Padding, StepOutput
+from whisper_hailo.core.protocols import (
+    AnyDecoder,
+    Encoder,
+    Limits,
+    Padding,
+    SilenceKeys,
+    StepOutput,
+)
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 
@@ -60,6 +67,10 @@ class DecoderAround(Closing):
     @property
     def limits(self) -> Limits:
         return self._decoder.limits
+
+    @property
+    def silence_keys(self) -> SilenceKeys | None:
+        return self._decoder.silence_keys
 
     def open(self) -> Self:
         self._decoder.open()

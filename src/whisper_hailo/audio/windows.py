@@ -15,8 +15,8 @@ from whisper_hailo.core.types import (
     FloatArray,
 )
 
-DEFAULT_WINDOW_S: Final = 10.0
 DEFAULT_MARGIN_S: Final = 1.0
+"""With less silence behind speech the decoder runs on (docs/accuracy.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ class WindowPlan:
     Attributes:
         window_s: encoder input in seconds, a whole number of encoder positions.
         margin_s: seconds kept free at the end.
-        trim_window: a window that is not full is cut behind its audio and the margin; the decoder's
-            padding costs the same either way.
+        trim_window: a window that is not full is cut a second behind its audio; the silence keys
+            stand for the rest.
     """
 
     window_s: float
@@ -45,7 +45,7 @@ class WindowPlan:
 
         Args:
             dims: the model's sizes.
-            window_s: seconds of the window; `None` is 10 s, or the model's context when shorter.
+            window_s: seconds of the window; `None` is the model's context.
             margin_s: seconds kept free; `None` is 1 s, or none for the full context.
 
         Raises:
@@ -53,7 +53,7 @@ class WindowPlan:
                 margin leaves no room for audio.
         """
         longest_s = dims.max_window_s
-        window_s = min(DEFAULT_WINDOW_S, longest_s) if window_s is None else float(window_s)
+        window_s = longest_s if window_s is None else float(window_s)
         step_s = FRAMES_PER_POSITION / FRAMES_PER_SECOND
         positions = window_s / step_s
         fits = step_s <= window_s <= longest_s
@@ -89,7 +89,8 @@ class WindowPlan:
         """
         if not self.trim_window:
             return self.window_samples
-        seconds = math.ceil(n_samples / SAMPLE_RATE_HZ + self.margin_s)
+        margin_s = max(self.margin_s, DEFAULT_MARGIN_S)
+        seconds = math.ceil(n_samples / SAMPLE_RATE_HZ + margin_s)
         return min(self.window_samples, max(1, seconds) * SAMPLE_RATE_HZ)
 
 

@@ -129,7 +129,7 @@ def alignment_weights(
     cross_bias: FloatArray,
     heads: Sequence[tuple[int, Sequence[int]]],
 ) -> FloatArray:
-    """Cross-attention weights of some heads over the real positions.
+    """Cross-attention weights of some heads over all keys, those of silence included.
 
     The fused operators keep their weights to themselves: those that somebody looks at are computed
     here once more, from the queries of the pass.
@@ -138,11 +138,11 @@ def alignment_weights(
         queries: of each layer in `heads`, `(batch, n_tokens, d_model)`, with the keys' scales where
             they have any.
         cross: keys and values of the batch.
-        cross_bias: `(batch, 1, 1, n_positions + 1)`, what is added to the scores.
+        cross_bias: `(batch, 1, 1, n_keys)`, what is added to the scores.
         heads: layers and their heads.
 
     Returns:
-        `(batch, heads of all layers, n_tokens, n_positions)` float32.
+        `(batch, heads of all layers, n_tokens, n_keys)` float32.
     """
     parts = []
     for query, (layer, chosen) in zip(queries, heads, strict=True):
@@ -153,5 +153,5 @@ def alignment_weights(
         scores = apart @ keys.transpose(0, 1, 3, 2) + cross_bias
         weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
         weights /= weights.sum(axis=-1, keepdims=True)
-        parts.append(weights[..., :-1])
+        parts.append(weights)
     return np.concatenate(parts, axis=1)

@@ -15,11 +15,12 @@ import numpy as np
 
 from whisper_hailo.backends.checks import check_features
 from whisper_hailo.backends.graph_run import running
-from whisper_hailo.backends.host_side import with_zero_rows
+from whisper_hailo.backends.host_side import pad_features
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import ModelError, OptionError
 from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.names import shown
+from whisper_hailo.core.protocols import SilenceKeys
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.strict_json import MismatchError, decode, read_json, read_json_object
 from whisper_hailo.core.types import FloatArray
@@ -60,13 +61,20 @@ class CTranslate2Recognizer(Closing):
         directory: holds `model.bin`, `config.json` and `vocabulary.json`.
         spec: the model that it should be of.
         threads: threads per operator; 0 lets the engine choose.
+        silence_keys: of the encoder whose features it is given; `None` pads with zero rows.
 
     Raises:
         OptionError: ctranslate2 is not installed.
         ModelError: no such directory, or one of another model.
     """
 
-    def __init__(self, directory: Path, spec: ModelSpec, threads: int = 0) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        spec: ModelSpec,
+        threads: int = 0,
+        silence_keys: SilenceKeys | None = None,
+    ) -> None:
         if find_spec("ctranslate2") is None:
             raise OptionError(
                 f"--decoder-backend ctranslate2: it is not installed; {to_add('ctranslate2')}"
@@ -76,6 +84,7 @@ class CTranslate2Recognizer(Closing):
         self._directory = directory
         self._spec = spec
         self._threads = threads
+        self._silence_keys = silence_keys
         self._model: Any = None
 
     @property
@@ -145,9 +154,9 @@ class CTranslate2Recognizer(Closing):
             ModelError: the engine failed.
         """
         batch = audio_features.shape[0]
-        paddings = (options.cures.padding(self._spec.dims),) * batch
+        paddings = (options.cures.padding(self._spec.dims, self._silence_keys),) * batch
         n_positions = check_features(audio_features, paddings, None, self._spec)
-        padded = with_zero_rows(audio_features, paddings, n_positions)
+        padded = pad_features(audio_features, paddings, n_positions)
         budget = options.budget(self._spec.dims, len(prefix))
         special, limits, search = self._spec.tokens, options.limits, options.search
         listed = special.suppress if limits.suppress is None else limits.suppress

@@ -114,6 +114,11 @@ class FixedDecoder(Closing):
         """One number of positions, no padding beyond it, no alignment."""
         return Limits(n_positions=self._runner.n_positions, free_padding=False, aligns=False)
 
+    @property
+    def silence_keys(self) -> None:
+        """None: the graph has no positions beyond its window."""
+        return
+
     def open(self) -> Self:
         """Load the graph; raises what its runner raises."""
         self._runner.open()

@@ -14,8 +14,10 @@ from whisper_hailo.backends.cache import Cache, CacheNames
 from whisper_hailo.backends.checks import check_features, check_mel, check_rewind, check_step
 from whisper_hailo.backends.cross import CrossKV, CrossNames, alignment_weights, heads_by_layer
 from whisper_hailo.backends.graph_run import running_graph
+from whisper_hailo.backends.host_side import with_silence_keys
 from whisper_hailo.backends.pieces import in_pieces
 from whisper_hailo.backends.session import GraphFile, open_session
+from whisper_hailo.backends.silence import load_silence_keys
 from whisper_hailo.backends.state import (
     CachedState,
     StepInputs,
@@ -24,7 +26,7 @@ from whisper_hailo.backends.state import (
 )
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import ModelError
-from whisper_hailo.core.protocols import Limits, Padding, StepOutput
+from whisper_hailo.core.protocols import Limits, Padding, SilenceKeys, StepOutput
 from whisper_hailo.core.spec import CROSS_KV_FILE, DECODER_FILE, ENCODER_FILE, ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 
@@ -125,6 +127,7 @@ class CachedDecoder(Closing):
         self._names = CacheNames.of(spec.dims.n_decoder_layers)
         self._cross_names = CrossNames.of(spec)
         self._alignment_heads = heads_by_layer(spec.alignment_heads)
+        self._silence_keys: SilenceKeys | None = None
 
     @property
     def spec(self) -> ModelSpec:
@@ -140,6 +143,18 @@ class CachedDecoder(Closing):
     def limits(self) -> Limits:
         """Any number of positions, free padding, alignment."""
         return Limits()
+
+    @property
+    def silence_keys(self) -> SilenceKeys:
+        """What the model's own encoder makes of silence; read when first asked for.
+
+        Raises:
+            ModelError: their file is damaged or of another model.
+        """
+        if self._silence_keys is None:
+            encoder = OnnxEncoder(self._directory, self._spec, self._threads)
+            self._silence_keys = load_silence_keys(self._directory, self._spec, encoder)
+        return self._silence_keys
 
     def open(self) -> Self:
         """Load both graphs.
@@ -180,16 +195,18 @@ class CachedDecoder(Closing):
         n_positions = check_features(audio_features, paddings, n_positions, self._spec)
         batch, n_audio_ctx, _ = audio_features.shape
         dims = self._spec.dims
+        heard = with_silence_keys(audio_features, paddings[0].silence)
         return CachedState(
             cache=Cache.empty(
                 dims.n_decoder_layers,
                 (batch, dims.n_decoder_heads, dims.cache_head_size),
                 dims.n_text_ctx,
             ),
-            cross=self._cross(np.ascontiguousarray(audio_features, dtype=np.float32)),
+            cross=self._cross(np.ascontiguousarray(heard, dtype=np.float32)),
             cross_bias=cross_bias(paddings, n_positions, n_audio_ctx),
             first=np.zeros(batch, np.int64),
             audio_rows=tuple(range(batch)),
+            n_audio_ctx=n_audio_ctx,
             n_tokens=0,
         )
 
@@ -234,6 +251,7 @@ class CachedDecoder(Closing):
             state.cross_bias,
             first,
             state.audio_rows,
+            state.n_audio_ctx,
             state.n_tokens + n_new,
         )
         if n_new > 1 and state.batch > 1 and (state.n_tokens or state.cross.grouped):
@@ -263,7 +281,7 @@ class CachedDecoder(Closing):
         if not alignment:
             return StepOutput(logits, logsumexp)
         weights = alignment_weights(queries, state.cross, state.cross_bias, self._alignment_heads)
-        return StepOutput(logits, logsumexp, weights)
+        return StepOutput(logits, logsumexp, weights[..., : state.n_audio_ctx])
 
     def batch_size(self, state: CachedState) -> int:
         """Number of rows of a state."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -10,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whisper_hailo.backends.checks import check_features, check_rewind, check_step
-from whisper_hailo.backends.foreign_encoder import precision
+from whisper_hailo.backends.file_kinds import encoder_file
+from whisper_hailo.backends.foreign_encoder import ForeignEncoder, precision
 from whisper_hailo.backends.graph_run import EXPORT_AGAIN, running_graph
-from whisper_hailo.backends.host_side import logsumexp, with_zero_rows
+from whisper_hailo.backends.host_side import logsumexp, pad_features
 from whisper_hailo.backends.optimum_files import (
     AUDIO_MASK,
     BRANCH,
@@ -26,16 +29,19 @@ from whisper_hailo.backends.optimum_files import (
 from whisper_hailo.backends.saturation import saturates, warn_of_slow_products
 from whisper_hailo.backends.session import open_graph
 from whisper_hailo.backends.signature import Port, Signature
+from whisper_hailo.backends.silence import measure_silence_keys
 from whisper_hailo.backends.state import cut_tokens, take_rows
 from whisper_hailo.backends.unsigned_codes import unsigned_graph
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import ModelError, OptionError, ShapeError
-from whisper_hailo.core.protocols import Limits, Padding, StepOutput
+from whisper_hailo.core.protocols import Limits, Padding, SilenceKeys, StepOutput
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     import onnxruntime
+
+logger = logging.getLogger(__name__)
 
 Cache = dict[str, Any]
 """`0.decoder.key` and so on to the runtime's tensors."""
@@ -110,6 +116,19 @@ class OptimumDecoder(Closing):
         """Any number of positions, real padding, no alignment."""
         return Limits(free_padding=False, aligns=False)
 
+    @cached_property
+    def silence_keys(self) -> SilenceKeys | None:
+        """Measure what the exported encoder makes of silence; `None` where there is no encoder."""
+        try:
+            encoder = ForeignEncoder(encoder_file(self._graphs.first.path.parent), self._spec)
+        except ModelError as error:
+            logger.warning("padding with zeros, not with silence: %s", error)
+            return None
+        if encoder.n_frames != self._spec.dims.max_frames:
+            return None
+        with encoder:
+            return measure_silence_keys(encoder)
+
     def open(self) -> Self:
         """Load the graphs.
 
@@ -146,7 +165,7 @@ class OptimumDecoder(Closing):
             ShapeError: the features do not fit this decoder, or rows would be of different length.
         """
         n_positions = check_features(audio_features, paddings, n_positions, self._spec)
-        padded = with_zero_rows(audio_features, paddings, n_positions)
+        padded = pad_features(audio_features, paddings, n_positions)
         dtype = self._graphs.first.inputs[FEATURES].dtype
         rows = tuple(range(audio_features.shape[0]))
         return OptimumState(padded.astype(dtype, copy=False), {}, rows, 0)

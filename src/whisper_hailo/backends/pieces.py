@@ -43,13 +43,13 @@ def _row_by_row(run: Pass, tokens: IntArray, state: CachedState, positions: IntA
 
 def _one_row(state: CachedState, rows: slice) -> CachedState:
     """One row of a state, in its place: what is added to its cache is added to the state's."""
-    return CachedState(
+    return replace(
+        state,
         cache=state.cache.row(rows.start),
         cross=state.cross.rows(np.array([rows.start])),
         cross_bias=state.cross_bias[rows],
         first=state.first[rows],
         audio_rows=state.audio_rows[rows],
-        n_tokens=state.n_tokens,
     )
 
 

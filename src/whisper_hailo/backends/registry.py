@@ -11,7 +11,7 @@ from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.protocols import AnyDecoder, Encoder
-from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.spec import ENCODER_FILE, ModelSpec
 from whisper_hailo.decoding.recognizer import AudioRecognizer, Recognizer
 
 AnyBackEnd: TypeAlias = AnyDecoder | Recognizer | AudioRecognizer
@@ -87,10 +87,16 @@ def _optimum_decoder(request: BackendRequest) -> AnyDecoder:
 
 def _ctranslate2(request: BackendRequest) -> AnyBackEnd:
     from whisper_hailo.backends.ctranslate2 import CTranslate2Recognizer
+    from whisper_hailo.backends.onnx import OnnxEncoder
+    from whisper_hailo.backends.silence import load_silence_keys
 
     if request.path is None:
         raise OptionError("--decoder-backend ctranslate2 needs --decoder DIR, a converted model")
-    return CTranslate2Recognizer(request.path, request.spec, request.threads)
+    silence = None
+    if ENCODER_FILE in request.spec.files:
+        encoder = OnnxEncoder(request.directory, request.spec, request.threads)
+        silence = load_silence_keys(request.directory, request.spec, encoder)
+    return CTranslate2Recognizer(request.path, request.spec, request.threads, silence)
 
 
 def _emulated_encoder(request: BackendRequest) -> Encoder:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from whisper_hailo.audio.windows import DEFAULT_WINDOW_S
 from whisper_hailo.backends.options import AUTO, EngineOptions
 from whisper_hailo.backends.registry import DECODERS, ENCODERS, AnyBackEnd, BackendRequest
 from whisper_hailo.core.errors import OptionError, ShapeError
@@ -122,7 +121,7 @@ def engine_window_s(
         return window_s
     positions_per_second = FRAMES_PER_SECOND / FRAMES_PER_POSITION
     if window_s is None:
-        return min(DEFAULT_WINDOW_S, takes / positions_per_second)
+        return takes / positions_per_second
     got = round(window_s * positions_per_second)
     if got > takes:
         raise ShapeError(

@@ -25,9 +25,10 @@ class CachedState:
     Attributes:
         cache: keys and values, of which the first `n_tokens` places are this state's.
         cross: keys and values of the audio.
-        cross_bias: `(batch, 1, 1, n_positions + 1)` float32.
+        cross_bias: `(batch, 1, 1, n_keys)` float32, see `cross_bias`.
         first: `(batch,)` int64 column of each row's first real token.
         audio_rows: for each row, which row of `start`'s audio features it listens to.
+        n_audio_ctx: positions of the audio; keys behind them stand for silence.
         n_tokens: tokens in the cache.
     """
 
@@ -36,6 +37,7 @@ class CachedState:
     cross_bias: FloatArray
     first: IntArray
     audio_rows: tuple[int, ...]
+    n_audio_ctx: int
     n_tokens: int
 
     @property
@@ -114,21 +116,22 @@ def cross_bias(
     """Additive cross-attention mask: what each row may hear, and how much silence follows.
 
     Args:
-        paddings: one policy per row.
+        paddings: one policy per row, with the same silence keys or none.
         n_positions: `(batch,)` int64 true number of positions of each row.
         n_audio_ctx: positions of the batch, at least the largest of these.
 
     Returns:
-        `(batch, 1, 1, n_audio_ctx + 1)` float32: 0 for real positions, -inf beyond them, and in
-        the last column ln P for P zero rows, -inf for none. Read-only.
+        `(batch, 1, 1, n_audio_ctx + n_keys + 1)` float32: 0 for real positions, -inf beyond them.
+        For P positions added, the silence keys have ln P plus their log share, and the zero row in
+        the last column has -inf; without silence keys, the zero row has ln P. Read-only.
     """
     if len(paddings) == 1:
-        return _of_one_row(paddings[0], int(n_positions[0]), n_audio_ctx)
+        return _cross_bias_of_row(paddings[0], int(n_positions[0]), n_audio_ctx)
     return _cross_bias(paddings, n_positions, n_audio_ctx)
 
 
 @lru_cache(maxsize=16)
-def _of_one_row(padding: Padding, n_positions: int, n_audio_ctx: int) -> FloatArray:
+def _cross_bias_of_row(padding: Padding, n_positions: int, n_audio_ctx: int) -> FloatArray:
     """Windows are mostly as long as the one before."""
     return _cross_bias((padding,), np.array([n_positions]), n_audio_ctx)
 
@@ -136,11 +139,17 @@ def _of_one_row(padding: Padding, n_positions: int, n_audio_ctx: int) -> FloatAr
 def _cross_bias(
     paddings: tuple[Padding, ...], n_positions: IntArray, n_audio_ctx: int
 ) -> FloatArray:
-    columns = np.arange(n_audio_ctx + 1)
-    bias = np.where(columns < n_positions[:, None], 0.0, -np.inf)
-    zero_rows = [p.zero_rows(int(n)) for p, n in zip(paddings, n_positions, strict=True)]
+    heard = np.where(np.arange(n_audio_ctx) < n_positions[:, None], 0.0, -np.inf)
+    n_added = [p.n_added(int(n)) for p, n in zip(paddings, n_positions, strict=True)]
     with np.errstate(divide="ignore"):  # ln 0 is the -inf that no padding asks for
-        bias[:, -1] = np.log(np.array(zero_rows, np.float64))
+        level = np.log(np.array(n_added, np.float64))[:, None]
+    silence = paddings[0].silence
+    if silence is None:
+        behind = level
+    else:
+        zero_row = np.full_like(level, -np.inf)
+        behind = np.concatenate([level + silence.log_shares, zero_row], axis=1)
+    bias = np.concatenate([heard, behind], axis=1)
     return constant(bias.astype(np.float32))[:, None, None, :]
 
 

@@ -10,8 +10,6 @@ from whisper_hailo.core.flags import flag, group, refuse_idle
 from whisper_hailo.text.outputs import ALL_FORMATS, FORMATS
 from whisper_hailo.text.subtitles import Layout
 
-_TIMED = frozenset({"srt", "vtt", "tsv"})
-
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions:
@@ -59,8 +57,3 @@ class OutputOptions:
     def formats(self) -> tuple[str, ...]:
         """The formats to write, each once."""
         return FORMATS if ALL_FORMATS in self._named else tuple(dict.fromkeys(self._named))
-
-    @property
-    def wants_times(self) -> bool:
-        """Whether a format is of use only with times of segments."""
-        return not _TIMED.isdisjoint(self.formats)

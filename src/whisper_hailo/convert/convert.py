@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from whisper_hailo.backends.onnx import OnnxEncoder
+from whisper_hailo.backends.silence import measure_silence_keys, save_silence_keys
 from whisper_hailo.checkpoint.alignment import alignment_heads
 from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.checkpoint.config import INDEX_FILE
@@ -36,6 +38,7 @@ from whisper_hailo.core.spec import (
     DECODER_FILE,
     ENCODER_FILE,
     PARITY_FILES,
+    SILENCE_FILE,
     SPEC_FILE,
     FileRecord,
     ModelSource,
@@ -128,7 +131,15 @@ def _write_all(
     hashes, files = _side_by_side(lambda: source_hashes(checkpoint), jobs)
     if has_tokenizer:
         files[TOKENIZER_FILE] = _record(tokenizer)
+    files[SILENCE_FILE] = _write_silence_keys(work, replace(spec, files=files))
     return replace(spec, files=files, source=replace(source, sha256=hashes))
+
+
+def _write_silence_keys(work: Path, spec: ModelSpec) -> FileRecord:
+    """Measure the silence keys with the encoder just written."""
+    with OnnxEncoder(work, spec) as encoder:
+        save_silence_keys(measure_silence_keys(encoder), work / SILENCE_FILE)
+    return _record(work / SILENCE_FILE)
 
 
 def _side_by_side(

@@ -26,7 +26,7 @@ from whisper_hailo.core.version import __version__
 
 logger = logging.getLogger(__name__)
 
-_REVISION = 4
+_REVISION = 5
 """Of what conversions write. Raised when the same checkpoint and options give other values in the
 same format: directories from before still run, those in the cache are made anew."""
 

@@ -3,29 +3,62 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
+
+import numpy as np
 
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray, IntArray
 
 
+@dataclass(frozen=True, eq=False)
+class SilenceKeys:
+    """What a checkpoint's encoder makes of silence behind speech, as a few rows of audio features.
+
+    A decoder was trained on 30 s windows, whose end is mostly silence, and rests its attention
+    there. A row whose cross-attention score is raised by ln n weighs as much as n equal rows.
+
+    Attributes:
+        features: `(n_keys, d_model)` float32.
+        shares: `(n_keys,)` float32 fractions of the silence that each row stands for; sum 1.
+    """
+
+    features: FloatArray
+    shares: FloatArray
+
+    @cached_property
+    def log_shares(self) -> FloatArray:
+        """`(n_keys,)` float32 natural logarithms of the shares."""
+        logarithms: FloatArray = np.log(self.shares)
+        return logarithms
+
+    def repeat_rows(self, n_rows: int) -> FloatArray:
+        """Return `(n_rows, d_model)`: each row as often as its share asks for."""
+        middles = (np.arange(n_rows) + 0.5) / max(1, n_rows)
+        rows = np.searchsorted(np.cumsum(self.shares), middles)
+        repeated: FloatArray = self.features[np.minimum(rows, len(self.features) - 1)]
+        return repeated
+
+
 @dataclass(frozen=True, slots=True)
 class Padding:
-    """How far each row of audio features is padded with zero rows before cross-attention.
-
-    A zero row has key 0 (no bias in `k_proj`) and value `b_v`, so any number P of them together
-    is one extra key with score ln P: padding costs one position, whatever the target.
+    """What follows the audio features of a row in cross-attention, and for how long.
 
     Attributes:
         pad_to: target number of positions, or `None` for no padding. Features are never cut:
             a target below their length adds nothing.
+        silence: keys that stand for the positions added; `None` adds zero rows. A zero row has
+            key 0 (no bias in `k_proj`) and value `b_v`, so any number P of them together is one
+            extra key with score ln P.
     """
 
     pad_to: int | None
+    silence: SilenceKeys | None = None
 
-    def zero_rows(self, n_positions: int) -> int:
-        """Number of zero rows P = max(0, target - positions) that this policy adds."""
+    def n_added(self, n_positions: int) -> int:
+        """Return the number of positions P = max(0, target - positions) that this policy adds."""
         return 0 if self.pad_to is None else max(0, self.pad_to - n_positions)
 
 
@@ -166,6 +199,11 @@ class Decoder(Closeable, Protocol[StateT]):
     @property
     def limits(self) -> Limits:
         """What its graph can do."""
+        ...
+
+    @property
+    def silence_keys(self) -> SilenceKeys | None:
+        """What the model's encoder makes of silence; `None` pads with zero rows."""
         ...
 
     def start(

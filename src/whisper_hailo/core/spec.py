@@ -17,6 +17,7 @@ SPEC_FILE = "model.json"
 ENCODER_FILE = "encoder.onnx"
 CROSS_KV_FILE = "cross_kv.onnx"
 DECODER_FILE = "decoder.onnx"
+SILENCE_FILE = "silence.safetensors"
 PARITY_FILES = ("parity.json", "parity.svg", "parity-against.json", "parity-against.svg")
 """What `validate` leaves in a model directory; a new conversion makes it void."""
 

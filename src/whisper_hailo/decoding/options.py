@@ -10,7 +10,7 @@ from whisper_hailo.core.dimensions import Dimensions
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import expect, expect_choices, flag, group, number_or_none
 from whisper_hailo.core.languages import AUTO_LANGUAGE, language_code
-from whisper_hailo.core.protocols import Padding
+from whisper_hailo.core.protocols import Padding, SilenceKeys
 from whisper_hailo.decoding.option_groups import (
     REPETITION,
     TIMES,
@@ -25,6 +25,10 @@ from whisper_hailo.text.tokenizer import TASKS
 _STRONGEST_CURE: Final = 1000.0
 """Logits lie within some tens; what they are multiplied by, or grow by, has to stay a float32."""
 
+SILENCE: Final = "silence"
+PADDINGS: Final = (SILENCE, "zeros")
+"""What padding holds: silence as the model's own encoder hears it, or zero rows, as the study."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cures:
@@ -35,6 +39,7 @@ class Cures:
     Attributes:
         pad_to: padding target in encoder positions; `None` means the model's full context,
             0 means no padding.
+        pad_with: `silence`, as the model's own encoder hears it, or `zeros`.
         repetition_penalty: p >= 1; logits of ids generated so far are divided by p when positive,
             multiplied by p otherwise. 1 is off.
         eot_boost: t >= 0 in logits; when the best logit leads end-of-transcript by less than t,
@@ -47,6 +52,13 @@ class Cures:
     pad_to: int | None = flag(
         None, "Padding target in encoder positions; 0: none.", REPETITION, shown="preset's"
     )
+    pad_with: str = flag(
+        SILENCE,
+        "What padding holds; zeros only reproduce the study",
+        REPETITION,
+        choices=PADDINGS,
+        shown="preset's",
+    )
     repetition_penalty: float = flag(
         1.0, "Of what was said before; 1 is off.", REPETITION, shown="preset's"
     )
@@ -57,13 +69,18 @@ class Cures:
     def __post_init__(self) -> None:
         fits = self.pad_to is None or self.pad_to >= 0
         expect(self, "pad_to", fits, "0 (none) or a number of encoder positions")
+        expect_choices(self)
         most = f"{_STRONGEST_CURE:g}"
         fits = 1.0 <= self.repetition_penalty <= _STRONGEST_CURE
         expect(self, "repetition_penalty", fits, f"1 (off) to {most}")
         expect(self, "eot_boost", 0.0 <= self.eot_boost <= _STRONGEST_CURE, f"0 (off) to {most}")
 
-    def padding(self, dims: Dimensions) -> Padding:
-        """The padding policy for a model; targets over its context are refused.
+    def padding(self, dims: Dimensions, silence: SilenceKeys | None = None) -> Padding:
+        """Return the padding policy for a model; targets over its context are refused.
+
+        Args:
+            dims: the model's sizes.
+            silence: its silence keys; `None`, or `pad_with` zeros, pads with zero rows.
 
         Raises:
             OptionError: the target is longer than the context the decoder was trained on.
@@ -74,7 +91,7 @@ class Cures:
                 f"--pad-to is {target}, the model was trained on {dims.n_audio_ctx} positions; "
                 "use that or less"
             )
-        return Padding(pad_to=target)
+        return Padding(target, silence if self.pad_with == SILENCE else None)
 
 
 PRESETS: Final[dict[str, Cures]] = {

@@ -12,6 +12,9 @@ from whisper_hailo.core.flags import expect, flag
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 
 _FRAME_S: Final = FRAME_SAMPLES / SAMPLE_RATE_HZ
+_MAX_SEGMENT_S: Final = 9.0
+"""The study's, and what a 10 s window holds."""
+
 _LONGEST_S: Final = 30.0
 _SEGMENTS: Final = "Segments"
 _CHANGEABLE: Final = (
@@ -32,12 +35,14 @@ class CaptionOptions:
         min_speech_s: sound shorter than this is a click and starts no segment.
         pre_roll_s: audio before the first speech that belongs to a segment.
         min_partial_s: new audio after which a partial is due; 0 makes none.
-        max_segment_s: longer segments are cut between words; `None` is what the engine takes.
+        max_segment_s: longer segments are cut between words; `None` is 9 s, or what the engine
+            takes where that is less.
         settle_s: a word is committed when hypotheses at least this far apart agree on it.
         hold_back_s: a partial ends where the decoder looks at the last so many seconds of audio;
             what it says there is a guess at words that are not said yet.
         drafts: verify the text before instead of decoding it again.
-        trim_window: encode only as much of the window as the audio fills, where the encoder can.
+        trim_window: encode only as much of the window as the audio fills; `None`: where the
+            encoder can.
 
     Raises:
         OptionError: a value out of range.
@@ -62,7 +67,7 @@ class CaptionOptions:
         _SEGMENTS,
         name="--max-segment",
         metavar="S",
-        shown="window less margin",
+        shown="9, or less where the window is shorter",
     )
     settle_s: float = flag(
         1.0,
@@ -79,7 +84,12 @@ class CaptionOptions:
         metavar="S",
     )
     drafts: bool = flag(True, "Verify the text before, or decode anew.", _SEGMENTS)
-    trim_window: bool = flag(False, "Encode only what of the window is filled.", _SEGMENTS)
+    trim_window: bool | None = flag(
+        None,
+        "Encode only what of the window is filled.",
+        _SEGMENTS,
+        shown="where the encoder can",
+    )
 
     def __post_init__(self) -> None:
         fits = 0.0 < self.vad_threshold <= 1.0
@@ -123,7 +133,9 @@ class CaptionOptions:
         Raises:
             OptionError: longer than the engine can hear.
         """
-        longest = content_s if self.max_segment_s is None else self.max_segment_s
+        longest = (
+            min(_MAX_SEGMENT_S, content_s) if self.max_segment_s is None else self.max_segment_s
+        )
         if longest > content_s:
             raise OptionError(
                 f"--max-segment is {longest:g} s, the model's window takes {content_s:g} s of "

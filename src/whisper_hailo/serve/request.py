@@ -123,7 +123,6 @@ class Choices:
         hints: words to expect, as far as the model can make use of them.
         temperature: of the first try; above 0 tokens are sampled.
         max_new_tokens: of a window.
-        times: the model writes times of segments, as subtitles need them.
         words: times of words.
         speech: only what a detector takes for speech is transcribed.
     """
@@ -135,7 +134,6 @@ class Choices:
     hints: tuple[str, ...] = ()
     temperature: float | None = None
     max_new_tokens: int | None = None
-    times: bool = False
     words: bool = False
     speech: SpeechChoices | None = None
 
@@ -175,7 +173,6 @@ class Defaults:
             language=choices.language or options.language,
             task=choices.task or options.task,
             max_new_tokens=choices.max_new_tokens or options.max_new_tokens,
-            timestamps=options.timestamps or choices.times,
             words=WordOptions() if choices.words and options.words is None else options.words,
             prompts=prompts,
             search=search,

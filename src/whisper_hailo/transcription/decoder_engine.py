@@ -24,6 +24,7 @@ from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.decoding.words.align import align_words
 from whisper_hailo.decoding.words.cleanup import words_into_segments
+from whisper_hailo.decoding.words.sentences import split_into_sentences
 from whisper_hailo.text.tokenizer import Tokenizer
 from whisper_hailo.transcription.assemble import assemble, spread_words
 from whisper_hailo.transcription.draft_model import DraftModel
@@ -63,7 +64,7 @@ class DecoderEngine:
         self._draft_model = draft
         self._tokenizer = tokenizer
         self._options = options
-        self._padding = options.cures.padding(decoder.spec.dims)
+        self._padding = options.cures.padding(decoder.spec.dims, decoder.silence_keys)
         self._prompts = PromptMaker(tokenizer, decoder.spec.dims, options)
         # Language and prompts are each row's own, in its context.
         self.batch_key: Hashable = replace(options, language=AUTO_LANGUAGE, prompts=PromptOptions())
@@ -172,10 +173,11 @@ class DecoderEngine:
                 return result
             text = result.kept_tokens(self._tokenizer.special.eot)
             return replace(result, words=tuple(self._align(state, row, text, result)))
-        if not result.segments or not (self._options.words or request.window.needs_words):
+        timed_by_words = not self._options.timestamps
+        if not result.segments or not (self._options.words or timed_by_words):
             return result
         if not aligns:
-            return spread_words(result, self._tokenizer)
+            return _in_sentences(spread_words(result, self._tokenizer))
         eot = self._tokenizer.special.eot
         text = [t for segment in result.segments for t in segment.tokens if t < eot]
         segments = words_into_segments(
@@ -186,7 +188,8 @@ class DecoderEngine:
             eot=eot,
             last_speech_s=request.context.last_speech_s,
         )
-        return replace(result, segments=tuple(segments))
+        timed = replace(result, segments=tuple(segments))
+        return _in_sentences(timed) if timed_by_words else timed
 
     def _align(
         self,
@@ -206,6 +209,12 @@ class DecoderEngine:
             content_s=result.window.content_s,
             language=result.language,
         )
+
+
+def _in_sentences(result: WindowResult) -> WindowResult:
+    """Split the one segment of a text without timestamps."""
+    sentences = [part for segment in result.segments for part in split_into_sentences(segment)]
+    return replace(result, segments=tuple(sentences))
 
 
 def _tell_of_leaving(name: str, tally: DraftTally) -> None:

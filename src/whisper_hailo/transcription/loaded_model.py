@@ -43,11 +43,6 @@ class LoadedModel(Closing):
         return self._parts.plan.window_s - self._parts.plan.margin_s
 
     @property
-    def trims(self) -> bool:
-        """Whether only as much of a window as its audio fills can be encoded."""
-        return self._parts.encoder is not None and self._parts.encoder.n_frames is None
-
-    @property
     def tokenizer(self) -> Tokenizer:
         return self._parts.tokenizer
 

@@ -23,6 +23,7 @@ from whisper_hailo.decoding.option_groups import FALLBACK_STEP, OPENAI_TEMPERATU
 from whisper_hailo.decoding.options import (
     FIXED_CURES,
     PRESETS,
+    SILENCE,
     Cures,
     DecodingOptions,
 )
@@ -226,16 +227,33 @@ class Parts:
             OptionError: windows of any length, for an encoder of one.
         """
         long = long or LongOptions()
-        if long.trim_window and (self.encoder is None or self.encoder.n_frames is not None):
+        long = replace(long, trim_window=self.trims(options, long.trim_window))
+        overlaps = strategy_of(options, long) == "overlap"
+        if long.strategy == "auto" and overlaps and not self.limits.aligns:
+            return replace(long, strategy="consecutive")
+        return long
+
+    def trims(self, options: DecodingOptions, asked: bool | None) -> bool:
+        """Whether windows are encoded only as far as their audio fills them.
+
+        Args:
+            options: with the padding, whose silence keys stand for what is not encoded.
+            asked: by the caller; `None` trims wherever that costs no words.
+
+        Raises:
+            OptionError: asked for, and the encoder takes windows of one length.
+        """
+        can = self.encoder is not None and self.encoder.n_frames is None
+        if asked and not can:
             takes = "no windows" if self.encoder is None else f"{self.encoder.n_frames} frames only"
             raise OptionError(
                 f"--trim-window needs an encoder that takes windows of any length, this engine's "
                 f"takes {takes}; leave it out, or choose --encoder-backend onnx"
             )
-        overlaps = strategy_of(options, long) == "overlap"
-        if long.strategy == "auto" and overlaps and not self.limits.aligns:
-            return replace(long, strategy="consecutive")
-        return long
+        if asked is not None:
+            return asked
+        pads = options.cures.pad_with == SILENCE and options.cures.pad_to is None
+        return can and pads and self.limits.free_padding
 
     def identity(self, options: DecodingOptions, long: LongOptions | None, batch_size: int) -> str:
         """Tells what gives the same text from all else: see `Transcriber.identity`."""
@@ -264,7 +282,7 @@ class Parts:
             search=options.search.name,
             timestamps=options.timestamps,
             batch_size=batch_size,
-            trim_window=long is not None and long.trim_window,
+            trim_window=self.long(long, options).trim_window is True,
             draft_model="" if draft is None else draft.name,
         )
 

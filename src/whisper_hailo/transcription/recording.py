@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from whisper_hailo.audio import AudioSource, open_audio
@@ -55,7 +56,6 @@ def make_plan(
         long.clips,
         plan,
         overlap_s if strategy == "overlap" else 0.0,
-        keep_words=options.words is not None,
         sequential=sequential,
     )
 
@@ -189,8 +189,14 @@ class Recording(Closing):
         self._n_waiting -= 1
         self.near_ties += result.decoded.near_ties
         final = self._plan.take(result)
-        self.segments += map(rounded, final)
+        self._give(final)
         self.context.remember(result, final, self._plan.pending)
+
+    def _give(self, final: Sequence[Segment]) -> None:
+        """Add segments that are final; words only where their times were asked for."""
+        if self._options.words is None:
+            final = [replace(segment, words=()) for segment in final]
+        self.segments += map(rounded, final)
 
     def fail(self, error: Exception) -> None:
         """Give up: this is what kept it from being transcribed."""
@@ -200,7 +206,7 @@ class Recording(Closing):
     def finish(self) -> None:
         """All windows are transcribed, or it failed."""
         if not self.failure:
-            self.segments += map(rounded, self._plan.finish())
+            self._give(self._plan.finish())
         self.close()
 
     def close(self) -> None:

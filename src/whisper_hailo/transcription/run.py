@@ -57,7 +57,7 @@ class TranscriptionRun:
         self._load_ms = load_ms
         if parts.draft is not None and (why := why_not_drafted(options, batch_size)):
             logger.info("draft model %s is left out: %s", parts.draft.name, why)
-        stages = parts.stages(options, trim_window=long.trim_window, batch_size=batch_size)
+        stages = parts.stages(options, trim_window=long.trim_window is True, batch_size=batch_size)
         self._stages = stages if memory is None else RememberingStages(stages, memory)
         self._share = Share()
         self._settings = parts.settings(options, long, batch_size)

@@ -218,7 +218,7 @@ class Transcriber(LoadedModel):
         options: DecodingOptions,
         draft: Draft | None = None,
         *,
-        trim_window: bool = False,
+        trim_window: bool | None = None,
         word_times: bool = False,
         hold_back_s: float = 0.0,
         translate: bool = False,
@@ -229,14 +229,15 @@ class Transcriber(LoadedModel):
             audio: `(n_samples,)` float32 at 16 kHz mono; at most `content_s` of it is looked at.
             options: checked before with `check`.
             draft: what the text is expected to begin with: it saves time and changes nothing.
-            trim_window: encode only as much of the window as the audio fills, if the encoder can.
+            trim_window: encode only as much of the window as the audio fills; `None`: if the
+                encoder can.
             word_times: find where each word is, where the decoder can; one pass more.
             hold_back_s: end the text where it is a guess at what follows; see `WindowRequest`.
             translate: decode what was encoded a second time, into English.
         """
         parts, clock = self._parts, StageClock()
         with clock.stage("total"):
-            stages = parts.stages(options, trim_window=trim_window and self.trims)
+            stages = parts.stages(options, trim_window=parts.trims(options, trim_window))
             running = Running(audio, draft or Draft(), word_times, hold_back_s)
             request = running.request(
                 parts.running_context(stages.engine), parts.plan.content_samples

@@ -152,7 +152,7 @@ def decode_greedily(
     prefix = _prefix(directory, spec, options)[:length]
     rows = []
     with OnnxEncoder(directory, spec) as encoder, CachedDecoder(directory, spec) as decoder:
-        padding = options.cures.padding(spec.dims)
+        padding = options.cures.padding(spec.dims, decoder.silence_keys)
         loop = DecodingLoop(decoder, spec.tokens, options)
         for window in mel:
             state = decoder.start(encoder.encode(window[np.newaxis]), (padding,))

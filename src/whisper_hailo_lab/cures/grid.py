@@ -73,7 +73,7 @@ class Grid:
     def _grid(self) -> Iterator[CureSetting]:
         for pad_to, penalty, boost in product(self.pad_to, self.repetition_penalty, self.eot_boost):
             name = f"pad {pad_to}, penalty {penalty:g}, boost {boost:g}"
-            yield CureSetting(name, Cures(pad_to, penalty, boost))
+            yield CureSetting(name, Cures(pad_to, repetition_penalty=penalty, eot_boost=boost))
 
     def _alone(self) -> Iterator[CureSetting]:
         for n in self.ngrams:

@@ -120,9 +120,7 @@ def decoding_options(
     if output.colour and options.words is None:
         options = replace(options, words=WordOptions())
     drops = options.words is not None and options.words.hallucination_silence_s is not None
-    if "timestamps" in given.typed or not (output.wants_times or drops):
-        return options
-    return replace(options, timestamps=True)
+    return replace(options, timestamps=True) if drops else options
 
 
 def _without_done(inputs: Sequence[Input], sink: Sink) -> list[Input]:

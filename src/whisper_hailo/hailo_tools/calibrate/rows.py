@@ -89,7 +89,7 @@ class DecoderRows:
         self._mel = EncoderRows(spec, plan)
         self._encoder = stack.enter_context(OnnxEncoder(directory, spec))
         self._decoder = stack.enter_context(CachedDecoder(directory, spec))
-        self._padding = options.cures.padding(spec.dims)
+        self._padding = options.cures.padding(spec.dims, self._decoder.silence_keys)
         self._loop = DecodingLoop(self._decoder, spec.tokens, options)
         self._eot = spec.tokens.eot
 

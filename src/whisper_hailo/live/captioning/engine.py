@@ -13,6 +13,7 @@ from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.option_groups import TokenLimits
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
+from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 
 TOKENS_PER_SECOND: Final = 20.0
@@ -96,7 +97,7 @@ class TranscriberEngine:
     Args:
         transcriber: open when it is to hear.
         options: language, cures, prompts; task `translate` gives the English beside the text.
-        trim_window: encode only as much of the window as the audio fills.
+        trim_window: encode only as much of the window as the audio fills; `None`: if it can be.
 
     Raises:
         OptionError: options that the model cannot honour, or that need more than one pass over a
@@ -104,7 +105,11 @@ class TranscriberEngine:
     """
 
     def __init__(
-        self, transcriber: Transcriber, options: DecodingOptions, *, trim_window: bool = False
+        self,
+        transcriber: Transcriber,
+        options: DecodingOptions,
+        *,
+        trim_window: bool | None = None,
     ) -> None:
         if options.search.beam_size > 1 or options.search.temperatures[0] > 0:
             raise OptionError(
@@ -113,12 +118,7 @@ class TranscriberEngine:
             )
         if options.timestamps:
             raise OptionError("live captions take their times from the stream; no --timestamps")
-        transcriber.check(options)
-        if trim_window and not transcriber.trims:
-            raise OptionError(
-                "--trim-window needs an encoder that takes windows of any length; leave it out, or "
-                "choose --encoder-backend onnx"
-            )
+        transcriber.check(options, LongOptions(trim_window=trim_window))
         self._transcriber = transcriber
         self._translates = options.task == "translate"
         self._options = replace(options, task="transcribe")

@@ -15,7 +15,6 @@ from whisper_hailo.serve.request import Choices
 from whisper_hailo.text.outputs import render, verbose_json
 
 _DOOR: Final = "inference"
-_TIMED: Final = frozenset({"srt", "vtt", "verbose_json"})
 
 
 def router(engine: Engine) -> APIRouter:
@@ -46,7 +45,6 @@ def router(engine: Engine) -> APIRouter:
             task="translate" if translate else None,
             prompt=prompt,
             temperature=temperature,
-            times=response_format in _TIMED,
         )
         async with asking.ticket(request, file, choices) as ticket:
             transcript = await while_there(request, ticket.result())

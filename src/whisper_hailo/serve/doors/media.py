@@ -23,7 +23,6 @@ from whisper_hailo.text.outputs import render, verbose_json
 Encode = Annotated[bool, Query(description="false: bare 16-bit samples, 16 kHz")]
 
 _DOOR: Final = "media"
-_TIMED: Final = frozenset({"srt", "vtt", "tsv"})
 _HEARD_S: Final = 30.0
 """A language is found out by the beginning."""
 
@@ -69,7 +68,6 @@ class _Door:
             language=language or None,
             task=task,
             prompt=initial_prompt,
-            times=output in _TIMED,
             words=word_timestamps,
             speech=SpeechChoices() if vad_filter else None,
         )

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Form, Request, Response, UploadFile
 
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import UNSPACED_LANGUAGES
-from whisper_hailo.serve.doors.openai_json import SUBTITLES, answer, delta, done
+from whisper_hailo.serve.doors.openai_json import answer, delta, done
 from whisper_hailo.serve.engine import Engine, Served, Ticket
 from whisper_hailo.serve.http.asking import Asking, while_there
 from whisper_hailo.serve.http.failures import EVENTS, TEXT, answers, body_of
@@ -102,7 +102,6 @@ class _Door:
             prompt=prompt,
             hotwords=hotwords or ", ".join(await _listed(request, "keywords[]")),
             temperature=temperature,
-            times=response_format in SUBTITLES or (wish.is_verbose and wish.segments),
             words=wish.words or wish.logprobs,
             speech=_speech(dict(await request.form())),
         )
@@ -121,8 +120,7 @@ class _Door:
         """A recording in English, whatever is spoken."""
         self._served.expect(model)
         wish = _wish(response_format, None, None, stream=False)
-        times = response_format in SUBTITLES or wish.is_verbose
-        choices = Choices(task="translate", prompt=prompt, temperature=temperature, times=times)
+        choices = Choices(task="translate", prompt=prompt, temperature=temperature)
         return await _answer(self._asking, request, file, choices, wish)
 
     async def models(self) -> dict[str, Any]:

@@ -95,7 +95,7 @@ class _Door:
         task: Annotated[Literal["transcribe", "translate"], Form()] = "transcribe",
     ) -> Response:
         """Segments as server-sent events, each when it is final."""
-        choices = Choices(language=language or None, task=task, times=True)
+        choices = Choices(language=language or None, task=task)
         async with AsyncExitStack() as stack:
             ticket = await stack.enter_async_context(self._asking.ticket(request, file, choices))
             return Events(_events(ticket), stack.pop_all())

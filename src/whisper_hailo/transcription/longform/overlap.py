@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Final
 
 from whisper_hailo.audio.windows import Window, WindowPlan
-from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment, Word
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, Segment
+from whisper_hailo.decoding.words.sentences import with_words
 from whisper_hailo.transcription.longform.clips import Clip
 from whisper_hailo.transcription.longform.feed import AudioFeed
 from whisper_hailo.transcription.longform.merge import seam
@@ -37,7 +38,6 @@ class OverlapPlan:
         plan: sizes of the windows.
         overlap_s: seconds that neighbours share where there is no pause between them; 0 for
             windows side by side, pause or not.
-        keep_words: leave the words in the segments.
         sequential: each window is shown the text of the one before.
     """
 
@@ -48,14 +48,12 @@ class OverlapPlan:
         plan: WindowPlan,
         overlap_s: float,
         *,
-        keep_words: bool,
         sequential: bool = False,
     ) -> None:
         self._feed = feed
         self._clips = clips
         self._content = plan.content_samples
         self._overlap = min(round(overlap_s * SAMPLE_RATE_HZ), self._content // 3)
-        self._keep_words = keep_words
         self._held: WindowResult | None = None
         self.sequential = sequential
 
@@ -97,21 +95,16 @@ class OverlapPlan:
             return []
         start_s, end_s = result.window.start_s, held.window.end_s
         if start_s > end_s - _HALF_SAMPLE_S:  # behind a pause, or a new clip
-            return self._final(held)
+            return list(held.segments)
         left = [word for segment in held.segments for word in segment.words]
         right = [word for segment in result.segments for word in segment.words]
         n_left, n_right = seam(left, right, start_s, end_s)
         self._held = replace(result, segments=_cut(result, n_right, None))
-        return self._final(replace(held, segments=_cut(held, 0, n_left)))
-
-    def _final(self, result: WindowResult) -> list[Segment]:
-        if self._keep_words:
-            return list(result.segments)
-        return [replace(segment, words=()) for segment in result.segments]
+        return list(_cut(held, 0, n_left))
 
     def finish(self) -> list[Segment]:
         held, self._held = self._held, None
-        return [] if held is None else self._final(held)
+        return [] if held is None else list(held.segments)
 
 
 def _cut(result: WindowResult, first: int, after: int | None) -> tuple[Segment, ...]:
@@ -127,15 +120,3 @@ def _cut(result: WindowResult, first: int, after: int | None) -> tuple[Segment, 
         elif words:
             kept.append(with_words(segment, words))
     return tuple(kept)
-
-
-def with_words(segment: Segment, words: tuple[Word, ...]) -> Segment:
-    """The segment with some of its words, and the text, tokens and times that go with them."""
-    return replace(
-        segment,
-        start_s=words[0].start_s,
-        end_s=words[-1].end_s,
-        text="".join(word.text for word in words).strip(),
-        tokens=tuple(token for word in words for token in word.tokens),
-        words=words,
-    )

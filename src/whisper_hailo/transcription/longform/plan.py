@@ -40,7 +40,7 @@ class LongOptions:
         speech_pad_s: kept before and after each stretch of speech; behind it no more than the
             silence that ended it.
         trim_window: encode only as much of a window as its audio fills; of a batch, its
-            longest audio.
+            longest audio. `None`: where the encoder can and silence keys stand for the rest.
 
     Raises:
         OptionError: a value out of range.
@@ -66,7 +66,9 @@ class LongOptions:
     speech_pad_s: float = flag(
         0.2, "Kept around speech.", _VAD, name="--vad-speech-pad", metavar="S"
     )
-    trim_window: bool = flag(False, "Encode only what of a window is filled.", LONG)
+    trim_window: bool | None = flag(
+        None, "Encode only what of a window is filled.", LONG, shown="where the encoder can"
+    )
 
     def __post_init__(self) -> None:
         expect_choices(self)

@@ -1,0 +1,125 @@
+"""Silence keys: what a checkpoint's own encoder makes of the silence behind speech.
+
+A decoder hears a short window as if the rest of 30 s were silent. Zero rows in the place of that
+silence park its attention where the model was never trained: real `base` then leaves clauses out,
+repeats itself and takes German for Welsh (docs/accuracy.md).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from whisper_hailo.audio import load_audio
+from whisper_hailo.audio.log_mel import log_mel, pad_or_trim
+from whisper_hailo.backends.model_files import model_file
+from whisper_hailo.core.errors import ModelError
+from whisper_hailo.core.names import shown
+from whisper_hailo.core.protocols import Encoder, SilenceKeys
+from whisper_hailo.core.spec import SILENCE_FILE, ModelSpec
+from whisper_hailo.core.types import (
+    FRAMES_PER_POSITION,
+    FRAMES_PER_SECOND,
+    SAMPLE_RATE_HZ,
+    FloatArray,
+)
+
+logger = logging.getLogger(__name__)
+
+N_KEYS: Final = 8
+CLIPS: Final = Path(__file__).parent.parent / "assets" / "silence"
+"""Two people, an English and a German sentence; their licences are beside them."""
+
+_POSITIONS_PER_SECOND: Final = FRAMES_PER_SECOND / FRAMES_PER_POSITION
+_BEHIND_S: Final = 1.0
+"""Positions nearer to the end of speech still hold traces of it."""
+
+_N_ITERATIONS: Final = 20
+
+
+def load_silence_keys(directory: Path, spec: ModelSpec, encoder: Encoder) -> SilenceKeys:
+    """Read the silence keys of a model directory, or measure them where it has none.
+
+    Args:
+        directory: the model directory.
+        spec: its description.
+        encoder: its own encoder, closed; opened only for directories of earlier versions.
+
+    Raises:
+        ModelError: the file is damaged or of another model.
+    """
+    if SILENCE_FILE not in spec.files:
+        logger.info("%s has no silence keys yet; measuring them with its encoder", spec.name)
+        with encoder:
+            return measure_silence_keys(encoder)
+    path = model_file(directory, spec, SILENCE_FILE)
+    try:
+        arrays = load_file(path)
+        keys = SilenceKeys(arrays["features"], arrays["shares"])
+    except (SafetensorError, KeyError) as error:
+        raise ModelError(
+            f"{shown(path)} holds no silence keys ({error}); convert the checkpoint again"
+        ) from error
+    if keys.features.shape != (keys.shares.size, spec.dims.d_model):
+        raise ModelError(
+            f"{shown(path)} has silence keys of shape {keys.features.shape}, expected "
+            f"({keys.shares.size}, {spec.dims.d_model}); convert the checkpoint again"
+        )
+    return keys
+
+
+def save_silence_keys(keys: SilenceKeys, path: Path) -> None:
+    """Write silence keys as a safetensors file."""
+    save_file({"features": keys.features, "shares": keys.shares}, path)
+
+
+def measure_silence_keys(
+    encoder: Encoder, clips: Iterable[FloatArray] | None = None, n_keys: int = N_KEYS
+) -> SilenceKeys:
+    """Encode clips padded to the full context and cluster the positions behind their speech.
+
+    Args:
+        encoder: open, taking windows of the full context.
+        clips: `(n_samples,)` float32 16 kHz mono; `None` takes the bundled ones. Each is cut to
+            half the context.
+        n_keys: clusters wanted.
+    """
+    dims = encoder.spec.dims
+    n_samples = round(dims.max_window_s * SAMPLE_RATE_HZ)
+    behind_s = min(_BEHIND_S, dims.max_window_s / 4)
+    silent = []
+    for clip in _bundled_clips() if clips is None else clips:
+        speech = clip[: n_samples // 2]
+        mel = log_mel(pad_or_trim(speech, n_samples), dims.n_mels)
+        features = encoder.encode(mel[np.newaxis])[0]
+        speech_s = speech.size / SAMPLE_RATE_HZ
+        silent.append(features[round((speech_s + behind_s) * _POSITIONS_PER_SECOND) :])
+    return cluster_positions(np.concatenate(silent), n_keys)
+
+
+def _bundled_clips() -> list[FloatArray]:
+    return [load_audio(path) for path in sorted(CLIPS.glob("*.flac"))]
+
+
+def cluster_positions(features: FloatArray, n_keys: int) -> SilenceKeys:
+    """Cluster `(n, d_model)` features by k-means into at most `n_keys` centres with their shares.
+
+    The first centres are the means of equal runs of positions, so that every run gives the same.
+    """
+    runs = np.array_split(features, min(n_keys, len(features)))
+    centres = np.stack([run.mean(axis=0) for run in runs])
+    counts = np.array([len(run) for run in runs])
+    for _ in range(_N_ITERATIONS):
+        distances = (centres**2).sum(axis=1) - 2 * features @ centres.T
+        nearest = distances.argmin(axis=1)
+        counts = np.bincount(nearest, minlength=len(centres))
+        sums = np.zeros_like(centres)
+        np.add.at(sums, nearest, features)
+        centres, counts = sums[counts > 0] / counts[counts > 0, np.newaxis], counts[counts > 0]
+    return SilenceKeys(centres.astype(np.float32), (counts / len(features)).astype(np.float32))
