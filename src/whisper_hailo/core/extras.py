@@ -10,7 +10,6 @@ from whisper_hailo.core.errors import OptionError
 
 Extra: TypeAlias = Literal[
     "media",
-    "vad",
     "live",
     "web",
     "server",

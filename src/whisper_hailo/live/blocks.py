@@ -50,7 +50,7 @@ class BlockCaptions:
         captions = captions or CaptionOptions()
         options = options or caption_defaults(transcriber.default_cures)
         engine = TranscriberEngine(transcriber, options, trim_window=captions.trim_window)
-        self._captioner = Captioner(engine, detector or SileroDetector("live"), captions)
+        self._captioner = Captioner(engine, detector or SileroDetector(), captions)
         self._resampler = Resampler(sample_rate)
         warm_up(engine)
 

@@ -21,6 +21,7 @@ from whisper_hailo.transcription.longform.overlap import DEFAULT_OVERLAP_S, Over
 from whisper_hailo.transcription.longform.plan import LongOptions, WindowPlanner
 from whisper_hailo.transcription.longform.seek import SeekPlan
 from whisper_hailo.transcription.longform.speech import SpeechPlan
+from whisper_hailo.transcription.longform.speech_gate import SpeechGate
 from whisper_hailo.transcription.window import Context, WindowEngine, WindowRequest, WindowResult
 
 logger = logging.getLogger(__name__)
@@ -46,18 +47,22 @@ def make_plan(
     strategy = strategy_of(options, long)
     sequential = options.prompts.condition_on_previous_text
     if strategy == "seek":
-        return SeekPlan(feed, long.clips, plan, options.words)
+        return SeekPlan(feed, long.clips, plan, options.words, _gate(long))
     if strategy == "vad":
-        detector = SileroDetector(instead="--long overlap")
-        return SpeechPlan(feed, long.clips, plan, long, detector, sequential=sequential)
+        return SpeechPlan(feed, long.clips, plan, long, SileroDetector(), sequential=sequential)
     overlap_s = DEFAULT_OVERLAP_S if long.overlap_s is None else long.overlap_s
     return OverlapPlan(
         feed,
         long.clips,
         plan,
         overlap_s if strategy == "overlap" else 0.0,
+        _gate(long),
         sequential=sequential,
     )
+
+
+def _gate(long: LongOptions) -> SpeechGate | None:
+    return SpeechGate(SileroDetector(), long.vad_threshold) if long.skip_silence else None
 
 
 @dataclass(slots=True)

@@ -19,6 +19,9 @@ from whisper_hailo.transcription.running_text import text_words
 class Loudness:
     """Speech is what is not zero."""
 
+    def reset(self) -> None:
+        pass
+
     def probability(self, frame: FloatArray) -> float:
         return float(np.abs(frame).max() > 0)
 

@@ -75,7 +75,7 @@ def caption(
     expect_heard(model, options)
     model.expect_language(decoding_of(decoding, Cures()))
     _expect_recording(audio)
-    detector = SileroDetector("live")  # where it is missing, before a model is fetched
+    detector = SileroDetector()  # where it is missing, before a model is fetched
     browser, place, replacements = _browser(source), show.place(), show.replacements()
     give_back_what_is_free()
     with contextlib.ExitStack() as stack:

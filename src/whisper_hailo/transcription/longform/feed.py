@@ -31,10 +31,23 @@ class AudioFeed:
         Returns:
             `(n,)` float32, shorter than asked for at the end of the stream.
         """
-        self._forget(start)
+        self.forget(start)
+        return self.peek(start, n_samples).copy()
+
+    def peek(self, start: int, n_samples: int) -> FloatArray:
+        """Look at samples from a position on; nothing is forgotten, and nothing copied.
+
+        Args:
+            start: position in samples that is not forgotten yet.
+            n_samples: how many.
+
+        Returns:
+            `(n,)` float32, shorter than asked for at the end of the stream.
+        """
         self._fill(start + n_samples)
-        audio: FloatArray = self._held[:n_samples]
-        return audio.copy()
+        first = start - self._start
+        audio: FloatArray = self._held[first : first + n_samples]
+        return audio
 
     def reaches(self, position: int) -> bool:
         """Whether there is a sample at this position."""
@@ -54,7 +67,7 @@ class AudioFeed:
         """Read to the end without keeping anything, so that the length is known."""
         for block in self._blocks:
             self._start, self._held = self.n_samples, block
-        self._forget(self.n_samples)
+        self.forget(self.n_samples)
 
     def _fill(self, end: int) -> None:
         """Hold what there is up to a position."""
@@ -65,7 +78,7 @@ class AudioFeed:
         if blocks:
             self._held = np.concatenate([self._held, *blocks])
 
-    def _forget(self, before: int) -> None:
+    def forget(self, before: int) -> None:
         """Drop what lies before a position, reading up to it where necessary."""
         while self.n_samples < before and (block := next(self._blocks, None)) is not None:
             self._start, self._held = self.n_samples, block

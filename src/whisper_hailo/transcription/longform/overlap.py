@@ -19,6 +19,7 @@ from whisper_hailo.transcription.longform.feed import AudioFeed
 from whisper_hailo.transcription.longform.merge import seam
 from whisper_hailo.transcription.longform.pauses import find_pause
 from whisper_hailo.transcription.longform.plan import MIN_SAMPLES
+from whisper_hailo.transcription.longform.speech_gate import SpeechGate
 from whisper_hailo.transcription.window import WindowResult
 
 DEFAULT_OVERLAP_S: Final = 2.0
@@ -38,6 +39,7 @@ class OverlapPlan:
         plan: sizes of the windows.
         overlap_s: seconds that neighbours share where there is no pause between them; 0 for
             windows side by side, pause or not.
+        gate: finds where speech begins; `None` takes everything.
         sequential: each window is shown the text of the one before.
     """
 
@@ -47,6 +49,7 @@ class OverlapPlan:
         clips: tuple[Clip, ...],
         plan: WindowPlan,
         overlap_s: float,
+        gate: SpeechGate | None = None,
         *,
         sequential: bool = False,
     ) -> None:
@@ -54,6 +57,7 @@ class OverlapPlan:
         self._clips = clips
         self._content = plan.content_samples
         self._overlap = min(round(overlap_s * SAMPLE_RATE_HZ), self._content // 3)
+        self._gate = gate
         self._held: WindowResult | None = None
         self.sequential = sequential
 
@@ -67,6 +71,11 @@ class OverlapPlan:
         for clip in self._clips:
             at, shared, is_first = clip.start, 0, True
             while True:
+                if self._gate is not None and not shared:
+                    found = self._gate.find_start(self._feed, at, clip.end)
+                    if found is None:
+                        break
+                    at = found
                 wanted = self._content if clip.end is None else min(self._content, clip.end - at)
                 least = 1 if is_first else MIN_SAMPLES + shared
                 if wanted < least or not self._feed.reaches(at + least - 1):

@@ -35,6 +35,7 @@ class LongOptions:
         overlap_s: seconds that neighbouring windows share; `None` is 2 s, at most a third of the
             window's content.
         clips: the stretches to transcribe.
+        skip_silence: windows begin where speech does; off, music and noise are decoded, too.
         vad_threshold: probability above which a frame is speech.
         min_silence_s: silence that ends a stretch of speech.
         speech_pad_s: kept before and after each stretch of speech; behind it no more than the
@@ -59,7 +60,8 @@ class LongOptions:
         shown="all",
         parse=parse_clips,
     )
-    vad_threshold: float = flag(0.5, "Above it: speech.", _VAD)
+    skip_silence: bool = flag(True, "Start windows where speech begins.", _VAD)
+    vad_threshold: float = flag(0.35, "Above it: speech.", _VAD)
     min_silence_s: float = flag(
         0.5, "Ends a stretch of speech.", _VAD, name="--vad-min-silence", metavar="S"
     )

@@ -12,6 +12,7 @@ from whisper_hailo.transcription.longform.clips import Clip
 from whisper_hailo.transcription.longform.feed import AudioFeed
 from whisper_hailo.transcription.longform.hallucination import drop_hallucinations
 from whisper_hailo.transcription.longform.plan import MIN_SAMPLES
+from whisper_hailo.transcription.longform.speech_gate import SpeechGate
 from whisper_hailo.transcription.window import WindowResult, last_word_end
 
 _HOP: Final = SAMPLE_RATE_HZ // FRAMES_PER_SECOND
@@ -27,6 +28,7 @@ class SeekPlan:
         clips: the stretches to transcribe.
         plan: sizes of the windows.
         words: with words, the end of the last word is sought instead of the last timestamp.
+        gate: finds where speech begins; `None` takes everything.
     """
 
     sequential = True
@@ -38,11 +40,13 @@ class SeekPlan:
         clips: tuple[Clip, ...],
         plan: WindowPlan,
         words: WordOptions | None = None,
+        gate: SpeechGate | None = None,
     ) -> None:
         self._feed = feed
         self._clips = clips
         self._plan = plan
         self._words = words
+        self._gate = gate
         self._frame = 0
         self._last_speech_s = 0.0
 
@@ -53,6 +57,12 @@ class SeekPlan:
             self._frame = max(self._frame, clip.start // _HOP)
             while True:
                 at = self._frame * _HOP
+                if self._gate is not None:
+                    found = self._gate.find_start(self._feed, at, clip.end)
+                    if found is None:
+                        break
+                    self._frame = found // _HOP
+                    at = self._frame * _HOP
                 wanted = content if clip.end is None else min(content, clip.end - at)
                 least = 1 if at == 0 else MIN_SAMPLES
                 if wanted < least or not self._feed.reaches(at + least - 1):

@@ -16,6 +16,9 @@ S, Q, N = 0.9, 0.4, 0.1
 class Told:
     """Each frame's first sample is how likely it is to be speech."""
 
+    def reset(self) -> None:
+        pass
+
     def probability(self, frame: FloatArray) -> float:
         return float(frame[0])
 

@@ -24,6 +24,9 @@ class Script:
     def __init__(self, probabilities: list[float]) -> None:
         self._probabilities = iter(probabilities)
 
+    def reset(self) -> None:
+        pass
+
     def probability(self, frame: FloatArray) -> float:
         return next(self._probabilities)
 

@@ -40,5 +40,8 @@ class Script:
     def __init__(self, probabilities: list[float]) -> None:
         self._probabilities = iter(probabilities)
 
+    def reset(self) -> None:
+        pass
+
     def probability(self, frame: FloatArray) -> float:
         return next(self._probabilities, 0.0)

@@ -105,6 +105,9 @@ def test_the_last_frame_of_a_recording_is_looked_at_with_silence_behind_it() -> 
     seen: list[int] = []
 
     class Counting(Script):
+        def reset(self) -> None:
+            pass
+
         def probability(self, frame: np.ndarray) -> float:
             seen.append(int(np.count_nonzero(frame)))
             assert frame.shape == (FRAME,)
@@ -123,6 +126,9 @@ def test_nothing_is_looked_at_behind_a_clip(end: int | None, n_frames: int) -> N
     asked: list[int] = []
 
     class Counting(Script):
+        def reset(self) -> None:
+            pass
+
         def probability(self, frame: np.ndarray) -> float:
             asked.append(round(float(frame[0])))
             return super().probability(frame)
