@@ -1,7 +1,8 @@
-"""A Hugging Face Whisper checkpoint directory: its config, and its arrays by name, one at a time.
+"""A Whisper checkpoint directory: its config, and its arrays by name, one at a time.
 
-Arrays stay in their safetensors files until asked for, and large ones are read some rows at a
-time. Pickles (`pytorch_model.bin`) can run code and are never opened.
+It is in the form of Hugging Face or of CTranslate2. Arrays stay in their files until asked for, and
+large ones are read some rows at a time. Pickles (`pytorch_model.bin`) can run code and are never
+opened.
 """
 
 from __future__ import annotations
@@ -14,8 +15,15 @@ from typing import Any
 import numpy as np
 
 from whisper_hailo.checkpoint.config import INDEX_FILE, PICKLES, SINGLE_FILE, read_config
+from whisper_hailo.checkpoint.ctranslate2 import (
+    MODEL_FILE,
+    is_ctranslate2,
+    open_ctranslate2,
+    read_settings,
+)
+from whisper_hailo.checkpoint.ctranslate2_file import CheckpointArray
 from whisper_hailo.checkpoint.layout import Shapes, expected_shapes
-from whisper_hailo.checkpoint.safetensors_file import DTYPES, StoredArray, stored_arrays
+from whisper_hailo.checkpoint.safetensors_file import DTYPES, stored_arrays
 from whisper_hailo.checkpoint.weights import AnyArray, Weight
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import check_name
@@ -33,7 +41,8 @@ class Checkpoint:
     """A Whisper checkpoint, opened and checked; arrays are read when asked for.
 
     Args:
-        directory: holds `config.json` and one or several safetensors files.
+        directory: holds `config.json` and one or several safetensors files, or a `model.bin` of
+            CTranslate2.
 
     Raises:
         ModelError: no checkpoint, another architecture, arrays missing or misshapen.
@@ -41,16 +50,21 @@ class Checkpoint:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.config = read_config(directory)
-        self.files = _find_arrays(directory)
-        self._where: dict[str, StoredArray] = {}
-        self._shapes: Shapes = {}
-        for path in self.files:
-            self._index(path)
+        self._where: dict[str, CheckpointArray] = {}
+        if is_ctranslate2(directory):
+            opened = open_ctranslate2(directory)
+            self.config, self._where = opened.config, opened.arrays
+            self.files: tuple[Path, ...] = (directory / MODEL_FILE,)
+        else:
+            self.config = read_config(directory)
+            self.files = _find_arrays(directory)
+            for path in self.files:
+                self._index(path)
+        self._shapes: Shapes = {name: array.shape for name, array in self._where.items()}
         self._check()
 
     def _index(self, path: Path) -> None:
-        """Note the names, shapes and dtypes of one file; a leading `model.` is optional."""
+        """Note the arrays of one file; a leading `model.` is optional."""
         for stored, array in stored_arrays(path).items():
             if array.dtype not in DTYPES:
                 raise ModelError(
@@ -58,9 +72,7 @@ class Checkpoint:
                     f"{', '.join(DTYPES)}; quantised checkpoints cannot be converted, "
                     "use the original one"
                 )
-            name = stored.removeprefix("model.")
-            self._where[name] = array
-            self._shapes[name] = array.shape
+            self._where[stored.removeprefix("model.")] = array
 
     def _check(self) -> None:
         """Every array that the graphs need is there and has the config's shape."""
@@ -151,7 +163,9 @@ class Checkpoint:
             yield stored.rows(start, min(start + COMPARED_ROWS, stored.shape[0]))
 
     def generation_config(self) -> dict[str, Any]:
-        """`generation_config.json`, or an empty dict."""
+        """`generation_config.json`, or an empty dict; of CTranslate2 what stands for it."""
+        if is_ctranslate2(self.directory):
+            return read_settings(self.directory)[1]
         path = self.directory / "generation_config.json"
         return read_json_object(path) if path.is_file() else {}
 

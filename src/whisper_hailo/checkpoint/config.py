@@ -16,6 +16,8 @@ from whisper_hailo.core.strict_json import MismatchError, decode, read_json_obje
 SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
 LARGEST_FFN = 1 << 18
+ENGLISH_N_VOCAB = 51_864
+"""Vocabulary size of `.en` checkpoints; used only where no config says if one is multilingual."""
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.pt", "model.ckpt")
 
 
@@ -27,11 +29,21 @@ class Config:
         dims: sizes of both halves.
         encoder_ffn: inner width of the encoder's MLPs.
         decoder_ffn: inner width of the decoder's MLPs.
+
+    Raises:
+        ModelError: an MLP is wider than any of a Whisper.
     """
 
     dims: Dimensions
     encoder_ffn: int
     decoder_ffn: int
+
+    def __post_init__(self) -> None:
+        for width in (self.encoder_ffn, self.decoder_ffn):
+            if not 1 <= width <= LARGEST_FFN:
+                raise ModelError(
+                    f"an MLP is {width} wide, expected a whole number from 1 to {LARGEST_FFN}"
+                )
 
 
 def read_config(directory: Path) -> Config:
@@ -93,11 +105,6 @@ class _Stored:
     scale_embedding: bool | None = None
 
     def config(self) -> Config:
-        for width in (self.encoder_ffn_dim, self.decoder_ffn_dim):
-            if not 1 <= width <= LARGEST_FFN:
-                raise ModelError(
-                    f"an MLP is {width} wide, expected a whole number from 1 to {LARGEST_FFN}"
-                )
         dims = Dimensions(
             n_mels=self.num_mel_bins,
             n_audio_ctx=self.max_source_positions,

@@ -27,6 +27,14 @@ DTYPES: Final[dict[str, Any]] = {
 }
 """Number formats that a checkpoint may have, as the file calls them."""
 
+STORED_DTYPES: Final[dict[str, Any]] = {
+    **DTYPES,
+    "I8": np.dtype("i1"),
+    "I16": np.dtype("<i2"),
+    "I32": np.dtype("<i4"),
+}
+"""With those of whole numbers, which need scales beside them."""
+
 TOO_LARGE: Final = 1e12
 """Far beyond any weight; sums of squares of smaller ones stay in float32's range."""
 
@@ -40,7 +48,7 @@ class StoredArray:
     Attributes:
         path: the file.
         name: of the array.
-        dtype: one of `DTYPES`, or what the file says instead.
+        dtype: one of `STORED_DTYPES`, or what the file says instead.
         shape: sizes of its axes.
         offset: of its first byte in the file.
     """
@@ -65,11 +73,11 @@ class StoredArray:
         Raises:
             ModelError: the file has become unreadable, or values are no finite numbers.
         """
-        width = int(np.prod(self.shape[1:], dtype=np.int64)) * DTYPES[self.dtype].itemsize
+        width = int(np.prod(self.shape[1:], dtype=np.int64)) * STORED_DTYPES[self.dtype].itemsize
         return self._read((stop - start, *self.shape[1:]), self.offset + start * width)
 
     def _read(self, shape: tuple[int, ...], offset: int) -> AnyArray:
-        dtype, count = DTYPES[self.dtype], int(np.prod(shape, dtype=np.int64))
+        dtype, count = STORED_DTYPES[self.dtype], int(np.prod(shape, dtype=np.int64))
         try:
             array = np.fromfile(self.path, dtype, count, offset=offset)
         except OSError as error:

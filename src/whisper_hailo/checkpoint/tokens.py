@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from whisper_hailo.checkpoint.config import ENGLISH_N_VOCAB
+from whisper_hailo.checkpoint.ctranslate2 import is_ctranslate2, read_settings
+from whisper_hailo.checkpoint.vocabularies import BUILDERS
 from whisper_hailo.core.errors import ModelError, TokenizerError
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import SpecialTokens
 from whisper_hailo.core.strict_json import MismatchError, decode, read_bounded, read_json_object
 from whisper_hailo.text.tokenizer import TASKS, TOKENIZER_FILE
-
-ENGLISH_N_VOCAB = 51_864
-"""Vocabulary size of `.en` checkpoints; used only where no config says if one is multilingual."""
 
 logger = logging.getLogger(__name__)
 
@@ -31,8 +31,8 @@ def write_tokenizer(checkpoint: Path, tokenizer: Path | None, out_file: Path) ->
 
     Args:
         checkpoint: checkpoint directory, searched for `tokenizer.json`, then for `vocab.json` with
-            `merges.txt` beside it.
-        tokenizer: a `tokenizer.json` or `vocab.json` to use instead.
+            `merges.txt` beside it, then for CTranslate2's `vocabulary.json` or `vocabulary.txt`.
+        tokenizer: one of these files to use instead.
         out_file: where to write.
 
     Returns:
@@ -46,8 +46,8 @@ def write_tokenizer(checkpoint: Path, tokenizer: Path | None, out_file: Path) ->
         return False
     if not source.is_file():
         raise TokenizerError(f"{source} is no file; --tokenizer takes a tokenizer.json")
-    if source.name == "vocab.json":
-        text = _from_vocab(source)
+    if source.name in BUILDERS:
+        text = BUILDERS[source.name](source)
     else:
         _parse(source)
         text = read_bounded(source, TokenizerError).decode("utf-8")
@@ -67,8 +67,11 @@ def read_special_tokens(checkpoint: Path, tokenizer_file: Path | None) -> Specia
             of the kind it should be.
         TokenizerError: the tokenizer contradicts the checkpoint's configs.
     """
-    config = read_json_object(checkpoint / "config.json")
-    generation = _optional(checkpoint / "generation_config.json")
+    if is_ctranslate2(checkpoint):
+        config, generation = read_settings(checkpoint)
+    else:
+        config = read_json_object(checkpoint / "config.json")
+        generation = _optional(checkpoint / "generation_config.json")
     given = {key: value for key, value in generation.items() if value is not None}
     try:
         merged = decode(_Entries, {**config, **given})
@@ -149,7 +152,7 @@ def _special_tokens(names: dict[str, int], merged: _Entries, checkpoint: Path) -
 
 
 def _find_tokenizer(checkpoint: Path) -> Path | None:
-    for name in (TOKENIZER_FILE, "vocab.json"):
+    for name in (TOKENIZER_FILE, *BUILDERS):
         if (checkpoint / name).is_file():
             return checkpoint / name
     return None
@@ -185,36 +188,6 @@ def _parse(path: Path) -> _TokenizerFile:
 def _optional(path: Path) -> dict[str, Any]:
     """A JSON object from a file; an absent file is an empty object."""
     return read_json_object(path) if path.is_file() else {}
-
-
-def _from_vocab(vocab: Path) -> str:
-    """Build a `tokenizer.json` text from the older files `vocab.json` and `merges.txt`."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-
-    merges = vocab.with_name("merges.txt")
-    if not merges.is_file():
-        raise TokenizerError(f"{shown(vocab.parent)} has vocab.json but no merges.txt beside it")
-    try:
-        tokenizer = Tokenizer(models.BPE.from_file(str(vocab), str(merges)))
-    except Exception as error:  # the library raises bare Exception for broken files
-        raise TokenizerError(f"{vocab} and merges.txt are no BPE vocabulary ({error})") from error
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    try:
-        added = decode(dict[str, int], _optional(vocab.with_name("added_tokens.json")))
-    except MismatchError as error:
-        raise TokenizerError(f"{shown(vocab.parent)}/added_tokens.json: {error}") from error
-    ordered = sorted(added.items(), key=lambda item: item[1])
-    tokenizer.add_special_tokens(["<|endoftext|>"])
-    for name, index in ordered:
-        tokenizer.add_special_tokens([name])
-        if tokenizer.token_to_id(name) != index:
-            raise TokenizerError(
-                f"{shown(vocab.parent)}: added token {name} has id {index} in added_tokens.json "
-                f"but would get {tokenizer.token_to_id(name)}; the vocabulary files do not belong "
-                "together"
-            )
-    return str(tokenizer.to_str())
 
 
 def _token_names(tokenizer_file: Path) -> dict[str, int]:

@@ -65,13 +65,13 @@ CONFIG_FILES = ("config.json", "generation_config.json", INDEX_FILE)
 def convert_checkpoint(
     checkpoint: Path, out: Path, options: ConvertOptions, *, source: ModelSource | None = None
 ) -> ModelSpec:
-    """Convert a Hugging Face Whisper checkpoint to a model directory.
+    """Convert a Whisper checkpoint to a model directory.
 
     Everything is written to a directory beside `out` that takes its place when complete, so an
     interrupted run leaves nothing half-written.
 
     Args:
-        checkpoint: directory with `config.json` and safetensors files.
+        checkpoint: directory with `config.json` and safetensors files, or CTranslate2's.
         out: directory to make; one that an earlier conversion made is replaced.
         options: quantisation, tokenizer, and whether to write the Hailo forms too.
         source: where the checkpoint came from; `None` names its directory.

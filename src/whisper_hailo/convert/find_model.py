@@ -11,6 +11,7 @@ from typing import Final
 
 from whisper_hailo.checkpoint.alignment import alignment_heads
 from whisper_hailo.checkpoint.config import INDEX_FILE, PICKLES, SINGLE_FILE, read_config
+from whisper_hailo.checkpoint.ctranslate2 import is_ctranslate2
 from whisper_hailo.checkpoint.hub import is_model_directory, parse_name
 from whisper_hailo.checkpoint.tokens import read_special_tokens
 from whisper_hailo.convert.model_cache import expect_form, resolve_model
@@ -55,7 +56,8 @@ def is_described(path: Path) -> bool:
     """Whether a directory describes a checkpoint and does not hold its arrays."""
     arrays = (SINGLE_FILE, INDEX_FILE, *PICKLES)
     has_arrays = any((path / name).exists() for name in arrays)
-    return (path / CONFIG_FILE).is_file() and not has_arrays and not is_model_directory(path)
+    has_weights = has_arrays or is_ctranslate2(path) or is_model_directory(path)
+    return (path / CONFIG_FILE).is_file() and not has_weights
 
 
 def describe(path: Path, tokenizer: Path | None = None) -> ModelSpec:

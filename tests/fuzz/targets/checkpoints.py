@@ -7,9 +7,12 @@ import shutil
 from pathlib import Path
 from random import Random
 
+from tests.checkpoints import random_arrays
+from tests.ctranslate2_writer import SETTINGS, model_bytes, variables_of
 from tests.fuzz.mutate import mutated_bytes, mutated_json
 from tests.fuzz.target import Input
 from tests.fuzz.targets.toy import toy_checkpoint
+from whisper_hailo.checkpoint.checkpoint import Checkpoint
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.find_model import describe
 from whisper_hailo.convert.options import ConvertOptions
@@ -17,15 +20,18 @@ from whisper_hailo.convert.options import ConvertOptions
 JSON = ("config.json", "generation_config.json", "tokenizer.json", "model.safetensors.index.json")
 OLD = ("vocab.json", "merges.txt", "added_tokens.json")
 SHARD = "model-00001-of-00002.safetensors"
+CTRANSLATE2 = "model.bin"
+CONFIG_OF_IT = "ctranslate2__config.json"
 LENGTH_BYTES = 8
 
 
 class Fuzzed:
-    """A file of the toy checkpoint, or of the older form of its tokenizer."""
+    """A file of the toy checkpoint, of the older form of its tokenizer, or of CTranslate2's."""
 
     def prepare(self, base: Path) -> None:
-        """The checkpoint, and its tokenizer in the older files."""
+        """The checkpoint, its weights as CTranslate2 has them, its tokenizer in older files."""
         folder = toy_checkpoint(base)
+        _ctranslate2(base)
         old = base / "toy" / "old"
         if not old.is_dir():
             old.mkdir()
@@ -37,7 +43,11 @@ class Fuzzed:
 
     def make(self, rng: Random, base: Path) -> Input:
         """Mostly JSON, whose values are what a reader believes."""
-        name = rng.choice((*JSON, *JSON, *OLD, SHARD, SHARD))
+        name = rng.choice((*JSON, *JSON, *OLD, SHARD, SHARD, CTRANSLATE2, CONFIG_OF_IT))
+        if name == CTRANSLATE2:
+            return name, _near_a_name(rng, _ctranslate2(base))
+        if name == CONFIG_OF_IT:
+            return name, mutated_json(rng, SETTINGS)
         folder = base / "toy" / ("old" if name in OLD else "checkpoint")
         data = (folder / name).read_bytes()
         if name == SHARD:
@@ -54,15 +64,38 @@ class Fuzzed:
             (checkpoint / "tokenizer.json").unlink()
             for old in OLD:
                 shutil.copy(base / "toy" / "old" / old, checkpoint)
-        (checkpoint / name).write_bytes(content)
+        if name in (CTRANSLATE2, CONFIG_OF_IT):
+            for weights in checkpoint.glob("*.safetensors*"):
+                weights.unlink()
+            (checkpoint / CTRANSLATE2).write_bytes(_ctranslate2(base))
+            (checkpoint / "config.json").write_text(json.dumps(SETTINGS), encoding="utf-8")
+        (checkpoint / name.rpartition("__")[2]).write_bytes(content)
         kinds = ("none", "int8", "int4")
         options = ConvertOptions(kinds[len(content) % 3], encoder_quantize=kinds[len(content) % 2])
-        if len(content) % 7 == 0:
+        if len(content) % 7 == 0 and not (checkpoint / CTRANSLATE2).exists():
             for weights in checkpoint.glob("*.safetensors*"):
                 weights.unlink()
             describe(checkpoint)
         else:
             convert_checkpoint(checkpoint, folder / "out", options)
+
+
+def _ctranslate2(base: Path) -> bytes:
+    """The toy's weights in 8 bits as CTranslate2 stores them."""
+    path = base / "toy" / CTRANSLATE2
+    if not path.is_file():
+        opened = Checkpoint(toy_checkpoint(base))
+        arrays = {name: opened.read(name) for name in random_arrays()}
+        path.write_bytes(model_bytes(variables_of(arrays, dtype="int8")))
+    return path.read_bytes()
+
+
+def _near_a_name(rng: Random, data: bytes) -> bytes:
+    """Mostly a variable's name, shape and length; else bytes anywhere, also of the weights."""
+    start = max(0, data.rfind(b"/", 0, rng.randrange(len(data))) - 16)
+    if rng.random() < 0.3:
+        return mutated_bytes(rng, data)
+    return data[:start] + mutated_bytes(rng, data[start : start + 64]) + data[start + 64 :]
 
 
 def _safetensors(rng: Random, data: bytes) -> bytes:

@@ -1,0 +1,272 @@
+"""CTranslate2's directories are checkpoints: the same arrays, sizes and tokens."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.checkpoints import TOY, random_arrays
+from tests.ctranslate2_writer import SETTINGS, model_bytes, variables_of, write_ctranslate2
+from tests.fuzz.targets.toy import tokenizer_json, write_toy_checkpoint
+from whisper_hailo.checkpoint.checkpoint import Checkpoint
+from whisper_hailo.checkpoint.ctranslate2 import is_ctranslate2
+from whisper_hailo.checkpoint.tokens import read_special_tokens
+from whisper_hailo.convert.convert import convert_checkpoint
+from whisper_hailo.convert.find_model import find_model, is_described
+from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.core.errors import ModelError
+
+ARRAYS = random_arrays()
+LARGEST_ROUNDING = {"float32": 0.0, "float16": 1e-3, "bfloat16": 1e-2, "int16": 6e-3, "int8": 3e-2}
+"""Of numbers of order one, the largest of which are about 4."""
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    folder = write_ctranslate2(tmp_path / "model")
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer_json()), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(("dtype", "bound"), LARGEST_ROUNDING.items())
+def test_arrays_of_each_type_match_checkpoint(dtype: str, bound: float, tmp_path: Path) -> None:
+    write_ctranslate2(tmp_path, variables_of(ARRAYS, dtype=dtype))
+    opened = Checkpoint(tmp_path)
+    assert opened.config.dims == TOY
+    assert opened.tied
+    for name, expected in ARRAYS.items():
+        got = opened.read(name)
+        assert got.dtype == np.float32
+        np.testing.assert_allclose(got, expected, rtol=0, atol=bound, err_msg=name)
+
+
+def test_rows_of_int8_equal_rows_of_whole(tmp_path: Path) -> None:
+    opened = Checkpoint(write_ctranslate2(tmp_path, variables_of(ARRAYS, dtype="int8")))
+    for name in ("decoder.embed_tokens.weight", "encoder.layers.0.self_attn.v_proj.weight"):
+        part = opened.rows(name, 5, 9).load()
+        np.testing.assert_array_equal(part, opened.read(name)[5:9])
+
+
+def test_int16_without_scale_takes_1000(tmp_path: Path) -> None:
+    variables = variables_of(ARRAYS, dtype="int16")
+    name = "encoder/conv1/weight"
+    del variables[f"{name}_scale"]
+    opened = Checkpoint(write_ctranslate2(tmp_path, variables))
+    expected = variables[name].astype(np.float32) / 1000
+    np.testing.assert_array_equal(opened.read("encoder.conv1.weight"), expected)
+
+
+def test_projection_of_its_own_is_untied(tmp_path: Path) -> None:
+    variables = variables_of(ARRAYS)
+    variables["decoder/projection/weight"] = -ARRAYS["decoder.embed_tokens.weight"]
+    opened = Checkpoint(write_ctranslate2(tmp_path, variables))
+    assert opened.projection_name == "proj_out.weight"
+
+
+def test_aliased_variable_is_found_with_its_scales(tmp_path: Path) -> None:
+    arrays = {**ARRAYS, "encoder.layers.0.fc2.bias": ARRAYS["encoder.conv1.bias"]}
+    variables = variables_of(arrays, dtype="int8")
+    alias, name = "decoder/layer_1/ffn/linear_0/weight", "decoder/layer_0/ffn/linear_0/weight"
+    del variables[alias], variables[f"{alias}_scale"]
+    write_ctranslate2(tmp_path, variables)
+    (tmp_path / "model.bin").write_bytes(model_bytes(variables, {alias: name}))
+    opened = Checkpoint(tmp_path)
+    first, second = (opened.read(f"decoder.layers.{i}.fc1.weight") for i in (0, 1))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_conversion_equals_that_of_checkpoint(tmp_path: Path) -> None:
+    checkpoint = write_toy_checkpoint(tmp_path / "hf")
+    original = Checkpoint(checkpoint)
+    variables = variables_of({name: original.read(name) for name in ARRAYS}, dtype="float16")
+    write_ctranslate2(tmp_path / "ct2", variables)
+    shutil.copy(checkpoint / "tokenizer.json", tmp_path / "ct2")
+    expected = convert_checkpoint(checkpoint, tmp_path / "a", ConvertOptions())
+    got = convert_checkpoint(tmp_path / "ct2", tmp_path / "b", ConvertOptions())
+    assert got.files == expected.files
+    assert (got.dims, got.tokens) == (expected.dims, expected.tokens)
+    assert got.alignment_heads == expected.alignment_heads
+    assert set(got.source.sha256) == {"config.json", "model.bin"}
+
+
+def test_model_option_takes_directory(directory: Path) -> None:
+    assert is_ctranslate2(directory)
+    assert not is_described(directory)
+    _, spec = find_model(str(directory))
+    assert spec.dims == TOY
+    assert spec.tokens.languages == {"en": 162, "de": 163}
+    assert (spec.tokens.suppress, spec.tokens.begin_suppress) == ((1, 2, 7), (3, 160))
+    assert spec.alignment_heads == ((0, 1), (1, 0))
+
+
+def test_changed_file_is_converted_again(directory: Path) -> None:
+    first, _ = find_model(str(directory))
+    before = (first / "decoder.onnx.data").read_bytes()
+    arrays = random_arrays(seed=1)
+    (directory / "model.bin").write_bytes(model_bytes(variables_of(arrays)))
+    second, _ = find_model(str(directory))
+    assert first == second
+    assert (second / "decoder.onnx.data").read_bytes() != before
+
+
+def test_english_vocabulary_is_not_multilingual(directory: Path) -> None:
+    """Those of faster-whisper list languages for `.en` models, too."""
+    arrays = {
+        **ARRAYS,
+        "decoder.embed_tokens.weight": np.ones((51_864, TOY.d_model), np.float32),
+    }
+    write_ctranslate2(directory, variables_of(arrays, dtype="float16"))
+    tokens = read_special_tokens(directory, directory / "tokenizer.json")
+    assert (tokens.languages, tokens.transcribe) == ({}, None)
+    assert tokens.sot == 161
+
+
+def test_without_any_vocabulary_names_tokenizer_option(tmp_path: Path) -> None:
+    write_ctranslate2(tmp_path / "model")
+    with pytest.raises(ModelError, match="give one with --tokenizer"):
+        convert_checkpoint(tmp_path / "model", tmp_path / "out", ConvertOptions())
+
+
+def test_without_config_asks_for_whole_directory(directory: Path) -> None:
+    (directory / "config.json").unlink()
+    with pytest.raises(ModelError, match=r"no config\.json; fetch the whole directory"):
+        find_model(str(directory))
+
+
+@pytest.mark.parametrize("entry", [{"lang_ids": "en"}, {"suppress_ids": 1}])
+def test_config_of_wrong_types_is_refused(entry: dict[str, Any], directory: Path) -> None:
+    (directory / "config.json").write_text(json.dumps(SETTINGS | entry))
+    with pytest.raises(ModelError, match="expected a list; fetch the file again"):
+        find_model(str(directory))
+
+
+HEAD_FAULTS = {
+    "version": ((5, "WhisperSpec", 3), "begins with 5, expected 6"),
+    "spec": ((6, "TransformerSpec", 3), "kind 'TransformerSpec', expected 'WhisperSpec'"),
+    "revision": ((6, "WhisperSpec", 2), "revision 2 of WhisperSpec, expected 3"),
+}
+
+
+@pytest.mark.parametrize(("head", "message"), HEAD_FAULTS.values(), ids=HEAD_FAULTS)
+def test_other_formats_are_refused(
+    head: tuple[int, str, int], message: str, directory: Path
+) -> None:
+    (directory / "model.bin").write_bytes(model_bytes(variables_of(ARRAYS), head=head))
+    with pytest.raises(ModelError, match=message):
+        Checkpoint(directory)
+
+
+def test_pickle_is_refused_by_its_first_bytes(directory: Path) -> None:
+    (directory / "model.bin").write_bytes(b"\x80\x04\x95" + bytes(100))
+    with pytest.raises(ModelError, match="expected 6, the version of CTranslate2's files"):
+        Checkpoint(directory)
+
+
+def test_file_cut_anywhere_is_refused(directory: Path) -> None:
+    whole = (directory / "model.bin").read_bytes()
+    for length in [*range(40), *np.linspace(40, len(whole) - 1, 60).astype(int)]:
+        (directory / "model.bin").write_bytes(whole[:length])
+        with pytest.raises(ModelError, match=r"not complete|fetch the file again"):
+            Checkpoint(directory)
+
+
+def _fields(name: bytes, axes: bytes, dtype: int, n_bytes: int) -> bytes:
+    head = model_bytes({}, head=(6, "WhisperSpec", 3))[: 4 + 2 + 12 + 4]
+    return head + struct.pack("<I", 1) + name + axes + struct.pack("<BI", dtype, n_bytes)
+
+
+NAME = struct.pack("<H", 2) + b"x\0"
+ONE = struct.pack("<BI", 1, 2)
+BROKEN = {
+    "bytes beyond the end": (
+        _fields(NAME, struct.pack("<BI", 1, 2**30 - 1), 0, 2**32 - 4),
+        "not complete",
+    ),
+    "shape and bytes differ": (_fields(NAME, ONE, 0, 4), "has 4 bytes in x, expected 8"),
+    "huge shape": (
+        _fields(NAME, struct.pack("<B3I", 3, *[2**32 - 1] * 3), 0, 4),
+        "has 4 bytes in x, expected 3169",
+    ),
+    "no such type": (_fields(NAME, ONE, 9, 8), "number format 9 in x, expected 0 to 5"),
+    "many axes": (_fields(NAME, b"\xff", 0, 8), "has 255 axes in x"),
+    "name without end": (_fields(struct.pack("<H", 2) + b"xx", ONE, 0, 8), "broken name"),
+    "empty name": (_fields(struct.pack("<H", 0), ONE, 0, 8), "broken name"),
+}
+
+
+@pytest.mark.parametrize(("raw", "message"), BROKEN.values(), ids=BROKEN)
+def test_broken_variable_is_refused(raw: bytes, message: str, directory: Path) -> None:
+    (directory / "model.bin").write_bytes(raw)
+    with pytest.raises(ModelError, match=message):
+        Checkpoint(directory)
+
+
+def test_huge_count_of_variables_is_refused(directory: Path) -> None:
+    raw = model_bytes({})
+    (directory / "model.bin").write_bytes(raw[:22] + struct.pack("<I", 2**32 - 1))
+    with pytest.raises(ModelError, match="names 4294967295 variables"):
+        Checkpoint(directory)
+
+
+LINEAR = "encoder/layer_0/self_attention/linear_0"
+CHANGES: dict[str, tuple[dict[str, Any], str]] = {
+    "key bias": ({f"{LINEAR}/bias": np.ones(3 * 64, np.float32)}, "keys of .* have a bias"),
+    "rows": ({f"{LINEAR}/weight": np.ones((7, 64), np.float32)}, "7 rows, expected a multiple"),
+    "stranger": ({"encoder/layer_0/rotary": np.ones(3, np.float32)}, "no place in a Whisper"),
+    "zero points": ({f"{LINEAR}/weight_zero": np.ones(3, np.float32)}, "no place in a Whisper"),
+    "another activation": ({"decoder/activation": np.int8(0)}, "activation = 0, expected 3"),
+    "heads in a list": ({"encoder/num_heads": np.ones(2, np.int16)}, "no place in a Whisper"),
+    "no heads": ({"encoder/num_heads": np.int16(0)}, "n_encoder_heads is 0"),
+    "odd heads": ({"encoder/num_heads": np.int16(7)}, "cannot be split into 7 heads"),
+    "flat": ({"encoder/conv1/weight": np.ones(9, np.float32)}, "shape .9,., expected 2 axes"),
+    "not a number": (
+        {"encoder/conv1/bias": np.full(64, np.nan, ml_dtypes.bfloat16)},
+        "no numbers that a model computes with",
+    ),
+    "no scales": ({"encoder/conv1/weight": np.ones((64, 80, 3), np.int8)}, "has scales none"),
+    "scale of another shape": (
+        {
+            "encoder/conv1/weight": np.ones((64, 80, 3), np.int8),
+            "encoder/conv1/weight_scale": np.ones(63, np.float32),
+        },
+        "has scales F32 .63,., expected floats .64,.",
+    ),
+    "scale of zero": (
+        {
+            "encoder/conv1/weight": np.ones((64, 80, 3), np.int8),
+            "encoder/conv1/weight_scale": np.zeros(64, np.float32),
+        },
+        "has scale 0, expected a positive number",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), CHANGES.values(), ids=CHANGES)
+def test_other_content_is_refused(change: dict[str, Any], message: str, directory: Path) -> None:
+    write_ctranslate2(directory, variables_of(ARRAYS) | change)
+    with pytest.raises(ModelError, match=message) as caught:
+        convert_checkpoint(directory, directory.parent / "out", ConvertOptions())
+    assert "\n" not in str(caught.value)
+
+
+def test_without_number_of_heads_is_refused(directory: Path) -> None:
+    variables = variables_of(ARRAYS)
+    del variables["decoder/num_heads"]
+    write_ctranslate2(directory, variables)
+    with pytest.raises(ModelError, match="decoder/num_heads is missing or not one number"):
+        Checkpoint(directory)
+
+
+def test_missing_layer_is_named(directory: Path) -> None:
+    variables = variables_of(ARRAYS)
+    del variables["decoder/layer_0/ffn/linear_1/weight"]
+    write_ctranslate2(directory, variables)
+    with pytest.raises(ModelError, match=r"missing array decoder\.layers\.0\.fc2\.weight"):
+        Checkpoint(directory)
