@@ -78,4 +78,5 @@ def own_cache(shared: Path) -> Iterator[None]:
     """Nothing is noted in the cache of whoever runs the tests, and nothing of it is tested."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(CACHE_VARIABLE, str(shared / "cache"))
+        patch.setenv("PIP_NO_INDEX", "1")  # of a model's packages none is asked for
         yield

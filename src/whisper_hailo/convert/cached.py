@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from whisper_hailo.checkpoint.hub import SHORT_NAMES
+from whisper_hailo.checkpoint.package_registry import PACKAGED, checkpoint_folder
 from whisper_hailo.convert.model_cache import models_folder, stamp_file
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import ANOTHER_CACHE, alone_with, sha256, unwritable
@@ -91,6 +92,22 @@ def cached_as(name: str) -> list[CachedModel]:
         there = ", ".join(dict.fromkeys(model.spec.name for model in cached_models())) or "none"
         raise ModelError(f"{shown(name)} is not in the cache; there are: {there}")
     return found
+
+
+def remove_unused_checkpoint(source: str) -> None:
+    """Remove a checkpoint of the package registry that no conversion in the cache is made of.
+
+    Raises:
+        OutputError: it cannot be removed.
+    """
+    folder = checkpoint_folder(source) if source in PACKAGED else None
+    is_used = any(model.spec.source.name == source for model in cached_models())
+    if folder is None or is_used or not folder.is_dir():
+        return
+    lock = folder.with_name(folder.name + ".lock")
+    with alone_with(lock, ANOTHER_CACHE), unwritable(folder, "check its permissions"):
+        shutil.rmtree(folder)
+    lock.unlink(missing_ok=True)
 
 
 def hub_folder(source: str) -> Path | None:

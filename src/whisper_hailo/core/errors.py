@@ -65,6 +65,10 @@ class HubError(WhisperHailoError):
     exit_code = ExitCode.HUB
 
 
+class HubUnreachableError(HubError):
+    """The model hub does not answer at all."""
+
+
 class DeviceError(WhisperHailoError):
     """The accelerator is missing, busy, of the wrong kind, or failed."""
 

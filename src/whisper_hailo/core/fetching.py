@@ -5,13 +5,14 @@ A server that drips, a byte now and then, is never late enough for a time-out, i
 
 from __future__ import annotations
 
+import math
 import subprocess
 import time
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from whisper_hailo.core.errors import HubError
+from whisper_hailo.core.errors import HubError, HubUnreachableError
 from whisper_hailo.core.own_process import LOOK_S, DiedError, Waitable, run_apart
 
 PATIENCE_S: Final = 60.0
@@ -35,23 +36,41 @@ def fetch_apart(module: str, words: list[str], place: Path) -> Any:  # noqa: ANN
         WhisperHailoError: whatever its work raised.
     """
     try:
-        return run_apart(module, words, partial(_follow, place=place, what=words[0]))
+        return run_apart(module, words, partial(wait_for_download, place=place, what=words[0]))
     except DiedError as error:
         raise HubError(f"fetching {words[0]} ended with code {error.code}; try again") from error
 
 
-def _follow(process: Waitable, place: Path, what: str) -> None:
-    """Wait for the end of a process, or for too little to come."""
+def wait_for_download(
+    process: Waitable, place: Path, what: str, timeout_s: float = math.inf
+) -> None:
+    """Wait for the end of a process that downloads, for as long as it gets on.
+
+    Args:
+        process: started by the caller, who ends it.
+        place: the file or folder that grows while it downloads.
+        what: it downloads, for messages.
+        timeout_s: deadline of all of it.
+
+    Raises:
+        HubUnreachableError: too little came, or it took too long.
+    """
     size, since = _size(place), time.monotonic()
+    until = since + timeout_s
     while True:
         try:
             process.wait(LOOK_S)
         except subprocess.TimeoutExpired:
             now = _size(place)
+            if time.monotonic() > until:
+                raise HubUnreachableError(
+                    f"cannot fetch {what}: it is not complete after {timeout_s:g} s; try again "
+                    "later, or where the network is better"
+                ) from None
             if not size <= now < size + LEAST_BYTES:  # what is begun anew shrinks first
                 size, since = now, time.monotonic()
             elif time.monotonic() - since > PATIENCE_S:
-                raise HubError(
+                raise HubUnreachableError(
                     f"cannot fetch {what}: the server sent less than {LEAST_BYTES >> 10} KiB in "
                     f"{PATIENCE_S:g} s; try again later, or where the network is better"
                 ) from None

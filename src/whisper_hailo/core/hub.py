@@ -23,7 +23,8 @@ def fetch_files(
         the folder of the snapshot, whose name is the commit.
 
     Raises:
-        HubError: no network, no such model, no disk, or a server that drips.
+        HubUnreachableError: no network, or a server that drips.
+        HubError: no such model, or no disk.
     """
     from huggingface_hub.constants import HF_HUB_CACHE
 

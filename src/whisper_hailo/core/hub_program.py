@@ -9,11 +9,14 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from whisper_hailo.core.errors import HubError
+from whisper_hailo.core.errors import HubError, HubUnreachableError
 from whisper_hailo.core.own_process import answer
 
 _PIECE_BYTES: Final = 1 << 16
 """The client writes pieces of 10 MiB, which would be much to wait for on a slow line."""
+
+_NO_CONNECTION: Final = {"ConnectionError", "TimeoutError", "Timeout", "TransportError", "gaierror"}
+"""Base classes of Python and of the HTTP libraries that the client uses."""
 
 _OWN_HALF: Final = re.compile(r"\.[0-9a-f]{8}\.incomplete$")
 """With a number that nobody else has; without one, the next download goes on where it ends."""
@@ -26,7 +29,8 @@ def fetch(hub_id: str, revision: str, instead: str, *patterns: str) -> str:
         the folder of the snapshot, whose name is the commit.
 
     Raises:
-        HubError: no network, no such model, or no disk.
+        HubUnreachableError: the hub does not answer.
+        HubError: no such model, or no disk.
     """
     from huggingface_hub import constants, snapshot_download
 
@@ -36,10 +40,23 @@ def fetch(hub_id: str, revision: str, instead: str, *patterns: str) -> str:
             snapshot_download(hub_id, revision=revision or None, allow_patterns=list(patterns))
         )
     except Exception as error:  # the client raises errors of several HTTP libraries
-        raise HubError(
+        kind = HubUnreachableError if _is_unreachable(error) else HubError
+        raise kind(
             f"cannot fetch {hub_id} from the model hub ({_reason(error)}); check the name and the "
             f"network, {instead}"
         ) from error
+
+
+def _is_unreachable(error: BaseException | None) -> bool:
+    """Tell a failed connection from an answer, from offline mode and from a full disk."""
+    failed = False
+    while error is not None:
+        classes = {base.__name__ for base in type(error).__mro__}
+        if "OfflineModeIsEnabled" in classes or getattr(error, "response", None) is not None:
+            return False
+        failed = failed or bool(classes & _NO_CONNECTION)
+        error = error.__cause__
+    return failed
 
 
 def _reason(error: BaseException) -> str:

@@ -90,7 +90,7 @@ def run_apart(
         try:
             wait(process)
         finally:
-            _end(process)
+            end_process(process)
         said = _last_line(out)
         try:
             answered = json.loads(said)
@@ -122,7 +122,7 @@ def _kept_waiting_s(pid: int) -> float:
         return 0.0
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end_process(process: subprocess.Popen[bytes]) -> None:
     """End a process, if it still runs, and give it the time to tidy up."""
     process.terminate()
     try:

@@ -86,12 +86,15 @@ class ModelSource:
     Attributes:
         name: directory name or hub id of the checkpoint.
         revision: hub commit; `None` for a local directory.
+        package: packages of the Python package registry that it came in, with their versions;
+            `None` if it came from elsewhere.
         sha256: file name to SHA-256 of the checkpoint's files.
     """
 
     name: str
     revision: str | None = None
     sha256: dict[str, str] = field(default_factory=dict)
+    package: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,11 +88,14 @@ def test_an_unreachable_hub_names_the_ways_without_it(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", unreachable)
     with pytest.raises(HubError) as caught:
-        hub_program.fetch("openai/whisper-tiny", "", hub._INSTEAD, "config.json")
+        hub_program.fetch(
+            "openai/whisper-tiny", "", hub._instead("openai/whisper-tiny"), "config.json"
+        )
     message = str(caught.value)
     assert "openai/whisper-tiny" in message
     assert "Name or service not known" in message
-    assert "--model micro" in message
+    assert "use --model base or tiny.en, from the Python package registry, or " in message
+    assert "--model micro (bundled" in message
     assert "local checkpoint" in message
 
 

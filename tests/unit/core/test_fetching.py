@@ -55,13 +55,13 @@ def test_a_server_is_waited_for_as_long_as_enough_comes(
     process: Any = Clock(tmp_path / "blob", growth, looks=20)
     monkeypatch.setattr(fetching.time, "monotonic", process.monotonic)
     if enough:
-        fetching._follow(process, tmp_path, "tiny")
+        fetching.wait_for_download(process, tmp_path, "tiny")
         assert process.now == 500.0 + 10 * PATIENCE_S
         return
     with pytest.raises(
         HubError, match=r"fetch tiny: the server sent less than 64 KiB in 60 s; try"
     ):
-        fetching._follow(process, tmp_path, "tiny")
+        fetching.wait_for_download(process, tmp_path, "tiny")
     assert process.now == 500.0 + 1.5 * PATIENCE_S
 
 
@@ -75,7 +75,7 @@ def test_what_begins_anew_has_its_time_again(
     monkeypatch.setattr(fetching, "_size", lambda _: sizes.pop(0) if len(sizes) > 1 else sizes[0])
     monkeypatch.setattr(fetching.time, "monotonic", process.monotonic)
     with pytest.raises(HubError):
-        fetching._follow(process, tmp_path, "tiny")
+        fetching.wait_for_download(process, tmp_path, "tiny")
     # Looks at 530 s, when it is new, 560, 590, and 620, when there was too little for 90 s.
     assert process.now == 620.0
 

@@ -62,11 +62,13 @@ def _verify(names: list[str]) -> int:
 
 
 def _remove(names: list[str]) -> int:
-    from whisper_hailo.convert.cached import cached_as, hub_folder
+    from whisper_hailo.convert.cached import cached_as, hub_folder, remove_unused_checkpoint
 
     for model in [model for name in names for model in cached_as(name)]:
         model.remove()
         emit(f"{_described(model)}: removed\n")
+        if model.spec.source.package is not None:
+            remove_unused_checkpoint(model.spec.source.name)
         checkpoint = hub_folder(model.spec.source.name)
         if checkpoint is not None:
             note(f"its checkpoint stays at {checkpoint}, where other programs may use it, too")
@@ -78,11 +80,13 @@ def _described(model: CachedModel) -> str:
     return (
         f"{spec.name}  decoder {spec.quantization}, encoder {spec.encoder_quantization}, "
         f"{model.n_bytes / _MIB:.0f} MiB, of {spec.source.name}"
+        + (f" in {spec.source.package}" if spec.source.package else "")
     )
 
 
 def _facts() -> dict[str, Any]:
-    from whisper_hailo.checkpoint.hub import BUNDLED, SHORT_NAMES
+    from whisper_hailo.checkpoint.hub import BUNDLED, SHORT_NAMES, packaged_names
+    from whisper_hailo.checkpoint.package_registry import packages
     from whisper_hailo.convert.cached import cached_models
 
     return {
@@ -91,6 +95,7 @@ def _facts() -> dict[str, Any]:
             {
                 "name": model.spec.name,
                 "source": model.spec.source.name,
+                "package": model.spec.source.package,
                 "quantization": model.spec.quantization,
                 "encoder_quantization": model.spec.encoder_quantization,
                 "bytes": model.n_bytes,
@@ -99,11 +104,13 @@ def _facts() -> dict[str, Any]:
             for model in cached_models()
         ],
         "known": SHORT_NAMES,
+        "packaged": {name: packages(SHORT_NAMES[name]) for name in packaged_names()},
     }
 
 
 def _lines() -> Iterator[str]:
-    from whisper_hailo.checkpoint.hub import BUNDLED, SHORT_NAMES
+    from whisper_hailo.checkpoint.hub import BUNDLED, SHORT_NAMES, packaged_names
+    from whisper_hailo.checkpoint.package_registry import REGISTRY, packages
     from whisper_hailo.convert.cached import cached_models
     from whisper_hailo.convert.model_cache import models_folder
 
@@ -116,3 +123,6 @@ def _lines() -> Iterator[str]:
     yield "Known, fetched when they are first used; any hub id is taken, too:"
     width = max(map(len, SHORT_NAMES))
     yield from (f"  {name.ljust(width)}  {hub_id}" for name, hub_id in SHORT_NAMES.items())
+    yield f"Fetched from {REGISTRY} where the model hub does not answer:"
+    for name in packaged_names():
+        yield f"  {name.ljust(width)}  {packages(SHORT_NAMES[name])}"

