@@ -32,7 +32,7 @@ from whisper_hailo.core.types import (
 
 logger = logging.getLogger(__name__)
 
-N_KEYS: Final = 8
+N_KEYS: Final = 16
 CLIPS: Final = Path(__file__).parent.parent / "assets" / "silence"
 """Two people, an English and a German sentence; their licences are beside them."""
 
