@@ -77,10 +77,11 @@ class Decoded:
 
         Source: OpenAI Whisper, `decode_with_fallback`: silence is no reason to try again.
         """
-        repeats = (
-            thresholds.compression_ratio is not None
-            and self.compression_ratio > thresholds.compression_ratio
-        )
         unlikely = thresholds.logprob is not None and self.avg_logprob < thresholds.logprob
         silent = thresholds.no_speech is not None and self.no_speech_prob > thresholds.no_speech
-        return (repeats or unlikely) and not (silent and unlikely)
+        return (self.repeats_itself(thresholds) or unlikely) and not (silent and unlikely)
+
+    def repeats_itself(self, thresholds: Thresholds) -> bool:
+        """Whether the text compresses better than speech does."""
+        limit = thresholds.compression_ratio
+        return limit is not None and self.compression_ratio > limit

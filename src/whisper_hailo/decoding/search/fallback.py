@@ -10,6 +10,7 @@ import numpy as np
 
 from whisper_hailo.core.protocols import AnyDecoder
 from whisper_hailo.decoding.decoded import Decoded
+from whisper_hailo.decoding.option_groups import Thresholds
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 from whisper_hailo.decoding.text import compression_ratio
@@ -27,8 +28,8 @@ def decode_with_fallback(
 ) -> tuple[Decoded, ...]:
     """Decode windows at rising temperatures until each passes the thresholds.
 
-    Only the windows that failed are tried again; the last temperature's text is taken as it is. So
-    is that of audio that goes on.
+    Only the windows that failed are tried again. Where every temperature fails, the likeliest text
+    that does not repeat itself is taken. Audio that goes on is decoded once.
 
     Args:
         loop: of this decoder and these options.
@@ -38,11 +39,12 @@ def decode_with_fallback(
         state: from `Decoder.start`, one row per task.
         tasks: the windows.
 
-    Source: OpenAI Whisper, `decode_with_fallback`.
+    Source: OpenAI Whisper, `decode_with_fallback`, which takes the last temperature's text; that
+    the likeliest is taken is faster-whisper's.
     """
     if tasks[0].is_running:
         return loop.run(state, tasks)
-    results: dict[int, Decoded] = {}
+    tries: list[list[Decoded]] = [[] for _ in tasks]
     pending = list(range(len(tasks)))
     for temperature in options.search.temperatures:
         rows = np.array(pending, dtype=np.int64)
@@ -50,13 +52,17 @@ def decode_with_fallback(
         decoded = loop.run(part, [tasks[row] for row in pending], temperature)
         for row, result in zip(pending, decoded, strict=True):
             text = tokenizer.decode(result.tokens).strip()
-            earlier = results[row].near_ties if row in results else 0
-            results[row] = replace(
-                result,
-                compression_ratio=compression_ratio(text),
-                near_ties=earlier + result.near_ties,
-            )
-        pending = [row for row in pending if results[row].is_doubtful(options.thresholds)]
+            tries[row].append(replace(result, compression_ratio=compression_ratio(text)))
+        pending = [row for row in pending if tries[row][-1].is_doubtful(options.thresholds)]
         if not pending:
             break
-    return tuple(results[row] for row in range(len(tasks)))
+    return tuple(_choose(attempts, options.thresholds) for attempts in tries)
+
+
+def _choose(attempts: Sequence[Decoded], thresholds: Thresholds) -> Decoded:
+    """Return the attempt that passed, or the likeliest of those that failed."""
+    chosen = attempts[-1]
+    if chosen.is_doubtful(thresholds):
+        calm = [one for one in attempts if not one.repeats_itself(thresholds)]
+        chosen = max(calm or attempts, key=lambda one: one.avg_logprob)
+    return replace(chosen, near_ties=sum(attempt.near_ties for attempt in attempts))
