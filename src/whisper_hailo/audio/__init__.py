@@ -1,12 +1,26 @@
 """Audio of any kind as `(n_samples,)` float32, 16 kHz, mono, in a stream."""
 
-from whisper_hailo.audio.stream import (
-    AudioSource,
-    AudioStream,
-    ChannelOf,
-    Samples,
-    load_audio,
-    open_audio,
-)
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from whisper_hailo.audio.stream import (
+        AudioSource,
+        AudioStream,
+        ChannelOf,
+        Samples,
+        load_audio,
+        open_audio,
+    )
 
 __all__ = ["AudioSource", "AudioStream", "ChannelOf", "Samples", "load_audio", "open_audio"]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - of the interface
+    """Import the interface when it is asked for: the decoding process needs no NumPy."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from whisper_hailo.audio import stream
+
+    return getattr(stream, name)

@@ -15,14 +15,14 @@ NumPy is not imported, as FFmpeg does not need it: half the time of the start.
 from __future__ import annotations
 
 import io
-import itertools
 import json
 import os
 import resource
 import signal
 import sys
-from collections.abc import Iterator
-from typing import IO, Any, Final, TypeAlias
+from typing import IO, Final
+
+from whisper_hailo.audio.media import Blocks, Header, open_media
 
 HEADER, AUDIO, END, REFUSED = b"H", b"A", b"E", b"R"
 
@@ -35,15 +35,6 @@ _MESSAGE_BYTES: Final = 1 << 15
 
 UNKNOWN_LENGTH: Final = 2**62
 """What libsndfile gives for one is more, any real one less."""
-
-# Containers only: playlists and concatenation scripts would make FFmpeg open other files.
-_MEDIA_FORMATS: Final = (
-    "3dostr,aac,ac3,aiff,amr,ape,asf,asf_o,au,avi,caf,dsf,dts,eac3,flac,flv,matroska,webm,"
-    "mov,mp4,m4a,3gp,3g2,mj2,mp3,mpc,mpc8,mpeg,mpegts,oga,ogg,tta,w64,wav,wv"
-)
-
-Header: TypeAlias = tuple[int, int, int | None]
-Blocks: TypeAlias = Iterator[memoryview]
 
 
 class SharedFile(io.RawIOBase):
@@ -88,51 +79,6 @@ class SharedFile(io.RawIOBase):
 
     def _read(self, buffer: memoryview) -> int:
         return os.preadv(self.fileno(), [buffer], self._at)
-
-
-def _by_ffmpeg(file: SharedFile) -> tuple[Header, Blocks]:
-    """PyAV's reading: any container with sound."""
-    import av
-
-    # Tags may be in any encoding, or broken: nobody reads them.
-    container = av.open(
-        file, "r", metadata_errors="replace", options={"format_whitelist": _MEDIA_FORMATS}
-    )
-    # A track of an unknown codec has no context, and so no rate.
-    tracks = [track for track in container.streams.audio if track.codec_context is not None]
-    track = next((track for track in tracks if track.rate), None)
-    if track is None:
-        raise ValueError("no readable audio track")
-    seconds: float | None = None
-    if track.duration is not None and track.time_base is not None:
-        seconds = float(track.duration * track.time_base)
-    elif container.duration is not None and not container.streams.video:
-        seconds = container.duration / av.time_base
-    n_frames = None if seconds is None else round(seconds * track.rate)
-    return (track.rate, track.channels, n_frames), _frames(container, track)
-
-
-def _frames(container: Any, track: Any) -> Blocks:  # noqa: ANN401 - classes without types
-    """Samples in the track's rate and channels, whatever those of a frame are.
-
-    Packed, not planar: PyAV finds the end of a frame's planes by a null pointer, and there is none
-    behind eight of them.
-    """
-    import av
-
-    rate_hz, layout, n_channels = track.rate, track.layout, track.channels
-    for _, frames in itertools.groupby(container.decode(track), _kind):
-        resampler = av.AudioResampler(format="flt", layout=layout, rate=rate_hz)
-        for frame in itertools.chain(frames, [None]):  # at last, what it holds back
-            for packed in resampler.resample(frame):
-                if packed is not None:  # it has nothing to do, and gives back what it gets
-                    n_bytes = 4 * n_channels * packed.samples  # padding comes behind
-                    yield memoryview(packed.planes[0])[:n_bytes]
-
-
-def _kind(frame: Any) -> tuple[str, str, int]:  # noqa: ANN401 - a class without types
-    """What a resampler takes; streams that were joined change it in the middle."""
-    return frame.format.name, frame.layout.name, frame.sample_rate
 
 
 def _by_libsndfile(file: SharedFile) -> tuple[Header, Blocks]:
@@ -189,7 +135,7 @@ def _decode(file: SharedFile, send: _Sender) -> None:
     Whatever these libraries raise is about the file, and they raise everything.
     """
     whys, lacks_ffmpeg = [], False
-    for name, reader in (("FFmpeg", _by_ffmpeg), ("libsndfile", _by_libsndfile)):
+    for name, reader in (("FFmpeg", open_media), ("libsndfile", _by_libsndfile)):
         try:
             header, blocks = reader(file)
         except ImportError:

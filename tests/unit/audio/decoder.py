@@ -69,6 +69,13 @@ def refused(said: list[Message]) -> Any:
     return json.loads(said[0][1])
 
 
+class Streams(Made):
+    """Of all kinds."""
+
+    def __len__(self) -> int:
+        return sum(map(len, vars(self).values()))
+
+
 class Stand:
     """In for PyAV: blocks of bytes, of one track of 16 kHz mono unless it is told otherwise.
 
@@ -80,9 +87,11 @@ class Stand:
 
     def __init__(self, patch: pytest.MonkeyPatch, blocks: Iterable[bytes] = ()) -> None:
         self.track = Made(codec_context=1, rate=16_000, channels=1, layout=None)
-        self.track.duration = self.track.time_base = None
-        streams = Made(audio=[self.track], video=[])
-        self.container = Made(duration=None, streams=streams, decode=self._decode)
+        self.track.duration = self.track.time_base = self.track.start_time = None
+        self.track.metadata = {}
+        streams = Streams(audio=[self.track], video=[])
+        self.container = Made(duration=None, start_time=None, streams=streams, decode=self._decode)
+        self.container.format = Made(name="mov,mp4,m4a,3gp,3g2,mj2")
         self._blocks = blocks
         patch.setitem(sys.modules, "av", self)
 

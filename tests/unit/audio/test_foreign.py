@@ -174,7 +174,12 @@ TRACK = Made(codec_context=1, rate=16000, channels=1, duration=None, time_base=N
 def frames(track):
     yield from [FRAME] * 32
     {happens}
-CONTAINER = Made(decode=frames, duration=None, streams=Made(audio=[TRACK], video=[]))
+class Streams:
+    audio = [TRACK]
+    def __len__(self): return 1
+CONTAINER = Made(
+    decode=frames, duration=None, start_time=None, streams=Streams(), format=Made(name="aac")
+)
 class AudioResampler:
     def __init__(self, **kwargs): pass
     def resample(self, frame): return [frame]
