@@ -16,7 +16,7 @@ import numpy as np
 
 from whisper_hailo.audio.decode import READ_FRAMES, UNKNOWN_LENGTH
 from whisper_hailo.audio.foreign import BrokenOffError, ForeignReader
-from whisper_hailo.audio.unclosed_wav import as_closed
+from whisper_hailo.audio.unclosed_wav import as_closed, promised_s
 from whisper_hailo.core.errors import AudioError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 
@@ -60,18 +60,25 @@ def open_reader(file: BinaryIO, label: str) -> Reader:
     file.seek(0)
     mpeg = head.startswith(_MPEG)
     aiff = head[:4] == b"FORM" and head[8:] in {b"AIFF", b"AIFC"}
+    wav_s = promised_s(file) if head.startswith((b"RIFF", b"RF64")) else None
     if head.startswith(b"RIFF"):
         file = as_closed(file)
     if mpeg or aiff or head.startswith(_PLAIN):
         with contextlib.suppress(soundfile.SoundFileError):
-            return _SoundfileReader(file, mpeg=mpeg)
+            return _SoundfileReader(file, mpeg=mpeg, promised_s=wav_s)
     return ForeignReader(file, label)
 
 
 class _SoundfileReader:
-    """libsndfile, through its file descriptor or Python's file methods."""
+    """libsndfile, through its file descriptor or Python's file methods.
 
-    def __init__(self, file: BinaryIO, *, mpeg: bool) -> None:
+    Args:
+        file: at its start.
+        mpeg: it holds MP3.
+        promised_s: length by a header that libsndfile corrects.
+    """
+
+    def __init__(self, file: BinaryIO, *, mpeg: bool, promised_s: float | None) -> None:
         import soundfile
 
         self._quiet = _without_mpg123_noise if mpeg else contextlib.nullcontext
@@ -85,6 +92,8 @@ class _SoundfileReader:
         self.sample_rate_hz: int = self._file.samplerate
         self.n_channels: int = self._file.channels
         self.n_frames = self._file.frames if self._file.frames < UNKNOWN_LENGTH else None
+        if promised_s is not None:
+            self.n_frames = round(promised_s * self.sample_rate_hz)
 
     def blocks(self) -> Iterator[FloatArray]:
         while True:

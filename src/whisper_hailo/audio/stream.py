@@ -5,8 +5,8 @@ goes to FFmpeg (through PyAV, where the `media` extra is installed) in a process
 Channels are averaged, then soxr resamples. Memory does not grow with the length of the file.
 
 Two decisions: samples beyond [-1, 1] in float files are kept (Whisper does not clip either), and a
-file that breaks off gives what could be decoded, with a warning in the log. WAV and OGG files
-that were cut off look like shorter ones, so that only FLAC, MP3 and media files can warn.
+file that breaks off gives what could be decoded, with a warning in the log. OGG files that were
+cut off look like shorter ones and cannot warn.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""WAV files whose writer never came back to say how long they are: a kill, or a power cut."""
+"""WAV files whose headers are wrong about their length: of killed recorders, and truncated ones."""
 
 from __future__ import annotations
 
@@ -11,6 +11,17 @@ _CHUNK: Final = struct.Struct("<4sI")
 _FIRST_CHUNK: Final = 12
 _UNKNOWN: Final = 0xFF
 """In all four bytes, the length of those that are streamed: libsndfile reads all there is."""
+
+_UNKNOWN_SIZE: Final = 0xFFFFFFFF
+
+_STREAMED_BYTES: Final = 0x7F000000
+"""Programs that write to a pipe promise this or more: 0x7FFFF000, 0x80000000, 0xFFFFFFFF."""
+
+_RATE_AT: Final = 16
+"""Of the bytes a second, in the chunk of the format."""
+
+_SIZE_AT: Final = 16
+"""Of the true length, in the chunk `ds64` of RF64."""
 
 _MOST_HEADER: Final = 1 << 16
 """Chunks before the samples are looked at so far; broken files have endless ones."""
@@ -25,21 +36,49 @@ def as_closed(file: BinaryIO) -> BinaryIO:
     Returns:
         the file itself, or what reads it; at its start.
     """
-    place = _place_of_length(file)
-    file.seek(0)
-    return file if place is None else cast(BinaryIO, _Closed(file, place))
-
-
-def _place_of_length(file: BinaryIO) -> int | None:
-    """Where the length of the samples is 0 although there are some."""
     end = file.seek(0, os.SEEK_END)
+    at, size = _find_chunks(file).get(b"data", (0, -1))
+    is_unclosed = size == 0 and _is_sound(file, at + _CHUNK.size, end)
+    file.seek(0)
+    return cast(BinaryIO, _Closed(file, at + 4)) if is_unclosed else file
+
+
+def promised_s(file: BinaryIO) -> float | None:
+    """Seconds of sound by the header of a WAV file that has less.
+
+    Args:
+        file: a raw one, which is at its start afterwards, too.
+
+    Returns:
+        `None` where all is there, or the header of a stream promises nothing.
+    """
+    end = file.seek(0, os.SEEK_END)
+    chunks = _find_chunks(file)
+    at, size = chunks.get(b"data", (end, 0))
+    if size == _UNKNOWN_SIZE and b"ds64" in chunks:
+        size = _number(file, chunks[b"ds64"][0] + _SIZE_AT, 8)
+    elif size >= _STREAMED_BYTES:
+        size = 0
+    bytes_a_second = _number(file, chunks[b"fmt "][0] + _RATE_AT, 4) if b"fmt " in chunks else 0
+    file.seek(0)
+    is_short = size > end - at - _CHUNK.size
+    return size / bytes_a_second if is_short and size and bytes_a_second else None
+
+
+def _find_chunks(file: BinaryIO) -> dict[bytes, tuple[int, int]]:
+    """Place and length of each kind of chunk, up to the samples."""
+    chunks: dict[bytes, tuple[int, int]] = {}
     at = _FIRST_CHUNK
-    while at < _MOST_HEADER:
+    while at < _MOST_HEADER and b"data" not in chunks:
         kind, size = _chunk(file, at)
-        if kind == b"data":
-            return at + 4 if size == 0 and _is_sound(file, at + _CHUNK.size, end) else None
+        chunks[kind] = (at, size)
         at += _CHUNK.size + size + size % 2
-    return None
+    return chunks
+
+
+def _number(file: BinaryIO, at: int, n_bytes: int) -> int:
+    file.seek(at)
+    return int.from_bytes(file.read(n_bytes), "little")
 
 
 def _is_sound(file: BinaryIO, at: int, end: int) -> bool:

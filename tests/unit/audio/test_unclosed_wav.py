@@ -16,7 +16,7 @@ import soundfile
 from tests.unit.sounds import tone
 from whisper_hailo.audio import load_audio, open_audio
 from whisper_hailo.audio.files import open_file
-from whisper_hailo.audio.unclosed_wav import as_closed
+from whisper_hailo.audio.unclosed_wav import as_closed, promised_s
 from whisper_hailo.core.errors import AudioError
 
 RATE_HZ = 16_000
@@ -61,6 +61,42 @@ def test_a_length_that_was_never_written_is_up_to_the_end(
 def test_a_length_beyond_the_end_is_up_to_the_end(length: int) -> None:
     wanted = load_audio(io.BytesIO(WHOLE))
     np.testing.assert_array_equal(load_audio(io.BytesIO(content(length))), wanted)
+
+
+@pytest.mark.parametrize("before", [b"", TAGS])
+@pytest.mark.parametrize("kind", [{}, {"format": "RF64"}, {"format": "WAVEX"}, {"subtype": "ULAW"}])
+def test_half_a_file_warns(
+    before: bytes, kind: dict[str, str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    written = io.BytesIO()
+    options = {"format": "WAV", "subtype": "PCM_16", **kind}
+    soundfile.write(written, tone(RATE_HZ, 4.0), RATE_HZ, **options)
+    raw = written.getvalue().replace(b"fmt ", before + b"fmt ", 1)
+    for source in (raw, raw + TAGS, raw[:-2000]):
+        load_audio(io.BytesIO(source))
+    assert not caplog.text
+    (tmp_path / "a.wav").write_bytes(raw[: len(raw) // 2])
+    with open_audio(tmp_path / "a.wav") as stream:
+        assert stream.duration_s == 4.0
+        assert sum(map(len, stream.blocks(RATE_HZ))) == pytest.approx(2 * RATE_HZ, abs=100)
+    assert "a.wav breaks off after 2.0 s of 4.0 s (truncated)" in caplog.text
+
+
+@pytest.mark.parametrize("length", [0, 0x7FFFF000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF])
+def test_lengths_of_streams_promise_nothing(length: int, caplog: pytest.LogCaptureFixture) -> None:
+    with open_audio(io.BytesIO(content(length))) as stream:
+        assert sum(map(len, stream.blocks(RATE_HZ))) == RATE_HZ // 2
+    assert not caplog.text
+
+
+def test_broken_headers_promise_nothing() -> None:
+    at = WHOLE.index(b"fmt ")
+    broken = bytearray(content(1 << 20))
+    broken[at + 16 : at + 20] = bytes(4)
+    assert promised_s(place_of(bytes(broken))) is None
+    for n_bytes in range(at + 12, WHOLE.index(b"data") + 8):
+        assert promised_s(place_of(WHOLE[:n_bytes])) is None
+    assert promised_s(place_of(WHOLE.replace(b"fmt ", b"FMT "))) is None
 
 
 @pytest.mark.parametrize("behind", [b"", TAGS, TAGS + b"\0", b"\0"])
