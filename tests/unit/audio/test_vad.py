@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from whisper_hailo.audio.vad import SileroDetector
+from whisper_hailo.audio.vad import SileroDetector, quiet_gain
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.cli.app import run
 from whisper_hailo.core.errors import OptionError
@@ -66,6 +66,23 @@ def test_windows_hold_the_words_and_little_of_the_pauses() -> None:
     assert kept.mean() < spoken.mean() + 0.25  # more than half of it are pauses
 
 
+@pytest.mark.parametrize("level", [1e-2, 1e-3])
+def test_quiet_words_are_found_like_loud_ones(level: float) -> None:
+    audio, _ = said()
+    loud, quiet = windows(audio), windows(np.float32(level) * audio)
+    assert len(quiet) == len(loud)
+    for one, other in zip(quiet, loud, strict=True):
+        assert one.start_s == pytest.approx(other.start_s, abs=0.3)
+        assert one.content_s == pytest.approx(other.content_s, abs=1.0)
+        assert np.abs(one.audio).max() < 2 * level  # what Whisper hears is left as it was
+
+
+def test_quiet_gain_leaves_loud_audio_and_zeros_alone() -> None:
+    for peak, gain in ((0.0, 1.0), (1e-4, 1000.0), (0.049, 0.1 / 0.049), (0.05, 1.0), (0.9, 1.0)):
+        assert quiet_gain(np.array([0, -peak, peak / 2], np.float32)) == pytest.approx(gain)
+    assert quiet_gain(np.empty(0, np.float32)) == 1.0
+
+
 @pytest.mark.parametrize(
     "sound",
     [
@@ -95,7 +112,7 @@ def test_without_the_package_each_command_is_told_what_it_can_do(
 ONE_THREAD = """
 import os, sys
 import numpy as np
-from whisper_hailo.audio.vad import SileroDetector
+from whisper_hailo.audio.vad import SileroDetector, quiet_gain
 
 before = dict(os.environ)
 detector = SileroDetector()

@@ -7,7 +7,14 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from whisper_hailo.audio.vad import FRAME_SAMPLES, Speech, SpeechDetector, stretches
+from whisper_hailo.audio.vad import (
+    FRAME_SAMPLES,
+    LEVEL_SAMPLES,
+    Speech,
+    SpeechDetector,
+    quiet_gain,
+    stretches,
+)
 from whisper_hailo.audio.windows import PackedPiece, Window, WindowPlan
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray, Segment
 from whisper_hailo.transcription.longform.clips import Clip
@@ -20,8 +27,8 @@ class SpeechPlan:
     """Windows of speech without the silence between.
 
     Stretches keep a little of the silence around them. One that is longer than a window is cut
-    where speech is least likely. Memory holds a window's audio and what the detector looks at,
-    however long the recording and its pauses are.
+    where speech is least likely. Memory holds a window's audio and what the detector looks at, 30 s
+    for their level, however long the recording and its pauses are.
 
     Args:
         feed: the recording.
@@ -89,14 +96,19 @@ class SpeechPlan:
         return max(free_from, start - self._pad), end if speech.continues else end + self._pad
 
     def _probabilities(self, clip: Clip, recent: _Recent) -> Iterator[float]:
-        at = clip.start
+        """Of each frame, raised where 30 s of audio are quiet."""
+        at, measured, gain = clip.start, clip.start, 1.0
         while clip.end is None or at < clip.end:
+            if at == measured:
+                measured += LEVEL_SAMPLES
+                end = measured if clip.end is None else min(measured, clip.end)
+                gain = quiet_gain(self._feed.read(at, end - at))
             audio = self._feed.read(at, FRAME_SAMPLES)
             if not audio.size:
                 return
             recent.add(audio)
             frame = np.zeros(FRAME_SAMPLES, dtype=np.float32)
-            frame[: audio.size] = audio
+            frame[: audio.size] = gain * audio
             yield self._detector.probability(frame)
             at += FRAME_SAMPLES
 
