@@ -11,7 +11,13 @@ from typing import Final
 
 import numpy as np
 
-from whisper_hailo.audio.vad import FRAME_SAMPLES, SpeechDetector, find_onset
+from whisper_hailo.audio.vad import (
+    FRAME_SAMPLES,
+    LEVEL_SAMPLES,
+    SpeechDetector,
+    find_onset,
+    quiet_gain,
+)
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.transcription.longform.feed import AudioFeed
 
@@ -56,14 +62,18 @@ class SpeechGate:
         return start if position - start <= _SHORT_SAMPLES else position - _LEAD_SAMPLES
 
     def _probabilities(self, feed: AudioFeed, start: int, end: int | None) -> Iterator[float]:
-        position = start
+        """Of each frame, raised where 30 s of audio are quiet."""
+        position, measured, gain = start, start, 1.0
         while end is None or position < end:
             feed.forget(max(start, position - _HELD_SAMPLES))
+            if position >= measured:
+                measured = position + LEVEL_SAMPLES
+                gain = quiet_gain(feed.peek(position, LEVEL_SAMPLES))
             audio = feed.peek(position, _LOOKED_AT)
             if not audio.size:
                 return
             for first in range(0, audio.size, FRAME_SAMPLES):
-                yield self._probability(audio[first : first + FRAME_SAMPLES])
+                yield self._probability(gain * audio[first : first + FRAME_SAMPLES])
             position += audio.size
 
     def _probability(self, frame: FloatArray) -> float:
