@@ -117,6 +117,7 @@ class Window:
         audio: `(n_samples,)` float32 16 kHz mono, at most the plan's content.
         start_s: where it starts in the recording, in seconds.
         pieces: for windows packed from several stretches, these in order; else empty.
+        is_sought: the next window begins where this one's last whole segment ends.
         needs_words: whoever joins this window to its neighbours needs the times of its words.
     """
 
@@ -124,6 +125,7 @@ class Window:
     start_s: float
     pieces: tuple[PackedPiece, ...] = ()
     needs_words: bool = False
+    is_sought: bool = False
 
     @property
     def content_s(self) -> float:

@@ -32,7 +32,9 @@ class Split:
     ends_alone: bool
 
 
-def split_at_timestamps(tokens: Sequence[int], begin: int | None, content_s: float) -> Split:
+def split_at_timestamps(
+    tokens: Sequence[int], begin: int | None, content_s: float, *, keeps_rest: bool = False
+) -> Split:
     """Split where one segment's end meets the next one's start.
 
     Text after the last pair is an unfinished segment: it is left to the next window, which begins
@@ -42,6 +44,7 @@ def split_at_timestamps(tokens: Sequence[int], begin: int | None, content_s: flo
         tokens: ids of the window.
         begin: id of `<|0.00|>`; `None` for models without timestamps.
         content_s: seconds of audio in the window.
+        keeps_rest: the next window begins elsewhere, so that an unfinished segment is kept.
 
     Source: OpenAI Whisper, `transcribe`.
     """
@@ -55,13 +58,13 @@ def split_at_timestamps(tokens: Sequence[int], begin: int | None, content_s: flo
         later = [token for token in tokens if token > begin]
         end_s = (later[-1] - begin) * SECONDS_PER_TIMESTAMP if later else content_s
         return Split((TimedTokens(0.0, end_s, tuple(tokens)),), content_s, ends_alone)
-    if ends_alone:
+    if ends_alone or keeps_rest:
         seams.append(len(tokens))
     parts = [tuple(tokens[a:b]) for a, b in zip([0, *seams], seams, strict=False)]
     segments = tuple(
         TimedTokens(
             start_s=max(0, part[0] - begin) * SECONDS_PER_TIMESTAMP,
-            end_s=(part[-1] - begin) * SECONDS_PER_TIMESTAMP,
+            end_s=(part[-1] - begin) * SECONDS_PER_TIMESTAMP if part[-1] >= begin else content_s,
             tokens=part,
         )
         for part in parts

@@ -29,7 +29,7 @@ def assemble(
     """
     content_s = window.content_s
     begin = tokenizer.special.timestamp_begin if options.timestamps else None
-    split = split_at_timestamps(decoded.tokens, begin, content_s)
+    split = split_at_timestamps(decoded.tokens, begin, content_s, keeps_rest=not window.is_sought)
     silent = decoded.is_silence(options.thresholds)
     timed = () if silent else split.segments
     segments = (_segment(window, decoded, part, language, tokenizer) for part in timed)

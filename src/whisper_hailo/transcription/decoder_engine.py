@@ -174,10 +174,12 @@ class DecoderEngine:
             text = result.kept_tokens(self._tokenizer.special.eot)
             return replace(result, words=tuple(self._align(state, row, text, result)))
         timed_by_words = not self._options.timestamps
-        if not result.segments or not (self._options.words or timed_by_words):
+        wanted = self._options.words or timed_by_words or request.window.needs_words
+        if not (result.segments and wanted):
             return result
         if not aligns:
-            return _in_sentences(spread_words(result, self._tokenizer))
+            spread = spread_words(result, self._tokenizer)
+            return _in_sentences(spread) if timed_by_words else spread
         eot = self._tokenizer.special.eot
         text = [t for segment in result.segments for t in segment.tokens if t < eot]
         segments = words_into_segments(

@@ -67,7 +67,7 @@ class SeekPlan:
                 least = 1 if at == 0 else MIN_SAMPLES
                 if wanted < least or not self._feed.reaches(at + least - 1):
                     break
-                yield Window(self._feed.read(at, wanted), at / SAMPLE_RATE_HZ)
+                yield Window(self._feed.read(at, wanted), at / SAMPLE_RATE_HZ, is_sought=True)
 
     def take(self, result: WindowResult) -> list[Segment]:
         """Advance, and give the window's segments."""
