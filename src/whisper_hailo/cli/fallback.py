@@ -26,7 +26,7 @@ class Fallback:
         SEARCH,
         also=("--temperature-increment-on-fallback",),
         metavar="STEP",
-        shown="0.2; 0 for decoders without a cache or with a loop of their own",
+        shown="0.4; 0 for decoders without a cache or with a loop of their own",
         parse=_step,
     )
 

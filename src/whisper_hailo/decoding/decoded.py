@@ -81,6 +81,12 @@ class Decoded:
         silent = thresholds.no_speech is not None and self.no_speech_prob > thresholds.no_speech
         return (self.repeats_itself(thresholds) or unlikely) and not (silent and unlikely)
 
+    def is_unsure(self, thresholds: Thresholds, logprob: float) -> bool:
+        """Whether a wider search may find better words than this text's."""
+        return not self.is_silence(thresholds) and (
+            self.is_doubtful(thresholds) or self.avg_logprob < logprob
+        )
+
     def repeats_itself(self, thresholds: Thresholds) -> bool:
         """Whether the text compresses better than speech does."""
         limit = thresholds.compression_ratio

@@ -9,11 +9,11 @@ from typing import Final
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.flags import expect, flag, number_or_none
 
-OPENAI_TEMPERATURES: Final = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-"""OpenAI Whisper's schedule: greedy or beam first, then hotter and hotter sampling."""
+FALLBACK_STEP: Final = 0.4
+"""By how much each try is hotter than the one before; OpenAI Whisper's is half of it."""
 
-FALLBACK_STEP: Final = 0.2
-"""By how much each try is hotter than the one before in that schedule."""
+DEFAULT_TEMPERATURES: Final = (0.0, FALLBACK_STEP, 2 * FALLBACK_STEP)
+"""Greedy or beam first, then hotter and hotter sampling."""
 
 HOTTEST: Final = 1.0
 """Where that schedule ends."""
@@ -53,6 +53,8 @@ class SearchOptions:
         temperatures: tried in order until the text passes the thresholds; 0 is greedy or beam
             search, above 0 tokens are sampled.
         beam_size: hypotheses of the beam search at temperature 0; 1 is greedy.
+        retry_beam_size: hypotheses of the search that follows greedy text which is unsure, where
+            there are several temperatures; 1 is off.
         patience: the beam search ends with `beam_size * patience` finished hypotheses.
         length_penalty: alpha of Google's NMT ranking; `None` ranks by mean log-probability.
         best_of: hypotheses sampled at temperatures above 0, of which the best is kept.
@@ -64,6 +66,9 @@ class SearchOptions:
 
     temperatures: tuple[float, ...] = (0.0,)
     beam_size: int = flag(1, "Hypotheses kept; 1 is greedy.", metavar="N", also=("-bs",))
+    retry_beam_size: int = flag(
+        5, "Hypotheses where greedy text is unsure; 1 is off.", SEARCH, metavar="N"
+    )
     patience: float = flag(1.0, "Above 1: the beam search ends later.", SEARCH)
     length_penalty: float | None = flag(
         None, "Of long hypotheses, 0 to 1.", SEARCH, shown="mean log probability"
@@ -78,11 +83,18 @@ class SearchOptions:
             raise OptionError(f"--temperature is {shown}, expected numbers from 0 to 2")
         hypotheses = f"1 to {_MOST_HYPOTHESES} hypotheses"
         expect(self, "beam_size", 1 <= self.beam_size <= _MOST_HYPOTHESES, hypotheses)
+        expect(self, "retry_beam_size", 1 <= self.retry_beam_size <= _MOST_HYPOTHESES, hypotheses)
         expect(self, "best_of", 1 <= self.best_of <= _MOST_HYPOTHESES, hypotheses)
         expect(self, "patience", 0.0 < self.patience <= 100.0, "more than 0, at most 100")
         alpha = self.length_penalty
         expect(self, "length_penalty", alpha is None or 0.0 <= alpha <= 1.0, "0 to 1")
         expect(self, "seed", self.seed >= 0, "0 or more")
+
+    @property
+    def widens(self) -> bool:
+        """Whether greedy text that is unsure is searched for with a beam."""
+        greedy = self.beam_size == 1 and self.temperatures[0] == 0
+        return greedy and self.retry_beam_size > 1 and len(self.temperatures) > 1
 
     @property
     def name(self) -> str:
@@ -92,6 +104,7 @@ class SearchOptions:
             name = f"best of {self.best_of} at {first:g}"
         else:
             name = "greedy" if self.beam_size == 1 else f"beam {self.beam_size}"
+            name += f", beam {self.retry_beam_size} where unsure" if self.widens else ""
         later = ", ".join(f"{t:g}" for t in self.temperatures[1:])
         return f"{name}, then {later}" if later else name
 

@@ -19,7 +19,7 @@ from whisper_hailo.core.protocols import Encoder, Limits
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import Settings
 from whisper_hailo.core.version import __version__
-from whisper_hailo.decoding.option_groups import FALLBACK_STEP, OPENAI_TEMPERATURES, SearchOptions
+from whisper_hailo.decoding.option_groups import DEFAULT_TEMPERATURES, FALLBACK_STEP, SearchOptions
 from whisper_hailo.decoding.options import (
     FIXED_CURES,
     PRESETS,
@@ -124,7 +124,7 @@ class Parts:
         return DecodingOptions(
             language="en" if isinstance(self.decoder, AudioRecognizer) else AUTO_LANGUAGE,
             cures=self.default_cures,
-            search=SearchOptions(OPENAI_TEMPERATURES) if step else SearchOptions(),
+            search=SearchOptions(DEFAULT_TEMPERATURES) if step else SearchOptions(),
         )
 
     def batch_size(self, asked: int | None) -> int:

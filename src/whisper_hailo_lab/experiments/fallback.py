@@ -18,7 +18,7 @@ from typing import Any, Final
 from whisper_hailo import Transcriber
 from whisper_hailo.audio import AudioSource
 from whisper_hailo.convert.options import ConvertOptions
-from whisper_hailo.decoding.option_groups import OPENAI_TEMPERATURES, SearchOptions
+from whisper_hailo.decoding.option_groups import DEFAULT_TEMPERATURES, SearchOptions
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo_lab.data.clips import measured_on, recordings, spoken_clips
 from whisper_hailo_lab.data.sounds import music, noise
@@ -30,7 +30,7 @@ from whisper_hailo_lab.score import score_file
 logger = logging.getLogger(__name__)
 
 SPOKEN: Final = ("seen", "noisy", "unseen", "long")
-SEARCHES: Final = {"off": SearchOptions(), "on": SearchOptions(temperatures=OPENAI_TEMPERATURES)}
+SEARCHES: Final = {"off": SearchOptions(), "on": SearchOptions(temperatures=DEFAULT_TEMPERATURES)}
 SOUND_S: Final = 8.0
 
 

@@ -1,10 +1,10 @@
-"""Decoding with a schedule of temperatures: doubtful text is tried again, hotter each time."""
+"""Doubtful text is tried again: by a wider search, then at rising temperatures."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 from whisper_hailo.decoding.text import compression_ratio
 from whisper_hailo.text.tokenizer import Tokenizer
 
+_UNSURE: Final = -0.5
+"""Mean log-probability below which a wider search mostly finds better words (docs/accuracy.md)."""
+
 
 def decode_with_fallback(
     loop: DecodingLoop,
@@ -26,10 +29,11 @@ def decode_with_fallback(
     state: Any,  # noqa: ANN401 - the decoder's own state type
     tasks: Sequence[DecodingTask],
 ) -> tuple[Decoded, ...]:
-    """Decode windows at rising temperatures until each passes the thresholds.
+    """Decode windows again, ever more freely, until each passes the thresholds.
 
-    Only the windows that failed are tried again. Where every temperature fails, the likeliest text
-    that does not repeat itself is taken. Audio that goes on is decoded once.
+    Greedy text that is unsure is searched for with a beam; what is doubtful even then is sampled at
+    rising temperatures. Where every try fails, the likeliest text that does not repeat itself is
+    taken. Audio that goes on is decoded once.
 
     Args:
         loop: of this decoder and these options.
@@ -45,24 +49,36 @@ def decode_with_fallback(
     if tasks[0].is_running:
         return loop.run(state, tasks)
     tries: list[list[Decoded]] = [[] for _ in tasks]
-    pending = list(range(len(tasks)))
-    for temperature in options.search.temperatures:
+    doubtful = list(range(len(tasks)))
+
+    def decode(pending: Sequence[int], temperature: float, beam_size: int | None = None) -> None:
         rows = np.array(pending, dtype=np.int64)
         part = state if len(pending) == len(tasks) else decoder.select(state, rows)
-        decoded = loop.run(part, [tasks[row] for row in pending], temperature)
-        for row, result in zip(pending, decoded, strict=True):
+        found = loop.run(part, [tasks[row] for row in pending], temperature, beam_size)
+        for row, result in zip(pending, found, strict=True):
             text = tokenizer.decode(result.tokens).strip()
             tries[row].append(replace(result, compression_ratio=compression_ratio(text)))
-        pending = [row for row in pending if tries[row][-1].is_doubtful(options.thresholds)]
-        if not pending:
+
+    search, thresholds = options.search, options.thresholds
+    for index, temperature in enumerate(search.temperatures):
+        decode(doubtful, temperature)
+        if index == 0 and search.widens:
+            unsure = [row for row in doubtful if tries[row][0].is_unsure(thresholds, _UNSURE)]
+            for row in unsure:  # one by one: hypotheses fill a batch by themselves
+                decode([row], temperature, search.retry_beam_size)
+        doubtful = [
+            row
+            for row in doubtful
+            if all(attempt.is_doubtful(thresholds) for attempt in tries[row])
+        ]
+        if not doubtful:
             break
-    return tuple(_choose(attempts, options.thresholds) for attempts in tries)
+    return tuple(_choose(attempts, thresholds) for attempts in tries)
 
 
 def _choose(attempts: Sequence[Decoded], thresholds: Thresholds) -> Decoded:
-    """Return the attempt that passed, or the likeliest of those that failed."""
-    chosen = attempts[-1]
-    if chosen.is_doubtful(thresholds):
-        calm = [one for one in attempts if not one.repeats_itself(thresholds)]
-        chosen = max(calm or attempts, key=lambda one: one.avg_logprob)
+    """Return the likeliest attempt of those that passed, or of those that do not repeat."""
+    passed = [attempt for attempt in attempts if not attempt.is_doubtful(thresholds)]
+    calm = [attempt for attempt in attempts if not attempt.repeats_itself(thresholds)]
+    chosen = max(passed or calm or attempts, key=lambda attempt: attempt.avg_logprob)
     return replace(chosen, near_ties=sum(attempt.near_ties for attempt in attempts))

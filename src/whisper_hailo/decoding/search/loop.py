@@ -146,6 +146,7 @@ class DecodingLoop:
         state: Any,  # noqa: ANN401 - the decoder's own state type
         tasks: Sequence[DecodingTask],
         temperature: float = 0.0,
+        beam_size: int | None = None,
     ) -> tuple[Decoded, ...]:
         """Decode every row of a started state.
 
@@ -153,6 +154,7 @@ class DecodingLoop:
             state: from `Decoder.start`, with an empty self-attention cache; it stays usable.
             tasks: one per row.
             temperature: 0 is greedy or beam search, above 0 tokens are sampled.
+            beam_size: hypotheses of the beam search; `None` is what the options say.
 
         Returns:
             the best hypothesis of each row, in order.
@@ -164,7 +166,9 @@ class DecodingLoop:
         budgets = [
             self._options.budget(self._decoder.spec.dims, width, task.content_s) for task in tasks
         ]
-        search = self._search(tasks, budgets, temperature)
+        search = self._search(
+            tasks, budgets, temperature, beam_size or self._options.search.beam_size
+        )
         prompts = Prompts.of(tasks, search, self._special)
         output, state = self._decoder.step(
             prompts.tokens, state, prompts.looks, first=prompts.first, alignment=search.aligns
@@ -187,15 +191,19 @@ class DecodingLoop:
         )
 
     def _search(
-        self, tasks: Sequence[DecodingTask], budgets: Sequence[int], temperature: float
+        self,
+        tasks: Sequence[DecodingTask],
+        budgets: Sequence[int],
+        temperature: float,
+        beam_size: int,
     ) -> Search:
-        greedy = temperature == 0 and self._options.search.beam_size == 1
+        greedy = temperature == 0 and beam_size == 1
         first = tasks[0]
         if first.is_running or (greedy and (first.draft or first.ahead)):
             return self._drafted(first, budgets[0])
         if greedy:
             return GreedySearch(self._greedily, budgets)
-        choices = [self._choice(task, temperature) for task in tasks]
+        choices = [self._choice(task, temperature, beam_size) for task in tasks]
         return WindowSearch(self._rules, choices, budgets)
 
     def _drafted(self, task: DecodingTask, budget: int) -> Search:
@@ -205,10 +213,10 @@ class DecodingLoop:
         n_vocab = self._decoder.spec.dims.n_vocab
         return DraftSearch(choice, budget, task.draft or Draft(), n_vocab, assistant)
 
-    def _choice(self, task: DecodingTask, temperature: float) -> Choice:
+    def _choice(self, task: DecodingTask, temperature: float, beam_size: int) -> Choice:
         eot, boost, search = self._special.eot, self._options.cures.eot_boost, self._options.search
         if temperature == 0:
-            return BeamChoice(eot, boost, search.beam_size, search.patience, self._near_tie)
+            return BeamChoice(eot, boost, beam_size, search.patience, self._near_tie)
         key = (search.seed, task.key, round(temperature * 1000))
         seeds = [(*key, index) for index in range(search.best_of)]
         return SampledChoice(eot, boost, temperature, seeds, self._near_tie)
