@@ -108,7 +108,7 @@ def run(
 def recording_of(
     source: Any, strategy: str = "consecutive", priority: int = 0, kind: type = Recording
 ) -> Any:
-    long = LongOptions(strategy=strategy)
+    long = LongOptions(strategy=strategy, skip_silence=False)
     return kind(source, Context("en"), PLAN, DecodingOptions(), long, priority=priority)
 
 

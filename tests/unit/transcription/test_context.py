@@ -59,7 +59,7 @@ class Interpreter:
 
 def shown_to(interpreter: Interpreter, strategy: str) -> list[tuple[int, ...]]:
     """What five windows were shown; steady noise, so that none of them ends in a pause."""
-    long = LongOptions(strategy=strategy)
+    long = LongOptions(strategy=strategy, skip_silence=False)
     stages = Stages(None, interpreter, PLAN)
     noise = np.random.default_rng(0).standard_normal(16_000 * 5).astype(np.float32)
     recording = Recording(noise, stages.engine.context(), PLAN, DecodingOptions(), long)
@@ -108,7 +108,7 @@ def test_an_initial_prompt_is_the_first_window_s_in_any_batch(
     with Transcriber.from_model("micro", window_s=5, threads=1) as transcriber:
         for batch_size in (1, 3):
             prompts.clear()
-            long = LongOptions(strategy=strategy)
+            long = LongOptions(strategy=strategy, skip_silence=False)
             transcriber.transcribe(noise, options, long=long, batch_size=batch_size)
             found.append(list(prompts))
     alone, together = found

@@ -51,6 +51,8 @@ class Rows:
     name = "rows"
     spec = toy_spec()
 
+    silence_keys = None
+
     @property
     def limits(self) -> Limits:
         return Limits(aligns=self.aligns)

@@ -53,6 +53,8 @@ def test_ids_that_the_model_does_not_have_are_refused(micro: Transcriber, beyond
 class Fixed(Rows):
     """A graph of 100 positions without a cache."""
 
+    silence_keys = None
+
     @property
     def limits(self) -> Limits:
         return Limits(n_positions=100, free_padding=False, aligns=False)

@@ -38,7 +38,7 @@ def recording(
     options: DecodingOptions | None = None,
     language: str = "auto",
 ) -> Recording:
-    cut = long or LongOptions("consecutive")
+    cut = long or LongOptions("consecutive", skip_silence=False)
     return Recording(source, Context(language), PLAN, options or DecodingOptions(), cut)  # type: ignore[arg-type]
 
 
@@ -62,7 +62,8 @@ def test_windows_wait_for_each_other_where_one_leads_to_the_next_or_is_shown_to_
 ) -> None:
     silence = np.zeros(100, np.float32)
     for options, sequential in ((DecodingOptions(), waits), (SHOWN, True)):
-        plan = make_plan(AudioFeed(iter([silence])), PLAN, options, LongOptions(strategy))
+        long = LongOptions(strategy, skip_silence=False)
+        plan = make_plan(AudioFeed(iter([silence])), PLAN, options, long)
         assert type(plan) is kind
         assert next(plan.windows(), None) is None or strategy != "vad", "nobody speaks"
         assert plan.sequential is sequential
@@ -75,7 +76,7 @@ def test_with_words_a_window_begins_behind_the_last_of_them(
     """Of a segment up to 0.5 s, the last time in its window, the word ends at 0.25 s."""
     feed = AudioFeed(iter([np.zeros(32_000, np.float32)]))
     options = DecodingOptions(timestamps=True, words=words)
-    plan = make_plan(feed, PLAN, options, LongOptions())
+    plan = make_plan(feed, PLAN, options, LongOptions(skip_silence=False))
     windows = plan.windows()
     first = next(windows)
     word = Word(0.0, 0.25, " said", 0.9, (1,))
@@ -104,6 +105,7 @@ def test_windows_share_what_is_asked_for_and_a_third_at_most(
     long: LongOptions, starts: list[float]
 ) -> None:
     audio = np.random.default_rng(0).standard_normal(3 * SAMPLE_RATE_HZ).astype(np.float32)
+    long = replace(long, skip_silence=False)
     plan = make_plan(AudioFeed(iter([audio])), PLAN, DecodingOptions(), long)
     found = [window.start_s for window in plan.windows()]
     assert found[:3] == pytest.approx(starts)
@@ -113,9 +115,18 @@ def test_windows_share_what_is_asked_for_and_a_third_at_most(
 def test_words_that_join_windows_are_left_out_unless_they_are_asked_for(
     words: WordOptions | None,
 ) -> None:
+    """Of the segments that are final at once and of those that are final at last."""
     options = DecodingOptions(words=words)
-    with recording(np.zeros(16_000, np.float32), LongOptions("overlap"), options) as own:
-        assert own._plan._keep_words is (words is not None)  # type: ignore[attr-defined]
+    noise = np.random.default_rng(0).standard_normal(24_000).astype(np.float32)
+    with recording(noise, LongOptions("overlap", skip_silence=False), options) as own:
+        while (request := own.next()) is not None:
+            middle_s = (request.window.start_s + request.window.end_s) / 2
+            word = Word(middle_s - 0.05, middle_s + 0.05, " said", 0.9, (1,))
+            said = replace(result(request.window).segments[0], words=(word,))
+            own.take(replace(result(request.window), segments=(said,)))
+        assert len(own.segments) == 2
+        expected = 0 if words is None else 1
+        assert [len(segment.words) for segment in own.segments] == [expected] * 2
 
 
 def test_a_recording_is_done_when_its_last_result_is_back() -> None:
@@ -137,7 +148,7 @@ def test_a_recording_is_done_when_its_last_result_is_back() -> None:
 
 @pytest.mark.parametrize("strategy", ["seek", "consecutive", "overlap"])
 def test_times_are_told_alike_whether_they_are_final_at_once_or_at_last(strategy: str) -> None:
-    own = recording(np.zeros(16_000, np.float32), LongOptions(strategy)).open()
+    own = recording(np.zeros(16_000, np.float32), LongOptions(strategy, skip_silence=False)).open()
     request = own.next()
     assert request is not None
     thirds = Segment(1 / 3, 2 / 3, "said", (1,), 0.0, 0.0)
@@ -195,7 +206,8 @@ def test_where_nothing_was_heard_the_language_is_english() -> None:
 def test_clips_behind_the_end_are_told(
     caplog: pytest.LogCaptureFixture, start: int, is_told: bool
 ) -> None:
-    long = LongOptions("consecutive", clips=(Clip(0, 800), Clip(start, None))[start == 0 :])
+    clips = (Clip(0, 800), Clip(start, None))[start == 0 :]
+    long = LongOptions("consecutive", clips=clips, skip_silence=False)
     with recording(np.zeros(16_000, np.float32), long) as own:
         while own.next() is not None:
             pass
@@ -205,7 +217,8 @@ def test_clips_behind_the_end_are_told(
 
 
 def test_a_recording_is_as_long_as_it_is_whatever_clips_are_asked_for() -> None:
-    with recording(np.zeros(48_000, np.float32), LongOptions("seek", clips=(Clip(0, 800),))) as own:
+    long = LongOptions("seek", clips=(Clip(0, 800),), skip_silence=False)
+    with recording(np.zeros(48_000, np.float32), long) as own:
         own._stream.duration_s = 99.0  # a header says so; the file breaks off
         window = own.next()
         assert window is not None

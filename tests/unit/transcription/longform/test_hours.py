@@ -36,7 +36,7 @@ def test_feed_holds_no_more_than_it_is_asked_for() -> None:
 
 SILENCES: dict[str, tuple[int, Callable[[AudioFeed], WindowPlanner]]] = {
     "seek": (1, lambda feed: SeekPlan(feed, WHOLE, PLAN)),
-    "overlap": (1, lambda feed: OverlapPlan(feed, WHOLE, PLAN, 2.0, keep_words=False)),
+    "overlap": (1, lambda feed: OverlapPlan(feed, WHOLE, PLAN, 2.0)),
     "vad": (1, lambda feed: SpeechPlan(feed, WHOLE, PLAN, LongOptions(), Script([]))),
 }
 """Hours, as many as take some tenths of a second, or a second, and plans."""

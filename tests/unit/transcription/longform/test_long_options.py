@@ -25,8 +25,9 @@ def test_overlaps_that_no_window_has_are_refused(overlap_s: float) -> None:
 
 
 def test_what_nobody_tells_of_long_recordings() -> None:
-    told = LongOptions("auto", None, WHOLE, vad_threshold=0.5, min_silence_s=0.5)
-    assert LongOptions() == replace(told, speech_pad_s=0.2, trim_window=False)
+    told = LongOptions("auto", None, WHOLE, vad_threshold=0.35, min_silence_s=0.5)
+    told = replace(told, skip_silence=True, speech_pad_s=0.2, trim_window=None)
+    assert LongOptions() == told
 
 
 @pytest.mark.parametrize(

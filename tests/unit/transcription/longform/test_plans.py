@@ -27,7 +27,7 @@ from whisper_hailo.transcription.recording import make_plan
 @given(st.integers(1, 1_000_000), st.sampled_from([0.0, 0.5, 2.0, 3.0]))
 @settings(max_examples=30, deadline=None)
 def test_fixed_windows_cover_everything(n_samples: int, overlap_s: float) -> None:
-    plan = OverlapPlan(feed_of(ramp(n_samples)), WHOLE, PLAN, overlap_s, keep_words=False)
+    plan = OverlapPlan(feed_of(ramp(n_samples)), WHOLE, PLAN, overlap_s)
     windows = list(plan.windows())
     covered = 0
     for window in windows:
@@ -70,7 +70,7 @@ def test_clips_bound_the_windows_of_every_plan() -> None:
     audio = ramp(40 * SAMPLE_RATE_HZ)
     clips = (Clip(16_000, 32_000), Clip(160_000, 480_000))
     for plan in (
-        OverlapPlan(feed_of(audio), clips, PLAN, 2.0, keep_words=False),
+        OverlapPlan(feed_of(audio), clips, PLAN, 2.0),
         SeekPlan(feed_of(audio), clips, PLAN),
         SpeechPlan(feed_of(audio), clips, PLAN, LongOptions(speech_pad_s=0.5), Script([1.0] * 999)),
     ):
@@ -133,7 +133,7 @@ def noise() -> NDArray[np.float64]:
 def test_no_word_is_lost_or_doubled_at_a_seam(pauses: bool, words: list[Word], seed: int) -> None:
     jitter = np.random.default_rng(seed)
     feed = feed_of(sound_of(words, pauses=pauses))
-    plan = OverlapPlan(feed, WHOLE, PLAN, 2.0, keep_words=True)
+    plan = OverlapPlan(feed, WHOLE, PLAN, 2.0)
     segments: list[Segment] = []
     for window in plan.windows():
         own = listen(words, window, jitter)
@@ -148,13 +148,12 @@ def test_no_word_is_lost_or_doubled_at_a_seam(pauses: bool, words: list[Word], s
 def test_words_with_useless_times_are_joined_by_what_they_say() -> None:
     left = [Word(0.0, 9.0, f" {w}", 0.5) for w in ("one", "two", "three", "four", "five")]
     right = [Word(7.0, 16.0, f" {w}", 0.5) for w in ("four", "five", "six", "seven")]
-    plan = OverlapPlan(feed_of(np.zeros(256_000, np.float32)), WHOLE, PLAN, 2.0, keep_words=False)
+    plan = OverlapPlan(feed_of(np.zeros(256_000, np.float32)), WHOLE, PLAN, 2.0)
     first, second = plan.windows()
     segments = plan.take(heard(first, (segment(left),)))
     segments += plan.take(heard(second, (segment(right),)))
     segments += plan.finish()
     assert " ".join(part.text for part in segments) == "one two three four five six seven"
-    assert not any(part.words for part in segments), "nobody asked for them"
 
 
 def test_a_seam_within_a_later_segment_leaves_what_is_behind_it() -> None:
@@ -162,7 +161,7 @@ def test_a_seam_within_a_later_segment_leaves_what_is_behind_it() -> None:
     first_window, second_window = Window(ramp(144_000), 0.0), Window(ramp(144_000), 7.0)
     at_end = [Word(7.2, 7.4, " a", 0.9), Word(7.5, 7.7, " b", 0.9)]
     behind = [Word(9.5, 9.7, " c", 0.9), Word(10.0, 10.2, " d", 0.9)]
-    plan = OverlapPlan(feed_of(ramp(1)), WHOLE, PLAN, 2.0, keep_words=True)
+    plan = OverlapPlan(feed_of(ramp(1)), WHOLE, PLAN, 2.0)
     assert plan.take(heard(first_window, (segment(at_end),))) == []
     parts = (segment(at_end[:1]), segment([at_end[1], *behind]))
     (kept,) = plan.take(heard(second_window, parts))
@@ -176,15 +175,16 @@ def test_a_seam_within_a_later_segment_leaves_what_is_behind_it() -> None:
 )
 def test_a_rest_of_less_than_a_frame_is_not_worth_a_window(n_samples: int, n_windows: int) -> None:
     feed = feed_of(ramp(n_samples))
-    plan = make_plan(feed, PLAN, DecodingOptions(), LongOptions("consecutive"))
+    plan = make_plan(feed, PLAN, DecodingOptions(), LongOptions("consecutive", skip_silence=False))
     assert len(list(plan.windows())) == n_windows
 
 
 def test_neighbours_share_two_seconds_where_nobody_says() -> None:
     steady = 0.1 * np.random.default_rng(0).standard_normal(20 * SAMPLE_RATE_HZ)
-    plan = make_plan(feed_of(steady.astype(np.float32)), PLAN, DecodingOptions(), LongOptions())
+    long = LongOptions(skip_silence=False)
+    plan = make_plan(feed_of(steady.astype(np.float32)), PLAN, DecodingOptions(), long)
     assert [window.start_s for window in plan.windows()] == [0.0, 7.0, 14.0]
-    others = OverlapPlan(feed_of(steady.astype(np.float32)), WHOLE, PLAN, 2.01, keep_words=False)
+    others = OverlapPlan(feed_of(steady.astype(np.float32)), WHOLE, PLAN, 2.01)
     starts = [round(window.start_s * SAMPLE_RATE_HZ) for window in others.windows()]
     assert starts == [0, 144_000 - 32_160, 2 * (144_000 - 32_160)]
 
@@ -194,13 +194,13 @@ def test_neighbours_share_two_seconds_where_nobody_says() -> None:
 def test_nothing_has_no_window(clips: tuple[Clip, ...], overlap_s: float) -> None:
     """A recording of nothing, and clips of one that are shorter than a sample."""
     audio = ramp(0 if clips is WHOLE else 16_000)
-    plan = OverlapPlan(feed_of(audio), clips, PLAN, overlap_s, keep_words=False)
+    plan = OverlapPlan(feed_of(audio), clips, PLAN, overlap_s)
     assert list(plan.windows()) == []
 
 
 def test_windows_that_are_shown_no_text_do_not_wait_for_each_other() -> None:
     feed = feed_of(ramp(1))
-    assert not OverlapPlan(feed, WHOLE, PLAN, 2.0, keep_words=False).sequential
+    assert not OverlapPlan(feed, WHOLE, PLAN, 2.0).sequential
     assert not SpeechPlan(feed, WHOLE, PLAN, LongOptions(), Script([])).sequential
 
 
@@ -209,7 +209,7 @@ def test_a_seam_within_an_earlier_segment_leaves_what_is_before_it() -> None:
     first_window, second_window = Window(ramp(144_000), 0.0), Window(ramp(144_000), 7.0)
     before, middle = [Word(6.0, 6.2, " x", 0.9)], [Word(6.5, 6.7, " y", 0.9)]
     shared = [Word(8.2, 8.4, " a", 0.9), Word(8.7, 8.9, " b", 0.9)]
-    plan = OverlapPlan(feed_of(ramp(1)), WHOLE, PLAN, 2.0, keep_words=True)
+    plan = OverlapPlan(feed_of(ramp(1)), WHOLE, PLAN, 2.0)
     parts = (segment(before), segment([*middle, shared[0]]), segment(shared[1:]))
     plan.take(heard(first_window, parts))
     kept = plan.take(heard(second_window, (segment(shared),)))
@@ -219,7 +219,7 @@ def test_a_seam_within_an_earlier_segment_leaves_what_is_before_it() -> None:
 
 def test_a_word_of_the_later_window_s_third_segment_is_the_seam_as_well() -> None:
     """What it heard at its very edge, two segments, the earlier window heard better: nothing."""
-    plan = OverlapPlan(feed_of(ramp(1)), WHOLE, PLAN, 2.0, keep_words=True)
+    plan = OverlapPlan(feed_of(ramp(1)), WHOLE, PLAN, 2.0)
     shared, behind = Word(8.2, 8.4, " c", 0.9), Word(9.5, 9.7, " d", 0.9)
     edge = [Word(7.1, 7.3, " x", 0.9), Word(7.5, 7.7, " y", 0.9)]
     assert plan.take(heard(Window(ramp(144_000), 0.0), (segment([shared]),))) == []
@@ -230,7 +230,7 @@ def test_a_word_of_the_later_window_s_third_segment_is_the_seam_as_well() -> Non
 
 def test_words_on_both_sides_of_a_pause_are_two_whatever_they_are() -> None:
     """The windows meet at 7 s; the word before it is said again behind it."""
-    plan = OverlapPlan(feed_of(ramp(1)), WHOLE, PLAN, 2.0, keep_words=True)
+    plan = OverlapPlan(feed_of(ramp(1)), WHOLE, PLAN, 2.0)
     plan.take(heard(Window(ramp(112_000), 0.0), (segment([Word(6.7, 6.95, " no", 0.9)]),)))
     kept = plan.take(heard(Window(ramp(144_000), 7.0), (segment([Word(7.0, 7.25, " no", 0.9)]),)))
     assert [part.text for part in (*kept, *plan.finish())] == ["no", "no"]
