@@ -9,9 +9,17 @@ from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import SAMPLE_RATE_HZ
 
 
-def test_default_is_ten_seconds_with_one_kept_free() -> None:
+def test_default_is_the_whole_context_with_nothing_kept_free() -> None:
     plan = WindowPlan.make(TINY)
-    assert (plan.window_s, plan.margin_s) == (10.0, 1.0)
+    assert (plan.window_s, plan.margin_s) == (30.0, 0.0)
+    assert plan.window_samples == plan.content_samples == 480_000
+    short = WindowPlan.make(replace(TINY, n_audio_ctx=200))
+    assert (short.window_s, short.margin_s) == (4.0, 0.0)
+
+
+def test_shorter_windows_keep_a_second_free() -> None:
+    plan = WindowPlan.make(TINY, 10)
+    assert plan.margin_s == 1.0
     assert (plan.window_samples, plan.content_samples) == (160_000, 144_000)
 
 
@@ -71,15 +79,23 @@ def test_trimmed_windows_are_whole_seconds_around_audio_and_margin(
     audio_s: float, trimmed_s: float
 ) -> None:
     n_samples = round(audio_s * SAMPLE_RATE_HZ)
-    plan = WindowPlan.make(TINY)
+    plan = WindowPlan.make(TINY, 10)
     assert plan.samples_for(n_samples) == plan.window_samples
     assert replace(plan, trim_window=True).samples_for(n_samples) == round(
         trimmed_s * SAMPLE_RATE_HZ
     )
 
 
-def test_no_audio_is_encoded_as_a_second_where_nothing_is_kept_free() -> None:
-    """An encoder takes no window of nothing."""
-    plan = replace(WindowPlan.make(TINY, margin_s=0.0), trim_window=True)
-    assert plan.samples_for(0) == plan.samples_for(1) == SAMPLE_RATE_HZ
-    assert plan.samples_for(SAMPLE_RATE_HZ + 1) == 2 * SAMPLE_RATE_HZ
+@pytest.mark.parametrize("margin_s", [0.0, 0.5, 1.0])
+def test_trimmed_windows_keep_a_second_of_silence_whatever_the_margin(margin_s: float) -> None:
+    """An encoder takes no window of nothing, either."""
+    plan = replace(WindowPlan.make(TINY, margin_s=margin_s), trim_window=True)
+    assert plan.samples_for(0) == SAMPLE_RATE_HZ
+    assert plan.samples_for(1) == plan.samples_for(SAMPLE_RATE_HZ) == 2 * SAMPLE_RATE_HZ
+    assert plan.samples_for(SAMPLE_RATE_HZ + 1) == 3 * SAMPLE_RATE_HZ
+    assert plan.samples_for(29 * SAMPLE_RATE_HZ + 1) == plan.window_samples
+
+
+def test_trimmed_windows_keep_a_margin_of_more_than_a_second() -> None:
+    plan = replace(WindowPlan.make(TINY, margin_s=2.0), trim_window=True)
+    assert plan.samples_for(SAMPLE_RATE_HZ) == 3 * SAMPLE_RATE_HZ

@@ -35,13 +35,12 @@ def _weights(query: list[float]) -> FloatArray:
 
 def test_weights_are_of_the_heads_own_keys_with_the_silence_that_follows() -> None:
     found = _weights([1, 9])
-    assert found.shape == (1, 1, 1, 3)
-    # 2, 3 and 1 of 10: the silence has 4.
-    np.testing.assert_allclose(found[0, 0, 0], [0.2, 0.3, 0.1], rtol=1e-6)
+    assert found.shape == (1, 1, 1, 4)
+    np.testing.assert_allclose(found[0, 0, 0], [0.2, 0.3, 0.1, 0.4], rtol=1e-6)
 
 
 def test_large_scores_are_no_infinity() -> None:
-    np.testing.assert_allclose(_weights([1e4, 0])[0, 0, 0], [0, 1, 0], atol=1e-6)
+    np.testing.assert_allclose(_weights([1e4, 0])[0, 0, 0], [0, 1, 0, 0], atol=1e-6)
 
 
 def test_heads_come_layer_by_layer() -> None:

@@ -8,7 +8,14 @@ from tests.checkpoints import write_checkpoint
 from whisper_hailo.convert.options import ConvertOptions
 
 PLAIN = ConvertOptions("none")
-FILES = {"model.json", "encoder.onnx", "cross_kv.onnx", "decoder.onnx", "decoder.onnx.data"}
+FILES = {
+    "model.json",
+    "encoder.onnx",
+    "cross_kv.onnx",
+    "decoder.onnx",
+    "decoder.onnx.data",
+    "silence.safetensors",
+}
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from whisper_hailo.core.flags import flag_of, typed_name
 from whisper_hailo.decoding.option_groups import WordOptions
-from whisper_hailo.decoding.options import PRESETS, Cures, DecodingOptions
+from whisper_hailo.decoding.options import PADDINGS, PRESETS, Cures, DecodingOptions
 
 
 def options_of(kind: type) -> Iterator[Field[Any]]:
@@ -77,7 +77,8 @@ def test_no_name_stands_for_two_options() -> None:
 
 def test_some_options_are_one_of_a_few_names() -> None:
     choices = {name: how(name).choices for name in ALL if how(name).choices}
-    assert choices == {"task": ("transcribe", "translate"), "cures": tuple(PRESETS)}
+    tasks = ("transcribe", "translate")
+    assert choices == {"task": tasks, "pad_with": PADDINGS, "cures": tuple(PRESETS)}
     assert how("cures").parse("balanced") == PRESETS["balanced"]
 
 

@@ -117,7 +117,7 @@ def test_the_full_context_is_1500_positions(ward: Ward) -> None:
     ]
 
 
-@pytest.mark.parametrize("cures", [PRESETS["aggressive"], Cures(0, 1.0, 4.0)])
+@pytest.mark.parametrize("cures", [PRESETS["aggressive"], Cures(0, eot_boost=4.0)])
 def test_a_boost_ends_a_text_sooner_and_changes_nothing_before(ward: Ward, cures: Cures) -> None:
     boosted, without = ward.transcribe(cures), ward.transcribe(replace(cures, eot_boost=0.0))
     for a, b in zip(boosted, without, strict=True):

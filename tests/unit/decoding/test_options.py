@@ -70,14 +70,14 @@ def test_cures_out_of_range_are_refused(values: dict[str, float], message: str) 
 
 
 def test_padding_zero_is_none_and_targets_over_the_context_are_refused() -> None:
-    assert Cures(pad_to=0).padding(TINY).zero_rows(500) == 0
+    assert Cures(pad_to=0).padding(TINY).n_added(500) == 0
     with pytest.raises(OptionError, match="trained on 1500 positions"):
         Cures(pad_to=1501).padding(TINY)
 
 
 def test_padding_never_cuts() -> None:
-    assert Cures(pad_to=500).padding(TINY).zero_rows(1500) == 0
-    assert Cures(pad_to=700).padding(TINY).zero_rows(500) == 200
+    assert Cures(pad_to=500).padding(TINY).n_added(1500) == 0
+    assert Cures(pad_to=700).padding(TINY).n_added(500) == 200
 
 
 def test_budget_is_half_the_text_context_and_never_past_its_end() -> None:

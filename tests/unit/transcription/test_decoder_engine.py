@@ -132,10 +132,15 @@ def test_each_window_s_words_are_looked_for_in_its_own_audio() -> None:
     assert starts == pytest.approx([0.5, 0.3, 0.4])
 
 
-def test_words_are_found_where_a_plan_needs_them() -> None:
+def test_words_are_found_wherever_text_has_no_timestamps() -> None:
+    """They give it its times, whatever plan the window is of."""
     asked = [window(1, needs_words=True), window(2)]
     heard, _ = transcribe(Rows(), [1, 2], windows=asked)
-    assert [bool(one.segments[0].words) for one in heard] == [True, False]
+    assert [len(one.segments[0].words) for one in heard] == [2, 2]
+    assert [one.segments[0].start_s for one in heard] == pytest.approx([1.0, 2.0])
+    assert [one.segments[0].end_s for one in heard] == pytest.approx([1.5, 2.6], abs=0.3)
+    timed, _ = transcribe(Rows(), [1, 2], DecodingOptions(timestamps=True), windows=asked)
+    assert not any(segment.words for one in timed for segment in one.segments)
     blind, _ = transcribe(Rows(aligns=False), [1], windows=asked[:1])
     assert [word.text for word in blind[0].segments[0].words] == [" w1", " w1"]
 
@@ -209,7 +214,7 @@ def test_only_windows_in_a_row_are_shown_the_text_before(sequential: bool) -> No
     context = Context("en", (5, 6), sequential=sequential)
     transcribe(decoder, [1], contexts=[context])
     transcribe(decoder, [1], contexts=[context])
-    prompts = [fed[0] for fed in decoder.fed if len(fed[0]) > 1]
+    prompts = [fed[0] for fed in decoder.fed if len(fed[0]) > 1 and EOT not in fed[0]]
     control = [11, ENGLISH, 14, 19]
     shown = [17, 5, 6, *control]
     assert prompts == [shown, shown if sequential else control]

@@ -65,25 +65,31 @@ class Straight:
 
 
 @pytest.fixture(scope="module", params=PLANS, ids=lambda plan: plan[1])
-def straight(request: pytest.FixtureRequest, micro: Transcriber, long: FloatArray) -> Straight:
+def straight(
+    request: pytest.FixtureRequest, micro_of_10_s: Transcriber, long: FloatArray
+) -> Straight:
     options, strategy, batch_size = request.param
     cut = LongOptions(strategy=strategy)
     arguments = {"options": options, "long": cut, "batch_size": batch_size}
-    whole, windows = watched(micro)
+    whole, windows = watched(micro_of_10_s)
     return Straight(arguments, whole.transcribe(long, **arguments), len(windows.shapes))
 
 
 @pytest.mark.parametrize("n_segments", [1, pytest.param(3, marks=pytest.mark.slow), 100])
 def test_an_interrupted_run_goes_on_with_the_same_text(
-    micro: Transcriber, long: FloatArray, tmp_path: Path, straight: Straight, n_segments: int
+    micro_of_10_s: Transcriber,
+    long: FloatArray,
+    tmp_path: Path,
+    straight: Straight,
+    n_segments: int,
 ) -> None:
     """Whatever a plan of windows and a recording know of what was before."""
     path = tmp_path / "not" / "there" / "j.jsonl"  # folders are made
     with Journal(path, "a", go_on=True) as journal:
-        begun = micro.segments(long, **straight.arguments, memory=journal)
+        begun = micro_of_10_s.segments(long, **straight.arguments, memory=journal)
         n_given = len(list(islice(begun, n_segments)))
         begun.close()
-    again, encoder = watched(micro)
+    again, encoder = watched(micro_of_10_s)
     with Journal(path, "a", go_on=True) as journal:
         assert (journal.known_s > 0) is (n_given > 0)
         rest = again.segments(long, **straight.arguments, memory=journal)
@@ -99,19 +105,19 @@ def lines(path: Path) -> list[bytes]:
 
 
 def test_a_torn_line_and_what_is_behind_it_are_left_out(
-    micro: Transcriber, long: FloatArray, tmp_path: Path
+    micro_of_10_s: Transcriber, long: FloatArray, tmp_path: Path
 ) -> None:
     path = tmp_path / "j.jsonl"
-    straight = micro.transcribe(long, PLAIN, batch_size=1)
+    straight = micro_of_10_s.transcribe(long, PLAIN, batch_size=1)
     with Journal(path, "a", go_on=True) as journal:
-        list(micro.segments(long, PLAIN, batch_size=1, memory=journal))
+        list(micro_of_10_s.segments(long, PLAIN, batch_size=1, memory=journal))
     header, first, second, *others = lines(path)
     assert others
     for torn in (second[:-9], second[:-1], b"{}\n" + second):
         left = header + first + torn
         path.write_bytes(left)
         with Journal(path, "a", go_on=True) as journal:
-            again, encoder = watched(micro)
+            again, encoder = watched(micro_of_10_s)
             found = again.segments(long, PLAIN, batch_size=1, memory=journal)
             assert [s.text for s in found] == [s.text for s in straight.segments]
         assert len(encoder.shapes) == len(others) + 1
@@ -121,35 +127,37 @@ def test_a_torn_line_and_what_is_behind_it_are_left_out(
 
 @pytest.mark.parametrize(("settings", "go_on"), [("other", True), ("a", False)])
 def test_what_another_run_left_is_of_no_use(
-    micro: Transcriber, long: FloatArray, tmp_path: Path, settings: str, go_on: bool
+    micro_of_10_s: Transcriber, long: FloatArray, tmp_path: Path, settings: str, go_on: bool
 ) -> None:
     path = tmp_path / "j.jsonl"
     with Journal(path, "a", go_on=True) as journal:
-        list(micro.segments(long, PLAIN, memory=journal))
+        list(micro_of_10_s.segments(long, PLAIN, memory=journal))
     with Journal(path, settings, go_on=go_on) as journal:
         assert journal.known_s == 0
         assert not journal.kept
-        list(micro.segments(long, PLAIN, memory=journal))
+        list(micro_of_10_s.segments(long, PLAIN, memory=journal))
     assert json.loads(lines(path)[0])["unfinished"] == settings
 
 
-def test_what_is_done_leaves_nothing(tmp_path: Path, micro: Transcriber, long: FloatArray) -> None:
+def test_what_is_done_leaves_nothing(
+    tmp_path: Path, micro_of_10_s: Transcriber, long: FloatArray
+) -> None:
     path = tmp_path / "folder" / "j.jsonl"
     with Journal(path, "a", go_on=True) as journal:
         assert not path.exists()
-        next(micro.segments(long, PLAIN, memory=journal))
+        next(micro_of_10_s.segments(long, PLAIN, memory=journal))
         assert path.exists()
         journal.remove()
     assert not path.exists()
 
 
-def test_runs_are_told_apart_by_all_that_shapes_their_text(micro: Transcriber) -> None:
-    own = micro.identity(PLAIN)
-    assert own == micro.identity(DecodingOptions(), LongOptions())
+def test_runs_are_told_apart_by_all_that_shapes_their_text(micro_of_10_s: Transcriber) -> None:
+    own = micro_of_10_s.identity(PLAIN)
+    assert own == micro_of_10_s.identity(DecodingOptions(), LongOptions())
     others = {
-        micro.identity(DecodingOptions(language="de")),
-        micro.identity(PLAIN, LongOptions(overlap_s=3)),
-        micro.identity(PLAIN, batch_size=1),
+        micro_of_10_s.identity(DecodingOptions(language="de")),
+        micro_of_10_s.identity(PLAIN, LongOptions(overlap_s=3)),
+        micro_of_10_s.identity(PLAIN, batch_size=1),
     }
     assert own not in others
     assert len(others) == 3

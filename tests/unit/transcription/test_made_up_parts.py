@@ -75,7 +75,10 @@ def noise(seconds: float, loudness: float = 0.1) -> FloatArray:
     return (loudness * samples).astype(np.float32)
 
 
-CONSECUTIVE = LongOptions(strategy="consecutive")
+EVERYTHING = LongOptions(skip_silence=False)
+"""Noise stands for speech here."""
+
+CONSECUTIVE = replace(EVERYTHING, strategy="consecutive")
 
 
 def test_a_transcript_says_where_it_comes_from(transcriber: Transcriber) -> None:
@@ -88,18 +91,19 @@ def test_a_transcript_says_where_it_comes_from(transcriber: Transcriber) -> None
     assert found.timings.total_ms > 0
     assert found.timings.load_ms > 0, "how long it took to open the parts"
     assert found.near_ties == 0
-    german = transcriber.transcribe(noise(0.5), DecodingOptions(language="de", task="translate"))
+    options = DecodingOptions(language="de", task="translate")
+    german = transcriber.transcribe(noise(0.5), options, long=EVERYTHING)
     assert (german.language, german.task, german.language_probs) == ("de", "translate", {})
 
 
 def test_samples_are_as_long_as_their_rate_says(transcriber: Transcriber) -> None:
     """However they are asked about."""
     half, english = noise(0.5), DecodingOptions("en")
-    segments = transcriber.segments(half, english, sample_rate=8000)
+    segments = transcriber.segments(half, english, sample_rate=8000, long=EVERYTHING)
     assert list(segments)
-    (one,) = transcriber.transcribe_many([half], english, sample_rate=8000)
+    (one,) = transcriber.transcribe_many([half], english, sample_rate=8000, long=EVERYTHING)
     assert isinstance(one, Transcript)
-    whole = transcriber.transcribe(half, english, sample_rate=8000)
+    whole = transcriber.transcribe(half, english, sample_rate=8000, long=EVERYTHING)
     assert [found.duration_s for found in (segments.transcript, one, whole)] == [1.0] * 3
 
 
@@ -115,7 +119,8 @@ def test_no_time_lies_behind_the_window_that_the_encoder_takes(window_s: float, 
 
     plan = WindowPlan.make(TINY, window_s)
     with Transcriber(Parts(Levels(), Late(), TOKENIZER, plan)) as late:
-        found = late.transcribe(noise(0.04), DecodingOptions("en", timestamps=True))
+        options = DecodingOptions("en", timestamps=True)
+        found = late.transcribe(noise(0.04), options, long=EVERYTHING)
     assert found.segments[0].tokens[0] == first
 
 
@@ -158,10 +163,10 @@ def test_batches_hold_as_many_windows_as_asked_for_up_to_256(transcriber: Transc
     assert isinstance(encoder, Levels)
     transcriber.transcribe(noise(5.0), long=CONSECUTIVE, batch_size=2)
     assert [shape[0] for shape in encoder.shapes] == [2, 2, 1]
-    transcriber.transcribe(noise(0.1), batch_size=256)
+    transcriber.transcribe(noise(0.1), long=EVERYTHING, batch_size=256)
     for wrong in (0, 257):
         with pytest.raises(OptionError, match=f"--batch-size is {wrong}, expected 1 to 256"):
-            transcriber.transcribe(noise(0.1), batch_size=wrong)
+            transcriber.transcribe(noise(0.1), long=EVERYTHING, batch_size=wrong)
 
 
 def test_trimmed_windows_are_as_long_as_their_audio_and_the_margin(
@@ -169,7 +174,7 @@ def test_trimmed_windows_are_as_long_as_their_audio_and_the_margin(
 ) -> None:
     encoder = transcriber.encoder
     assert isinstance(encoder, Levels)
-    transcriber.transcribe(noise(0.5))
+    transcriber.transcribe(noise(0.5), long=EVERYTHING)
     assert encoder.shapes[-1] == (1, 80, 200)
     ten = transcriber.with_parts()
     assert ten.content_s == 1.0
@@ -216,11 +221,11 @@ def test_every_way_to_transcribe_tells_how_far_it_is_where_that_is_asked_for(
     transcribe = call(transcriber)
     told: list[tuple[float, float | None]] = []
     with caplog.at_level("INFO", "whisper_hailo"):
-        transcribe(noise(0.5), None, lambda *done: told.append(done))
+        transcribe(noise(0.5), None, lambda *done: told.append(done), long=EVERYTHING)
         assert told == [(0.5, 0.5)]
-        transcribe(noise(0.5))
+        transcribe(noise(0.5), long=EVERYTHING)
         assert caplog.messages == []
-        transcribe(noise(0.5), log_progress=True)
+        transcribe(noise(0.5), long=EVERYTHING, log_progress=True)
     assert caplog.messages == ["0 s of 0 s"]
     assert len(told) == 1
 

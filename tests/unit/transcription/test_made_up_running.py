@@ -14,6 +14,7 @@ from tests.unit.shapes import TINY, TOY_TOKENS
 from tests.unit.transcription.test_made_up_parts import Levels, Open, noise
 from tests.unit.transcription.test_recognizer_engines import TOKENIZER
 from whisper_hailo.audio.windows import WindowPlan
+from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.option_groups import PromptOptions
 from whisper_hailo.decoding.options import DecodingOptions
@@ -91,27 +92,26 @@ def test_where_nothing_is_said_there_is_nothing_to_translate(german: Transcriber
     assert len(fed(german)) == 1
 
 
-@pytest.mark.parametrize(("trims", "n_frames"), [(False, 200), (True, 100)])
-def test_a_window_is_trimmed_where_asked_for(trims: bool, n_frames: int) -> None:
+@pytest.mark.parametrize(("trims", "n_frames"), [(False, 300), (True, 200), (None, 200)])
+def test_a_window_is_trimmed_unless_asked_otherwise(trims: bool | None, n_frames: int) -> None:
+    """A second of silence stays behind the audio, whatever the margin."""
     with made(2) as transcriber:
-        quarter = replace(transcriber._parts.plan, margin_s=0.25)
-        short = Transcriber(replace(transcriber._parts, plan=quarter))
-        named = {"trim_window": True} if trims else {}
-        short.transcribe_running(noise(0.5), AUTO, **named)
+        plan = WindowPlan(window_s=3.0, margin_s=0.25)
+        own = Transcriber(replace(transcriber._parts, plan=plan))
+        own.transcribe_running(noise(0.5), AUTO, trim_window=trims)
         assert transcriber.encoder.shapes[-1] == (1, 80, n_frames)  # type: ignore[union-attr]
 
 
 def test_an_encoder_of_one_length_gets_whole_windows() -> None:
     with made(2) as transcriber:
-        assert transcriber.trims
         encoder: Any = transcriber.encoder
-        encoder.n_frames = 200
-        assert not transcriber.trims
-        quarter = replace(transcriber._parts.plan, margin_s=0.25)
-        whole = Transcriber(replace(transcriber._parts, plan=quarter))
-        whole.transcribe_running(noise(0.1), AUTO, trim_window=True)
-        assert encoder.shapes == [(1, 80, 200)]
-    assert not Transcriber(replace(transcriber._parts, encoder=None)).trims
+        encoder.n_frames = 300
+        plan = WindowPlan(window_s=3.0, margin_s=0.25)
+        whole = Transcriber(replace(transcriber._parts, plan=plan))
+        whole.transcribe_running(noise(0.1), AUTO)
+        assert encoder.shapes == [(1, 80, 300)]
+        with pytest.raises(OptionError, match="takes 300 frames only"):
+            whole.transcribe_running(noise(0.1), AUTO, trim_window=True)
 
 
 def test_times_of_words_are_found_where_asked_for(german: Transcriber) -> None:

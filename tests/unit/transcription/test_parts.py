@@ -53,8 +53,6 @@ def test_ids_that_the_model_does_not_have_are_refused(micro: Transcriber, beyond
 class Fixed(Rows):
     """A graph of 100 positions without a cache."""
 
-    silence_keys = None
-
     @property
     def limits(self) -> Limits:
         return Limits(n_positions=100, free_padding=False, aligns=False)
@@ -209,6 +207,26 @@ def test_trimmed_windows_need_an_encoder_of_any_length() -> None:
         parts(Audio("a"), None).long(trim_window, DecodingOptions())
 
 
+@pytest.mark.parametrize(
+    ("cures", "trims"),
+    [(Cures(), True), (Cures(pad_with="zeros"), False), (Cures(0), False), (Cures(700), False)],
+)
+def test_trims_unasked_where_silence_stands_for_the_rest(cures: Cures, trims: bool) -> None:
+    """Of the whole context: nothing else costs no words."""
+    own, options = parts(Rows()), DecodingOptions(cures=cures)
+    assert own.trims(options, None) is trims
+    assert own.long(None, options).trim_window is trims
+    assert own.settings(options, None, 1).trim_window is trims
+    assert [own.trims(options, asked) for asked in (True, False)] == [True, False]
+
+
+def test_trims_unasked_with_other_engines_is_false() -> None:
+    one = SimpleNamespace(name="hef", n_frames=1000, spec=toy_spec())
+    for other in (parts(Rows(), one), parts(Fixed()), parts(Audio("a"), None)):
+        assert other.trims(DecodingOptions(), None) is False
+        assert other.trims(DecodingOptions(), asked=False) is False
+
+
 def test_times_need_a_model_that_writes_them() -> None:
     timed = DecodingOptions(timestamps=True)
     parts(Rows()).check(timed)
@@ -237,10 +255,12 @@ def test_a_language_is_checked_and_auto_is_any() -> None:
 
 
 def test_settings_say_what_shaped_the_result() -> None:
-    options = DecodingOptions(cures=Cures(700, 1.1, 0.2), timestamps=True)
+    options = DecodingOptions(
+        cures=Cures(700, repetition_penalty=1.1, eot_boost=0.2), timestamps=True
+    )
     settings = parts(Rows()).settings(options, LongOptions(trim_window=True), 4)
     assert (settings.model, settings.encoder, settings.decoder) == ("toy", "onnx", "rows")
-    assert (settings.window_s, settings.margin_s, settings.threads) == (10.0, 1.0, 2)
+    assert (settings.window_s, settings.margin_s, settings.threads) == (30.0, 0.0, 2)
     assert (settings.pad_to, settings.repetition_penalty, settings.eot_boost) == (700, 1.1, 0.2)
     assert (settings.windows, settings.search, settings.timestamps) == ("seek", "greedy", True)
     assert (settings.batch_size, settings.trim_window, settings.reasons) == (4, True, ("why",))

@@ -124,6 +124,7 @@ def test_words_that_join_windows_are_left_out_unless_they_are_asked_for(
             word = Word(middle_s - 0.05, middle_s + 0.05, " said", 0.9, (1,))
             said = replace(result(request.window).segments[0], words=(word,))
             own.take(replace(result(request.window), segments=(said,)))
+        own.finish()
         assert len(own.segments) == 2
         expected = 0 if words is None else 1
         assert [len(segment.words) for segment in own.segments] == [expected] * 2

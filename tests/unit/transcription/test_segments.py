@@ -45,7 +45,7 @@ def test_whoever_stops_listening_gives_all_files_back(file: Path) -> None:
     """Two are under way, a window of each in a batch, when nobody wants more of them."""
     encoder = Encoder()
     stages = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
-    long = LongOptions("consecutive")
+    long = LongOptions("consecutive", skip_silence=False)
     own = [Noted(file, Context("en"), PLAN, DecodingOptions(), long) for _ in range(2)]
     steps = Schedule(Listed(own), stages, 2).steps()
     assert next(steps) == []
@@ -61,7 +61,9 @@ def test_whoever_stops_asking_for_segments_ends_the_work_at_once(
     """By a word or without one: the file is given back, and the thread that encodes ahead ends."""
     encoder = Encoder()
     stages = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
-    own = Noted(file, Context("en"), PLAN, DecodingOptions(), LongOptions("consecutive"))
+    own = Noted(
+        file, Context("en"), PLAN, DecodingOptions(), LongOptions("consecutive", skip_silence=False)
+    )
     run = SimpleNamespace(schedule=lambda source: Schedule(source, stages))
     before = set(threading.enumerate())
     segments = Segments(run, own)  # type: ignore[arg-type]
@@ -78,7 +80,9 @@ def test_whoever_stops_asking_for_segments_ends_the_work_at_once(
 def test_segments_come_as_they_are_final_and_an_error_behind_them(file: Path) -> None:
     encoder = Encoder(fail_at=3)
     stages = Stages(encoder, Interpreter(encoder), PLAN)  # type: ignore[arg-type]
-    own = Noted(file, Context("en"), PLAN, DecodingOptions(), LongOptions("consecutive"))
+    own = Noted(
+        file, Context("en"), PLAN, DecodingOptions(), LongOptions("consecutive", skip_silence=False)
+    )
     run = SimpleNamespace(schedule=lambda source: Schedule(source, stages))
     segments = Segments(run, own)  # type: ignore[arg-type]
     assert [next(segments).text, next(segments).text] == ["0", "1"]

@@ -30,9 +30,9 @@ def long() -> FloatArray:
 
 @pytest.mark.parametrize("strategy", ["seek", "overlap", "consecutive"])
 def test_segments_come_one_by_one_and_are_those_of_the_whole(
-    micro: Transcriber, long: FloatArray, strategy: str
+    micro_of_10_s: Transcriber, long: FloatArray, strategy: str
 ) -> None:
-    options = LongOptions(strategy=strategy)
+    micro, options = micro_of_10_s, LongOptions(strategy=strategy)
     told: list[float] = []
     at: list[float] = []
     segments = []
@@ -46,10 +46,10 @@ def test_segments_come_one_by_one_and_are_those_of_the_whole(
     assert at[0] < at[-1], "the first came before the last window was transcribed"
 
 
-def test_whoever_stops_asking_ends_the_work(micro: Transcriber, long: FloatArray) -> None:
+def test_whoever_stops_asking_ends_the_work(micro_of_10_s: Transcriber, long: FloatArray) -> None:
     told: list[float] = []
     options = LongOptions(strategy="consecutive")
-    segments = micro.segments(
+    segments = micro_of_10_s.segments(
         long, OPTIONS, lambda done_s, _: told.append(done_s), long=options, batch_size=1
     )
     assert next(segments).text
@@ -77,7 +77,10 @@ def test_wrong_options_are_refused_at_once(micro: Transcriber) -> None:
 def test_of_many_recordings_each_tells_how_far_it_is(micro: Transcriber) -> None:
     told: list[tuple[float, float | None]] = []
     silence = np.zeros(SAMPLE_RATE_HZ * 12, np.float32)
-    list(micro.transcribe_many([silence], OPTIONS, lambda *done: told.append(done)))
+    everything = LongOptions(skip_silence=False)
+    list(
+        micro.transcribe_many([silence], OPTIONS, lambda *done: told.append(done), long=everything)
+    )
     assert told[-1] == (12.0, 12.0)
 
 
@@ -97,4 +100,6 @@ def test_eight_calls_lead_from_transcribe_to_the_run_of_a_graph(
 
     monkeypatch.setattr(Binding, "run", run)
     assert micro.transcribe(DATA / "micro" / "seen" / "seen-000.ogg", OPTIONS).text
-    assert {len(way) for way in ways} == {8}, ways
+    aligning = {way for way in ways if "align_words" in way}
+    assert {len(way) for way in ways - aligning} == {8}, ways
+    assert max(len(way) for way in aligning) <= 11, ways

@@ -22,7 +22,7 @@ from whisper_hailo.transcription.stages import Stages
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo.transcription.window import Context, WindowRequest
 
-TRIMMED = LongOptions(trim_window=True)
+TRIMMED, WHOLE = LongOptions(trim_window=True), LongOptions(trim_window=False)
 
 
 @pytest.fixture(scope="module")
@@ -35,11 +35,12 @@ def test_a_recording_is_encoded_as_far_as_it_goes(micro: Transcriber, speech: Fl
     eared = micro.with_parts(encoder=watched)  # type: ignore[arg-type]
     options = DecodingOptions(language="en")
     full, trimmed = (
-        eared.transcribe(speech, options),
+        eared.transcribe(speech, options, long=WHOLE),
         eared.transcribe(speech, options, long=TRIMMED),
     )
-    assert watched.shapes == [(1, 80, 1000), (1, 80, 500)]
-    eared.transcribe(np.zeros(160, np.float32), options, long=TRIMMED)
+    assert watched.shapes == [(1, 80, 3000), (1, 80, 500)]
+    everything = replace(TRIMMED, skip_silence=False)
+    eared.transcribe(np.zeros(160, np.float32), options, long=everything)
     assert watched.shapes[-1] == (1, 80, 200)
     assert full.text
     assert trimmed.text
@@ -88,10 +89,9 @@ def test_a_window_is_heard_with_silence_behind_it_and_by_its_own_loudness(
 
 def test_full_windows_are_as_before(micro: Transcriber, speech: FloatArray) -> None:
     options = DecodingOptions(language="en")
-    full = np.tile(speech, 3)[: round(micro.content_s * SAMPLE_RATE_HZ)]
-    assert (
-        micro.transcribe(full, options, long=TRIMMED).text == micro.transcribe(full, options).text
-    )
+    full = np.tile(speech, 8)[: round(micro.content_s * SAMPLE_RATE_HZ)]
+    trimmed, whole = (micro.transcribe(full, options, long=long) for long in (TRIMMED, WHOLE))
+    assert trimmed.text == whole.text != ""
 
 
 def test_an_encoder_of_one_size_refuses(micro: Transcriber, speech: FloatArray) -> None:
