@@ -1,0 +1,1 @@
+"""Accuracy with real checkpoints on human speech, beside other systems."""

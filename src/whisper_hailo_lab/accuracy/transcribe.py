@@ -1,0 +1,159 @@
+"""Transcripts of recordings by this project, a file of JSON lines for each setup."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+from whisper_hailo import Transcriber
+from whisper_hailo.core.errors import WhisperHailoError
+from whisper_hailo.core.types import FloatArray, Transcript
+from whisper_hailo_lab.accuracy.setups import AccuracySetup, RememberingEncoder, open_transcriber
+from whisper_hailo_lab.data.speech import SpeechRecording
+from whisper_hailo_lab.runs.machine import cpu_s, package_versions, this_machine
+from whisper_hailo_lab.runs.transcripts import TranscriptLine, read_transcripts
+
+logger = logging.getLogger(__name__)
+
+SYSTEM: Final = "whisper-hailo"
+PACKAGES: Final = ("whisper-hailo", "onnxruntime", "numpy", "tokenizers")
+_EVERY_S: Final = 20.0
+"""Seconds between two lines of progress."""
+
+
+class TranscriptFile:
+    """A growing file of transcripts; recordings that it already has are not transcribed again.
+
+    Args:
+        path: the file, which may exist.
+        setup: what its lines were made with.
+    """
+
+    def __init__(self, path: Path, setup: AccuracySetup) -> None:
+        self.setup = setup
+        self.lines = read_transcripts(path) if path.is_file() else []
+        self._known = {line.key for line in self.lines}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file: TextIO = path.open("a", encoding="utf-8")
+
+    def has(self, recording: SpeechRecording) -> bool:
+        return recording.key in self._known
+
+    def append(self, line: TranscriptLine) -> None:
+        """Write one line at once, so that an interrupted run goes on behind it."""
+        self.lines.append(line)
+        self._known.add(line.key)
+        self._file.write(line.as_json() + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def transcribe_all(
+    setups: Sequence[AccuracySetup],
+    recordings: Sequence[SpeechRecording],
+    out: Path,
+    threads: int = 1,
+) -> dict[str, list[TranscriptLine]]:
+    """Transcribe recordings with every setup.
+
+    Setups that differ in decoding only share a transcriber and the encoder's work; the processor
+    time of each counts that work as if it had run alone.
+
+    Args:
+        setups: in any order; those of one engine are done together.
+        recordings: what is transcribed.
+        out: folder of the files, `<setup>.jsonl`.
+        threads: threads per operator.
+
+    Returns:
+        the lines of each setup by its name, in the order of the file.
+
+    Raises:
+        WhisperHailoError: a model cannot be had.
+    """
+    found: dict[str, list[TranscriptLine]] = {}
+    ordered = sorted(setups, key=lambda setup: setup.engine_key)
+    for _, group in groupby(ordered, key=lambda setup: setup.engine_key):
+        files = [TranscriptFile(out / f"{setup.name}.jsonl", setup) for setup in group]
+        with ExitStack() as stack:
+            for file in files:
+                stack.callback(file.close)
+            if not all(file.has(recording) for file in files for recording in recordings):
+                opened = open_transcriber(files[0].setup, threads)
+                _fill(files, recordings, *stack.enter_context(opened))
+        wanted = {recording.key for recording in recordings}
+        for file in files:
+            found[file.setup.name] = [line for line in file.lines if line.key in wanted]
+    return found
+
+
+def _fill(
+    files: Sequence[TranscriptFile],
+    recordings: Sequence[SpeechRecording],
+    transcriber: Transcriber,
+    encoder: RememberingEncoder | None,
+) -> None:
+    told_s = time.monotonic()
+    for number, recording in enumerate(recordings):
+        missing = [file for file in files if not file.has(recording)]
+        if not missing:
+            continue
+        audio = recording.load()
+        for file in missing:
+            file.append(transcribe_one(transcriber, encoder, file.setup, recording, audio))
+        if encoder is not None:
+            encoder.forget()
+        if time.monotonic() - told_s > _EVERY_S:
+            told_s = time.monotonic()
+            logger.info("%s: %d of %d", missing[0].setup.name, number + 1, len(recordings))
+
+
+def transcribe_one(
+    transcriber: Transcriber,
+    encoder: RememberingEncoder | None,
+    setup: AccuracySetup,
+    recording: SpeechRecording,
+    audio: FloatArray,
+) -> TranscriptLine:
+    """Transcribe one recording; a failure of ours becomes a line with its message."""
+    named: dict[str, Any] = {"timestamps": setup.timestamps, **setup.options}
+    if setup.language == "given" and recording.has_speech:
+        named["language"] = recording.language
+    begin_s = _counted_s(encoder)
+    transcript: Transcript | None = None
+    error = ""
+    try:
+        transcript = transcriber.transcribe(audio, **named)
+    except WhisperHailoError as failure:
+        error = str(failure)
+    taken_s = _counted_s(encoder) - begin_s
+    segments = transcript.segments if transcript is not None else ()
+    return TranscriptLine(
+        set=recording.set,
+        id=recording.id,
+        language=recording.language,
+        seconds=round(recording.seconds, 3),
+        reference=recording.text,
+        text=transcript.text if transcript is not None else "",
+        language_found=transcript.language if transcript is not None else None,
+        segments=tuple((round(s.start_s, 2), round(s.end_s, 2), s.text) for s in segments),
+        seconds_cpu=round(taken_s, 3),
+        system=SYSTEM,
+        model=setup.model.rpartition("/")[2],
+        options=setup.as_json(),
+        version=", ".join(f"{k} {v}" for k, v in package_versions(PACKAGES).items()),
+        machine=this_machine().label,
+        error=error,
+    )
+
+
+def _counted_s(encoder: RememberingEncoder | None) -> float:
+    """Processor seconds so far, those counted that remembered windows saved."""
+    return cpu_s() + (encoder.saved_s if encoder is not None else 0.0)

@@ -1,0 +1,165 @@
+"""Recordings of human speech in many languages, and of sounds without speech.
+
+They are not part of the repository: their licences differ. `WHISPER_HAILO_SPEECH` names the folder;
+without it `../shared/speech` beside the repository is taken. Its `MANIFEST.jsonl` has one line per
+recording.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from whisper_hailo.audio import load_audio
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.names import shown
+from whisper_hailo.core.types import SAMPLE_RATE_HZ, FloatArray
+from whisper_hailo_lab.repository import ROOT
+
+SPEECH_VARIABLE: Final = "WHISPER_HAILO_SPEECH"
+MANIFEST: Final = "MANIFEST.jsonl"
+NO_SPEECH: Final = "none"
+"""Language of a recording without words."""
+
+LONG_S: Final = 30.0
+"""A recording longer than this takes several windows of any size."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechRecording:
+    """One recording and its reference.
+
+    Attributes:
+        set: source and language, such as `asterisk_fr`.
+        id: unique in its set.
+        text: raw reference; empty for recordings without speech.
+        language: language code, or `none`.
+        seconds: length of the audio.
+        kind: how it was recorded.
+        paths: the files it is made of, joined in order.
+        pauses: samples of digital silence between them.
+    """
+
+    set: str
+    id: str
+    text: str
+    language: str
+    seconds: float
+    kind: str
+    paths: tuple[Path, ...]
+    pauses: tuple[int, ...] = field(default=())
+
+    @property
+    def key(self) -> str:
+        """Unique among all recordings."""
+        return f"{self.set}/{self.id}"
+
+    @property
+    def has_speech(self) -> bool:
+        return self.language != NO_SPEECH
+
+    def load(self) -> FloatArray:
+        """Return `(n_samples,)` float32 at 16 kHz mono."""
+        pieces = [load_audio(self.paths[0])]
+        for pause, path in zip(self.pauses, self.paths[1:], strict=True):
+            pieces += [np.zeros(pause, np.float32), load_audio(path)]
+        return np.concatenate(pieces)
+
+
+def speech_folder() -> Path:
+    """Return the folder of the recordings, which may be missing."""
+    named = os.environ.get(SPEECH_VARIABLE)
+    return Path(named) if named else ROOT.parent / "shared" / "speech"
+
+
+def read_speech(folder: Path) -> list[SpeechRecording]:
+    """Read the manifest of a folder.
+
+    Raises:
+        OptionError: there is no manifest.
+    """
+    manifest = folder / MANIFEST
+    if not manifest.is_file():
+        raise OptionError(
+            f"{shown(manifest)} does not exist; name the folder of the recordings in "
+            f"{SPEECH_VARIABLE}"
+        )
+    lines = map(json.loads, manifest.read_text(encoding="utf-8").splitlines())
+    return [
+        SpeechRecording(
+            set=line["set"],
+            id=line["id"],
+            text=line["text"],
+            language=line["language"],
+            seconds=line["seconds"],
+            kind=line["kind"],
+            paths=(folder / line["file"],),
+        )
+        for line in lines
+    ]
+
+
+def interleave_sets(recordings: Iterable[SpeechRecording]) -> list[SpeechRecording]:
+    """Order recordings round robin over sets and languages, so that a beginning covers all."""
+    turns: Counter[tuple[str, str]] = Counter()
+    ranked: list[tuple[int, int, SpeechRecording]] = []
+    for recording in recordings:
+        group = (recording.set, recording.language)
+        ranked.append((turns[group], len(ranked), recording))
+        turns[group] += 1
+    return [recording for _, _, recording in sorted(ranked, key=lambda rank: rank[:2])]
+
+
+def select_recordings(
+    recordings: Sequence[SpeechRecording], names: Sequence[str], limit: int | None = None
+) -> list[SpeechRecording]:
+    """Select recordings by group, set, language or key.
+
+    Args:
+        recordings: all of them.
+        names: `all`, `english`, `languages` (other than English), `nospeech`, `long`, a set, a
+            language code, or `SET/ID`.
+        limit: keep this many of each set and language.
+
+    Raises:
+        OptionError: a name that selects nothing.
+    """
+    chosen: set[str] = set()
+    for name in names:
+        found = {recording.key for recording in recordings if _is_in_group(recording, name)}
+        if not found:
+            raise OptionError(f"no recording belongs to {name!r}; see `--help` for the groups")
+        chosen |= found
+    counts: Counter[tuple[str, str]] = Counter()
+    kept = []
+    for recording in recordings:
+        if recording.key not in chosen:
+            continue
+        group = (recording.set, recording.language)
+        counts[group] += 1
+        if limit is None or counts[group] <= limit:
+            kept.append(recording)
+    return kept
+
+
+def _is_in_group(recording: SpeechRecording, name: str) -> bool:
+    groups = {
+        "all": True,
+        "english": recording.language == "en",
+        "languages": recording.has_speech and recording.language != "en",
+        "nospeech": not recording.has_speech,
+        "long": recording.has_speech and recording.seconds > LONG_S,
+    }
+    return groups.get(name, False) or name in {recording.set, recording.language, recording.key}
+
+
+def seconds_of(n_samples: int) -> float:
+    """Return a number of samples in seconds, to the millisecond."""
+    return round(n_samples / SAMPLE_RATE_HZ, 3)

@@ -1,0 +1,98 @@
+"""Transcripts of recordings, one JSON line each, by any system."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo.core.names import shown
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptLine:
+    """What one system made of one recording.
+
+    Attributes:
+        set: of the recording.
+        id: of the recording in its set.
+        language: language of the recording, or `none` where it has no speech.
+        seconds: length of the audio.
+        reference: raw text.
+        text: raw hypothesis.
+        language_found: detected or given language code.
+        segments: start and end in seconds, and text.
+        seconds_cpu: processor seconds.
+        system: such as `whisper-hailo`.
+        model: such as `base`.
+        options: what the system was told.
+        version: of the system and its engine.
+        machine: hardware.
+        error: why there is no text, else empty.
+    """
+
+    set: str
+    id: str
+    language: str
+    seconds: float
+    reference: str
+    text: str
+    language_found: str | None
+    segments: tuple[tuple[float, float, str], ...]
+    seconds_cpu: float
+    system: str
+    model: str
+    options: dict[str, Any] = field(default_factory=dict)
+    version: str = ""
+    machine: str = ""
+    error: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"{self.set}/{self.id}"
+
+    @property
+    def has_speech(self) -> bool:
+        return self.language != "none"
+
+    def as_json(self) -> str:
+        """Return the line, without its line end."""
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+
+_FIELDS = frozenset(TranscriptLine.__dataclass_fields__)
+
+
+def parse_line(text: str) -> TranscriptLine:
+    """Parse one line; fields that are not known are ignored."""
+    values = {name: value for name, value in json.loads(text).items() if name in _FIELDS}
+    values["segments"] = tuple((a, b, words) for a, b, words in values["segments"])
+    return TranscriptLine(**values)
+
+
+def read_transcripts(path: Path) -> list[TranscriptLine]:
+    """Read a file of transcripts; a line that is cut short is left out.
+
+    Raises:
+        OptionError: the file does not exist.
+    """
+    if not path.is_file():
+        raise OptionError(f"{shown(path)} does not exist; write it with `accuracy transcribe`")
+    text = path.read_text(encoding="utf-8")
+    whole, _, _ = text.rpartition("\n")
+    return [parse_line(line) for line in whole.splitlines() if line]
+
+
+def common_transcripts(
+    files: Iterable[list[TranscriptLine]],
+) -> list[list[TranscriptLine]]:
+    """Keep the recordings that every file has, in the order of the first."""
+    by_key = [{line.key: line for line in lines} for lines in files]
+    if not by_key:
+        return []
+    shared = set.intersection(*(set(lines) for lines in by_key))
+    keys = [key for key in by_key[0] if key in shared]
+    return [[lines[key] for key in keys] for lines in by_key]

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from whisper_hailo.core.errors import OptionError
+from whisper_hailo_lab.rates import Score
+from whisper_hailo_lab.runs.outcomes import (
+    OutcomeTotals,
+    is_loop,
+    longest_run,
+    score_transcript,
+    split_units,
+    sum_outcomes,
+)
+from whisper_hailo_lab.runs.transcripts import (
+    TranscriptLine,
+    common_transcripts,
+    parse_line,
+    read_transcripts,
+)
+
+
+def line_of(reference: str, text: str, **changed: Any) -> TranscriptLine:
+    values: dict[str, Any] = {
+        "set": "s",
+        "id": "a",
+        "language": "en",
+        "seconds": 2.0,
+        "reference": reference,
+        "text": text,
+        "language_found": "en",
+        "segments": ((0.0, 1.0, text),),
+        "seconds_cpu": 0.5,
+        "system": "x",
+        "model": "base",
+    }
+    return TranscriptLine(**(values | changed))
+
+
+@pytest.mark.parametrize(
+    ("text", "times"),
+    [
+        ("", 0),
+        ("a", 1),
+        ("a b c", 1),
+        ("a a a", 3),
+        ("x a b a b a b y", 3),
+        ("a b c d a b c d", 2),
+        ("a b a a b a b", 2),
+    ],
+)
+def test_longest_run_counts_phrases_in_a_row(text: str, times: int) -> None:
+    assert longest_run(text.split()) == times
+
+
+@pytest.mark.parametrize(
+    ("expected", "found", "loop"),
+    [
+        ("no no", "no no no", False),
+        ("no", "no no no no", True),
+        ("no no no", "no no no no", False),
+        ("", "a b a b a b a b", True),
+        ("", "a b a b a b a", False),
+    ],
+)
+def test_is_loop_needs_more_than_the_reference(expected: str, found: str, loop: bool) -> None:
+    assert is_loop(expected.split(), found.split()) is loop
+
+
+def test_compressible_text_is_loop_unless_reference_is() -> None:
+    phrases = " ".join(f"one thing after another {n} and" for n in range(3))
+    assert not score_transcript(line_of("x", phrases)).is_loop
+    long = "this is a very long phrase of many different words which then starts again, " * 6
+    assert score_transcript(line_of("x", long)).is_loop
+    assert not score_transcript(line_of(long, long)).is_loop
+
+
+def test_units_are_characters_where_blanks_do_not_count() -> None:
+    assert split_units("你好 世界。", "zh") == list("你好世界")
+    assert split_units("안녕 하세요", "ko") == split_units("안녕하세요", "ko")
+    assert len(split_units("안녕 하세요", "ko")) > 4
+    assert split_units("Guten Tag!", "de") == ["guten", "tag"]
+
+
+def test_totals_count_speech_and_no_speech_apart() -> None:
+    lines = [
+        line_of("red blue green white", "red blue grin"),
+        line_of("ja", "ja und nein", language="de", language_found="nl"),
+        line_of("", "Thank you.", language="none"),
+        line_of("", " ", language="none"),
+    ]
+    totals = sum_outcomes(lines)
+    assert totals.score == Score(substitutions=1, deletions=1, insertions=2, hits=3)
+    assert (totals.recordings, totals.language_right) == (2, 1)
+    assert (totals.no_speech, totals.no_speech_with_text, totals.invented) == (2, 1, 2)
+    assert totals.as_json()["seconds_cpu"] == 2.0
+    assert totals + OutcomeTotals() == totals
+
+
+def test_failed_recording_counts_as_deleted() -> None:
+    totals = sum_outcomes([line_of("red blue", "", error="no memory")])
+    assert (totals.failed, totals.deletions) == (1, 2)
+
+
+def test_lines_survive_writing_and_reading(tmp_path: Path) -> None:
+    line = line_of("é", "è", options={"window": "10"})
+    assert parse_line(line.as_json()) == line
+    path = tmp_path / "x.jsonl"
+    path.write_text(line.as_json() + "\n" + line.as_json()[:20], encoding="utf-8")
+    assert read_transcripts(path) == [line]
+    with pytest.raises(OptionError, match=r"missing\.jsonl does not exist"):
+        read_transcripts(tmp_path / "missing.jsonl")
+
+
+def test_fields_of_other_programs_are_ignored() -> None:
+    text = line_of("a", "b").as_json()[:-1] + ', "copied": true}'
+    assert parse_line(text) == line_of("a", "b")
+
+
+def test_common_transcripts_keeps_shared_recordings_in_order() -> None:
+    a, b, c = (line_of("x", "y", id=name) for name in "abc")
+    assert common_transcripts([[a, b, c], [c, a]]) == [[a, c], [a, c]]
+    assert common_transcripts([]) == []
