@@ -21,6 +21,7 @@
 #   make fallback  what trying doubtful text again costs and gives; writes its table
 #   make drafts     a small model decodes ahead of a large one: the same text, and times; writes its tables
 #   make captions   live captions: drafts, settings, real time; CAPTIONS=hour: an hour of faults; writes their tables
+#   make real   real checkpoints on human speech beside other systems; writes the tables of docs/accuracy.md
 #   make emulation   what 8 and 16 bits cost the bundled model; writes its tables and picture
 
 PYTHON ?= python3
@@ -47,7 +48,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := demo
 .PHONY: demo test dist test-aarch64 test-processors test-hailort test-cluster e2e fuzz mutants fuzz-guided browser openapi \
 	home-assistant parity environments check bench \
-	bench-speed bench-tables rivals run-book captions emulation windows short-windows fallback drafts lock clean
+	bench-speed bench-tables rivals run-book captions emulation windows short-windows fallback drafts real lock clean
 
 # Hailo's binding is a package of the system: where it is, the environment may look there, too.
 SEES_SYSTEM = $(shell $(PYTHON) -c 'import importlib.util as u; \
@@ -199,6 +200,10 @@ captions: $(VENV)/dev.stamp
 
 emulation: $(VENV)/dev.stamp
 	$(BIN)/python -m whisper_hailo_lab.emulation
+
+# Needs recordings and checkpoints: docs/accuracy.md says which. REAL="--part windows --peers DIR"
+real: $(VENV)/dev.stamp
+	$(BIN)/python -m whisper_hailo_lab.accuracy measure $(REAL)
 
 windows: $(VENV)/dev.stamp
 	$(BIN)/python -m whisper_hailo_lab.experiments.windows

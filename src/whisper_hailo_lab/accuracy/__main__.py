@@ -1,12 +1,17 @@
 """Accuracy of real checkpoints on human speech.
 
+    python -m whisper_hailo_lab.accuracy measure [--peers DIR] [--part windows ...] [--limit N]
+    python -m whisper_hailo_lab.accuracy check
     python -m whisper_hailo_lab.accuracy transcribe --out DIR --model base --window default 30
     python -m whisper_hailo_lab.accuracy score DIR/*.jsonl [--by kind|set|language]
 
-`transcribe` writes a file of JSON lines for each combination of model, quantisation, window and
-timestamps; it goes on where it was interrupted. `score` compares any such files, other systems'
-too, over the recordings that they have in common. Groups of recordings: `all`, `english`,
-`languages`, `nospeech`, `long`, `joined`, a set, a language code, SET/ID.
+`measure` runs the whole plan and keeps its counts, from which the tables of `docs/accuracy.md`
+follow. `check` fails where a bound is broken. `transcribe` writes a file of JSON lines for each
+combination of model, quantisation, window and timestamps; it goes on where it was interrupted.
+`score` compares any such files, other systems' too, over the recordings that they have in common.
+Groups of recordings: `all`, `english`, `languages`, `nospeech`, `long`, `joined`, a set, a language
+code, SET/ID. WHISPER_HAILO_SPEECH names the folder of the recordings, WHISPER_HAILO_REAL_MODELS one
+of checkpoints.
 """
 
 from __future__ import annotations
@@ -14,22 +19,26 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from whisper_hailo.cli.stdout import emit
+from whisper_hailo.core.errors import WhisperHailoError
+from whisper_hailo_lab.accuracy.captions import caption_text
+from whisper_hailo_lab.accuracy.gate import BASE, TINY, GateResult, check_base, check_tiny
+from whisper_hailo_lab.accuracy.groups import GROUPS
+from whisper_hailo_lab.accuracy.measure import all_recordings, measure_all
 from whisper_hailo_lab.accuracy.setups import make_setups
-from whisper_hailo_lab.accuracy.tables import GROUPS, compare_files
+from whisper_hailo_lab.accuracy.tables import compare_files
 from whisper_hailo_lab.accuracy.transcribe import transcribe_all
-from whisper_hailo_lab.data.joined import join_all
-from whisper_hailo_lab.data.speech import (
-    interleave_sets,
-    read_speech,
-    select_recordings,
-    speech_folder,
-)
+from whisper_hailo_lab.data.speech import SpeechRecording, select_recordings
+from whisper_hailo_lab.documents.accuracy import RESULT
+from whisper_hailo_lab.documents.tables import keep
 from whisper_hailo_lab.program import run
+from whisper_hailo_lab.repository import BUILD
 from whisper_hailo_lab.runs.transcripts import read_transcripts
+from whisper_hailo_lab.speed.keys import use_cache
 
 
 def parse_option(text: str) -> tuple[str, Any]:
@@ -46,7 +55,7 @@ def parse_option(text: str) -> tuple[str, Any]:
 def add_transcribe(parser: argparse.ArgumentParser) -> None:
     """Add the options of `transcribe`."""
     parser.add_argument("--out", type=Path, required=True, help="folder of the results")
-    parser.add_argument("--model", nargs="+", default=["base"], help="names or folders")
+    parser.add_argument("--model", nargs="+", default=[BASE], help="names or folders")
     parser.add_argument("--quantize", nargs="+", default=["int8"], help="none, int8, auto")
     parser.add_argument("--window", nargs="+", default=["default"], help="seconds, or default")
     parser.add_argument("--timestamps", nargs="+", default=["off"], choices=("off", "on"))
@@ -62,12 +71,14 @@ def add_transcribe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--engine", type=parse_option, nargs="*", default=[], help="of Transcriber.from_model"
     )
+    parser.add_argument("--captions", action="store_true", help="caption instead of transcribe")
     parser.add_argument("--label", default="", help="end of the files' names")
     parser.add_argument("--threads", type=int, default=1, help="per operator")
 
 
-def transcribe(chosen: argparse.Namespace) -> None:
+def transcribe(chosen: argparse.Namespace) -> int:
     """Transcribe the chosen recordings with every combination of the chosen settings."""
+    label = chosen.label or ("captions" if chosen.captions else "")
     setups = make_setups(
         chosen.model,
         chosen.quantize,
@@ -76,31 +87,76 @@ def transcribe(chosen: argparse.Namespace) -> None:
         chosen.language,
         engine=dict(chosen.engine),
         options=dict(chosen.option),
-        label=chosen.label,
+        label=label,
     )
-    clips = read_speech(speech_folder())
-    everything = interleave_sets(clips) + join_all(clips)
-    recordings = select_recordings(everything, chosen.recordings, chosen.limit)
+    recordings = select_recordings(all_recordings(), chosen.recordings, chosen.limit)
     first, _, step = chosen.part.partition("/")
-    found = transcribe_all(
-        setups, recordings[int(first) :: int(step)], chosen.out, threads=chosen.threads
-    )
+    work = caption_text if chosen.captions else None
+    mine = recordings[int(first) :: int(step)]
+    found = transcribe_all(setups, mine, chosen.out, chosen.threads, work)
     emit(compare_files(found, "kind").plain())
+    return 0
 
 
-def score(chosen: argparse.Namespace) -> None:
+def score(chosen: argparse.Namespace) -> int:
     """Compare files over the recordings that all have."""
     files = {path.stem: read_transcripts(path) for path in chosen.files}
     table = compare_files(files, chosen.by)
     emit(table.markdown() if chosen.markdown else table.plain())
+    return 0
 
 
-def main() -> None:
+def add_measure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `measure`."""
+    parser.add_argument("--out", type=Path, default=BUILD / "accuracy", help="transcripts")
+    parser.add_argument("--peers", type=Path, help="folder of other systems' transcripts")
+    parser.add_argument("--part", nargs="*", default=[], help="of the plan; all without it")
+    parser.add_argument("--limit", type=int, help="recordings of each set; nothing is kept")
+    parser.add_argument("--threads", type=int, default=1, help="per operator")
+
+
+def measure(chosen: argparse.Namespace) -> int:
+    """Run the plan; keep the result of all recordings, show that of fewer."""
+    use_cache(BUILD / "accuracy-cache")
+    result = measure_all(chosen.out, chosen.peers, chosen.part, chosen.limit, chosen.threads)
+    if chosen.limit is not None:
+        emit(json.dumps(result, indent=1) + "\n")
+        return 0
+    known = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.is_file() else {}
+    result["tables"] = known.get("tables", {}) | result["tables"]
+    keep(RESULT, result, indent=1)
+    return 0
+
+
+def check(_: argparse.Namespace) -> int:
+    """Check every bound that can be checked here; fail where one is broken."""
+    results: list[GateResult] = []
+    recordings: list[SpeechRecording] = []
+    try:
+        recordings = all_recordings()
+    except WhisperHailoError as error:
+        results.append(GateResult("human speech", str(error), holds=None))
+    with tempfile.TemporaryDirectory(prefix="accuracy-") as out:
+        for model, work in ((TINY, check_tiny), (BASE, check_base)):
+            try:
+                results += work(recordings, Path(out))
+            except WhisperHailoError as error:
+                results.append(GateResult(f"everything of {model}", str(error), holds=None))
+    emit("".join(f"{result.text}\n" for result in results))
+    return int(any(result.holds is False for result in results))
+
+
+def main() -> int:
     """Entry point of the command line."""
     parser = argparse.ArgumentParser(
         prog="accuracy", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = parser.add_subparsers(required=True)
+    measuring = commands.add_parser("measure", help="run the whole plan")
+    add_measure(measuring)
+    measuring.set_defaults(run=measure)
+    checking = commands.add_parser("check", help="fail where a bound is broken")
+    checking.set_defaults(run=check)
     transcribing = commands.add_parser("transcribe", help="transcribe recordings")
     add_transcribe(transcribing)
     transcribing.set_defaults(run=transcribe)
@@ -110,7 +166,8 @@ def main() -> None:
     scoring.add_argument("--markdown", action="store_true", help="a table of Markdown")
     scoring.set_defaults(run=score)
     chosen = parser.parse_args()
-    chosen.run(chosen)
+    code: int = chosen.run(chosen)
+    return code
 
 
 if __name__ == "__main__":

@@ -48,6 +48,11 @@ class AccuracySetup:
     label: str = ""
 
     @property
+    def model_name(self) -> str:
+        """Name of the model, without its folder."""
+        return Path(self.model).name
+
+    @property
     def window(self) -> str:
         return "default" if self.window_s is None else f"{self.window_s:g}"
 
@@ -56,7 +61,7 @@ class AccuracySetup:
         """Name of the setup's file, such as `base-int8-w10-detected-text`."""
         times = "timestamps" if self.timestamps else "text"
         more = [f"{key}={value}" for key, value in (self.engine | self.options).items()]
-        parts = [Path(self.model).name, self.quantize, f"w{self.window}", self.language, times]
+        parts = [self.model_name, self.quantize, f"w{self.window}", self.language, times]
         parts += [self.label] if self.label else more
         return "-".join(parts).replace("/", "_")
 

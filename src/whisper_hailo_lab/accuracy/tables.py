@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
+from whisper_hailo_lab.accuracy.groups import GROUPS
 from whisper_hailo_lab.rates import difference_interval
 from whisper_hailo_lab.report.table import Table
 from whisper_hailo_lab.report.text import difference_text, percent
@@ -15,19 +16,6 @@ COLUMNS: Final = (
     "", "recordings", "error rate", "errors", "sub", "del", "ins", "loops",
     "no speech: with text", "words", "language right", "CPU s per s",
 )  # fmt: skip
-
-GROUPS: Final[dict[str, Callable[[TranscriptLine], str]]] = {
-    "all": lambda line: "all",
-    "set": lambda line: f"{line.set} {line.language}",
-    "language": lambda line: line.language,
-    "kind": lambda line: (
-        "no speech" if not line.has_speech
-        else "joined" if line.set == "joined"
-        else "English" if line.language == "en"
-        else "other languages"
-    ),
-}  # fmt: skip
-"""Ways to divide recordings into rows."""
 
 
 def totals_row(name: str, totals: OutcomeTotals) -> tuple[str, ...]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, Final, TextIO, TypeAlias
 
 from whisper_hailo import Transcriber
 from whisper_hailo.core.errors import WhisperHailoError
-from whisper_hailo.core.types import FloatArray, Transcript
+from whisper_hailo.core.types import FloatArray
 from whisper_hailo_lab.accuracy.setups import AccuracySetup, RememberingEncoder, open_transcriber
 from whisper_hailo_lab.data.speech import SpeechRecording
 from whisper_hailo_lab.runs.machine import cpu_s, package_versions, this_machine
@@ -24,6 +25,27 @@ SYSTEM: Final = "whisper-hailo"
 PACKAGES: Final = ("whisper-hailo", "onnxruntime", "numpy", "tokenizers")
 _EVERY_S: Final = 20.0
 """Seconds between two lines of progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptText:
+    """What a setup made of one recording.
+
+    Attributes:
+        text: raw.
+        language: detected or given.
+        segments: start and end in seconds, and text.
+    """
+
+    text: str
+    language: str
+    segments: tuple[tuple[float, float, str], ...] = ()
+
+
+Work: TypeAlias = Callable[
+    [Transcriber, AccuracySetup, SpeechRecording, FloatArray], TranscriptText
+]
+"""Gives the text of one recording with the settings of a setup."""
 
 
 class TranscriptFile:
@@ -60,6 +82,7 @@ def transcribe_all(
     recordings: Sequence[SpeechRecording],
     out: Path,
     threads: int = 1,
+    work: Work | None = None,
 ) -> dict[str, list[TranscriptLine]]:
     """Transcribe recordings with every setup.
 
@@ -71,6 +94,7 @@ def transcribe_all(
         recordings: what is transcribed.
         out: folder of the files, `<setup>.jsonl`.
         threads: threads per operator.
+        work: what is done with each recording; `None` transcribes it.
 
     Returns:
         the lines of each setup by its name, in the order of the file.
@@ -87,7 +111,7 @@ def transcribe_all(
                 stack.callback(file.close)
             if not all(file.has(recording) for file in files for recording in recordings):
                 opened = open_transcriber(files[0].setup, threads)
-                _fill(files, recordings, *stack.enter_context(opened))
+                _fill(files, recordings, work or offline_text, *stack.enter_context(opened))
         wanted = {recording.key for recording in recordings}
         for file in files:
             found[file.setup.name] = [line for line in file.lines if line.key in wanted]
@@ -97,6 +121,7 @@ def transcribe_all(
 def _fill(
     files: Sequence[TranscriptFile],
     recordings: Sequence[SpeechRecording],
+    work: Work,
     transcriber: Transcriber,
     encoder: RememberingEncoder | None,
 ) -> None:
@@ -107,7 +132,10 @@ def _fill(
             continue
         audio = recording.load()
         for file in missing:
-            file.append(transcribe_one(transcriber, encoder, file.setup, recording, audio))
+            begin_s = _counted_s(encoder)
+            made, error = _try(work, transcriber, file.setup, recording, audio)
+            taken_s = _counted_s(encoder) - begin_s
+            file.append(make_line(file.setup, recording, made, taken_s, error))
         if encoder is not None:
             encoder.forget()
         if time.monotonic() - told_s > _EVERY_S:
@@ -115,43 +143,57 @@ def _fill(
             logger.info("%s: %d of %d", missing[0].setup.name, number + 1, len(recordings))
 
 
-def transcribe_one(
+def offline_text(
     transcriber: Transcriber,
-    encoder: RememberingEncoder | None,
     setup: AccuracySetup,
     recording: SpeechRecording,
     audio: FloatArray,
-) -> TranscriptLine:
-    """Transcribe one recording; a failure of ours becomes a line with its message."""
+) -> TranscriptText:
+    """Transcribe one recording as `whisper-hailo transcribe` does."""
     named: dict[str, Any] = {"timestamps": setup.timestamps, **setup.options}
     if setup.language == "given" and recording.has_speech:
         named["language"] = recording.language
-    begin_s = _counted_s(encoder)
-    transcript: Transcript | None = None
-    error = ""
-    try:
-        transcript = transcriber.transcribe(audio, **named)
-    except WhisperHailoError as failure:
-        error = str(failure)
-    taken_s = _counted_s(encoder) - begin_s
-    segments = transcript.segments if transcript is not None else ()
+    transcript = transcriber.transcribe(audio, **named)
+    segments = tuple(
+        (round(segment.start_s, 2), round(segment.end_s, 2), segment.text)
+        for segment in transcript.segments
+    )
+    return TranscriptText(transcript.text, transcript.language, segments)
+
+
+def make_line(
+    setup: AccuracySetup,
+    recording: SpeechRecording,
+    made: TranscriptText | None,
+    seconds_cpu: float,
+    error: str = "",
+) -> TranscriptLine:
+    """Make a line of a recording's text, or of the error that it gave instead."""
     return TranscriptLine(
         set=recording.set,
         id=recording.id,
         language=recording.language,
         seconds=round(recording.seconds, 3),
         reference=recording.text,
-        text=transcript.text if transcript is not None else "",
-        language_found=transcript.language if transcript is not None else None,
-        segments=tuple((round(s.start_s, 2), round(s.end_s, 2), s.text) for s in segments),
-        seconds_cpu=round(taken_s, 3),
+        text=made.text if made is not None else "",
+        language_found=made.language if made is not None else None,
+        segments=made.segments if made is not None else (),
+        seconds_cpu=round(seconds_cpu, 3),
         system=SYSTEM,
-        model=setup.model.rpartition("/")[2],
+        model=setup.model_name,
         options=setup.as_json(),
-        version=", ".join(f"{k} {v}" for k, v in package_versions(PACKAGES).items()),
+        version=", ".join(f"{name} {v}" for name, v in package_versions(PACKAGES).items()),
         machine=this_machine().label,
         error=error,
     )
+
+
+def _try(work: Work, *arguments: Any) -> tuple[TranscriptText | None, str]:  # noqa: ANN401
+    """Do a work; a failure of ours becomes its message."""
+    try:
+        return work(*arguments), ""
+    except WhisperHailoError as failure:
+        return None, str(failure)
 
 
 def _counted_s(encoder: RememberingEncoder | None) -> float:

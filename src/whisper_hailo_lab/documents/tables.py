@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.files import write_file
 from whisper_hailo_lab.documents import (
+    accuracy,
     archives,
     backends,
     captions,
@@ -42,6 +43,7 @@ Maker: TypeAlias = Callable[[Any, str], Tables]
 """Tables of a kept result, given the mark of the present weights."""
 
 KEPT: Final[tuple[tuple[Path, Maker], ...]] = (
+    (accuracy.RESULT, accuracy.tables),
     (archives.RESULT, archives.tables),
     (archives.SCALE, archives.scale_tables),
     (backends.RESULT, backends.tables),

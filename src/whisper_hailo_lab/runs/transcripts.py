@@ -74,7 +74,7 @@ def parse_line(text: str) -> TranscriptLine:
 
 
 def read_transcripts(path: Path) -> list[TranscriptLine]:
-    """Read a file of transcripts; a line that is cut short is left out.
+    """Read a file of transcripts; of a recording the last line counts, one cut short does not.
 
     Raises:
         OptionError: the file does not exist.
@@ -83,7 +83,8 @@ def read_transcripts(path: Path) -> list[TranscriptLine]:
         raise OptionError(f"{shown(path)} does not exist; write it with `accuracy transcribe`")
     text = path.read_text(encoding="utf-8")
     whole, _, _ = text.rpartition("\n")
-    return [parse_line(line) for line in whole.splitlines() if line]
+    lines = (parse_line(line) for line in whole.splitlines() if line)
+    return list({line.key: line for line in lines}.values())
 
 
 def common_transcripts(

@@ -9,7 +9,14 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from whisper_hailo_lab.documents import backends, device_faults, emulation, processors, server
+from whisper_hailo_lab.documents import (
+    accuracy,
+    backends,
+    device_faults,
+    emulation,
+    processors,
+    server,
+)
 from whisper_hailo_lab.documents.tables import KEPT, Maker
 from whisper_hailo_lab.emulation.__main__ import EmulationBench
 from whisper_hailo_lab.experiments import fallback, short_windows, windows
@@ -20,6 +27,7 @@ ON_ANY_WEIGHTS = {
     processors.STEPS,
     processors.PASSES,
     processors.WINDOWS,
+    accuracy.RESULT,
     device_faults.RESULT,
     server.RESULT,
 }

@@ -109,7 +109,8 @@ def test_lines_survive_writing_and_reading(tmp_path: Path) -> None:
     line = line_of("é", "è", options={"window": "10"})
     assert parse_line(line.as_json()) == line
     path = tmp_path / "x.jsonl"
-    path.write_text(line.as_json() + "\n" + line.as_json()[:20], encoding="utf-8")
+    first = line_of("é", "e").as_json()
+    path.write_text(f"{first}\n{line.as_json()}\n{first[:20]}", encoding="utf-8")
     assert read_transcripts(path) == [line]
     with pytest.raises(OptionError, match=r"missing\.jsonl does not exist"):
         read_transcripts(tmp_path / "missing.jsonl")

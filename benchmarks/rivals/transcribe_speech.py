@@ -1,0 +1,132 @@
+"""Other systems' transcripts of the recordings of `docs/accuracy.md`, as JSON lines.
+
+    python transcribe_speech.py SYSTEM MODEL OUT [--beam 5] [--compute float32] [--timestamps]
+
+Runs in the environment of the system: `faster-whisper` or `openai-whisper`, and of whisper-hailo,
+which reads the recordings. MODEL is a folder in CTranslate2's format, or OpenAI's `.pt` file, as
+`write_openai.py` makes it. Options that are not named are the system's defaults. Recordings that
+the file already has are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import TypeAlias
+
+from whisper_hailo.core.types import FloatArray
+from whisper_hailo_lab.data.joined import join_all
+from whisper_hailo_lab.data.speech import interleave_sets, read_speech, speech_folder
+from whisper_hailo_lab.runs.machine import this_machine
+from whisper_hailo_lab.runs.transcripts import TranscriptLine, read_transcripts
+
+Segments: TypeAlias = list[tuple[float, float, str]]
+Transcribe: TypeAlias = Callable[[FloatArray, str | None], tuple[str, Segments]]
+
+
+def open_faster_whisper(chosen: argparse.Namespace) -> Transcribe:
+    import ctranslate2
+    import faster_whisper
+
+    model = faster_whisper.WhisperModel(
+        chosen.model, device="cpu", compute_type=chosen.compute, cpu_threads=1
+    )
+
+    def transcribe(audio: FloatArray, language: str | None) -> tuple[str, Segments]:
+        ctranslate2.set_random_seed(1)
+        segments, info = model.transcribe(
+            audio,
+            beam_size=chosen.beam,
+            without_timestamps=not chosen.timestamps,
+            language=language,
+        )
+        return info.language, [(s.start, s.end, s.text) for s in segments]
+
+    return transcribe
+
+
+def open_openai_whisper(chosen: argparse.Namespace) -> Transcribe:
+    import torch
+    import whisper
+
+    torch.set_num_threads(1)
+    model = whisper.load_model(chosen.model, device="cpu")
+
+    def transcribe(audio: FloatArray, language: str | None) -> tuple[str, Segments]:
+        torch.manual_seed(1)
+        result = model.transcribe(
+            audio,
+            language=language,
+            fp16=False,
+            without_timestamps=not chosen.timestamps,
+            beam_size=None if chosen.beam == 1 else chosen.beam,
+        )
+        return result["language"], [(s["start"], s["end"], s["text"]) for s in result["segments"]]
+
+    return transcribe
+
+
+SYSTEMS = {"faster-whisper": open_faster_whisper, "openai-whisper": open_openai_whisper}
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("system", choices=SYSTEMS)
+    parser.add_argument("model")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--beam", type=int, default=1)
+    parser.add_argument("--compute", default="int8", choices=("int8", "float32"))
+    parser.add_argument("--timestamps", action="store_true")
+    parser.add_argument("--language", default="detected", choices=("detected", "given"))
+    return parser.parse_args()
+
+
+def main() -> None:
+    chosen = parse()
+    compute = "float32" if chosen.system == "openai-whisper" else chosen.compute
+    model = Path(chosen.model).stem if chosen.model.endswith(".pt") else Path(chosen.model).name
+    model = model.removeprefix("ct2-").removeprefix("openai-")
+    times = "timestamps" if chosen.timestamps else "text"
+    name = f"{chosen.system}-{model}-{compute}_beam{chosen.beam}_{chosen.language}_{times}"
+    path = chosen.out / f"{name}.jsonl"
+    known = {line.key for line in read_transcripts(path)} if path.is_file() else set()
+    clips = read_speech(speech_folder())
+    transcribe = SYSTEMS[chosen.system](chosen)
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    for recording in interleave_sets(clips) + join_all(clips):
+        is_unknown = model.endswith(".en") and recording.language not in {"en", "none"}
+        if recording.key in known or is_unknown:
+            continue
+        language = recording.language if chosen.language == "given" else None
+        audio, begin_s = recording.load(), time.process_time()
+        found, segments = transcribe(audio, None if language == "none" else language)
+        line = TranscriptLine(
+            set=recording.set,
+            id=recording.id,
+            language=recording.language,
+            seconds=recording.seconds,
+            reference=recording.text,
+            text="".join(text for _, _, text in segments).strip(),
+            language_found=found,
+            segments=tuple(segments),
+            seconds_cpu=round(time.process_time() - begin_s, 3),
+            system=chosen.system,
+            model=model,
+            options={
+                "compute": compute,
+                "beam": chosen.beam,
+                "language": chosen.language,
+                "timestamps": chosen.timestamps,
+            },
+            version=f"{chosen.system} {version(chosen.system)}",
+            machine=this_machine().label,
+        )
+        with path.open("a", encoding="utf-8") as file:
+            file.write(line.as_json() + "\n")
+
+
+if __name__ == "__main__":
+    main()

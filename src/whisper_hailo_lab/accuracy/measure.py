@@ -1,0 +1,84 @@
+"""The whole measurement: every part of the plan, beside the transcripts of other systems."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from whisper_hailo.core.errors import WhisperHailoError
+from whisper_hailo_lab.accuracy.captions import caption_text
+from whisper_hailo_lab.accuracy.emulated import CALIBRATION_SET, prepare_emulated
+from whisper_hailo_lab.accuracy.plan import ENGLISH_MODEL, MULTILINGUAL, accuracy_plan
+from whisper_hailo_lab.accuracy.results import Files, result_of
+from whisper_hailo_lab.accuracy.transcribe import transcribe_all
+from whisper_hailo_lab.data.joined import join_all
+from whisper_hailo_lab.data.speech import (
+    SpeechRecording,
+    interleave_sets,
+    read_speech,
+    select_recordings,
+    speech_folder,
+)
+from whisper_hailo_lab.runs.transcripts import read_transcripts
+
+logger = logging.getLogger(__name__)
+
+
+def all_recordings() -> list[SpeechRecording]:
+    """Return all recordings, sets interleaved, then the long ones that are joined.
+
+    Raises:
+        OptionError: the recordings are not there.
+    """
+    clips = read_speech(speech_folder())
+    return interleave_sets(clips) + join_all(clips)
+
+
+def measure_all(
+    out: Path, peers: Path | None, names: list[str], limit: int | None, threads: int
+) -> dict[str, Any]:
+    """Measure the parts of the plan and return the kept result.
+
+    Args:
+        out: folder of the transcripts; what is there is not made again.
+        peers: folder of other systems' transcripts.
+        names: parts; empty is all.
+        limit: recordings of each set and language.
+        threads: threads per operator.
+
+    Raises:
+        WhisperHailoError: recordings or a model cannot be had.
+    """
+    recordings = all_recordings()
+    wanted: dict[str, Files] = defaultdict(dict)
+    for part in accuracy_plan(_emulated(out, recordings, names)):
+        if names and part.name not in names:
+            continue
+        chosen = select_recordings(recordings, part.recordings, limit)
+        if part.name == "emulated":
+            chosen = [r for r in chosen if r.set != CALIBRATION_SET]
+        work = caption_text if part.captions else None
+        wanted[part.name] |= transcribe_all(part.setups, chosen, out, threads, work)
+        logger.info("%s: %d recordings", part.name, len(chosen))
+    return result_of(dict(wanted), read_peers(peers) if peers is not None else {})
+
+
+def read_peers(folder: Path) -> Files:
+    """Read every file of transcripts in a folder; empty ones are left out."""
+    files = {path.stem: read_transcripts(path) for path in sorted(folder.glob("*.jsonl"))}
+    return {name: lines for name, lines in files.items() if lines}
+
+
+def _emulated(out: Path, recordings: list[SpeechRecording], names: list[str]) -> dict[str, Path]:
+    """Prepare the models with emulated forms that the parts need."""
+    if names and not {"emulated", "study"} & set(names):
+        return {}
+    found = {}
+    for model in (ENGLISH_MODEL, MULTILINGUAL):
+        try:
+            found[model] = prepare_emulated(model, out / "models", recordings)
+        except WhisperHailoError as error:
+            logger.warning("%s is not emulated: %s", model, error)
+    return found

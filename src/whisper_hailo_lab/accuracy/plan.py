@@ -1,0 +1,110 @@
+"""Which settings `make real` measures, and on which recordings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from whisper_hailo_lab.accuracy.setups import AccuracySetup, make_setups
+
+MULTILINGUAL: Final = "base"
+ENGLISH_MODEL: Final = "tiny.en"
+STUDY_SETS: Final = ("librispeech", "ljspeech", "vctk")
+"""Read English, which the study's LibriSpeech is."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanPart:
+    """Settings that stand in one table.
+
+    Attributes:
+        name: of the table.
+        setups: its rows.
+        recordings: groups, sets or languages; see `select_recordings`.
+        captions: recordings are captioned, not transcribed.
+    """
+
+    name: str
+    setups: tuple[AccuracySetup, ...]
+    recordings: tuple[str, ...]
+    captions: bool = False
+
+
+def accuracy_plan(emulated: dict[str, Path]) -> tuple[PlanPart, ...]:
+    """Return all parts.
+
+    Args:
+        emulated: model directory with emulated forms, by the model's name.
+    """
+    return (
+        PlanPart("peers", _peers(), ("all", "joined")),
+        PlanPart("windows", _windows(ENGLISH_MODEL), ("english",)),
+        PlanPart("windows", _windows(MULTILINGUAL), ("all",)),
+        PlanPart("captions", _captions(), ("long", "joined"), captions=True),
+        PlanPart("study", study_setups(emulated.get(ENGLISH_MODEL)), STUDY_SETS),
+        *(
+            PlanPart("emulated", _emulated(model, path), ("all",))
+            for model, path in emulated.items()
+        ),
+    )
+
+
+def _peers() -> tuple[AccuracySetup, ...]:
+    """Our defaults and the exact window, languages detected and given."""
+    times, languages = ["off", "on"], ["detected", "given"]
+    found = make_setups([MULTILINGUAL], ["none", "int8"], ["default", "30"], times, languages)
+    found += make_setups([ENGLISH_MODEL], ["none", "int8"], ["default", "30"], times, ["detected"])
+    return tuple(found)
+
+
+def _windows(model: str) -> tuple[AccuracySetup, ...]:
+    windows = ["default", "5", "10", "29", "30"]
+    return tuple(make_setups([model], ["none", "int8"], windows, ["off", "on"], ["detected"]))
+
+
+def _captions() -> tuple[AccuracySetup, ...]:
+    named = {"label": "captions"}
+    return (
+        AccuracySetup(MULTILINGUAL, **named),  # type: ignore[arg-type]
+        AccuracySetup(ENGLISH_MODEL, **named),  # type: ignore[arg-type]
+    )
+
+
+def _emulated(model: str, path: Path) -> tuple[AccuracySetup, ...]:
+    chip = {"encoder_quantize": "none", "encoder_backend": "emulator"}
+    return tuple(
+        AccuracySetup(str(path), "int8", None, times, engine=chip, label=f"{model}-emulated")
+        for times in (False, True)
+    )
+
+
+def study_setups(emulated: Path | None) -> tuple[AccuracySetup, ...]:
+    """Return the study's configurations with the small English model.
+
+    Args:
+        emulated: its model directory with emulated forms, in the place of a chip.
+    """
+    chip = {"encoder_quantize": "none", "encoder_backend": "emulator"}
+    setups = []
+    if emulated is not None:
+        both = {**chip, "decoder_backend": "emulator"}
+        path = str(emulated)
+        setups += [
+            AccuracySetup(path, "int8", engine=both, label="HEF encoder + HEF decoder"),
+            AccuracySetup(path, "int8", engine=chip, label="HEF encoder + cached INT8"),
+        ]
+    for label, window_s, encoder, decoder in STUDY_ROWS:
+        engine = {"encoder_quantize": encoder}
+        setups.append(AccuracySetup(ENGLISH_MODEL, decoder, window_s, engine=engine, label=label))
+    return tuple(setups)
+
+
+STUDY_ROWS: Final = (
+    ("10 s encoder + cached INT8", 10.0, "none", "int8"),
+    ("30 s FP32 encoder + cached INT8", 30.0, "none", "int8"),
+    ("30 s INT8 encoder + cached INT8", 30.0, "int8", "int8"),
+    ("30 s FP32 encoder + cached FP32", 30.0, "none", "none"),
+    ("30 s INT8 encoder + cached FP32", 30.0, "int8", "none"),
+)
+"""Name in the study, window, and weights of encoder and decoder."""

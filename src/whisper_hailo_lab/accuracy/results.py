@@ -1,0 +1,126 @@
+"""The kept result: counts of every setup and group, from which the tables follow."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from whisper_hailo.core.version import __version__
+from whisper_hailo_lab.accuracy.groups import kind_of
+from whisper_hailo_lab.accuracy.transcribe import SYSTEM
+from whisper_hailo_lab.rates import difference_interval
+from whisper_hailo_lab.runs.machine import this_machine
+from whisper_hailo_lab.runs.outcomes import score_transcript, sum_outcomes
+from whisper_hailo_lab.runs.transcripts import TranscriptLine, common_transcripts
+from whisper_hailo_lab.score import evaluate
+
+FEWEST: Final = 0.9
+"""A peer's file that has a smaller share of the recordings is left out, and said so."""
+
+Files = dict[str, list[TranscriptLine]]
+
+
+def result_of(parts: dict[str, Files], peers: Files) -> dict[str, Any]:
+    """Make the kept result.
+
+    Args:
+        parts: our transcripts by table and setup.
+        peers: other systems' by the name of their file.
+    """
+    tables: dict[str, Any] = {}
+    for name, files in parts.items():
+        if name == "study":
+            tables[name] = study_rows(files)
+        elif name == "peers":
+            tables |= peer_tables(files, peers)
+        else:
+            tables[name] = rows_of(files, kind_of)
+    return {"version": __version__, "machine": this_machine().label, "tables": tables}
+
+
+def peer_tables(ours: Files, peers: Files) -> dict[str, Any]:
+    """Make the tables beside other systems: one over kinds, one over languages.
+
+    Every model's rows are over the recordings that all its files have.
+    """
+    found: dict[str, Any] = {"peers": [], "languages": [], "left_out": []}
+    grouped: dict[tuple[str, bool], Files] = defaultdict(dict)
+    for name, lines in (ours | peers).items():
+        if lines:
+            is_given = lines[0].options.get("language") == "given"
+            grouped[lines[0].model, is_given][name] = lines
+    for (_, is_given), files in sorted(grouped.items(), key=lambda item: item[0]):
+        complete = _complete(files, found["left_out"])
+        if is_given:
+            found["languages"] += rows_of(complete, lambda line: line.language)
+        else:
+            found["peers"] += rows_of(complete, kind_of)
+            found["languages"] += rows_of(complete, lambda line: line.language)
+    return found
+
+
+def _complete(files: Files, left_out: list[str]) -> Files:
+    """Drop files of other systems that have too few recordings, and note them."""
+    most = max(len(lines) for lines in files.values())
+    complete = {name: lines for name, lines in files.items() if len(lines) >= FEWEST * most}
+    left_out += [
+        f"{name}: {len(lines)} of {most} recordings"
+        for name, lines in files.items()
+        if name not in complete
+    ]
+    return complete
+
+
+def rows_of(files: Files, group: Callable[[TranscriptLine], str]) -> list[dict[str, Any]]:
+    """Make one row per file and group, over the recordings that all files have."""
+    common = common_transcripts(files.values())
+    rows = []
+    for name, lines in zip(files, common, strict=True):
+        divided: dict[str, list[TranscriptLine]] = defaultdict(list)
+        for line in lines:
+            divided[group(line)].append(line)
+        for kind, chosen in divided.items():
+            rows.append({"row": name, "group": kind} | _facts(chosen))
+    return rows
+
+
+def _facts(lines: Sequence[TranscriptLine]) -> dict[str, Any]:
+    first = lines[0]
+    return {
+        "system": first.system,
+        "model": first.model,
+        "options": first.options,
+        "version": first.version,
+        **sum_outcomes(lines).as_json(),
+    }
+
+
+def study_rows(files: Files) -> list[dict[str, Any]]:
+    """Make the study's rows: its own form of rate, and the field's with its interval."""
+    common = dict(zip(files, common_transcripts(files.values()), strict=True))
+    base: Sequence[TranscriptLine] = []
+    rows = []
+    for name, lines in common.items():
+        base = base or lines
+        simple = evaluate(_pairs(lines), "simple")
+        mine, others = ([score_transcript(line).score for line in side] for side in (lines, base))
+        rows.append(
+            {"row": name}
+            | _facts(lines)
+            | {
+                "simple_wer": round(simple.mean_wer, 5),
+                "simple_cer": round(simple.mean_cer, 5),
+                "more_than_first": [round(x, 5) for x in difference_interval(mine, others)],
+            }
+        )
+    return rows
+
+
+def _pairs(lines: Iterable[TranscriptLine]) -> list[tuple[str, str]]:
+    return [(line.reference, line.text) for line in lines]
+
+
+def is_ours(row: dict[str, Any]) -> bool:
+    """Return whether a row is of this project."""
+    return bool(row["system"] == SYSTEM)

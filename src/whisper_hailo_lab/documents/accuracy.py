@@ -1,0 +1,165 @@
+"""The tables of `docs/accuracy.md`, from counts of real checkpoints on human speech."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from whisper_hailo_lab.rates import Score
+from whisper_hailo_lab.report.study import LIBRISPEECH
+from whisper_hailo_lab.report.table import Table
+from whisper_hailo_lab.report.text import percent, share
+from whisper_hailo_lab.repository import RESULTS
+
+RESULT: Final = RESULTS / "accuracy.json"
+
+Rows = Sequence[dict[str, Any]]
+
+MISSING: Final = "Not measured with this version: run `make real`.\n"
+GROUP_ORDER: Final = ("English", "other languages", "long recordings")
+SILENT: Final = "no speech"
+_SYSTEM_LABELS: Final = {"openai-whisper": "OpenAI Whisper"}
+
+
+def tables(result: dict[str, Any], _weights: str) -> dict[str, str]:
+    """Make every table of the page; a part that was not measured says so.
+
+    Args:
+        result: kept by `accuracy measure`.
+    """
+    parts: dict[str, Rows] = result["tables"]
+    peers, windows = parts.get("peers", ()), parts.get("windows", ())
+    origin = f"{result['machine']}; whisper-hailo {result['version']}.\n\n"
+    left_out = "".join(f"Left out, not complete: {name}.\n" for name in parts.get("left_out", ()))
+    made = {
+        "accuracy-peers": error_table(peers, GROUP_ORDER[:2]) + (left_out and f"\n{left_out}"),
+        "accuracy-windows": error_table(windows, GROUP_ORDER[:2]),
+        "accuracy-languages": language_table(parts.get("languages", ())),
+        "accuracy-silence": silence_table([*peers, *windows]),
+        "accuracy-long": error_table(peers, GROUP_ORDER[2:]),
+        "accuracy-captions": error_table(parts.get("captions", ()), GROUP_ORDER),
+        "accuracy-emulated": error_table(parts.get("emulated", ()), GROUP_ORDER),
+        "accuracy-study": study_table(parts.get("study", ())),
+        "accuracy-time": time_table(peers),
+    }
+    return {name: origin + text if text else MISSING for name, text in made.items()}
+
+
+def name_of(row: dict[str, Any]) -> str:
+    """Return a row's system and what it was told."""
+    options = row["options"]
+    system = _SYSTEM_LABELS.get(row["system"], row["system"])
+    told = [row["model"].removesuffix("-emulated")]
+    if row["system"] == "whisper-hailo":
+        told.append("float32" if options["quantize"] == "none" else options["quantize"])
+        window = options["window"]
+        told.append("default window" if window == "default" else f"{window} s window")
+    else:
+        told.append(str(options.get("compute", "")))
+        told.append(f"beam {options['beam']}")
+    told.append("timestamps" if options["timestamps"] else "text only")
+    if options.get("language") == "given":
+        told.append("language given")
+    return f"{system}, {', '.join(part for part in told if part)}"
+
+
+def score_of(row: dict[str, Any]) -> Score:
+    """Return the edit operations of a row."""
+    return Score(row["substitutions"], row["deletions"], row["insertions"], row["hits"])
+
+
+def error_table(rows: Rows, groups: Sequence[str]) -> str:
+    """Make a table of error rates, a row per system and group of recordings."""
+    lines = [
+        (
+            name_of(row),
+            row["group"],
+            str(row["recordings"]),
+            percent(score_of(row).rate),
+            str(row["substitutions"]),
+            str(row["deletions"]),
+            str(row["insertions"]),
+            str(score_of(row).reference_count),
+            str(row["loops"]),
+        )
+        for group in groups
+        for row in rows
+        if row["group"] == group
+    ]
+    heads = ("system", "speech", "recordings", "error rate", "sub", "del", "ins", "of", "loops")
+    return _markdown(heads, lines)
+
+
+def language_table(rows: Rows) -> str:
+    """Make a table with a row per system and a column per language."""
+    spoken = [row for row in rows if row["recordings"] and row["model"] != "tiny.en"]
+    languages = sorted({row["group"] for row in spoken})
+    names = list(dict.fromkeys(row["row"] for row in spoken))
+    lines = []
+    for name in names:
+        mine = {row["group"]: row for row in spoken if row["row"] == name}
+        cells = [percent(score_of(mine[one]).rate) if one in mine else "-" for one in languages]
+        first = next(iter(mine.values()))
+        right = sum(row["language_right"] for row in mine.values())
+        total = sum(row["recordings"] for row in mine.values())
+        lines.append((name_of(first), share(right, total), *cells))
+    return _markdown(("system", "language right", *languages), lines)
+
+
+def silence_table(rows: Rows) -> str:
+    """Make a table of text that was written for sounds without speech."""
+    lines = [
+        (
+            name_of(row),
+            share(row["no_speech_with_text"], row["no_speech"]),
+            str(row["invented"]),
+            str(row["loops"]),
+        )
+        for row in rows
+        if row["group"] == SILENT
+    ]
+    return _markdown(("system", "recordings with text", "words", "loops"), lines)
+
+
+def time_table(rows: Rows) -> str:
+    """Make a table of processor seconds per second of audio."""
+    names = list(dict.fromkeys(row["row"] for row in rows))
+    lines = []
+    for name in names:
+        mine = [row for row in rows if row["row"] == name]
+        seconds = sum(row["seconds"] for row in mine)
+        cpu = sum(row["seconds_cpu"] for row in mine)
+        lines.append((name_of(mine[0]), f"{seconds:.0f}", f"{cpu:.0f}", f"{cpu / seconds:.3f}"))
+    return _markdown(("system", "audio s", "processor s", "processor s per s"), lines)
+
+
+def study_table(rows: Rows) -> str:
+    """Make the study's table: its figures beside ours, in its form of rate and the field's."""
+    published = {row.name: row for row in LIBRISPEECH}
+    lines = []
+    for row in rows:
+        name = next((known for known in published if row["row"].endswith(known)), "")
+        label = name or row["row"].partition("-detected-text-")[2]
+        theirs = published.get(name)
+        low, high = row["more_than_first"]
+        lines.append(
+            (
+                label,
+                percent(theirs.wer) if theirs else "-",
+                percent(theirs.cer) if theirs else "-",
+                percent(row["simple_wer"]),
+                percent(row["simple_cer"]),
+                percent(score_of(row).rate),
+                f"{100 * low:+.1f} to {100 * high:+.1f}",
+            )
+        )
+    heads = (
+        "configuration", "study: WER", "study: CER", "ours: WER, its form", "ours: CER, its form",
+        "ours: WER", "points more than the first row, 95 %",
+    )  # fmt: skip
+    return _markdown(heads, lines)
+
+
+def _markdown(heads: Sequence[str], lines: Sequence[tuple[str, ...]]) -> str:
+    """Return a table, or nothing where no row was measured."""
+    return Table(tuple(heads), tuple(lines)).markdown() if lines else ""
