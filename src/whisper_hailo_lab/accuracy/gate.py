@@ -1,7 +1,7 @@
 """Bounds on accuracy that hold wherever real weights and recordings are.
 
 They come from counts, never from times: the default window against the exact one of 30 s on the
-same clips; text for sounds without speech, and languages, against what faster-whisper gave on the
+same clips; text for sounds without speech, and languages, against faster-whisper's counts on the
 same weights and clips. What cannot be had is left out, and the reason is reported.
 """
 
@@ -48,11 +48,11 @@ WORSE: Final = 0.003
 SIGMAS: Final = 2.0
 """Standard deviations of a binomial count that count as chance."""
 
-SILENT_WITH_TEXT: Final = 2
-"""Sounds without speech that may be given text: as many as faster-whisper's 8-bit tiny.en."""
+SILENT_WITH_TEXT: Final = 1
+"""Of 11 sounds without speech: faster-whisper's 8-bit tiny.en gives text to as many."""
 
 LANGUAGES_WRONG: Final = 1
-"""Clips whose language may be mistaken: as many as faster-whisper's 8-bit base."""
+"""Of 18 clips; faster-whisper's 8-bit base mistakes none of the 12 that it was given."""
 
 
 @dataclass(frozen=True, slots=True)

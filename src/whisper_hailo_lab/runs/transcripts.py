@@ -77,13 +77,19 @@ def read_transcripts(path: Path) -> list[TranscriptLine]:
     """Read a file of transcripts; of a recording the last line counts, one cut short does not.
 
     Raises:
-        OptionError: the file does not exist.
+        OptionError: the file does not exist, or holds other lines.
     """
     if not path.is_file():
         raise OptionError(f"{shown(path)} does not exist; write it with `accuracy transcribe`")
     text = path.read_text(encoding="utf-8")
     whole, _, _ = text.rpartition("\n")
-    lines = (parse_line(line) for line in whole.splitlines() if line)
+    try:
+        lines = [parse_line(line) for line in whole.splitlines() if line]
+    except (KeyError, TypeError, ValueError) as error:
+        raise OptionError(
+            f"{shown(path)} does not hold transcripts, a JSON object per line ({error}); move it "
+            "out of the folder"
+        ) from error
     return list({line.key: line for line in lines}.values())
 
 
