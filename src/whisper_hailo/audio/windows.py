@@ -15,6 +15,9 @@ from whisper_hailo.core.types import (
     FloatArray,
 )
 
+DEFAULT_WINDOW_S: Final = 20.0
+"""Of encoders that take any window: as few errors as 30 s in less time (docs/accuracy.md)."""
+
 DEFAULT_MARGIN_S: Final = 1.0
 """With less silence behind speech the decoder runs on (docs/accuracy.md)."""
 
@@ -45,7 +48,7 @@ class WindowPlan:
 
         Args:
             dims: the model's sizes.
-            window_s: seconds of the window; `None` is the model's context.
+            window_s: seconds of the window; `None` is 20 s, or the model's context when shorter.
             margin_s: seconds kept free; `None` is 1 s, or none for the full context.
 
         Raises:
@@ -53,7 +56,7 @@ class WindowPlan:
                 margin leaves no room for audio.
         """
         longest_s = dims.max_window_s
-        window_s = longest_s if window_s is None else float(window_s)
+        window_s = min(DEFAULT_WINDOW_S, longest_s) if window_s is None else float(window_s)
         step_s = FRAMES_PER_POSITION / FRAMES_PER_SECOND
         positions = window_s / step_s
         fits = step_s <= window_s <= longest_s

@@ -131,7 +131,8 @@ class DecodingOptions:
         task: `transcribe` or `translate` (to English).
         cures: padding, repetition penalty, end-of-transcript boost.
         max_new_tokens: token budget per window; `None` is half the text context.
-        timestamps: let the model write times between segments.
+        timestamps: let the model write times between segments; `Transcriber.default_options`
+            does wherever it can. Without, words are aligned and sentences are segments.
         max_initial_timestamp_s: latest start of a window's first segment; `None` is any.
         detect_each_window: with `auto`, detect the language of every window anew.
         search: how tokens are chosen.
@@ -156,7 +157,7 @@ class DecodingOptions:
         parse=preset,
     )
     max_new_tokens: int | None = flag(None, "Per window.", REPETITION, shown="half the context")
-    timestamps: bool = flag(False, "Times by the model.", shown="srt, vtt, tsv")
+    timestamps: bool = flag(False, "Times by the model.", shown="where the model can")
     max_initial_timestamp_s: float | None = flag(
         1.0,
         "Latest start of a window's first segment; none is any.",

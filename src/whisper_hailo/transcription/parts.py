@@ -124,8 +124,20 @@ class Parts:
         return DecodingOptions(
             language="en" if isinstance(self.decoder, AudioRecognizer) else AUTO_LANGUAGE,
             cures=self.default_cures,
+            timestamps=self._writes_timestamps,
             search=SearchOptions(DEFAULT_TEMPERATURES) if step else SearchOptions(),
         )
+
+    @property
+    def _writes_timestamps(self) -> bool:
+        """Whether text comes with times by default.
+
+        With them no clause is left out of a window of several sentences. Decoders of a fixed
+        length have no room for them.
+        """
+        if owns_loop(self.decoder) or self.limits.n_positions is not None:
+            return False
+        return self.tokenizer.special.timestamp_begin is not None
 
     def batch_size(self, asked: int | None) -> int:
         """Windows decoded together, at most.

@@ -33,7 +33,9 @@ def strategy_of(options: DecodingOptions, long: LongOptions) -> str:
     """The strategy that `auto` stands for."""
     if long.strategy != "auto":
         return long.strategy
-    return "seek" if options.timestamps else "overlap"
+    words = options.words
+    skips = words is not None and words.hallucination_silence_s is not None
+    return "seek" if skips else "overlap"
 
 
 def make_plan(

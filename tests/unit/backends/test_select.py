@@ -210,7 +210,8 @@ def test_a_fixed_decoder_longer_than_the_model_is_refused(spec: ModelSpec) -> No
 
 
 def test_rules_that_an_engine_does_not_know_are_refused() -> None:
-    can = DecodingOptions(language="de", cures=Cures(700, repetition_penalty=1.3), search=SearchOptions(beam_size=5))
+    cures, search = Cures(700, repetition_penalty=1.3), SearchOptions(beam_size=5)
+    can = DecodingOptions(language="de", cures=cures, search=search)
     refuse_unhonoured(can, HONOURED, "ctranslate2")
     for options, what in (
         (DecodingOptions(cures=Cures(eot_boost=0.2)), "--eot-boost 0.2"),

@@ -30,8 +30,8 @@ class LongOptions:
     """How recordings longer than a window are taken apart.
 
     Attributes:
-        strategy: one of `STRATEGIES`; `auto` seeks by timestamps where the model writes them and
-            overlaps windows where it does not.
+        strategy: one of `STRATEGIES`; `auto` ends windows in pauses and overlaps them where there
+            is none, but seeks where silence is to be skipped by its words.
         overlap_s: seconds that neighbouring windows share; `None` is 2 s, at most a third of the
             window's content.
         clips: the stretches to transcribe.
