@@ -44,6 +44,7 @@ class Decoded:
         compression_ratio: of the text, see `decoding.text.compression_ratio`; 0 without text.
         near_ties: choices that another batch might have made differently, in all tries together.
         ends_at_once: before any rule end-of-transcript was the likeliest first id.
+        made_up: every try failed, and none came near to speech.
         drafted: what became of the draft, where there was one.
     """
 
@@ -55,6 +56,7 @@ class Decoded:
     compression_ratio: float = 0.0
     ends_at_once: bool = False
     near_ties: int = 0
+    made_up: bool = False
     drafted: Drafted | None = None
 
     def is_silence(self, thresholds: Thresholds) -> bool:
@@ -66,6 +68,8 @@ class Decoded:
         Source: OpenAI Whisper's `no_speech_threshold` and `logprob_threshold`; that a text which
         would have ended before it began is silence whatever its probability is ours.
         """
+        if self.made_up:
+            return True
         if thresholds.no_speech is None or self.no_speech_prob <= thresholds.no_speech:
             return False
         if self.ends_at_once:

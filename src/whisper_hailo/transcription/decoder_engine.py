@@ -76,7 +76,14 @@ class DecoderEngine:
         starting = self._prompts.starting_context()
         tally = None if self._draft_model is None else self._draft_model.tally()
         language = self._options.language
-        return Context(language, starting, conditions, prompts=self._prompts, tally=tally)
+        return Context(
+            language,
+            starting,
+            conditions,
+            prompts=self._prompts,
+            tally=tally,
+            detects=language == AUTO_LANGUAGE,
+        )
 
     def transcribe(self, encoded: Encoded, requests: Sequence[WindowRequest]) -> list[WindowResult]:
         """Decode windows as one batch."""
@@ -154,9 +161,10 @@ class DecoderEngine:
         languages = []
         detected = detect_languages(self._decoder, state, self._tokenizer.special)
         for context, probs in zip(contexts, detected, strict=True):
-            if context.language == AUTO_LANGUAGE:
-                context.language, context.language_probs = next(iter(probs)), probs
-            languages.append(next(iter(probs)) if anew else context.language)
+            if context.language == AUTO_LANGUAGE and not anew:
+                languages.append(context.detect(probs))
+            else:
+                languages.append(next(iter(probs)) if anew else context.language)
         return languages
 
     def _with_words(

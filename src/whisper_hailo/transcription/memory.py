@@ -40,6 +40,7 @@ class Remembered:
         silent: likewise.
         end_s: likewise.
         language: likewise.
+        recording_language: of its recording; `auto` while that is not sure.
         language_probs: of its recording, where they were found out.
     """
 
@@ -51,6 +52,7 @@ class Remembered:
     silent: bool
     end_s: float | None
     language: str
+    recording_language: str
     language_probs: dict[str, float]
 
     @classmethod
@@ -65,7 +67,8 @@ class Remembered:
             result.silent,
             result.end_s,
             result.language,
-            request.context.language_probs,
+            request.context.language,
+            dict(request.context.language_probs),
         )
 
     def again(self, request: WindowRequest) -> WindowResult:
@@ -73,7 +76,8 @@ class Remembered:
         context = request.context
         context.n_windows += 1
         if context.language == AUTO_LANGUAGE:
-            context.language, context.language_probs = self.language, self.language_probs
+            context.language = self.recording_language
+            context.language_probs = dict(self.language_probs)
         return WindowResult(
             request.window,
             self.decoded,

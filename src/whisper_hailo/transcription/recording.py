@@ -148,7 +148,8 @@ class Recording(Closing):
     @property
     def language(self) -> str:
         """Code; English where there was nothing to detect it from."""
-        return "en" if self.context.language == AUTO_LANGUAGE else self.context.language
+        likeliest = self.context.likeliest_language
+        return "en" if likeliest == AUTO_LANGUAGE else likeliest
 
     @property
     def stream_duration_s(self) -> float | None:
@@ -157,8 +158,9 @@ class Recording(Closing):
 
     @property
     def sequential(self) -> bool:
-        """Whether each window depends on the result of the one before."""
-        return self._plan.sequential
+        """Whether the next window depends on the result of the one before."""
+        detects = self.context.language == AUTO_LANGUAGE and not self._options.detect_each_window
+        return self._plan.sequential or detects
 
     @property
     def done(self) -> bool:

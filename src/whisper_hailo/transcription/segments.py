@@ -40,7 +40,7 @@ class Segments(Iterator[Segment]):
     @property
     def language(self) -> str | None:
         """Code; `None` until it was found out."""
-        language = self._recording.context.language
+        language = self._recording.context.likeliest_language
         return None if language == AUTO_LANGUAGE else language
 
     @property

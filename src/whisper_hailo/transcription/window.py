@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from whisper_hailo.audio.windows import Window
+from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.timing import StageClock
 from whisper_hailo.core.types import FloatArray, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
@@ -16,6 +17,9 @@ from whisper_hailo.decoding.search.verify_draft import Draft
 
 _HOT = 0.5
 """Text found at a higher temperature is not shown to the next window, as in OpenAI Whisper."""
+
+_SURE: Final = 0.5
+"""A language less likely than that may be another one's by the next window."""
 
 _MOST_TOKENS = 1024
 """More earlier text than any text context holds."""
@@ -33,13 +37,16 @@ class Context:
         doubted: the text that a plan holds back is not to be shown.
         sequential: windows wait for each other; where they do not, only the first one is shown
             what was before it, in whatever batch the others are.
-        language_probs: of the detection.
+        language_probs: of the detection, likeliest first: the mean of windows that were not sure.
+        n_detections: windows whose language was detected.
         last_speech_s: end of the last word.
         n_windows: windows transcribed so far.
         clock: where the time went.
         prompts: what its windows are shown; `None` for an engine with a loop of its own.
         tally: what a model that decodes ahead has brought; `None` without one.
         last_words: of the window before.
+        detects: the language is found out.
+        has_text: a window had some.
     """
 
     language: str
@@ -50,11 +57,35 @@ class Context:
     sequential: bool = True
     language_probs: dict[str, float] = field(default_factory=dict)
     last_speech_s: float = 0.0
+    n_detections: int = 0
     n_windows: int = 0
     clock: StageClock = field(default_factory=StageClock)
     prompts: PromptMaker | None = None
     tally: DraftTally | None = None
     last_words: tuple[Word, ...] = ()
+    detects: bool = False
+    has_text: bool = False
+
+    def detect(self, probs: Mapping[str, float]) -> str:
+        """Return the language of a window by its own probabilities and those of the ones before.
+
+        One that is sure decides for all that follow.
+        """
+        sure = max(probs.values()) >= _SURE
+        n, before = (0, {}) if sure else (self.n_detections, self.language_probs)
+        mean = {code: (n * before.get(code, 0.0) + p) / (n + 1) for code, p in probs.items()}
+        self.language_probs = dict(sorted(mean.items(), key=lambda item: -item[1]))
+        self.n_detections += 1
+        if sure:
+            self.language = self.likeliest_language
+        return self.likeliest_language
+
+    @property
+    def likeliest_language(self) -> str:
+        """Code; `auto` until something was detected."""
+        if self.language != AUTO_LANGUAGE or not self.language_probs:
+            return self.language
+        return next(iter(self.language_probs))
 
     def said_from(self, start_s: float) -> tuple[int, ...]:
         """Ids of what the window before said from a time on, which the next one hears again."""
@@ -73,6 +104,10 @@ class Context:
             pending: segments that the plan holds back until the next window.
         """
         self.last_words = tuple(word for segment in result.segments for word in segment.words)
+        if self.detects and result.silent and not self.has_text:
+            # It was detected in what is no speech.
+            self.language, self.language_probs, self.n_detections = AUTO_LANGUAGE, {}, 0
+        self.has_text = self.has_text or bool(result.segments)
         words_end = [segment.words[-1].end_s for segment in final if segment.words]
         if not result.segments and result.end_s is not None:
             words_end.append(result.end_s)  # times without text: there, as OpenAI Whisper has it

@@ -19,6 +19,9 @@ from whisper_hailo.text.tokenizer import Tokenizer
 _UNSURE: Final = -0.5
 """Mean log-probability below which a wider search mostly finds better words (docs/accuracy.md)."""
 
+_HOPELESS: Final = 1.5
+"""Times the threshold: text that much less likely after every try was made up."""
+
 
 def decode_with_fallback(
     loop: DecodingLoop,
@@ -77,8 +80,19 @@ def decode_with_fallback(
 
 
 def _choose(attempts: Sequence[Decoded], thresholds: Thresholds) -> Decoded:
-    """Return the likeliest attempt of those that passed, or of those that do not repeat."""
+    """Return the likeliest attempt of those that passed, or of those that do not repeat.
+
+    Where every attempt repeats itself, or none is anywhere near likely, there was nothing to write
+    down: such text is made up.
+    """
     passed = [attempt for attempt in attempts if not attempt.is_doubtful(thresholds)]
     calm = [attempt for attempt in attempts if not attempt.repeats_itself(thresholds)]
     chosen = max(passed or calm or attempts, key=lambda attempt: attempt.avg_logprob)
-    return replace(chosen, near_ties=sum(attempt.near_ties for attempt in attempts))
+    hopeless = thresholds.logprob is not None and (
+        chosen.avg_logprob < _HOPELESS * thresholds.logprob
+    )
+    return replace(
+        chosen,
+        near_ties=sum(attempt.near_ties for attempt in attempts),
+        made_up=len(attempts) > 1 and not passed and (not calm or hopeless),
+    )
