@@ -19,6 +19,9 @@ from whisper_hailo.text.tokenizer import Tokenizer
 _UNSURE: Final = -0.5
 """Mean log-probability below which a wider search mostly finds better words (docs/accuracy.md)."""
 
+_WHOLE: Final = 0.9
+"""Share of the longest attempt's tokens that another one needs to be as good."""
+
 _HOPELESS: Final = 1.5
 """Times the threshold: text that much less likely after every try was made up."""
 
@@ -82,12 +85,16 @@ def decode_with_fallback(
 def _choose(attempts: Sequence[Decoded], thresholds: Thresholds) -> Decoded:
     """Return the likeliest attempt of those that passed, or of those that do not repeat.
 
-    Where every attempt repeats itself, or none is anywhere near likely, there was nothing to write
-    down: such text is made up.
+    A text that is much shorter than another left a clause out, and is the likelier for it. Where
+    every attempt repeats itself, or none is anywhere near likely, there was nothing to write down:
+    such text is made up.
     """
     passed = [attempt for attempt in attempts if not attempt.is_doubtful(thresholds)]
     calm = [attempt for attempt in attempts if not attempt.repeats_itself(thresholds)]
-    chosen = max(passed or calm or attempts, key=lambda attempt: attempt.avg_logprob)
+    among = passed or calm or attempts
+    longest = max(len(attempt.tokens) for attempt in among)
+    whole = [attempt for attempt in among if len(attempt.tokens) >= _WHOLE * longest]
+    chosen = max(whole, key=lambda attempt: attempt.avg_logprob)
     hopeless = thresholds.logprob is not None and (
         chosen.avg_logprob < _HOPELESS * thresholds.logprob
     )
