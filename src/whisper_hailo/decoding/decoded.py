@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from whisper_hailo.decoding.option_groups import Thresholds
+from whisper_hailo.decoding.text import ends_in_loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,8 @@ class Decoded:
         )
 
     def repeats_itself(self, thresholds: Thresholds) -> bool:
-        """Whether the text compresses better than speech does."""
+        """Whether the text compresses better than speech does, or ran into a loop."""
         limit = thresholds.compression_ratio
-        return limit is not None and self.compression_ratio > limit
+        if limit is None:
+            return False
+        return self.compression_ratio > limit or (self.runaway and ends_in_loop(self.tokens))

@@ -3,6 +3,27 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
+from typing import Final
+
+LOOP_CHECK_TOKENS: Final = 16
+"""A search looks for loops each time that so many tokens have come."""
+
+_LONGEST_PHRASE: Final = 12
+_LEAST_LOOP: Final = 24
+_REPEATS: Final = 6
+"""Nobody says a phrase seven times in a row, nor anything for 24 tokens."""
+
+
+def ends_in_loop(tokens: Sequence[int]) -> bool:
+    """Return whether the last tokens are one phrase of up to 12 tokens, over and over."""
+    for period in range(1, _LONGEST_PHRASE + 1):
+        n = max(_REPEATS * period, _LEAST_LOOP)
+        if len(tokens) < n + period:
+            return False
+        if tokens[-n:] == tokens[-n - period : -period]:
+            return True
+    return False
 
 
 def compression_ratio(text: str) -> float:

@@ -12,6 +12,7 @@ from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.rules.logits_rules import LogitsRules
 from whisper_hailo.decoding.rules.token_rules import choose, lead
 from whisper_hailo.decoding.search.hypothesis import Feed, Found, Hypothesis, OneByOne
+from whisper_hailo.decoding.text import LOOP_CHECK_TOKENS, ends_in_loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +104,12 @@ class _Window:
     near_ties: int = 0
     done: bool = False
 
+    looped: bool = False
+
     @property
     def runs(self) -> bool:
-        """Neither end-of-transcript nor the budget was reached."""
-        return not self.done and len(self.tokens) < self.budget
+        """Whether neither end-of-transcript, the budget nor a loop was reached."""
+        return not (self.done or self.looped) and len(self.tokens) < self.budget
 
     def take(self, token: int, logprob: float, eot: int, *, tied: bool) -> None:
         self.sum_logprob += logprob
@@ -115,3 +118,5 @@ class _Window:
             self.done = True
         else:
             self.tokens.append(token)
+            if len(self.tokens) % LOOP_CHECK_TOKENS == 0:
+                self.looped = ends_in_loop(self.tokens)

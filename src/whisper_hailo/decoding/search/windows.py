@@ -10,6 +10,7 @@ from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.rules.logits_rules import LogitsRules
 from whisper_hailo.decoding.search.choice import Choice
 from whisper_hailo.decoding.search.hypothesis import Feed, Found, OneByOne
+from whisper_hailo.decoding.text import LOOP_CHECK_TOKENS, ends_in_loop
 
 
 class WindowSearch(OneByOne):
@@ -39,6 +40,9 @@ class WindowSearch(OneByOne):
         for window, choice in enumerate(self._choices):
             own = [row for row, of in enumerate(self._rows) if of == window]
             running = choice.running if self._n_steps < self._budgets[window] else ()
+            if running and self._n_steps % LOOP_CHECK_TOKENS == LOOP_CHECK_TOKENS - 1:
+                looped = all(ends_in_loop(hypothesis.tokens) for hypothesis in running)
+                running = () if looped else running
             if not running:
                 continue
             raw = [output.logits[row, 0] for row in own]
