@@ -27,7 +27,7 @@ class WindowSearch(OneByOne):
     ) -> None:
         self._rules = rules
         self._choices = choices
-        self._budgets = budgets
+        self._budgets = list(budgets)
         self._rows = list(range(len(choices)))
         """For each row of the last pass, its window; rows of one window lie together."""
         self._n_steps = 0
@@ -40,10 +40,10 @@ class WindowSearch(OneByOne):
         for window, choice in enumerate(self._choices):
             own = [row for row, of in enumerate(self._rows) if of == window]
             running = choice.running if self._n_steps < self._budgets[window] else ()
-            if running and self._n_steps % LOOP_CHECK_TOKENS == LOOP_CHECK_TOKENS - 1:
-                looped = all(ends_in_loop(hypothesis.tokens) for hypothesis in running)
-                running = () if looped else running
-            if not running:
+            if self._n_steps % LOOP_CHECK_TOKENS == LOOP_CHECK_TOKENS - 1:
+                if all(ends_in_loop(hypothesis.tokens) for hypothesis in running):
+                    self._budgets[window] = self._n_steps
+            if not running or self._n_steps >= self._budgets[window]:
                 continue
             raw = [output.logits[row, 0] for row in own]
             ruled = [
