@@ -9,7 +9,7 @@ import numpy as np
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.rules.logits_rules import LogitsRules
 from whisper_hailo.decoding.search.choice import Choice
-from whisper_hailo.decoding.search.hypothesis import Feed, Found, OneByOne
+from whisper_hailo.decoding.search.hypothesis import Feed, Found, Hypothesis, OneByOne
 from whisper_hailo.decoding.text import LOOP_CHECK_TOKENS, ends_in_loop
 
 
@@ -39,11 +39,8 @@ class WindowSearch(OneByOne):
         windows: list[int] = []
         for window, choice in enumerate(self._choices):
             own = [row for row, of in enumerate(self._rows) if of == window]
-            running = choice.running if self._n_steps < self._budgets[window] else ()
-            if self._n_steps % LOOP_CHECK_TOKENS == LOOP_CHECK_TOKENS - 1:
-                if all(ends_in_loop(hypothesis.tokens) for hypothesis in running):
-                    self._budgets[window] = self._n_steps
-            if not running or self._n_steps >= self._budgets[window]:
+            running = self._running(window, choice)
+            if not running:
                 continue
             raw = [output.logits[row, 0] for row in own]
             ruled = [
@@ -59,6 +56,16 @@ class WindowSearch(OneByOne):
         self._rows = windows
         self._n_steps += 1
         return Feed(sources, np.array(tokens, dtype=np.int64)[:, np.newaxis]) if sources else None
+
+    def _running(self, window: int, choice: Choice) -> Sequence[Hypothesis]:
+        """Return the hypotheses to continue; none where the budget is used up or all of them loop."""
+        if self._n_steps >= self._budgets[window]:
+            return ()
+        looks = self._n_steps % LOOP_CHECK_TOKENS == LOOP_CHECK_TOKENS - 1
+        if looks and all(ends_in_loop(hypothesis.tokens) for hypothesis in choice.running):
+            self._budgets[window] = self._n_steps
+            return ()
+        return choice.running
 
     def finish(self) -> list[Found]:
         """All hypotheses of each window."""
