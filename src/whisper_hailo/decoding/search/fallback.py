@@ -86,12 +86,13 @@ def _choose(attempts: Sequence[Decoded], thresholds: Thresholds) -> Decoded:
     """Return the likeliest attempt of those that passed, or of those that do not repeat.
 
     A text that is much shorter than another left a clause out, and is the likelier for it. Where
-    every attempt repeats itself, or none is anywhere near likely, there was nothing to write down:
-    such text is made up.
+    every attempt ran into a loop, or none is anywhere near likely, there was nothing to write down:
+    such text is made up. A text that repeats itself and ends may be a menu, or a song.
     """
     passed = [attempt for attempt in attempts if not attempt.is_doubtful(thresholds)]
     calm = [attempt for attempt in attempts if not attempt.repeats_itself(thresholds)]
-    among = passed or calm or attempts
+    ended = [attempt for attempt in attempts if not attempt.runaway]
+    among = passed or calm or ended or attempts
     longest = max(len(attempt.tokens) for attempt in among)
     whole = [attempt for attempt in among if len(attempt.tokens) >= _WHOLE * longest]
     chosen = max(whole, key=lambda attempt: attempt.avg_logprob)
@@ -101,5 +102,5 @@ def _choose(attempts: Sequence[Decoded], thresholds: Thresholds) -> Decoded:
     return replace(
         chosen,
         near_ties=sum(attempt.near_ties for attempt in attempts),
-        made_up=len(attempts) > 1 and not passed and (not calm or hopeless),
+        made_up=len(attempts) > 1 and not passed and (hopeless or not (calm or ended)),
     )

@@ -58,7 +58,7 @@ class WindowSearch(OneByOne):
         return Feed(sources, np.array(tokens, dtype=np.int64)[:, np.newaxis]) if sources else None
 
     def _running(self, window: int, choice: Choice) -> Sequence[Hypothesis]:
-        """Return the hypotheses to continue; none where the budget is used up or all of them loop."""
+        """Return the hypotheses to continue; none behind the budget, or where all of them loop."""
         if self._n_steps >= self._budgets[window]:
             return ()
         looks = self._n_steps % LOOP_CHECK_TOKENS == LOOP_CHECK_TOKENS - 1
