@@ -28,20 +28,21 @@ from whisper_hailo.decoding.options import PRESETS, DecodingOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.captioning.engine import TranscriberEngine, caption_defaults, warm_up
 from whisper_hailo.live.captioning.moonshine import MoonshineEngine
+from whisper_hailo.transcription.longform.plan import LongOptions
 
 
 class Noting:
     """Notes the options that it is given."""
 
     def __init__(self) -> None:
+        self.checked: list[LongOptions] = []
         self.given: list[DecodingOptions] = []
         self.translates: list[bool] = []
         self.named: list[dict[str, Any]] = []
 
-    trims = False
-
-    def check(self, options: DecodingOptions) -> None:
+    def check(self, options: DecodingOptions, long: LongOptions) -> None:
         del options
+        self.checked.append(long)
 
     def transcribe_running(
         self, audio: Any, options: DecodingOptions, *_: Any, translate: bool, **named: Any
@@ -100,16 +101,15 @@ def test_an_engine_is_warm_before_the_first_words() -> None:
 
 def test_what_is_asked_of_a_buffer_is_asked_of_the_transcriber() -> None:
     transcriber: Any = Noting()
-    transcriber.trims = True
     sound = np.zeros(1600, np.float32)
-    for trims in (False, True):
+    for trims in (False, True, None):
         engine = TranscriberEngine(transcriber, DecodingOptions(), trim_window=trims)
         for one in (engine, engine.in_language("de")):
             one.transcribe(sound, Draft())
             one.transcribe(sound, Draft(), word_times=True, hold_back_s=0.5)
     assert transcriber.named == [
         {"trim_window": trims, "word_times": times, "hold_back_s": held_s}
-        for trims in (False, False, True, True)
+        for trims in (False, False, True, True, None, None)
         for times, held_s in ((False, 0.0), (True, 0.5))
     ]
 
@@ -129,19 +129,19 @@ def test_what_needs_more_than_one_pass_is_refused(options: DecodingOptions, told
 
 def test_what_the_model_cannot_honour_is_refused_before_anything_is_heard() -> None:
     class Picky(Noting):
-        def check(self, options: DecodingOptions) -> None:
+        def check(self, options: DecodingOptions, long: LongOptions) -> None:
             raise OptionError(f"no {options.language} here")
 
     with pytest.raises(OptionError, match="no de here"):
         TranscriberEngine(Picky(), DecodingOptions(language="de"))  # type: ignore[arg-type]
 
 
-def test_windows_are_trimmed_only_where_the_encoder_can() -> None:
+def test_whether_windows_can_be_trimmed_is_checked_before_anything_is_heard() -> None:
     transcriber: Any = Noting()
-    with pytest.raises(OptionError, match="--trim-window needs an encoder"):
-        TranscriberEngine(transcriber, DecodingOptions(), trim_window=True)
-    transcriber.trims = True
-    TranscriberEngine(transcriber, DecodingOptions(), trim_window=True)
+    for trims in (True, False, None):
+        TranscriberEngine(transcriber, DecodingOptions(), trim_window=trims)
+    TranscriberEngine(transcriber, DecodingOptions())
+    assert [long.trim_window for long in transcriber.checked] == [True, False, None, None]
 
 
 def test_options_of_decoding_have_an_effect_on_captions() -> None:
