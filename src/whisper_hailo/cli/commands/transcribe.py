@@ -98,7 +98,7 @@ def decoding_options(
     default: DecodingOptions,
     step: float,
 ) -> DecodingOptions:
-    """What was typed, and times where a format or another option is of no use without.
+    """What was typed, and times where another option is of no use without.
 
     Args:
         given: what was typed of it.
@@ -117,7 +117,9 @@ def decoding_options(
     if output.colour and options.words is None:
         options = replace(options, words=WordOptions())
     drops = options.words is not None and options.words.hallucination_silence_s is not None
-    return replace(options, timestamps=True) if drops else options
+    if drops and "timestamps" not in given.typed:
+        return replace(options, timestamps=True)
+    return options
 
 
 def _without_done(inputs: Sequence[Input], sink: Sink) -> list[Input]:
