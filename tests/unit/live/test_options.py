@@ -88,3 +88,11 @@ def test_a_segment_is_as_long_as_asked_for_or_as_the_engine_hears(
     asked_s: float | None, longest_s: float
 ) -> None:
     assert CaptionOptions(max_segment_s=asked_s).longest_s(9.0) == longest_s
+
+
+@pytest.mark.parametrize(("content_s", "longest_s"), [(30.0, 9.0), (9.5, 9.0), (5.0, 5.0)])
+def test_unasked_segments_end_after_nine_seconds_or_the_window(
+    content_s: float, longest_s: float
+) -> None:
+    assert CaptionOptions().longest_s(content_s) == longest_s
+    assert CaptionOptions(max_segment_s=content_s).longest_s(content_s) == content_s

@@ -52,7 +52,7 @@ def test_segments_come_before_the_end(house: House, transcriber: Transcriber) ->
     audio = load_audio(LONG[0])
 
     async def ask() -> list[str]:
-        request = house.engine.request(audio, Choices(times=True), caller())
+        request = house.engine.request(audio, Choices(), caller())
         async with house.engine.submit(request) as ticket:
             texts = []
             async for segment in ticket.segments():
@@ -62,7 +62,7 @@ def test_segments_come_before_the_end(house: House, transcriber: Transcriber) ->
             return texts
 
     texts = asyncio.run(ask())
-    alone = transcriber.transcribe(audio, replace(OPTIONS, timestamps=True))
+    alone = transcriber.transcribe(audio, OPTIONS)
     assert texts == [segment.text for segment in alone.segments]
     assert len(texts) > 1
 
@@ -71,7 +71,7 @@ def test_who_leaves_frees_the_place_and_stops_the_work() -> None:
     endless = np.tile(load_audio(DEMO), 200)
 
     async def ask(house: House) -> None:
-        request = house.engine.request(endless, Choices(times=True), caller())
+        request = house.engine.request(endless, Choices(), caller())
         async with house.engine.submit(request) as ticket:
             async for _ in ticket.segments():
                 (job,) = house.worker.queue.unfinished

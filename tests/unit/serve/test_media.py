@@ -41,7 +41,7 @@ def test_bare_samples_become_subtitles_as_the_command_makes_them(
 ) -> None:
     asked = {"task": "transcribe", "language": "en", "output": "srt", "encode": "false"}
     answer = ask(web, "/asr", pcm(LONG[0]), **asked)
-    options = replace(OPTIONS, language="en", timestamps=True)
+    options = replace(OPTIONS, language="en")
     alone = transcriber.transcribe(as_wav(LONG[0], tmp_path), options)
     assert answer.text == render(alone, "srt")
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
@@ -53,7 +53,7 @@ def test_files_become_what_is_asked_for(
     web: TestClient, transcriber: Transcriber, output: str
 ) -> None:
     answer = ask(web, "/asr", DEMO.read_bytes(), output=output)
-    alone = transcriber.transcribe(DEMO, replace(OPTIONS, timestamps=output in {"vtt", "tsv"}))
+    alone = transcriber.transcribe(DEMO, OPTIONS)
     if output == "json":
         assert answer.json() == verbose_json(alone)
     else:
@@ -97,13 +97,13 @@ def test_a_name_of_a_file_stays_within_its_header(web: TestClient) -> None:
 def test_whisper_cpp_clients_get_their_layouts(web: TestClient, transcriber: Transcriber) -> None:
     url = "/inference"
     assert transcribe(web, DEMO, url).json() == {"text": DEMO_TEXT}
-    timed = transcriber.transcribe(DEMO, replace(OPTIONS, timestamps=True))
+    timed = transcriber.transcribe(DEMO, OPTIONS)
     answer = transcribe(web, DEMO, url, response_format="verbose_json", temperature_inc="0.2")
     assert answer.json() == verbose_json(timed)
     for layout in ("srt", "vtt"):
         answer = transcribe(web, DEMO, url, response_format=layout)
         assert answer.text == render(timed, layout)
-    lines = render(transcriber.transcribe(DEMO, OPTIONS), "txt")
+    lines = render(timed, "txt")
     assert transcribe(web, DEMO, url, response_format="text").text == lines
     german = transcribe(web, GERMAN[0], url, language="de", prompt="Ja.").json()["text"]
     prompts = replace(OPTIONS.prompts, initial_prompt="Ja.")

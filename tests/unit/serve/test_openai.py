@@ -28,8 +28,7 @@ def web(house: House) -> Iterator[TestClient]:
 def test_layouts_are_those_of_the_command(
     web: TestClient, transcriber: Transcriber, layout: str
 ) -> None:
-    options = replace(OPTIONS, timestamps=layout != "text")
-    alone = transcriber.transcribe(DEMO, options)
+    alone = transcriber.transcribe(DEMO, OPTIONS)
     answer = transcribe(web, DEMO, response_format=layout)
     assert answer.status_code == 200
     assert answer.text == (alone.text + "\n" if layout == "text" else render(alone, layout))
@@ -45,7 +44,7 @@ def test_verbose_json_has_segments_and_words_as_asked(
 ) -> None:
     both = {"timestamp_granularities[]": ["word", "segment"]}
     answer = transcribe(web, response_format="verbose_json", **both).json()
-    options = replace(OPTIONS, timestamps=True, words=WordOptions())
+    options = replace(OPTIONS, words=WordOptions())
     alone = transcriber.transcribe(SHORT, options)
     assert answer["text"] == alone.text
     assert answer["language"] == "en"
@@ -72,7 +71,7 @@ def test_verbose_json_names_things_as_the_command_s_json_does(web: TestClient) -
 def test_a_language_that_is_named_is_honoured(web: TestClient, transcriber: Transcriber) -> None:
     for language in ("de", "en"):
         answer = transcribe(web, GERMAN[0], language=language, response_format="verbose_json")
-        options = replace(OPTIONS, language=language, timestamps=True)
+        options = replace(OPTIONS, language=language)
         alone = transcriber.transcribe(GERMAN[0], options)
         assert answer.json()["language"] == language
         assert answer.json()["text"] == alone.text

@@ -23,6 +23,7 @@ from whisper_hailo.decoding.option_groups import PromptOptions
 from whisper_hailo.decoding.options import PRESETS, DecodingOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.live.options import CaptionOptions
+from whisper_hailo.transcription.longform.plan import LongOptions
 
 
 @dataclass
@@ -36,7 +37,6 @@ class Transcriber:
     takes: bool = True
     reasons: tuple[str, ...] = ("encoder a: why", "decoder b: because")
     is_open: bool = False
-    trims: bool = True
     heard: list[tuple[DecodingOptions, dict[str, Any]]] = field(default_factory=list)
     priorities: list[ChipPriority] = field(default_factory=list)
     default_cures = PRESETS["conservative"]
@@ -48,7 +48,8 @@ class Transcriber:
     def __exit__(self, *_: object) -> None:
         self.is_open = False
 
-    def check(self, options: DecodingOptions) -> None:
+    def check(self, options: DecodingOptions, long: LongOptions | None = None) -> None:
+        del long
         if options.prompts.hotwords and not self.takes:
             raise OptionError("this decoder takes no hotwords")
 

@@ -56,7 +56,7 @@ def test_what_was_typed_gets_to_the_workers(works: Works) -> None:
     assert n_workers == 5
     assert (setup.options.task, setup.options.language) == ("translate", "de")
     assert setup.options.search.temperatures == (0.0, 0.5, 1.0)
-    assert setup.options.timestamps, "subtitles are of no use without times"
+    assert not setup.options.timestamps, "the text is that of any format"
     assert (setup.long.strategy, setup.batch_size) == ("overlap", 3)
     assert (setup.model["model"], setup.model["window_s"], setup.model["threads"]) == ("base", 9, 1)
     assert works.models[0].threads == 1

