@@ -6,11 +6,13 @@ import hashlib
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from filelock import FileLock
 
 from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions
+from whisper_hailo.transcription.longform.plan import LongOptions
 
 
 def made_once(folder: Path, make: Callable[[Path], object]) -> Path:
@@ -32,3 +34,7 @@ def converted(shared: Path, checkpoint: Path, options: ConvertOptions | None = N
         content.update(f"{path.name} {path.stat().st_size} ".encode() + path.read_bytes())
     name = f"{checkpoint.name}-{content.hexdigest()[:16]}"
     return made_once(shared / name, lambda out: convert_checkpoint(checkpoint, out, options))
+
+
+WHOLE_WINDOWS: Final = LongOptions("consecutive", trim_window=False, skip_silence=False)
+"""As the reference programs cut recordings: whole windows, silence and all."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from tests.parity import faster, openai
 from tests.parity.faster import said
 from tests.references import speech
 from tests.references.cases import NO_THRESHOLDS, PROMPT
+from tests.shared import WHOLE_WINDOWS
 from whisper_hailo import Transcriber
 from whisper_hailo.audio.log_mel import pad_or_trim
 from whisper_hailo.core.types import FloatArray, Transcript
@@ -22,7 +24,6 @@ from whisper_hailo.decoding.option_groups import PromptOptions, SearchOptions, W
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.rules.logits_rules import Ruled
 from whisper_hailo.decoding.search.choice import BeamChoice
-from whisper_hailo.transcription.longform.plan import LongOptions
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -57,7 +58,8 @@ def windows(n_clips: int = N_CLIPS) -> list[Any]:
 
 
 def heard(ours: Transcriber, audio: Any, **options: Any) -> Transcript:
-    plan = LongOptions(strategy="seek" if options.get("timestamps") else "consecutive")
+    strategy = "seek" if options.get("timestamps") else "consecutive"
+    plan = replace(WHOLE_WINDOWS, strategy=strategy)
     return ours.transcribe(audio, DecodingOptions(thresholds=NO_THRESHOLDS, **options), long=plan)
 
 
@@ -177,6 +179,6 @@ def test_minutes_by_timestamps(
 def test_the_same_language(ours: Transcriber, theirs: Any) -> None:
     for audio in windows(3):
         language, probability, _ = theirs.detect_language(audio)
-        got = ours.transcribe(audio, DecodingOptions(language="auto"))
+        got = ours.transcribe(audio, DecodingOptions(language="auto"), long=WHOLE_WINDOWS)
         assert got.language == language
         assert got.language_probs[language] == pytest.approx(probability, abs=1e-4)

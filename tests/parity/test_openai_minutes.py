@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -58,9 +59,9 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> dict[int, tuple[int, ...]]:
     fed: dict[int, tuple[int, ...]] = {}
     run = DecodingLoop.run
 
-    def remember(loop: DecodingLoop, state: Any, tasks: Any, temperature: float = 0.0) -> Any:
+    def remember(loop: DecodingLoop, state: Any, tasks: Any, *more: Any) -> Any:
         fed.update((task.key, task.prompt) for task in tasks)
-        return run(loop, state, tasks, temperature)
+        return run(loop, state, tasks, *more)
 
     monkeypatch.setattr(DecodingLoop, "run", remember)
     return fed
@@ -78,7 +79,8 @@ def both(
         theirs, audio, language="en", fp16=False, verbose=None,
         temperature=options.search.temperatures, **reference,
     )  # fmt: skip
-    return ours.transcribe(audio, options, long=long), expected
+    whole = replace(long, trim_window=False, skip_silence=False)
+    return ours.transcribe(audio, options, long=whole), expected
 
 
 ONCE, TWICE = (0.0,), (0.0, 1.0)

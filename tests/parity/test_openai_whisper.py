@@ -12,11 +12,11 @@ import pytest
 
 from tests.references import speech
 from tests.references.cases import NO_THRESHOLDS, PROMPT, SEARCHES
+from tests.shared import WHOLE_WINDOWS
 from whisper_hailo import Transcriber
 from whisper_hailo.core.types import FloatArray, Transcript
 from whisper_hailo.decoding.option_groups import PromptOptions
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.transcription.longform.plan import LongOptions
 
 torch = pytest.importorskip("torch", reason="parity with OpenAI Whisper needs torch")
 with warnings.catch_warnings():
@@ -89,7 +89,7 @@ def test_the_same_tokens(
     for audio, features, _ in clips("seen"):
         expected = whisper.decode(theirs, features, reference)
         # Seeking drops an unfinished segment at the end of a window, which decoding alone keeps.
-        got = ours.transcribe(audio, options, long=LongOptions(strategy="consecutive"))
+        got = ours.transcribe(audio, options, long=WHOLE_WINDOWS)
         if not expected.text.strip():
             assert not got.text
             continue
@@ -117,7 +117,7 @@ def test_translations_have_the_same_tokens(
     )
     for audio, features, german in clips("phrases"):
         expected = whisper.decode(theirs, features, reference)
-        got = ours.transcribe(audio, options, long=LongOptions(strategy="consecutive"))
+        got = ours.transcribe(audio, options, long=WHOLE_WINDOWS)
         assert only(got) == tuple(expected.tokens)
         assert got.text != german
 
@@ -127,6 +127,8 @@ def test_languages_have_the_same_probabilities(
 ) -> None:
     for audio, features, _ in clips("seen"):
         _, expected = whisper.detect_language(theirs, features)
-        got = ours.transcribe(audio, DecodingOptions(language="auto")).language_probs
+        got = ours.transcribe(
+            audio, DecodingOptions(language="auto"), long=WHOLE_WINDOWS
+        ).language_probs
         assert next(iter(got)) == max(expected, key=lambda code: expected[code])
         assert got == pytest.approx(expected, abs=1e-4)

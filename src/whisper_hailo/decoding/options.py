@@ -157,7 +157,7 @@ class DecodingOptions:
         parse=preset,
     )
     max_new_tokens: int | None = flag(None, "Per window.", REPETITION, shown="half the context")
-    timestamps: bool = flag(False, "Times by the model.", shown="where the model can")
+    timestamps: bool = flag(False, "Times by the model; on where it can.")
     max_initial_timestamp_s: float | None = flag(
         1.0,
         "Latest start of a window's first segment; none is any.",

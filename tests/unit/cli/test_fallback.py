@@ -6,11 +6,11 @@ import pytest
 
 from whisper_hailo.cli.fallback import Fallback
 from whisper_hailo.core.errors import OptionError
-from whisper_hailo.decoding.option_groups import FALLBACK_STEP, OPENAI_TEMPERATURES, SearchOptions
+from whisper_hailo.decoding.option_groups import DEFAULT_TEMPERATURES, FALLBACK_STEP, SearchOptions
 
 
-def test_the_default_schedule_is_openais() -> None:
-    assert Fallback().temperatures(FALLBACK_STEP) == OPENAI_TEMPERATURES
+def test_the_default_step_gives_the_default_schedule() -> None:
+    assert Fallback().temperatures(FALLBACK_STEP) == DEFAULT_TEMPERATURES
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,7 @@ def remembered(segments: Coming, whole: Transcript) -> Remembered:
     """What a run that was interrupted had of a recording."""
     del segments
     decoded = Decoded((1, 2), -0.1, 0.0, runaway=False)
-    return Remembered("key", decoded, whole.segments, 9.0, True, False, None, "de", {})
+    return Remembered("key", decoded, whole.segments, 9.0, True, False, None, "de", "de", {})
 
 
 def test_what_a_run_that_goes_on_needs_is_kept_until_all_is_done(

@@ -36,7 +36,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         ("--window 0", "--window is 0, expected"),
         ("--window 31", "expected 0.02 s to 30 s"),
         ("--window 1e-9", "expected 0.02 s to 30 s"),
-        ("--margin-s 10", "--margin-s is 10 s"),
+        ("--margin-s 20", "--margin-s is 20 s"),
         ("--pad-to 1501", "trained on 1500 positions"),
         ("--repetition-penalty 0.5", "expected 1 (off) to 1000"),
         ("--eot-boost -1", "expected 0 (off) to 1000"),

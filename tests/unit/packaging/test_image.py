@@ -40,7 +40,7 @@ def test_all_that_is_installed_in_the_image_is_locked() -> None:
         assert "--no-deps" in words
         assert "--require-hashes" in words or "--no-index" in words
     named = re.findall(r"-r (requirements/\S+)", text)
-    assert len(named) == 5
+    assert len(named) == 4
     assert [name for name in named if not (ROOT / name).is_file()] == []
 
 

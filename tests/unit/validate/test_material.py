@@ -54,6 +54,8 @@ def test_tokens_that_decoders_are_shown(toy_model: Path, monkeypatch: pytest.Mon
 
         def __exit__(self, *_: object) -> None: ...
 
+        silence_keys = None
+
         def encode(self, mel: FloatArray) -> FloatArray:
             return mel
 

@@ -56,7 +56,7 @@ def test_what_was_typed_gets_to_the_engine(made: Made) -> None:
     assert (model.model, model.moonshine, hotwords) == ("base", None, "")
     wanted: DecodingOptions = decoding.on()
     assert (wanted.language, wanted.prompts.initial_prompt) == ("de", "hello")
-    assert made.detectors == [("live",)]
+    assert made.detectors == [()]
 
 
 @pytest.mark.usefixtures("made")

@@ -74,7 +74,7 @@ def test_bash_completes_what_is_typed(capsys: pytest.CaptureFixture[str], tmp_pa
     script.write_text(capsys.readouterr().out)
     typed = f"""
         source {script}
-        COMP_WORDS=({PROGRAM} transcribe --skip) COMP_CWORD=2
+        COMP_WORDS=({PROGRAM} transcribe --skip-e) COMP_CWORD=2
         _whisper_hailo_completion {PROGRAM}
         echo "${{COMPREPLY[@]}}"
     """

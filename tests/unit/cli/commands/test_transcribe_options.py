@@ -113,6 +113,7 @@ DECODING: list[tuple[str, str, object]] = [
     ("--suppress-tokens=-1", "limits.suppress", None),
     ("--no-suppress-blank", "limits.suppress_blank", False),
     ("--beam-size 5", "search.beam_size", 5),
+    ("--retry-beam-size 3", "search.retry_beam_size", 3),
     ("--patience 2", "search.patience", 2.0),
     ("--length-penalty 0.6", "search.length_penalty", 0.6),
     ("--temperature 0.8", "search.temperatures", (0.8, 1.0)),

@@ -57,6 +57,8 @@ class Engine:
 
     def __exit__(self, *_: object) -> None: ...
 
+    silence_keys = None
+
     def encode(self, mel: FloatArray) -> FloatArray:
         assert mel.shape == (1, 80, 200)
         return self.FEATURES
