@@ -161,10 +161,9 @@ class DecoderEngine:
         languages = []
         detected = detect_languages(self._decoder, state, self._tokenizer.special)
         for context, probs in zip(contexts, detected, strict=True):
-            if context.language == AUTO_LANGUAGE and not anew:
-                languages.append(context.detect(probs))
-            else:
-                languages.append(next(iter(probs)) if anew else context.language)
+            is_open = context.language == AUTO_LANGUAGE
+            language = context.detect(probs) if is_open else context.language
+            languages.append(next(iter(probs)) if anew else language)
         return languages
 
     def _with_words(

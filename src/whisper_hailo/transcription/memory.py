@@ -78,6 +78,7 @@ class Remembered:
         if context.language == AUTO_LANGUAGE:
             context.language = self.recording_language
             context.language_probs = dict(self.language_probs)
+            context.n_detections += 1
         return WindowResult(
             request.window,
             self.decoded,

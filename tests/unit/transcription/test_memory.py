@@ -68,6 +68,20 @@ def test_a_remembered_window_gives_its_result_again() -> None:
     assert replace(again, window=RESULT.window) == RESULT
 
 
+def test_remembered_windows_count_as_detections() -> None:
+    """What is decoded behind them weighs as much as in a run that was not interrupted."""
+    context, replayed = (Context("auto", detects=True) for _ in range(2))
+    for probs in ({"en": 0.4, "de": 0.3}, {"en": 0.45, "de": 0.4}):
+        context.detect(probs)
+        Remembered.of(request(context=context), RESULT).again(request(context=replayed))
+    assert (replayed.language, replayed.language_probs) == ("auto", context.language_probs)
+    last = {"de": 0.49, "en": 0.2}
+    assert (replayed.detect(last), replayed.language_probs) == (
+        context.detect(last),
+        context.language_probs,
+    )
+
+
 class Known(dict[str, Remembered]):
     """A memory."""
 
