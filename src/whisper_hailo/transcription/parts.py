@@ -326,5 +326,5 @@ def _check_silence(options: DecodingOptions, strategy: str) -> None:
     if words is not None and words.hallucination_silence_s is not None and strategy != "seek":
         raise OptionError(
             f"--hallucination-silence skips silence by seeking, the windows are {strategy!r}; "
-            "give --timestamps and no other --long than seek"
+            "leave out --long"
         )

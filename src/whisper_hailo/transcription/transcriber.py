@@ -60,7 +60,7 @@ class Transcriber(LoadedModel):
                 used as it is.
             revision: hub commit, tag or branch; `None` is the main branch.
             convert: how to convert a checkpoint.
-            window_s: encoder window in seconds; `None` is the encoder's own, or 10 s.
+            window_s: encoder window in seconds; `None` is the encoder's own, or 20 s.
             margin_s: seconds kept free at the end of each window; `None` is 1 s, and 0 for 30 s.
             threads: threads per operator; 0 lets the runtime choose.
             engine: which encoder and decoder; `None` is the model directory's own.
