@@ -5,8 +5,8 @@ import pytest
 from tests.unit.shapes import TINY
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.decoding.option_groups import (
+    DEFAULT_TEMPERATURES,
     FALLBACK_STEP,
-    OPENAI_TEMPERATURES,
     SearchOptions,
     Thresholds,
     TokenLimits,
@@ -90,6 +90,7 @@ def test_budget_is_half_the_text_context_and_never_past_its_end() -> None:
 
 ACCEPTED_AND_REFUSED: list[tuple[type, str, list[object], list[object]]] = [
     (SearchOptions, "beam_size", [1, 64], [0, 65]),
+    (SearchOptions, "retry_beam_size", [1, 64], [0, 65]),
     (SearchOptions, "best_of", [1, 64], [0, 65]),
     (SearchOptions, "patience", [0.01, 1.0, 100.0], [0.0, -1.0, 100.1, math.nan]),
     (SearchOptions, "length_penalty", [None, 0.0, 1.0], [-0.1, 1.1, math.nan]),
@@ -104,7 +105,7 @@ ACCEPTED_AND_REFUSED: list[tuple[type, str, list[object], list[object]]] = [
     (Thresholds, "logprob", [None, -9.0], [math.nan, -math.inf]),
     (Thresholds, "compression_ratio", [None, 2.4], [math.nan, math.inf]),
     (TokenLimits, "no_repeat_ngram", [0, 3], [-1]),
-    (TokenLimits, "max_per_second", [None, 0.1], [0.0, -1.0, math.inf, math.nan]),
+    (TokenLimits, "max_per_second", [None, 0.1, 20.0], [0.0, -1.0, math.inf, math.nan]),
     (WordOptions, "hallucination_silence_s", [None, 0.1], [0.0, -1.0, math.inf, math.nan]),
     (Cures, "pad_to", [None, 0, 1500], [-1]),
     (Cures, "repetition_penalty", [1.0, 9.0, 1000.0], [0.99, 1000.1]),
@@ -148,13 +149,26 @@ def test_tokens_per_second_bound_the_budget(
     assert options.budget(TINY, 4, content_s) == tokens
 
 
+def test_budget_is_20_tokens_per_second_by_default() -> None:
+    assert DecodingOptions().budget(TINY, 4, 3.0) == 60
+    assert DecodingOptions().budget(TINY, 4, 3.01) == 61
+    assert DecodingOptions().budget(TINY, 4, 30.0) == 224, "half the text context"
+    assert DecodingOptions(max_new_tokens=28).budget(TINY, 4, 3.0) == 28
+
+
 @pytest.mark.parametrize(
     ("search", "name"),
     [
         (SearchOptions(), "greedy"),
         (SearchOptions(beam_size=5), "beam 5"),
         (SearchOptions(temperatures=(0.4,), best_of=3), "best of 3 at 0.4"),
-        (SearchOptions(temperatures=(0.0, 0.2, 1.0)), "greedy, then 0.2, 1"),
+        (
+            SearchOptions(temperatures=(0.0, 0.2, 1.0)),
+            "greedy, beam 5 where unsure, then 0.2, 1",
+        ),
+        (SearchOptions((0.0, 0.2), retry_beam_size=1), "greedy, then 0.2"),
+        (SearchOptions((0.0, 0.2), beam_size=3), "beam 3, then 0.2"),
+        (SearchOptions((0.4, 0.8), best_of=3), "best of 3 at 0.4, then 0.8"),
     ],
 )
 def test_a_search_is_named_by_what_it_does(search: SearchOptions, name: str) -> None:
@@ -165,7 +179,8 @@ def test_a_search_is_named_by_what_it_does(search: SearchOptions, name: str) -> 
     ("first", "step", "temperatures"),
     [
         (0.0, 0.2, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)),
-        (0.0, FALLBACK_STEP, OPENAI_TEMPERATURES),
+        (0.0, FALLBACK_STEP, DEFAULT_TEMPERATURES),
+        (0.0, 0.4, (0.0, 0.4, 0.8)),
         (0.0, 0.1, tuple(n / 10 for n in range(11))),
         (0.0, 0.3, (0.0, 0.3, 0.6, 0.9)),
         (0.0, 1 / 3, (0.0, 0.333, 0.667, 1.0)),
@@ -214,9 +229,12 @@ def test_what_nobody_tells_is_as_in_openai_whisper() -> None:
         1.0,
     )
     assert options.thresholds == Thresholds(no_speech=0.6, logprob=-1.0, compression_ratio=2.4)
-    assert options.limits == TokenLimits(suppress=None, suppress_blank=True, no_repeat_ngram=0)
+    assert options.limits == TokenLimits(
+        suppress=None, suppress_blank=True, no_repeat_ngram=0, max_per_second=20.0
+    )  # that there is a limit is ours
     search = SearchOptions((0.0,), beam_size=1, patience=1.0, length_penalty=None, best_of=5)
     assert options.search == search
+    assert not search.widens
 
 
 def test_unlike_there_no_window_is_shown_the_text_before_it() -> None:

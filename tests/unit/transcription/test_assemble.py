@@ -66,7 +66,7 @@ def test_words_of_tokens_carry_them_and_times_are_no_words() -> None:
 
 def test_segments_are_placed_in_the_recording_and_end_with_its_audio() -> None:
     """A window of 1.5 s at 40 s, in which a model trained on 30 s writes a time behind the end."""
-    audio = Window(np.zeros(24_000, np.float32), 40.0)
+    audio = Window(np.zeros(24_000, np.float32), 40.0, is_sought=True)
     tokens = (at(0.0), 1, at(0.5), at(0.6), 2, at(2.0), at(2.0), 3)
     decoded = Decoded(tokens, -0.3, 0.2, runaway=True, temperature=0.4, compression_ratio=1.5)
     heard = assemble(audio, decoded, "de", TOKENIZER, DecodingOptions(timestamps=True))
@@ -77,6 +77,21 @@ def test_segments_are_placed_in_the_recording_and_end_with_its_audio() -> None:
     assert (second.avg_logprob, second.no_speech_prob, second.runaway) == (-0.3, 0.2, True)
     assert (second.temperature, second.compression_ratio) == (0.4, 1.5)
     assert (second.language, second.window_start_s) == ("de", 40.0)
+
+
+def test_unfinished_segment_is_kept_where_windows_do_not_seek() -> None:
+    """Up to the end of the window; where they seek the next one begins with it."""
+    tokens = (at(0.0), 1, at(0.5), at(0.6), 2)
+    decoded, options = Decoded(tokens, -0.3, 0.2, runaway=False), DecodingOptions(timestamps=True)
+    kept = assemble(window(4), decoded, "en", TOKENIZER, options)
+    assert [(one.start_s, one.end_s, one.text) for one in kept.segments] == [
+        (4.0, 4.5, "w1"),
+        (pytest.approx(4.6), 5.0, "w2"),
+    ]
+    sought = replace(window(4), is_sought=True)
+    left = assemble(sought, decoded, "en", TOKENIZER, options)
+    assert [one.text for one in left.segments] == ["w1"]
+    assert (left.advance_s, kept.advance_s) == (0.5, 1.0)
 
 
 def test_a_segment_behind_the_audio_lies_at_its_end() -> None:
@@ -118,9 +133,14 @@ def test_silence_and_empty_text_leave_no_segment_but_a_time() -> None:
         )
         assert ([one.text for one in heard.segments], heard.silent) == (["w1"], False)
     empty = Decoded((at(0.0), at(0.5)), -0.1, 0.0, runaway=False)
-    heard = assemble(window(4), empty, "en", TOKENIZER, options)
+    heard = assemble(replace(window(4), is_sought=True), empty, "en", TOKENIZER, options)
     assert (heard.segments, heard.silent) == ((), False)
     assert heard.end_s == 4.0 + 0.0  # one pair: a segment that ends where it begins
+    heard = assemble(window(4), empty, "en", TOKENIZER, options)
+    assert (heard.segments, heard.silent) == ((), False)
+    assert heard.end_s == 4.5, "its last time"
+    made_up = assemble(window(4), replace(silent, made_up=True), "en", TOKENIZER, options)
+    assert (made_up.segments, made_up.silent) == ((), True)
 
 
 def test_without_times_a_window_is_one_segment() -> None:

@@ -117,6 +117,54 @@ def test_an_initial_prompt_is_the_first_window_s_in_any_batch(
     assert len(alone[0]) > len(alone[1]) == len(alone[2])
 
 
+def test_detect_takes_a_language_that_is_sure() -> None:
+    context = Context("auto", detects=True)
+    assert context.detect({"en": 0.3, "de": 0.5, "fr": 0.2}) == "de"
+    assert (context.language, context.likeliest_language) == ("de", "de")
+    assert list(context.language_probs) == ["de", "en", "fr"], "likeliest first"
+
+
+def test_detect_averages_windows_until_one_is_sure() -> None:
+    context = Context("auto", detects=True)
+    assert context.likeliest_language == "auto"
+    assert context.detect({"en": 0.49, "de": 0.3, "fr": 0.21}) == "en"
+    assert (context.language, context.likeliest_language) == ("auto", "en")
+    assert context.detect({"en": 0.1, "de": 0.45, "fr": 0.45}) == "de", "of the mean"
+    assert context.language == "auto"
+    assert context.language_probs == pytest.approx({"de": 0.375, "fr": 0.33, "en": 0.295})
+    assert context.detect({"en": 0.46, "de": 0.4, "fr": 0.14}) == "de"
+    assert context.language_probs == pytest.approx(
+        {"de": 1.15 / 3, "en": 1.05 / 3, "fr": 0.8 / 3}
+    ), "each of three windows counts alike"
+    assert context.detect({"en": 0.8, "de": 0.1, "fr": 0.1}) == "en"
+    assert context.language == "en"
+    assert context.language_probs == {"en": 0.8, "de": 0.1, "fr": 0.1}, "of the sure one alone"
+
+
+def test_language_is_forgotten_where_first_windows_are_silent() -> None:
+    context = Context("auto", detects=True)
+    context.detect({"de": 0.4, "en": 0.3})
+    context.detect({"de": 0.9, "en": 0.1})
+    hears(context, silent=True)
+    assert (context.language, context.language_probs) == ("auto", {})
+    assert context.detect({"en": 0.4, "de": 0.3}) == "en", "of what is heard now alone"
+    assert context.language_probs == {"en": 0.4, "de": 0.3}
+
+
+def test_language_of_speech_outlasts_silence() -> None:
+    context = Context("auto", detects=True)
+    context.detect({"de": 0.9, "en": 0.1})
+    hears(context, 1)
+    hears(context, silent=True)
+    assert (context.language, context.language_probs) == ("de", {"de": 0.9, "en": 0.1})
+
+
+def test_language_that_was_told_outlasts_silence() -> None:
+    context = Context("de")
+    hears(context, silent=True)
+    assert context.language == "de"
+
+
 def test_before_a_recording_nothing_was_said() -> None:
     context = Context("en")
     assert (context.last_speech_s, context.previous, context.n_windows) == (0.0, (), 0)

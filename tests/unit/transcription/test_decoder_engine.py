@@ -140,7 +140,7 @@ def test_words_are_found_wherever_text_has_no_timestamps() -> None:
     assert [one.segments[0].start_s for one in heard] == pytest.approx([1.0, 2.0])
     assert [one.segments[0].end_s for one in heard] == pytest.approx([1.5, 2.6], abs=0.3)
     timed, _ = transcribe(Rows(), [1, 2], DecodingOptions(timestamps=True), windows=asked)
-    assert not any(segment.words for one in timed for segment in one.segments)
+    assert [len(one.segments[0].words) for one in timed] == [2, 0], "where a plan needs them"
     blind, _ = transcribe(Rows(aligns=False), [1], windows=asked[:1])
     assert [word.text for word in blind[0].segments[0].words] == [" w1", " w1"]
 
@@ -160,7 +160,8 @@ def test_times_are_no_words_and_are_not_looked_for() -> None:
 
     decoder = Timed()
     options = DecodingOptions("en", timestamps=True, words=WordOptions())
-    (heard,), _ = transcribe(decoder, [1], options)
+    sought = [replace(window(1), is_sought=True)]
+    (heard,), _ = transcribe(decoder, [1], options, windows=sought)
     assert heard.segments[0].tokens == (20, 1, 1, 29)
     assert decoder.fed[-1] == [[11, ENGLISH, 14, 19, 1, 1, EOT]]
     assert [one.tokens for one in heard.segments[0].words] == [(1,), (1,)]

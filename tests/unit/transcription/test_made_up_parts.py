@@ -19,6 +19,7 @@ from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.core.types import FloatArray, Transcript
 from whisper_hailo.decoding.decoded import Decoded
+from whisper_hailo.decoding.option_groups import TokenLimits
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.verify_draft import Draft
 from whisper_hailo.text.tokenizer import Tokenizer
@@ -119,7 +120,8 @@ def test_no_time_lies_behind_the_window_that_the_encoder_takes(window_s: float, 
 
     plan = WindowPlan.make(TINY, window_s)
     with Transcriber(Parts(Levels(), Late(), TOKENIZER, plan)) as late:
-        options = DecodingOptions("en", timestamps=True)
+        limits = TokenLimits(max_per_second=None)  # words behind the first time
+        options = DecodingOptions("en", timestamps=True, limits=limits)
         found = late.transcribe(noise(0.04), options, long=EVERYTHING)
     assert found.segments[0].tokens[0] == first
 
@@ -161,8 +163,11 @@ def test_one_that_cannot_be_read_leaves_the_others_their_turn(
 def test_batches_hold_as_many_windows_as_asked_for_up_to_256(transcriber: Transcriber) -> None:
     encoder = transcriber.encoder
     assert isinstance(encoder, Levels)
-    transcriber.transcribe(noise(5.0), long=CONSECUTIVE, batch_size=2)
+    transcriber.transcribe(noise(5.0), DecodingOptions("en"), long=CONSECUTIVE, batch_size=2)
     assert [shape[0] for shape in encoder.shapes] == [2, 2, 1]
+    encoder.shapes.clear()
+    transcriber.transcribe(noise(5.0), DecodingOptions("auto"), long=CONSECUTIVE, batch_size=2)
+    assert [shape[0] for shape in encoder.shapes] == [1, 2, 2], "the first tells the language"
     transcriber.transcribe(noise(0.1), long=EVERYTHING, batch_size=256)
     for wrong in (0, 257):
         with pytest.raises(OptionError, match=f"--batch-size is {wrong}, expected 1 to 256"):

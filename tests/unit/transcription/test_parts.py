@@ -93,7 +93,7 @@ def test_each_kind_of_decoder_has_its_engine() -> None:
 
 @pytest.mark.parametrize(
     ("decoder", "penalty", "step"),
-    [(Rows(), 1.0, 0.2), (Fixed(), 1.5, 0.0), (Features(), 1.0, 0.0), (Audio("a"), 1.0, 0.0)],
+    [(Rows(), 1.0, 0.4), (Fixed(), 1.5, 0.0), (Features(), 1.0, 0.0), (Audio("a"), 1.0, 0.0)],
 )
 def test_what_is_done_against_hallucination_where_nobody_says_how(
     decoder: Any, penalty: float, step: float
@@ -106,7 +106,7 @@ def test_what_is_done_against_hallucination_where_nobody_says_how(
 
 @pytest.mark.parametrize(
     ("decoder", "language", "hottest"),
-    [(Rows(), "auto", 1.0), (Fixed(), "auto", 0.0), (Features(), "auto", 0.0),
+    [(Rows(), "auto", 0.8), (Fixed(), "auto", 0.0), (Features(), "auto", 0.0),
      (Audio("a"), "en", 0.0)],
 )  # fmt: skip
 def test_options_are_what_a_decoder_can_do_where_nobody_tells_them(
@@ -117,6 +117,18 @@ def test_options_are_what_a_decoder_can_do_where_nobody_tells_them(
     assert (own.language, own.search.temperatures[-1]) == (language, hottest)
     assert own.search.temperatures[0] == 0.0
     assert own.cures == parts(decoder).default_cures
+
+
+@pytest.mark.parametrize(
+    ("decoder", "writes"),
+    [(Rows(), True), (Fixed(), False), (Features(), False), (Audio("a"), False)],
+)
+def test_timestamps_are_written_where_a_decoder_has_room_for_them(
+    decoder: Any, writes: bool
+) -> None:
+    assert parts(decoder).default_options.timestamps is writes
+    silent = Tokenizer(TOKENIZER.backend, replace(TOY_TOKENS, timestamp_begin=None))
+    assert not parts(decoder, tokenizer=silent).default_options.timestamps, "nor has any model"
 
 
 def test_windows_are_decoded_together_where_that_gains_anything(
@@ -194,7 +206,8 @@ def test_windows_overlap_only_where_words_can_be_told() -> None:
     asked = LongOptions(strategy="overlap")
     assert parts(Fixed()).long(asked, options).strategy == "overlap"
     with_times = DecodingOptions(timestamps=True)
-    assert parts(Fixed()).long(None, with_times).strategy == "auto"
+    assert parts(Fixed()).long(None, with_times).strategy == "consecutive"
+    assert parts(Rows()).long(None, with_times).strategy == "auto"
 
 
 def test_trimmed_windows_need_an_encoder_of_any_length() -> None:
@@ -238,13 +251,13 @@ def test_times_need_a_model_that_writes_them() -> None:
 
 def test_made_up_text_beside_silence_is_dropped_where_windows_seek() -> None:
     words = WordOptions(hallucination_silence_s=2.0)
-    parts(Rows()).check(DecodingOptions(timestamps=True, words=words))
-    with pytest.raises(OptionError, match="the windows are 'overlap'"):
-        parts(Rows()).check(DecodingOptions(words=words))
-    with pytest.raises(OptionError, match="the windows are 'vad'"):
-        parts(Rows()).check(
-            DecodingOptions(timestamps=True, words=words), LongOptions(strategy="vad")
-        )
+    for timestamps in (True, False):
+        options = DecodingOptions(timestamps=timestamps, words=words)
+        for strategy in ("auto", "seek"):
+            parts(Rows()).check(options, LongOptions(strategy=strategy))
+        for strategy in ("overlap", "vad"):
+            with pytest.raises(OptionError, match=f"are '{strategy}'; leave out --long"):
+                parts(Rows()).check(options, LongOptions(strategy=strategy))
     parts(Rows()).check(DecodingOptions(words=WordOptions()))
 
 
@@ -260,9 +273,9 @@ def test_settings_say_what_shaped_the_result() -> None:
     )
     settings = parts(Rows()).settings(options, LongOptions(trim_window=True), 4)
     assert (settings.model, settings.encoder, settings.decoder) == ("toy", "onnx", "rows")
-    assert (settings.window_s, settings.margin_s, settings.threads) == (30.0, 0.0, 2)
+    assert (settings.window_s, settings.margin_s, settings.threads) == (20.0, 1.0, 2)
     assert (settings.pad_to, settings.repetition_penalty, settings.eot_boost) == (700, 1.1, 0.2)
-    assert (settings.windows, settings.search, settings.timestamps) == ("seek", "greedy", True)
+    assert (settings.windows, settings.search, settings.timestamps) == ("overlap", "greedy", True)
     assert (settings.batch_size, settings.trim_window, settings.reasons) == (4, True, ("why",))
     plain = parts(Audio("a"), None).settings(DecodingOptions(), None, 1)
     assert (plain.encoder, plain.pad_to, plain.windows, plain.trim_window) == (

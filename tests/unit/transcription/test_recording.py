@@ -36,7 +36,7 @@ def recording(
     source: object,
     long: LongOptions | None = None,
     options: DecodingOptions | None = None,
-    language: str = "auto",
+    language: str = "en",
 ) -> Recording:
     cut = long or LongOptions("consecutive", skip_silence=False)
     return Recording(source, Context(language), PLAN, options or DecodingOptions(), cut)  # type: ignore[arg-type]
@@ -76,7 +76,7 @@ def test_with_words_a_window_begins_behind_the_last_of_them(
     """Of a segment up to 0.5 s, the last time in its window, the word ends at 0.25 s."""
     feed = AudioFeed(iter([np.zeros(32_000, np.float32)]))
     options = DecodingOptions(timestamps=True, words=words)
-    plan = make_plan(feed, PLAN, options, LongOptions(skip_silence=False))
+    plan = make_plan(feed, PLAN, options, LongOptions("seek", skip_silence=False))
     windows = plan.windows()
     first = next(windows)
     word = Word(0.0, 0.25, " said", 0.9, (1,))
@@ -86,10 +86,13 @@ def test_with_words_a_window_begins_behind_the_last_of_them(
 
 
 def test_what_is_asked_for_says_how_windows_are_cut() -> None:
-    timed = DecodingOptions(timestamps=True)
-    assert strategy_of(DecodingOptions(), LongOptions()) == "overlap"
-    assert strategy_of(timed, LongOptions()) == "seek"
-    assert strategy_of(timed, LongOptions("vad")) == "vad"
+    timed = DecodingOptions(timestamps=True, words=WordOptions())
+    skipping = replace(timed, words=WordOptions(hallucination_silence_s=2.0))
+    for options in (DecodingOptions(), timed):
+        assert strategy_of(options, LongOptions()) == "overlap"
+    assert strategy_of(skipping, LongOptions()) == "seek"
+    for options in (timed, skipping):
+        assert strategy_of(options, LongOptions("vad")) == "vad"
 
 
 @pytest.mark.parametrize(
@@ -198,8 +201,32 @@ def test_recordings_that_were_given_out_are_not_kept() -> None:
         assert kept <= 4, "two batches of two, at most"
 
 
+def test_recording_gives_one_window_until_its_language_is_known() -> None:
+    """Windows that are detected one by one, whatever the plan, are not batched."""
+    with recording(np.zeros(64_000, np.float32), language="auto") as own:
+        assert not own.context.sequential, "no window is shown the text of the one before"
+        for probs in ({"de": 0.4, "en": 0.3}, {"de": 0.7, "en": 0.2}):
+            request = own.next()
+            assert request is not None
+            assert own.sequential
+            assert own.next() is None
+            own.context.detect(probs)
+            own.take(result(request.window))
+        assert not own.sequential
+        assert own.next() is not None
+        assert own.next() is not None, "beside the one that is not back"
+
+
+def test_recording_gives_all_windows_where_each_is_detected_anew() -> None:
+    options = DecodingOptions(detect_each_window=True)
+    with recording(np.zeros(32_000, np.float32), options=options, language="auto") as own:
+        assert not own.sequential
+        assert own.next() is not None
+        assert own.next() is not None
+
+
 def test_where_nothing_was_heard_the_language_is_english() -> None:
-    assert recording(np.zeros(0, np.float32)).language == "en"
+    assert recording(np.zeros(0, np.float32), language="auto").language == "en"
     assert recording(np.zeros(0, np.float32), language="de").language == "de"
 
 

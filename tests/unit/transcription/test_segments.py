@@ -90,13 +90,19 @@ def test_segments_come_as_they_are_final_and_an_error_behind_them(file: Path) ->
         next(segments)
 
 
-@pytest.mark.parametrize(("language", "told"), [("auto", None), ("de", "de")])
-def test_segments_tell_the_language_once_it_is_known(language: str, told: str | None) -> None:
+@pytest.mark.parametrize(
+    ("language", "probs", "told"),
+    [("auto", {}, None), ("auto", {"de": 0.4, "en": 0.3}, "de"), ("fr", {"de": 1.0}, "fr")],
+)
+def test_segments_tell_the_language_once_it_is_known(
+    language: str, probs: dict[str, float], told: str | None
+) -> None:
+    """The likeliest one as long as no window is sure."""
     own = recording(np.zeros(100, np.float32), language=language)
-    own.context.language_probs = {"de": 1.0}
+    own.context.language_probs = probs
     run = SimpleNamespace(schedule=None, transcript=lambda one: (one, "as far as it is"))
     segments = Segments(run, own)  # type: ignore[arg-type]
-    assert (segments.language, segments.language_probs) == (told, {"de": 1.0})
+    assert (segments.language, segments.language_probs) == (told, probs)
     assert segments.transcript == (own, "as far as it is")
 
 

@@ -38,7 +38,7 @@ def test_a_recording_is_encoded_as_far_as_it_goes(micro: Transcriber, speech: Fl
         eared.transcribe(speech, options, long=WHOLE),
         eared.transcribe(speech, options, long=TRIMMED),
     )
-    assert watched.shapes == [(1, 80, 3000), (1, 80, 500)]
+    assert watched.shapes == [(1, 80, 2000), (1, 80, 500)]
     everything = replace(TRIMMED, skip_silence=False)
     eared.transcribe(np.zeros(160, np.float32), options, long=everything)
     assert watched.shapes[-1] == (1, 80, 200)

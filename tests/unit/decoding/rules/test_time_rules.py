@@ -93,6 +93,25 @@ def test_a_segment_has_its_own_tokens_times_among_them() -> None:
     assert [part.tokens for part in split.segments] == [tuple(tokens[:3]), tuple(tokens[3:6])]
 
 
+@pytest.mark.parametrize(
+    ("tokens", "edges", "advance_s"),
+    [
+        (times(0.0, "a", 2.0, 2.5, "b"), [(0.0, 2.0), (2.5, 9.0)], 9.0),
+        (times(0.0, "a", 2.0, 2.0, "b", 4.0, 4.0), [(0.0, 2.0), (2.0, 4.0), (4.0, 4.0)], 4.0),
+        (times(0.0, "a", 2.0, 2.5, "b", 4.0), [(0.0, 2.0), (2.5, 4.0)], 9.0),
+        (times(0.0, "a", "b"), [(0.0, 9.0)], 9.0),
+        (times(0.0, "a", 3.0), [(0.0, 3.0)], 9.0),
+    ],
+)
+def test_rest_is_kept_where_the_next_window_begins_elsewhere(
+    tokens: list[int], edges: list[tuple[float, float]], advance_s: float
+) -> None:
+    split = split_at_timestamps(tokens, BEGIN, 9.0, keeps_rest=True)
+    assert [(part.start_s, part.end_s) for part in split.segments] == edges
+    assert [token for part in split.segments for token in part.tokens] == tokens, "nothing is lost"
+    assert split.advance_s == advance_s
+
+
 def test_without_timestamps_a_window_is_one_segment() -> None:
     split = split_at_timestamps([1, 600, 2], None, 7.5)
     (whole,) = split.segments

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.unit.decoding.search.scripted import PREFIX, decode
+from tests.unit.decoding.search.scripted import PREFIX, State, decode
 from tests.unit.decoding.search.torn import TOKENIZER, Torn, torn, tried
 from tests.unit.shapes import TOY_TOKENS
 from whisper_hailo.core.protocols import StepOutput
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.option_groups import SearchOptions, Thresholds
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.decoding.search.fallback import decode_with_fallback
+from whisper_hailo.decoding.search.fallback import _choose, decode_with_fallback
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
 from whisper_hailo.decoding.text import compression_ratio
 
 
 def test_only_windows_in_doubt_are_tried_again_and_each_keeps_its_own_audio() -> None:
     """Row 0 is sure of what it hears; 1 and 2 are torn and go hotter, as rows 0 and 1."""
-    sure, *doubtful = tried(torn(0.99, 0.5, 0.5))
+    decoder = torn(0.99, 0.5, 0.5)
+    sure, *doubtful = tried(decoder)
     assert (sure.tokens, sure.temperature) == ((0, 0, 0), 0.0)
-    assert [one.temperature for one in doubtful] == [0.8, 0.8]
+    assert decoder.heard == [{0, 1, 2}] * 4 + [{1, 2}] * 8
     assert set(doubtful[0].tokens) <= {2, 3}
     assert set(doubtful[1].tokens) <= {4, 5}
 
@@ -60,13 +62,16 @@ def test_a_window_that_passes_when_hotter_is_not_tried_again() -> None:
     assert len(decoder.fed) == 8
 
 
-def test_the_last_temperature_s_text_is_taken_as_it_is() -> None:
+def test_likeliest_attempt_is_taken_where_all_fail() -> None:
     (decoded,) = tried(torn(0.5), (0.0,))
-    assert decoded.temperature == 0.0
+    assert (decoded.temperature, decoded.made_up) == (0.0, False)
     assert decoded.avg_logprob == pytest.approx(3 * np.log(0.5) / 4, abs=1e-4)
-    (worse,) = tried(torn(0.6), (0.0, 1.5, 2.0))
-    assert worse.temperature == 2.0
-    assert worse.avg_logprob < 3 * np.log(0.6) / 4 - 0.01, "that of temperature 0"
+    (first,) = tried(torn(0.6), (0.0, 1.5, 2.0))
+    assert (first.tokens, first.temperature) == ((0, 0, 0), 0.0)
+    assert first.avg_logprob == pytest.approx(3 * np.log(0.6) / 4, abs=1e-4)
+    (last,) = tried(torn(0.6), (2.0, 0.01))
+    assert (last.tokens, last.temperature) == ((0, 0, 0), 0.01)
+    assert last.avg_logprob == pytest.approx(first.avg_logprob)
 
 
 def test_text_of_audio_that_goes_on_is_taken_as_it_is() -> None:
@@ -94,6 +99,141 @@ def test_close_choices_of_all_tries_are_counted_together() -> None:
     assert whole.near_ties == sum(in_each)
     (once,) = tried(torn(0.5), (0.0,))
     assert once.near_ties == in_each[0]
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[int, ...], float, int | None]]:
+    """Windows, temperature and beam size of every run of the loop."""
+    noted, run = [], DecodingLoop.run
+
+    def noting(
+        self: DecodingLoop,
+        state: State,
+        tasks: Sequence[DecodingTask],
+        temperature: float = 0.0,
+        beam_size: int | None = None,
+    ) -> tuple[Decoded, ...]:
+        noted.append((state.rows, temperature, beam_size))
+        return run(self, state, tasks, temperature, beam_size)
+
+    monkeypatch.setattr(DecodingLoop, "run", noting)
+    return noted
+
+
+def test_unsure_windows_are_searched_with_a_beam_one_by_one(runs: list[Any]) -> None:
+    """Below -0.5, though nothing is in doubt: 3 ln 0.5 / 4 is -0.52, with 0.6 it is -0.38."""
+    tried(torn(0.99, 0.5, 0.6, 0.5), thresholds=Thresholds(), retry_beam_size=3)
+    assert runs == [((0, 1, 2, 3), 0.0, None), ((1,), 0.0, 3), ((3,), 0.0, 3)]
+
+
+def test_doubtful_windows_are_searched_with_a_beam_once(runs: list[Any]) -> None:
+    """Then they are sampled."""
+    tried(torn(0.99, 0.6, 0.6), retry_beam_size=3)
+    both = (1, 2)
+    assert runs[:3] == [((0, 1, 2), 0.0, None), ((1,), 0.0, 3), ((2,), 0.0, 3)]
+    assert runs[3:] == [(both, 0.4, None), (both, 0.8, None)]
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        SearchOptions((0.0, 0.4), retry_beam_size=1, best_of=1),
+        SearchOptions((0.0, 0.4), beam_size=2, best_of=1),
+        SearchOptions((0.2, 0.4), best_of=1),
+        SearchOptions((0.0,), best_of=1),
+    ],
+)
+def test_search_is_widened_only_behind_greedy_text(search: SearchOptions, runs: list[Any]) -> None:
+    decoder, options = torn(0.5), DecodingOptions(search=search)
+    decode_with_fallback(
+        DecodingLoop(decoder, TOY_TOKENS, options),  # type: ignore[arg-type]
+        decoder,  # type: ignore[arg-type]
+        TOKENIZER,
+        options,
+        state=decoder.start(),
+        tasks=[DecodingTask(PREFIX)],
+    )
+    assert not search.widens
+    assert runs == [((0,), search.temperatures[0], None)]
+
+
+class GardenPath(Torn):
+    """The likelier first word leads to doubt, the other one to certainty."""
+
+    def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **named: Any) -> Any:
+        self.shares = (0.55,)
+        output, after = super().step(tokens, state, positions, **named)
+        if 0 < state.step < 3:
+            certain = tokens[:, -1] == 1
+            output.logits[certain, -1, 0] = np.log(1e-9)
+            output.logits[certain, -1, 1] = 0.0
+        return output, after
+
+
+def test_beam_finds_better_words_and_nothing_is_sampled(runs: list[Any]) -> None:
+    (decoded,) = tried(GardenPath([[0]], shares=(0.55,)), retry_beam_size=3)
+    assert (decoded.tokens, decoded.temperature) == ((1, 1, 1), 0.0)
+    assert decoded.avg_logprob == pytest.approx(np.log(0.45) / 4, abs=1e-4)
+    assert runs == [((0,), 0.0, None), ((0,), 0.0, 3)]
+
+
+CALM, LOOP = 1.0, 9.0
+"""Compression ratios of speech and of text that repeats itself."""
+
+
+def attempt(logprob: float, n_tokens: int = 10, ratio: float = CALM, **named: Any) -> Decoded:
+    return Decoded((1,) * n_tokens, logprob, 0.1, runaway=False, compression_ratio=ratio, **named)
+
+
+def test_choose_takes_the_likeliest_that_passed() -> None:
+    attempts = [attempt(-1.2), attempt(-0.6), attempt(-0.4), attempt(-0.1, ratio=LOOP)]
+    assert _choose(attempts, Thresholds()) == attempts[2]
+
+
+def test_choose_takes_the_likeliest_that_is_calm_where_none_passed() -> None:
+    attempts = [attempt(-0.1, ratio=LOOP), attempt(-1.4), attempt(-1.1), attempt(-1.3)]
+    assert _choose(attempts, Thresholds()) == attempts[2]
+
+
+@pytest.mark.parametrize(("n_tokens", "chosen"), [(8, 0), (9, 1)])
+def test_choose_drops_attempts_that_leave_words_out(n_tokens: int, chosen: int) -> None:
+    """Of less than nine tenths of the longest one's tokens."""
+    attempts = [attempt(-0.6, 10), attempt(-0.2, n_tokens), attempt(-0.9, 10)]
+    assert _choose(attempts, Thresholds()) == attempts[chosen]
+
+
+def test_choose_measures_length_among_attempts_that_count() -> None:
+    """Text that repeats itself is long, and says nothing about what was left out."""
+    attempts = [attempt(-0.1, 200, LOOP), attempt(-0.6, 10), attempt(-1.2, 50)]
+    assert _choose(attempts, Thresholds()) == attempts[1]
+
+
+def test_choose_takes_attempts_for_made_up_where_all_repeat() -> None:
+    attempts = [attempt(-0.3, ratio=LOOP), attempt(-0.2, ratio=LOOP)]
+    chosen = _choose(attempts, Thresholds())
+    assert chosen == replace(attempts[1], made_up=True)
+    assert chosen.is_silence(Thresholds())
+    assert not attempts[1].is_silence(Thresholds())
+
+
+@pytest.mark.parametrize(("logprob", "made_up"), [(-1.49, False), (-1.51, True)])
+def test_choose_takes_hopeless_attempts_for_made_up(logprob: float, made_up: bool) -> None:
+    """Half as unlikely again as the threshold allows."""
+    chosen = _choose([attempt(-2.0), attempt(logprob)], Thresholds())
+    assert (chosen.avg_logprob, chosen.made_up) == (logprob, made_up)
+    without = _choose([attempt(-2.0), attempt(logprob)], Thresholds(logprob=None))
+    assert not without.made_up
+
+
+@pytest.mark.parametrize("only", [attempt(-9.0), attempt(-0.1, ratio=LOOP)])
+def test_choose_takes_a_single_attempt_as_it_is(only: Decoded) -> None:
+    """Whoever asks for one temperature wants its text."""
+    assert _choose([only], Thresholds()) == only
+
+
+def test_choose_adds_near_ties_of_all_attempts() -> None:
+    attempts = [attempt(-1.2, near_ties=2), attempt(-0.6, near_ties=3)]
+    assert _choose(attempts, Thresholds()).near_ties == 5
 
 
 @dataclass
@@ -127,8 +267,9 @@ def test_a_text_has_the_probability_of_its_tokens(
 
 def test_silence_is_not_tried_again() -> None:
     """Its text is as unlikely as that of the window beside it, which holds speech."""
-    spoken, silent = tried(torn(0.5, 0.5, no_speech={1: 0.9}), thresholds=Thresholds(logprob=-0.3))
-    assert (spoken.temperature, silent.temperature) == (0.8, 0.0)
+    decoder = torn(0.5, 0.5, no_speech={1: 0.9})
+    _, silent = tried(decoder, thresholds=Thresholds(logprob=-0.3), retry_beam_size=3)
+    assert [1 in windows for windows in decoder.heard] == [True] * 4 + [False] * 12
     assert silent.no_speech_prob == pytest.approx(0.9, abs=1e-3)
 
 
@@ -187,6 +328,23 @@ def test_a_ratio_is_one_of_bytes() -> None:
     """Thirty of fifteen letters."""
     text = "ä" * 15
     assert compression_ratio(text) == 30 / len(zlib.compress(text.encode()))
+
+
+@pytest.mark.parametrize(
+    ("logprob", "ratio", "no_speech", "unsure"),
+    [
+        (-0.49, 1.0, 0.1, False),
+        (-0.51, 1.0, 0.1, True),
+        (-0.1, 2.5, 0.1, True),  # repeats itself
+        (-1.1, 1.0, 0.7, False),  # silence
+        (-0.6, 1.0, 0.7, True),  # likely text is no silence
+    ],
+)
+def test_text_is_unsure_long_before_it_is_doubtful(
+    logprob: float, ratio: float, no_speech: float, unsure: bool
+) -> None:
+    one = Decoded((1,), logprob, no_speech, runaway=False, compression_ratio=ratio)
+    assert one.is_unsure(Thresholds(), -0.5) is unsure
 
 
 @pytest.mark.parametrize(("logprob", "silent"), [(None, True), (-1.0, True), (-1.1, False)])

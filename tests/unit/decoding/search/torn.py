@@ -36,13 +36,16 @@ class Torn(Scripted):
     Attributes:
         shares: of each row, the probability of the likelier one.
         no_speech: of each row, the probability of no speech.
+        heard: windows whose audio each pass is about.
     """
 
     shares: Sequence[float] = ()
     no_speech: Mapping[int, float] = field(default_factory=dict)
+    heard: list[set[int]] = field(default_factory=list)
 
     def step(self, tokens: np.ndarray, state: State, positions: np.ndarray, **_: Any) -> Any:
         self.fed.append(tokens.tolist())
+        self.heard.append(set(state.rows))
         odds = np.full((len(state.rows), len(positions), TOY.n_vocab), 1e-9)
         for row, of in enumerate(state.rows):
             if state.step == 3:
@@ -62,10 +65,12 @@ def tried(
     decoder: Torn,
     temperatures: tuple[float, ...] = (0.0, 0.4, 0.8),
     thresholds: Thresholds | None = None,
+    retry_beam_size: int = 1,
 ) -> tuple[Decoded, ...]:
     """Windows decoded until their mean log-probability is above -0.3."""
+    search = SearchOptions(temperatures, retry_beam_size=retry_beam_size, best_of=2)
     options = DecodingOptions(
-        search=SearchOptions(temperatures=temperatures, best_of=2),
+        search=search,
         thresholds=thresholds or Thresholds(logprob=-0.3),
         max_new_tokens=6,
     )
