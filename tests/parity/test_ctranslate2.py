@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.shared import WHOLE_WINDOWS
 from whisper_hailo.backends.ctranslate2 import CTranslate2Recognizer
 from whisper_hailo.backends.options import EngineOptions
 from whisper_hailo.backends.select import select
@@ -19,6 +20,7 @@ from whisper_hailo.convert.convert import convert_checkpoint
 from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.errors import ModelError, OptionError, ShapeError
 from whisper_hailo.core.spec import ModelSpec
+from whisper_hailo.core.types import Transcript
 from whisper_hailo.decoding.options import Cures, DecodingOptions, preset
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.formats.ctranslate2 import write_ctranslate2
@@ -62,6 +64,10 @@ def _clips(n: int) -> list[Path]:
     return found[:: max(1, len(found) // n)][:n]
 
 
+def _tokens(transcript: Transcript) -> list[int]:
+    return [token for segment in transcript.segments for token in segment.tokens]
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -79,12 +85,13 @@ def test_it_says_what_our_greedy_decoder_says(
     differing = 0
     clips = _clips(12)
     for clip in clips:
-        expected, got = (t.transcribe(clip, options) for t in (ours, theirs))
+        expected, got = (t.transcribe(clip, options, long=WHOLE_WINDOWS) for t in (ours, theirs))
         assert got.language == expected.language
-        if [s.tokens for s in got.segments] != [s.tokens for s in expected.segments]:
+        if _tokens(got) != _tokens(expected):
             differing += 1  # a near-tie that two float32 kernels round differently
             continue
-        for mine, other in zip(expected.segments, got.segments, strict=True):
+        # Ours are sentences, theirs whole windows: what is told of the window is the same.
+        for mine, other in zip(expected.segments, got.segments, strict=False):
             assert other.runaway == mine.runaway
             assert other.no_speech_prob == pytest.approx(mine.no_speech_prob, abs=1e-4)
             if options.cures.repetition_penalty == 1:
