@@ -54,31 +54,32 @@ def decode_with_fallback(
     """
     if tasks[0].is_running:
         return loop.run(state, tasks)
+    search, thresholds = options.search, options.thresholds
+    stages: list[tuple[float, int | None]] = [(each, None) for each in search.temperatures]
+    if search.widens:
+        stages.insert(1, (search.temperatures[0], search.retry_beam_size))
     tries: list[list[Decoded]] = [[] for _ in tasks]
     doubtful = list(range(len(tasks)))
-
-    def decode(pending: Sequence[int], temperature: float, beam_size: int | None = None) -> None:
-        rows = np.array(pending, dtype=np.int64)
-        part = state if len(pending) == len(tasks) else decoder.select(state, rows)
-        found = loop.run(part, [tasks[row] for row in pending], temperature, beam_size)
-        for row, result in zip(pending, found, strict=True):
-            text = tokenizer.decode(result.tokens).strip()
-            tries[row].append(replace(result, compression_ratio=compression_ratio(text)))
-
-    search, thresholds = options.search, options.thresholds
-    for index, temperature in enumerate(search.temperatures):
-        decode(doubtful, temperature)
-        if index == 0 and search.widens:
-            unsure = [row for row in doubtful if tries[row][0].is_unsure(thresholds, _UNSURE)]
-            for row in unsure:  # one by one: hypotheses fill a batch by themselves
-                decode([row], temperature, search.retry_beam_size)
+    for temperature, beam_size in stages:
+        batches = [doubtful] if doubtful else []
+        if beam_size is not None:  # one by one: hypotheses fill a batch by themselves
+            batches = [
+                [row]
+                for row, (greedy,) in enumerate(tries)
+                if greedy.is_unsure(thresholds, _UNSURE)
+            ]
+        for batch in batches:
+            rows = np.array(batch, dtype=np.int64)
+            part = state if len(batch) == len(tasks) else decoder.select(state, rows)
+            found = loop.run(part, [tasks[row] for row in batch], temperature, beam_size)
+            for row, result in zip(batch, found, strict=True):
+                text = tokenizer.decode(result.tokens).strip()
+                tries[row].append(replace(result, compression_ratio=compression_ratio(text)))
         doubtful = [
             row
             for row in doubtful
             if all(attempt.is_doubtful(thresholds) for attempt in tries[row])
         ]
-        if not doubtful:
-            break
     return tuple(_choose(attempts, thresholds) for attempts in tries)
 
 
