@@ -99,8 +99,9 @@ def test_a_batch_of_which_all_is_tried_again_is_not_copied() -> None:
             assert rows.tolist() != list(range(len(state.rows)))
             return super().select(state, rows)
 
-    found = tried(Heavy([[0]] * 2, shares=(0.5, 0.5)))
-    assert [one.temperature for one in found] == [0.8, 0.8]
+    decoder = Heavy([[0]] * 2, shares=(0.5, 0.5))
+    tried(decoder)
+    assert decoder.heard == [{0, 1}] * 12, "at three temperatures"
 
 
 def test_who_tells_no_key_draws_as_the_window_at_a_recording_s_start() -> None:
