@@ -85,9 +85,16 @@ def test_without_padding_the_model_does_not_end(untreated: list[Transcript]) -> 
 
 @pytest.mark.parametrize("name", ["conservative", "balanced"])
 def test_presets_that_pad_cure(ward: Ward, untreated: list[Transcript], name: str) -> None:
-    cured = ward.transcribe(PRESETS[name])
+    """With zero rows, which it learned to end with."""
+    cured = ward.transcribe(replace(PRESETS[name], pad_with="zeros"))
     assert runaways(cured) == 0
     assert 2 * n_tokens(cured) < n_tokens(untreated)
+
+
+def test_silence_keys_cure_in_part(ward: Ward, untreated: list[Transcript]) -> None:
+    padded = ward.transcribe(PRESETS["conservative"])
+    assert 4 * n_tokens(padded) < 3 * n_tokens(untreated)
+    assert runaways(padded) < runaways(untreated)
 
 
 def test_what_it_makes_up_comes_after_what_was_said(
@@ -99,7 +106,8 @@ def test_what_it_makes_up_comes_after_what_was_said(
 
 
 def test_more_padding_cures_more(ward: Ward, untreated: list[Transcript]) -> None:
-    some, all_of_it = n_tokens(ward.transcribe(Cures(600))), n_tokens(ward.transcribe(Cures()))
+    cures = [Cures(pad_to, pad_with="zeros") for pad_to in (600, None)]
+    some, all_of_it = (n_tokens(ward.transcribe(each)) for each in cures)
     assert all_of_it < some < n_tokens(untreated)
 
 
