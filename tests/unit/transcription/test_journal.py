@@ -108,9 +108,10 @@ def test_a_torn_line_and_what_is_behind_it_are_left_out(
     micro_of_10_s: Transcriber, long: FloatArray, tmp_path: Path
 ) -> None:
     path = tmp_path / "j.jsonl"
-    straight = micro_of_10_s.transcribe(long, PLAIN, batch_size=1)
+    arguments: dict[str, Any] = {"long": LongOptions(skip_silence=False), "batch_size": 1}
+    straight = micro_of_10_s.transcribe(long, PLAIN, **arguments)
     with Journal(path, "a", go_on=True) as journal:
-        list(micro_of_10_s.segments(long, PLAIN, batch_size=1, memory=journal))
+        list(micro_of_10_s.segments(long, PLAIN, **arguments, memory=journal))
     header, first, second, *others = lines(path)
     assert others
     for torn in (second[:-9], second[:-1], b"{}\n" + second):
@@ -118,7 +119,7 @@ def test_a_torn_line_and_what_is_behind_it_are_left_out(
         path.write_bytes(left)
         with Journal(path, "a", go_on=True) as journal:
             again, encoder = watched(micro_of_10_s)
-            found = again.segments(long, PLAIN, batch_size=1, memory=journal)
+            found = again.segments(long, PLAIN, **arguments, memory=journal)
             assert [s.text for s in found] == [s.text for s in straight.segments]
         assert len(encoder.shapes) == len(others) + 1
         assert lines(path)[:2] == [header, first]
