@@ -19,7 +19,7 @@ from whisper_hailo.decoding.option_groups import SearchOptions, Thresholds
 from whisper_hailo.decoding.options import DecodingOptions
 from whisper_hailo.decoding.search.fallback import _choose, decode_with_fallback
 from whisper_hailo.decoding.search.loop import DecodingLoop, DecodingTask
-from whisper_hailo.decoding.text import compression_ratio
+from whisper_hailo.decoding.text import compression_ratio, ends_in_loop
 
 
 def test_only_windows_in_doubt_are_tried_again_and_each_keeps_its_own_audio() -> None:
@@ -208,8 +208,15 @@ def test_choose_measures_length_among_attempts_that_count() -> None:
     assert _choose(attempts, Thresholds()) == attempts[1]
 
 
-def test_choose_takes_attempts_for_made_up_where_all_repeat() -> None:
-    attempts = [attempt(-0.3, ratio=LOOP), attempt(-0.2, ratio=LOOP)]
+def test_choose_keeps_text_that_repeats_itself_and_ends() -> None:
+    """A telephone menu does, and a song."""
+    loop = replace(attempt(-0.1, ratio=LOOP), runaway=True)
+    attempts = [attempt(-0.3, ratio=LOOP), loop, attempt(-0.2, ratio=LOOP)]
+    assert _choose(attempts, Thresholds()) == attempts[2]
+
+
+def test_choose_takes_attempts_for_made_up_where_all_loop() -> None:
+    attempts = [replace(attempt(p, ratio=LOOP), runaway=True) for p in (-0.3, -0.2)]
     chosen = _choose(attempts, Thresholds())
     assert chosen == replace(attempts[1], made_up=True)
     assert chosen.is_silence(Thresholds())
@@ -324,10 +331,28 @@ def test_without_a_gate_for_likelihood_silence_that_repeats_itself_is_tried_agai
     assert not silent.is_doubtful(Thresholds())
 
 
-def test_a_ratio_is_one_of_bytes() -> None:
-    """Thirty of fifteen letters."""
-    text = "ä" * 15
-    assert compression_ratio(text) == 30 / len(zlib.compress(text.encode()))
+def test_compression_ratio_counts_each_letter_once() -> None:
+    """In UTF-8 Cyrillic has twice the bytes of the same text in Latin letters."""
+    latin, cyrillic = "press four to switch", "прэсс фоур то свитцх"
+    assert compression_ratio(latin) == len(latin) / len(zlib.compress(latin.encode()))
+    assert (
+        compression_ratio(cyrillic)
+        < 1.1
+        < len(cyrillic.encode()) / len(zlib.compress(cyrillic.encode()))
+    )
+    assert compression_ratio(cyrillic * 20) > 2.4
+    assert compression_ratio("".join(map(chr, range(0x4E00, 0x4F80)))) < 1.5
+
+
+def test_ends_in_loop_needs_a_phrase_over_and_over() -> None:
+    varied = list(range(60))
+    assert not ends_in_loop(varied)
+    assert not ends_in_loop([1] * 24)
+    assert ends_in_loop([1] * 25)
+    assert ends_in_loop([*varied, *[5, 6, 7] * 10])
+    assert not ends_in_loop([*[5, 6, 7] * 10, 8])
+    assert ends_in_loop((*range(12),) * 7)
+    assert not ends_in_loop((*range(13),) * 9), "longer than a phrase"
 
 
 @pytest.mark.parametrize(
