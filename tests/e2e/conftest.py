@@ -23,8 +23,8 @@ ROOT = Path(__file__).parents[2]
 ASSETS = ROOT / "src" / "whisper_hailo" / "assets"
 DEMO = ASSETS / "demo.flac"
 DEMO_TEXT = (ASSETS / "demo.txt").read_text(encoding="utf-8").strip()
-DEMO_LINES = DEMO_TEXT.replace("? ", "?\n")
-"""As it is printed: a line for each of its two windows."""
+DEMO_LINES = DEMO_TEXT.replace(". ", ".\n").replace("? ", "?\n")
+"""As it is printed: a line for each sentence."""
 
 PATIENCE_S = 900
 """For commands on a machine that does much else: ends what hangs, and decides nothing."""

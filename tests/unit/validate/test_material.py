@@ -12,6 +12,7 @@ import pytest
 
 from tests.unit.validate.made_up import WINDOWS
 from whisper_hailo.audio.windows import WindowPlan
+from whisper_hailo.core.protocols import SilenceKeys
 from whisper_hailo.core.spec import ModelSpec
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.validate import material
@@ -47,6 +48,8 @@ def test_tokens_that_decoders_are_shown(toy_model: Path, monkeypatch: pytest.Mon
     said = {0.0: (21, 22), 1.0: (31, 32, 33, 34, 35), 2.0: ()}
 
     class Engine:
+        silence_keys = SilenceKeys(np.ones((1, 64), np.float32), np.ones(1, np.float32))
+
         def __init__(self, *_: object) -> None: ...
 
         def __enter__(self) -> Self:
@@ -61,6 +64,7 @@ def test_tokens_that_decoders_are_shown(toy_model: Path, monkeypatch: pytest.Mon
 
         def start(self, features: FloatArray, paddings: Any) -> float:
             assert paddings[0].pad_to == spec.dims.n_audio_ctx
+            assert paddings[0].silence is self.silence_keys
             return float(features.flat[0])
 
     class Loop:
