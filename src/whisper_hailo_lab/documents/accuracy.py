@@ -32,8 +32,9 @@ def tables(result: dict[str, Any], _weights: str) -> dict[str, str]:
     origin = f"{result['machine']}; whisper-hailo {result['version']}.\n\n"
     left_out = "".join(f"Left out, not complete: {name}.\n" for name in parts.get("left_out", ()))
     made = {
+        "accuracy-headline": headline_table(peers),
         "accuracy-peers": error_table(peers, GROUP_ORDER[:2]) + (left_out and f"\n{left_out}"),
-        "accuracy-windows": error_table(windows, GROUP_ORDER[:2]),
+        "accuracy-windows": error_table(windows, GROUP_ORDER),
         "accuracy-languages": language_table(parts.get("languages", ())),
         "accuracy-silence": silence_table([*peers, *windows]),
         "accuracy-long": error_table(peers, GROUP_ORDER[2:]),
@@ -121,16 +122,35 @@ def silence_table(rows: Rows) -> str:
     return _markdown(("system", "recordings with text", "words", "loops"), lines)
 
 
+def headline_table(rows: Rows) -> str:
+    """Make the README's table: long recordings, a row per system."""
+    lines = [
+        (
+            name_of(row),
+            percent(score_of(row).rate),
+            f"{60 * row['seconds_cpu'] / row['seconds']:.1f}",
+        )
+        for row in rows
+        if row["group"] == GROUP_ORDER[2]
+    ]
+    return _markdown(("program", "words wrong", "processor s per minute"), lines)
+
+
 def time_table(rows: Rows) -> str:
-    """Make a table of processor seconds per second of audio."""
-    names = list(dict.fromkeys(row["row"] for row in rows))
-    lines = []
-    for name in names:
-        mine = [row for row in rows if row["row"] == name]
-        seconds = sum(row["seconds"] for row in mine)
-        cpu = sum(row["seconds_cpu"] for row in mine)
-        lines.append((name_of(mine[0]), f"{seconds:.0f}", f"{cpu:.0f}", f"{cpu / seconds:.3f}"))
-    return _markdown(("system", "audio s", "processor s", "processor s per s"), lines)
+    """Make a table of processor seconds per second of audio, a row per system and group."""
+    lines = [
+        (
+            name_of(row),
+            row["group"],
+            f"{row['seconds']:.0f}",
+            f"{row['seconds_cpu']:.0f}",
+            f"{row['seconds_cpu'] / row['seconds']:.3f}",
+        )
+        for group in (*GROUP_ORDER, SILENT)
+        for row in rows
+        if row["group"] == group
+    ]
+    return _markdown(("system", "speech", "audio s", "processor s", "processor s per s"), lines)
 
 
 def study_table(rows: Rows) -> str:
