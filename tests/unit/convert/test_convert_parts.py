@@ -48,7 +48,7 @@ def test_graphs_are_in_half_as_the_description_says(
 ) -> None:
     """Each of them; that 8-bit products fit everywhere holds in both."""
     out = tmp_path / "out"
-    convert_checkpoint(checkpoint, out, ConvertOptions(half=in_half))
+    convert_checkpoint(checkpoint, out, ConvertOptions("int8", "int8", half=in_half))
     spec = ModelSpec.load(out)
     assert (spec.half, spec.pairs_fit) == (in_half, True)
     found = {part: _half_operators(out / f"{part}.onnx") for part in ("encoder", "decoder")}

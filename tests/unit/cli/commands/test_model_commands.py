@@ -64,7 +64,7 @@ def test_what_was_converted(
     sizes = f"{dims.n_encoder_layers}+{dims.n_decoder_layers} layers, {dims.n_mels} mel bins"
     assert told.out == (
         f"out: micro, width {dims.d_model}, {sizes}, {dims.n_vocab} tokens, decoder int8, encoder "
-        "int8, 1.5 MiB\n"
+        "none, 1.5 MiB\n"
     )
     assert "converted in " in told.err
     ((directory, out, options, source),) = asked.with_
@@ -78,7 +78,7 @@ def test_what_was_converted_for_a_chip_and_in_float16(
     convert(monkeypatch, replace(spec, half=True, hailo=(FORM, replace(FORM, file="d.onnx"))))
     assert run(["convert", "micro", "out"]) == 0
     line = capsys.readouterr().out
-    assert line.endswith(", encoder int8, float16, 1.5 MiB, hailo/e.onnx, d.onnx\n")
+    assert line.endswith(", encoder none, float16, 1.5 MiB, hailo/e.onnx, d.onnx\n")
 
 
 def test_what_was_converted_as_json(
