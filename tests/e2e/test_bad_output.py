@@ -37,7 +37,7 @@ def test_odd_file_names_and_narrow_terminals(whisper_hailo: Command, tmp_path: P
             result = whisper_hailo("transcribe", "--model", "micro", *words, *files, env=env)
             assert result.returncode == 0, result.stderr
 
-            assert result.stdout.count(DEMO_TEXT[-40:]) >= len(files)
+            assert result.stdout.count(DEMO_TEXT.split()[-1]) >= len(files)
     printed = [json.loads(line) for line in result.stdout.splitlines()]
     assert [line["audio"] for line in printed] == [str(file) for file in files]
     missing = whisper_hailo("transcribe", "--model", "micro", tmp_path / "no\nsuch.wav")

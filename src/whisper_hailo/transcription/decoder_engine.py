@@ -91,7 +91,8 @@ class DecoderEngine:
         if audio_features is None:
             raise OptionError(f"decoder {self._decoder.name} needs an encoder")
         with clock.stage("cross_kv"):
-            state = self._decoder.start(audio_features, (self._padding,) * len(requests))
+            paddings = (self._padding,) * len(requests)
+            state = self._decoder.start(audio_features, paddings, encoded.n_positions)
             ahead = self._ahead(encoded, requests[0].context)
         with clock.stage("decode"):
             languages = self._languages(state, [request.context for request in requests])

@@ -48,10 +48,34 @@ class Stages:
         clock = StageClock()
         if self.encoder is None:
             return Encoded(None, clock)
+        sizes = [self.plan.samples_for(request.window.audio.size) for request in requests]
+        if len(set(sizes)) > 1:
+            return self._encode_apart(self.encoder, requests, sizes, clock)
         mel = self._mel(self.encoder, requests, clock)
         with clock.stage("encode"):
             features = self.encoder.encode(mel)
         return Encoded(features, clock, self._ahead(mel, requests, clock)(features))
+
+    def _encode_apart(
+        self,
+        encoder: Encoder,
+        requests: Sequence[WindowRequest],
+        sizes: Sequence[int],
+        clock: StageClock,
+    ) -> Encoded:
+        """Encode trimmed windows one by one: none depends on the longest of its batch."""
+        rows = []
+        for request, size in zip(requests, sizes, strict=True):
+            with clock.stage("mel"):
+                samples = pad_or_trim(request.window.audio, size)
+                mel = log_mel(samples, encoder.spec.dims.n_mels)
+            with clock.stage("encode"):
+                rows.append(encoder.encode(mel[np.newaxis])[0])
+        n_positions = np.array([len(row) for row in rows], dtype=np.int64)
+        features = np.zeros((len(rows), n_positions.max(), rows[0].shape[1]), np.float32)
+        for padded, row in zip(features, rows, strict=True):
+            padded[: len(row)] = row
+        return Encoded(features, clock, n_positions=n_positions)
 
     def engine_of(self, own: WindowEngine | None) -> WindowEngine:
         """What decodes for a recording: its own engine, or the one that all have in common."""
@@ -106,7 +130,6 @@ class Stages:
     ) -> FloatArray:
         with clock.stage("mel"):
             audio = [request.window.audio for request in requests]
-            # A batch has one shape: that of its longest audio.
             size = self.plan.samples_for(max(own.size for own in audio))
             n_mels = encoder.spec.dims.n_mels
             return np.stack([log_mel(pad_or_trim(own, size), n_mels) for own in audio])

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.languages import AUTO_LANGUAGE
 from whisper_hailo.core.timing import StageClock
-from whisper_hailo.core.types import FloatArray, Segment, Word
+from whisper_hailo.core.types import FloatArray, IntArray, Segment, Word
 from whisper_hailo.decoding.decoded import Decoded
 from whisper_hailo.decoding.prompt import PromptMaker
 from whisper_hailo.decoding.search.decode_ahead import DraftTally
@@ -211,11 +211,13 @@ class Encoded:
         features: `(batch, n_audio_ctx, d_model)` float32; `None` where none are wanted.
         clock: what that took.
         ahead: the same by the encoder of the model that decodes ahead, where there is one.
+        n_positions: `(batch,)` int64 true positions of each window; `None` means all.
     """
 
     features: FloatArray | None
     clock: StageClock
     ahead: FloatArray | None = None
+    n_positions: IntArray | None = None
 
 
 class WindowEngine(Protocol):

@@ -16,7 +16,7 @@ from whisper_hailo.audio.windows import Window
 from whisper_hailo.core.errors import OptionError
 from whisper_hailo.core.protocols import Limits, Padding, StepOutput
 from whisper_hailo.core.timing import StageClock
-from whisper_hailo.core.types import FloatArray
+from whisper_hailo.core.types import FloatArray, IntArray
 from whisper_hailo.decoding.option_groups import PromptOptions, SearchOptions, WordOptions
 from whisper_hailo.decoding.options import Cures, DecodingOptions
 from whisper_hailo.text.tokenizer import Tokenizer
@@ -57,7 +57,12 @@ class Rows:
     def limits(self) -> Limits:
         return Limits(aligns=self.aligns)
 
-    def start(self, audio_features: FloatArray, paddings: tuple[Padding, ...]) -> State:
+    def start(
+        self,
+        audio_features: FloatArray,
+        paddings: tuple[Padding, ...],
+        n_positions: IntArray | None = None,
+    ) -> State:
         self.paddings = paddings
         return State(tuple(int(row) for row in audio_features[:, 0, 0]))
 

@@ -47,14 +47,16 @@ def test_a_recording_is_encoded_as_far_as_it_goes(micro: Transcriber, speech: Fl
     assert (full.settings.trim_window, trimmed.settings.trim_window) == (False, True)
 
 
-def test_the_longest_of_a_batch_decides(micro: Transcriber, speech: FloatArray) -> None:
+def test_each_window_of_a_batch_is_trimmed_by_itself(
+    micro: Transcriber, speech: FloatArray
+) -> None:
     watched = Watched(micro.encoder)
     eared = micro.with_parts(encoder=watched, encode_ahead=False)  # type: ignore[arg-type]
     options = DecodingOptions(language="en", max_new_tokens=3)
     several = [speech[: seconds * SAMPLE_RATE_HZ] for seconds in (2, 4, 1)]
     outcomes = list(eared.transcribe_many(several, options, long=TRIMMED, batch_size=3))
     assert [type(outcome).__name__ for outcome in outcomes] == ["Transcript"] * 3
-    assert watched.shapes == [(3, 80, 500)]
+    assert watched.shapes == [(1, 80, 300), (1, 80, 500), (1, 80, 200)]
 
 
 @dataclass

@@ -40,8 +40,8 @@ class LongOptions:
         min_silence_s: silence that ends a stretch of speech.
         speech_pad_s: kept before and after each stretch of speech; behind it no more than the
             silence that ended it.
-        trim_window: encode only as much of a window as its audio fills; of a batch, its
-            longest audio. `None`: where the encoder can and silence keys stand for the rest.
+        trim_window: encode only as much of a window as its audio fills. `None`: where the
+            encoder can and silence keys stand for the rest.
 
     Raises:
         OptionError: a value out of range.
