@@ -109,7 +109,7 @@ def test_the_encoders_run_where_their_hefs_are(
     model, draft_model = pairs["micro"][large_hef], pairs["nano"][small_hef]
     machine = tmp_path / "machine"
     env = with_chip(machine, {})
-    asked = ("transcribe", "-v", "-m", model, DEMO, "--batch-size", "1")
+    asked = ("transcribe", "-v", "-m", model, DEMO, "--batch-size", "1", "--window", "10")
     plain = whisper_hailo(*asked, env=with_chip(tmp_path / "other", {}))
     helped = whisper_hailo(*asked, "--draft-model", draft_model, "--draft-tokens", "4", env=env)
     assert helped.returncode == 0, helped.stderr

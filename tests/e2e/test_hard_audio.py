@@ -11,10 +11,10 @@ import pytest
 import soundfile
 
 from tests.e2e.conftest import DEMO, ROOT, Command
+from tests.shared import WHOLE_WINDOWS
 from whisper_hailo import Transcriber
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo.decoding.options import DecodingOptions
-from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo_lab.data.sounds import music
 
 DATA = ROOT / "tests" / "data" / "micro"
@@ -65,15 +65,18 @@ def test_an_offset_changes_nothing_and_clipping_little(transcriber: Transcriber)
 
 
 @pytest.mark.parametrize("index", range(3))
-def test_languages_that_change_in_the_middle(transcriber: Transcriber, index: int) -> None:
+def test_languages_that_change_in_the_middle(index: int) -> None:
     """Each window is heard in the language that its clip has alone."""
+    with Transcriber.from_model("micro", window_s=10, threads=1) as transcriber:
+        check_languages_of_windows(transcriber, index)
+
+
+def check_languages_of_windows(transcriber: Transcriber, index: int) -> None:
     options = DecodingOptions(language="auto", detect_each_window=True)
     parts = [speech(sorted((DATA / name).glob("*.ogg"))[index]) for name in ("german", "seen")]
     padded = [np.pad(part, (0, 9 * 16_000 - part.size)) for part in parts]
-    whole = transcriber.transcribe(
-        np.concatenate(padded), options, long=LongOptions(strategy="consecutive")
-    )
-    alone = [transcriber.transcribe(part, options) for part in padded]
+    whole = transcriber.transcribe(np.concatenate(padded), options, long=WHOLE_WINDOWS)
+    alone = [transcriber.transcribe(part, options, long=WHOLE_WINDOWS) for part in padded]
     assert [t.language for t in alone] == ["de", "en"]
     assert whole.language == "de"
     assert [s.language for s in whole.segments] == [s.language for t in alone for s in t.segments]
