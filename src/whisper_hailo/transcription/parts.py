@@ -265,7 +265,9 @@ class Parts:
         if asked is not None:
             return asked
         pads = options.cures.pad_with == SILENCE and options.cures.pad_to is None
-        return can and pads and self.limits.free_padding
+        draft_encoder = None if self.draft is None else self.draft.encoder
+        shared = draft_encoder is None or draft_encoder.n_frames is None
+        return can and pads and shared and self.limits.free_padding
 
     def identity(self, options: DecodingOptions, long: LongOptions | None, batch_size: int) -> str:
         """Tells what gives the same text from all else: see `Transcriber.identity`."""
