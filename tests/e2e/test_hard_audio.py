@@ -34,7 +34,8 @@ def transcriber() -> Iterator[Transcriber]:
 
 def test_music_ends_and_its_times_rise(whisper_hailo: Command, tmp_path: Path) -> None:
     soundfile.write(tmp_path / "music.wav", music(40.0), 16_000)
-    result = whisper_hailo(*MICRO, "--timestamps", "--json", tmp_path / "music.wav")
+    decode_all = ("--timestamps", "--no-skip-silence", "--json")
+    result = whisper_hailo(*MICRO, *decode_all, tmp_path / "music.wav")
     assert result.returncode == 0, result.stderr
     printed = json.loads(result.stdout)
     edges = [edge for s in printed["segments"] for edge in (s["start"], s["end"])]

@@ -82,9 +82,13 @@ def compare_cache(
             name: Transcriber(Parts(encoder, decoder, tokenizer, plan))
             for name, (decoder, _) in decoders.items()
         }
-        n_prefix = len(tokenizer.prefix(language, "transcribe"))
+        n_prefix = len(tokenizer.prefix(language, "transcribe", timestamps=True))
+        # With timestamps nothing is decoded a second time, for the times of words.
         wanted = DecodingOptions(
-            language=language, cures=Cures(pad_to=0), max_new_tokens=STEPS - n_prefix
+            language=language,
+            timestamps=True,
+            cures=Cures(pad_to=0),
+            max_new_tokens=STEPS - n_prefix,
         )
         rows += _real_decoding(transcribers, decoders, samples, wanted, progress)
     settings = {

@@ -1,7 +1,7 @@
 """Timing of one file: n iterations of one pair of backends, stage by stage, and their memory.
 
-Encoder and decoder take turns here, so that each stage is timed alone; recordings longer than a
-window are cut without overlap, so that every iteration does the same work once.
+Encoder and decoder take turns here, so that each stage is timed alone. Recordings longer than
+a window are cut without overlap, and silence is decoded, too: every iteration does the same work.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from whisper_hailo_lab.runs.machine import peak_rss_mib, rss_mib
 from whisper_hailo_lab.timing.file_timing import FileTiming, PartMemory, Spread
 
 N_WARM_UPS: Final = 3
-_CUT: Final = LongOptions(strategy="consecutive")
+_CUT: Final = LongOptions(strategy="consecutive", skip_silence=False)
 
 
 class PassClock(DecoderAround):

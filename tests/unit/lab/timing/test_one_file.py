@@ -12,6 +12,7 @@ from whisper_hailo.checkpoint.hub import ASSETS
 from whisper_hailo.convert.options import ConvertOptions, HailoOptions
 from whisper_hailo.core.errors import AudioError, OptionError
 from whisper_hailo.decoding.options import Cures, DecodingOptions
+from whisper_hailo.transcription.longform.plan import LongOptions
 from whisper_hailo.transcription.transcriber import Transcriber
 from whisper_hailo_lab.cli.time import to_json, to_text
 from whisper_hailo_lab.timing.file_timing import FileTiming, Spread
@@ -89,7 +90,7 @@ def test_language_detection_is_no_first_token(micro: Path) -> None:
     options = DecodingOptions(language="auto", max_new_tokens=3)
     noise = np.random.default_rng(0).standard_normal(16_000).astype(np.float32) * 0.1
     with transcriber.with_parts(decoder=timed, encode_ahead=False) as opened:
-        opened.transcribe(noise, options)
+        opened.transcribe(noise, options, long=LongOptions(skip_silence=False))
         assert len(timed.first_ms) == 1
         assert len(timed.token_ms) <= 2
         timed.forget()
