@@ -49,14 +49,6 @@ class Mutant:
         """What tells it from others while lines move."""
         return self.path, self.function, self.before, self.after
 
-    @property
-    def lives(self) -> bool:
-        """All tests that run the line had their turn, and none noticed.
-
-        On a slow machine some of them have none: that tells nothing of the tests.
-        """
-        return not self.killed_by and self.tried >= self.covered
-
     def rank(self, seed: int) -> str:
         """Its place in the order of a seed; the same whatever else is in the file."""
         return hashlib.sha256(repr((seed, *self.key)).encode()).hexdigest()

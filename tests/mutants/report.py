@@ -8,28 +8,25 @@ from typing import Final
 
 from tests.mutants.change import Mutant
 from tests.mutants.copies import CRASH, LOOPS_FOREVER
-from tests.mutants.survivors import Key
 
 _MOST_KILLERS: Final = 3
 
 
-def table(by_area: Mapping[str, Sequence[Mutant]], listed: Mapping[Key, str]) -> str:
+def table(by_area: Mapping[str, Sequence[Mutant]]) -> str:
     """Area, tried, killed, by what, in Markdown."""
-    rows = ["| area | tried | killed | share | live, listed | live | killed by |"]
-    rows.append("|---|---|---|---|---|---|---|")
+    rows = ["| area | tried | killed | share | live | killed by |"]
+    rows.append("|---|---|---|---|---|---|")
     for name, mutants in by_area.items():
-        rows.append(_row(name, mutants, listed))
+        rows.append(_row(name, mutants))
     if len(by_area) > 1:
-        rows.append(_row("all", [one for each in by_area.values() for one in each], listed))
+        rows.append(_row("all", [one for each in by_area.values() for one in each]))
     return "\n".join(rows) + "\n"
 
 
-def _row(name: str, mutants: Sequence[Mutant], listed: Mapping[Key, str]) -> str:
+def _row(name: str, mutants: Sequence[Mutant]) -> str:
     n_killed = sum(bool(one.killed_by) for one in mutants)
-    living = [one for one in mutants if not one.killed_by]
-    n_listed = sum(one.key in listed for one in living)
     share = f"{100 * n_killed / len(mutants):.0f} %" if mutants else "-"
-    cells = [name, len(mutants), n_killed, share, n_listed, len(living) - n_listed]
+    cells = [name, len(mutants), n_killed, share, len(mutants) - n_killed]
     return f"| {' | '.join(map(str, [*cells, _killers(mutants)]))} |"
 
 
@@ -47,13 +44,12 @@ def _file(killer: str) -> str:
     return killer.partition("::")[0].rpartition("/")[2].removesuffix(".py")
 
 
-def living(mutants: Sequence[Mutant], listed: Mapping[Key, str]) -> str:
-    """Each one that lives, with its reason where there is one."""
+def living(mutants: Sequence[Mutant]) -> str:
+    """Each one that lives, a line each."""
     told = []
     for one in mutants:
         if not one.killed_by:
-            why = listed.get(one.key, "NOT LISTED")
             tests = f"{one.tried} of {one.covered} tests"
             place = f"{one.path}:{one.lines[0]} {one.function}"
-            told.append(f"{place}: {one.before}  ->  {one.after} ({tests}): {why}\n")
+            told.append(f"{place}: {one.before}  ->  {one.after} ({tests})\n")
     return "".join(told)

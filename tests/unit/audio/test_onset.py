@@ -60,3 +60,7 @@ def test_no_more_frames_are_asked_for_than_it_takes() -> None:
 
     assert find_onset(endless(), 0.5) == 5
     assert asked == 5 + 8
+
+
+def test_speech_after_a_click_and_long_silence_begins_anew() -> None:
+    assert onset([SPEECH], [SILENCE] * 40, [SPEECH] * 8) == 41

@@ -96,6 +96,12 @@ def test_conversion_equals_that_of_checkpoint(tmp_path: Path) -> None:
     assert set(got.source.sha256) == {"config.json", "model.bin"}
 
 
+def test_arrays_in_hugging_face_form_come_first(directory: Path, tmp_path: Path) -> None:
+    both = shutil.copytree(directory, tmp_path / "both")
+    (both / "model.safetensors").touch()
+    assert not is_ctranslate2(both)
+
+
 def test_model_option_takes_directory(directory: Path) -> None:
     assert is_ctranslate2(directory)
     assert not is_described(directory)

@@ -114,3 +114,15 @@ def test_a_process_that_is_ended_leaves_only_halves_that_another_goes_on_with(
     with pytest.raises(EndedError):
         hub_program._tidy_up(15, None)
     assert [file.exists() for file in files] == [False, False, True, True]
+
+
+def test_error_of_another_kind_is_no_failed_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk is not answered with another download."""
+
+    def download(*_: object, **__: object) -> Path:
+        raise OSError("No space left on device")
+
+    client(monkeypatch, download)
+    with pytest.raises(HubError) as raised:
+        hub_program.fetch("org/a", "v1", "do this")
+    assert type(raised.value) is HubError

@@ -1,4 +1,4 @@
-"""The mutation lane: which faults it makes, which it draws, and what it asks for of the listed."""
+"""The mutation lane: which faults it makes and which it draws."""
 
 from __future__ import annotations
 
@@ -7,20 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants import change, sample, survivors
+from tests.mutants import change, sample
 from tests.mutants.areas import AREAS, area_of
 from tests.mutants.change import Mutant, Source
 from tests.mutants.report import table
 from tests.mutants.slips import replacements
-
-
-def test_a_fault_lives_where_all_its_tests_had_their_turn() -> None:
-    one = Mutant("a.py", "f", "1", "2", (1, 1), 0, covered=3, tried=2)
-    assert not one.lives
-    one.tried = 3
-    assert one.lives
-    one.killed_by = "test_a"
-    assert not one.lives
 
 
 def slips(code: str) -> set[str]:
@@ -158,32 +149,6 @@ def test_changed_lines_are_read_from_a_diff() -> None:
     assert sample.changed_lines(diff)["src/x.py"] == {3, 4}
 
 
-@pytest.mark.slow
-def test_every_listed_survivor_is_there_and_has_a_reason() -> None:
-    listed = survivors.reasons()
-    assert survivors.stale(listed) == []
-    assert all(len(reason) > 10 for reason in listed.values())
-
-
-def test_one_that_the_code_does_not_have_is_stale() -> None:
-    path = AREAS["decoding"].files()[0]
-    gone = (path, "no_such_function", "a", "b")
-    assert survivors.stale([gone]) == [gone]
-
-
-def test_an_entry_is_read_as_it_was_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mutant = Mutant("src/a.py", "A.b", """c('"\\n')""", 'd("e")', (1, 1), 0)
-    file = tmp_path / "area.toml"
-    file.write_text(survivors.entry(mutant, "it's the same"), encoding="utf-8")
-    monkeypatch.setattr(survivors, "FOLDER", tmp_path)
-    assert survivors.reasons() == {mutant.key: "it's the same"}
-    file.write_text(survivors.entry(mutant, " "), encoding="utf-8")
-    with pytest.raises(ValueError, match="twice or without a reason"):
-        survivors.reasons()
-
-
 def test_areas_are_files_that_are_there_and_no_file_is_in_two() -> None:
     files = [path for area in AREAS.values() for path in area.files()]
     assert len(files) == len(set(files)) > 100
@@ -194,9 +159,8 @@ def test_areas_are_files_that_are_there_and_no_file_is_in_two() -> None:
         assert area.test_files()
 
 
-def test_the_table_counts_the_killed_and_the_listed() -> None:
+def test_the_table_counts_the_killed() -> None:
     killed = Mutant("a", "f", "b", "c", (1, 1), 0, killed_by="tests/unit/test_x.py::test_y")
     lives = Mutant("a", "f", "b", "d", (1, 1), 1)
-    listed = Mutant("a", "f", "b", "e", (1, 1), 2)
-    text = table({"decoding": [killed, killed, lives, listed]}, {listed.key: "why"})
-    assert text.splitlines()[-1] == "| decoding | 4 | 2 | 50 % | 1 | 1 | test_x 2 |"
+    text = table({"decoding": [killed, killed, lives]})
+    assert text.splitlines()[-1] == "| decoding | 3 | 2 | 67 % | 1 | test_x 2 |"

@@ -306,3 +306,14 @@ def test_the_last_word_ends_a_window_then_its_last_time(
     decoded = Decoded((), 0.0, 0.0, runaway=False)
     result = WindowResult(Window(np.zeros(16, np.float32), 0.0), decoded, segments, 1.0)
     assert replace(result, end_s=end_s).last_word_end_s == expected
+
+
+def test_a_language_is_the_mean_of_unsure_windows_and_that_of_the_first_sure_one() -> None:
+    context = Context("auto")
+    assert context.detect({"en": 0.4, "de": 0.3}) == "en"
+    assert context.detect({"en": 0.2, "de": 0.46}) == "de"
+    assert context.language_probs == pytest.approx({"de": 0.38, "en": 0.3})
+    assert context.language == "auto"
+    assert context.detect({"en": 0.9, "de": 0.1}) == "en"
+    assert context.language == "en"
+    assert context.language_probs == {"en": 0.9, "de": 0.1}

@@ -107,3 +107,23 @@ def test_an_encoder_of_one_size_refuses(micro: Transcriber, speech: FloatArray) 
     with pytest.raises(OptionError, match=refusal):
         fixed.transcribe(speech, english, long=TRIMMED)
     fixed.check(english)
+
+
+class FrameEars(Ears):
+    """Gives each frame back as a position."""
+
+    def encode(self, mel: FloatArray) -> FloatArray:
+        return np.swapaxes(super().encode(mel), 1, 2)
+
+
+def test_windows_trimmed_apart_are_padded_to_the_longest_with_their_lengths() -> None:
+    ears = FrameEars(replace(toy_spec(), dims=replace(toy_spec().dims, n_mels=80)))
+    stages = Stages(ears, None, WindowPlan(4.0, 1.0, trim_window=True))  # type: ignore[arg-type]
+    batch = [np.ones(seconds * SAMPLE_RATE_HZ, np.float32) for seconds in (2, 1)]
+    encoded = stages.encode([WindowRequest(Window(one, 0.0), Context("en")) for one in batch])
+    assert encoded.features is not None
+    assert encoded.n_positions is not None
+    assert encoded.n_positions.tolist() == [300, 200]
+    for row, mel in zip(encoded.features, ears.heard, strict=True):
+        np.testing.assert_array_equal(row[: mel.shape[2]], mel[0].T)
+        assert not row[mel.shape[2] :].any()
