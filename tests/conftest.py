@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
+import logging
 import os
 import shutil
 import tempfile
@@ -80,3 +81,18 @@ def own_cache(shared: Path) -> Iterator[None]:
         patch.setenv(CACHE_VARIABLE, str(shared / "cache"))
         patch.setenv("PIP_NO_INDEX", "1")  # of a model's packages none is asked for
         yield
+
+
+@pytest.fixture(autouse=True)
+def own_logging() -> Iterator[None]:
+    """A command writes its log to a stream that ends with its test, at a level of its own."""
+    names = (None, "whisper_hailo", "whisper_hailo_lab")
+    loggers = [logging.getLogger(name) for name in names]
+    before = [(logger.level, [*logger.handlers]) for logger in loggers]
+    yield
+    for logger, (level, handlers) in zip(loggers, before, strict=True):
+        logger.setLevel(level)
+        for handler in [*logger.handlers]:
+            # Exactly this type: pytest's own, which come and go with the phases, are of others.
+            if type(handler) is logging.StreamHandler and handler not in handlers:
+                logger.removeHandler(handler)

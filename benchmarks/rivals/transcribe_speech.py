@@ -2,10 +2,10 @@
 
     python transcribe_speech.py SYSTEM MODEL OUT [--beam 5] [--compute float32] [--timestamps]
 
-Runs in the environment of the system: `faster-whisper` or `openai-whisper`, and of whisper-hailo,
-which reads the recordings. MODEL is a folder in CTranslate2's format, or OpenAI's `.pt` file, as
-`write_openai.py` makes it. Options that are not named are the system's defaults. Recordings that
-the file already has are left out.
+Runs in the environment of the system: `faster-whisper`, `openai-whisper` or `whisper-cpp`, and of
+whisper-hailo, which reads the recordings. MODEL is a folder in CTranslate2's format, OpenAI's `.pt`
+file, as `write_openai.py` makes it, or a ggml file. Options that are not named are the system's
+defaults. Recordings that the file already has are left out.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from whisper_hailo.core.types import FloatArray
-from whisper_hailo_lab.data.joined import join_all
-from whisper_hailo_lab.data.speech import interleave_sets, read_speech, speech_folder
+from whisper_hailo_lab.accuracy.measure import all_recordings
+from whisper_hailo_lab.accuracy.plan import CLIPS_OF_A_SET
+from whisper_hailo_lab.data.speech import select_recordings
 from whisper_hailo_lab.runs.machine import this_machine
 from whisper_hailo_lab.runs.transcripts import TranscriptLine, read_transcripts
 
@@ -69,7 +70,33 @@ def open_openai_whisper(chosen: argparse.Namespace) -> Transcribe:
     return transcribe
 
 
-SYSTEMS = {"faster-whisper": open_faster_whisper, "openai-whisper": open_openai_whisper}
+def open_whisper_cpp(chosen: argparse.Namespace) -> Transcribe:
+    from pywhispercpp.model import Model
+
+    beam = {"beam_search": {"beam_size": chosen.beam, "patience": -1.0}}
+    model = Model(
+        chosen.model,
+        redirect_whispercpp_logs_to=None,
+        n_threads=1,
+        params_sampling_strategy=int(chosen.beam > 1),
+        no_timestamps=not chosen.timestamps,
+        **(beam if chosen.beam > 1 else {}),
+    )
+
+    def transcribe(audio: FloatArray, language: str | None) -> tuple[str, Segments]:
+        found = language or model.auto_detect_language(audio)[0][0]
+        segments = model.transcribe(audio, language=found)
+        return found, [(s.t0 / 100, s.t1 / 100, f" {s.text}") for s in segments]
+
+    return transcribe
+
+
+SYSTEMS = {
+    "faster-whisper": open_faster_whisper,
+    "openai-whisper": open_openai_whisper,
+    "whisper-cpp": open_whisper_cpp,
+}
+PACKAGES = {"whisper-cpp": "pywhispercpp"}
 
 
 def parse() -> argparse.Namespace:
@@ -80,23 +107,30 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--beam", type=int, default=1)
     parser.add_argument("--compute", default="int8", choices=("int8", "float32"))
     parser.add_argument("--timestamps", action="store_true")
+    parser.add_argument(
+        "--limit", type=int, default=CLIPS_OF_A_SET, help="of each set and language"
+    )
     parser.add_argument("--language", default="detected", choices=("detected", "given"))
     return parser.parse_args()
 
 
 def main() -> None:
     chosen = parse()
-    compute = "float32" if chosen.system == "openai-whisper" else chosen.compute
-    model = Path(chosen.model).stem if chosen.model.endswith(".pt") else Path(chosen.model).name
-    model = model.removeprefix("ct2-").removeprefix("openai-")
+    computes = {"openai-whisper": "float32", "whisper-cpp": "f16"}
+    compute = computes.get(chosen.system, chosen.compute)
+    model = (
+        Path(chosen.model).stem
+        if chosen.model.endswith((".pt", ".ggml"))
+        else Path(chosen.model).name
+    )
+    model = model.removeprefix("ct2-").removeprefix("openai-").removeprefix("ggml-")
     times = "timestamps" if chosen.timestamps else "text"
     name = f"{chosen.system}-{model}-{compute}_beam{chosen.beam}_{chosen.language}_{times}"
     path = chosen.out / f"{name}.jsonl"
     known = {line.key for line in read_transcripts(path)} if path.is_file() else set()
-    clips = read_speech(speech_folder())
     transcribe = SYSTEMS[chosen.system](chosen)
     chosen.out.mkdir(parents=True, exist_ok=True)
-    for recording in interleave_sets(clips) + join_all(clips):
+    for recording in select_recordings(all_recordings(), ["all"], chosen.limit):
         is_unknown = model.endswith(".en") and recording.language not in {"en", "none"}
         if recording.key in known or is_unknown:
             continue
@@ -121,7 +155,7 @@ def main() -> None:
                 "language": chosen.language,
                 "timestamps": chosen.timestamps,
             },
-            version=f"{chosen.system} {version(chosen.system)}",
+            version=f"{chosen.system} {version(PACKAGES.get(chosen.system, chosen.system))}",
             machine=this_machine().label,
         )
         with path.open("a", encoding="utf-8") as file:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterator
 
@@ -22,18 +21,3 @@ def no_waiting_for_the_disk() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
         yield
-
-
-@pytest.fixture(autouse=True)
-def own_logging() -> Iterator[None]:
-    """A command writes its log to a stream that ends with its test, at a level of its own."""
-    names = (None, "whisper_hailo", "whisper_hailo_lab")
-    loggers = [logging.getLogger(name) for name in names]
-    before = [(logger.level, [*logger.handlers]) for logger in loggers]
-    yield
-    for logger, (level, handlers) in zip(loggers, before, strict=True):
-        logger.setLevel(level)
-        for handler in [*logger.handlers]:
-            # Exactly this type: pytest's own, which come and go with the phases, are of others.
-            if type(handler) is logging.StreamHandler and handler not in handlers:
-                logger.removeHandler(handler)

@@ -29,7 +29,8 @@ class AccuracySetup:
 
     Attributes:
         model: name such as `base` or `tiny.en`, or a folder.
-        quantize: `none` or `int8`, of encoder and decoder; `auto` is the product's default.
+        quantize: the decoder's weights, `none` or `int8`; the encoder's are float32 unless `engine`
+            has `encoder_quantize`.
         window_s: encoder window; `None` is the product's default.
         timestamps: the model writes times.
         language: `detected`, or `given` for that of each recording.
@@ -161,7 +162,7 @@ def open_transcriber(
     """
     whole = Transcriber.from_model(
         locate_model(setup.model),
-        convert=ConvertOptions(quantize=setup.quantize, encoder_quantize=setup.quantize),
+        convert=ConvertOptions(quantize=setup.quantize),
         window_s=setup.window_s,
         threads=threads,
         **setup.engine,
