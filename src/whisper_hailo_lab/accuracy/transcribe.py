@@ -63,8 +63,9 @@ class TranscriptFile:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file: TextIO = path.open("a", encoding="utf-8")
 
-    def has(self, recording: SpeechRecording) -> bool:
-        return recording.key in self._known
+    def needs(self, recording: SpeechRecording) -> bool:
+        """Return whether a recording is still to be transcribed."""
+        return self.setup.knows(recording.language) and recording.key not in self._known
 
     def append(self, line: TranscriptLine) -> None:
         """Write one line at once, so that an interrupted run goes on behind it."""
@@ -109,12 +110,16 @@ def transcribe_all(
         with ExitStack() as stack:
             for file in files:
                 stack.callback(file.close)
-            if not all(file.has(recording) for file in files for recording in recordings):
+            if any(file.needs(recording) for file in files for recording in recordings):
                 opened = open_transcriber(files[0].setup, threads)
                 _fill(files, recordings, work or offline_text, *stack.enter_context(opened))
         wanted = {recording.key for recording in recordings}
         for file in files:
-            found[file.setup.name] = [line for line in file.lines if line.key in wanted]
+            found[file.setup.name] = [
+                line
+                for line in file.lines
+                if line.key in wanted and file.setup.knows(line.language)
+            ]
     return found
 
 
@@ -127,7 +132,7 @@ def _fill(
 ) -> None:
     told_s = time.monotonic()
     for number, recording in enumerate(recordings):
-        missing = [file for file in files if not file.has(recording)]
+        missing = [file for file in files if file.needs(recording)]
         if not missing:
             continue
         audio = recording.load()
