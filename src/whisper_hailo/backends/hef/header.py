@@ -12,7 +12,8 @@ import zlib
 from dataclasses import dataclass
 from typing import Any, Final
 
-from whisper_hailo.backends.hef.xxh3 import xxh3_64
+import xxhash
+
 from whisper_hailo.core.errors import HefError
 
 MAGIC: Final = 0x01484546
@@ -83,7 +84,7 @@ def check_sum(data: memoryview, header: Header) -> bool:
     elif header.version == 1:
         found = f"{zlib.crc32(covered):08x}"
     else:
-        found = f"{xxh3_64(covered):016x}"
+        found = xxhash.xxh3_64_hexdigest(covered)
     return found == header.checksum
 
 

@@ -10,22 +10,8 @@ import pytest
 from tests.standin.hef_file import MAGIC, Net, Wish, classes, hef_bytes, with_header
 from tests.unit.backends.hef.nets import ENCODER
 from whisper_hailo.backends.hef.read import read_hef
-from whisper_hailo.backends.hef.xxh3 import xxh3_64
 from whisper_hailo.backends.wire import Budget, Message, WireError
 from whisper_hailo.core.errors import HefError
-
-
-def test_xxh3_against_values_of_xxhash() -> None:
-    data = bytes(range(256)) * 40
-    expected = {
-        241: 0x2E8CD95421C6D02,
-        1024: 0xA870F92984398D22,
-        1025: 0x78C86E91EE939852,
-        10240: 0xC03D2231AB9348F3,
-    }
-    assert {n: xxh3_64(memoryview(data[:n])) for n in expected} == expected
-    with pytest.raises(ValueError, match="240 bytes"):
-        xxh3_64(memoryview(data[:240]))
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
