@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 from collections.abc import Iterator
@@ -236,13 +235,15 @@ def alone_with(path: Path, advice: str) -> Iterator[None]:
     Raises:
         OutputError: it cannot be made, or its place has no locks.
     """
+    from filelock import lock_descriptor  # slow, not needed by every start
+
     with ExitStack() as opened:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
             number = os.open(path, flags, 0o666)
             opened.callback(os.close, number)
-            fcntl.flock(number, fcntl.LOCK_EX)
+            lock_descriptor(number)
         except OSError as error:
             raise OutputError(
                 f"{shown(path)} cannot be locked ({error.strerror or error}); {advice}"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import lock_descriptor
 
 from whisper_hailo.core.files import unwritable
 
@@ -27,11 +28,6 @@ def sole(path: Path, advice: str) -> Iterator[bool]:
     with unwritable(path, advice):
         number = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        try:
-            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
+        yield lock_descriptor(number, blocking=False)
     finally:
         os.close(number)

@@ -6,7 +6,6 @@ one that works in the same place removes it.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 import shutil
@@ -97,8 +96,8 @@ def _remove_if_left(path: Path) -> None:
     with suppress(OSError), ExitStack() as opened:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         opened.callback(os.close, descriptor)
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        _remove(path)
+        if _lock(descriptor):
+            _remove(path)
 
 
 @contextmanager
@@ -125,6 +124,17 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
+def _lock(descriptor: int) -> bool:
+    """Lock an open file or directory, unless another has it.
+
+    Raises:
+        OSError: there are no locks in this place.
+    """
+    from filelock import lock_descriptor  # slow, not needed by every start
+
+    return lock_descriptor(descriptor, blocking=False)
+
+
 def _is_locked(path: Path, opened: ExitStack) -> bool:
     """Lock what was just made; not if a sweep was quicker."""
     try:
@@ -133,9 +143,6 @@ def _is_locked(path: Path, opened: ExitStack) -> bool:
         return False
     opened.callback(os.close, descriptor)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+        return _lock(descriptor) and path.exists()
     except OSError:
         return True  # there are no locks in this place, and so no sweeps
-    return path.exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import signal
@@ -201,7 +202,7 @@ def test_a_sweep_that_holds_the_lock_at_that_moment_has_taken_what_was_made(
     def swept(number: int, how: int) -> None:
         monkeypatch.setattr(fcntl, "flock", real)
         os.unlink(os.readlink(f"/proc/self/fd/{number}"))
-        raise BlockingIOError
+        raise BlockingIOError(errno.EAGAIN, "locked")
 
     scratch._sweep_once(tmp_path)
     monkeypatch.setattr(fcntl, "flock", swept)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -11,6 +10,8 @@ from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Final, Self
+
+from filelock import lock_descriptor
 
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import OptionError, OutputError
@@ -236,10 +237,9 @@ class GrowingFile(Closing):
 def _is_ours(descriptor: int) -> bool:
     """Whether no other process writes to a file, as far as its place has locks."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        return error.errno not in (errno.EAGAIN, errno.EACCES)
-    return True
+        return lock_descriptor(descriptor, blocking=False)
+    except OSError:
+        return True
 
 
 def _size(descriptor: int) -> int:
