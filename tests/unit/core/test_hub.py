@@ -1,65 +1,165 @@
-"""What is asked of the model hub, and what becomes of its errors; without one."""
+"""Files of a small model hub, and what becomes of its errors."""
 
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from typing import NoReturn
 
+import huggingface_hub
 import pytest
 
-from whisper_hailo.core import hub, hub_program
-from whisper_hailo.core.errors import HubError
+from tests.silent import silent
+from tests.unit.checkpoint.small_hub import COMMIT, serving, use_hub
+from whisper_hailo.core.errors import HubError, HubUnreachableError
+from whisper_hailo.core.hub import fetch_files
+
+FILES = {"config.json": b"{}", "model.safetensors": bytes(200_000)}
+PATTERNS = ("*.json", "*.safetensors")
+WORKER = """
+import sys
+from whisper_hailo.core.hub import fetch_files
+fetch_files("org/name", ["*"], "")
+"""
 
 
-def test_files_of_a_model_are_asked_for_and_watched_in_the_hub_s_cache(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.fixture
+def at_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Let the hub be at an address, with an empty cache."""
+    return lambda address: use_hub(address, tmp_path, monkeypatch)
+
+
+def fetch(revision: str | None = None) -> Path:
+    return fetch_files("org/name", PATTERNS, "do this", revision)
+
+
+def halves(home: Path) -> list[Path]:
+    return list(home.rglob("*.incomplete"))
+
+
+def failing(error: BaseException) -> Callable[..., NoReturn]:
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize("revision", [None, "v1", COMMIT])
+def test_fetched_files_stay_when_hub_is_gone(
+    revision: str | None, at_hub: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Any] = []
-
-    def fetch(module: str, words: list[str], place: Path) -> str:
-        asked.extend([module, words, place])
-        return "/cache/snapshots/abc"
-
-    monkeypatch.setattr(hub, "fetch_apart", fetch)
-    constants = SimpleNamespace(HF_HUB_CACHE="/cache")
-    monkeypatch.setitem(sys.modules, "huggingface_hub.constants", constants)  # type: ignore[arg-type]
-    found = hub.fetch_files("org/a/b", ["*.json", "*.bin"], "do this", "v1")
-    assert found == Path("/cache/snapshots/abc")
-    assert asked == [
-        "whisper_hailo.core.hub_program",
-        ["org/a/b", "v1", "do this", "*.json", "*.bin"],
-        Path("/cache/models--org--a--b/blobs"),
-    ]
-    hub.fetch_files("org/a", [], "do this")
-    assert asked[4] == ["org/a", "", "do this"]
+    with serving("org/name", {**FILES, "run.py": b"code"}) as (address, asked):
+        at_hub(address)
+        path = fetch(revision)
+    assert path.name == COMMIT
+    assert {file.name: file.read_bytes() for file in path.iterdir()} == FILES
+    assert f"GET /api/models/org/name{f'/revision/{revision}' if revision else ''}" in asked
+    assert not [line for line in asked if "run.py" in line]
+    assert fetch(revision) == path  # the hub does not answer any more
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    assert fetch(revision) == path
 
 
-def client(monkeypatch: pytest.MonkeyPatch, download: Callable[..., Any]) -> SimpleNamespace:
-    """The hub's own, which downloads in this way; its constants."""
-    constants = SimpleNamespace(DOWNLOAD_CHUNK_SIZE=10 << 20)
-    made = SimpleNamespace(constants=constants, snapshot_download=download)
-    monkeypatch.setitem(sys.modules, "huggingface_hub", made)  # type: ignore[arg-type]
-    return constants
-
-
-@pytest.mark.parametrize(("revision", "asked"), [("v1", "v1"), ("", None)])
-def test_the_hub_s_client_is_asked_for_the_files_and_the_revision(
-    revision: str, asked: str | None, monkeypatch: pytest.MonkeyPatch
+def test_offline_mode_asks_nothing(
+    at_hub: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls: list[Any] = []
+    with serving("org/name", FILES) as (address, asked):
+        at_hub(address)
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+        with pytest.raises(HubError, match=r"fetch org/name .*HF_HUB_OFFLINE.*, do this") as caught:
+            fetch()
+    assert asked == []
+    assert type(caught.value) is HubError
 
-    def download(*words: Any, **named: Any) -> Path:
-        calls.append((words, named, constants.DOWNLOAD_CHUNK_SIZE))
-        return Path("/snapshot")
 
-    constants = client(monkeypatch, download)
-    assert hub_program.fetch("org/a", revision, "do this", "a", "b") == "/snapshot"
-    # Pieces of 64 KiB: whoever waits for as much in a minute sees each.
-    assert calls == [(("org/a",), {"revision": asked, "allow_patterns": ["a", "b"]}, 65536)]
+def test_silent_hub_times_out(
+    at_hub: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_ETAG_TIMEOUT", 0.1)
+    with silent() as address:
+        at_hub(address)
+        with pytest.raises(HubUnreachableError, match=r"fetch org/name .*timed out"):
+            fetch()
+
+
+def test_refused_connection_is_unreachable(at_hub: Callable[[str], None]) -> None:
+    at_hub("http://127.0.0.1:9")
+    with pytest.raises(HubUnreachableError, match="Connection refused"):
+        fetch()
+
+
+def test_model_without_checkpoint_is_refused(at_hub: Callable[[str], None]) -> None:
+    with serving("org/name", {"run.py": b"code"}) as (address, _):
+        at_hub(address)
+        with pytest.raises(HubError, match="it has no file of a checkpoint"):
+            fetch()
+
+
+def test_broken_download_leaves_no_half(
+    at_hub: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.file_download.time.sleep", lambda _: None)
+    with serving("org/name", FILES, breaks_off=True) as (address, _):
+        at_hub(address)
+        with pytest.raises(HubError, match="cannot fetch org/name from the model hub"):
+            fetch()
+    assert not halves(tmp_path)
+    with pytest.raises(HubUnreachableError):  # what came of it is no snapshot
+        fetch()
+    with serving("org/name", FILES) as (address, _):
+        at_hub(address)
+        assert (fetch() / "model.safetensors").read_bytes() == FILES["model.safetensors"]
+
+
+def test_ctrl_c_ends_download_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving("org/name", {"model.safetensors": bytes(10**7)}, pause_s=0.05) as (address, _):
+        use_hub(address, tmp_path, monkeypatch)
+        environment = {**os.environ, "HF_HUB_OFFLINE": "0", "HF_HUB_CACHE": str(tmp_path / "hub")}
+        with subprocess.Popen(
+            [sys.executable, "-c", WORKER], env=environment, stderr=subprocess.DEVNULL
+        ) as process:
+            while not halves(tmp_path):
+                assert process.poll() is None
+                time.sleep(0.05)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == -signal.SIGINT  # all of it takes 1000 s
+    assert not halves(tmp_path)
+
+
+class TransportError(Exception):
+    """Of an HTTP library, by its name."""
+
+
+class _AnsweredError(ConnectionError):
+    response = "503"
+
+
+@pytest.mark.parametrize(
+    ("cause", "kind"),
+    [
+        (ConnectionRefusedError("refused"), HubUnreachableError),
+        (TimeoutError("late"), HubUnreachableError),
+        (type("ConnectError", (TransportError,), {})("refused"), HubUnreachableError),
+        (_AnsweredError("503"), HubError),
+        (type("OfflineModeIsEnabled", (ConnectionError,), {})(), HubError),
+        (OSError(28, "No space left on device"), HubError),
+        (ValueError("404"), HubError),
+    ],
+)  # fmt: skip
+def test_only_failed_connection_is_unreachable(
+    cause: Exception, kind: type[HubError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = RuntimeError("not in the cache")
+    error.__cause__ = cause
+    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", failing(error))
+    with pytest.raises(HubError) as caught:
+        fetch()
+    assert type(caught.value) is kind
 
 
 @pytest.mark.parametrize(
@@ -71,58 +171,15 @@ def test_the_hub_s_client_is_asked_for_the_files_and_the_revision(
         (ValueError("x" * 161), "x" * 157 + "..."),
     ],
 )
-def test_why_it_cannot_be_fetched_is_one_short_line(
+def test_reason_is_one_short_line(
     error: Exception, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise RuntimeError("outer") from error
-
-    client(monkeypatch, fail)
+    outer = RuntimeError("outer")
+    outer.__cause__ = error
+    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", failing(outer))
     with pytest.raises(HubError) as told:
-        hub_program.fetch("org/a", "", "or do this")
+        fetch()
     assert str(told.value) == (
-        f"cannot fetch org/a from the model hub ({reason}); check the name and the network, "
-        "or do this"
+        f"cannot fetch org/name from the model hub ({reason}); check the name and the network, "
+        "do this"
     )
-
-
-class EndedError(Exception):
-    """In the place of the end of the process."""
-
-
-def test_a_process_that_is_ended_leaves_only_halves_that_another_goes_on_with(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    names = ["a.0123abcd.incomplete", "b.0123abcd.incomplete", "c.incomplete", "d.bin"]
-    files = [tmp_path / name for name in names]
-    descriptors = tmp_path / "fd"
-    descriptors.mkdir()
-    for number, file in enumerate(files):
-        file.touch()
-        (descriptors / str(number)).symlink_to(file)
-    files[0].unlink()  # it took its place meanwhile
-    (descriptors / "none").touch()  # no link: closed meanwhile
-
-    def end(code: int) -> None:
-        assert code == 1
-        raise EndedError
-
-    monkeypatch.setattr(os, "_exit", end)
-    monkeypatch.setattr(hub_program, "Path", lambda _: SimpleNamespace(
-        iterdir=lambda: iter(sorted(descriptors.iterdir()))
-    ))  # fmt: skip
-    with pytest.raises(EndedError):
-        hub_program._tidy_up(15, None)
-    assert [file.exists() for file in files] == [False, False, True, True]
-
-
-def test_error_of_another_kind_is_no_failed_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full disk is not answered with another download."""
-
-    def download(*_: object, **__: object) -> Path:
-        raise OSError("No space left on device")
-
-    client(monkeypatch, download)
-    with pytest.raises(HubError) as raised:
-        hub_program.fetch("org/a", "v1", "do this")
-    assert type(raised.value) is HubError

@@ -1,4 +1,4 @@
-"""The process that downloads one published file: `python -m ... ADDRESS FILE`."""
+"""Downloads one published file."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from typing import Final
 from whisper_hailo.core.errors import HubError, ModelError, OutputError
 from whisper_hailo.core.files import ANOTHER_CACHE
 from whisper_hailo.core.names import shown
-from whisper_hailo.core.own_process import answer
 
 LARGEST_BYTES: Final = 512 << 20
 """Base's decoder, the largest that is published, has less than a third of it."""
 
-_TIMEOUT_S: Final = 30.0
+_TIMEOUT_S: Final = 10.0
+"""For a connection, and for each piece that is waited for."""
 _PIECE: Final = 1 << 16
 
 
-def download(address: str, target: str) -> None:
+def download(address: str, target: Path) -> None:
     """Copy what is at a web address into a file, no further than what a HEF can have.
 
     Raises:
@@ -30,9 +30,9 @@ def download(address: str, target: str) -> None:
         ModelError: it has no end.
         OutputError: the file cannot be written.
     """
-    folder = Path(target).parent
+    folder = target.parent
     try:
-        with open(target, "wb") as file:
+        with target.open("wb") as file:
             for piece in _pieces(address, folder):
                 file.write(piece)
             file.flush()
@@ -69,7 +69,3 @@ def _pieces(address: str, folder: Path) -> Iterator[bytes]:
         ) from error
     if stated not in {-1, size}:
         raise HubError(f"{address} broke off after {size} of {stated} bytes; try again")
-
-
-if __name__ == "__main__":
-    answer(download)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
+from whisper_hailo.backends.hailo.download import download
 from whisper_hailo.backends.hailo.known import KnownHefs
 from whisper_hailo.backends.hailo.sums import PUBLISHED, Sums
 from whisper_hailo.backends.hef.contract import RUNS_ON, find_part
 from whisper_hailo.backends.hef.read import read_hef
 from whisper_hailo.core.errors import ModelError, OptionError, WrongChipError
-from whisper_hailo.core.fetching import fetch_apart
 from whisper_hailo.core.files import ANOTHER_CACHE, sha256, unwritable, written_whole
 
 logger = logging.getLogger(__name__)
@@ -91,8 +91,7 @@ class _Wanted:
         source, target = place + self.address, self.target
         logger.info("fetching %s", source)
         with unwritable(target, ANOTHER_CACHE), written_whole(target) as scratch:
-            words = [source, str(scratch)]
-            fetch_apart("whisper_hailo.backends.hailo.download", words, scratch)
+            download(source, scratch)
             return self._checked(scratch)
 
     def _checked(self, path: Path) -> str:

@@ -13,17 +13,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.dripping import dripping
+from tests.silent import silent
 from tests.standin.hef_file import Net, Wish, hef_bytes
 from tests.unit.backends.hailo.publisher import Server, serving
 from whisper_hailo.backends.hailo import download as downloading
-from whisper_hailo.backends.hailo import fetch as fetch_module
 from whisper_hailo.backends.hailo.download import download
 from whisper_hailo.backends.hailo.fetch import fetch
 from whisper_hailo.backends.hailo.known import KNOWN, KnownHefs, fetched, find_known
 from whisper_hailo.backends.hailo.sums import PUBLISHED, SUMS
 from whisper_hailo.cli.app import run
-from whisper_hailo.core import fetching
 from whisper_hailo.core.errors import (
     HefError,
     HubError,
@@ -53,17 +51,6 @@ def known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> KnownHefs:
     found = find_known("hailo8l", "tiny")
     assert found is not None
     return found
-
-
-@pytest.fixture
-def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is downloaded matters, and not by which process."""
-    monkeypatch.setattr(
-        fetch_module, "fetch_apart", lambda _module, words, _place: download(*words)
-    )
-
-
-in_this_process = pytest.mark.usefixtures("in_process")
 
 
 def _array() -> bytes:
@@ -101,7 +88,6 @@ def test_a_file_for_another_chip_does_not_stay(server: Server, known: KnownHefs,
     assert not [path for path in known.folder.rglob("*") if path.is_file()]
 
 
-@in_this_process
 def test_what_breaks_on_the_way(server: Server, known: KnownHefs) -> None:
     paths = _publish(server, known)
     server.cut = {paths[0]}
@@ -121,7 +107,6 @@ def test_what_breaks_on_the_way(server: Server, known: KnownHefs) -> None:
     assert [path.name for path in known.folder.rglob("*") if path.is_file()] == [SUMS]
 
 
-@in_this_process
 def test_no_array_and_no_end(
     server: Server, known: KnownHefs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -145,29 +130,28 @@ def test_no_array_and_no_end(
 def test_a_file_is_copied_as_far_as_one_may_go(
     server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, says_length: bool
 ) -> None:
-    """In this process, where `fetch` starts one."""
     monkeypatch.setattr(downloading, "LARGEST_BYTES", 200_000)
     server.says_length = says_length
     server.files = {"/a": bytes(range(250)) * 800, "/b": bytes(200_001), "/c": b""}
     for name in ("a", "c"):
-        download(f"{server.address}{name}", str(tmp_path / name))
+        download(f"{server.address}{name}", tmp_path / name)
         assert (tmp_path / name).read_bytes() == server.files[f"/{name}"]
     has = "has 200001 bytes, more than" if says_length else "has more than"
     with pytest.raises(ModelError, match=f"{has} 200000"):
-        download(f"{server.address}b", str(tmp_path / "b"))
+        download(f"{server.address}b", tmp_path / "b")
 
 
 def test_a_download_that_breaks_off_or_is_not_there_says_so(server: Server, tmp_path: Path) -> None:
     server.files = {"/a": bytes(1000)}
     server.cut.add("/a")
     with pytest.raises(HubError, match="broke off after 500 of 1000 bytes; try again"):
-        download(f"{server.address}a", str(tmp_path / "a"))
+        download(f"{server.address}a", tmp_path / "a")
     with pytest.raises(HubError, match=r"answers 404 .*the vendor may have moved it"):
-        download(f"{server.address}b", str(tmp_path / "b"))
+        download(f"{server.address}b", tmp_path / "b")
     with pytest.raises(HubError, match=r"cannot fetch http://127\.0\.0\.1:9/a"):
-        download("http://127.0.0.1:9/a", str(tmp_path / "c"))
+        download("http://127.0.0.1:9/a", tmp_path / "c")
     with pytest.raises(OutputError, match="cannot write below"):
-        download(f"{server.address}a", str(tmp_path / "nowhere" / "a"))
+        download(f"{server.address}a", tmp_path / "nowhere" / "a")
 
 
 def test_no_network_no_web_address_no_folder(
@@ -183,17 +167,13 @@ def test_no_network_no_web_address_no_folder(
         fetch(known, "http://127.0.0.1:9/")
 
 
-@pytest.mark.parametrize("where", ["headers", "body"])
-def test_a_server_that_drips_is_left(
-    where: str, known: KnownHefs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fetching, "PATIENCE_S", 1.0)
-    with dripping(where) as address, pytest.raises(HubError, match="sent less than 64 KiB in 1 s"):
-        fetch(known, address)
+def test_a_silent_server_is_left(known: KnownHefs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(downloading, "_TIMEOUT_S", 0.1)
+    with silent() as address, pytest.raises(HubError, match=r"cannot fetch .*timed out"):
+        fetch(known, f"{address}/")
     assert not [path for path in known.folder.rglob("*") if path.is_file()]
 
 
-@in_this_process
 def test_what_came_first_is_what_has_to_come_later(server: Server, known: KnownHefs) -> None:
     paths = _publish(server, known)
     done = fetch(known, server.address)
@@ -220,7 +200,6 @@ def test_what_came_first_is_what_has_to_come_later(server: Server, known: KnownH
     assert fetch(known, server.address).hashes[2] != done.hashes[2]
 
 
-@in_this_process
 def test_the_command_says_what_it_could_not_compare(
     server: Server, known: KnownHefs, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -237,7 +216,6 @@ def test_the_command_says_what_it_could_not_compare(
     assert told["sha256"][files[0]] == hashlib.sha256(Path(files[0]).read_bytes()).hexdigest()
 
 
-@in_this_process
 def test_a_published_hash_is_the_one_that_counts(
     server: Server, known: KnownHefs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,7 +228,6 @@ def test_a_published_hash_is_the_one_that_counts(
         fetch(known, server.address)
 
 
-@in_this_process
 def test_fetched_files_are_for_openais_own_models_only(server: Server, known: KnownHefs) -> None:
     from dataclasses import replace
 
