@@ -10,7 +10,7 @@ import numpy as np
 
 from whisper_hailo.backends.hailo.download import download
 from whisper_hailo.backends.hailo.known import KnownHefs
-from whisper_hailo.backends.hailo.sums import PUBLISHED, Sums
+from whisper_hailo.backends.hailo.sums import Sums
 from whisper_hailo.backends.hef.contract import RUNS_ON, find_part
 from whisper_hailo.backends.hef.read import read_hef
 from whisper_hailo.core.errors import ModelError, OptionError, WrongChipError
@@ -26,13 +26,11 @@ class Fetched:
     Attributes:
         files: in the pair's folder.
         hashes: SHA-256 of each, in hexadecimal.
-        unproven: names of those whose hash nobody has published.
         sums: where all are written down; what is fetched later has to be the same.
     """
 
     files: tuple[Path, ...]
     hashes: tuple[str, ...]
-    unproven: tuple[str, ...]
     sums: Path
 
 
@@ -60,7 +58,6 @@ def fetch(known: KnownHefs, place: str) -> Fetched:
     return Fetched(
         files=tuple(known.folder / name for name in hashes),
         hashes=tuple(hashes.values()),
-        unproven=tuple(name for name, path in known.files().items() if path not in PUBLISHED),
         sums=sums.path,
     )
 
@@ -98,7 +95,7 @@ class _Wanted:
         """The hash of a file that is what it should be."""
         _check(path, self.target.name, self.known)
         found = sha256(path)
-        self.sums.check(self.name, self.address, found)
+        self.sums.check(self.name, found)
         return found
 
 

@@ -1,4 +1,4 @@
-"""Hashes of fetched files: the published ones where there are any, else those that came first."""
+"""Hashes of fetched files: what came first is what has to come later."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from typing import Final
 
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import write_file
-
-PUBLISHED: Final[dict[str, str]] = {}
-"""SHA-256 by path below `known.PLACE`. The vendor publishes none, and nobody else was found to."""
 
 SUMS: Final = "SHA256SUMS"
 """As `sha256sum --check` reads it."""
@@ -29,30 +26,23 @@ class Sums:
             found = [match for match in map(_LINE.fullmatch, lines) if match]
             self._known = {match[2]: match[1] for match in found}
 
-    def check(self, name: str, address: str, found: str) -> None:
+    def check(self, name: str, found: str) -> None:
         """Compare a file's hash with what it should be; one that is not known passes.
 
         Args:
             name: path below the folder.
-            address: path below the vendor's place.
             found: SHA-256 of the file, in hexadecimal.
 
         Raises:
             ModelError: it is another.
         """
-        expected = PUBLISHED.get(address, self._known.get(name, found))
-        if found == expected:
-            return
-        if address in PUBLISHED:
-            cure = "it is not the vendor's: fetch it without --from, or from another place"
-        else:
-            cure = (
-                "which came before; compare with what others have, and remove its line in "
+        expected = self._known.get(name, found)
+        if found != expected:
+            raise ModelError(
+                f"{name} has the SHA-256 {found[:16]}..., expected {expected[:16]}..., which came "
+                "before; compare with what others have, and remove its line in "
                 f"{self.path} to take this one"
             )
-        raise ModelError(
-            f"{name} has the SHA-256 {found[:16]}..., expected {expected[:16]}..., {cure}"
-        )
 
     def keep(self, name: str, found: str) -> None:
         """Remember what a file that was good is from now on."""

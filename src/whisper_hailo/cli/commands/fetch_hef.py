@@ -36,13 +36,11 @@ def fetch_hef(
     files = [str(path) for path in done.files]
     if as_json:
         hashes = dict(zip(files, done.hashes, strict=True))
-        told = {"files": files, "sha256": hashes, "unproven": done.unproven}
-        emit_json({"arch": arch, "variant": variant, **told})
+        emit_json({"arch": arch, "variant": variant, "files": files, "sha256": hashes})
         return
     emit("".join(f"{path}\n" for path in files))
-    if done.unproven:
-        emit(
-            "nobody publishes hashes of these files; those of yours are written down, and what is "
-            f"fetched later has to have the same: {done.sums}\n"
-        )
+    emit(
+        "nobody publishes hashes of these files; those of yours are written down, and what is "
+        f"fetched later has to have the same: {done.sums}\n"
+    )
     emit(f"next: whisper-hailo transcribe --model {variant} --encoder {files[0]} AUDIO\n")

@@ -17,7 +17,7 @@ from whisper_hailo.backends.hailo.fetch import _check_array
 from whisper_hailo.backends.hailo.options import ALONE, ChipOptions
 from whisper_hailo.backends.hailo.preflight import check_decoder, check_encoder
 from whisper_hailo.backends.hailo.speech2text import Speech2Text
-from whisper_hailo.backends.hailo.sums import PUBLISHED, Sums
+from whisper_hailo.backends.hailo.sums import Sums
 from whisper_hailo.backends.hef.read import read_hef
 from whisper_hailo.core.errors import HefError, ModelError, OptionError
 
@@ -26,17 +26,17 @@ A, B = "a" * 64, "b" * 64
 
 def test_hashes_are_kept_by_name_and_compared(tmp_path: Path) -> None:
     first = Sums(tmp_path)
-    first.check("x.hef", "whisper/x.hef", A)  # nobody knows it yet
+    first.check("x.hef", A)  # nobody knows it yet
     first.keep("x.hef", A)
     first.keep("folder/a b.npy", B)
     assert first.path.read_text() == f"{B}  folder/a b.npy\n{A}  x.hef\n"
     again = Sums(tmp_path)
     for sums in (first, again):
-        sums.check("x.hef", "whisper/x.hef", A)
+        sums.check("x.hef", A)
         with pytest.raises(ModelError, match=r"SHA-256 b{16}\.\.\., expected a{16}\.\.\., which"):
-            sums.check("x.hef", "whisper/x.hef", B)
+            sums.check("x.hef", B)
     again.keep("x.hef", B)
-    Sums(tmp_path).check("x.hef", "", B)
+    Sums(tmp_path).check("x.hef", B)
 
 
 def test_what_is_known_is_not_written_again(
@@ -58,19 +58,6 @@ def test_lines_that_are_none_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "SHA256SUMS").write_bytes(b"\n".join(lines))
     sums = Sums(tmp_path)
     assert sums._known == {"good": B}
-
-
-def test_a_published_hash_counts_more_than_what_came_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sums = Sums(tmp_path)
-    sums.keep("x", A)
-    monkeypatch.setitem(PUBLISHED, "place/x", B)
-    sums.check("x", "place/x", B)
-    with pytest.raises(ModelError, match="it is not the vendor's"):
-        sums.check("x", "place/x", A)
-    with pytest.raises(ModelError, match="which came before"):
-        sums.check("x", "other/x", B)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +88,7 @@ def test_what_was_fetched_is_on_the_disk_before_it_counts(
     source.write_bytes(bytes(range(256)) * 400)
     on_disk: list[int] = []
     monkeypatch.setattr(os, "fsync", lambda number: on_disk.append(os.fstat(number).st_size))
-    download(source.as_uri(), str(tmp_path / "target"))
+    download(source.as_uri(), tmp_path / "target")
     assert on_disk == [102_400]
     assert (tmp_path / "target").read_bytes() == source.read_bytes()
 
