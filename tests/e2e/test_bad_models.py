@@ -212,28 +212,3 @@ def test_a_tokenizer_that_is_nonsense(
     result = whisper_hailo("transcribe", "--model", checkpoint, DEMO)
     assert result.returncode == 4
     assert "tokenizer.json" in one_line(result)
-
-
-def test_an_endless_loop_is_refused_at_once(whisper_hailo: Command, tmp_path: Path) -> None:
-    import onnx
-    from onnx import TensorProto, helper
-
-    names = (("i", TensorProto.INT64), ("on", TensorProto.BOOL), ("mel", TensorProto.FLOAT))
-    values = [helper.make_tensor_value_info(name, kind, None) for name, kind in names]
-    body = helper.make_graph([], "body", values, values[1:])
-    nodes = [
-        helper.make_node("Loop", ["most", "go", "mel"], ["looped"], body=body),
-        helper.make_node("Transpose", ["looped"], ["audio_features"], perm=[0, 2, 1]),
-    ]
-    inputs = [helper.make_tensor_value_info("mel", TensorProto.FLOAT, [1, 80, 3000])]
-    outputs = [helper.make_tensor_value_info("audio_features", TensorProto.FLOAT, ["b", "t", "d"])]
-    constants = [
-        helper.make_tensor("most", TensorProto.INT64, [], [2**62]),
-        helper.make_tensor("go", TensorProto.BOOL, [], [True]),
-    ]
-    graph = helper.make_graph(nodes, "g", inputs, outputs, constants)
-    path = tmp_path / "encoder.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
-    result = whisper_hailo("transcribe", "--model", "micro", "--encoder", path, DEMO)
-    assert result.returncode == 4
-    assert "has the operator Loop" in one_line(result)

@@ -63,18 +63,12 @@ class Binding:
         for name, array in kept.items():
             self._io.bind_cpu_input(name, array)
 
-    def run(
-        self,
-        inputs: Named,
-        outputs: dict[str, tuple[int, ...]],
-        options: onnxruntime.RunOptions | None = None,
-    ) -> list[FloatArray]:
+    def run(self, inputs: Named, outputs: dict[str, tuple[int, ...]]) -> list[FloatArray]:
         """One step.
 
         Args:
             inputs: the inputs that are not kept.
             outputs: names and shapes of the outputs wanted besides the cache.
-            options: of the run.
 
         Returns:
             these outputs, in arrays that are the caller's until the next run.
@@ -84,7 +78,7 @@ class Binding:
                 self._feed(name, array)
         if self._wanted != outputs:
             self._want(outputs)
-        self.session.run_with_iobinding(self._io, options)
+        self.session.run_with_iobinding(self._io)
         return self._outputs
 
     def _want(self, outputs: dict[str, tuple[int, ...]]) -> None:

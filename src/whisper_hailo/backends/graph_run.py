@@ -1,14 +1,10 @@
-"""Runs of engines: what they raise becomes one line, and none goes on for ever."""
+"""Runs of engines: what they raise becomes one line."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from whisper_hailo.backends.watch import WATCH
 from whisper_hailo.core.errors import ModelError
-
-if TYPE_CHECKING:
-    import onnxruntime
 
 CONVERT_AGAIN: Final = "convert the checkpoint again"
 EXPORT_AGAIN: Final = "export the checkpoint again"
@@ -42,40 +38,6 @@ class running:  # noqa: N801 - used as a function
         """Turn what the engine raised, which has a dozen unrelated exception classes."""
         if isinstance(error, Exception):
             raise ModelError(f"{self._name} failed ({reason_of(error)}); {self._advice}") from error
-
-
-class running_graph(running):  # noqa: N801 - used as a function
-    """One run of ONNX Runtime, which is ended where it goes on for ever: gives its run options.
-
-    Raises:
-        ModelError: it failed, or was ended.
-    """
-
-    __slots__ = ("_number", "_options")
-
-    def __enter__(self) -> onnxruntime.RunOptions:
-        """Options that the run has to be given."""
-        import onnxruntime
-
-        self._options = onnxruntime.RunOptions()
-        self._number = WATCH.begin(self._stop)
-        return self._options
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if WATCH.end(self._number) and isinstance(error, Exception):
-            raise took_too_long(self._name, self._advice) from error
-        super().__exit__(kind, error, trace)
-
-    def _stop(self) -> None:
-        self._options.terminate = True
-
-
-def took_too_long(name: str, advice: str) -> ModelError:
-    """What is said of a graph that was ended."""
-    return ModelError(
-        f"{name} was ended after {WATCH.limit_s:g} s: it is broken, or far too large for this "
-        f"machine; {advice}"
-    )
 
 
 def reason_of(error: BaseException) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from numpy.typing import NDArray
 
-from whisper_hailo.backends.graph_run import CONVERT_AGAIN, running_graph
+from whisper_hailo.backends.graph_run import CONVERT_AGAIN, running
 from whisper_hailo.backends.session import open_graph
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import ModelError
@@ -59,6 +59,6 @@ class OneGraph(Closing):
         """
         if self._session is None:
             raise ModelError(f"{self.name} is not open; call open() or use a with block")
-        with running_graph(str(self._path), self._advice) as options:
-            result: AnyArray = self._session.run([output], arrays, options)[0]
+        with running(str(self._path), self._advice):
+            result: AnyArray = self._session.run([output], arrays)[0]
         return result

@@ -13,7 +13,7 @@ from whisper_hailo.backends.arrays import bind_in_place
 from whisper_hailo.backends.cache import Cache, CacheNames
 from whisper_hailo.backends.checks import check_features, check_mel, check_rewind, check_step
 from whisper_hailo.backends.cross import CrossKV, CrossNames, alignment_weights, heads_by_layer
-from whisper_hailo.backends.graph_run import running_graph
+from whisper_hailo.backends.graph_run import running
 from whisper_hailo.backends.host_side import with_silence_keys
 from whisper_hailo.backends.pieces import in_pieces
 from whisper_hailo.backends.session import GraphFile, open_session
@@ -100,8 +100,8 @@ class OnnxEncoder(Closing):
         # rounded to in 8 bits does not depend on its neighbours.
         rows = []
         for row in array:
-            with running_graph(ENCODER_FILE) as options:
-                rows += session.run(["audio_features"], {"mel": row[np.newaxis]}, options)
+            with running(ENCODER_FILE):
+                rows += session.run(["audio_features"], {"mel": row[np.newaxis]})
         features: FloatArray = rows[0] if len(rows) == 1 else np.concatenate(rows)
         return features
 
@@ -223,8 +223,8 @@ class CachedDecoder(Closing):
             binding.bind_cpu_input("audio_features", audio_features[row : row + 1])
             for name, array in cross.made().items():
                 bind_in_place(binding, name, array[row : row + 1])
-            with running_graph(CROSS_KV_FILE) as options:
-                session.run_with_iobinding(binding, options)
+            with running(CROSS_KV_FILE):
+                session.run_with_iobinding(binding)
         return cross
 
     def step(
@@ -276,8 +276,8 @@ class CachedDecoder(Closing):
                 outputs[f"query_{layer}"] = (batch, n_new, dims.d_model)
         session = _opened(self._decoder, self.name)
         binding = state.cache.bound(session, self._names, state.cross)
-        with running_graph(DECODER_FILE) as options:
-            logits, logsumexp, *queries = binding.run(arrays, outputs, options)
+        with running(DECODER_FILE):
+            logits, logsumexp, *queries = binding.run(arrays, outputs)
         if not alignment:
             return StepOutput(logits, logsumexp)
         weights = alignment_weights(queries, state.cross, state.cross_bias, self._alignment_heads)

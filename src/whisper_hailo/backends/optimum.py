@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from whisper_hailo.backends.checks import check_features, check_rewind, check_step
 from whisper_hailo.backends.file_kinds import encoder_file
 from whisper_hailo.backends.foreign_encoder import ForeignEncoder, precision
-from whisper_hailo.backends.graph_run import EXPORT_AGAIN, running_graph
+from whisper_hailo.backends.graph_run import EXPORT_AGAIN, running
 from whisper_hailo.backends.host_side import logsumexp, pad_features
 from whisper_hailo.backends.optimum_files import (
     AUDIO_MASK,
@@ -225,8 +225,8 @@ class OptimumDecoder(Closing):
         wanted = [n for n in signature.outputs if _is_wanted(n, first=not state.cache)]
         for name in ("logits", *wanted):
             binding.bind_output(name, "cpu")
-        with running_graph(str(signature.path), EXPORT_AGAIN) as options:
-            session.run_with_iobinding(binding, options)
+        with running(str(signature.path), EXPORT_AGAIN):
+            session.run_with_iobinding(binding)
         logits, *presents = binding.get_outputs()
         parts = (name.partition(".")[2] for name in wanted)
         cache = state.cache | dict(zip(parts, presents, strict=True))

@@ -10,12 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from whisper_hailo.backends.graph_run import CONVERT_AGAIN, reason_of, took_too_long
+from whisper_hailo.backends.graph_run import CONVERT_AGAIN, reason_of
 from whisper_hailo.backends.model_files import model_file
-from whisper_hailo.backends.operators import BRANCHES, LOOPS, refuse_operators
 from whisper_hailo.backends.saturation import ask_for_exact_products
-from whisper_hailo.backends.watch import WATCH
-from whisper_hailo.backends.wire import WireError, mapped
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.names import shown
 from whisper_hailo.core.spec import ModelSpec
@@ -27,9 +24,6 @@ FATAL_ONLY = 4
 """ONNX Runtime's own log on stderr: errors reach the caller as exceptions instead."""
 
 PROVIDERS = ["CPUExecutionProvider"]
-
-PROTOBUF_LARGEST_BYTES: Final = 1 << 31
-"""No graph is larger: weights of more lie in files beside it."""
 
 OLDEST_RUNTIME: Final = "1.30.0"
 """The first ONNX Runtime that loads quantised decoders: before it, `GroupQueryAttention` has no
@@ -74,8 +68,7 @@ def open_session(
         ModelError: the file is missing, damaged, no ONNX graph, or one of another model.
     """
     path = model_file(directory, spec, graph.file)
-    own = LOOPS | BRANCHES
-    session = open_graph(path, str(path), threads, refused=own, pairs_fit=spec.pairs_fit)
+    session = open_graph(path, str(path), threads, pairs_fit=spec.pairs_fit)
     got_inputs = {value.name for value in session.get_inputs()}
     got_outputs = {value.name for value in session.get_outputs()}
     if got_inputs != graph.inputs or not graph.outputs <= got_outputs:
@@ -93,7 +86,6 @@ def open_graph(
     threads: int,
     advice: str = CONVERT_AGAIN,
     *,
-    refused: frozenset[str] = LOOPS,
     pairs_fit: bool = False,
 ) -> onnxruntime.InferenceSession:
     """Load a graph, also one that no model directory describes.
@@ -103,39 +95,21 @@ def open_graph(
         name: what to call it in messages.
         threads: intra-op threads; 0 lets the runtime choose.
         advice: what to do when it cannot be loaded.
-        refused: operators that it must not have.
         pairs_fit: its 8-bit products are exact on every processor, see `ModelSpec.pairs_fit`.
 
     Raises:
-        ModelError: it has one of these, the runtime cannot load it, or takes for ever.
+        ModelError: the runtime cannot load it.
     """
     import onnxruntime
 
-    refuse_operators(_bytes_of(source, name, advice), name, refused, advice)
     options = _options(threads)
     if not pairs_fit:
         ask_for_exact_products(options)
-    number = WATCH.begin(lambda: options.set_load_cancellation_flag(True))
     try:
-        session = onnxruntime.InferenceSession(source, sess_options=options, providers=PROVIDERS)
+        return onnxruntime.InferenceSession(source, sess_options=options, providers=PROVIDERS)
     except Exception as error:  # the runtime has a dozen unrelated exception classes
-        if WATCH.end(number):
-            raise took_too_long(name, advice) from error
         told = advice + _or_upgrade(onnxruntime.__version__, str(error))
         raise ModelError(f"{name} cannot be loaded ({reason_of(error)}); {told}") from error
-    WATCH.end(number)
-    return session
-
-
-def _bytes_of(source: Path | bytes, name: str, advice: str) -> memoryview:
-    if isinstance(source, bytes):
-        return memoryview(source)
-    try:
-        return mapped(source, PROTOBUF_LARGEST_BYTES)
-    except OSError as error:
-        raise ModelError(f"{name} cannot be read ({error.strerror or error}); {advice}") from error
-    except WireError as error:
-        raise ModelError(f"{name} is no ONNX graph ({error}); {advice}") from error
 
 
 def is_old_runtime(version: str) -> bool:

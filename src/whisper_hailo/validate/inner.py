@@ -11,9 +11,8 @@ import numpy as np
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, numpy_helper
 
-from whisper_hailo.backends.graph_run import EXPORT_AGAIN, running, running_graph
+from whisper_hailo.backends.graph_run import EXPORT_AGAIN, running
 from whisper_hailo.backends.onnx_message import parse_message, read_graph_bytes
-from whisper_hailo.backends.operators import LOOPS, refuse_operators
 from whisper_hailo.backends.saturation import saturates
 from whisper_hailo.backends.session import FATAL_ONLY, PROVIDERS
 from whisper_hailo.backends.unsigned_codes import without_signs
@@ -157,13 +156,12 @@ class InnerGraph:
         extra = [ValueInfoProto(name=name) for name in names if name not in self.outputs]
         # Protobuf joins messages that follow each other: more outputs, no copy of the weights.
         tail = ModelProto(graph=GraphProto(output=extra)).SerializeToString()
-        refuse_operators(memoryview(self.encoded), self.label, LOOPS, EXPORT_AGAIN)
         with running(self.label, EXPORT_AGAIN):
             session = _session(self.encoded + tail, self.folder)
         runs = []
         for one in feeds:
-            with running_graph(self.label, EXPORT_AGAIN) as options:
-                runs.append(session.run(list(names), dict(one), options))
+            with running(self.label, EXPORT_AGAIN):
+                runs.append(session.run(list(names), dict(one)))
         return [dict(zip(names, run, strict=True)) for run in runs]
 
 

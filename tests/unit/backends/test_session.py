@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from types import SimpleNamespace
 
+import numpy as np
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
-from whisper_hailo.backends import watch as watching
 from whisper_hailo.backends.graph_run import running
 from whisper_hailo.backends.session import (
     OLDEST_RUNTIME,
@@ -18,7 +17,6 @@ from whisper_hailo.backends.session import (
     open_graph,
     open_session,
 )
-from whisper_hailo.backends.watch import Watch
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.spec import CROSS_KV_FILE, ModelSpec
 
@@ -105,28 +103,32 @@ def test_what_interrupts_a_run_is_no_failure_of_the_graph() -> None:
         raise RuntimeError("no such axis")
 
 
-def test_only_what_is_late_is_stopped_and_all_that_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looks at 5, 10, 15 ... s, at what may take 12."""
+@pytest.mark.parametrize("content", [b"", b"\xff" * 30, b"\x3a\xff\xff\xff\x7f"])
+def test_what_is_no_graph_is_refused_in_one_line(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "encoder.onnx"
+    for _ in range(2):
+        with pytest.raises(
+            ModelError, match=r"encoder\.onnx cannot be loaded \(.*\); conv"
+        ) as told:
+            open_graph(path, str(path), 1)
+        assert "\n" not in str(told.value)
+        path.write_bytes(content)  # it was missing before
 
-    now: list[float] = [0.0]
-    stopped: list[tuple[float, str]] = []
-    begun: dict[str, int] = {}
 
-    def slept(seconds: float) -> None:
-        now[0] += seconds
-        if now[0] == 10.0:
-            assert not watch.end(begun["b"])
-            begun["d"] = watch.begin(lambda: stopped.append((now[0], "d")))
-        if now[0] > 26:
-            raise StopIteration
-
-    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=slept)
-    watch = Watch(limit_s=12.0, look_s=5.0)
-    monkeypatch.setattr(watching, "time", clock)
-    monkeypatch.setattr(watch, "_thread", object())  # this one looks
-    begun |= {name: watch.begin(lambda name=name: stopped.append((now[0], name))) for name in "abc"}
-
-    with pytest.raises(StopIteration):
-        watch._look()
-    assert stopped == [(15.0, "a"), (15.0, "c"), (25.0, "d")]
-    assert [watch.end(begun[name]) for name in "acd"] == [True] * 3
+def test_no_graph_gets_more_memory_than_the_machine_has() -> None:
+    kinds = (TensorProto.FLOAT, TensorProto.INT64)
+    nodes = [
+        helper.make_node("Expand", ["x", "axes"], ["large"]),
+        helper.make_node("ReduceMax", ["large"], ["m"], keepdims=0),
+        helper.make_node("Reshape", ["m", "one"], ["y"]),
+    ]
+    constants = [
+        helper.make_tensor("axes", kinds[1], [3], [1000, 10**6, 10**3]),
+        helper.make_tensor("one", kinds[1], [1], [1]),
+    ]
+    value = [helper.make_tensor_value_info(name, kinds[0], [1]) for name in "xy"]
+    graph = helper.make_graph(nodes, "g", value[:1], value[1:], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    session = open_graph(model.SerializeToString(), "encoder", 1)
+    with pytest.raises(ModelError, match="encoder failed"), running("encoder"):
+        session.run(None, {"x": np.ones(1, np.float32)})

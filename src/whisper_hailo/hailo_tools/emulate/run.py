@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 
-from whisper_hailo.backends.graph_run import running_graph
+from whisper_hailo.backends.graph_run import running
 from whisper_hailo.backends.session import open_graph
 from whisper_hailo.core.closing import Closing
 from whisper_hailo.core.errors import ModelError
@@ -76,8 +76,8 @@ class Probe(Closing):
             )
         inner = [name for name in self._tensors if name not in self._entries]
         arrays = {k: np.ascontiguousarray(v, np.float32) for k, v in feeds.items()}
-        with running_graph("the graph") as options:
-            results = self._session.run(inner, arrays, options)
+        with running("the graph"):
+            results = self._session.run(inner, arrays)
         found = dict(zip(inner, results, strict=True))
         return {name: found[name] if name in found else arrays[name] for name in self._tensors}
 
