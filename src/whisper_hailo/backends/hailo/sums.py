@@ -8,6 +8,7 @@ from typing import Final
 
 from whisper_hailo.core.errors import ModelError
 from whisper_hailo.core.files import write_file
+from whisper_hailo.core.names import shown
 
 SUMS: Final = "SHA256SUMS"
 """As `sha256sum --check` reads it."""
@@ -41,7 +42,7 @@ class Sums:
             raise ModelError(
                 f"{name} has the SHA-256 {found[:16]}..., expected {expected[:16]}..., which came "
                 "before; compare with what others have, and remove its line in "
-                f"{self.path} to take this one"
+                f"{shown(self.path)} to take this one"
             )
 
     def keep(self, name: str, found: str) -> None:
