@@ -55,7 +55,8 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv.create(home, with_pip=True)
     pip = [home / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
     locks = [word for name in LOCKS for word in ("-r", ROOT / "requirements" / f"{name}.txt")]
-    subprocess.run([*pip, "--require-hashes", *locks], check=True, cwd=home)
+    index = {name: value for name, value in os.environ.items() if name != "PIP_NO_INDEX"}
+    subprocess.run([*pip, "--require-hashes", *locks], check=True, cwd=home, env=index)
     subprocess.run([*pip, "--no-index", the("whl")], check=True, cwd=home)
     return home
 
