@@ -2,10 +2,11 @@
 
     python transcribe_speech.py SYSTEM MODEL OUT [--beam 5] [--compute float32] [--timestamps]
 
-Runs in the environment of the system: `faster-whisper`, `openai-whisper` or `whisper-cpp`, and of
-whisper-hailo, which reads the recordings. MODEL is a folder in CTranslate2's format, OpenAI's `.pt`
-file, as `write_openai.py` makes it, or a ggml file. Options that are not named are the system's
-defaults. Recordings that the file already has are left out.
+Runs with PYTHONPATH=src in the environment of the system that `make rivals` makes: `faster-whisper`
+or `whisper-cpp`; `openai-whisper` runs in `.venv-parity`, which has whisper-hailo's packages, too.
+MODEL is a folder in CTranslate2's format, OpenAI's `.pt` file, as `write_openai.py` makes it, or a
+ggml file. Options that are not named are the system's defaults. Recordings that the file already
+has are left out.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import TypeAlias
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo_lab.accuracy.measure import all_recordings
 from whisper_hailo_lab.accuracy.plan import CLIPS_OF_A_SET
-from whisper_hailo_lab.data.speech import select_recordings
+from whisper_hailo_lab.data.speech import knows_language, select_recordings
 from whisper_hailo_lab.runs.machine import this_machine
 from whisper_hailo_lab.runs.transcripts import TranscriptLine, read_transcripts
 
@@ -83,8 +84,11 @@ def open_whisper_cpp(chosen: argparse.Namespace) -> Transcribe:
         **(beam if chosen.beam > 1 else {}),
     )
 
+    is_english = chosen.model.endswith(".en.ggml")
+
     def transcribe(audio: FloatArray, language: str | None) -> tuple[str, Segments]:
-        found = language or model.auto_detect_language(audio)[0][0]
+        # What it detects with a model that knows one language has no meaning.
+        found = "en" if is_english else language or model.auto_detect_language(audio)[0][0]
         segments = model.transcribe(audio, language=found)
         return found, [(s.t0 / 100, s.t1 / 100, f" {s.text}") for s in segments]
 
@@ -118,12 +122,8 @@ def main() -> None:
     chosen = parse()
     computes = {"openai-whisper": "float32", "whisper-cpp": "f16"}
     compute = computes.get(chosen.system, chosen.compute)
-    model = (
-        Path(chosen.model).stem
-        if chosen.model.endswith((".pt", ".ggml"))
-        else Path(chosen.model).name
-    )
-    model = model.removeprefix("ct2-").removeprefix("openai-").removeprefix("ggml-")
+    model = Path(chosen.model).name.removesuffix(".pt").removesuffix(".ggml")
+    model = model.removeprefix("ct2-").removeprefix("openai-")
     times = "timestamps" if chosen.timestamps else "text"
     name = f"{chosen.system}-{model}-{compute}_beam{chosen.beam}_{chosen.language}_{times}"
     path = chosen.out / f"{name}.jsonl"
@@ -131,8 +131,7 @@ def main() -> None:
     transcribe = SYSTEMS[chosen.system](chosen)
     chosen.out.mkdir(parents=True, exist_ok=True)
     for recording in select_recordings(all_recordings(), ["all"], chosen.limit):
-        is_unknown = model.endswith(".en") and recording.language not in {"en", "none"}
-        if recording.key in known or is_unknown:
+        if recording.key in known or not knows_language(model, recording.language):
             continue
         language = recording.language if chosen.language == "given" else None
         audio, begin_s = recording.load(), time.process_time()

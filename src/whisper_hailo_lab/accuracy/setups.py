@@ -17,7 +17,6 @@ from whisper_hailo.convert.options import ConvertOptions
 from whisper_hailo.core.protocols import Encoder
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo_lab.around import EncoderAround
-from whisper_hailo_lab.data.speech import NO_SPEECH
 from whisper_hailo_lab.runs.machine import cpu_s
 
 MODELS_VARIABLE: Final = "WHISPER_HAILO_REAL_MODELS"
@@ -66,10 +65,6 @@ class AccuracySetup:
         parts = [self.model_name, self.quantize, f"w{self.window}", self.language, times]
         parts += [self.label] if self.label else more
         return "-".join(parts).replace("/", "_")
-
-    def knows(self, language: str) -> bool:
-        """Return whether the model was trained on a language; none has to be for `NO_SPEECH`."""
-        return not self.model_name.endswith(".en") or language in {"en", NO_SPEECH}
 
     @property
     def engine_key(self) -> tuple[str, ...]:

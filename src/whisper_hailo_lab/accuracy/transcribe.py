@@ -15,7 +15,7 @@ from whisper_hailo import Transcriber
 from whisper_hailo.core.errors import WhisperHailoError
 from whisper_hailo.core.types import FloatArray
 from whisper_hailo_lab.accuracy.setups import AccuracySetup, RememberingEncoder, open_transcriber
-from whisper_hailo_lab.data.speech import SpeechRecording
+from whisper_hailo_lab.data.speech import SpeechRecording, knows_language
 from whisper_hailo_lab.runs.machine import cpu_s, package_versions, this_machine
 from whisper_hailo_lab.runs.transcripts import TranscriptLine, read_transcripts
 
@@ -65,7 +65,10 @@ class TranscriptFile:
 
     def needs(self, recording: SpeechRecording) -> bool:
         """Return whether a recording is still to be transcribed."""
-        return self.setup.knows(recording.language) and recording.key not in self._known
+        return (
+            knows_language(self.setup.model_name, recording.language)
+            and recording.key not in self._known
+        )
 
     def append(self, line: TranscriptLine) -> None:
         """Write one line at once, so that an interrupted run goes on behind it."""
@@ -118,7 +121,7 @@ def transcribe_all(
             found[file.setup.name] = [
                 line
                 for line in file.lines
-                if line.key in wanted and file.setup.knows(line.language)
+                if line.key in wanted and knows_language(file.setup.model_name, line.language)
             ]
     return found
 

@@ -160,6 +160,16 @@ def _is_in_group(recording: SpeechRecording, name: str) -> bool:
     return groups.get(name, False) or name in {recording.set, recording.language, recording.key}
 
 
+def knows_language(model: str, language: str) -> bool:
+    """Return whether a model can be measured on recordings of a language.
+
+    Args:
+        model: its name; `.en` models know English alone.
+        language: language code, or `NO_SPEECH`, which is measured with every model.
+    """
+    return not model.endswith(".en") or language in {"en", NO_SPEECH}
+
+
 def seconds_of(n_samples: int) -> float:
     """Return a number of samples in seconds, to the millisecond."""
     return round(n_samples / SAMPLE_RATE_HZ, 3)

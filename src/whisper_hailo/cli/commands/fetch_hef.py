@@ -40,7 +40,7 @@ def fetch_hef(
         return
     emit("".join(f"{path}\n" for path in files))
     emit(
-        "nobody publishes hashes of these files; those of yours are written down, and what is "
-        f"fetched later has to have the same: {done.sums}\n"
+        "no hashes of these files are published; yours are recorded, and later downloads must "
+        f"match them: {done.sums}\n"
     )
     emit(f"next: whisper-hailo transcribe --model {variant} --encoder {files[0]} AUDIO\n")
