@@ -207,7 +207,7 @@ def test_the_command_says_what_it_could_not_compare(
     assert run(words) == 0
     *files, unproven, following = capsys.readouterr().out.splitlines()
     assert files == [str(known.folder / name) for name in known.files()]
-    assert unproven.startswith("nobody publishes hashes of these files")
+    assert unproven.startswith("no hashes of these files are published")
     assert following.startswith("next: whisper-hailo transcribe")
     assert run([*words, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
